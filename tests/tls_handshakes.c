@@ -1,5 +1,6 @@
 /* TLS handshakes (include/aco/tls.h): versions, names, protocols, refused certificates, resumption, many at once, the
- * stack that they need, renewed certificates, misuse. Both ends are this library's; tests/io/tls.py has other implementations. */
+ * stack that they need, renewed certificates, misuse. Both ends are this library's; tests/io/tls.py has other
+ * implementations. */
 #define _GNU_SOURCE
 #include "tls_tests.h"
 

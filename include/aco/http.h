@@ -155,8 +155,8 @@ ACO_API int aco_http_serve_file_at(aco_http_request_t *request, const char *root
 
 /* ---- Servers ----------------------------------------------------------------------------------------------------- */
 
-/* Answers a request, in the task of its connection. It must return: the server's own frames, which end the connection,
- * are below it, and aco_exit(), pthread_exit() or longjmp() would leave them out. */
+/* Answers a request, in the task of its connection. It returns or calls aco_exit(), which cuts the connection. The
+ * server's frames are below it: longjmp() must not leave them. */
 typedef void (*aco_http_handler_t)(aco_http_request_t *request, void *arg);
 
 /* Which requests a handler gets. The first route of the table that fits is taken. The path is compared segment by
@@ -309,8 +309,8 @@ typedef struct aco_http_response_s {
  * that (a body may have secrets as well as a header).
  *
  * The caller ends the response. NULL and errno: EINVAL (the URL, also that of a redirect; a header; the method),
- * EBADMSG (no HTTP, or limits), ECONNRESET (no response), ELOOP (too many redirects), ECONNREFUSED (also: the proxy makes no
- * tunnel for https://), ENOMEM, those of aco_io_dial(), `open`, of reading and writing. */
+ * EBADMSG (no HTTP, or limits), ECONNRESET (no response), ELOOP (too many redirects), ECONNREFUSED (also: the
+ * proxy makes no tunnel for https://), ENOMEM, those of aco_io_dial(), `open`, of reading and writing. */
 ACO_API aco_http_response_t *aco_http_call_at(aco_http_client_t *client, const aco_http_call_t *call,
                                               const char *location);
 #define aco_http_call(client, call) aco_http_call_at(client, call, ACO_PLACE)

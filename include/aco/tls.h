@@ -46,8 +46,9 @@ struct ssl_st;     /* OpenSSL's SSL */
 /* ---- Configurations ---------------------------------------------------------------------------------------------- */
 
 /* What connections have in common. It is complete when the first connection uses it; from then on any thread may use
- * it, and nobody may change it, but for aco_tls_config_replace(). The calls that change it return 0, or -1 and errno: EINVAL (NULL, what is in the file),
- * ENOMEM, or why the file cannot be read. They read files at once, without letting other tasks run. */
+ * it, and only aco_tls_config_replace() may change it. The calls that change it return 0; on error -1 with errno EINVAL
+ * (NULL, what is in the file), ENOMEM, or why the file cannot be read. They read files at once, without letting other
+ * tasks run. */
 typedef struct aco_tls_config_s aco_tls_config_t;
 
 enum {
@@ -59,8 +60,8 @@ enum {
 
 /* NULL and errno: EINVAL (unknown flags), ENOMEM. */
 ACO_API aco_tls_config_t *aco_tls_config_new(unsigned flags);
-/* Connections that use it keep what they need. No connection may begin with it any more: an aco_tls_accept() or a server
- * that has its address must be over. Any thread. */
+/* Connections that use it keep what they need. No connection may begin with it any more: an aco_tls_accept() or a
+ * server that has its address must be over. Any thread. */
 ACO_API int aco_tls_config_destroy(aco_tls_config_t *config);
 
 /* From now on connections that begin with `config` use `replacement`, another configuration of the same side: new

@@ -60,8 +60,8 @@ ACO_API int aco_websocket_receive_at(aco_websocket_t *socket, const char **data,
 #define aco_websocket_receive(socket, data, n) aco_websocket_receive_at(socket, data, n, ACO_PLACE)
 
 /* Sends a message. 0; or -1 and errno: EINVAL (the type, text that is no UTF-8), EPIPE (closed, or the peer is gone),
- * ETIMEDOUT (also: it takes nothing for the server's write_time), ECANCELED. After the end of a scope the message can be
- * sent again; but if a part of it was sent, later calls fail with EPIPE. */
+ * ETIMEDOUT (also: it takes nothing for the server's write_time), ECANCELED. After the end of a scope the message can
+ * be sent again; but if a part of it was sent, later calls fail with EPIPE. */
 ACO_API int aco_websocket_send_at(aco_websocket_t *socket, int type, const void *p, size_t n, const char *location);
 #define aco_websocket_send(socket, type, p, n) aco_websocket_send_at(socket, type, p, n, ACO_PLACE)
 

@@ -19,7 +19,8 @@ enum {
 
 /* ---- layout.c ---- */
 /* Writes a stack's record. The stack lies in `map`: first `below` bytes for the guard page or the canary, then `sz`
- * bytes, then ACO__HEAD bytes, or ACO__LEAST_HEAD if `number` is 0. `number` selects the colour. The coroutine layer writes the first return address. */
+ * bytes, then ACO__HEAD bytes, or ACO__LEAST_HEAD if `number` is 0. `number` selects the colour. The coroutine layer
+ * writes the first return address. */
 ACO__HIDDEN aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsigned number, int guarded);
 /* Aborts if a stack without a guard page has overflowed. */
 ACO__HIDDEN void aco__stack_check_overflow(const char *call, const aco_share_stack_t *stack);

@@ -238,7 +238,8 @@ def check_gdb(directory):
         bare = os.path.join(directory, "bare")
         subprocess.run(["strip", "-g", "-o", bare, program], check=True)
         _, answers = ask(["aco list"], ["break stop_here", "run"], bare)
-        expect("list: not the library's function", r"7 +0x\w+ +suspended +waits_inside.*8 +0x\w+ +resuming +has_inner, ",
+        expect("list: not the library's function",
+               r"7 +0x\w+ +suspended +waits_inside.*8 +0x\w+ +resuming +has_inner, ",
                answers["aco list"])
     core = dump_core(directory)
     if core:
