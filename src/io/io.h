@@ -224,6 +224,10 @@ ACO__HIDDEN int aco__io_ring_wait(aco__io_t *io, aco__io_op_t *op, const char *c
 /* Has the ring watch descriptors, if the environment wants that. 0, or -1 and errno. */
 ACO__HIDDEN int aco__io_choose_poller(aco__io_t *io, const char *call);
 
+/* ---- signal.c ---- */
+/* The descriptor is about to be closed: if it is one of aco_signal_open(), so is what it stands for. */
+ACO__HIDDEN void aco__io_signals_closed(int fd);
+
 /* ---- file.c ---- */
 /* Fails with errno and a message that has the path. Scopes' errors have no message. */
 ACO__HIDDEN int aco__io_fail_path(const char *call, const char *path);
