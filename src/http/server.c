@@ -186,6 +186,8 @@ static void list_unflushed(aco__http_connection_t *c)
 static void *keep(void *arg)
 {
     aco__http_server_t *server = arg;
+    aco_scope_t shield;
+    (void)aco_shield_begin(&shield, ACO_FOREVER); /* a set of threads may be cancelled with all its tasks */
     aco_group_begin(&server->group, ACO_KEEP_GOING);
     server->group.limit = (size_t)server->options.max_connections;
     while (!server->is_ending) {
@@ -198,6 +200,7 @@ static void *keep(void *arg)
         }
     }
     (void)aco_group_end(&server->group);
+    (void)aco_scope_end(&shield);
     return NULL;
 }
 
