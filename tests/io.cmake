@@ -56,8 +56,8 @@ if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
     target_link_options(test_io_buffer_${variant} PRIVATE -Wl,--wrap=read,--wrap=write,--wrap=send)
     acorn_test(io_process.${variant} io_process.c DEFINE ${define_${variant}} TIMEOUT 200)
     target_link_libraries(test_io_process_${variant} PRIVATE acorn_io_static Threads::Threads)
-    target_link_options(test_io_process_${variant} PRIVATE -Wl,--wrap=signalfd,--wrap=pipe2,--wrap=fcntl
-        -Wl,--wrap=posix_spawnp,--wrap=syscall,--wrap=epoll_create1)
+    target_link_options(test_io_process_${variant} PRIVATE -Wl,--wrap=signalfd,--wrap=eventfd,--wrap=epoll_create1
+        -Wl,--wrap=pipe2,--wrap=fcntl,--wrap=posix_spawnp,--wrap=syscall)
   endforeach()
 endif()
 

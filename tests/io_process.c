@@ -2,6 +2,7 @@
  * below, which fail on demand. */
 #define _GNU_SOURCE
 #include "io_tests.h"
+#include "until.h"
 
 #include <aco/io_buffer.h>
 #include <aco/process.h>
@@ -31,8 +32,9 @@ static int fails(const char *name)
     type __wrap_##name parameters;                                                                                     \
     type __wrap_##name parameters { return fails(#name) ? -1 : __real_##name arguments; }
 WRAP(int, signalfd, (int fd, const sigset_t *set, int flags), (fd, set, flags))
-WRAP(int, pipe2, (int ends[2], int flags), (ends, flags))
+WRAP(int, eventfd, (unsigned count, int flags), (count, flags))
 WRAP(int, epoll_create1, (int flags), (flags))
+WRAP(int, pipe2, (int ends[2], int flags), (ends, flags))
 
 int __real_fcntl(int fd, int command, ...);
 int __wrap_fcntl(int fd, int command, ...);
@@ -151,6 +153,179 @@ static void *interrupts(void *unused)
     FAILS_WITH(aco_interrupt_begin(&interrupt, wanted, 0), EINVAL);
     CHECK_EQ(aco_check_cancelled(), 0);
     close_both(pair);
+    return unused;
+}
+
+/* ---- Several who listen for a signal ---- */
+
+/* A task inside of an interrupt of its own, until a signal comes or `leaves` is set; how many have come. */
+typedef struct inside {
+    int signal, leaves, is_in, came;
+} inside_t;
+
+static void *is_inside(void *arg)
+{
+    inside_t *in = arg;
+    aco_interrupt_t interrupt;
+    CHECK_EQ(aco_interrupt_begin(&interrupt, &in->signal, 1), 0);
+    in->is_in = 1;
+    while (!in->leaves && aco_sleep(ACO_MILLISECOND / 10) == 0)
+        ;
+    in->came += interrupt.signal == in->signal;
+    CHECK_EQ(aco_interrupt_end(&interrupt), 0);
+    in->is_in = 0;
+    return NULL;
+}
+
+static void enter(aco_group_t *group, inside_t *in)
+{
+    member(group, is_inside, in);
+    UNTIL(in->is_in);
+}
+
+static void leave(inside_t *in)
+{
+    in->leaves = 1;
+    UNTIL(!in->is_in);
+}
+
+static int is_blocked(int number)
+{
+    sigset_t blocked;
+    CHECK_EQ(pthread_sigmask(SIG_SETMASK, NULL, &blocked), 0);
+    return sigismember(&blocked, number);
+}
+
+/* One signal ends the scopes of all; while one task is inside, the signal does nothing else; afterwards it does. */
+static void *several_inside(void *unused)
+{
+    aco_group_t group;
+    signal(SIGTERM, handler);
+    signal(SIGINT, handler);
+    handled = 0;
+    for (int leaves = 0; leaves < 3; leaves++) {
+        inside_t in[3] = {{SIGTERM, 0, 0, 0}, {SIGTERM, 0, 0, 0}, {SIGTERM, 0, 0, 0}};
+        aco_group_begin(&group, ACO_KEEP_GOING);
+        for (int i = 0; i < 3; i++)
+            enter(&group, &in[i]);
+        for (int i = 0; i < leaves; i++)
+            leave(&in[i]);
+        CHECK_EQ(kill(getpid(), SIGTERM), 0);
+        CHECK_EQ(aco_group_end(&group), 0);
+        for (int i = 0; i < 3; i++)
+            CHECK_EQ(in[i].came, i >= leaves);
+        CHECK(!handled && !is_blocked(SIGTERM));
+    }
+    for (int first = 0; first < 2; first++) { /* of different signals: the end of one leaves the other blocked */
+        inside_t in[2] = {{SIGTERM, 0, 0, 0}, {SIGINT, 0, 0, 0}};
+        aco_group_begin(&group, ACO_KEEP_GOING);
+        enter(&group, &in[0]);
+        enter(&group, &in[1]);
+        leave(&in[first]);
+        CHECK(!is_blocked(in[first].signal) && is_blocked(in[!first].signal));
+        CHECK_EQ(kill(getpid(), in[!first].signal), 0);
+        CHECK_EQ(aco_group_end(&group), 0);
+        CHECK_EQ(in[!first].came, 1);
+        CHECK(!handled && !is_blocked(in[!first].signal));
+    }
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    return unused;
+}
+
+/* Each descriptor gets each signal, and an interrupt's end does not unblock what aco_signal_open() blocks. */
+static void *several_descriptors(void *unused)
+{
+    static const int hup = SIGHUP, both[] = {SIGHUP, SIGWINCH};
+    inside_t in = {SIGTERM, 0, 0, 0}, before = {SIGHUP, 0, 0, 0};
+    int fds[3];
+    pid_t sender;
+    aco_group_t group;
+    signal(SIGHUP, handler);
+    handled = 0;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    enter(&group, &in);
+    enter(&group, &before);
+    for (int i = 0; i < 3; i++)
+        fds[i] = aco_signal_open(i < 2 ? both : &hup, i < 2 ? 2 : 1);
+    leave(&in);
+    CHECK_EQ(kill(getpid(), SIGHUP), 0);
+    CHECK_EQ(kill(getpid(), SIGWINCH), 0);
+    for (int i = 0; i < 3; i++) {
+        sender = 0;
+        CHECK_EQ(aco_io_wait_readable_until(fds[i], aco_now()), 0);
+        CHECK_EQ(aco_signal_wait(fds[i], &sender), SIGHUP);
+        CHECK_EQ(sender, getpid());
+        if (i < 2)
+            CHECK_EQ(aco_signal_wait(fds[i], NULL), SIGWINCH);
+        FAILS_WITH(aco_io_wait_readable_until(fds[i], aco_now()), ETIMEDOUT);
+    }
+    CHECK_EQ(aco_group_end(&group), 0);
+    CHECK_EQ(before.came, 1);
+    CHECK_EQ(aco_io_close(fds[0]), 0);
+    CHECK_EQ(kill(getpid(), SIGHUP), 0);
+    for (int i = 1; i < 3; i++) {
+        CHECK_EQ(aco_signal_wait(fds[i], NULL), SIGHUP);
+        CHECK_EQ(aco_io_close(fds[i]), 0);
+    }
+    FAILS_WITH(aco_signal_wait(fds[1], NULL), EBADF);
+    CHECK(!handled && is_blocked(SIGHUP)); /* from now on */
+    signal(SIGHUP, SIG_DFL);
+    return unused;
+}
+
+/* Threads: each has the signal blocked while any of them listens, also if it listens no more itself. */
+typedef struct other {
+    inside_t in;
+    pthread_t thread;
+    int is_in, has_ended; /* atomic */
+} other_t;
+
+static void *shows_inside(void *arg)
+{
+    other_t *other = arg;
+    aco_group_t group;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    enter(&group, &other->in);
+    __atomic_store_n(&other->is_in, 1, __ATOMIC_RELEASE);
+    CHECK_EQ(aco_group_end(&group), 0);
+    return NULL;
+}
+
+static void *runs_inside(void *arg)
+{
+    other_t *other = arg;
+    run_task(shows_inside, other);
+    __atomic_store_n(&other->has_ended, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static void *threads_inside(void *unused)
+{
+    signal(SIGTERM, handler);
+    handled = 0;
+    for (int leaves = 0; leaves < 2; leaves++) {
+        inside_t in = {SIGTERM, 0, 0, 0};
+        other_t other = {{SIGTERM, 0, 0, 0}, 0, 0, 0};
+        aco_group_t group;
+        aco_group_begin(&group, ACO_KEEP_GOING);
+        enter(&group, &in);
+        CHECK_EQ(pthread_create(&other.thread, NULL, runs_inside, &other), 0);
+        UNTIL(__atomic_load_n(&other.is_in, __ATOMIC_ACQUIRE));
+        if (leaves) {
+            leave(&in);
+            CHECK(is_blocked(SIGTERM));
+        }
+        CHECK_EQ(kill(getpid(), SIGTERM), 0);
+        CHECK_EQ(aco_group_end(&group), 0);
+        UNTIL(__atomic_load_n(&other.has_ended, __ATOMIC_ACQUIRE));
+        CHECK_EQ(pthread_join(other.thread, NULL), 0);
+        CHECK_EQ(in.came, !leaves);
+        CHECK_EQ(other.in.came, 1);
+        UNTIL(!is_blocked(SIGTERM));
+        CHECK(!handled);
+    }
+    signal(SIGTERM, SIG_DFL);
     return unused;
 }
 
@@ -351,6 +526,12 @@ static void *failures(void *unused)
     failing = "signalfd";
     position = 1;
     FAILS_WITH(aco_interrupt_begin(&interrupt, (const int[]){SIGINT}, 1), ENFILE);
+    failing = "eventfd";
+    position = 1;
+    FAILS_WITH(aco_interrupt_begin(&interrupt, (const int[]){SIGINT}, 1), ENFILE);
+    failing = "epoll_create1";
+    position = 1;
+    FAILS_WITH(aco_interrupt_begin(&interrupt, (const int[]){SIGINT}, 1), ENFILE);
     failing = NULL;
     CHECK_EQ(pthread_sigmask(SIG_SETMASK, NULL, &after), 0);
     CHECK_EQ(sigismember(&after, SIGINT), sigismember(&before, SIGINT));
@@ -441,15 +622,15 @@ static void *without_poller(void *unused)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {signals,      interrupts,        children, ends_of_children,
-                                           several_wait, number_of_another, failures, standard,
-                                           without_poller};
+    static const aco_function_t tests[] = {signals,        interrupts, several_inside,   several_descriptors,
+                                           threads_inside, children,   ends_of_children, several_wait,
+                                           number_of_another, failures, standard, without_poller};
     aco_process_t child;
     CHECK(aco_io_poll_fd() >= 0);
     signal(SIGUSR1, handler);
     if (aco_process_start(&child, ARGV("true"), 0, NULL) != 0 && errno == ENOSYS) {
         printf("skipped: this system has no pidfd_open()\n");
-        run_tests(tests, 2, count_descriptors());
+        run_tests(tests, 5, count_descriptors());
         return check_result("io_process");
     }
     aco_process_end(&child, 0);

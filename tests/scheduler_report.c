@@ -7,11 +7,15 @@
 #include <aco/group.h>
 #include <aco/sync.h>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <unistd.h>
+#ifndef _WIN32
+#include <sys/wait.h>
+#endif
 
 enum { ROOM = 1 << 18, MANY = UNDER_TSAN ? 60 : UNDER_ASAN ? 500 : sizeof(void *) == 4 ? 2000 : 20000 };
 
@@ -479,6 +483,67 @@ static void signal_on_several_threads(void)
         CHECK_EQ(pthread_join(threads[i], NULL), 0);
 }
 
+/* ---- A fork while another thread is in the handler ---- */
+
+static int in_handler, has_forked;
+
+static void wakes_slowly(void *unused)
+{
+    (void)unused;
+    __atomic_store_n(&in_handler, 1, __ATOMIC_SEQ_CST);
+    while (!__atomic_load_n(&has_forked, __ATOMIC_SEQ_CST))
+        ;
+}
+
+static void *stays_in_handler(void *unused)
+{
+    while (!__atomic_load_n(&in_handler, __ATOMIC_SEQ_CST)) /* until it finds the scheduler asleep */
+        CHECK_EQ(pthread_kill(pthread_self(), SIGUSR1), 0);
+    return unused;
+}
+
+static void *forks_beside_handler(void *unused)
+{
+    pthread_t other;
+    int status = 1;
+    pid_t child;
+    CHECK_EQ(pthread_create(&other, NULL, stays_in_handler, NULL), 0);
+    while (!__atomic_load_n(&in_handler, __ATOMIC_SEQ_CST))
+        sched_yield();
+    child = fork();
+    if (child == 0) {
+        alarm(30);
+        CHECK_EQ(aco_tasks_dump_on(SIGUSR1, ends[1]), 0);
+        CHECK_EQ(aco_tasks_dump_on(0, 0), 0);
+        _exit(check_failures != 0);
+    }
+    __atomic_store_n(&has_forked, 1, __ATOMIC_SEQ_CST);
+    CHECK_EQ(pthread_join(other, NULL), 0);
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK_EQ(status, 0);
+    CHECK_EQ(aco_unpark(asleep), 0);
+    return unused;
+}
+
+/* Promise: in the child nobody waits for that handler. */
+static void fork_in_handler(void)
+{
+    pthread_t other;
+    if (UNDER_TSAN) /* does not follow */
+        return;
+    CHECK_EQ(aco_on_wake(wakes_slowly, NULL), 0);
+    CHECK(aco_scheduler_open() != NULL);
+    CHECK_EQ(aco_tasks_dump_on(SIGUSR1, open("/dev/null", O_WRONLY)), 0);
+    asleep = spawn(parks_for_signal, NULL);
+    CHECK_EQ(pthread_create(&other, NULL, forks_beside_handler, NULL), 0);
+    run();
+    CHECK_EQ(pthread_join(other, NULL), 0);
+    CHECK_EQ(aco_join(asleep, NULL), 0);
+    CHECK_EQ(aco_scheduler_close(), 0);
+    CHECK_EQ(aco_on_wake(NULL, NULL), 0);
+    CHECK_EQ(aco_tasks_dump_on(SIGUSR1, ends[1]), 0);
+}
+
 static void *ends_program(void *unused)
 {
     int result;
@@ -525,6 +590,7 @@ int main(void)
     signal_in_hook();
     signal_after_thread();
     signal_on_several_threads();
+    fork_in_handler();
     signal_while_asleep();
 #endif
     return check_result("scheduler_report");

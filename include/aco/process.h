@@ -26,12 +26,15 @@ ACO__BEGIN_C
 
 /* ---- Signals ----------------------------------------------------------------------------------------------------- */
 
-/* An owned descriptor (aco/io.h) from which aco_signal_wait() gets these signals. The calling thread blocks them from
- * now on, also after aco_io_close(). A signal for the whole process goes to any thread that does not block it, so call
- * this before other threads are started: they inherit what is blocked. -1 and errno: EINVAL (no such signal, or one
- * that cannot be blocked), those of signalfd(). */
+/* Any number of tasks, on any threads, may listen for a signal, by the calls below or in a set of threads that signals
+ * end (aco/threads.h): each of them gets it. A signal for the whole process goes to any thread that does not block it.
+ * So begin to listen before other threads are started: they inherit what is blocked. */
+
+/* An owned descriptor (aco/io.h) from which aco_signal_wait() gets these signals; it can be waited for, but not read.
+ * The calling thread blocks them from now on, also after aco_io_close(), and no aco_interrupt_end() unblocks them any
+ * more. -1 and errno: EINVAL (no such signal, or one that cannot be blocked), ENOMEM, those of signalfd(). */
 ACO_API int aco_signal_open(const int *signals, size_t n);
-/* Waits for the next signal: its number; of several pending ones of a number the system keeps one. If `sender` is not
+/* Waits for the next signal: its number. Of several of a number that nobody has waited for yet, one stays. If `sender` is not
  * NULL, *sender becomes the process that sent it, or 0. -1 and errno. */
 ACO_API int aco_signal_wait_at(int fd, pid_t *sender, const char *location);
 #define aco_signal_wait(fd, sender) aco_signal_wait_at(fd, sender, ACO_PLACE)
@@ -42,14 +45,16 @@ typedef struct aco_interrupt_s {
     int signal; /* which it was; 0: none yet */
     int aco__fd; /* -1: it has ended */
     aco_t *aco__task;
-    unsigned long aco__before[128 / sizeof(unsigned long)]; /* a sigset_t: what was blocked before */
 } aco_interrupt_t;
 
-/* Begins such a scope: the calling task is inside until aco_interrupt_end(). One more of the signals does what it would
- * do without this, as a rule it ends the process. For other threads the same holds as above. `interrupt` must not be on
- * a share stack. 0, or -1 and errno: those of aco_signal_open(), aco_scope_begin() and aco_spawn(). */
+/* Begins such a scope: the calling task is inside until aco_interrupt_end(). The thread blocks the signals. Once one has
+ * come, this interrupt listens no more: unless others do, one more of the signals does what it would do without this,
+ * as a rule it ends the process. `interrupt` must not be on a share stack. 0, or -1 and errno: those of
+ * aco_signal_open(), aco_scope_begin() and aco_spawn(). */
 ACO_API int aco_interrupt_begin(aco_interrupt_t *interrupt, const int *signals, size_t n);
-/* Leaves it; signals do what they did before. 0, or -1 and errno EPERM (it is not the innermost scope). */
+/* Leaves it. Signals for which nobody in the process listens any more do what they did before: the calling thread
+ * unblocks what interrupts have blocked there; another thread that listened does so when it runs tasks next. 0, or -1
+ * and errno EPERM (it is not the innermost scope). */
 ACO_API int aco_interrupt_end(aco_interrupt_t *interrupt);
 
 /* ---- Child processes --------------------------------------------------------------------------------------------- */

@@ -56,25 +56,32 @@ enum { /* aco_threads_options_t.flags */
     ACO_THREADS_FIRST_ONLY = 1,  /* only the first thread, which is the calling one, runs `fn` */
     ACO_THREADS_PIN = 2,         /* each thread stays on a processor of its own, while there are enough. Linux */
     ACO_THREADS_KEEP_GOING = 4,  /* a failure does not cancel the others */
-    ACO_THREADS_INTERRUPTIBLE = 8 /* SIGINT and SIGTERM cancel the set: aco_threads_run() then fails with EINTR. Only
-                                     while other threads of the program block these signals, and until the calling
-                                     thread ends, also in a task. See `drain_ns` */
+    ACO_THREADS_INTERRUPTIBLE = 8 /* SIGINT and SIGTERM end the set, as below. Others who listen for them get them too
+                                     (aco/process.h). Only while threads of the program that are not of the set block
+                                     these signals, and until the calling thread ends, also in a task */
 };
+
+/* What the signals do, in this order. Without `drain_ns` it begins with the second:
+ *  1. The first signal stops the set, as aco_threads_stop() does. If all tasks end, aco_threads_run() returns 0.
+ *  2. `drain_ns` later, or with the next signal, the set is cancelled, as by aco_threads_cancel(), and
+ *     aco_threads_run() fails with EINTR as soon as all tasks have ended.
+ *  3. If tasks do not end although they are cancelled, one more signal does what it would do without the set: as a rule
+ *     it ends the process. Two seconds after a second signal that has cancelled the set, that happens without one. */
 
 /* Zero in a field, and NULL for the whole, stands for the default. */
 typedef struct aco_threads_options_s {
     unsigned flags;
-    int64_t drain_ns; /* nanoseconds. If not 0, the first of these signals only stops the set, see aco_threads_stop();
-                         if it has not ended so much later, or with the next signal, it is cancelled */
+    int64_t drain_ns; /* nanoseconds between the stop and the cancellation; 0: no stop */
     void *aco__reserved[3]; /* reserved fields are 0 */
 } aco_threads_options_t;
 
 /* Runs fn(arg) as a task on each of `n` threads (0: aco_threads_usable()), and returns when all tasks of all threads
- * have ended. The calling thread is the first of them; its tasks take part. `fn` fails by returning ACO_ERROR: the
- * first that does cancels the scopes in which the others run, and aco_threads_run() fails with its errno (EINVAL if
- * that was 0). Also -1 and errno: EPERM (a coroutine calls it), EBUSY (the thread is in a set, or its aco_run() runs),
+ * have ended, detached ones too. The calling thread is the first of them; its tasks take part. `fn` fails by returning
+ * ACO_ERROR: the first that does cancels the set, as by aco_threads_cancel(), and aco_threads_run() fails with its
+ * errno (EINVAL if that was 0). If its thread has other tasks, which may take their time, a line on stderr says it at
+ * once. Also -1 and errno: EPERM (a coroutine calls it), EBUSY (the thread is in a set, or its aco_run() runs),
  * EINVAL (n less than 0 or too large, NULL, unknown flags), EAGAIN and ENOMEM (a thread or its task cannot be made:
- * then no `fn` has been called), or those of aco_run(). */
+ * then no `fn` has been called, and tasks that the thread had are cancelled), or those of aco_run(). */
 ACO_API int aco_threads_run(int n, aco_function_t fn, void *arg);
 ACO_API int aco_threads_run_with(int n, aco_function_t fn, void *arg, const aco_threads_options_t *opts);
 
@@ -91,8 +98,9 @@ ACO_API int aco_threads_index(void);
 /* How many threads the set has made, and the calling one; those that joined later do not count. */
 ACO_API int aco_threads_count(const aco_threads_t *threads);
 
-/* Cancels the scopes in which each thread runs its first task, those of aco_threads_run() and aco_threads_join(): it is
- * as if aco_scope_cancel() were called for them. Any thread; not async-signal-safe. 0, or -1 and errno EINVAL. */
+/* Stops the set and cancels all its tasks, detached ones and those that are spawned later too: it is as if each had
+ * begun in a scope (aco/scope.h) for which aco_scope_cancel() is called. So shields protect, and a task that goes on
+ * after ECANCELED must end by itself. Any thread; not async-signal-safe. 0, or -1 and errno EINVAL. */
 ACO_API int aco_threads_cancel(aco_threads_t *threads);
 
 /* Stops the set: the scopes of aco_stop_begin() end on all its threads. The rest goes on. Any thread; not

@@ -202,10 +202,12 @@ static void free_server(aco__http_server_t *server)
 static void *keep(void *arg)
 {
     aco__http_server_t *server = arg;
+    aco_scope_t shield;
     if (server->is_left) {
         free_server(server);
         return NULL;
     }
+    (void)aco_shield_begin(&shield, ACO_FOREVER); /* a set of threads may be cancelled with all its tasks */
     aco_group_begin(&server->group, ACO_KEEP_GOING);
     aco_event_set(&server->group_has_begun);
     server->group.limit = (size_t)server->options.max_connections;
@@ -219,6 +221,7 @@ static void *keep(void *arg)
         }
     }
     (void)aco_group_end(&server->group);
+    (void)aco_scope_end(&shield);
     return NULL;
 }
 

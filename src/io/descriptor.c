@@ -525,6 +525,9 @@ void aco__io_forget(int fd)
     aco__io_fd_t *d = io ? record_of(io, fd) : NULL;
     if (d)
         retire(io, d);
+#ifdef __linux__
+    aco__io_signals_closed(fd);
+#endif
 #ifdef ACO_CONFIG_URING
     if (io && io->ring)
         aco__io_ring_settle(io, fd);

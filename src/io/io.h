@@ -177,7 +177,8 @@ ACO__HIDDEN ssize_t aco__io_transfer(const char *call, int fd, int direction, si
                                      ssize_t (*once)(aco__io_fd_t *d, void *args), void *args, const char *location);
 
 /* ---- job_threads.c: the pool ---- */
-/* To be called before the first job. 0, or -1 and errno. */
+/* To be called before the first job, and before the lock is taken: a fork() of another thread must not leave it locked
+ * in the child. 0, or -1 and errno. */
 ACO__HIDDEN int aco__io_pool_ready(void);
 /* How many forks lie behind this process. */
 ACO__HIDDEN unsigned aco__io_pool_forks(void);
@@ -222,6 +223,10 @@ ACO__HIDDEN int aco__io_ring_wait(aco__io_t *io, aco__io_op_t *op, const char *c
 /* ---- uring_poller.c: ACO_POLLER ---- */
 /* Has the ring watch descriptors, if the environment wants that. 0, or -1 and errno. */
 ACO__HIDDEN int aco__io_choose_poller(aco__io_t *io, const char *call);
+
+/* ---- signal.c ---- */
+/* The descriptor is about to be closed: if it is one of aco_signal_open(), so is what it stands for. */
+ACO__HIDDEN void aco__io_signals_closed(int fd);
 
 /* ---- file.c ---- */
 /* Fails with errno and a message that has the path. Scopes' errors have no message. */

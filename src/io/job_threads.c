@@ -320,6 +320,7 @@ int aco_offload_limits(unsigned most, int64_t idle_ns)
 {
     if (!most || idle_ns < 0)
         return aco__poller_fail(EINVAL, "aco_offload_limits", most ? "the time is negative" : "no thread is allowed");
+    (void)aco__io_pool_ready();
     aco__io_pool_lock();
     most_threads = most;
     idle_limit = idle_ns;
@@ -336,6 +337,7 @@ int aco_offload_stats(aco_offload_stats_t *stats)
     if (!stats)
         return aco__poller_fail(EINVAL, "aco_offload_stats", "the pointer to the statistics is NULL");
     memset(stats, 0, sizeof *stats);
+    (void)aco__io_pool_ready();
     aco__io_pool_lock();
     stats->threads = threads;
     for (const idle_thread_t *thread = idle_threads; thread; thread = thread->next)

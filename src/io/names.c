@@ -115,6 +115,7 @@ int aco_io_name_cache(size_t entries, int64_t ns)
 {
     if (ns < 0)
         return aco__poller_fail(EINVAL, "aco_io_name_cache", "the time is negative");
+    (void)aco__io_pool_ready();
     aco__io_pool_lock();
     most_cached = entries;
     cached_for = ns;

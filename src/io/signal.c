@@ -1,79 +1,247 @@
-/* Signals as values: a signalfd, and a task that ends a scope when one comes. */
+/* Signals as values, and a task that ends a scope when one comes.
+ *
+ * Several may listen for a signal, and the system gives it to one. So each listener has a signalfd and an eventfd:
+ * whoever reads a signal from the one has it told to the other listeners, by the other (aco/detail/signals.h). The
+ * program has an epoll descriptor of both. */
 #define _GNU_SOURCE /* struct ucred, for sys/socket.h */
 #include "io/io.h"
 
+#include "aco/detail/descriptors.h"
+#include "aco/detail/signals.h"
 #include "aco/process.h"
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+enum { SIGNALS = 64 };
+
+typedef struct listener {
+    aco__listener_t base;   /* first */
+    int fd;                 /* the epoll descriptor */
+    int signals, told;      /* the signalfd, the eventfd */
+    struct {
+        int is_pending;     /* atomic, like the next */
+        int32_t sender;
+    } pending[SIGNALS];     /* what others have taken */
+    struct listener *next;
+    size_t sz;              /* of this record, as allocated */
+} listener_t;
+
+/* Under the pool's lock. Bit fd % 32 of `numbers`, which is atomic, says that there may be one with this descriptor. */
+static listener_t *listeners;
+static unsigned numbers;
+
+static unsigned number_bit(int fd)
+{
+    return 1u << ((unsigned)fd % 32);
+}
+
+/* The place of the listener in the list; *place is NULL: there is none. With the lock. */
+static listener_t **place_of(int fd)
+{
+    listener_t **place = &listeners;
+    while (*place && (*place)->fd != fd)
+        place = &(*place)->next;
+    return place;
+}
+
+/* NULL: there is none. */
+static listener_t *listener_of(int fd)
+{
+    listener_t *listener;
+    if (fd < 0 || !(__atomic_load_n(&numbers, __ATOMIC_RELAXED) & number_bit(fd)))
+        return NULL;
+    aco__io_pool_lock();
+    listener = *place_of(fd);
+    aco__io_pool_unlock();
+    return listener;
+}
+
+/* ---- Opening and closing ---- */
+
 /* 0, or -1 and errno. */
-static int make_set(sigset_t *set, const int *signals, size_t n, const char *call)
+static int make_set(sigset_t *set, uint64_t *bits, const int *signals, size_t n, const char *call)
 {
     sigemptyset(set);
-    for (size_t i = 0; i < n; i++)
-        if (signals[i] == SIGKILL || signals[i] == SIGSTOP || sigaddset(set, signals[i]) != 0)
+    *bits = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (signals[i] > SIGNALS || signals[i] == SIGKILL || signals[i] == SIGSTOP || sigaddset(set, signals[i]) != 0)
             return aco__poller_fail(EINVAL, call, "no signal that can be blocked");
+        *bits |= (uint64_t)1 << (signals[i] - 1);
+    }
     return n ? 0 : aco__poller_fail(EINVAL, call, "no signals");
 }
 
-/* An owned descriptor of these signals, which become blocked; `before`: what was. -1 and errno. */
-static int open_signals(const int *signals, size_t n, sigset_t *before, const char *call)
+static void tell(aco__listener_t *base, int signal, int32_t sender)
+{
+    static const uint64_t one = 1;
+    listener_t *listener = (listener_t *)(void *)base;
+    __atomic_store_n(&listener->pending[signal - 1].sender, sender, __ATOMIC_RELAXED);
+    __atomic_store_n(&listener->pending[signal - 1].is_pending, 1, __ATOMIC_RELEASE);
+    if (aco__system.write(listener->told, &one, sizeof one) < 0) {
+        /* it is readable already */
+    }
+}
+
+static void free_listener(listener_t *listener)
+{
+    if (listener->signals >= 0)
+        aco__system.close(listener->signals);
+    if (listener->told >= 0)
+        aco__system.close(listener->told);
+    aco__poller_free(listener, listener->sz);
+}
+
+void aco__io_signals_closed(int fd)
+{
+    listener_t *listener = listener_of(fd);
+    if (aco_likely(!listener))
+        return;
+    aco__io_pool_lock();
+    *place_of(fd) = listener->next;
+    aco__io_pool_unlock();
+    aco__listen_end(&listener->base);
+    free_listener(listener);
+}
+
+/* The listener's descriptors: 0, or -1 and errno. */
+static int open_descriptors(listener_t *listener, const sigset_t *set)
+{
+    struct epoll_event event = {EPOLLIN, {.u64 = 0}};
+    listener->fd = listener->told = -1;
+    listener->signals = signalfd(-1, set, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (listener->signals < 0 || (listener->told = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
+        return -1;
+    listener->fd = epoll_create1(EPOLL_CLOEXEC);
+    return listener->fd >= 0 && epoll_ctl(listener->fd, EPOLL_CTL_ADD, listener->signals, &event) == 0 &&
+                   epoll_ctl(listener->fd, EPOLL_CTL_ADD, listener->told, &event) == 0
+               ? 0
+               : -1;
+}
+
+/* An owned descriptor for signals, which become blocked. -1 and errno. */
+static int open_signals(const int *signals, size_t n, int for_good, const char *call)
 {
     sigset_t set;
+    uint64_t bits;
+    size_t sz = sizeof(listener_t);
     aco__io_t *io = aco__io_get(call);
-    int fd;
-    if (!io || make_set(&set, signals, n, call) != 0)
+    listener_t *listener = io && make_set(&set, &bits, signals, n, call) == 0 ? aco__poller_allocate(&sz, call) : NULL;
+    if (!listener)
         return -1;
-    fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-    if (fd < 0)
-        return aco__poller_fail(errno, call, strerror(errno));
-    if (aco__io_own(io, fd, 0, 0, call) != 0) {
-        aco__system.close(fd);
-        errno = ENOMEM;
+    if (aco__io_pool_ready() != 0) {
+        aco__poller_free(listener, sz);
         return -1;
     }
-    pthread_sigmask(SIG_BLOCK, &set, before);
-    return fd;
+    memset(listener, 0, sizeof *listener);
+    listener->sz = sz;
+    listener->base.signals = bits;
+    listener->base.told = tell;
+    if (open_descriptors(listener, &set) != 0 || aco__io_own(io, listener->fd, 0, 0, call) != 0) {
+        int error = errno;
+        if (listener->fd >= 0)
+            aco__system.close(listener->fd);
+        free_listener(listener);
+        return aco__poller_fail(error, call, strerror(error));
+    }
+    aco__io_signals_closed(listener->fd); /* unknown to us, if there was one */
+    aco__listen(&listener->base, for_good);
+    aco__io_pool_lock();
+    listener->next = listeners;
+    listeners = listener;
+    __atomic_fetch_or(&numbers, number_bit(listener->fd), __ATOMIC_RELAXED);
+    aco__io_pool_unlock();
+    return listener->fd;
 }
 
 int aco_signal_open(const int *signals, size_t n)
 {
-    return open_signals(signals, n, NULL, "aco_signal_open");
+    return open_signals(signals, n, 1, "aco_signal_open");
+}
+
+/* ---- Waiting ---- */
+
+/* A signal that another listener has taken; 0: none. While there are more, the eventfd is readable. */
+static int take_told(listener_t *listener, pid_t *sender)
+{
+    static const uint64_t one = 1;
+    uint64_t count;
+    int taken = 0;
+    if (aco__system.read(listener->told, &count, sizeof count) < 0)
+        return 0;
+    for (int signal = 1; signal <= SIGNALS; signal++) {
+        if (!__atomic_load_n(&listener->pending[signal - 1].is_pending, __ATOMIC_ACQUIRE))
+            continue;
+        if (taken) {
+            if (aco__system.write(listener->told, &one, sizeof one) < 0) {
+                /* it is readable already */
+            }
+            return taken;
+        }
+        taken = signal;
+        *sender = (pid_t)__atomic_load_n(&listener->pending[signal - 1].sender, __ATOMIC_RELAXED);
+        __atomic_store_n(&listener->pending[signal - 1].is_pending, 0, __ATOMIC_RELAXED);
+    }
+    return taken;
+}
+
+/* The next signal; 0: none yet. */
+static int take(listener_t *listener, pid_t *sender)
+{
+    struct signalfd_siginfo signal;
+    int told = take_told(listener, sender);
+    if (told)
+        return told;
+    if (aco__system.read(listener->signals, &signal, sizeof signal) != sizeof signal)
+        return 0;
+    *sender = (pid_t)signal.ssi_pid;
+    (void)aco__listen_tell(&listener->base, (int)signal.ssi_signo, (int32_t)signal.ssi_pid);
+    return (int)signal.ssi_signo;
 }
 
 int aco_signal_wait_at(int fd, pid_t *sender, const char *location)
 {
-    struct signalfd_siginfo signal;
-    ssize_t n = aco_io_read_at(fd, &signal, sizeof signal, location);
-    if (n < 0)
-        return -1;
-    if (n != sizeof signal)
-        return aco__poller_fail(EINVAL, "aco_signal_wait", "not a descriptor of aco_signal_open()");
-    if (sender)
-        *sender = (pid_t)signal.ssi_pid;
-    return (int)signal.ssi_signo;
+    static const char call[] = "aco_signal_wait";
+    pid_t from;
+    aco__io_spend(call, location);
+    for (;;) {
+        listener_t *listener = listener_of(fd);
+        int signal;
+        if (!listener && aco__system.fcntl(fd, F_GETFD) < 0)
+            return aco__io_fail(call, fd);
+        if (!listener)
+            return aco__poller_fail(EINVAL, call, "not a descriptor of aco_signal_open()");
+        signal = take(listener, &from);
+        if (signal && sender)
+            *sender = from;
+        if (signal)
+            return signal;
+        if (aco_io_wait_readable_at(fd, location) != 0)
+            return -1;
+    }
 }
 
 /* ---- A scope that a signal ends ---- */
 
-static void unblock(const aco_interrupt_t *interrupt)
-{
-    sigset_t before;
-    memcpy(&before, interrupt->aco__before, sizeof before);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-}
-
+/* Only aco_interrupt_end() ends its wait: it closes the descriptor. The task may be one of a set that is cancelled. */
 static void *await_signal(void *arg)
 {
+    static const char place[] = "aco_interrupt_begin";
     aco_interrupt_t *interrupt = arg;
-    int signal = interrupt->aco__fd >= 0 ? aco_signal_wait(interrupt->aco__fd, NULL) : -1;
-    if (signal < 0) /* aco_interrupt_end() has closed the descriptor */
+    aco_scope_t shield;
+    int signal;
+    (void)aco_shield_begin_at(&shield, ACO_FOREVER, place);
+    signal = interrupt->aco__fd >= 0 ? aco_signal_wait_at(interrupt->aco__fd, NULL, place) : -1;
+    (void)aco_scope_end(&shield);
+    if (signal < 0)
         return NULL;
     interrupt->signal = signal;
-    unblock(interrupt);
+    (void)aco_io_close(interrupt->aco__fd);
+    interrupt->aco__fd = -1;
     (void)aco_scope_cancel(&interrupt->scope);
     return NULL;
 }
@@ -81,20 +249,16 @@ static void *await_signal(void *arg)
 int aco_interrupt_begin(aco_interrupt_t *interrupt, const int *signals, size_t n)
 {
     static const char call[] = "aco_interrupt_begin";
-    sigset_t before;
     int error;
-    _Static_assert(sizeof before <= sizeof interrupt->aco__before, "there is room for it");
     if (aco_scope_begin_at(&interrupt->scope, ACO_FOREVER, call) != 0)
         return -1;
     interrupt->signal = 0;
-    interrupt->aco__fd = open_signals(signals, n, &before, call);
+    interrupt->aco__fd = open_signals(signals, n, 0, call);
     if (interrupt->aco__fd >= 0) {
-        memcpy(interrupt->aco__before, &before, sizeof before);
         interrupt->aco__task = aco_spawn(await_signal, interrupt, NULL);
         if (interrupt->aco__task)
             return 0;
         error = errno;
-        unblock(interrupt);
         (void)aco_io_close(interrupt->aco__fd);
         errno = error;
     }
@@ -108,11 +272,12 @@ int aco_interrupt_end(aco_interrupt_t *interrupt)
 {
     static const char call[] = "aco_interrupt_end";
     aco_scope_t shield;
+    int fd = interrupt->aco__fd;
     if (aco_scope_end(&interrupt->scope) != 0)
         return -1;
-    unblock(interrupt);
-    (void)aco_io_close(interrupt->aco__fd);
     interrupt->aco__fd = -1;
+    if (fd >= 0)
+        (void)aco_io_close(fd);
     (void)aco_shield_begin_at(&shield, ACO_FOREVER, call);
     (void)aco_join_at(interrupt->aco__task, NULL, call);
     return aco_scope_end(&shield);

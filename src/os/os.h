@@ -70,6 +70,13 @@ ACO__HIDDEN ACO__COLD __attribute__((noreturn)) void aco__os_die(const char *wha
  * signal, 0 if not; -1 and errno on failure. */
 ACO__HIDDEN int aco__os_explain_faults(void (*explain)(const void *address), int politely);
 
+#ifndef _WIN32
+/* Blocks signals in the calling thread: bit n - 1 is the signal n. Which of them were not blocked before. And unblocks
+ * them. */
+ACO__HIDDEN uint64_t aco__os_signals_block(uint64_t signals);
+ACO__HIDDEN void aco__os_signals_unblock(uint64_t signals);
+#endif
+
 /* Installs a handler of this signal: it calls fn(), with errno kept. 0, or -1 and errno. */
 ACO__HIDDEN int aco__os_on_signal(int signal, void (*fn)(void));
 

@@ -444,6 +444,33 @@ int aco__os_on_signal(int signal, void (*fn)(void))
     return aco__system.sigaction(signal, &ours, NULL);
 }
 
+static void set_of_signals(sigset_t *set, uint64_t signals)
+{
+    sigemptyset(set);
+    for (int signal = 1; signals; signal++, signals >>= 1)
+        if (signals & 1)
+            sigaddset(set, signal);
+}
+
+uint64_t aco__os_signals_block(uint64_t signals)
+{
+    uint64_t blocked = 0;
+    sigset_t set, before;
+    set_of_signals(&set, signals);
+    pthread_sigmask(SIG_BLOCK, &set, &before);
+    for (int signal = 1; signal <= 64; signal++)
+        if (signals >> (signal - 1) & 1 && !sigismember(&before, signal))
+            blocked |= (uint64_t)1 << (signal - 1);
+    return blocked;
+}
+
+void aco__os_signals_unblock(uint64_t signals)
+{
+    sigset_t set;
+    set_of_signals(&set, signals);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
 int aco__os_signal_stack(void *p, size_t sz)
 {
     stack_t now, wanted = {0};

@@ -18,6 +18,28 @@ static void on_dump_signal(void)
     __atomic_fetch_sub(&handlers, 1, __ATOMIC_SEQ_CST);
 }
 
+/* Other threads' handlers and schedulers are not there. */
+static void after_fork_in_child(void)
+{
+    const aco__tasks_t *own = aco__tasks(aco__self());
+    __atomic_store_n(&handlers, 0, __ATOMIC_SEQ_CST);
+    for (int i = 0; i < MOST_DUMPERS; i++)
+        if (__atomic_load_n(&dumpers[i], __ATOMIC_RELAXED) != own)
+            __atomic_store_n(&dumpers[i], NULL, __ATOMIC_SEQ_CST);
+}
+
+/* Before the first handler runs. 0, or an error number. */
+static int handle_forks(void)
+{
+    static char is_registered;
+    int error = 0;
+    if (!__atomic_exchange_n(&is_registered, 1, __ATOMIC_SEQ_CST))
+        error = aco__os_at_fork(NULL, NULL, after_fork_in_child);
+    if (error)
+        __atomic_store_n(&is_registered, 0, __ATOMIC_SEQ_CST);
+    return error;
+}
+
 static void dump_posted(aco__thread_t *self, aco__post_t *post)
 {
     (void)post;
@@ -49,7 +71,9 @@ static int register_dumper(aco__tasks_t *s)
 
 int aco__dump_signal_start(aco__tasks_t *s, int signal, int fd, const char *call)
 {
-    int dumped = s->dumps != 0, fd_before = s->dump_fd, error;
+    int dumped = s->dumps != 0, fd_before = s->dump_fd, error = handle_forks();
+    if (error)
+        return aco__fail_memory(0, call, sizeof dumpers);
     s->dump_fd = fd;
     s->dump_post.run = dump_posted;
     if (!dumped && register_dumper(s) != 0)

@@ -86,6 +86,7 @@ static void scheduler_ends(aco__thread_t *self)
     aco__post_t *post;
     if (s->worker)
         s->worker->thread_ends(s->worker);
+    aco__listens_no_more(s);
     aco__inbox_close(s);
     aco__blocks_each(forget, self);
     reap(&s->base);

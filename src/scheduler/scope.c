@@ -35,6 +35,20 @@ static void end_inside(aco__thread_t *self, aco_scope_t *cause, const aco_t *tas
         aco__interrupt(self, wait, cause->error);
 }
 
+/* `cause` has ended the scopes in the list. Their tasks know; the members of groups do not yet. */
+static void pass_on(aco__thread_t *self, aco_scope_t *cause, aco_scope_t *list)
+{
+    while (list) {
+        aco_scope_t *ended = list;
+        list = ended->aco__pending;
+        if (ended->aco__flags & ACO__SCOPE_GROUP)
+            for (aco__task_record_t *member = ((aco_group_t *)ended)->aco__first; member; member = member->next)
+                end_inside(self, cause, task_of(member), ended, &list);
+        else if (ended->aco__flags & ACO__SCOPE_TOLD)
+            aco__tasks(self)->worker->scope_ended(aco__tasks(self)->worker, ended);
+    }
+}
+
 void aco__scope_finish(aco__thread_t *self, aco_scope_t *scope, int error)
 {
     aco_scope_t *list = scope;
@@ -45,15 +59,47 @@ void aco__scope_finish(aco__thread_t *self, aco_scope_t *scope, int error)
     scope->aco__ended_by = scope;
     scope->aco__pending = NULL;
     end_inside(self, scope, scope->aco__task, scope, &list);
-    while (list) { /* their tasks know; the members of groups do not yet */
-        aco_scope_t *ended = list;
-        list = ended->aco__pending;
-        if (ended->aco__flags & ACO__SCOPE_GROUP)
-            for (aco__task_record_t *member = ((aco_group_t *)ended)->aco__first; member; member = member->next)
-                end_inside(self, scope, task_of(member), ended, &list);
-        else if (ended->aco__flags & ACO__SCOPE_TOLD)
-            aco__tasks(self)->worker->scope_ended(aco__tasks(self)->worker, ended);
-    }
+    pass_on(self, scope, list);
+    ACO__NO_SWITCH_END();
+}
+
+/* ---- The end of all tasks' waits ---- */
+
+typedef struct all_tasks {
+    aco__thread_t *self;
+    aco_scope_t *all, *list;
+} all_tasks_t;
+
+/* `all` becomes the outermost scope of the coroutine, if that is a task of the thread. */
+static int end_in_all(aco_t *co, void *arg)
+{
+    all_tasks_t *tasks = arg;
+    aco__task_record_t *record;
+    aco_scope_t **outermost;
+    if (!aco__is_task(co) || co->share_stack->aco__thread != tasks->self)
+        return 0;
+    record = aco__scope_record(tasks->self, co);
+    if (!record) /* on a share stack, without memory: at the next call */
+        return 0;
+    outermost = &record->scope;
+    while (*outermost && *outermost != tasks->all)
+        outermost = &(*outermost)->aco__outer;
+    *outermost = tasks->all;
+    end_inside(tasks->self, tasks->all, co, tasks->all, &tasks->list);
+    return 0;
+}
+
+void aco__scope_end_all(aco_scope_t *all, int error)
+{
+    all_tasks_t tasks = {aco__self(), all, NULL};
+    memset(all, 0, sizeof *all);
+    all->error = error;
+    all->aco__flags = ACO__SCOPE_SHARED;
+    all->aco__deadline = ACO_FOREVER;
+    all->aco__ended_by = all;
+    ACO__NO_SWITCH_BEGIN();
+    aco__blocks_each(end_in_all, &tasks);
+    pass_on(tasks.self, all, tasks.list);
     ACO__NO_SWITCH_END();
 }
 

@@ -76,6 +76,9 @@ typedef struct aco__tasks {
     char dumps;          /* a signal has it dump its tasks, to dump_fd */
     int dump_fd;
     aco__post_t dump_post;
+    uint64_t blocked;    /* signals that the thread has blocked for listeners: signals.c. Its own thread writes it */
+    aco__post_t unblock_post;
+    struct aco__tasks *next_blocker, **blocker_link; /* others with such signals */
     struct aco__ended_task *ended_tasks; /* names: report.c. NULL: none yet */
     size_t ended_tasks_sz;
     int64_t stuck_at;    /* when tasks were looked for that never wake, on the clock of aco_now() */

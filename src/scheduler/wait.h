@@ -136,7 +136,7 @@ static inline int aco__expects_news(const aco__tasks_t *s)
 /* Whether anything can be posted to the scheduler while it runs tasks. */
 static inline int aco__inbox_is_used(const aco__tasks_t *s)
 {
-    return s->dumps || aco__expects_news(s);
+    return s->dumps || s->blocked || aco__expects_news(s);
 }
 /* The thread has nothing else to do until that time: spins, if that is likely to pay (scheduler/spin.h). Whether
  * something was posted. `now` is the time. */
@@ -431,6 +431,10 @@ ACO__HIDDEN void aco__describe_select(const aco__wait_t *wait, char *text, size_
 ACO__HIDDEN ACO__COLD int aco__fail_deadlock(const aco__thread_t *self);
 /* The task ends: its name is kept for reports. */
 ACO__HIDDEN ACO__COLD void aco__remember_name(aco__thread_t *self, const aco_t *task);
+
+/* ---- signals.c ---- */
+/* The thread ends: nobody asks it any more to unblock signals. */
+ACO__HIDDEN void aco__listens_no_more(aco__tasks_t *s);
 
 /* ---- dump_signal.c ---- */
 /* From now on the signal has the scheduler dump its tasks. 0, or -1 and errno. */

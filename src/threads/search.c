@@ -56,7 +56,7 @@ static void threads_after_fork_in_child(void)
 {
     threads_forks++;
     aco__threads_unlock();
-    threads_in_child();
+    __atomic_load_n(&threads_in_child, __ATOMIC_ACQUIRE)();
 }
 
 static void threads_handle_forks(void)
@@ -67,9 +67,7 @@ static void threads_handle_forks(void)
 int aco__threads_handle_forks(void (*in_child)(void))
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    aco__threads_lock();
-    threads_in_child = in_child;
-    aco__threads_unlock();
+    __atomic_store_n(&threads_in_child, in_child, __ATOMIC_RELEASE); /* a fork at this moment finds no lock held */
     pthread_once(&once, threads_handle_forks);
     errno = threads_fork_error;
     return threads_fork_error ? -1 : (int)threads_forks;

@@ -6,6 +6,8 @@
 #define _GNU_SOURCE
 #include "threads/threads.h"
 
+#include <stdio.h>
+
 /* ---- What aco_run() calls ---- */
 
 static void fail_set(aco_threads_t *threads, int error)
@@ -44,9 +46,17 @@ static aco__crew_t *worker_of(aco__worker_t *base)
     return (aco__crew_t *)(void *)base;
 }
 
+/* Those that are spawned later are cancelled in the next round. */
+static void cancel_tasks(aco__crew_t *worker)
+{
+    if (aco_unlikely(__atomic_load_n(&worker->threads->is_cancelled, __ATOMIC_SEQ_CST)))
+        aco__scope_end_all(&worker->all, ECANCELED);
+}
+
 static void on_round(aco__worker_t *base)
 {
     aco__crew_t *worker = worker_of(base);
+    cancel_tasks(worker);
     if (aco__threads_start(worker, 0, 0) || aco__worker_tasks())
         count(worker);
 }
@@ -133,8 +143,7 @@ static void cancelled(aco__thread_t *self, aco__post_t *post)
     (void)self;
     aco__threads_pass_ends(worker);
     aco__threads_end_stops(worker);
-    if (worker->is_in_scope && __atomic_load_n(&worker->threads->is_cancelled, __ATOMIC_SEQ_CST))
-        aco__scope_end_early(&worker->root.scope, ECANCELED);
+    cancel_tasks(worker);
 }
 
 /* A new worker in the slot, or one that has left it. NULL and errno without memory. */
@@ -168,9 +177,14 @@ static aco__crew_t *worker_in(aco_threads_t *threads, int slot, const char *call
     return worker;
 }
 
-static void root_exits(aco__member_t *member)
+/* A function has failed, and the set is cancelled. Other tasks of its thread may take their time, or not look at that:
+ * then aco_threads_run() does not return the failure soon, or ever. */
+static void report_failure(const aco__crew_t *worker)
 {
-    ((aco__crew_t *)(void *)((char *)member - offsetof(aco__crew_t, root)))->is_in_scope = 0;
+    size_t others = aco__worker_tasks() - 1;
+    if (others && !(worker->threads->flags & ACO_THREADS_KEEP_GOING))
+        fprintf(stderr, "acorn: aco_threads_run: the function has failed on thread %d: %s; %zu more task%s cancelled\n",
+                worker->index, strerror(worker->error), others, others == 1 ? " there is" : "s there are");
 }
 
 /* The first task of a thread. */
@@ -181,19 +195,14 @@ static void *run_root(void *arg)
     int error;
     if (worker->threads->go < 0) /* another thread could not be made */
         return NULL;
-    worker->root.exits = root_exits;
-    aco__member_begin(&worker->root, ACO_FOREVER);
-    worker->is_in_scope = 1;
-    if (__atomic_load_n(&worker->threads->is_cancelled, __ATOMIC_SEQ_CST))
-        aco__scope_end_early(&worker->root.scope, ECANCELED);
+    cancel_tasks(worker);
     errno = 0;
     result = worker->fn(worker->arg);
     error = errno;
-    worker->is_in_scope = 0;
-    aco__member_end(&worker->root);
     if (result == ACO_ERROR) {
         worker->error = error ? error : EINVAL;
         fail_set(worker->threads, worker->error);
+        report_failure(worker);
     }
     return NULL;
 }
@@ -203,7 +212,6 @@ static int enter_set(aco__crew_t *worker, aco_function_t fn, void *arg, const ch
 {
     aco_t *task = NULL;
     worker->error = 0;
-    worker->is_in_scope = 0;
     worker->leaves = 0;
     worker->stops = NULL;
     worker->rounds = worker->started = worker->begun = 0;
@@ -381,9 +389,10 @@ static int run_set(aco_threads_t *threads, aco__crew_t *worker)
     made = start_threads(threads);
     error = made < threads->n ? errno : 0;
     pin(worker);
-    if (!wait_for_all(threads, !error))
+    if (!wait_for_all(threads, !error)) {
         set_is_done(threads);
-    else if (threads->processors)
+        (void)aco_threads_cancel(threads); /* tasks that the thread had before */
+    } else if (threads->processors)
         aco__threads_find_near(worker);
     if (run_worker(worker) != 0 && !error)
         error = errno;

@@ -1,5 +1,5 @@
 /* How a set is stopped: scopes that end first, so that a server accepts no more but answers; then all. By a call, or by
- * SIGINT and SIGTERM, for which a thread waits. */
+ * SIGINT and SIGTERM, for which a thread listens. */
 #define _GNU_SOURCE
 #include "threads/threads.h"
 
@@ -83,37 +83,73 @@ void aco__threads_end_stops(const aco__crew_t *worker)
 
 /* Not on the stack of the set's first thread: if that ends in a task, its stack has ended before. */
 typedef struct aco__watcher {
+    aco__listener_t base; /* first */
     aco_threads_t *threads;
-    pid_t process;
-    sigset_t signals, before;
+    sigset_t signals;
     pthread_t thread;
+    unsigned told; /* signals for which others woke the thread; and WATCHES: they may. Atomic */
     int is_over;
 } watcher_t;
 
+enum { TOLD_INT = 1, TOLD_TERM = 2, WATCHES = 4 };
+
+static unsigned told_bit(int number)
+{
+    return number == SIGINT ? TOLD_INT : TOLD_TERM;
+}
+
+/* A signal that is sent for each bit says that the bit is to be read. */
+static void tell_watcher(aco__listener_t *listener, int number, int32_t sender)
+{
+    watcher_t *watcher = (watcher_t *)(void *)listener;
+    unsigned before = __atomic_fetch_or(&watcher->told, told_bit(number), __ATOMIC_SEQ_CST);
+    (void)sender;
+    if (before & WATCHES && !(before & told_bit(number)))
+        pthread_kill(watcher->thread, number);
+}
+
 #ifdef __APPLE__ /* has no sigtimedwait() */
-static void await_signal_until(const sigset_t *signals, int64_t until)
+static int await_signal(const sigset_t *signals, int64_t until, int32_t *sender)
 {
     static const struct timespec pause = {0, 10 * ACO_MILLISECOND};
     sigset_t pending;
     int number;
-    while (sigpending(&pending) == 0 && !sigismember(&pending, SIGINT) && !sigismember(&pending, SIGTERM)) {
+    *sender = 0;
+    while (until != ACO_FOREVER && sigpending(&pending) == 0 && !sigismember(&pending, SIGINT) &&
+           !sigismember(&pending, SIGTERM)) {
         if (aco_now() >= until)
-            return;
+            return 0;
         aco__system.nanosleep(&pause, NULL);
     }
-    sigwait(signals, &number);
+    return sigwait(signals, &number) == 0 ? number : 0;
 }
 #else
-static void await_signal_until(const sigset_t *signals, int64_t until)
+/* The next signal, and who sent it; 0: the time has come. */
+static int await_signal(const sigset_t *signals, int64_t until, int32_t *sender)
 {
-    int64_t left;
-    while ((left = until - aco_now()) > 0) {
+    siginfo_t info;
+    int number = -1;
+    while (number < 0) {
+        int64_t left = until == ACO_FOREVER ? 0 : until - aco_now();
         const struct timespec time = {(time_t)(left / ACO_SECOND), (long)(left % ACO_SECOND)};
-        if (sigtimedwait(signals, NULL, &time) > 0)
-            return;
+        if (left < 0)
+            return 0;
+        number = until == ACO_FOREVER ? sigwaitinfo(signals, &info) : sigtimedwait(signals, &info, &time);
     }
+    *sender = (int32_t)info.si_pid;
+    return number;
 }
 #endif
+
+/* The same. If the thread has taken it from the system, others are told. */
+static int next_signal(watcher_t *watcher, int64_t until)
+{
+    int32_t sender;
+    int number = await_signal(&watcher->signals, until, &sender);
+    if (number && !(__atomic_fetch_and(&watcher->told, ~told_bit(number), __ATOMIC_SEQ_CST) & told_bit(number)))
+        (void)aco__listen_tell(&watcher->base, number, sender);
+    return number;
+}
 
 static void cancel_watched(aco_threads_t *threads)
 {
@@ -122,24 +158,39 @@ static void cancel_watched(aco_threads_t *threads)
     (void)aco_threads_cancel(threads);
 }
 
+/* The signal does what it would do without the set: as a rule, it ends the process. */
+static void act_as_without(int number)
+{
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, number);
+    pthread_sigmask(SIG_UNBLOCK, &one, NULL);
+    pthread_kill(pthread_self(), number);
+    pthread_sigmask(SIG_BLOCK, &one, NULL);
+}
+
+/* Cancelled tasks need not end: they may compute, wait in a shield, or not look at errors. So what follows on the
+ * cancellation is the signal's own action: when another one comes; or, since two have come, after a while. */
 static void *watch_signals(void *arg)
 {
     watcher_t *watcher = arg;
     int64_t drain_ns = watcher->threads->drain_ns, until = ACO_FOREVER;
+    int number, last = 0, is_cancelled = 0;
     for (;;) {
-        int number;
-        if (until != ACO_FOREVER)
-            await_signal_until(&watcher->signals, until);
-        else if (sigwait(&watcher->signals, &number) != 0)
+        number = next_signal(watcher, until);
+        if (__atomic_load_n(&watcher->is_over, __ATOMIC_SEQ_CST))
             return NULL;
-        if (__atomic_load_n(&watcher->is_over, __ATOMIC_ACQUIRE))
-            return NULL;
-        if (drain_ns) {
+        if (is_cancelled) {
+            until = ACO_FOREVER;
+            act_as_without(number ? number : last);
+        } else if (drain_ns && !last) {
             until = aco_after(drain_ns);
-            drain_ns = 0;
+            last = number;
             (void)aco_threads_stop(watcher->threads);
         } else {
-            until = ACO_FOREVER;
+            until = last && number ? aco_after(THREADS_END_NS) : ACO_FOREVER;
+            last = number ? number : last;
+            is_cancelled = 1;
             cancel_watched(watcher->threads);
         }
     }
@@ -150,24 +201,31 @@ static int begin_watch(aco_threads_t *threads)
 {
     size_t sz = sizeof(watcher_t);
     watcher_t *watcher = aco__poller_allocate(&sz, "aco_threads_run");
+    unsigned told;
     int error;
     if (!watcher)
         return errno;
+    memset(watcher, 0, sizeof *watcher);
+    watcher->base.signals = (uint64_t)1 << (SIGINT - 1) | (uint64_t)1 << (SIGTERM - 1);
+    watcher->base.told = tell_watcher;
     watcher->threads = threads;
-    watcher->process = getpid();
-    watcher->is_over = 0;
     sigemptyset(&watcher->signals);
     sigaddset(&watcher->signals, SIGINT);
     sigaddset(&watcher->signals, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &watcher->signals, &watcher->before); /* the threads that are made inherit it */
+    aco__listen(&watcher->base, 0); /* the threads that are made inherit what is blocked */
     error = pthread_create(&watcher->thread, NULL, watch_signals, watcher);
-    if (!error) {
-        threads->watcher = watcher;
-        return 0;
+    if (error) {
+        aco__listen_end(&watcher->base);
+        aco__poller_free(watcher, sizeof *watcher);
+        return error;
     }
-    pthread_sigmask(SIG_SETMASK, &watcher->before, NULL);
-    aco__poller_free(watcher, sizeof *watcher);
-    return error;
+    threads->watcher = watcher;
+    told = __atomic_fetch_or(&watcher->told, WATCHES, __ATOMIC_SEQ_CST);
+    if (told & TOLD_INT)
+        pthread_kill(watcher->thread, SIGINT);
+    if (told & TOLD_TERM)
+        pthread_kill(watcher->thread, SIGTERM);
+    return 0;
 }
 
 void aco__threads_end_watch(aco_threads_t *threads)
@@ -176,12 +234,12 @@ void aco__threads_end_watch(aco_threads_t *threads)
     threads->watcher = NULL;
     if (!watcher)
         return;
-    if (watcher->process == getpid()) { /* in a child its thread is not there */
-        __atomic_store_n(&watcher->is_over, 1, __ATOMIC_RELEASE);
-        pthread_kill(watcher->thread, SIGINT);
+    aco__listen_end(&watcher->base);
+    if (watcher->base.process == (long)getpid()) { /* in a child its thread is not there */
+        __atomic_store_n(&watcher->is_over, 1, __ATOMIC_SEQ_CST);
+        tell_watcher(&watcher->base, SIGINT, 0);
         pthread_join(watcher->thread, NULL);
     }
-    pthread_sigmask(SIG_SETMASK, &watcher->before, NULL);
     aco__poller_free(watcher, sizeof *watcher);
 }
 

@@ -6,6 +6,7 @@
 #include "base/invariants.h"
 #include "system/system.h"
 
+#include "aco/detail/signals.h"
 #include "aco/threads.h"
 
 #include <pthread.h>
@@ -18,6 +19,7 @@ enum {
     THREADS_AT_ONCE = 4,   /* submitted functions that a thread starts in one round of its queue, see group.c */
     THREADS_STOLEN = 32    /* at most so many are stolen at a time */
 };
+#define THREADS_END_NS (2 * ACO_SECOND) /* after a second signal, tasks have so long to end */
 
 /* ---- deque.c: submitted work that no thread has started ---- */
 typedef struct aco__item {
@@ -95,9 +97,8 @@ typedef struct aco__crew {
     int more;                /* items that tasks which have run one may go on with in this round */
     aco__node_t *first;      /* for this thread alone, in order */
     unsigned rounds;
-    aco__member_t root;      /* its first task */
-    int is_in_scope;         /* while that runs */
-    aco_function_t fn;
+    aco_scope_t all;         /* around all tasks, once the set is cancelled */
+    aco_function_t fn;       /* of its first task */
     void *arg;
     int error;               /* with which fn, or aco_run(), failed */
     pthread_t thread;
@@ -215,7 +216,7 @@ ACO__HIDDEN void aco__threads_forget_others(aco__crew_t *worker);
 /* ---- stop.c ---- */
 /* The worker's thread: ends the scopes that end when the set is stopped, if it is. */
 ACO__HIDDEN void aco__threads_end_stops(const aco__crew_t *worker);
-/* Returns run(threads, worker), during which a thread waits for SIGINT and SIGTERM; or an errno. */
+/* Returns run(threads, worker), during which a thread listens for SIGINT and SIGTERM; or an errno. */
 ACO__HIDDEN int aco__threads_run_watched(aco_threads_t *threads, aco__crew_t *worker,
                                          int (*run)(aco_threads_t *threads, aco__crew_t *worker));
 /* The first worker's thread: ends that thread, if there is one. */

@@ -135,6 +135,14 @@ int aco__member_is_like_new(void)
 
 void aco__member_end(aco__member_t *member) { (void)member; }
 void aco__scope_end_early(aco_scope_t *scope, int error) { scope->error = error; }
+void aco__scope_end_all(aco_scope_t *all, int error) { all->error = error; }
+void aco__listen(aco__listener_t *listener, int for_good) { (void)listener, (void)for_good; }
+void aco__listen_end(aco__listener_t *listener) { (void)listener; }
+int aco__listen_tell(const aco__listener_t *listener, int signal, int32_t sender)
+{
+    (void)listener, (void)signal, (void)sender;
+    return 0;
+}
 int aco_scope_cancel(aco_scope_t *scope) { (void)scope; return 0; }
 const aco_scope_t *aco_scope_ended_by(const aco_scope_t *scope) { (void)scope; return NULL; }
 int64_t aco_deadline(void) { return ACO_FOREVER; }

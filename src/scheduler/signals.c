@@ -1,0 +1,127 @@
+/* Who listens for signals: aco/detail/signals.h.
+ *
+ * A thread that unblocks a signal gets it, and may die of it, although another one listens. So each thread remembers
+ * what it has blocked for listeners and keeps that blocked until the last listener of the process has gone. Whoever
+ * that was posts to the threads that still block the signal. */
+#include "scheduler/wait.h"
+
+#include "aco/detail/signals.h"
+
+#ifndef _WIN32
+/* Under the process lock. */
+static aco__listener_t *listeners;
+static aco__tasks_t *blockers; /* schedulers whose threads have blocked signals for listeners */
+static uint64_t kept;          /* blocked for good */
+
+static uint64_t listened(long process)
+{
+    uint64_t signals = kept;
+    for (const aco__listener_t *listener = listeners; listener; listener = listener->next)
+        if (listener->process == process)
+            signals |= listener->signals;
+    return signals;
+}
+
+static void unlink_blocker(aco__tasks_t *s)
+{
+    *s->blocker_link = s->next_blocker;
+    if (s->next_blocker)
+        s->next_blocker->blocker_link = s->blocker_link;
+}
+
+static void link_blocker(aco__tasks_t *s)
+{
+    s->next_blocker = blockers;
+    s->blocker_link = &blockers;
+    if (blockers)
+        blockers->blocker_link = &s->next_blocker;
+    blockers = s;
+}
+
+/* The signals that the scheduler's own thread unblocks next, without the lock: a handler may run then. */
+static uint64_t no_longer_blocked(aco__tasks_t *s)
+{
+    uint64_t signals = s->blocked & ~listened(aco__os_process_number());
+    if (signals && !(s->blocked &= ~signals))
+        unlink_blocker(s);
+    return signals;
+}
+
+static void unblock_posted(aco__thread_t *self, aco__post_t *post)
+{
+    uint64_t signals;
+    (void)post;
+    aco__lock();
+    signals = no_longer_blocked(aco__tasks(self));
+    aco__unlock();
+    aco__os_signals_unblock(signals);
+}
+
+void aco__listen(aco__listener_t *listener, int for_good)
+{
+    aco__tasks_t *s = aco__tasks(aco__self());
+    uint64_t blocked;
+    aco__lock();
+    listener->process = aco__os_process_number();
+    listener->link = &listeners;
+    listener->next = listeners;
+    if (listeners)
+        listeners->link = &listener->next;
+    listeners = listener;
+    if (for_good)
+        kept |= listener->signals;
+    blocked = aco__os_signals_block(listener->signals);
+    if (blocked && !s->blocked) {
+        s->unblock_post.run = unblock_posted;
+        link_blocker(s);
+    }
+    s->blocked |= blocked;
+    aco__unlock();
+}
+
+void aco__listen_end(aco__listener_t *listener)
+{
+    aco__tasks_t *own = aco__tasks(aco__self());
+    long process = aco__os_process_number();
+    uint64_t signals, others;
+    aco__lock();
+    *listener->link = listener->next;
+    if (listener->next)
+        listener->next->link = listener->link;
+    signals = no_longer_blocked(own);
+    others = listened(process);
+    for (aco__tasks_t *s = blockers; s; s = s->next_blocker)
+        if (s != own && s->blocked & ~others && s->process == process)
+            aco__inbox_post(s, &s->unblock_post);
+    aco__unlock();
+    aco__os_signals_unblock(signals);
+}
+
+int aco__listen_tell(const aco__listener_t *teller, int signal, int32_t sender)
+{
+    long process = aco__os_process_number();
+    int told = 0;
+    aco__lock();
+    for (aco__listener_t *listener = listeners; listener; listener = listener->next)
+        if (listener != teller && listener->process == process && listener->signals >> (signal - 1) & 1) {
+            listener->told(listener, signal, sender);
+            told++;
+        }
+    aco__unlock();
+    return told;
+}
+
+void aco__listens_no_more(aco__tasks_t *s)
+{
+    aco__lock();
+    if (s->blocked)
+        unlink_blocker(s);
+    s->blocked = 0;
+    aco__unlock();
+}
+#else
+void aco__listens_no_more(aco__tasks_t *s)
+{
+    (void)s;
+}
+#endif
