@@ -45,16 +45,27 @@ static int check_place(const char *call)
     return 0;
 }
 
+static void begin_on_thread(void)
+{
+    aco__hook_locks_begin();
+    aco__hook_signals_begin();
+}
+
+static int begin(const char *call)
+{
+    return check_place(call) == 0 ? aco__hook_begin(begin_on_thread, call) : -1;
+}
+
 int aco_hook_begin(void)
 {
     static const char call[] = "aco_hook_begin";
-    return check_place(call) == 0 ? aco__hook_task_begin(call) : -1;
+    return begin(call) == 0 ? aco__hook_task_begin(call) : -1;
 }
 
 int aco_hook_begin_all(void)
 {
     static const char call[] = "aco_hook_begin_all";
-    if (check_place(call) != 0 || aco__hook_begin(call) != 0)
+    if (begin(call) != 0)
         return -1;
     __atomic_store_n(&aco__hook_everyone, 1, __ATOMIC_RELEASE);
     return 0;

@@ -155,8 +155,8 @@ static inline __attribute__((always_inline)) int aco__beside_hooked(void)
 {
     return aco_unlikely(aco__hook_self.tasks != 0) && aco__hook_is_beside(__builtin_return_address(0));
 }
-/* 0, or -1 and errno. */
-ACO__HIDDEN int aco__hook_begin(const char *call); /* in the process */
+/* In the process: on_thread() is called on each thread before it has hooked tasks. 0, or -1 and errno. */
+ACO__HIDDEN int aco__hook_begin(void (*on_thread)(void), const char *call);
 ACO__HIDDEN int aco__hook_task_begin(const char *call);
 ACO__HIDDEN int aco__hook_task_end(const char *call);
 /* Whether this is still the process in which tasks were hooked: no child of fork() or vfork(). */

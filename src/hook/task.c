@@ -15,6 +15,7 @@ unsigned aco__hook_everyone;
 
 static aco_key_t record_key;
 static int key_error;
+static void (*begin_on_thread)(void); /* written once */
 
 static void call_ends(aco__hook_task_t *task)
 {
@@ -70,8 +71,7 @@ static void prepare_thread(void)
         return;
     self->thread = (pid_t)syscall(SYS_gettid);
     self->process = getpid();
-    aco__hook_locks_begin();
-    aco__hook_signals_begin();
+    begin_on_thread();
 }
 
 /* The first hooked call of a task, where all are hooked: whether this one is. Not in an inner coroutine, whose values
@@ -116,9 +116,11 @@ int aco__hook_is_beside(const void *caller)
     return !aco__hook_is_allocators(caller) && !aco__hook_self.probe && aco_current_task() && !aco__hooks_are_held();
 }
 
-int aco__hook_begin(const char *call)
+int aco__hook_begin(void (*on_thread)(void), const char *call)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (!__atomic_load_n(&begin_on_thread, __ATOMIC_RELAXED))
+        __atomic_store_n(&begin_on_thread, on_thread, __ATOMIC_RELAXED);
     pthread_once(&once, make_key);
     return key_error ? aco__poller_fail(key_error, call, "no key for values of tasks") : 0;
 }
@@ -133,8 +135,6 @@ int aco__hook_task_begin(const char *call)
     prepare_thread();
     if (!aco__hook_is_own_process())
         return aco__poller_fail(EPERM, call, "in a child of fork()");
-    if (aco__hook_begin(call) != 0)
-        return -1;
     record = record_of(task);
     if (!record && !(record = new_record(task, call)))
         return -1;

@@ -311,8 +311,10 @@ static void handle(aco__http_connection_t *c, const char *location)
     status = call_handler(x);
     c->in_handler = 0;
     unlist_unflushed(c);
-    if (x->websocket)
+    if (x->websocket) {
         aco__http_end_websocket(x, location);
+        x->is_aborted = 0; /* its last frame tells how it ended */
+    }
     if (!status && !x->has_begun)
         status = status_of_body(c->link.body_error ? c->link.body_error : c->link.read_error);
     if (status && !x->has_begun && !c->link.is_broken) {

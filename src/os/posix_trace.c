@@ -96,7 +96,7 @@ static void on_fatal_signal(int signal)
     struct sigaction none = {0};
     none.sa_handler = SIG_DFL;
     at_fatal_signal();
-    sigaction(signal, &none, NULL);
+    aco__system.sigaction(signal, &none, NULL);
     raise(signal);
 }
 
@@ -109,8 +109,9 @@ void aco__os_at_fatal_signal(void (*fn)(void))
     ours.sa_flags = SA_ONSTACK;
     sigemptyset(&ours.sa_mask);
     for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
-        if (sigaction(fatal[i], NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL)
-            sigaction(fatal[i], &ours, NULL);
+        if (aco__system.sigaction(fatal[i], NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) &&
+            now.sa_handler == SIG_DFL)
+            aco__system.sigaction(fatal[i], &ours, NULL);
 }
 
 #endif
