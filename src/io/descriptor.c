@@ -519,6 +519,17 @@ int aco_io_release(int fd)
     return 0;
 }
 
+#ifdef __linux__
+void (*aco__io_at_close)(int fd);
+
+static void call_at_close(int fd)
+{
+    void (*fn)(int fd) = __atomic_load_n(&aco__io_at_close, __ATOMIC_ACQUIRE);
+    if (fn)
+        fn(fd);
+}
+#endif
+
 void aco__io_forget(int fd)
 {
     aco__io_t *io = (aco__io_t *)(void *)aco__poller();
@@ -526,7 +537,7 @@ void aco__io_forget(int fd)
     if (d)
         retire(io, d);
 #ifdef __linux__
-    aco__io_signals_closed(fd);
+    call_at_close(fd);
 #endif
 #ifdef ACO_CONFIG_URING
     if (io && io->ring)

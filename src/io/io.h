@@ -145,6 +145,11 @@ ACO__HIDDEN aco__io_fd_t *aco__io_enter(aco__io_t *io, int fd, const char *call)
 /* The same for a call that does not wait. It never switches. */
 ACO__HIDDEN aco__io_fd_t *aco__io_enter_now(aco__io_t *io, int fd, const char *call);
 ACO__HIDDEN void aco__io_leave(aco__io_fd_t *d);
+#ifdef __linux__
+/* Called before a descriptor is closed, by any thread: closes what stands behind one of aco_signal_open(). NULL until
+ * there is one. Atomic. */
+ACO__HIDDEN_EXTERN void (*aco__io_at_close)(int fd);
+#endif
 /* The same for a call that uses two descriptors: 0; or -1 and errno, then there is nothing to release. If one of them
  * is closed, tasks that wait for the other in such a call are woken, with success. */
 ACO__HIDDEN int aco__io_enter_both(aco__io_t *io, const int fds[2], aco__io_fd_t *d[2], int may_wait,
@@ -223,10 +228,6 @@ ACO__HIDDEN int aco__io_ring_wait(aco__io_t *io, aco__io_op_t *op, const char *c
 /* ---- uring_poller.c: ACO_POLLER ---- */
 /* Has the ring watch descriptors, if the environment wants that. 0, or -1 and errno. */
 ACO__HIDDEN int aco__io_choose_poller(aco__io_t *io, const char *call);
-
-/* ---- signal.c ---- */
-/* The descriptor is about to be closed: if it is one of aco_signal_open(), so is what it stands for. */
-ACO__HIDDEN void aco__io_signals_closed(int fd);
 
 /* ---- file.c ---- */
 /* Fails with errno and a message that has the path. Scopes' errors have no message. */

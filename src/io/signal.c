@@ -96,7 +96,8 @@ static void free_listener(listener_t *listener)
     aco__poller_free(listener, listener->sz);
 }
 
-void aco__io_signals_closed(int fd)
+/* The descriptor is about to be closed. */
+static void at_close(int fd)
 {
     listener_t *listener = listener_of(fd);
     if (aco_likely(!listener))
@@ -148,7 +149,8 @@ static int open_signals(const int *signals, size_t n, int for_good, const char *
         free_listener(listener);
         return aco__poller_fail(error, call, strerror(error));
     }
-    aco__io_signals_closed(listener->fd); /* unknown to us, if there was one */
+    at_close(listener->fd); /* unknown to us, if there was one */
+    __atomic_store_n(&aco__io_at_close, at_close, __ATOMIC_RELEASE);
     aco__listen(&listener->base, for_good);
     aco__io_pool_lock();
     listener->next = listeners;
