@@ -83,7 +83,6 @@ int aco__fail(int fatal, int error, const char *call, const void *co, const char
     return -1;
 }
 
-#ifndef ACO_CONFIG_LIBACO_ONLY
 const char *aco__location(const char *location, char *text, size_t sz)
 {
 #ifdef ACO__LINE_SHIFT
@@ -96,7 +95,6 @@ const char *aco__location(const char *location, char *text, size_t sz)
     (void)text, (void)sz;
     return location;
 }
-#endif
 
 const char *aco_error_message(void)
 {

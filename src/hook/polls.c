@@ -221,7 +221,7 @@ static int table_size(void)
         text[n] = 0;
         at = strstr(text, name);
     }
-    return at ? atoi(at + sizeof name - 1) : FD_SETSIZE;
+    return at ? (int)strtol(at + sizeof name - 1, NULL, 10) : FD_SETSIZE;
 }
 
 /* The system looks at no bits beyond the table, whatever n is: there, sets may end. */

@@ -126,7 +126,7 @@ static ssize_t receive(int fd, struct msghdr *message, int flags, const char *lo
     size = aco__parts_size(message->msg_iov, message->msg_iovlen);
     if ((size_t)n >= size)
         return n;
-    return (flags & MSG_PEEK ? peek_at_rest : receive_rest)(fd, message, room, n, size, flags, &wait, location);
+    return ((flags & MSG_PEEK) ? peek_at_rest : receive_rest)(fd, message, room, n, size, flags, &wait, location);
 }
 
 /* ---- Sends ---- */

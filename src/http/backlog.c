@@ -45,7 +45,7 @@ static int drop_new(int listener)
 
 int64_t aco__http_close_door(int listener)
 {
-    struct sockaddr_storage address;
+    struct sockaddr_storage address = {0};
     socklen_t n = sizeof address;
     if (getsockname(listener, (struct sockaddr *)&address, &n) != 0)
         return 0;

@@ -430,7 +430,8 @@ ssize_t aco__http_more_input(aco__http_link_t *link, const char *location)
 {
     aco_io_reader_t *in = &link->in;
     size_t n = in->end - link->at;
-    memmove(in->buffer + link->keep, in->buffer + link->at, n);
+    if (n)
+        memmove(in->buffer + link->keep, in->buffer + link->at, n);
     link->at = link->keep;
     in->end = link->keep + n;
     return append(link, location);

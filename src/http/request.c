@@ -224,7 +224,8 @@ static int grow(aco__http_exchange_t *x, size_t most, const char *call)
     larger = allocate(x, wanted + 1, call);
     if (!larger)
         return -1;
-    aco__http_put(larger, x->all, x->all_n);
+    if (x->all)
+        aco__http_put(larger, x->all, x->all_n);
     x->all = larger;
     x->all_room = wanted;
     return 0;

@@ -118,7 +118,7 @@ static int process_shares(const aco__io_address_t *address)
     const struct dirent *entry;
     int found = !dir;
     while (!found && (entry = readdir(dir)) != NULL)
-        found = entry->d_name[0] != '.' && shares(atoi(entry->d_name), address);
+        found = entry->d_name[0] != '.' && shares((int)strtol(entry->d_name, NULL, 10), address);
     if (dir)
         closedir(dir);
     return found;

@@ -19,6 +19,8 @@
 struct epoll_event;
 #endif
 
+struct sigaction; /* for strict C, in which signal.h has none */
+
 typedef struct aco__system {
     /* bytes */
     ssize_t (*read)(int fd, void *p, size_t n);

@@ -224,7 +224,7 @@ static int begin_watch(aco_threads_t *threads)
     if (told & TOLD_INT)
         pthread_kill(watcher->thread, SIGINT);
     if (told & TOLD_TERM)
-        pthread_kill(watcher->thread, SIGTERM);
+        pthread_kill(watcher->thread, SIGTERM); // NOLINT(bugprone-bad-signal-to-kill-thread,cert-pos44-c): it takes it
     return 0;
 }
 

@@ -253,7 +253,7 @@ static aco_tls_t *connection_new(const char *call, int fd, const char *host, aco
     tls->fd = fd;
     tls->users = 1;
     tls->turn[TLS_READ] = tls->turn[TLS_WRITE] = one;
-    tls->ssl = SSL_new(config->context);
+    tls->ssl = SSL_new(config->context); // NOLINT(clang-analyzer-core.NullDereference): the arguments were checked
     bio = tls->ssl ? aco__tls_bio_new(tls) : NULL;
     if (bio) {
         SSL_set_bio(tls->ssl, bio, bio);
