@@ -9,14 +9,14 @@
 
 #ifndef _WIN32
 /* Under the process lock. */
-static aco__listener_t *listeners;
+static aco__listener_t *all_listeners;
 static aco__tasks_t *blockers; /* schedulers whose threads have blocked signals for listeners */
-static uint64_t kept;          /* blocked for good */
+static uint64_t blocked_for_good;
 
 static uint64_t listened(long process)
 {
-    uint64_t signals = kept;
-    for (const aco__listener_t *listener = listeners; listener; listener = listener->next)
+    uint64_t signals = blocked_for_good;
+    for (const aco__listener_t *listener = all_listeners; listener; listener = listener->next)
         if (listener->process == process)
             signals |= listener->signals;
     return signals;
@@ -63,13 +63,13 @@ void aco__listen(aco__listener_t *listener, int for_good)
     uint64_t blocked;
     aco__lock();
     listener->process = aco__os_process_number();
-    listener->link = &listeners;
-    listener->next = listeners;
-    if (listeners)
-        listeners->link = &listener->next;
-    listeners = listener;
+    listener->link = &all_listeners;
+    listener->next = all_listeners;
+    if (all_listeners)
+        all_listeners->link = &listener->next;
+    all_listeners = listener;
     if (for_good)
-        kept |= listener->signals;
+        blocked_for_good |= listener->signals;
     blocked = aco__os_signals_block(listener->signals);
     if (blocked && !s->blocked) {
         s->unblock_post.run = unblock_posted;
@@ -102,7 +102,7 @@ int aco__listen_tell(const aco__listener_t *teller, int signal, int32_t sender)
     long process = aco__os_process_number();
     int told = 0;
     aco__lock();
-    for (aco__listener_t *listener = listeners; listener; listener = listener->next)
+    for (aco__listener_t *listener = all_listeners; listener; listener = listener->next)
         if (listener != teller && listener->process == process && listener->signals >> (signal - 1) & 1) {
             listener->told(listener, signal, sender);
             told++;
