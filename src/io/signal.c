@@ -76,7 +76,7 @@ static int make_set(sigset_t *set, uint64_t *bits, const int *signals, size_t n,
     return n ? 0 : aco__poller_fail(EINVAL, call, "no signals");
 }
 
-static void tell(aco__listener_t *base, int signal, int32_t sender)
+static void tell_listener(aco__listener_t *base, int signal, int32_t sender)
 {
     static const uint64_t one = 1;
     listener_t *listener = (listener_t *)(void *)base;
@@ -141,7 +141,7 @@ static int open_signals(const int *signals, size_t n, int for_good, const char *
     memset(listener, 0, sizeof *listener);
     listener->sz = sz;
     listener->base.signals = bits;
-    listener->base.told = tell;
+    listener->base.told = tell_listener;
     if (open_descriptors(listener, &set) != 0 || aco__io_own(io, listener->fd, 0, 0, call) != 0) {
         int error = errno;
         if (listener->fd >= 0)
@@ -192,7 +192,7 @@ static int take_told(listener_t *listener, pid_t *sender)
 }
 
 /* The next signal; 0: none yet. */
-static int take(listener_t *listener, pid_t *sender)
+static int take_signal(listener_t *listener, pid_t *sender)
 {
     struct signalfd_siginfo signal;
     int told = take_told(listener, sender);
@@ -217,7 +217,7 @@ int aco_signal_wait_at(int fd, pid_t *sender, const char *location)
             return aco__io_fail(call, fd);
         if (!listener)
             return aco__poller_fail(EINVAL, call, "not a descriptor of aco_signal_open()");
-        signal = take(listener, &from);
+        signal = take_signal(listener, &from);
         if (signal && sender)
             *sender = from;
         if (signal)
