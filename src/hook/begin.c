@@ -45,7 +45,7 @@ static int check_place(const char *call)
     return 0;
 }
 
-static void begin_on_thread(void)
+static void begin_locks_and_signals(void)
 {
     aco__hook_locks_begin();
     aco__hook_signals_begin();
@@ -53,7 +53,7 @@ static void begin_on_thread(void)
 
 static int begin(const char *call)
 {
-    return check_place(call) == 0 ? aco__hook_begin(begin_on_thread, call) : -1;
+    return check_place(call) == 0 ? aco__hook_begin(begin_locks_and_signals, call) : -1;
 }
 
 int aco_hook_begin(void)
