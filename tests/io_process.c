@@ -7,6 +7,7 @@
 #include <aco/io_buffer.h>
 #include <aco/process.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -230,6 +231,73 @@ static void *several_inside(void *unused)
     }
     signal(SIGTERM, SIG_DFL);
     signal(SIGINT, SIG_DFL);
+    return unused;
+}
+
+/* ---- A thread whose tasks never let another one run ---- */
+
+typedef struct turnless {
+    sem_t goes_on, waits;
+    int is_in_task; /* where the thread waits, while the other one's interrupt ends */
+} turnless_t;
+
+static void wait_outside(turnless_t *thread)
+{
+    CHECK(is_blocked(SIGTERM)); /* the other one listens */
+    CHECK_EQ(sem_post(&thread->waits), 0);
+    CHECK_EQ(sem_wait(&thread->goes_on), 0);
+}
+
+static void *listens_once(void *arg)
+{
+    static const int number = SIGTERM;
+    turnless_t *thread = arg;
+    aco_interrupt_t interrupt;
+    CHECK_EQ(aco_interrupt_begin(&interrupt, &number, 1), 0);
+    CHECK_EQ(aco_interrupt_end(&interrupt), 0);
+    if (thread->is_in_task)
+        wait_outside(thread);
+    return NULL;
+}
+
+static void *finds_unblocked(void *unused)
+{
+    CHECK(!is_blocked(SIGTERM));
+    return unused;
+}
+
+static void *runs_turnless(void *arg)
+{
+    turnless_t *thread = arg;
+    CHECK_EQ(sem_wait(&thread->goes_on), 0);
+    CHECK_EQ(aco_detach(aco_spawn(listens_once, thread, NULL)), 0);
+    CHECK_EQ(aco_run(), 0);
+    if (thread->is_in_task)
+        CHECK(!is_blocked(SIGTERM));
+    else
+        wait_outside(thread);
+    CHECK_EQ(aco_detach(aco_spawn(finds_unblocked, NULL, NULL)), 0);
+    CHECK_EQ(aco_run(), 0);
+    return NULL;
+}
+
+static void *other_thread_unblocks(void *unused)
+{
+    static const int number = SIGTERM;
+    for (int is_in_task = 0; is_in_task < 2; is_in_task++) {
+        turnless_t thread = {.is_in_task = is_in_task};
+        aco_interrupt_t interrupt;
+        pthread_t id;
+        CHECK(sem_init(&thread.goes_on, 0, 0) == 0 && sem_init(&thread.waits, 0, 0) == 0);
+        CHECK_EQ(pthread_create(&id, NULL, runs_turnless, &thread), 0); /* before: it would inherit what is blocked */
+        CHECK_EQ(aco_interrupt_begin(&interrupt, &number, 1), 0);
+        CHECK_EQ(sem_post(&thread.goes_on), 0);
+        CHECK_EQ(sem_wait(&thread.waits), 0);
+        CHECK_EQ(aco_interrupt_end(&interrupt), 0);
+        CHECK_EQ(sem_post(&thread.goes_on), 0);
+        CHECK_EQ(pthread_join(id, NULL), 0);
+        CHECK(sem_destroy(&thread.goes_on) == 0 && sem_destroy(&thread.waits) == 0);
+    }
     return unused;
 }
 
@@ -622,8 +690,8 @@ static void *without_poller(void *unused)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {signals,        interrupts, several_inside,   several_descriptors,
-                                           threads_inside, children,   ends_of_children, several_wait,
+    static const aco_function_t tests[] = {signals, interrupts, several_inside, other_thread_unblocks, several_descriptors,
+                                           threads_inside, children, ends_of_children, several_wait,
                                            number_of_another, failures, standard, without_poller};
     aco_process_t child;
     CHECK(aco_io_poll_fd() >= 0);
