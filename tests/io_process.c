@@ -234,6 +234,43 @@ static void *several_inside(void *unused)
     return unused;
 }
 
+static void *cannot_end(void *interrupt)
+{
+    FAILS_WITH(aco_interrupt_end(interrupt), EINVAL);
+    return NULL;
+}
+
+/* In a scope that has ended. An inner coroutine on a share stack cannot wait for the interrupt's task: it changes
+ * nothing. */
+static void *ended_inside(void *unused)
+{
+    static const int number = SIGTERM;
+    aco_options_t shared = {0};
+    shared.stack = aco_share_stack_new(0);
+    for (int is_late = 0; is_late < 2; is_late++) {
+        aco_t *inner;
+        aco_scope_t over;
+        aco_interrupt_t interrupt;
+        aco_run_stats_t before, after;
+        CHECK_EQ(aco_run_stats(&before), 0);
+        CHECK_EQ(aco_scope_begin(&over, ACO_FOREVER), 0);
+        CHECK_EQ(aco_interrupt_begin(&interrupt, &number, 1), 0);
+        if (is_late)
+            aco_task_yield();
+        CHECK_EQ(aco_scope_cancel(&over), 0);
+        CHECK((inner = aco_new(cannot_end, &interrupt, &shared)) != NULL);
+        aco_send(inner, NULL);
+        CHECK(inner->is_end);
+        aco_destroy(inner);
+        CHECK_EQ(aco_interrupt_end(&interrupt), 0);
+        CHECK_EQ(aco_run_stats(&after), 0);
+        CHECK_EQ(after.tasks, before.tasks);
+        CHECK_EQ(aco_scope_end(&over), 0);
+    }
+    aco_share_stack_destroy(shared.stack);
+    return unused;
+}
+
 /* ---- A thread whose tasks never let another one run ---- */
 
 typedef struct turnless {
@@ -690,8 +727,8 @@ static void *without_poller(void *unused)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {signals, interrupts, several_inside, other_thread_unblocks, several_descriptors,
-                                           threads_inside, children, ends_of_children, several_wait,
+    static const aco_function_t tests[] = {signals, interrupts, several_inside, ended_inside, other_thread_unblocks,
+                                           several_descriptors, threads_inside, children, ends_of_children, several_wait,
                                            number_of_another, failures, standard, without_poller};
     aco_process_t child;
     CHECK(aco_io_poll_fd() >= 0);
