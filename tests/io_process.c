@@ -7,6 +7,7 @@
 #include <aco/io_buffer.h>
 #include <aco/process.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -230,6 +231,110 @@ static void *several_inside(void *unused)
     }
     signal(SIGTERM, SIG_DFL);
     signal(SIGINT, SIG_DFL);
+    return unused;
+}
+
+static void *cannot_end(void *interrupt)
+{
+    FAILS_WITH(aco_interrupt_end(interrupt), EINVAL);
+    return NULL;
+}
+
+/* In a scope that has ended. An inner coroutine on a share stack cannot wait for the interrupt's task: it changes
+ * nothing. */
+static void *ended_inside(void *unused)
+{
+    static const int number = SIGTERM;
+    aco_options_t shared = {0};
+    shared.stack = aco_share_stack_new(0);
+    for (int is_late = 0; is_late < 2; is_late++) {
+        aco_t *inner;
+        aco_scope_t over;
+        aco_interrupt_t interrupt;
+        aco_run_stats_t before, after;
+        CHECK_EQ(aco_run_stats(&before), 0);
+        CHECK_EQ(aco_scope_begin(&over, ACO_FOREVER), 0);
+        CHECK_EQ(aco_interrupt_begin(&interrupt, &number, 1), 0);
+        if (is_late)
+            aco_task_yield();
+        CHECK_EQ(aco_scope_cancel(&over), 0);
+        CHECK((inner = aco_new(cannot_end, &interrupt, &shared)) != NULL);
+        aco_send(inner, NULL);
+        CHECK(inner->is_end);
+        aco_destroy(inner);
+        CHECK_EQ(aco_interrupt_end(&interrupt), 0);
+        CHECK_EQ(aco_run_stats(&after), 0);
+        CHECK_EQ(after.tasks, before.tasks);
+        CHECK_EQ(aco_scope_end(&over), 0);
+    }
+    aco_share_stack_destroy(shared.stack);
+    return unused;
+}
+
+/* ---- A thread whose tasks never let another one run ---- */
+
+typedef struct turnless {
+    sem_t goes_on, waits;
+    int is_in_task; /* where the thread waits, while the other one's interrupt ends */
+} turnless_t;
+
+static void wait_outside(turnless_t *thread)
+{
+    CHECK(is_blocked(SIGTERM)); /* the other one listens */
+    CHECK_EQ(sem_post(&thread->waits), 0);
+    CHECK_EQ(sem_wait(&thread->goes_on), 0);
+}
+
+static void *listens_once(void *arg)
+{
+    static const int number = SIGTERM;
+    turnless_t *thread = arg;
+    aco_interrupt_t interrupt;
+    CHECK_EQ(aco_interrupt_begin(&interrupt, &number, 1), 0);
+    CHECK_EQ(aco_interrupt_end(&interrupt), 0);
+    if (thread->is_in_task)
+        wait_outside(thread);
+    return NULL;
+}
+
+static void *finds_unblocked(void *unused)
+{
+    CHECK(!is_blocked(SIGTERM));
+    return unused;
+}
+
+static void *runs_turnless(void *arg)
+{
+    turnless_t *thread = arg;
+    CHECK_EQ(sem_wait(&thread->goes_on), 0);
+    CHECK_EQ(aco_detach(aco_spawn(listens_once, thread, NULL)), 0);
+    CHECK_EQ(aco_run(), 0);
+    if (thread->is_in_task)
+        CHECK(!is_blocked(SIGTERM));
+    else
+        wait_outside(thread);
+    CHECK_EQ(aco_detach(aco_spawn(finds_unblocked, NULL, NULL)), 0);
+    CHECK_EQ(aco_run(), 0);
+    return NULL;
+}
+
+static void *other_thread_unblocks(void *unused)
+{
+    static const int number = SIGTERM;
+    for (int is_in_task = 0; is_in_task < 2; is_in_task++) {
+        turnless_t thread = {.is_in_task = is_in_task};
+        aco_interrupt_t interrupt;
+        pthread_t id;
+        CHECK(sem_init(&thread.goes_on, 0, 0) == 0 && sem_init(&thread.waits, 0, 0) == 0);
+        CHECK_EQ(pthread_create(&id, NULL, runs_turnless, &thread), 0); /* before: it would inherit what is blocked */
+        CHECK_EQ(aco_interrupt_begin(&interrupt, &number, 1), 0);
+        CHECK_EQ(sem_post(&thread.goes_on), 0);
+        CHECK_EQ(sem_wait(&thread.waits), 0);
+        CHECK_EQ(aco_interrupt_end(&interrupt), 0);
+        CHECK_EQ(sem_post(&thread.goes_on), 0);
+        CHECK_EQ(pthread_join(id, NULL), 0);
+        CHECK(sem_destroy(&thread.goes_on) == 0 && sem_destroy(&thread.waits) == 0);
+    }
     return unused;
 }
 
@@ -622,8 +727,8 @@ static void *without_poller(void *unused)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {signals,        interrupts, several_inside,   several_descriptors,
-                                           threads_inside, children,   ends_of_children, several_wait,
+    static const aco_function_t tests[] = {signals, interrupts, several_inside, ended_inside, other_thread_unblocks,
+                                           several_descriptors, threads_inside, children, ends_of_children, several_wait,
                                            number_of_another, failures, standard, without_poller};
     aco_process_t child;
     CHECK(aco_io_poll_fd() >= 0);

@@ -238,18 +238,18 @@ static void *own_peer(void *unused)
 
 /* ---- One port, several threads and processes ---- */
 
-static const char *const both_kinds[2] = {"tcp4", "udp4"};
-
 static int open_shared(int is_udp, const char *host, const char *port, unsigned flags)
 {
     aco_io_options_t o = {flags, 0};
-    return (is_udp ? aco_io_bind : aco_io_listen)(both_kinds[is_udp], host, port, &o);
+    return is_udp ? aco_io_bind("udp", host, port, &o) : aco_io_listen("tcp", host, port, &o);
 }
 
-/* What another process that is started with these arguments gets: 0, or errno. */
-static int second_start(int is_udp, const char *port, unsigned flags)
+/* What another process that is started with these arguments gets: 0, or errno. It has a listener at the host `held`
+ * already, if not "". */
+static int second_beside(int is_udp, const char *held, const char *host, const char *port, unsigned flags)
 {
-    char number[16], *const arguments[] = {"io_sockets", is_udp ? "udp" : "tcp", (char *)port, number, NULL};
+    char number[16], *const arguments[] = {"io_sockets", is_udp ? "udp" : "tcp", (char *)held, (char *)host,
+                                           (char *)port, number, NULL};
     pid_t pid;
     int status = -1;
     snprintf(number, sizeof number, "%u", flags);
@@ -258,12 +258,24 @@ static int second_start(int is_udp, const char *port, unsigned flags)
     return WEXITSTATUS(status);
 }
 
+static int second_start(int is_udp, const char *port, unsigned flags)
+{
+    return second_beside(is_udp, "", "127.0.0.1", port, flags);
+}
+
 static int be_second(char **arguments)
 {
-    int fd = open_shared(strcmp(arguments[1], "udp") == 0, "127.0.0.1", arguments[2], (unsigned)atoi(arguments[3]));
-    if (fd < 0)
-        return errno;
-    return aco_io_close(fd);
+    int is_udp = strcmp(arguments[1], "udp") == 0, held = -1, fd, error;
+    unsigned flags = (unsigned)atoi(arguments[5]);
+    if (*arguments[2])
+        CHECK((held = open_shared(is_udp, arguments[2], arguments[4], flags | ACO_IO_ONLY_IPV6)) >= 0);
+    fd = open_shared(is_udp, arguments[3], arguments[4], flags);
+    error = fd < 0 ? errno : 0;
+    if (fd >= 0)
+        CHECK_EQ(aco_io_close(fd), 0);
+    if (held >= 0)
+        CHECK_EQ(aco_io_close(held), 0);
+    return error;
 }
 
 /* In a thread of its own, which has one listener. */
@@ -307,15 +319,13 @@ static void *one_port(void *unused)
 {
     for (int is_udp = 0; is_udp < 2; is_udp++) {
         char address[ACO_IO_ADDRESS_SIZE], *port;
-        int first = open_shared(is_udp, "127.0.0.1", "0", ACO_IO_REUSEPORT), second, any;
+        int first = open_shared(is_udp, "127.0.0.1", "0", ACO_IO_REUSEPORT), second;
         pthread_t thread;
         CHECK_EQ(aco_io_local_address(first, address, sizeof address), 0);
         port = strchr(address, ':') + 1;
         CHECK_EQ(second_start(is_udp, port, ACO_IO_REUSEPORT), EADDRINUSE);
         second = open_shared(is_udp, "127.0.0.1", port, ACO_IO_REUSEPORT);
-        any = open_shared(is_udp, NULL, port, ACO_IO_REUSEPORT);
-        CHECK(second >= 0 && any >= 0);
-        CHECK_EQ(aco_io_close(any), 0);
+        CHECK(second >= 0);
         if (!is_udp) {
             CHECK_EQ(pthread_create(&thread, NULL, takes_shared, port), 0);
             CHECK_EQ(pthread_join(thread, NULL), 0);
@@ -329,6 +339,74 @@ static void *one_port(void *unused)
         CHECK_EQ(aco_io_close(second), 0);
         CHECK_EQ(second_start(is_udp, port, ACO_IO_REUSEPORT), 0);
     }
+    return unused;
+}
+
+static void port_of(int fd, char port[ACO_IO_ADDRESS_SIZE])
+{
+    char address[ACO_IO_ADDRESS_SIZE];
+    CHECK_EQ(aco_io_local_address(fd, address, sizeof address), 0);
+    strcpy(port, strrchr(address, ':') + 1);
+}
+
+/* A listener of the process at another address of the port is no proof that the port is the process's. */
+static void *other_addresses(void *unused)
+{
+    for (int is_udp = 0; is_udp < 2; is_udp++) {
+        char port[ACO_IO_ADDRESS_SIZE];
+        int fd = open_shared(is_udp, "127.0.0.1", "0", ACO_IO_REUSEPORT);
+        CHECK(fd >= 0);
+        port_of(fd, port);
+        CHECK_EQ(second_beside(is_udp, "127.0.0.2", "127.0.0.1", port, ACO_IO_REUSEPORT), EADDRINUSE);
+        CHECK_EQ(second_beside(is_udp, "127.0.0.2", "0.0.0.0", port, ACO_IO_REUSEPORT), EADDRINUSE);
+        CHECK_EQ(second_beside(is_udp, "127.0.0.2", "127.0.0.2", port, ACO_IO_REUSEPORT), 0);
+        FAILS_WITH(open_shared(is_udp, "0.0.0.0", port, ACO_IO_REUSEPORT), EADDRINUSE);
+        CHECK_EQ(aco_io_close(fd), 0);
+        CHECK((fd = open_shared(is_udp, "0.0.0.0", "0", ACO_IO_REUSEPORT)) >= 0);
+        port_of(fd, port);
+        if (has_ipv6()) {
+            CHECK_EQ(second_beside(is_udp, "::", "0.0.0.0", port, ACO_IO_REUSEPORT), EADDRINUSE);
+            CHECK_EQ(second_beside(is_udp, "::", "::", port, ACO_IO_REUSEPORT), EADDRINUSE);
+        }
+        CHECK_EQ(aco_io_close(fd), 0);
+    }
+    return unused;
+}
+
+/* These hosts, one after the other, on a port that the first has found. */
+static void check_together(int is_udp, const char *const *hosts, const unsigned *flags)
+{
+    char port[ACO_IO_ADDRESS_SIZE] = "0";
+    int fds[3];
+    for (int i = 0; i < 3; i++) {
+        fds[i] = open_shared(is_udp, *hosts[i] ? hosts[i] : NULL, port, flags[i] | ACO_IO_REUSEPORT);
+        CHECK(fds[i] >= 0);
+        if (fds[i] >= 0)
+            port_of(fds[i], port);
+    }
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(aco_io_close(fds[i]), 0);
+}
+
+/* What a process may have together. */
+static void *own_addresses(void *unused)
+{
+    static const struct {
+        const char *hosts[3];
+        unsigned flags[3];
+    } sets[] = {
+        {{"0.0.0.0", "127.0.0.1", "0.0.0.0"}, {0}},
+        {{"", "", "127.0.0.1"}, {0}},
+        {{"localhost", "localhost", "localhost"}, {0}},
+        {{"127.0.0.1", "::1", "127.0.0.1"}, {0}},
+        {{"::", "0.0.0.0", "::1"}, {0}},
+        {{"0.0.0.0", "::", "::"}, {0}},
+        {{"0.0.0.0", "::", "::"}, {0, ACO_IO_ONLY_IPV6, 0}},
+        {{"::", "0.0.0.0", "::1"}, {ACO_IO_ONLY_IPV6, 0, ACO_IO_ONLY_IPV6}},
+    };
+    for (size_t i = 0; i < (has_ipv6() ? sizeof sets / sizeof *sets : 3); i++)
+        for (int is_udp = 0; is_udp < 2; is_udp++)
+            check_together(is_udp, sets[i].hosts, sets[i].flags);
     return unused;
 }
 
@@ -680,8 +758,9 @@ static void *number_zero(void *unused)
 int main(int argc, char **argv)
 {
     static const aco_function_t tests[] = {sockets,  zones,     short_addresses, longest_names,
-                                           own_peer, one_port, in_ended_scope, datagrams, number_zero};
-    if (argc == 4)
+                                           own_peer, one_port, other_addresses, own_addresses, in_ended_scope,
+                                           datagrams, number_zero};
+    if (argc == 6)
         return be_second(argv);
     run_task(warms_up, NULL);
     run_tests(tests, sizeof tests / sizeof *tests, count_descriptors());

@@ -3,6 +3,7 @@
 #include "tasks.h"
 #include "fails.h"
 
+#include <aco/detail/worker.h>
 #include <aco/scope.h>
 
 /* ---- Every wait ---- */
@@ -610,6 +611,37 @@ static void many_scopes(void)
     CHECK(slept && outlived);
 }
 
+/* ---- All tasks ---- */
+
+static void *waits_to_be_ended(void *unused)
+{
+    CHECK(aco_park(NULL) == -1 && errno == ECANCELED);
+    return unused;
+}
+
+/* A second call looks at the tasks only if some have been spawned since: a cancelled set calls it in each round. */
+static void *ends_all(void *unused)
+{
+    static aco_scope_t all;
+    for (int i = 0; i < 2; i++) {
+        spawn_detached(waits_to_be_ended, NULL);
+        aco_task_yield();
+        aco__scope_end_all(&all, ECANCELED);
+        CHECK_EQ(all.error, ECANCELED);
+        all.error = 0;
+        aco__scope_end_all(&all, ECANCELED);
+        CHECK_EQ(all.error, 0);
+        all.error = ECANCELED;
+    }
+    return unused;
+}
+
+static void all_tasks(void)
+{
+    spawn_detached(ends_all, NULL);
+    run();
+}
+
 /* ---- Failures ---- */
 
 static void defers_a_scope(void *unused)
@@ -669,7 +701,7 @@ static void failures(void)
 int main(void)
 {
     static void (*const tests[])(void) = {every_wait, left_timers, results_are_kept, failed_waits_leave_order,
-                                          ended_by_outer, many_scopes, failures, NULL};
+                                          ended_by_outer, many_scopes, all_tasks, failures, NULL};
     with_all_kinds(tests);
     return check_result("scheduler_scope");
 }

@@ -119,7 +119,9 @@ ACO_API ssize_t aco_io_read_exactly_at(int fd, void *p, size_t n, size_t *done, 
  * TCP sockets send at once (TCP_NODELAY), and listeners have SO_REUSEADDR, unless `flags` says otherwise. */
 enum {
     ACO_IO_REUSEPORT = 1, /* several listeners on one port share its connections: one of each thread, for example. On
-                             Linux those of this process alone: a second start of the program fails with EADDRINUSE */
+                             Linux those of this process alone: a second start of the program fails with EADDRINUSE.
+                             So does a listener for any host beside one of the process for a certain host: begin with
+                             the former. What a child of fork() inherits counts as its own */
     ACO_IO_KEEPALIVE = 2, /* probes of the system find dead peers (SO_KEEPALIVE) */
     ACO_IO_DELAY = 4,     /* no TCP_NODELAY */
     ACO_IO_ONLY_IPV6 = 8, /* a listener on an IPv6 address takes no IPv4 connections */

@@ -54,7 +54,8 @@ typedef struct aco_interrupt_s {
 ACO_API int aco_interrupt_begin(aco_interrupt_t *interrupt, const int *signals, size_t n);
 /* Leaves it. Signals for which nobody in the process listens any more do what they did before: the calling thread
  * unblocks what interrupts have blocked there; another thread that listened does so when it runs tasks next. 0, or -1
- * and errno EPERM (it is not the innermost scope). */
+ * and errno, with nothing changed: EPERM (it is not the innermost scope), EINVAL (the caller is an inner coroutine on a
+ * share stack: its task must do it). */
 ACO_API int aco_interrupt_end(aco_interrupt_t *interrupt);
 
 /* ---- Child processes --------------------------------------------------------------------------------------------- */

@@ -65,8 +65,8 @@ enum { /* aco_threads_options_t.flags */
  *  1. The first signal stops the set, as aco_threads_stop() does. If all tasks end, aco_threads_run() returns 0.
  *  2. `drain_ns` later, or with the next signal, the set is cancelled, as by aco_threads_cancel(), and
  *     aco_threads_run() fails with EINTR as soon as all tasks have ended.
- *  3. If tasks do not end although they are cancelled, one more signal does what it would do without the set: as a rule
- *     it ends the process. Two seconds after a second signal that has cancelled the set, that happens without one. */
+ *  3. If tasks do not end although they are cancelled, one more signal has its own action, whoever else listens for it:
+ *     as a rule it ends the process. Two seconds after a second signal that has cancelled the set, that happens without one. */
 
 /* Zero in a field, and NULL for the whole, stands for the default. */
 typedef struct aco_threads_options_s {
@@ -76,7 +76,8 @@ typedef struct aco_threads_options_s {
 } aco_threads_options_t;
 
 /* Runs fn(arg) as a task on each of `n` threads (0: aco_threads_usable()), and returns when all tasks of all threads
- * have ended, detached ones too. The calling thread is the first of them; its tasks take part. `fn` fails by returning
+ * have ended, detached ones too. So a task that waits in a shield without a deadline keeps the call for ever, also when
+ * the set is cancelled. The calling thread is the first of them; its tasks take part. `fn` fails by returning
  * ACO_ERROR: the first that does cancels the set, as by aco_threads_cancel(), and aco_threads_run() fails with its
  * errno (EINVAL if that was 0). If its thread has other tasks, which may take their time, a line on stderr says it at
  * once. Also -1 and errno: EPERM (a coroutine calls it), EBUSY (the thread is in a set, or its aco_run() runs),

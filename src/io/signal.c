@@ -275,12 +275,14 @@ int aco_interrupt_end(aco_interrupt_t *interrupt)
     static const char call[] = "aco_interrupt_end";
     aco_scope_t shield;
     int fd = interrupt->aco__fd;
-    if (aco_scope_end(&interrupt->scope) != 0)
+    if (aco_shield_begin_at(&shield, ACO_FOREVER, call) != 0) /* an inner coroutine on a share stack: it cannot wait */
         return -1;
-    interrupt->aco__fd = -1;
-    if (fd >= 0)
-        (void)aco_io_close(fd);
-    (void)aco_shield_begin_at(&shield, ACO_FOREVER, call);
-    (void)aco_join_at(interrupt->aco__task, NULL, call);
-    return aco_scope_end(&shield);
+    if (shield.aco__outer == &interrupt->scope) {
+        interrupt->aco__fd = -1;
+        if (fd >= 0)
+            (void)aco_io_close(fd);
+        (void)aco_join_at(interrupt->aco__task, NULL, call);
+    }
+    (void)aco_scope_end(&shield);
+    return aco_scope_end(&interrupt->scope);
 }

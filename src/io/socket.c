@@ -71,13 +71,16 @@ static int address_for(const char *call, aco__io_address_t *address, const char 
 
 /* ---- Listening ---- */
 
-static int listen_with(const aco__io_address_t *address, unsigned flags, int backlog)
+static int bind_with(const aco__io_address_t *address, unsigned flags)
 {
     int fd = aco__io_socket_for(address, flags, 1);
-    if (fd < 0)
-        return -1;
-    return bind(fd, &address->is.any, address->length) == 0 &&
-                   (address->type == SOCK_DGRAM || listen(fd, backlog ? backlog : LARGEST_BACKLOG) == 0)
+    return fd < 0 || bind(fd, &address->is.any, address->length) == 0 ? fd : aco__io_give_up(fd);
+}
+
+static int listen_with(const aco__io_address_t *address, unsigned flags, int backlog)
+{
+    int fd = bind_with(address, flags);
+    return fd < 0 || address->type == SOCK_DGRAM || listen(fd, backlog ? backlog : LARGEST_BACKLOG) == 0
                ? fd
                : aco__io_give_up(fd);
 }
@@ -92,36 +95,85 @@ static int is_any_host(const aco__io_address_t *address)
 }
 
 /* 0 also on failure. */
-static int option_of(int fd, int option)
+static int option_of(int fd, int level, int option)
 {
     int value = 0;
     socklen_t length = sizeof value;
-    return getsockopt(fd, SOL_SOCKET, option, &value, &length) == 0 ? value : 0;
+    return getsockopt(fd, level, option, &value, &length) == 0 ? value : 0;
+}
+
+/* Whether nobody else can have the address while a socket of ours holds its own: it is the same, or one of those that
+ * "any host" stands for. Another one says nothing: a different process may hold this one beside it. */
+static int covers(int fd, const aco__io_address_t *own, const aco__io_address_t *address, unsigned flags)
+{
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)&address->is.storage;
+    int is_ipv6 = address->is.any.sa_family == AF_INET6;
+    if (!is_any_host(own))
+        return memcmp(&own->is, &address->is, own->length) == 0;
+    if (own->is.any.sa_family == AF_INET)
+        return !is_ipv6;
+    return !option_of(fd, IPPROTO_IPV6, IPV6_V6ONLY) ||
+           (is_ipv6 && !IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr) && (!is_any_host(address) || flags & ACO_IO_ONLY_IPV6));
 }
 
 /* Whether this is a socket that holds the address, and lets others with SO_REUSEPORT have it. */
-static int shares(int fd, const aco__io_address_t *address)
+static int shares(int fd, const aco__io_address_t *address, unsigned flags)
 {
     aco__io_address_t own;
     memset(&own, 0, sizeof own);
     own.length = sizeof own.is.storage;
-    return option_of(fd, SO_REUSEPORT) && option_of(fd, SO_TYPE) == address->type &&
-           (address->type == SOCK_DGRAM || option_of(fd, SO_ACCEPTCONN)) &&
+    return option_of(fd, SOL_SOCKET, SO_REUSEPORT) && option_of(fd, SOL_SOCKET, SO_TYPE) == address->type &&
+           (address->type == SOCK_DGRAM || option_of(fd, SOL_SOCKET, SO_ACCEPTCONN)) &&
            getsockname(fd, &own.is.any, &own.length) == 0 && aco__io_port(&own) == aco__io_port(address) &&
-           (memcmp(&own.is, &address->is, own.length) == 0 || is_any_host(&own) || is_any_host(address));
+           covers(fd, &own, address, flags);
 }
 
 /* Whether the process has such a socket, of any thread and whoever made it. Without /proc nobody knows: 1. */
-static int process_shares(const aco__io_address_t *address)
+static int process_shares(const aco__io_address_t *address, unsigned flags)
 {
     DIR *dir = opendir("/proc/self/fd");
     const struct dirent *entry;
     int found = !dir;
     while (!found && (entry = readdir(dir)) != NULL)
-        found = entry->d_name[0] != '.' && shares((int)strtol(entry->d_name, NULL, 10), address);
+        found = entry->d_name[0] != '.' && shares((int)strtol(entry->d_name, NULL, 10), address, flags);
     if (dir)
         closedir(dir);
     return found;
+}
+
+/* Any host of both families, of which the process has IPv4's. IPv6's is taken alone first, and held until it is shared.
+ * -1 and errno. */
+static int listen_beside_ipv4(const aco__io_address_t *address, unsigned flags, int backlog)
+{
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)&address->is.storage;
+    aco__io_address_t ipv4 = {.type = address->type, .length = sizeof(struct sockaddr_in)};
+    struct sockaddr_in *in = (struct sockaddr_in *)(void *)&ipv4.is.storage;
+    int fd = -1, ipv6;
+    in->sin_family = AF_INET;
+    in->sin_port = in6->sin6_port;
+    if (!process_shares(&ipv4, 0)) {
+        errno = EADDRINUSE;
+        return -1;
+    }
+    if (process_shares(address, ACO_IO_ONLY_IPV6))
+        return listen_with(address, flags, backlog);
+    ipv6 = bind_with(address, (flags & ~(unsigned)ACO_IO_REUSEPORT) | ACO_IO_ONLY_IPV6);
+    if (ipv6 < 0)
+        return -1;
+    if (set(ipv6, SOL_SOCKET, SO_REUSEPORT, 1) == 0)
+        fd = listen_with(address, flags, backlog);
+    (void)aco__io_give_up(ipv6);
+    return fd;
+}
+
+static int listen_beside_own(const aco__io_address_t *address, unsigned flags, int backlog)
+{
+    if (process_shares(address, flags))
+        return listen_with(address, flags, backlog);
+    if (address->is.any.sa_family == AF_INET6 && is_any_host(address) && !(flags & ACO_IO_ONLY_IPV6))
+        return listen_beside_ipv4(address, flags, backlog);
+    errno = EADDRINUSE;
+    return -1;
 }
 
 /* With SO_REUSEPORT the system lets any process of the user share the port. So the first listener of the process takes
@@ -133,14 +185,10 @@ static int listen_in_process(const aco__io_address_t *address, unsigned flags, i
         return -1;
     aco__io_pool_lock(); /* another thread may be on the way to be the first */
     fd = listen_with(address, flags & ~(unsigned)ACO_IO_REUSEPORT, backlog);
-    if (fd >= 0 && set(fd, SOL_SOCKET, SO_REUSEPORT, 1) != 0) {
+    if (fd < 0 && errno == EADDRINUSE)
+        fd = listen_beside_own(address, flags, backlog);
+    else if (fd >= 0 && set(fd, SOL_SOCKET, SO_REUSEPORT, 1) != 0)
         fd = aco__io_give_up(fd);
-    } else if (fd < 0 && errno == EADDRINUSE) {
-        if (process_shares(address))
-            fd = listen_with(address, flags, backlog);
-        else
-            errno = EADDRINUSE;
-    }
     aco__io_pool_unlock();
     return fd;
 }

@@ -291,8 +291,10 @@ static int run_tasks(aco__thread_t *self, aco__tasks_t *s, int64_t until, const 
     s->until = until;
     if (exceptions)
         s->exceptions = *exceptions;
+    aco__signals_settle(self, s);
     while ((more = choose_task(self, s)) > 0)
         run(self, s);
+    aco__signals_settle(self, s);
     s->base.is_running = 0;
     s->until = 0;
     if (aco_unlikely(aco__pools_are_crowded()) && !(until && self->task))

@@ -251,6 +251,7 @@ aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *opts)
     }
     task->share_stack->aco__thread = self;
     self->tasks++;
+    self->spawned++;
     aco__ring_append(self, task);
     return task;
 }

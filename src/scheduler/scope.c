@@ -68,6 +68,7 @@ void aco__scope_finish(aco__thread_t *self, aco_scope_t *scope, int error)
 typedef struct all_tasks {
     aco__thread_t *self;
     aco_scope_t *all, *list;
+    int lacks_memory;
 } all_tasks_t;
 
 /* `all` becomes the outermost scope of the coroutine, if that is a task of the thread. */
@@ -79,8 +80,10 @@ static int end_in_all(aco_t *co, void *arg)
     if (!aco__is_task(co) || co->share_stack->aco__thread != tasks->self)
         return 0;
     record = aco__scope_record(tasks->self, co);
-    if (!record) /* on a share stack, without memory: at the next call */
+    if (!record) { /* on a share stack, without memory: at the next call */
+        tasks->lacks_memory = 1;
         return 0;
+    }
     outermost = &record->scope;
     while (*outermost && *outermost != tasks->all)
         outermost = &(*outermost)->aco__outer;
@@ -91,7 +94,10 @@ static int end_in_all(aco_t *co, void *arg)
 
 void aco__scope_end_all(aco_scope_t *all, int error)
 {
-    all_tasks_t tasks = {aco__self(), all, NULL};
+    all_tasks_t tasks = {aco__self(), all, NULL, 0};
+    aco__tasks_t *s = aco__tasks(tasks.self);
+    if (s->all == all && s->all_spawned == tasks.self->spawned) /* each round of a set that is cancelled calls it */
+        return;
     memset(all, 0, sizeof *all);
     all->error = error;
     all->aco__flags = ACO__SCOPE_SHARED;
@@ -100,6 +106,8 @@ void aco__scope_end_all(aco_scope_t *all, int error)
     ACO__NO_SWITCH_BEGIN();
     aco__blocks_each(end_in_all, &tasks);
     pass_on(tasks.self, all, tasks.list);
+    s->all = tasks.lacks_memory ? NULL : all;
+    s->all_spawned = tasks.self->spawned;
     ACO__NO_SWITCH_END();
 }
 

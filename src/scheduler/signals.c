@@ -57,6 +57,12 @@ static void unblock_posted(aco__thread_t *self, aco__post_t *post)
     aco__os_signals_unblock(signals);
 }
 
+void aco__signals_settle(aco__thread_t *self, aco__tasks_t *s)
+{
+    if (aco_unlikely(s->blocked && aco__is_posted(&s->unblock_post)))
+        unblock_posted(self, &s->unblock_post);
+}
+
 void aco__listen(aco__listener_t *listener, int for_good)
 {
     aco__tasks_t *s = aco__tasks(aco__self());
@@ -120,6 +126,12 @@ void aco__listens_no_more(aco__tasks_t *s)
     aco__unlock();
 }
 #else
+void aco__signals_settle(aco__thread_t *self, aco__tasks_t *s)
+{
+    (void)self;
+    (void)s;
+}
+
 void aco__listens_no_more(aco__tasks_t *s)
 {
     (void)s;

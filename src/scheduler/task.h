@@ -47,6 +47,8 @@ typedef struct aco__tasks {
     aco__poller_t *poller; /* NULL: none. Posters read it: atomic */
     size_t askers;       /* tasks that wait for an answer of another thread */
     aco__worker_t *worker; /* NULL: none */
+    const struct aco_scope_s *all; /* that aco__scope_end_all() has put around all tasks but those spawned since */
+    uint32_t all_spawned; /* `spawned` then */
     int64_t polled_at;   /* on the clock of aco_now() */
     int64_t until;       /* when aco_run_ready() returns, at the latest; 0: aco_run() */
     aco__timer_t *timers; /* a heap */

@@ -18,6 +18,7 @@ int aco__worker_install(aco__worker_t *worker, const char *call)
         return -1;
     worker->scheduler = s;
     s->worker = worker;
+    s->all = NULL;
     return 0;
 }
 

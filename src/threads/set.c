@@ -46,7 +46,7 @@ static aco__crew_t *worker_of(aco__worker_t *base)
     return (aco__crew_t *)(void *)base;
 }
 
-/* Those that are spawned later are cancelled in the next round. */
+/* Those that are spawned later are cancelled in the next round. A round without such tasks costs nothing. */
 static void cancel_tasks(aco__crew_t *worker)
 {
     if (aco_unlikely(__atomic_load_n(&worker->threads->is_cancelled, __ATOMIC_SEQ_CST)))

@@ -50,7 +50,8 @@ struct aco__thread {
     struct aco__scheduler *scheduler; /* the rest of the scheduler; NULL until a task is spawned */
     uint32_t scoped_tasks;    /* tasks that have had a scope */
     uint32_t looked_at;       /* when the scheduler last looked at the clock, in milliseconds modulo 2^32 */
-    char message[240 - sizeof(void *)]; /* why the last failed call failed */
+    uint32_t spawned;         /* tasks that were spawned, modulo 2^32 */
+    char message[236 - sizeof(void *)]; /* why the last failed call failed */
 #ifdef _WIN32
     struct aco__thread *next, **link; /* the list of all threads' records */
 #endif

@@ -55,7 +55,7 @@ ACO_API void aco__shared_scope_end(aco_scope_t *scope);
 ACO_API void aco__scope_end_early(aco_scope_t *scope, int error);
 /* The same for all tasks of the calling thread that there are: `all`, of any contents, becomes their outermost scope.
  * It must be there until they have ended. Shields and what nothing interrupts stay. Callable again with the same `all`,
- * for tasks spawned since. */
+ * for tasks spawned since; without any it does nothing. */
 ACO_API void aco__scope_end_all(aco_scope_t *all, int error);
 
 /* A wait that another thread ends, by one call of aco__answer_tell(). Its record is not on a share stack. */
