@@ -213,8 +213,9 @@ typedef struct aco_http_server_s {
     int64_t max_body;       /* bytes: 1 MiB */
     int64_t head_time;      /* ns, from the first byte of a request to the end of its headers: 10 s */
     int64_t idle_time;      /* ns without a request, also before the first: 60 s */
-    int64_t body_time;      /* ns for a body, from the first wait for it, by a handler or the server itself: 60 s. What a
-                               handler does between its reads counts: a later read of what has not come yet gets ETIMEDOUT */
+    int64_t body_time;      /* ns for a body, from the first wait for it, by a handler or the server itself: 60 s. What
+                               a handler does between its reads counts: a later read of what has not come yet gets
+                               ETIMEDOUT */
     int64_t write_time;     /* ns in which a client takes nothing of what is sent: 30 s */
     int64_t lame_time;      /* ns that the server goes on as before when it is stopped, but for aco_http_is_draining():
                                none */
