@@ -628,7 +628,7 @@ static void *names_hosts(void *arg)
 {
     static const char *const zones[] = {"[fe80::1%25eth0]", "[fe80::1%eth0]", "[fe80::1%25eth%2e0]", "[fe80::1]"};
     static const char *const wrong[] = {"http://[::1%]/", "http://[::1%2g]/", "http://[%25lo:]/",
-                                        "http://[::1%25%00]/"};
+                                        "http://[::1%25%00]/", "http://[fe80::1%25]/"};
     static const aco_http_header_t cookie[] = {{"Cookie", "a"}};
     moved_t moved = {0};
     const aco_http_client_options_t by_proxy = {.proxy_host = "127.0.0.1", .proxy_port = moved.stage.port};

@@ -123,6 +123,40 @@ static void *limits_steady_peers(void *arg)
     return NULL;
 }
 
+/* The client takes nothing of a file that no buffer has room for. */
+static void gives_file(aco_http_request_t *request, void *file)
+{
+    enum { SIZE = 64 << 20 };
+    int fd = dup(fileno(file));
+    CHECK_EQ(ftruncate(fd, SIZE), 0);
+    CHECK_EQ(aco_http_begin(request, 200, NULL, SIZE), 0);
+    FAILS_WITH(aco_http_write_file(request, fd, 0, SIZE), ETIMEDOUT);
+    CHECK_EQ(aco_http_connection_error(request), ETIMEDOUT);
+    CHECK_EQ(aco_io_close(fd), 0);
+    aco_semaphore_release(&turn);
+}
+
+static void *tells_of_files(void *arg)
+{
+    FILE *file = tmpfile();
+    const aco_http_route_t given[] = {{"GET", "/", gives_file, file}, {NULL, NULL, NULL, NULL}};
+    uint64_t failures[ACO_HTTP_FAILURES] = {0};
+    stage_t stage = {0};
+    int fd;
+    CHECK(file != NULL);
+    stage.server.write_time = 10 * ACO_MILLISECOND;
+    stage.server.failures = failures;
+    start(&stage, given);
+    fd = dial(&stage);
+    CHECK(aco_io_write_all(fd, "GET / HTTP/1.1\r\n" HOST "\r\n", 27) > 0);
+    CHECK_EQ(aco_semaphore_acquire(&turn), 0);
+    stop(&stage);
+    CHECK_EQ(failures[ACO_HTTP_SLOW], 1);
+    aco_io_close(fd);
+    CHECK_EQ(fclose(file), 0);
+    return arg;
+}
+
 /* A message without an end; and, in a scope that has ended, a peer that always sends more. */
 static void receives(aco_http_request_t *request, void *how)
 {
@@ -693,9 +727,10 @@ static void *needs_little_stack(void *arg)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {
-        limits_framing, limits_steady_peers,  limits_steady_websockets, servers_read_on,    clients_read_on,
-        cuts_visibly,   ends_before_requests, clients_cut_visibly,      needs_little_stack, asks_with_little_stack};
+    static const aco_function_t tests[] = {limits_framing,         limits_steady_peers, limits_steady_websockets,
+                                           servers_read_on,        clients_read_on,     cuts_visibly,
+                                           ends_before_requests,   clients_cut_visibly, needs_little_stack,
+                                           asks_with_little_stack, tells_of_files};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     reads_on_after_root();
     return check_result("http_ends");

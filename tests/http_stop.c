@@ -4,6 +4,7 @@
 #include "http_tests.h"
 
 #include <arpa/inet.h>
+#include <sys/resource.h>
 #include <sys/un.h>
 
 static aco_semaphore_t gate;
@@ -29,7 +30,19 @@ static void tells_last(aco_http_request_t *request, void *text)
     tells(request, text);
 }
 
+/* Up to the end of drain_time. */
+static void waits_on(aco_http_request_t *request, void *type)
+{
+    if (type)
+        CHECK_EQ(aco_http_begin(request, 200, type, -1), 0);
+    at_gate++;
+    FAILS_WITH(aco_semaphore_acquire(&gate), ECANCELED);
+    at_gate--;
+}
+
 static const aco_http_route_t routes[] = {{"GET", "/", tells, "hello"},
+                                          {"GET", "/silent", waits_on, NULL},
+                                          {"GET", "/begun", waits_on, "text/plain"},
                                           {"GET", "/wait", waits, "waited"},
                                           {"GET", "/health", tells_health, NULL},
                                           {"GET", "/last", tells_last, "last"},
@@ -60,9 +73,8 @@ static void put(int fd, const char *text)
 /* What comes up to the end of the stream, which must be no reset. */
 static void read_whole(int fd, const char *wanted)
 {
-    read_to_end(fd);
+    CHECK_EQ(read_to_end(fd), 0);
     CHECK_TEXT("the statuses", statuses(), wanted);
-    CHECK_EQ(aco_io_read(fd, got + got_n, 1), 0);
     CHECK_EQ(aco_io_close(fd), 0);
 }
 
@@ -198,6 +210,123 @@ static void *answers_backlog_at_limit(void *arg)
     return arg;
 }
 
+/* No descriptor is free when the server is stopped, and later there are some. */
+static void *answers_backlog_without_descriptors(void *arg)
+{
+    enum { CLIENTS = 8 };
+    stage_t stage = {0};
+    struct rlimit before, none;
+    int fds[CLIENTS];
+    start(&stage, routes);
+    for (int i = 0; i < CLIENTS; i++)
+        fds[i] = knock(&stage, ASK("/"));
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 3;
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    aco_scope_cancel(&stage.scope);
+    CHECK_EQ(aco_sleep(100 * ACO_MILLISECOND), 0); /* so that it finds none */
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    for (int i = 0; i < CLIENTS; i++)
+        read_whole(fds[i], "200");
+    await_end(&stage);
+    return arg;
+}
+
+/* It gets its turn after the time for idle connections, and has that time then. */
+static void *waits_for_late(void *arg)
+{
+    stage_t stage = {0};
+    int first, late;
+    stage.server.max_connections = 1;
+    stage.server.drain_idle_time = 500 * ACO_MILLISECOND;
+    start(&stage, routes);
+    first = dial(&stage);
+    put(first, ASK("/wait"));
+    while (!at_gate)
+        aco_task_yield();
+    late = knock(&stage, "");
+    aco_scope_cancel(&stage.scope);
+    CHECK_EQ(aco_sleep(stage.server.drain_idle_time + 20 * ACO_MILLISECOND), 0);
+    aco_semaphore_release(&gate);
+    read_whole(first, "200");
+    await_closed(&stage); /* it has been accepted */
+    put(late, ASK("/"));
+    read_whole(late, "200");
+    await_end(&stage);
+    return arg;
+}
+
+/* A handshake that goes on for ever. */
+static void *opens_never(int fd, const aco_http_transport_t **transport, void *arg)
+{
+    (void)transport;
+    (void)arg;
+    CHECK(aco_semaphore_acquire(&gate) != 0);
+    aco_io_close(fd);
+    return NULL;
+}
+
+/* One of these has the only place, another one waits for it: drain_time is not what ends them. */
+static void *ends_handshakes(void *arg)
+{
+    uint64_t failures[ACO_HTTP_FAILURES] = {0};
+    stage_t stage = {0};
+    int fds[2];
+    stage.server.max_connections = 1;
+    stage.server.head_time = -1;
+    stage.server.drain_idle_time = ACO_MILLISECOND;
+    stage.server.open = opens_never;
+    stage.server.failures = failures;
+    start(&stage, routes);
+    for (int i = 0; i < 2; i++)
+        fds[i] = knock(&stage, "");
+    for (int i = 0; i < 10; i++)
+        aco_task_yield();
+    aco_scope_cancel(&stage.scope);
+    await_end(&stage);
+    CHECK_EQ(failures[ACO_HTTP_SLOW], 2);
+    for (int i = 0; i < 2; i++)
+        aco_io_close(fds[i]);
+    return arg;
+}
+
+static void count_failed(const aco_http_failure_t *failure, void *arg)
+{
+    CHECK_EQ(failure->kind, ACO_HTTP_FAILED);
+    CHECK_EQ(failure->error, ECANCELED);
+    CHECK(failure->request != NULL);
+    ++*(int *)arg;
+}
+
+/* What drain_time cancels is told, but for a reply that needs no body and is therefore whole. */
+static void *tells_of_cancelled(void *arg)
+{
+    stage_t stage = {0};
+    int failed = 0, silent, begun, head;
+    stage.server.drain_time = ACO_MILLISECOND;
+    stage.server.failed = count_failed;
+    stage.server.failed_arg = &failed;
+    start(&stage, routes);
+    silent = dial(&stage);
+    begun = dial(&stage);
+    head = dial(&stage);
+    put(silent, ASK("/silent"));
+    put(begun, ASK("/begun"));
+    put(head, "HEAD /begun HTTP/1.1\r\n" HOST "\r\n");
+    while (at_gate < 3)
+        aco_task_yield();
+    aco_scope_cancel(&stage.scope);
+    await_end(&stage);
+    CHECK_EQ(failed, 2);
+    read_whole(head, "200");
+    read_to_end(begun);
+    CHECK(!strstr(got, "0\r\n\r\n"));
+    aco_io_close(begun);
+    aco_io_close(silent);
+    return arg;
+}
+
 static void *answers_idle(void *arg)
 {
     stage_t stage = {0};
@@ -292,6 +421,26 @@ static void *ends_connections(void *arg)
     return arg;
 }
 
+/* The client asks for the end, and yet sends more: a line end, as some do. */
+static void *ends_as_asked(void *arg)
+{
+    static const char *const requests[] = {"GET /wait HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n",
+                                           "GET /wait HTTP/1.0\r\n\r\n"};
+    stage_t stage = {0};
+    start(&stage, routes);
+    for (int i = 0; i < 2; i++) {
+        int fd = dial(&stage);
+        put(fd, requests[i]);
+        while (!at_gate)
+            aco_task_yield();
+        put(fd, "\r\n");
+        aco_semaphore_release(&gate);
+        read_whole(fd, "200");
+    }
+    stop(&stage);
+    return arg;
+}
+
 /* ---- A caller that cannot wait ---- */
 
 static int serve_nothing(void)
@@ -322,10 +471,20 @@ static void test_other_callers(void)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {answers_backlog,          answers_backlogs, answers_backlog_of_unix_socket,
-                                           leaves_shared_backlog,    answers_backlog_at_limit,
-                                           answers_idle,             waits_for_idle,   is_lame_first,
-                                           ends_connections};
+    static const aco_function_t tests[] = {answers_backlog,
+                                           answers_backlogs,
+                                           answers_backlog_of_unix_socket,
+                                           leaves_shared_backlog,
+                                           answers_backlog_at_limit,
+                                           answers_backlog_without_descriptors,
+                                           waits_for_late,
+                                           ends_handshakes,
+                                           tells_of_cancelled,
+                                           answers_idle,
+                                           waits_for_idle,
+                                           is_lame_first,
+                                           ends_connections,
+                                           ends_as_asked};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     test_other_callers();
     return check_result("http_stop");

@@ -58,12 +58,14 @@ static inline int dial(const stage_t *stage)
 static char got[1 << 22]; /* what came, with a 0 behind it */
 static size_t got_n;
 
-static inline void read_to_end(int fd)
+/* 0; -1: the stream has no end, it was cut. */
+static inline ssize_t read_to_end(int fd)
 {
     ssize_t n = 1;
     for (got_n = 0; n > 0 && got_n < sizeof got - 1; got_n += n > 0 ? (size_t)n : 0)
         n = aco_io_read(fd, got + got_n, sizeof got - 1 - got_n);
     got[got_n] = 0;
+    return n;
 }
 
 enum { IN_ONE_PIECE, BYTE_BY_BYTE };

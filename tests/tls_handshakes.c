@@ -362,14 +362,19 @@ static void *replaced_meanwhile(void *unused)
 static void wrong_replacements(aco_tls_config_t *of_client, aco_tls_config_t *of_server)
 {
     aco_tls_config_t *whole = server_with(0, &good);
+    aco_tls_config_t *replacement = server_with(0, &good), *other = server_with(0, &good);
     FAILS_WITH(aco_tls_config_replace(NULL, whole), EINVAL);
     FAILS_WITH(aco_tls_config_replace(whole, NULL), EINVAL);
     FAILS_WITH(aco_tls_config_replace(whole, whole), EINVAL);
     FAILS_WITH(aco_tls_config_replace(of_client, whole), EINVAL);
     FAILS_WITH(aco_tls_config_replace(whole, of_server), EINVAL);
     CHECK(strstr(aco_error_message(), "the server has no certificate") != NULL);
-    CHECK_EQ(aco_tls_config_replace(whole, server_with(0, &good)), 0);
+    CHECK_EQ(aco_tls_config_replace(whole, replacement), 0);
     FAILS_WITH(aco_tls_config_replace(of_server, whole), EINVAL);
+    FAILS_WITH(aco_tls_config_replace(whole, replacement), EINVAL);
+    FAILS_WITH(aco_tls_config_replace(of_server, replacement), EINVAL);
+    FAILS_WITH(aco_tls_config_replace(replacement, other), EINVAL);
+    CHECK_EQ(aco_tls_config_destroy(other), 0);
     CHECK_EQ(aco_tls_config_destroy(whole), 0);
 }
 

@@ -110,9 +110,9 @@ ACO_API int aco_http_reply_at(aco_http_request_t *request, int status, const cha
 ACO_API int aco_http_begin_at(aco_http_request_t *request, int status, const char *type, int64_t length,
                               const char *location);
 #define aco_http_begin(request, status, type, length) aco_http_begin_at(request, status, type, length, ACO_PLACE)
-/* Writes the next `n` bytes; few are collected. 0; or -1 and errno: EPIPE (the client is gone), EINVAL (not begun),
- * EMSGSIZE (more than `length`), ETIMEDOUT (write_time is over, or a scope), ECANCELED. Of a reply without a body (to
- * HEAD, 204, 304) nothing is sent. */
+/* Writes the next `n` bytes; few are collected. 0; or -1 and errno: EPIPE, ECONNRESET (the client is gone), EINVAL (not
+ * begun), EMSGSIZE (more than `length`), ETIMEDOUT (write_time is over, or a scope), ECANCELED. Of a reply without a
+ * body (to HEAD, 204, 304) nothing is sent. */
 ACO_API int aco_http_write_at(aco_http_request_t *request, const void *p, size_t n, const char *location);
 #define aco_http_write(request, p, n) aco_http_write_at(request, p, n, ACO_PLACE)
 /* Sends what was collected so far. 0; or -1 and errno as above: after the end of a scope the rest is sent later (not in
@@ -139,8 +139,9 @@ ACO_API int aco_http_connection_error(const aco_http_request_t *request);
  *   - has announced none and a write has failed, or its task was cancelled when it returns;
  *   - ends its task by aco_exit(), also before a reply.
  * To cut is to let the client see a failure: the connection is reset, in TLS without a close_notify, and no last chunk
- * is sent. A Unix socket has no reset: there only a length or the lack of a last chunk tells. (A handler that returns
- * without a reply has the server answer 500.) */
+ * is sent. Earlier replies of the connection that the client has not received yet may be lost, too. A Unix socket has
+ * no reset: there only a length or the lack of a last chunk tells. (A handler that returns without a reply has the
+ * server answer 500.) */
 ACO_API void aco_http_abort(aco_http_request_t *request);
 
 /* The whole reply: the file root/path, or index.html there if `path` is "" or ends with "/". Answers GET and HEAD;
@@ -200,24 +201,29 @@ typedef struct aco_http_failure_s {
     const aco_http_request_t *request; /* that was under way; NULL: none */
 } aco_http_failure_t;
 
-/* A server. Zeros are the defaults. Limits: less than 0: none. */
+/* A server. Zeros are the defaults. Limits and times, but for lame_time: less than 0: none. */
 typedef struct aco_http_server_s {
     const aco_http_route_t *routes;
     int max_head;           /* bytes of the request line and the headers: 15 KiB; at most 1 MiB */
     int max_headers;        /* how many: 100; at most 1000 */
-    int max_connections;    /* at once: 10000; more wait to be accepted */
+    int max_connections;    /* at once: 10000; more wait to be accepted, when the server is stopped up to the end of
+                               drain_time: what has no place until then is reset */
     int shares_listener;    /* 1: other processes have the listener, too, by socket activation or fork(): they take what
                                waits when this server is stopped. 0: then the listener takes no connection any more */
     int64_t max_body;       /* bytes: 1 MiB */
     int64_t head_time;      /* ns, from the first byte of a request to the end of its headers: 10 s */
     int64_t idle_time;      /* ns without a request, also before the first: 60 s */
-    int64_t body_time;      /* ns for a body, from the first wait for it, by a handler or the server itself: 60 s */
+    int64_t body_time;      /* ns for a body, from the first wait for it, by a handler or the server itself: 60 s. What
+                               a handler does between its reads counts: a later read of what has not come yet gets
+                               ETIMEDOUT */
     int64_t write_time;     /* ns in which a client takes nothing of what is sent: 30 s */
     int64_t lame_time;      /* ns that the server goes on as before when it is stopped, but for aco_http_is_draining():
                                none */
     int64_t drain_time;     /* ns that requests have to end after that: 10 s */
-    int64_t drain_idle_time; /* ns of these in which a connection that is idle may still begin a request: 500 ms */
-    /* Called after each reply: the next one of the connection waits for it. NULL: none. */
+    int64_t drain_idle_time; /* ns of these in which a connection that is idle may still begin a request, also one that
+                               is accepted only then, or make its stream: 500 ms */
+    /* Called after each reply, which may still be collected: it, and the next request of the connection, wait for this
+     * call then. NULL: none. */
     void (*log)(const aco_http_request_t *request, void *log_arg);
     void *log_arg;
     /* Called when a connection fails; for one that gets no task, in the task of aco_http_serve(). NULL: stderr gets a
@@ -225,7 +231,9 @@ typedef struct aco_http_server_s {
     void (*failed)(const aco_http_failure_t *failure, void *failed_arg);
     void *failed_arg;
     uint64_t *failures;     /* ACO_HTTP_FAILURES counters, one for each kind, that are increased. Several servers may
-                               have the same ones, also on several threads: atomic, relaxed. NULL: none */
+                               have the same ones, also on several threads: atomic, relaxed. NULL: none. Not counted:
+                               aco_http_abort(), aco_exit(), replies that are shorter than announced, resets between
+                               requests, and what was answered with 408 */
     /* Of the connections' tasks; NULL: the defaults. The least stack, 4 KiB, is enough for what the server does by
      * itself (8 KiB without optimisation); handlers need more for theirs, files, WebSockets and TLS. */
     const aco_options_t *task;
@@ -242,7 +250,7 @@ typedef struct aco_http_server_s {
  *   - It takes all connections that wait to be accepted, refuses those to which the system has not answered yet, and
  *     closes the listener. With shares_listener it only closes it.
  *   - Replies have "Connection: close", unless the client has sent further requests already. A connection without a
- *     request is closed when drain_idle_time is over.
+ *     request is closed when drain_idle_time is over, which begins with the stop, or with its turn after that.
  *   - What is left after drain_time is cancelled.
  * No further end of a scope shortens that. Returns -1 and errno: ECANCELED, ETIMEDOUT (a scope has ended), those of
  * accepting, EINVAL, ENOMEM, EPERM (the caller cannot wait: it is not a task), and that of aco_io_listen() for a

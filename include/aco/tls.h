@@ -67,8 +67,8 @@ ACO_API int aco_tls_config_destroy(aco_tls_config_t *config);
 /* From now on connections that begin with `config` use `replacement`, another configuration of the same side: new
  * certificates, for example. Those that have begun go on as they were. `replacement` belongs to `config` then; an
  * earlier one goes with its last connection. Any thread, while others use `config`. 0, or -1 and errno: EINVAL (NULL,
- * both are one, of the other side, a server without a certificate, `replacement` was replaced itself), ENOMEM; then
- * nothing has changed. */
+ * both are one, of the other side, a server without a certificate, `replacement` was replaced itself, one of them is
+ * or was a replacement already), ENOMEM; then nothing has changed. */
 ACO_API int aco_tls_config_replace(aco_tls_config_t *config, aco_tls_config_t *replacement);
 
 /* The own certificate: a PEM file with it and the intermediate ones after it, and one with its key, which must not be

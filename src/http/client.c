@@ -77,7 +77,7 @@ static int set_ip6(url_t *url, const char *text, size_t n)
         return 0;
     zone++;
     zone_n = n - host_n - 1;
-    if (zone_n > 2 && memcmp(zone, "25", 2) == 0)
+    if (zone_n >= 2 && memcmp(zone, "25", 2) == 0)
         zone += 2, zone_n -= 2;
     url->address[host_n] = '%';
     decoded = aco__http_decode(url->address + host_n + 1, zone, zone_n, 0);

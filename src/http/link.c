@@ -782,6 +782,10 @@ static int send_file(aco__http_link_t *link, int fd, int64_t offset, int64_t n, 
         (void)aco_scope_end(&scope);
         if (sent < 0 && (errno == EINVAL || errno == ENOSYS) && at == offset)
             return 1;
+        if (sent < 0 && !aco__http_is_passing()) {
+            link->is_broken = 1;
+            link->error = errno;
+        }
         if (sent == 0)
             errno = EIO;
         if (sent <= 0)

@@ -11,11 +11,15 @@
 #define _GNU_SOURCE
 #include "http/http.h"
 
+#include "system/system.h"
+
+#include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
-enum { LINGER_BYTES = 1 << 20, LINGER_MS = 1000, DRAIN_IDLE_MS = 500 };
-enum { AWAITS = 1, OPENS }; /* what an idle connection does: waits for a request; makes its stream */
+enum { LINGER_BYTES = 1 << 20, LINGER_MS = 1000, DRAIN_IDLE_MS = 500, SCARCE_MS = 20 };
+/* What an idle connection does: waits for a request; makes its stream; either, in the time that it has at the end. */
+enum { AWAITS = 1, OPENS, ENDS };
 
 /* ---- Exchanges ---- */
 
@@ -290,11 +294,13 @@ static int status_of_body(int error)
 /* Ends the reply, if it is whole. A handler whose end the length does not prove may have been cancelled. */
 static void end_reply(aco__http_connection_t *c, const char *location)
 {
-    if (c->link.left < 0 && aco_check_cancelled() != 0)
+    if (c->link.left < 0 && !c->link.is_bodiless && aco_check_cancelled() != 0)
         c->x->is_aborted = 1;
     if (!c->x->is_aborted && aco__http_end_body(&c->link, location) == 0)
         return;
     (void)aco__http_send(&c->link, NULL, 0, 0, location);
+    if (!c->link.error && aco_check_cancelled() != 0)
+        c->link.error = errno;
     c->link.is_broken = 1;
 }
 
@@ -315,6 +321,8 @@ static void handle(aco__http_connection_t *c, const char *location)
         aco__http_end_websocket(x, location);
         x->is_aborted = 0; /* its last frame tells how it ended */
     }
+    if (!status && !x->has_begun && aco_check_cancelled() != 0)
+        report(c, errno, &x->is);
     if (!status && !x->has_begun)
         status = status_of_body(c->link.body_error ? c->link.body_error : c->link.read_error);
     if (status && !x->has_begun && !c->link.is_broken) {
@@ -387,15 +395,16 @@ static __attribute__((noinline)) int serve_request(aco__http_connection_t *c, co
     return !c->x->will_close;
 }
 
-/* While nothing is requested: for this time at most, or what is left of the server's time for that. 0, or -1. */
+/* While nothing is requested: for this time at most; when the server ends, for its time for that, which begins anew: a
+ * connection may have got its turn only now. 0, or -1. */
 static int begin_idle(aco__http_connection_t *c, int how, int64_t limit, const char *location)
 {
-    int64_t until = aco_after(limit);
-    if (c->server->is_ending && c->server->idle_until < until)
-        until = c->server->idle_until;
-    if (aco_scope_begin_at(&c->idle, until, location) != 0)
+    const aco__http_server_t *server = c->server;
+    if (server->is_ending && server->options.drain_idle_time < limit)
+        limit = server->options.drain_idle_time;
+    if (aco_scope_begin_at(&c->idle, aco_after(limit), location) != 0)
         return -1;
-    c->is_idle = (unsigned char)how;
+    c->is_idle = (unsigned char)(server->is_ending ? ENDS : how);
     return 0;
 }
 
@@ -440,11 +449,13 @@ static int open_stream(aco__http_connection_t *c, const char *location)
     return -1;
 }
 
-/* Whether the peer may still send although the connection ends: nobody has told it before the last reply. */
-static int may_send(const aco__http_connection_t *c)
+/* Whether the peer has sent more, or may still do so, although the connection ends: nobody has told it before the last
+ * reply. */
+static int may_send(aco__http_connection_t *c)
 {
-    const aco__http_link_t *link = &c->link;
-    return link->in.end > link->in.begin || link->may_switch || (link->is_persistent && c->x && c->x->will_close);
+    aco__http_link_t *link = &c->link;
+    return link->in.end > link->in.begin || link->may_switch || (link->is_persistent && c->x && c->x->will_close) ||
+           aco__http_has_input(link);
 }
 
 static void serve_connection(aco__http_connection_t *c, const char *location)
@@ -617,32 +628,23 @@ static void accept_all(aco__http_server_t *server, int listener, const char *loc
     } while (server->taken >= 0 && add_connection(server, location) == 0);
 }
 
-/* After the scope around the server has ended. */
-static void accept_until(aco__http_server_t *server, int listener, int64_t deadline, const char *location)
+/* After the scope around the server has ended. The errno with which accepting ended. */
+static int accept_until(aco__http_server_t *server, int listener, int64_t deadline, const char *location)
 {
     aco_scope_t shield;
+    int error;
     if (aco_shield_begin_at(&shield, deadline, location) != 0)
-        return;
+        return errno;
     accept_all(server, listener, location);
+    error = errno;
     (void)aco_scope_end(&shield);
+    return error;
 }
 
-/* Accepts all that waits, unless it is left to others, and nothing can switch between the last failure to accept and
- * the return. If there are too many connections, some must end first. */
-static void empty_backlog(aco__http_server_t *server, int listener, int64_t until, const char *location)
+static int is_waiting(int listener)
 {
-    int is_own = !server->options.shares_listener;
-    if (is_own)
-        accept_until(server, listener, aco_after(aco__http_close_door(listener)), location);
-    while (server->taken >= 0) {
-        accept_until(server, -1, until, location);
-        if (server->taken >= 0)
-            break;
-        if (is_own)
-            accept_until(server, listener, 0, location);
-    }
-    if (server->taken >= 0)
-        (void)aco_io_close(server->taken);
+    struct pollfd look = {listener, POLLIN, 0};
+    return aco__system.poll(&look, 1, 0) > 0;
 }
 
 /* Ends this wait of all connections. */
@@ -653,6 +655,40 @@ static void end_waits(aco__http_server_t *server, int how)
         if (c->is_idle == how)
             (void)aco_scope_cancel(&c->idle);
     ACO__NO_SWITCH_END();
+}
+
+/* The connection that was taken last gets its place: if there are too many, some must end first. Handshakes have the
+ * time for idle connections. */
+static void place_taken(aco__http_server_t *server, int64_t until, const char *location)
+{
+    (void)accept_until(server, -1, server->idle_until < until ? server->idle_until : until, location);
+    if (server->taken < 0)
+        return;
+    end_waits(server, OPENS);
+    (void)accept_until(server, -1, until, location);
+}
+
+/* Accepts all that waits, unless it is left to others, and nothing can switch between the last failure to accept and
+ * the return. If no descriptor is free, some must become so first. */
+static void empty_backlog(aco__http_server_t *server, int listener, int64_t until, const char *location)
+{
+    int is_own = !server->options.shares_listener, error = 0;
+    if (is_own)
+        error = accept_until(server, listener, aco_after(aco__http_close_door(listener)), location);
+    for (;;) {
+        int64_t deadline = 0;
+        if (server->taken >= 0)
+            place_taken(server, until, location);
+        else if (error == ETIMEDOUT && is_waiting(listener) && aco_now() < until)
+            deadline = aco_after(SCARCE_MS * ACO_MILLISECOND);
+        else
+            return;
+        if (server->taken >= 0)
+            break;
+        if (is_own)
+            error = accept_until(server, listener, deadline, location);
+    }
+    (void)aco_io_close(server->taken);
 }
 
 /* Lets requests end in their time, and handshakes in that for idle connections; then cancels them. */
@@ -683,7 +719,7 @@ static int serve(aco__http_server_t *server, int listener, const char *location)
     was_stopped = aco_check_cancelled() != 0;
     server->is_draining = 1;
     if (was_stopped && options->lame_time > 0)
-        accept_until(server, listener, aco_after(options->lame_time), location);
+        (void)accept_until(server, listener, aco_after(options->lame_time), location);
     server->is_ending = 1;
     until = aco_after(options->drain_time);
     server->idle_until = aco_after(options->drain_idle_time);

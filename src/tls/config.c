@@ -164,12 +164,17 @@ int aco_tls_config_replace(aco_tls_config_t *config, aco_tls_config_t *replaceme
         return aco__poller_fail(EINVAL, call, "the new configuration is of the other side, or was replaced itself");
     if (replacement->flags & ACO_TLS_SERVER && !SSL_CTX_get0_certificate(replacement->context))
         return aco__poller_fail(EINVAL, call, "the server has no certificate");
+    if (__atomic_load_n(&config->is_replacement, __ATOMIC_RELAXED) ||
+        __atomic_exchange_n(&replacement->is_replacement, 1, __ATOMIC_RELAXED))
+        return aco__poller_fail(EINVAL, call, "a configuration is a replacement already");
     aco__tls_begin_work();
     former = exchange(config, replacement, &is_done);
     if (former)
         aco__tls_config_leave(former);
-    if (!is_done)
+    if (!is_done) {
+        __atomic_store_n(&replacement->is_replacement, 0, __ATOMIC_RELAXED);
         aco__tls_fail_config(call, NULL);
+    }
     aco__tls_end_work();
     return is_done ? 0 : -1;
 }
