@@ -4,8 +4,9 @@
  *
  * A task that is not hooked waits in the same way, on a thread with hooked ones: it too would block the holder.
  *
- * Of mutexes it waits only for those that the thread itself holds: what another thread holds, it releases. Read-write
- * locks and semaphores do not tell who holds them: any is waited for. Acorn's own locks are never held by a task that
+ * Who holds it does not matter: a holder on another thread may be a task as well, whose thread waits for a lock of this
+ * one. But mostly it is not, and soon done: a mutex of another thread is first waited for as libc does, for a moment.
+ * Acorn's own locks are never held by a task that
  * waits, so no switch comes where acorn does not expect it. */
 #include "hook/hook.h"
 
@@ -16,7 +17,7 @@
 
 const char aco__hooks_of_locks = 1;
 
-enum { SHORTEST_NAP_NS = 50000, LONGEST_LOCK_NAP_NS = 10000000, NAPS_BEFORE_REPORT = 1000 };
+enum { MOMENT_NS = 50000, SHORTEST_NAP_NS = 50000, LONGEST_LOCK_NAP_NS = 10000000, NAPS_BEFORE_REPORT = 1000 };
 enum { KINDS = 3, INCONSISTENT = INT_MAX }; /* in glibc's pthread_mutex_t */
 
 /* A lock whose holder libc treats differently from others, and the hooked task that has locked it: a recursive or
@@ -154,6 +155,7 @@ typedef struct naps {
     int64_t deadline, ns;
     unsigned count;
     aco__hook_call_t call;
+    int is_elsewhere; /* another thread holds it */
 } naps_t;
 
 /* Sleeps, longer each time, within the deadline: as aco__hook_sleep(). */
@@ -175,9 +177,9 @@ static int nap_for_lock(naps_t *naps)
     } else {
         aco__hook_self.stats.blocked++;
     }
-    if (result != 0)
+    if (result != 0 && !naps->is_elsewhere)
         report(naps->location, naps->lock, "a deadlock, as the task cannot wait");
-    else if (naps->count++ == NAPS_BEFORE_REPORT)
+    else if (result == 0 && naps->count++ == NAPS_BEFORE_REPORT)
         report(naps->location, naps->lock, "it has waited for ten seconds");
     return result == 0 ? 0 : -1;
 }
@@ -197,17 +199,44 @@ static int64_t deadline_of_real_time(const struct timespec *until)
     return aco_after(ns == INT64_MAX ? ns : ns - now.tv_nsec);
 }
 
-/* Waits until no other task of the thread has it, or the deadline has come. */
-static void wait_for_holder(const pthread_mutex_t *mutex, int64_t deadline)
+static int try_mutex(pthread_mutex_t *mutex)
 {
-    const aco_t *task = aco_current_task();
-    naps_t naps = {"libc's pthread_mutex_lock()", mutex, deadline, SHORTEST_NAP_NS, 0,
-                   aco__hook_call(HOOK_IGNORES_SIGNALS)};
-    int error = errno;
-    while (is_another_tasks(mutex, task) && (deadline == ACO_FOREVER || aco_now() < deadline))
+    if (knows_holder(mutex) && is_another_tasks(mutex, aco_current_task()))
+        return EBUSY;
+    return aco__libc()->pthread_mutex_trylock(mutex);
+}
+
+/* Of a mutex that was busy: whether libc locks it, or says why not, within a moment. Else EBUSY. */
+static int lock_in_a_moment(pthread_mutex_t *mutex)
+{
+    struct timespec until;
+    int result;
+    if (is_another_tasks(mutex, aco_current_task()))
+        return EBUSY;
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += MOMENT_NS;
+    if (until.tv_nsec >= ACO_SECOND) {
+        until.tv_sec++;
+        until.tv_nsec -= ACO_SECOND;
+    }
+    result = aco__libc()->pthread_mutex_timedlock(mutex, &until);
+    return result == ETIMEDOUT ? EBUSY : result;
+}
+
+/* Tries until the deadline: what libc's call returns, or EBUSY: the caller cannot wait. */
+static int lock_by_naps(pthread_mutex_t *mutex, int64_t deadline, const char *location)
+{
+    naps_t naps = {location, mutex, deadline, SHORTEST_NAP_NS, 0, aco__hook_call(HOOK_IGNORES_SIGNALS), 0};
+    int result = aco_now() < deadline ? lock_in_a_moment(mutex) : EBUSY;
+    while (result == EBUSY) {
+        if (deadline != ACO_FOREVER && aco_now() >= deadline)
+            return ETIMEDOUT;
+        naps.is_elsewhere = !is_held_here(mutex);
         if (nap_for_lock(&naps) != 0)
             break;
-    errno = error;
+        result = try_mutex(mutex);
+    }
+    return result;
 }
 
 static int locked(const pthread_mutex_t *mutex, int result)
@@ -219,33 +248,42 @@ static int locked(const pthread_mutex_t *mutex, int result)
 
 ACO__HOOK(int, pthread_mutex_lock, (pthread_mutex_t *mutex))
 {
+    int error = errno, result;
     if (!aco__beside_hooked())
         return aco__libc()->pthread_mutex_lock(mutex);
-    wait_for_holder(mutex, ACO_FOREVER);
-    return locked(mutex, aco__libc()->pthread_mutex_lock(mutex));
+    result = try_mutex(mutex);
+    if (result == EBUSY)
+        result = lock_by_naps(mutex, ACO_FOREVER, "libc's pthread_mutex_lock()");
+    if (result == EBUSY)
+        result = aco__libc()->pthread_mutex_lock(mutex);
+    errno = error;
+    return locked(mutex, result);
 }
 
+/* The time is looked at only if the call waits, as libc does. */
 ACO__HOOK(int, pthread_mutex_timedlock, (pthread_mutex_t *mutex, const struct timespec *until))
 {
+    int error = errno, result;
     if (!aco__beside_hooked())
         return aco__libc()->pthread_mutex_timedlock(mutex, until);
-    if (is_another_tasks(mutex, aco_current_task())) { /* else libc looks at the time only if it waits */
-        if (!is_fraction(until))
-            return EINVAL;
-        wait_for_holder(mutex, deadline_of_real_time(until));
-    }
-    return knows_holder(mutex) && is_another_tasks(mutex, aco_current_task())
-               ? ETIMEDOUT
-               : locked(mutex, aco__libc()->pthread_mutex_timedlock(mutex, until));
+    result = try_mutex(mutex);
+    if (result == EBUSY && is_held_here(mutex) && !is_another_tasks(mutex, aco_current_task()))
+        result = aco__libc()->pthread_mutex_timedlock(mutex, until);
+    else if (result == EBUSY)
+        result = is_fraction(until)
+                     ? lock_by_naps(mutex, deadline_of_real_time(until), "libc's pthread_mutex_timedlock()")
+                     : EINVAL;
+    if (result == EBUSY)
+        result = knows_holder(mutex) && is_another_tasks(mutex, aco_current_task())
+                     ? ETIMEDOUT
+                     : aco__libc()->pthread_mutex_timedlock(mutex, until);
+    errno = error;
+    return locked(mutex, result);
 }
 
 ACO__HOOK(int, pthread_mutex_trylock, (pthread_mutex_t *mutex))
 {
-    if (!aco__beside_hooked())
-        return aco__libc()->pthread_mutex_trylock(mutex);
-    return knows_holder(mutex) && is_another_tasks(mutex, aco_current_task())
-               ? EBUSY
-               : locked(mutex, aco__libc()->pthread_mutex_trylock(mutex));
+    return aco__beside_hooked() ? locked(mutex, try_mutex(mutex)) : aco__libc()->pthread_mutex_trylock(mutex);
 }
 
 /* Also by a task that is not hooked any more. */
@@ -269,7 +307,7 @@ static int is_own(const pthread_rwlock_t *lock)
 static int lock_by_trying(int (*try_lock)(pthread_rwlock_t *lock), int (*wait_for_lock)(pthread_rwlock_t *lock),
                           pthread_rwlock_t *lock, const char *location)
 {
-    naps_t naps = {location, lock, ACO_FOREVER, SHORTEST_NAP_NS, 0, aco__hook_call(HOOK_IGNORES_SIGNALS)};
+    naps_t naps = {location, lock, ACO_FOREVER, SHORTEST_NAP_NS, 0, aco__hook_call(HOOK_IGNORES_SIGNALS), 0};
     int error = errno, result;
     while ((result = try_lock(lock)) == EBUSY)
         if (is_own(lock) || nap_for_lock(&naps) != 0) {
@@ -313,7 +351,7 @@ ACO__HOOK(int, pthread_rwlock_unlock, (pthread_rwlock_t *lock))
 /* Tries until the deadline: HOOK_IS_DONE if it has it, HOOK_BLOCKS; HOOK_GIVES_UP with errno. */
 static int get_by_trying(sem_t *semaphore, int64_t deadline, const char *location)
 {
-    naps_t naps = {location, semaphore, deadline, SHORTEST_NAP_NS, 0, aco__hook_call(HOOK_RESTARTS)};
+    naps_t naps = {location, semaphore, deadline, SHORTEST_NAP_NS, 0, aco__hook_call(HOOK_RESTARTS), 0};
     aco__hook_spend(-1, location);
     while (sem_trywait(semaphore) != 0) {
         int result;
