@@ -1159,6 +1159,28 @@ static void note_action(void)
     note("its mask", sigismember(&action.sa_mask, SIGUSR1) + 2 * sigismember(&action.sa_mask, SIGUSR2));
 }
 
+static void adds_a_hundred(int number)
+{
+    (void)number;
+    handled += 100;
+}
+
+/* What a call without a hook says was there goes back by one with a hook. */
+static void case_other_ways(void)
+{
+    void (*before)(int);
+    install(0);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    before = sigset(SIGUSR1, adds_a_hundred);
+#pragma GCC diagnostic pop
+    CHECK_EQ(raise(SIGUSR1), 0);
+    CHECK(signal(SIGUSR1, before) == adds_a_hundred);
+    CHECK_EQ(raise(SIGUSR1), 0);
+    note("handled", handled);
+    note_action();
+}
+
 /* What the program is told of its handlers. */
 static void case_actions(void)
 {
@@ -1177,6 +1199,9 @@ static void case_actions(void)
     CHECK_EQ(raise(SIGUSR1), 0);
     note("handled", handled);
     note_action(); /* the handler is no more */
+    install((int)SA_RESETHAND);
+    CHECK_EQ(raise(SIGUSR1), 0);
+    note_action();
     note("signal()", signal(SIGUSR1, handles) == SIG_DFL);
     note_action();
 #pragma GCC diagnostic push
@@ -1226,6 +1251,7 @@ static const test_case_t cases[] = {
     {"waits for others", case_waits_for_others, 0},
     {"an ignored signal", case_ignored_signal, 0},
     {"actions", case_actions, 0},
+    {"other ways", case_other_ways, 0},
 };
 
 /* What hooks do otherwise, and why. docs/hook.md says it, too. */
