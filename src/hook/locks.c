@@ -6,8 +6,7 @@
  *
  * Who holds it does not matter: a holder on another thread may be a task as well, whose thread waits for a lock of this
  * one. But mostly it is not, and soon done: a mutex of another thread is first waited for as libc does, for a moment.
- * Acorn's own locks are never held by a task that
- * waits, so no switch comes where acorn does not expect it. */
+ * Acorn's own locks are never held by a task that waits, so no switch comes where acorn does not expect it. */
 #include "hook/hook.h"
 
 #include "aco/scope.h"
