@@ -49,6 +49,28 @@ static void *waits(void *unused)
     return unused;
 }
 
+static pthread_mutex_t mutexes[] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
+static int inside;
+
+static void *locks_first(void *mutex)
+{
+    CHECK_EQ(pthread_mutex_lock(mutex), 0);
+    CHECK_EQ(inside++, 0);
+    CHECK_EQ(aco_sleep(ACO_MILLISECOND), 0);
+    inside--;
+    CHECK_EQ(pthread_mutex_unlock(mutex), 0);
+    return NULL;
+}
+
+/* The thread has no hooked task yet, and a lock is the first call of each. */
+static void *test_first_is_a_lock(void *mutex)
+{
+    aco_t *first = beside(locks_first, mutex);
+    join(beside(locks_first, mutex));
+    join(first);
+    return NULL;
+}
+
 static void *runs_tasks(void *unused)
 {
     CHECK(aco_io_poll_fd() >= 0);
@@ -63,6 +85,9 @@ int main(void)
     alarm(60);
     CHECK_EQ(aco_hook_begin_all(), 0);
     CHECK(!aco_hook_active()); /* no task */
+    CHECK(aco_io_poll_fd() >= 0);
+    for (size_t i = 0; i < sizeof mutexes / sizeof *mutexes; i++)
+        run_task(test_first_is_a_lock, &mutexes[i]);
     for (int i = 0; i < 2; i++)
         CHECK_EQ(pthread_create(&threads[i], NULL, runs_tasks, NULL), 0);
     runs_tasks(NULL);

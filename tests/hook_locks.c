@@ -321,9 +321,64 @@ static void *test_unhooked_waits(void *unused)
     return unused;
 }
 
+/* ---- Another thread's mutex ---- */
+
+static pthread_mutex_t of_threads[2];
+static pthread_barrier_t both_hold;
+
+static void *wants_the_others(void *other)
+{
+    begin();
+    CHECK_EQ(pthread_mutex_lock(other), 0);
+    CHECK_EQ(pthread_mutex_unlock(other), 0);
+    return NULL;
+}
+
+static void *holds_its_own(void *own)
+{
+    const struct timespec time = {0, 1000000};
+    aco_t *other;
+    begin();
+    CHECK_EQ(pthread_mutex_lock(own), 0);
+    (void)pthread_barrier_wait(&both_hold);
+    other = beside(wants_the_others, own == &of_threads[0] ? &of_threads[1] : &of_threads[0]);
+    CHECK_EQ(nanosleep(&time, NULL), 0);
+    CHECK_EQ(pthread_mutex_unlock(own), 0);
+    join(other);
+    return NULL;
+}
+
+static void *runs_the_other(void *unused)
+{
+    run_task(holds_its_own, &of_threads[1]);
+    return unused;
+}
+
+/* On each of two threads a task holds a mutex while it waits, and another wants the other thread's. No task wants two,
+ * but if one blocked its thread, so that the holder there could not go on, none would ever get on. */
+static void *test_across_threads(void *unused)
+{
+    CHECK_EQ(pthread_barrier_init(&both_hold, NULL, 2), 0);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        pthread_t thread;
+        for (int k = 0; k < 2; k++) {
+            make_mutex(types[i], PTHREAD_MUTEX_STALLED);
+            of_threads[k] = mutex;
+        }
+        CHECK_EQ(pthread_create(&thread, NULL, runs_the_other, NULL), 0);
+        join(beside(holds_its_own, &of_threads[0]));
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+        for (int k = 0; k < 2; k++)
+            CHECK_EQ(pthread_mutex_destroy(&of_threads[k]), 0);
+    }
+    CHECK_EQ(pthread_barrier_destroy(&both_hold), 0);
+    return unused;
+}
+
 static const aco_function_t tests[] = {test_unlock_unhooked,  test_recursive_depth, test_relock,
                                        test_owner_dead,       test_relock_of_writer, test_deadline,
-                                       test_cannot_wait,      test_many_locks,       test_unhooked_waits};
+                                       test_cannot_wait,      test_many_locks,       test_unhooked_waits,
+                                       test_across_threads};
 
 /* With an argument only that test runs. */
 int main(int argc, char **argv)

@@ -31,7 +31,7 @@
  *   - children: waitpid and wait4 of one child; wait, and the two for others, tried again as above; by the pool:
  *     system, pclose
  *   - close, dup2, dup3: they wake tasks that wait for the number
- *   - locks that another task of the same thread may hold (below): pthread_mutex_lock, …_trylock and …_timedlock,
+ *   - locks that another task may hold (below): pthread_mutex_lock, …_trylock and …_timedlock,
  *     pthread_rwlock_rdlock and …_wrlock, sem_wait, sem_timedwait
  *   - handlers of signals (below), for all code of the process: sigaction, signal, bsd_signal, ssignal, sysv_signal,
  *     siginterrupt
@@ -73,9 +73,10 @@
  *
  * Locks. A library that holds a lock of its own during a call that waits can have that lock wanted by another task of
  * the thread. If that is a pthread mutex or read-write lock, it works: the other task waits until it is free, and looks
- * every 0.05 to 10 ms. So it waits for any read-write lock and semaphore, but for a mutex of another thread the thread
- * blocks. Recursive and error-checking mutexes, and read-write locks that pthread_rwlock_wrlock() locked, belong to
- * the task that locked them, not to its thread: only that task locks the mutex again, or gets EDEADLK. A task that is
+ * every 0.05 to 10 ms. So it waits for any read-write lock and semaphore; for a mutex of another thread if a task holds
+ * it there while others run, else the thread blocks. Recursive and error-checking mutexes, and read-write locks that
+ * pthread_rwlock_wrlock() locked, belong to the task that locked them, not to its thread, if they were locked while the
+ * thread had hooked tasks: only that task locks the mutex again, or gets EDEADLK. A task that is
  * not hooked waits for mutexes and read-write locks in the same way while its thread has hooked tasks: it may share a
  * std::mutex with them, and a call that locks may then let others run. Code outside of tasks blocks the thread. Any
  * other lock (a condition, a spin lock, a mutex of C11 or of a statically linked library) is a deadlock of the

@@ -149,11 +149,12 @@ static inline __attribute__((always_inline)) int aco__hooked(void)
 {
     return aco__hook_may_be_on() && aco__hook_is_on(__builtin_return_address(0));
 }
-/* Whether the caller is a task of a thread with hooked tasks, itself hooked or not. */
+/* Whether the caller is a task of a thread with hooked tasks, itself hooked or not. Where all are hooked, this may be
+ * its first hooked call. */
 ACO__HIDDEN ACO__COLD int aco__hook_is_beside(const void *caller);
 static inline __attribute__((always_inline)) int aco__beside_hooked(void)
 {
-    return aco_unlikely(aco__hook_self.tasks != 0) && aco__hook_is_beside(__builtin_return_address(0));
+    return aco__hook_may_be_on() && aco__hook_is_beside(__builtin_return_address(0));
 }
 /* In the process: on_thread() is called on each thread before it has hooked tasks. 0, or -1 and errno. */
 ACO__HIDDEN int aco__hook_begin(void (*on_thread)(void), const char *call);

@@ -4,9 +4,11 @@
  *
  * A task that is not hooked waits in the same way, on a thread with hooked ones: it too would block the holder.
  *
- * Of mutexes it waits only for those that the thread itself holds: what another thread holds, it releases. Read-write
- * locks and semaphores do not tell who holds them: any is waited for. Acorn's own locks are never held by a task that
- * waits, so no switch comes where acorn does not expect it. */
+ * A mutex of another thread is waited for here if a task holds it there while others run; else the thread blocks, as
+ * that thread releases it. To wait here always would let other tasks run inside of an allocator. Read-write locks and
+ * semaphores do not tell who holds them: any is waited for.
+ *
+ * Acorn's own locks are never held by a task that waits, so no switch comes where acorn does not expect it. */
 #include "hook/hook.h"
 
 #include "aco/scope.h"
@@ -16,15 +18,15 @@
 
 const char aco__hooks_of_locks = 1;
 
-enum { SHORTEST_NAP_NS = 50000, LONGEST_LOCK_NAP_NS = 10000000, NAPS_BEFORE_REPORT = 1000 };
+enum { MOMENT_NS = 1000000, SHORTEST_NAP_NS = 50000, LONGEST_LOCK_NAP_NS = 10000000, NAPS_BEFORE_REPORT = 1000 };
 enum { KINDS = 3, INCONSISTENT = INT_MAX }; /* in glibc's pthread_mutex_t */
 
-/* A lock whose holder libc treats differently from others, and the hooked task that has locked it: a recursive or
- * error-checking mutex, or a read-write lock locked for writing. */
+/* A mutex, or a read-write lock locked for writing, and the task that locked it while the thread had hooked ones. */
 typedef struct held {
     struct held *next;
     const void *lock;
     const aco_t *task;
+    const void **told; /* of told_locks, or NULL */
 } held_t;
 static __thread held_t *held_locks __attribute__((tls_model("initial-exec")));
 
@@ -75,6 +77,34 @@ static void add_page(void)
     }
 }
 
+/* What threads tell each other: the mutexes that tasks hold while others of their threads want one. A thread tells them
+ * before it blocks for a mutex. What finds no room is not told. */
+enum { TOLD_BITS = 10, TOLD_PLACES = 8 };
+static const void *told_locks[1 << TOLD_BITS]; /* atomic */
+
+static const void **told_place(const void *lock, unsigned i)
+{
+    uint32_t hash = (uint32_t)((uintptr_t)lock >> 3) * UINT32_C(2654435761) >> (32 - TOLD_BITS);
+    return &told_locks[(hash + i) % (1 << TOLD_BITS)];
+}
+
+static void tell(held_t *held)
+{
+    for (unsigned i = 0; i < TOLD_PLACES && !held->told; i++) {
+        const void **place = told_place(held->lock, i), *none = NULL;
+        if (__atomic_compare_exchange_n(place, &none, held->lock, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+            held->told = place;
+    }
+}
+
+static int is_told(const void *lock)
+{
+    for (unsigned i = 0; i < TOLD_PLACES; i++)
+        if (__atomic_load_n(told_place(lock, i), __ATOMIC_SEQ_CST) == lock)
+            return 1;
+    return 0;
+}
+
 static held_t **find_held(const void *lock)
 {
     held_t **link = &held_locks;
@@ -96,6 +126,7 @@ static void note_locked(const void *lock)
         spare_held = held->next;
         held->next = held_locks;
         held->lock = lock;
+        held->told = NULL;
         held_locks = held;
     }
     held->task = aco_current_task();
@@ -106,6 +137,8 @@ static void note_unlocked(const void *lock)
     held_t **link = find_held(lock), *held = *link;
     if (!held)
         return;
+    if (held->told)
+        __atomic_store_n(held->told, NULL, __ATOMIC_RELEASE);
     *link = held->next;
     held->next = spare_held;
     spare_held = held;
@@ -132,14 +165,29 @@ static int is_held_here(const pthread_mutex_t *mutex)
 }
 
 /* Whether another task of this thread has it. If the one that has it was not hooked: yes, except if it is recursive,
- * as then only the thread counts. */
+ * as then only the thread counts. A task that locks a normal mutex twice waits for ever, but not its thread. */
 static int is_another_tasks(const pthread_mutex_t *mutex, const aco_t *task)
 {
     const held_t *held;
     if (!is_held_here(mutex))
         return 0;
-    held = *find_held(mutex);
+    held = knows_holder(mutex) ? *find_held(mutex) : NULL;
     return held ? held->task != task : kind_of(mutex) != PTHREAD_MUTEX_RECURSIVE;
+}
+
+/* Whether the thread must not simply block for the mutex, which is busy. */
+static int must_not_block(const pthread_mutex_t *mutex)
+{
+    const aco_t *task = aco_current_task();
+    int others_hold = 0;
+    if (is_held_here(mutex))
+        return is_another_tasks(mutex, task);
+    for (held_t *held = held_locks; held; held = held->next)
+        if (held->task != task) {
+            others_hold = 1;
+            tell(held);
+        }
+    return others_hold;
 }
 
 static void report(const char *location, const void *lock, const char *why)
@@ -154,6 +202,7 @@ typedef struct naps {
     int64_t deadline, ns;
     unsigned count;
     aco__hook_call_t call;
+    int is_elsewhere; /* another thread holds it */
 } naps_t;
 
 /* Sleeps, longer each time, within the deadline: as aco__hook_sleep(). */
@@ -175,9 +224,9 @@ static int nap_for_lock(naps_t *naps)
     } else {
         aco__hook_self.stats.blocked++;
     }
-    if (result != 0)
+    if (result != 0 && !naps->is_elsewhere)
         report(naps->location, naps->lock, "a deadlock, as the task cannot wait");
-    else if (naps->count++ == NAPS_BEFORE_REPORT)
+    else if (result == 0 && naps->count++ == NAPS_BEFORE_REPORT)
         report(naps->location, naps->lock, "it has waited for ten seconds");
     return result == 0 ? 0 : -1;
 }
@@ -197,55 +246,92 @@ static int64_t deadline_of_real_time(const struct timespec *until)
     return aco_after(ns == INT64_MAX ? ns : ns - now.tv_nsec);
 }
 
-/* Waits until no other task of the thread has it, or the deadline has come. */
-static void wait_for_holder(const pthread_mutex_t *mutex, int64_t deadline)
+static int try_mutex(pthread_mutex_t *mutex)
 {
-    const aco_t *task = aco_current_task();
-    naps_t naps = {"libc's pthread_mutex_lock()", mutex, deadline, SHORTEST_NAP_NS, 0,
-                   aco__hook_call(HOOK_IGNORES_SIGNALS)};
-    int error = errno;
-    while (is_another_tasks(mutex, task) && (deadline == ACO_FOREVER || aco_now() < deadline))
+    if (knows_holder(mutex) && is_another_tasks(mutex, aco_current_task()))
+        return EBUSY;
+    return aco__libc()->pthread_mutex_trylock(mutex);
+}
+
+/* Blocks for a moment, within the deadline. EBUSY: it was not long enough. */
+static int lock_in_a_moment(pthread_mutex_t *mutex, int64_t deadline)
+{
+    int64_t left = deadline - aco_now();
+    struct timespec until;
+    int result;
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += (long)(left > MOMENT_NS ? MOMENT_NS : left > 0 ? left : 0);
+    if (until.tv_nsec >= ACO_SECOND) {
+        until.tv_sec++;
+        until.tv_nsec -= ACO_SECOND;
+    }
+    result = aco__libc()->pthread_mutex_timedlock(mutex, &until);
+    return result == ETIMEDOUT ? EBUSY : result;
+}
+
+/* Tries until the deadline: what libc's call returns, or EBUSY: the caller cannot wait. */
+static int lock_by_naps(pthread_mutex_t *mutex, int64_t deadline, const char *location)
+{
+    naps_t naps = {location, mutex, deadline, SHORTEST_NAP_NS, 0, aco__hook_call(HOOK_IGNORES_SIGNALS), 0};
+    int result = EBUSY;
+    while (result == EBUSY) {
+        if (deadline != ACO_FOREVER && aco_now() >= deadline)
+            return ETIMEDOUT;
+        naps.is_elsewhere = !is_held_here(mutex);
+        if (naps.is_elsewhere && !is_told(mutex)) {
+            result = lock_in_a_moment(mutex, deadline);
+            continue;
+        }
         if (nap_for_lock(&naps) != 0)
             break;
-    errno = error;
+        result = try_mutex(mutex);
+    }
+    return result;
 }
 
 static int locked(const pthread_mutex_t *mutex, int result)
 {
-    if ((result == 0 || result == EOWNERDEAD) && knows_holder(mutex))
+    if (result == 0 || result == EOWNERDEAD)
         note_locked(mutex);
     return result;
 }
 
 ACO__HOOK(int, pthread_mutex_lock, (pthread_mutex_t *mutex))
 {
+    int error = errno, result;
     if (!aco__beside_hooked())
         return aco__libc()->pthread_mutex_lock(mutex);
-    wait_for_holder(mutex, ACO_FOREVER);
-    return locked(mutex, aco__libc()->pthread_mutex_lock(mutex));
+    result = try_mutex(mutex);
+    if (result == EBUSY && must_not_block(mutex))
+        result = lock_by_naps(mutex, ACO_FOREVER, "libc's pthread_mutex_lock()");
+    if (result == EBUSY)
+        result = aco__libc()->pthread_mutex_lock(mutex);
+    errno = error;
+    return locked(mutex, result);
 }
 
+/* The time is looked at only if the call waits, as libc does. */
 ACO__HOOK(int, pthread_mutex_timedlock, (pthread_mutex_t *mutex, const struct timespec *until))
 {
+    int error = errno, result;
     if (!aco__beside_hooked())
         return aco__libc()->pthread_mutex_timedlock(mutex, until);
-    if (is_another_tasks(mutex, aco_current_task())) { /* else libc looks at the time only if it waits */
-        if (!is_fraction(until))
-            return EINVAL;
-        wait_for_holder(mutex, deadline_of_real_time(until));
-    }
-    return knows_holder(mutex) && is_another_tasks(mutex, aco_current_task())
-               ? ETIMEDOUT
-               : locked(mutex, aco__libc()->pthread_mutex_timedlock(mutex, until));
+    result = try_mutex(mutex);
+    if (result == EBUSY && must_not_block(mutex))
+        result = is_fraction(until)
+                     ? lock_by_naps(mutex, deadline_of_real_time(until), "libc's pthread_mutex_timedlock()")
+                     : EINVAL;
+    if (result == EBUSY)
+        result = knows_holder(mutex) && is_another_tasks(mutex, aco_current_task())
+                     ? ETIMEDOUT
+                     : aco__libc()->pthread_mutex_timedlock(mutex, until);
+    errno = error;
+    return locked(mutex, result);
 }
 
 ACO__HOOK(int, pthread_mutex_trylock, (pthread_mutex_t *mutex))
 {
-    if (!aco__beside_hooked())
-        return aco__libc()->pthread_mutex_trylock(mutex);
-    return knows_holder(mutex) && is_another_tasks(mutex, aco_current_task())
-               ? EBUSY
-               : locked(mutex, aco__libc()->pthread_mutex_trylock(mutex));
+    return aco__beside_hooked() ? locked(mutex, try_mutex(mutex)) : aco__libc()->pthread_mutex_trylock(mutex);
 }
 
 /* Also by a task that is not hooked any more. */
@@ -269,7 +355,7 @@ static int is_own(const pthread_rwlock_t *lock)
 static int lock_by_trying(int (*try_lock)(pthread_rwlock_t *lock), int (*wait_for_lock)(pthread_rwlock_t *lock),
                           pthread_rwlock_t *lock, const char *location)
 {
-    naps_t naps = {location, lock, ACO_FOREVER, SHORTEST_NAP_NS, 0, aco__hook_call(HOOK_IGNORES_SIGNALS)};
+    naps_t naps = {location, lock, ACO_FOREVER, SHORTEST_NAP_NS, 0, aco__hook_call(HOOK_IGNORES_SIGNALS), 0};
     int error = errno, result;
     while ((result = try_lock(lock)) == EBUSY)
         if (is_own(lock) || nap_for_lock(&naps) != 0) {
@@ -313,7 +399,7 @@ ACO__HOOK(int, pthread_rwlock_unlock, (pthread_rwlock_t *lock))
 /* Tries until the deadline: HOOK_IS_DONE if it has it, HOOK_BLOCKS; HOOK_GIVES_UP with errno. */
 static int get_by_trying(sem_t *semaphore, int64_t deadline, const char *location)
 {
-    naps_t naps = {location, semaphore, deadline, SHORTEST_NAP_NS, 0, aco__hook_call(HOOK_RESTARTS)};
+    naps_t naps = {location, semaphore, deadline, SHORTEST_NAP_NS, 0, aco__hook_call(HOOK_RESTARTS), 0};
     aco__hook_spend(-1, location);
     while (sem_trywait(semaphore) != 0) {
         int result;

@@ -64,12 +64,21 @@ static void store(int number, handler_t handler, int restarts, int informed)
     __atomic_store_n(&handlers[number].informed, handler.informed, __ATOMIC_RELEASE);
 }
 
-/* What the program is told of an action: its own handler. */
+/* Also where the program has put back what a call without a hook (sigset()) told it. */
+static int is_ours(const struct sigaction *action)
+{
+    return action->sa_sigaction == on_signal;
+}
+
+/* What the program is told of an action: its own handler. After SA_RESETHAND the system keeps the flags. */
 static void show(struct sigaction *action, handler_t handler, int informed)
 {
-    if (!(action->sa_flags & SA_SIGINFO) || action->sa_sigaction != on_signal)
+    if (action->sa_handler == SIG_DFL && action->sa_flags & (int)SA_RESETHAND && handler.informed && !informed)
+        action->sa_flags &= ~SA_SIGINFO;
+    if (!is_ours(action))
         return;
     if (informed) {
+        action->sa_flags |= SA_SIGINFO;
         action->sa_sigaction = handler.informed;
     } else {
         action->sa_flags &= ~SA_SIGINFO;
@@ -89,7 +98,8 @@ static int change_action(int number, const struct sigaction *wanted, struct siga
     was_informed = __atomic_load_n(&is_informed[number], __ATOMIC_RELAXED);
     if (wanted && is_counted(number, wanted)) {
         ours = *wanted;
-        store(number, handler_of(wanted), (wanted->sa_flags & SA_RESTART) != 0, (wanted->sa_flags & SA_SIGINFO) != 0);
+        store(number, is_ours(wanted) ? was : handler_of(wanted), (wanted->sa_flags & SA_RESTART) != 0,
+              is_ours(wanted) ? was_informed : (wanted->sa_flags & SA_SIGINFO) != 0);
         ours.sa_sigaction = on_signal;
         ours.sa_flags |= SA_SIGINFO;
         wanted = &ours;

@@ -113,7 +113,15 @@ int aco__hook_is_on(const void *caller)
 
 int aco__hook_is_beside(const void *caller)
 {
-    return !aco__hook_is_allocators(caller) && !aco__hook_self.probe && aco_current_task() && !aco__hooks_are_held();
+    const aco_t *task;
+    if (aco__hook_is_allocators(caller) || aco__hook_self.probe)
+        return 0;
+    task = aco_current_task();
+    if (!task || aco__hooks_are_held())
+        return 0;
+    if (!record_of(task))
+        (void)adopt((aco_t *)(uintptr_t)task);
+    return aco__hook_self.tasks != 0;
 }
 
 int aco__hook_begin(void (*on_thread)(void), const char *call)
