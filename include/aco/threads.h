@@ -66,7 +66,8 @@ enum { /* aco_threads_options_t.flags */
  *  2. `drain_ns` later, or with the next signal, the set is cancelled, as by aco_threads_cancel(), and
  *     aco_threads_run() fails with EINTR as soon as all tasks have ended.
  *  3. If tasks do not end although they are cancelled, one more signal has its own action, whoever else listens for it:
- *     as a rule it ends the process. Two seconds after a second signal that has cancelled the set, that happens without one. */
+ *     as a rule it ends the process. Two seconds after a second signal that has cancelled the set, that happens
+ *     without one. */
 
 /* Zero in a field, and NULL for the whole, stands for the default. */
 typedef struct aco_threads_options_s {

@@ -433,7 +433,7 @@ ACO__HIDDEN ACO__COLD int aco__fail_deadlock(const aco__thread_t *self);
 ACO__HIDDEN ACO__COLD void aco__remember_name(aco__thread_t *self, const aco_t *task);
 
 /* ---- signals.c ---- */
-/* Unblocks what the thread was asked to unblock. Called where no task runs: tasks may never let the inbox have a turn. */
+/* Unblocks what the thread was asked to unblock. Called where no task runs: tasks may give the inbox no turn. */
 ACO__HIDDEN void aco__signals_settle(aco__thread_t *self, aco__tasks_t *s);
 /* The thread ends: nobody asks it any more to unblock signals. */
 ACO__HIDDEN void aco__listens_no_more(aco__tasks_t *s);
