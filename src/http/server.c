@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-enum { LINGER_BYTES = 1 << 20, LINGER_MS = 1000, DRAIN_IDLE_MS = 500, SCARCE_MS = 20 };
+enum { LINGER_BYTES = 1 << 20, LINGER_MS = 1000, DRAIN_IDLE_MS = 500 };
 /* What an idle connection does: waits for a request; makes its stream; either, in the time that it has at the end. */
 enum { AWAITS = 1, OPENS, ENDS };
 
@@ -669,18 +669,20 @@ static void place_taken(aco__http_server_t *server, int64_t until, const char *l
 }
 
 /* Accepts all that waits, unless it is left to others, and nothing can switch between the last failure to accept and
- * the return. If no descriptor is free, some must become so first. */
+ * the return. If no descriptor is free, some must become so first: not for a Unix socket, which is always readable
+ * after its shutdown. */
 static void empty_backlog(aco__http_server_t *server, int listener, int64_t until, const char *location)
 {
     int is_own = !server->options.shares_listener, error = 0;
+    int64_t wait = is_own ? aco__http_close_door(listener) : 0;
     if (is_own)
-        error = accept_until(server, listener, aco_after(aco__http_close_door(listener)), location);
+        error = accept_until(server, listener, aco_after(wait), location);
     for (;;) {
         int64_t deadline = 0;
         if (server->taken >= 0)
             place_taken(server, until, location);
-        else if (error == ETIMEDOUT && is_waiting(listener) && aco_now() < until)
-            deadline = aco_after(SCARCE_MS * ACO_MILLISECOND);
+        else if (wait && error == ETIMEDOUT && is_waiting(listener) && aco_now() < until)
+            deadline = aco_after(wait);
         else
             return;
         if (server->taken >= 0)
