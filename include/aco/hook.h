@@ -79,7 +79,8 @@
  * thread had hooked tasks: only that task locks the mutex again, or gets EDEADLK. A task that is not hooked
  * waits for mutexes and read-write locks in the same way while its thread has hooked tasks: it may share a std::mutex
  * with them, and a call that locks may then let others run. Code outside of tasks blocks the thread. Any other lock (a
- * condition, a spin lock, a mutex of C11 or of a statically linked library) is a deadlock of the thread. For this reason nothing is hooked that holds libc's own locks.
+ * condition, a spin lock, a mutex of C11 or of a statically linked library) is a deadlock of the thread. For
+ * this reason nothing is hooked that holds libc's own locks.
  *
  * Allocators. What the shared library calls that malloc() is in goes straight to libc, as it holds locks of its own.
  *
