@@ -76,11 +76,11 @@
  * every 0.05 to 10 ms. So it waits for any read-write lock and semaphore; for a mutex of another thread if a task holds
  * it there while others run, else the thread blocks. Recursive and error-checking mutexes, and read-write locks that
  * pthread_rwlock_wrlock() locked, belong to the task that locked them, not to its thread, if they were locked while the
- * thread had hooked tasks: only that task locks the mutex again, or gets EDEADLK. A task that is
- * not hooked waits for mutexes and read-write locks in the same way while its thread has hooked tasks: it may share a
- * std::mutex with them, and a call that locks may then let others run. Code outside of tasks blocks the thread. Any
- * other lock (a condition, a spin lock, a mutex of C11 or of a statically linked library) is a deadlock of the
- * thread. For this reason nothing is hooked that holds libc's own locks.
+ * thread had hooked tasks: only that task locks the mutex again, or gets EDEADLK. A task that is not hooked
+ * waits for mutexes and read-write locks in the same way while its thread has hooked tasks: it may share a std::mutex
+ * with them, and a call that locks may then let others run. Code outside of tasks blocks the thread. Any other lock (a
+ * condition, a spin lock, a mutex of C11 or of a statically linked library) is a deadlock of the thread. For
+ * this reason nothing is hooked that holds libc's own locks.
  *
  * Allocators. What the shared library calls that malloc() is in goes straight to libc, as it holds locks of its own.
  *
