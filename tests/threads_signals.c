@@ -1,5 +1,5 @@
-/* How sets of threads end: what signals do (ACO_THREADS_INTERRUPTIBLE), alone and beside others who listen for them, and
- * that no task keeps a set that is cancelled or has failed. */
+/* How sets of threads end: what signals do (ACO_THREADS_INTERRUPTIBLE), alone and beside others who listen for them,
+ * and that no task keeps a set that is cancelled or has failed. */
 #define _GNU_SOURCE
 #include <aco/process.h>
 #include "child.h"

@@ -20,8 +20,8 @@
  * The C headers say what all of this does. Failures are exceptions, as in <aco/io.hpp>: aco::error and aco::cancelled.
  *
  * An exception that leaves a handler is logged, but not an aco::error after the connection has failed: `failed` of the
- * options is called for that. The server answers 500; or what the failed read of the body calls for, 413, 400 or 408. If
- * the reply has begun, the connection ends without the rest. */
+ * options is called for that. The server answers 500; or what the failed read of the body calls for, 413, 400 or 408.
+ * If the reply has begun, the connection ends without the rest. */
 #ifndef ACO_HTTP_HPP
 #define ACO_HTTP_HPP
 

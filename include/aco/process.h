@@ -34,8 +34,8 @@ ACO__BEGIN_C
  * The calling thread blocks them from now on, also after aco_io_close(), and no aco_interrupt_end() unblocks them any
  * more. -1 and errno: EINVAL (no such signal, or one that cannot be blocked), ENOMEM, those of signalfd(). */
 ACO_API int aco_signal_open(const int *signals, size_t n);
-/* Waits for the next signal: its number. Of several of a number that nobody has waited for yet, one stays. If `sender` is not
- * NULL, *sender becomes the process that sent it, or 0. -1 and errno. */
+/* Waits for the next signal: its number. Of several of a number that nobody has waited for yet, one stays. If `sender`
+ * is not NULL, *sender becomes the process that sent it, or 0. -1 and errno. */
 ACO_API int aco_signal_wait_at(int fd, pid_t *sender, const char *location);
 #define aco_signal_wait(fd, sender) aco_signal_wait_at(fd, sender, ACO_PLACE)
 
@@ -47,9 +47,9 @@ typedef struct aco_interrupt_s {
     aco_t *aco__task;
 } aco_interrupt_t;
 
-/* Begins such a scope: the calling task is inside until aco_interrupt_end(). The thread blocks the signals. Once one has
- * come, this interrupt listens no more: unless others do, one more of the signals does what it would do without this,
- * as a rule it ends the process. `interrupt` must not be on a share stack. 0, or -1 and errno: those of
+/* Begins such a scope: the calling task is inside until aco_interrupt_end(). The thread blocks the signals. Once one
+ * has come, this interrupt listens no more: unless others do, one more of the signals does what it would do without
+ * this, as a rule it ends the process. `interrupt` must not be on a share stack. 0, or -1 and errno: those of
  * aco_signal_open(), aco_scope_begin() and aco_spawn(). */
 ACO_API int aco_interrupt_begin(aco_interrupt_t *interrupt, const int *signals, size_t n);
 /* Leaves it. Signals for which nobody in the process listens any more do what they did before: the calling thread
