@@ -717,8 +717,9 @@ static void *has_conditions(void *arg)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {replies,    names_statuses, dates_replies, pipelines,      is_fair,
-                                           take_turns, drains,         has_files,     has_conditions, pipelines_at_once};
+    static const aco_function_t tests[] = {replies,        names_statuses,   dates_replies, pipelines,
+                                           is_fair,        take_turns,       drains,        has_files,
+                                           has_conditions, pipelines_at_once};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_replies");
 }

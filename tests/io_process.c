@@ -727,9 +727,10 @@ static void *without_poller(void *unused)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {signals, interrupts, several_inside, ended_inside, other_thread_unblocks,
-                                           several_descriptors, threads_inside, children, ends_of_children, several_wait,
-                                           number_of_another, failures, standard, without_poller};
+    static const aco_function_t tests[] = {
+        signals,        interrupts,    several_inside,   ended_inside, other_thread_unblocks, several_descriptors,
+        threads_inside, children,      ends_of_children, several_wait, number_of_another,     failures,
+        standard,       without_poller};
     aco_process_t child;
     CHECK(aco_io_poll_fd() >= 0);
     signal(SIGUSR1, handler);
