@@ -138,7 +138,7 @@ ACO_API int aco_http_connection_error(const aco_http_request_t *request);
  *   - returns before it has written the `length` that it announced;
  *   - has announced none and a write has failed, or its task was cancelled when it returns;
  *   - ends its task by aco_exit(), also before a reply.
- * To cut is to let the client see a failure: the connection is reset, in TLS without a close_notify, and no last chunk
+ * To cut is to let the client see a failure: the connection is reset, in TLS it ends with an alert, and no last chunk
  * is sent. Earlier replies of the connection that the client has not received yet may be lost, too. A Unix socket has
  * no reset: there only a length or the lack of a last chunk tells. (A handler that returns without a reply has the
  * server answer 500.) */
