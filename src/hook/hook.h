@@ -94,6 +94,7 @@ ACO__HIDDEN int aco__hook_is_sanitizers(const void *caller);
 /* libc's functions, or the sanitizer's. Until the library's constructor has looked them up, those of early.c: each
  * entry can be called at any time. */
 ACO__HIDDEN_EXTERN aco__libc_calls_t aco__libc_found;
+ACO__HIDDEN_EXTERN int aco__libc_is_found; /* 1: the constructor has run */
 static inline const aco__libc_calls_t *aco__libc(void)
 {
     return &aco__libc_found;

@@ -118,6 +118,8 @@ static void find_all(void *(*find)(const char *name))
     publish(&found);
 }
 
+int aco__libc_is_found;
+
 /* The plain functions first: what comes then may allocate. */
 ACO__AT_LOAD static void find_libc_at_load(void)
 {
@@ -127,4 +129,5 @@ ACO__AT_LOAD static void find_libc_at_load(void)
         find_all(aco__libc_seen);
     else
         find_allocators();
+    aco__libc_is_found = 1;
 }

@@ -115,10 +115,19 @@ static int change_action(int number, const struct sigaction *wanted, struct siga
 }
 
 /* What the system would not take is left to it. */
-ACO__HOOK(int, sigaction, (int number, const struct sigaction *wanted, struct sigaction *before))
+static int change_readable(int number, const struct sigaction *wanted, struct sigaction *before)
 {
     return wanted && !aco__hook_can_read(wanted, sizeof *wanted) ? aco__libc()->sigaction(number, wanted, before)
                                                                  : change_action(number, wanted, before);
+}
+
+extern int __sigaction(int number, const struct sigaction *wanted, struct sigaction *before) __attribute__((weak));
+
+/* A sanitizer sets its handlers before code that it has instrumented may run. */
+ACO__NO_SANITIZE ACO__HOOK(int, sigaction, (int number, const struct sigaction *wanted, struct sigaction *before))
+{
+    return !aco__libc_is_found && __sigaction ? __sigaction(number, wanted, before)
+                                              : change_readable(number, wanted, before);
 }
 
 static void (*set_handler(int number, void (*handler)(int), int flags, int masks_itself))(int)

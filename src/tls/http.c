@@ -20,9 +20,9 @@ static void stream_close(void *stream)
     (void)aco_tls_close(stream);
 }
 
-/* Without a close_notify, and with an alert in the clear, as an attacker would inject it: no peer takes that for the end
- * of the reply. A reset alone is one for programs that do not look at errno after SSL_ERROR_SYSCALL (nginx); so the
- * connection is reset only if there is no room for the alert. */
+/* Without a close_notify, and with an alert in the clear, as an attacker would inject it: no peer takes that for the
+ * end of the reply. A reset alone is one for programs that do not look at errno after SSL_ERROR_SYSCALL (nginx); so
+ * the connection is reset only if there is no room for the alert. */
 static void stream_abort(void *stream)
 {
     static const unsigned char alert[] = {21, 3, 3, 0, 2, 2, 80}; /* fatal, internal_error (RFC 8446, 6) */
