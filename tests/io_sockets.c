@@ -349,21 +349,30 @@ static void port_of(int fd, char port[ACO_IO_ADDRESS_SIZE])
     strcpy(port, strrchr(address, ':') + 1);
 }
 
+/* A port that nobody has at any address, not only at the one that is tried first. */
+static void find_port(int is_udp, char port[ACO_IO_ADDRESS_SIZE])
+{
+    int fd = open_shared(is_udp, has_ipv6() ? "::" : "0.0.0.0", "0", 0);
+    port_of(fd, port);
+    CHECK_EQ(aco_io_close(fd), 0);
+}
+
 /* A listener of the process at another address of the port is no proof that the port is the process's. */
 static void *other_addresses(void *unused)
 {
     for (int is_udp = 0; is_udp < 2; is_udp++) {
         char port[ACO_IO_ADDRESS_SIZE];
-        int fd = open_shared(is_udp, "127.0.0.1", "0", ACO_IO_REUSEPORT);
+        int fd;
+        find_port(is_udp, port);
+        fd = open_shared(is_udp, "127.0.0.1", port, ACO_IO_REUSEPORT);
         CHECK(fd >= 0);
-        port_of(fd, port);
         CHECK_EQ(second_beside(is_udp, "127.0.0.2", "127.0.0.1", port, ACO_IO_REUSEPORT), EADDRINUSE);
         CHECK_EQ(second_beside(is_udp, "127.0.0.2", "0.0.0.0", port, ACO_IO_REUSEPORT), EADDRINUSE);
         CHECK_EQ(second_beside(is_udp, "127.0.0.2", "127.0.0.2", port, ACO_IO_REUSEPORT), 0);
         FAILS_WITH(open_shared(is_udp, "0.0.0.0", port, ACO_IO_REUSEPORT), EADDRINUSE);
         CHECK_EQ(aco_io_close(fd), 0);
-        CHECK((fd = open_shared(is_udp, "0.0.0.0", "0", ACO_IO_REUSEPORT)) >= 0);
-        port_of(fd, port);
+        find_port(is_udp, port);
+        CHECK((fd = open_shared(is_udp, "0.0.0.0", port, ACO_IO_REUSEPORT)) >= 0);
         if (has_ipv6()) {
             CHECK_EQ(second_beside(is_udp, "::", "0.0.0.0", port, ACO_IO_REUSEPORT), EADDRINUSE);
             CHECK_EQ(second_beside(is_udp, "::", "::", port, ACO_IO_REUSEPORT), EADDRINUSE);
@@ -373,16 +382,15 @@ static void *other_addresses(void *unused)
     return unused;
 }
 
-/* These hosts, one after the other, on a port that the first has found. */
+/* These hosts, one after the other, on one port. */
 static void check_together(int is_udp, const char *const *hosts, const unsigned *flags)
 {
-    char port[ACO_IO_ADDRESS_SIZE] = "0";
+    char port[ACO_IO_ADDRESS_SIZE];
     int fds[3];
+    find_port(is_udp, port);
     for (int i = 0; i < 3; i++) {
         fds[i] = open_shared(is_udp, *hosts[i] ? hosts[i] : NULL, port, flags[i] | ACO_IO_REUSEPORT);
         CHECK(fds[i] >= 0);
-        if (fds[i] >= 0)
-            port_of(fds[i], port);
     }
     for (int i = 0; i < 3; i++)
         CHECK_EQ(aco_io_close(fds[i]), 0);
