@@ -31,7 +31,7 @@ static void after_fork_in_child(void)
 /* Before the first handler runs. 0, or an error number. */
 static int handle_forks(void)
 {
-    static char is_registered;
+    static int is_registered;
     int error = 0;
     if (!__atomic_exchange_n(&is_registered, 1, __ATOMIC_SEQ_CST))
         error = aco__os_at_fork(NULL, NULL, after_fork_in_child);
