@@ -31,7 +31,7 @@ struct aco_tls_config_s {
     SSL_CTX *context;
     unsigned flags;
     unsigned users;     /* connections, and 1 until it is destroyed or what it replaces is. Atomic */
-    unsigned char is_replacement; /* or was one. Atomic */
+    int is_replacement; /* or was one. Atomic */
     unsigned char *protocols; /* ALPN, as they are sent */
     unsigned protocols_length;
     aco__tls_certificate_t *certificates;
