@@ -22,7 +22,7 @@ static int receive_now(int fd, struct mmsghdr *messages, unsigned count, int fla
  * behind messages is left to the next call. */
 static int receive_several(int fd, struct mmsghdr *messages, unsigned count, int flags, int64_t deadline)
 {
-    aco__hook_wait_t wait = {0, 0, {0, 0}, 0, 0};
+    aco__hook_wait_t wait = {0};
     unsigned done = 0;
     aco__hook_spend(fd, "libc's recvmmsg()");
     while (done < count) {
@@ -100,7 +100,7 @@ static ssize_t send_now(int to, int from, off64_t *offset, size_t n)
 
 static ssize_t send_file(int to, int from, off64_t *offset, size_t n)
 {
-    aco__hook_wait_t wait = {0, 0, {0, 0}, 0, 0};
+    aco__hook_wait_t wait = {0};
     int error = errno, flags;
     size_t sent = 0;
     aco__hook_spend(to, "libc's sendfile()");

@@ -117,7 +117,7 @@ static ssize_t peek_at_rest(int fd, struct msghdr *message, size_t room, ssize_t
 /* recvmsg(). The system reads the message before the hook does. */
 static ssize_t receive(int fd, struct msghdr *message, int flags, const char *location)
 {
-    aco__hook_wait_t wait = {0, 0, {0, 0}, 0, 0}; /* a time limit is for all of it */
+    aco__hook_wait_t wait = {0}; /* a time limit is for all of it */
     int is_whole = flags & MSG_WAITALL && aco__hook_can_read(message, sizeof *message);
     size_t room = is_whole ? message->msg_controllen : 0, size;
     ssize_t n = receive_once(fd, message, flags, &wait, location);
@@ -138,7 +138,7 @@ static ssize_t send_all(int fd, const struct msghdr *message, int flags, const c
     size_t size = 0, sent = 0;
     struct msghdr next;
     const struct msghdr *now = message; /* the system reads it before the hook does */
-    aco__hook_wait_t wait = {0, 0, {0, 0}, 0, 0};
+    aco__hook_wait_t wait = {0};
     aco__hook_spend(fd, location);
     for (;;) {
         ssize_t n;
@@ -371,7 +371,7 @@ static int accept_now(int fd, struct sockaddr *address, socklen_t *length, int o
 /* Calls again after each wait: that also tells how the connection ended that was being made, and ends its making. */
 static int connect_and_wait(int fd, const struct sockaddr *address, socklen_t length)
 {
-    aco__hook_wait_t wait = {0, 0, {0, 0}, 0, 0};
+    aco__hook_wait_t wait = {0};
     while (connect_now(fd, address, length) != 0) {
         int is_in_progress = errno == EINPROGRESS || errno == EALREADY, action;
         if (!is_in_progress && !(errno == EAGAIN && address->sa_family == AF_UNIX))
@@ -398,7 +398,7 @@ ACO__HOOK(int, connect, (int fd, const struct sockaddr *address, socklen_t lengt
 
 static int accept_and_wait(int fd, struct sockaddr *address, socklen_t *length, int options, const char *location)
 {
-    aco__hook_wait_t wait = {0, 0, {0, 0}, 0, 0};
+    aco__hook_wait_t wait = {0};
     int connection;
     while ((connection = accept_now(fd, address, length, options)) < 0 && errno == EAGAIN) {
         int action = aco__hook_again(&wait, fd, POLLIN, SO_RCVTIMEO, location);

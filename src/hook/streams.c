@@ -67,7 +67,7 @@ static ssize_t read_now(int fd, const struct iovec *parts, size_t count)
 
 ssize_t aco__hook_read_other(int fd, const struct iovec *parts, size_t count)
 {
-    aco__hook_wait_t wait = {0, 0, {0, 0}, 0, 0};
+    aco__hook_wait_t wait = {0};
     struct stat status;
     ssize_t n;
     int action;
@@ -101,7 +101,7 @@ static ssize_t write_piece(int fd, const struct iovec *parts, size_t count)
 /* A part of it, at least. */
 static ssize_t write_part(int fd, const struct iovec *parts, size_t count)
 {
-    aco__hook_wait_t wait = {0, 0, {0, 0}, 0, 0};
+    aco__hook_wait_t wait = {0};
     ssize_t n;
     while ((n = write_nowait(fd, parts, count)) < 0 && errno == EAGAIN) {
         int action = aco__hook_again(&wait, fd, POLLOUT, 0, write_location);

@@ -1,5 +1,6 @@
 /* Which tasks are hooked, and how they wait. A coroutine-local value of the task has its record. */
 #include "hook/hook.h"
+#include "os/clock.h"
 
 #include "aco/detail/descriptors.h"
 #include "aco/detail/poller.h"
@@ -301,13 +302,7 @@ static int64_t end_of(int fd, int option)
 
 struct timespec aco__hook_time_until(int64_t deadline)
 {
-    int64_t left = deadline - aco_now();
-    struct timespec time = {0, 0};
-    if (left > 0) {
-        time.tv_sec = (time_t)(left / ACO_SECOND);
-        time.tv_nsec = (long)(left % ACO_SECOND);
-    }
-    return time;
+    return aco__os_timespec(deadline - aco_now());
 }
 
 short aco__hook_look(int fd, short events)

@@ -100,8 +100,10 @@ ACO__HIDDEN ssize_t aco__http_link_read(aco__http_link_t *link, void *p, size_t 
 ACO__HIDDEN int aco__http_link_shutdown(aco__http_link_t *link, const char *location);
 /* Waits for the first bytes of a message, without a buffer. How many there are; 0 at the end; -1 and errno. */
 ACO__HIDDEN ssize_t aco__http_await(aco__http_link_t *link, const char *location);
+/* Whether a descriptor has something now: bytes, an end, a connection to accept. */
+ACO__HIDDEN int aco__http_is_readable(int fd);
 /* Whether bytes are there that were not read, or the peer's end. Does not wait. */
-ACO__HIDDEN int aco__http_has_input(aco__http_link_t *link);
+ACO__HIDDEN int aco__http_has_input(const aco__http_link_t *link);
 /* Begins to parse the next message. */
 ACO__HIDDEN void aco__http_message_begin(aco__http_link_t *link, aco__http_head_t *head);
 /* Parses what has come of the head. 1: it is complete; 0: not yet; -1: it is wrong (head->refusal: the status). */

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #define _FILE_OFFSET_BITS 64
 #include "http/http.h"
+#include "system/system.h"
 
 #include "aco/file.h"
 
@@ -321,12 +322,17 @@ ssize_t aco__http_await(aco__http_link_t *link, const char *location)
     }
 }
 
-int aco__http_has_input(aco__http_link_t *link)
+int aco__http_is_readable(int fd)
 {
-    struct pollfd look = {link->fd, POLLIN, 0};
+    struct pollfd look = {fd, POLLIN, 0};
+    return aco__system.poll(&look, 1, 0) > 0;
+}
+
+int aco__http_has_input(const aco__http_link_t *link)
+{
     if (link->transport && link->transport->has_input && link->transport->has_input(link->stream))
         return 1;
-    return aco__io_poll(&look, 1, 0, "aco_http_serve", NULL) > 0;
+    return aco__http_is_readable(link->fd);
 }
 
 void aco__http_message_begin(aco__http_link_t *link, aco__http_head_t *head)

@@ -11,9 +11,6 @@
 #define _GNU_SOURCE
 #include "http/http.h"
 
-#include "system/system.h"
-
-#include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
@@ -641,12 +638,6 @@ static int accept_until(aco__http_server_t *server, int listener, int64_t deadli
     return error;
 }
 
-static int is_waiting(int listener)
-{
-    struct pollfd look = {listener, POLLIN, 0};
-    return aco__system.poll(&look, 1, 0) > 0;
-}
-
 /* Ends this wait of all connections. */
 static void end_waits(aco__http_server_t *server, int how)
 {
@@ -681,7 +672,7 @@ static void empty_backlog(aco__http_server_t *server, int listener, int64_t unti
         int64_t deadline = 0;
         if (server->taken >= 0)
             place_taken(server, until, location);
-        else if (wait && error == ETIMEDOUT && is_waiting(listener) && aco_now() < until)
+        else if (wait && error == ETIMEDOUT && aco__http_is_readable(listener) && aco_now() < until)
             deadline = aco_after(wait);
         else
             return;

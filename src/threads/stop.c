@@ -1,6 +1,7 @@
 /* How a set is stopped: scopes that end first, so that a server accepts no more but answers; then all. By a call, or by
  * SIGINT and SIGTERM, for which a thread listens. */
 #define _GNU_SOURCE
+#include "os/clock.h"
 #include "threads/threads.h"
 
 #include <signal.h>
@@ -131,7 +132,7 @@ static int await_signal(const sigset_t *signals, int64_t until, int32_t *sender)
     int number = -1;
     while (number < 0) {
         int64_t left = until == ACO_FOREVER ? 0 : until - aco_now();
-        const struct timespec time = {(time_t)(left / ACO_SECOND), (long)(left % ACO_SECOND)};
+        const struct timespec time = aco__os_timespec(left);
         if (left < 0)
             return 0;
         number = until == ACO_FOREVER ? sigwaitinfo(signals, &info) : sigtimedwait(signals, &info, &time);
