@@ -7,7 +7,7 @@
  * a certain place tries all 64 PHASES. */
 #define _GNU_SOURCE
 #include "scheduler/task.h"
-#include "threads/threads.h"
+#include "threads/set.h"
 #include <aco/shared.h>
 #include "child.h"
 #include "hook_tests.h"

@@ -1,4 +1,4 @@
-/* Promises of the profile of stacks by entry function (src/hooks/profile.c; aco_stack_usage() in include/aco/pool.h),
+/* Promises of the profile of stacks by entry function (src/tools/profile.c; aco_stack_usage() in include/aco/pool.h),
  * one function each: what is measured when, tasks, transfers, advice, the table. Random schedules against a model are
  * in profile_model.c. */
 #define _GNU_SOURCE

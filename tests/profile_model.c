@@ -1,5 +1,5 @@
 /* Random schedules of coroutines of every kind, each measured, against a model of the profile by entry function
- * (src/hooks/profile.c; aco_stack_usage() in include/aco/pool.h). Argument: seed (ACORN_SEED in the environment). */
+ * (src/tools/profile.c; aco_stack_usage() in include/aco/pool.h). Argument: seed (ACORN_SEED in the environment). */
 #define _GNU_SOURCE
 #include "stack_depth.h"
 #include "random.h"

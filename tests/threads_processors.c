@@ -1,6 +1,6 @@
 /* What sets of threads (include/aco/threads.h) know of the machine: quota and affinity, near threads, pinning. */
 #define _GNU_SOURCE
-#include "threads/threads.h"
+#include "threads/set.h"
 #include "threads_tests.h"
 
 #include <sched.h>

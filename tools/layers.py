@@ -6,9 +6,9 @@ one line for each violation, on:
   - an object that uses a symbol of a higher layer (weak references too)
   - a cycle of objects
   - an #include of a higher layer's file, and a cycle of includes
-  - an #include of a system header outside src/system, src/os, src/io, src/hook, src/http and src/threads, unless ISO C
+  - an #include of a system header outside src/system, src/os, src/io, src/libc, src/http and src/threads, unless ISO C
     has it or SYSTEM_HEADERS below gives a reason
-  - a call by name of a function of libc that has a hook (src/hook) outside src/hook and src/system: it would call the
+  - a call by name of a function of libc that has a hook (src/libc) outside src/libc and src/system: it would call the
     hook, which may switch tasks; BY_NAME below gives reasons for some
   - a folder of src/ or an object without a layer
 The objects are those of one build; the sources are read whole, for every platform and option.
@@ -23,19 +23,19 @@ import sys
 import tempfile
 
 # The lowest first.
-LAYERS = ['system', 'os', 'base', 'stack', 'hooks', 'coroutine', 'scheduler', 'threads', 'io', 'hook', 'http', 'tls']
-BESIDE = [{'threads', 'io'}, {'hook', 'http'}, {'hook', 'tls'}]  # neither uses the other
-PART_OF = {'entry': 'coroutine'}  # folders that hold a part of another folder's layer
+LAYERS = ['system', 'os', 'base', 'stack', 'tools', 'coroutine', 'scheduler', 'service', 'threads', 'io', 'libc',
+          'http', 'tls']
+BESIDE = [{'threads', 'io'}, {'libc', 'http'}, {'libc', 'tls'}]  # neither uses the other
 PUBLIC = 'include'  # the public headers stand below all layers,
 BELOW_ALL = ['src/os/platform.h']  # and so do these: what every file includes first
 
 ISO_C = {name + '.h' for name in ('errno', 'float', 'inttypes', 'limits', 'stdarg', 'stddef', 'stdint', 'stdio',
                                   'stdlib', 'string')}
-SYSTEM_FOLDERS = ('src/system/', 'src/os/', 'src/io/', 'src/hook/', 'src/http/', 'src/threads/')  # may include any
+SYSTEM_FOLDERS = ('src/system/', 'src/os/', 'src/io/', 'src/libc/', 'src/http/', 'src/threads/')  # may include any
 SYSTEM_HEADERS = [  # the file or folder, the header or folder of headers, the reason
     ('src/', 'unwind.h', "the compiler's, not the system's"),
-    ('src/hooks/', 'valgrind/memcheck.h', 'macros that tell Valgrind about stacks; no function is called'),
-    ('src/hooks/', 'sys/sdt.h', 'macros that make probes; no function is called'),
+    ('src/tools/', 'valgrind/memcheck.h', 'macros that tell Valgrind about stacks; no function is called'),
+    ('src/tools/', 'sys/sdt.h', 'macros that make probes; no function is called'),
     ('include/aco/detail/generator_inline.h', 'cxxabi.h', "the C++ run time's, not the system's; for C++ only"),
     ('include/aco/task.hpp', 'cxxabi.h', 'the same'),
     ('src/tls/', 'openssl/', 'OpenSSL, which it is made of'),
@@ -68,7 +68,6 @@ def layer_of(path):
     if parts[0] == PUBLIC or path in BELOW_ALL:
         return PUBLIC
     folder = parts[1] if len(parts) > 2 else None
-    folder = PART_OF.get(folder, folder)
     return folder if folder in LAYERS else None
 
 
@@ -152,11 +151,11 @@ DEFINED, WEAK, UNDEFINED = 'ABCDGRSTui', 'VW', 'Uvw'
 
 
 def source_of(path, sources):
-    """The source of an object, as src/LAYER/NAME.c; None if neither the map nor its path tells."""
+    """The source of an object, as src/LAYER/…/NAME.c; None if neither the map nor its path tells."""
     if path in sources:
         return sources[path]
-    found = re.match(r'.*(?:^|[/\\])src[/\\]([^/\\]+)[/\\]([^/\\]+\.c)\.(?:o|obj)$', path)
-    return f'src/{found[1]}/{found[2]}' if found else None
+    found = re.match(r'.*(?:^|[/\\])(src[/\\](?:[^/\\]+[/\\])+[^/\\]+\.c)\.(?:o|obj)$', path)
+    return found[1].replace('\\', '/') if found else None
 
 
 def plain(name, magic):
@@ -203,7 +202,7 @@ def definers(read):
     strong, weak = {}, {}
     for source, pairs in read.items():
         for name, kind in pairs:
-            if source.startswith('src/hook/') and not name.startswith('aco'):
+            if source.startswith('src/libc/') and not name.startswith('aco'):
                 continue  # libc's: whoever uses it means libc
             if kind in DEFINED + WEAK:
                 (strong if kind in DEFINED else weak).setdefault(name, []).append(source)
@@ -228,9 +227,9 @@ def object_graph(read):
 def calls_by_name(read):
     """Calls of libc's functions that go to the hooks, if there are some."""
     hooks = {name for source, pairs in read.items() for name, kind in pairs
-             if source.startswith('src/hook/') and kind in DEFINED and not name.startswith('aco')}
+             if source.startswith('src/libc/') and kind in DEFINED and not name.startswith('aco')}
     for source, pairs in sorted(read.items()):
-        if source.startswith(('src/hook/', 'src/system/')):
+        if source.startswith(('src/libc/', 'src/system/')):
             continue
         allowed = {name for where, names, _ in BY_NAME if where == source for name in names}
         for name in sorted({name for name, kind in pairs if kind in UNDEFINED} & hooks - allowed):
@@ -334,7 +333,7 @@ CLEAN = {
     'src/base/base.h': 'void low(void);\nvoid base(void);\n',
     'src/base/base.c': '#include "base/base.h"\n__attribute__((weak)) void nobody_has(void);\n'
                        'void base(void) { low(); if (nobody_has) nobody_has(); }\n',
-    'src/hooks/hooks.c': '#include "base/base.h"\nvoid hook(void) { base(); }\n',
+    'src/tools/tools.c': '#include "base/base.h"\nvoid hook(void) { base(); }\n',
     'src/scheduler/s.c': '#include "base/base.h"\nvoid run(void) { base(); }\n',
 }
 UPWARD = 'src/base/base.c uses run of src/scheduler/s.c: base may not use scheduler'
@@ -358,8 +357,8 @@ CASES = [  # what, the files that differ from CLEAN, the violations that must be
       'src/base/three.c': 'void base(void); void three(void) { base(); }\n'},
      ['cycle of objects: src/base/base.c -> src/base/two.c (two) -> src/base/three.c (three) -> src/base/base.c (base)'
       ]),
-    ('an upward include', {'src/stack/s.h': '#include "hooks/h.h"\n', 'src/hooks/h.h': '\n'},
-     ['src/stack/s.h:1: includes "hooks/h.h": stack may not use hooks']),
+    ('an upward include', {'src/stack/s.h': '#include "tools/h.h"\n', 'src/tools/h.h': '\n'},
+     ['src/stack/s.h:1: includes "tools/h.h": stack may not use tools']),
     ('a public header that includes a private one', {'include/aco.h': '\n#include "base/base.h"\n'},
      ['include/aco.h:2: includes "base/base.h": include may not use base']),
     ('a cycle of includes', {'src/base/a.h': '#include "base/b.h"\n', 'src/base/b.h': '#include "a.h"\n'},
@@ -376,10 +375,10 @@ CASES = [  # what, the files that differ from CLEAN, the violations that must be
      ['src/io/io.c uses threads of src/threads/t.c: io may not use threads']),
     ('a call of a hook', {
         'src/system/system.c': 'int close(int); int (*table)(int) = close;\n',
-        'src/hook/hooks.c': 'int close(int fd); int close(int fd) { return fd; }\n',
+        'src/libc/hooks.c': 'int close(int fd); int close(int fd) { return fd; }\n',
         'src/io/io.c': 'int close(int); int io(void); int io(void) { return close(0); }\n',
         'src/io/names.c': 'int getaddrinfo(void); int names(void); int names(void) { return getaddrinfo(); }\n',
-        'src/hook/names.c': 'int getaddrinfo(void); int getaddrinfo(void) { return 1; }\n'},
+        'src/libc/resolver.c': 'int getaddrinfo(void); int getaddrinfo(void) { return 1; }\n'},
      ["src/io/io.c calls close by name, which may be a hook: aco__system has libc's"]),
     ('an include of nothing', {'src/base/a.h': '#include "lost.h"\n'},
      ['src/base/a.h:1: includes "lost.h", which is no file of src/ or include/']),

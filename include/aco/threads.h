@@ -145,7 +145,7 @@ typedef struct aco_shared_group_s {
     int64_t aco__deadline;
     struct aco__crew *aco__owner; /* the thread of its task */
     char aco__padding[64];  /* what other threads write and what that thread does are in cache lines of their own */
-    size_t aco__pending;    /* members that have not ended: src/threads/group.c says which. Atomic */
+    size_t aco__pending;    /* members that have not ended: src/threads/submit.c says which. Atomic */
     char aco__more_padding[64];
     size_t aco__own;        /* the other ones, counted by the thread of its task */
     int aco__is_open;       /* it has not come to its end */

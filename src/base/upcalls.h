@@ -50,7 +50,7 @@ typedef struct aco__upcalls {
     void (*root_values_destroy)(struct aco__scratch *scratch);
 
 #ifdef ACO__SHADOW_STACKS
-    /* entry/x86_64.inc: puts aco__returned on the new shadow stack that has its token here, and a new token below
+    /* coroutine/entry/x86_64.inc: puts aco__returned on the new shadow stack that has its token here, and a new token below
      * it. */
     void (*shadow_begin)(uintptr_t token);
 #endif

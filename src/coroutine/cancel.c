@@ -1,5 +1,5 @@
 /* Cancels a suspended coroutine or generator: resumes it to unwind its own stack frame by frame. Then it ends. */
-#include "hooks/trace.h"
+#include "tools/trace.h"
 #include "coroutine/internal.h"
 #include "coroutine/unwinder.h"
 

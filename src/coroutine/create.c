@@ -1,8 +1,8 @@
 /* Creates, restarts and destroys coroutines. Each thread caches destroyed coroutines with a private stack of the
  * default size. Creating one from the cache takes a few stores (aco__cache_reuse() in the header). */
 #include "coroutine/internal.h"
-#include "hooks/shadow_stack.h"
-#include "hooks/trace.h"
+#include "tools/shadow_stack.h"
+#include "tools/trace.h"
 
 #include <string.h>
 

@@ -1,33 +1,33 @@
 /* The first function on every stack, in assembly, and what unwinders and switches need of it. The assembly for an
- * architecture (src/entry/ARCH.inc) is part of this object, because every program that creates a coroutine links it. An
+ * architecture (src/coroutine/entry/ARCH.inc) is part of this object, because every program that creates a coroutine links it. An
  * archive member with nothing but assembly would not be found: link-time optimisation sees no symbol in it. */
 #include "coroutine/internal.h"
 #include "coroutine/unwinder.h"
 #ifndef __arm__ /* Arm has its own */
-#include "entry/assembly.h"
+#include "coroutine/entry/assembly.h"
 #endif
-#include "entry/forms.h"
+#include "coroutine/entry/forms.h"
 
 #include <string.h>
 
 #if defined(ACO_CONFIG_UCONTEXT)
 /* os/ucontext.c has this in C. */
 #elif defined(__x86_64__)
-#include "entry/x86_64.inc"
+#include "coroutine/entry/x86_64.inc"
 #elif defined(__i386__)
-#include "entry/i386.inc"
+#include "coroutine/entry/i386.inc"
 #elif defined(__aarch64__)
-#include "entry/aarch64.inc"
+#include "coroutine/entry/aarch64.inc"
 #elif defined(__riscv)
-#include "entry/riscv.inc"
+#include "coroutine/entry/riscv.inc"
 #elif defined(__arm__)
-#include "entry/arm.inc"
+#include "coroutine/entry/arm.inc"
 #elif defined(__powerpc64__)
-#include "entry/ppc64le.inc"
+#include "coroutine/entry/ppc64le.inc"
 #elif defined(__s390x__)
-#include "entry/s390x.inc"
+#include "coroutine/entry/s390x.inc"
 #elif defined(__loongarch64)
-#include "entry/loongarch64.inc"
+#include "coroutine/entry/loongarch64.inc"
 #endif
 
 /* ---- Return addresses ---- */

@@ -1,5 +1,5 @@
 /* The calls of aco.h that are inline in C, as exported functions: for other languages and for ACO_CONFIG_NO_INLINE. */
-#include "entry/forms.h"
+#include "coroutine/entry/forms.h"
 #include "os/platform.h"
 
 #if !defined(ACO_CONFIG_LIBACO_ONLY) || defined(ACO__EXPORTS)

@@ -3,7 +3,7 @@
 #ifndef ACO_COROUTINE_INTERNAL_H
 #define ACO_COROUTINE_INTERNAL_H
 
-#include "hooks/hooks.h"
+#include "tools/tools.h"
 
 #include "aco/in_stack_generator.h"
 

@@ -7,7 +7,7 @@
  *                  case is inline too
  *   general        everything else: instrumented, on the resumer's own share stack, or with an injected call
  *   exported       by an exported function in assembly (src/entry), which calls one of the above off its fast path */
-#include "hooks/shadow_stack.h"
+#include "tools/shadow_stack.h"
 #include "coroutine/internal.h"
 
 /* ---- Waiting resumers ---- */

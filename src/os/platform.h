@@ -88,7 +88,7 @@ enum { ACO__LIBACO_ONLY = 1 };
 #endif
 #endif
 
-/* Backtraces continue from a coroutine's first frame to its resumer's frames (entry/assembly.h). */
+/* Backtraces continue from a coroutine's first frame to its resumer's frames (coroutine/entry/assembly.h). */
 #if defined(__ELF__) && !defined(ACO_CONFIG_UCONTEXT) && \
     (defined(__x86_64__) || defined(__i386__) || defined(__aarch64__) || defined(__loongarch__) || \
      defined(__powerpc64__) || defined(__s390x__) || (defined(__riscv) && __riscv_xlen == 64))

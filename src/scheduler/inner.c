@@ -7,7 +7,7 @@
  * coroutine's where the task does. */
 #include "scheduler/wait.h"
 
-#include "hooks/shadow_stack.h"
+#include "tools/shadow_stack.h"
 
 /* What the coroutines between the task and its innermost coroutine have, that one included. */
 typedef struct chain {

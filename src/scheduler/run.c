@@ -3,12 +3,12 @@
  * Tasks switch to each other directly. aco_run() is the resumer of all of them and gets control back in three cases:
  * when no task can run, when it has a turn itself (the poll task), and when a task calls plain aco_yield(). A
  * slow-switch task is one that no inline switch may enter or leave, because it has its own floating-point environment
- * or is instrumented (hooks/hooks.h). While one exists, every switch between tasks goes through aco_run(). The same is
+ * or is instrumented (tools/tools.h). While one exists, every switch between tasks goes through aco_run(). The same is
  * true while runs are measured (aco_run_measure()), a task is cleaned up, or an inner coroutine waits: all of these
  * raise the count `slow_switch_tasks`. */
 #include "scheduler/wait.h"
 
-#include "hooks/shadow_stack.h"
+#include "tools/shadow_stack.h"
 #include "os/clock.h"
 #include "os/os.h"
 

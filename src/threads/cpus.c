@@ -1,7 +1,7 @@
 /* The processors that the process may use: its affinity, and the quota of its cgroup; which of them are near. */
 #define _GNU_SOURCE
 #define _FILE_OFFSET_BITS 64 /* readdir() fails on 32-bit systems if an inode or an offset is larger */
-#include "threads/threads.h"
+#include "threads/set.h"
 
 #include <dirent.h>
 #include <limits.h>

@@ -8,7 +8,7 @@
  * searcher leaves a lone item to the thread that has it, for a while. It still counts as a searcher then; later it
  * steals the item or finds it gone. */
 #include "scheduler/spin.h"
-#include "threads/threads.h"
+#include "threads/set.h"
 
 #include <sched.h>
 

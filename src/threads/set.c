@@ -4,7 +4,7 @@
  * nobody is, nobody can become busy, and the set is done. A thread that takes work counts itself before it runs it,
  * and until then the task that waits for the work is on a thread that is busy. */
 #define _GNU_SOURCE
-#include "threads/threads.h"
+#include "threads/set.h"
 
 #include <stdio.h>
 

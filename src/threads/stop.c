@@ -2,7 +2,7 @@
  * SIGINT and SIGTERM, for which a thread listens. */
 #define _GNU_SOURCE
 #include "os/clock.h"
-#include "threads/threads.h"
+#include "threads/set.h"
 
 #include <signal.h>
 #include <time.h>

@@ -1,5 +1,5 @@
-/* The small lock of src/threads/shared.c: one thread at a time, and each sees what the one before has written. */
-#include "threads/shared.c"
+/* The small lock of src/threads/mt_sync.c: one thread at a time, and each sees what the one before has written. */
+#include "threads/mt_sync.c"
 
 #include "litmus.h"
 

@@ -7,7 +7,7 @@
  * sleeps until there is one; inbox.c here shows that real posts are as good. */
 #include "threads/deque.c"
 #include "threads/search.c"
-#include "threads/group.c"
+#include "threads/submit.c"
 #include "threads/set.c"
 #include "threads/stop.c"
 #include "threads/cpus.c"

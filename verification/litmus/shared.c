@@ -1,8 +1,8 @@
-/* src/threads/shared.c: what a lock or a channel gives to one whose wait fails at that moment is not lost, and is given
+/* src/threads/mt_sync.c: what a lock or a channel gives to one whose wait fails at that moment is not lost, and is given
  * once; and what is written before is seen after. The small lock of an object is the checker's here (run.py); lock.c
  * has the real one. */
-#include "threads/shared.c"
-#include "threads/shared_channel.c"
+#include "threads/mt_sync.c"
+#include "threads/mt_channel.c"
 
 #include "fakes.c"
 

@@ -15,7 +15,7 @@ from machine import Join, State
 SWITCH, X86 = "include/aco/arch/x86_64.h", "include/aco/arch/x86.h"
 GENERATOR, API = "include/aco/detail/generator_inline.h", "include/aco/detail/aco_inline.h"
 INTERNAL = "src/coroutine/internal.h"
-I386, ENTRY, ENTRY_X86_64 = "include/aco/arch/i386.h", "src/coroutine/entry.c", "src/entry/x86_64.inc"
+I386, ENTRY, ENTRY_X86_64 = "include/aco/arch/i386.h", "src/coroutine/entry.c", "src/coroutine/entry/x86_64.inc"
 LOONGARCH = dict(arch="loongarch64", compiler="clang")
 S390X = "include/aco/arch/s390x.h"
 LOONGARCH64 = "include/aco/arch/loongarch64.h"

@@ -1,0 +1,365 @@
+/* Which tasks are hooked, and how they wait. A coroutine-local value of the task has its record. */
+#include "libc/hooked.h"
+#include "os/clock.h"
+
+#include "aco/detail/descriptors.h"
+#include "aco/detail/poller.h"
+
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+
+enum { CALLS_IN_A_ROW = 64, VAIN_ATTEMPTS = 8, FIRST_NAP_NS = 1000000, LONGEST_NAP_NS = 100000000 };
+
+__thread aco__hook_thread_t aco__hook_self __attribute__((tls_model("initial-exec")));
+unsigned aco__hook_everyone;
+
+static aco_key_t record_key;
+static int key_error;
+static void (*begin_on_thread)(void); /* written once */
+
+static void call_ends(aco__hook_task_t *task)
+{
+    if (!task || !task->link)
+        return;
+    *task->link = task->next;
+    if (task->next)
+        task->next->link = task->link;
+    task->link = NULL;
+    if (aco__hook_self.poller)
+        aco__hook_self.poller->waiters--;
+}
+
+/* A task ends that is or was hooked. */
+static void forget_task(void *record)
+{
+    aco__hook_task_t *task = record;
+    aco__hook_self.tasks -= task->depth != 0;
+    call_ends(task);
+    aco__poller_free(task, task->sz);
+}
+
+static void make_key(void)
+{
+    key_error = aco_key_create(&record_key, forget_task) == 0 ? 0 : errno;
+}
+
+static aco__hook_task_t *record_of(const aco_t *task)
+{
+    return aco__local_of(task, record_key);
+}
+
+static aco__hook_task_t *new_record(aco_t *task, const char *call)
+{
+    size_t sz = sizeof(aco__hook_task_t);
+    aco__hook_task_t *record = aco__poller_allocate(&sz, call);
+    if (!record)
+        return NULL;
+    memset(record, 0, sizeof *record);
+    record->task = task;
+    record->sz = sz;
+    if (aco_set_local(record_key, record) == 0)
+        return record;
+    aco__poller_free(record, sz);
+    return NULL;
+}
+
+/* The thread will have hooked tasks. */
+static void prepare_thread(void)
+{
+    aco__hook_thread_t *self = &aco__hook_self;
+    if (self->process)
+        return;
+    self->thread = (pid_t)syscall(SYS_gettid);
+    self->process = getpid();
+    begin_on_thread();
+}
+
+/* The first hooked call of a task, where all are hooked: whether this one is. Not in an inner coroutine, whose values
+ * are its own. */
+static int adopt(aco_t *task)
+{
+    aco__hook_task_t *record;
+    int error = errno;
+    if (!aco__hook_everyone || aco_get_co() != task)
+        return 0;
+    aco__hooks_hold();
+    prepare_thread();
+    record = aco__hook_is_own_process() ? new_record(task, "acorn_hook") : NULL;
+    aco__hooks_release();
+    errno = error;
+    if (!record)
+        return 0;
+    record->depth = 1;
+    aco__hook_self.tasks++;
+    return 1;
+}
+
+int aco__hook_is_on(const void *caller)
+{
+    const aco_t *task;
+    const aco__hook_task_t *record;
+    if (aco__hook_is_allocators(caller))
+        return 0;
+    if (aco__hook_self.probe) {
+        aco__hook_self.probe = 2;
+        return 0;
+    }
+    task = aco_current_task();
+    if (!task || aco__hooks_are_held())
+        return 0;
+    record = record_of(task);
+    return record ? record->depth != 0 : adopt((aco_t *)(uintptr_t)task);
+}
+
+int aco__hook_is_beside(const void *caller)
+{
+    const aco_t *task;
+    if (aco__hook_is_allocators(caller) || aco__hook_self.probe)
+        return 0;
+    task = aco_current_task();
+    if (!task || aco__hooks_are_held())
+        return 0;
+    if (!record_of(task))
+        (void)adopt((aco_t *)(uintptr_t)task);
+    return aco__hook_self.tasks != 0;
+}
+
+int aco__hook_begin(void (*on_thread)(void), const char *call)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (!__atomic_load_n(&begin_on_thread, __ATOMIC_RELAXED))
+        __atomic_store_n(&begin_on_thread, on_thread, __ATOMIC_RELAXED);
+    pthread_once(&once, make_key);
+    return key_error ? aco__poller_fail(key_error, call, "no key for values of tasks") : 0;
+}
+
+int aco__hook_task_begin(const char *call)
+{
+    aco__hook_thread_t *self = &aco__hook_self;
+    aco_t *task = aco_current_task();
+    aco__hook_task_t *record;
+    if (!task || aco_get_co() != task)
+        return aco__poller_fail(EPERM, call, "the caller is not a task");
+    prepare_thread();
+    if (!aco__hook_is_own_process())
+        return aco__poller_fail(EPERM, call, "in a child of fork()");
+    record = record_of(task);
+    if (!record && !(record = new_record(task, call)))
+        return -1;
+    self->tasks += record->depth++ == 0;
+    return 0;
+}
+
+int aco__hook_task_end(const char *call)
+{
+    const aco_t *task = aco_current_task();
+    aco__hook_task_t *record = aco__hook_self.tasks && task && aco_get_co() == task ? record_of(task) : NULL;
+    if (!record || !record->depth)
+        return aco__poller_fail(EPERM, call, "the caller is not a hooked task");
+    aco__hook_self.tasks -= --record->depth == 0;
+    return 0;
+}
+
+int aco__hook_is_own_process(void)
+{
+    return aco__hook_self.process == getpid();
+}
+
+/* ---- Waiting ---- */
+
+/* Counts a wait that has ended with this result and errno. If the caller cannot wait, errno is again what it was before
+ * the call: libc may succeed, which leaves it. */
+static int waited(int result, int error_before)
+{
+    if (result < 0 && errno == EPERM) {
+        aco__hook_self.stats.blocked++;
+        errno = error_before;
+        return HOOK_CANNOT_WAIT;
+    }
+    aco__hook_self.stats.waits++;
+    return result;
+}
+
+static int cannot_wait_here(void)
+{
+    int error = errno;
+    errno = EPERM;
+    return waited(-1, error);
+}
+
+/* The task's call waits from now on, where handlers of signals find it. It waits for the poller also where it has no
+ * descriptors, as they wake that. */
+static aco__hook_task_t *call_begins(const aco__hook_call_t *call)
+{
+    aco__hook_thread_t *self = &aco__hook_self;
+    aco__hook_task_t *record = record_of(aco_current_task());
+    if (!record) /* a task that is not hooked waits for a lock */
+        return NULL;
+    record->call = *call;
+    record->next = self->waiting;
+    record->link = (aco__hook_task_t **)(uintptr_t)&self->waiting;
+    if (record->next)
+        record->next->link = &record->next;
+    self->waiting = record;
+    if (self->poller)
+        self->poller->waiters++;
+    return record;
+}
+
+static int interrupted(void)
+{
+    errno = EINTR;
+    return -1;
+}
+
+int aco__hook_poll(struct pollfd *fds, nfds_t n, int64_t deadline, const aco__hook_call_t *call, const char *location)
+{
+    aco__hook_task_t *record;
+    int error = errno, result;
+    aco__hook_spend(-1, location);
+    if (!aco__hook_is_own_process())
+        return cannot_wait_here();
+    if (aco__hook_is_interrupted(call)) {
+        result = aco__libc()->poll(fds, n, 0);
+        return result ? result : interrupted();
+    }
+    record = call_begins(call);
+    result = aco__io_poll(fds, n, deadline, location, location);
+    call_ends(record);
+    return waited(result, error);
+}
+
+int aco__hook_sleep(int64_t deadline, const aco__hook_call_t *call, const char *location)
+{
+    aco__hook_task_t *record;
+    int error = errno, result;
+    if (!aco__hook_is_own_process())
+        return cannot_wait_here();
+    if (aco__hook_is_interrupted(call))
+        return interrupted();
+    record = call_begins(call);
+    result = aco_sleep_until_at(deadline, location);
+    call_ends(record);
+    return waited(result, error);
+}
+
+/* Of a call of acorn_io's for the pool, which has returned this, and errno. */
+static int offloaded(int kind, int result, int error_before)
+{
+    int is_ended = errno == ETIMEDOUT || errno == ECANCELED, has_no_thread = errno == EPERM || errno == EAGAIN;
+    if (result == 0) {
+        aco__hook_self.stats.waits++;
+        return HOOK_IS_DONE;
+    }
+    if (kind == ACO__MUST_RUN ? is_ended : !has_no_thread)
+        return HOOK_GIVES_UP;
+    aco__hook_self.stats.blocked++;
+    errno = error_before;
+    return HOOK_BLOCKS;
+}
+
+static int cannot_offload(void *arg, void (*release)(void *arg, void *result))
+{
+    int error = errno;
+    release(arg, NULL);
+    errno = EPERM;
+    return offloaded(ACO__WORK, -1, error);
+}
+
+int aco__hook_offload(int kind, void *(*fn)(void *arg), void *arg, void **result,
+                      void (*release)(void *arg, void *result), const char *location)
+{
+    int error = errno;
+    return aco__hook_is_own_process()
+               ? offloaded(kind, aco__io_offload_as(kind, location, fn, arg, result, release, location), error)
+               : cannot_offload(arg, release);
+}
+
+void aco__hook_spend(int fd, const char *location)
+{
+    int error = errno, flags = 0;
+    (void)location;
+    ACO__MAY_SWITCH(location, NULL);
+    if (++aco__hook_self.calls % CALLS_IN_A_ROW != 0 || !aco__hook_is_own_process())
+        return;
+    if (fd >= 0)
+        flags = aco__libc()->fcntl(fd, F_GETFL);
+    if (flags >= 0 && !(flags & O_NONBLOCK))
+        aco__poller_yield();
+    errno = error;
+}
+
+/* When the time limit of a socket ends that begins now. */
+static int64_t end_of(int fd, int option)
+{
+    struct timeval limit = {0, 0};
+    socklen_t length = sizeof limit;
+    if (!option || getsockopt(fd, SOL_SOCKET, option, &limit, &length) != 0 || (!limit.tv_sec && !limit.tv_usec))
+        return ACO_FOREVER;
+    return aco_after(aco__hook_ns(limit.tv_sec, (int64_t)limit.tv_usec * 1000));
+}
+
+struct timespec aco__hook_time_until(int64_t deadline)
+{
+    return aco__os_timespec(deadline - aco_now());
+}
+
+short aco__hook_look(int fd, short events)
+{
+    struct pollfd p = {fd, events, 0};
+    int error = errno, n = aco__libc()->poll(&p, 1, 0);
+    errno = error;
+    return n > 0 ? p.revents : 0;
+}
+
+int aco__hook_is_reset(int fd)
+{
+    return (aco__hook_look(fd, 0) & (POLLERR | POLLHUP)) == (POLLERR | POLLHUP);
+}
+
+static int of_result(int result)
+{
+    return result >= 0 ? HOOK_TRIES_AGAIN : result == HOOK_CANNOT_WAIT ? HOOK_BLOCKS : HOOK_GIVES_UP;
+}
+
+int aco__hook_nap(aco__hook_wait_t *wait, const char *location)
+{
+    int64_t now = aco_now(), until;
+    if (now >= wait->deadline) {
+        errno = EAGAIN;
+        return HOOK_GIVES_UP;
+    }
+    wait->nap_ns = !wait->nap_ns ? FIRST_NAP_NS : wait->nap_ns < LONGEST_NAP_NS / 2 ? 2 * wait->nap_ns : LONGEST_NAP_NS;
+    until = now + wait->nap_ns;
+    return of_result(aco__hook_sleep(until < wait->deadline ? until : wait->deadline, &wait->call, location));
+}
+
+int aco__hook_begins_wait(aco__hook_wait_t *wait, int fd, int option)
+{
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || flags & O_NONBLOCK) {
+        errno = flags < 0 ? errno : EAGAIN;
+        return -1;
+    }
+    wait->deadline = end_of(fd, option);
+    wait->call = aco__hook_call(wait->deadline == ACO_FOREVER ? HOOK_RESTARTS : HOOK_NEVER_RESTARTS);
+    wait->is_known = 1;
+    return 0;
+}
+
+int aco__hook_again(aco__hook_wait_t *wait, int fd, short events, int option, const char *location)
+{
+    struct pollfd p = {fd, events, 0};
+    int result;
+    if (!wait->is_known && aco__hook_begins_wait(wait, fd, option) != 0)
+        return HOOK_GIVES_UP;
+    if (wait->vain++ >= VAIN_ATTEMPTS)
+        return aco__hook_nap(wait, location);
+    result = aco__hook_poll(&p, 1, wait->deadline, &wait->call, location);
+    if (result > 0 && !(p.revents & POLLNVAL))
+        return HOOK_TRIES_AGAIN;
+    if (result >= 0)
+        errno = result ? EBADF : EAGAIN;
+    return result == HOOK_CANNOT_WAIT ? HOOK_BLOCKS : HOOK_GIVES_UP;
+}

@@ -1,0 +1,136 @@
+/* What a poller (aco/detail/poller.h) needs of the scheduler: waiting, waking, memory and errors. */
+#include "scheduler/wait.h"
+
+#include "aco/detail/poller.h"
+#include "tools/trace.h"
+
+aco__poller_t *aco__poller(void)
+{
+    const aco__thread_t *self = aco__self();
+    return self->scheduler ? aco__tasks(self)->poller : NULL;
+}
+
+int aco__poller_wait_begin(const char *call, aco__wait_t *wait, aco__queue_t *queue, aco__waiter_t *more, int fd,
+                           int writes, int64_t deadline, const char *location)
+{
+    aco__thread_t *self = aco__self();
+    const void *object = (const void *)(uintptr_t)(unsigned)fd;
+    if (aco__check_waiting(self, call) != 0)
+        return -1;
+    if ((deadline != ACO_FOREVER && aco__timers_reserve(self, 2, call) != 0) ||
+        aco__wait_prepare(self, wait, writes ? ACO__WAIT_WRITABLE : ACO__WAIT_READABLE, object, location) != 0)
+        return -1;
+    aco__wait_in(queue, wait);
+    aco__wait_in_more(wait, more);
+    if (deadline != ACO_FOREVER)
+        aco__wait_limit(wait, deadline);
+    (void)aco__wait_start(self, wait);
+    if (aco_unlikely(aco__has(wait->task, ACO__INSTRUMENTED)))
+        aco__trace_waits(wait->task, fd, writes, location);
+    return 0;
+}
+
+int aco__poller_wait_end(aco__poller_t *poller, aco__wait_t *wait)
+{
+    poller->waiters++;
+    aco__task_leave(wait->task); /* by way of aco_run(), which gives the poller turns from now on */
+    poller->waiters--;
+    if (aco_unlikely(aco__has(wait->task, ACO__INSTRUMENTED)))
+        aco__trace_waited(wait->task, (int)(uintptr_t)wait->object, wait->kind == ACO__WAIT_WRITABLE, wait->error);
+    return aco_unlikely(wait->error != 0) ? aco__wait_failed(wait) : 0;
+}
+
+void aco__wait_for_answer(aco__thread_t *self, aco__wait_t *wait, void (*ask)(void *arg), void *arg)
+{
+    aco__tasks_t *s = aco__tasks(self);
+    (void)aco__wait_start(self, wait);
+    s->askers++;
+    if (ask)
+        ask(arg);
+    aco__task_leave(wait->task); /* by way of aco_run(), which looks for news from now on */
+    s->askers--;
+}
+
+int aco__poller_ask(const char *call, aco__wait_t *wait, aco__queue_t *queue, const void *fn, void (*ask)(void *arg),
+                    void *arg, const char *location)
+{
+    aco__thread_t *self = aco__self();
+    if (aco__check_waiting(self, call) != 0)
+        return -1;
+    if (ask) {
+        if (aco__wait_prepare(self, wait, ACO__WAIT_ANSWER, fn, location) != 0)
+            return -1;
+    } else {
+        aco__wait_fill(self, wait, ACO__WAIT_ANSWER, fn, location);
+        aco__wait_slowly_inside(self);
+        wait->value = wait;
+    }
+    if (aco_unlikely(aco__has(wait->task, ACO__INSTRUMENTED)))
+        aco__trace_waits(wait->task, -1, 0, location);
+    aco__wait_in(queue, wait);
+    aco__wait_for_answer(self, wait, ask, arg);
+    if (aco_unlikely(aco__has(wait->task, ACO__INSTRUMENTED)))
+        aco__trace_waited(wait->task, -1, 0, wait->error);
+    return wait->error ? aco__wait_failed(wait) : 0;
+}
+
+void aco__poller_post(aco__poller_t *poller, aco__post_t *post)
+{
+    aco__inbox_post(poller->scheduler, post);
+}
+
+void aco__poller_forget(aco__poller_t *poller, aco__post_t *post)
+{
+    aco__inbox_forget(poller->scheduler, post);
+}
+
+void aco__poller_wake(aco__queue_t *queue, int error)
+{
+    aco__thread_t *self = aco__self();
+    while (queue->first)
+        aco__wake(self, queue->first->wait, error);
+}
+
+void aco__poller_interrupt(const aco_t *task, int error)
+{
+    aco__wait_t *wait = aco__task_wait(task);
+    if (wait)
+        aco__interrupt(aco__self(), wait, error);
+}
+
+void aco__poller_yield(void)
+{
+    int error = errno;
+    ACO__MAY_SWITCH("a call that lets others run", NULL);
+    if (aco__current(aco__self()))
+        (void)aco__task_yield(); /* puts aside the exceptions that the caller handles, which the inline form does not */
+    errno = error;
+}
+
+int aco__poller_moves(const void *p)
+{
+    const aco__thread_t *self = aco__self();
+    const aco_t *task = aco__current(self), *running = self->running;
+    return (running && !aco__stack_is_kept(running) && aco__is_on_its_stack(running, p)) ||
+           (task && !aco__stack_is_kept(task) && aco__is_on_its_stack(task, p));
+}
+
+void *aco__poller_allocate(size_t *sz, const char *call)
+{
+    void *p = aco__memory_new(sz);
+    if (!p)
+        aco__fail_memory(0, call, *sz);
+    return p;
+}
+
+void aco__poller_free(void *p, size_t sz)
+{
+    int error = errno;
+    aco__memory_free(p, sz);
+    errno = error;
+}
+
+int aco__poller_fail(int error, const char *call, const char *reason)
+{
+    return aco__fail(0, error, call, NULL, "%s", reason);
+}
