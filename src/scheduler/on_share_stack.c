@@ -8,6 +8,8 @@
  * The same is done with what the record points to, such as the element of a channel. */
 #include "scheduler/wait.h"
 
+#include "aco/detail/poller.h"
+
 /* The bytes that were moved. */
 typedef struct move {
     uintptr_t from, sz, to;
@@ -170,4 +172,12 @@ void aco__shared_ends(aco__thread_t *self, aco_t *task)
 ACO__AT_LOAD static void register_shared(void)
 {
     aco__upcalls.task_moved = task_moved;
+}
+
+int aco__poller_moves(const void *p)
+{
+    const aco__thread_t *self = aco__self();
+    const aco_t *task = aco__current(self), *running = self->running;
+    return (running && !aco__stack_is_kept(running) && aco__is_on_its_stack(running, p)) ||
+           (task && !aco__stack_is_kept(task) && aco__is_on_its_stack(task, p));
 }

@@ -107,14 +107,6 @@ void aco__poller_yield(void)
     errno = error;
 }
 
-int aco__poller_moves(const void *p)
-{
-    const aco__thread_t *self = aco__self();
-    const aco_t *task = aco__current(self), *running = self->running;
-    return (running && !aco__stack_is_kept(running) && aco__is_on_its_stack(running, p)) ||
-           (task && !aco__stack_is_kept(task) && aco__is_on_its_stack(task, p));
-}
-
 void *aco__poller_allocate(size_t *sz, const char *call)
 {
     void *p = aco__memory_new(sz);

@@ -218,7 +218,7 @@ def sources():
     """The commit that last changed the proved sources, with all that they include on any processor, or the prover."""
     found = build.run(["g++", "-MM", "-I", ROOT / "include", "-I", ROOT / "src", *CALLERS, *LIBRARY])
     headers = {os.path.realpath(name) for name in found.split() if name.endswith((".h", ".hpp", ".inc"))}
-    paths = ["include/aco/arch", "src/entry", *sorted(headers), *CALLERS, *LIBRARY,
+    paths = ["include/aco/arch", "src/coroutine/entry", *sorted(headers), *CALLERS, *LIBRARY,
              *("verification/proofs/%s.py" % name for name in "arch build machine prove terms theorems vex".split())]
     commit, changes = (subprocess.run(["git", "-C", str(ROOT), *command, "--", *paths], capture_output=True,
                                       text=True).stdout.strip()
