@@ -309,12 +309,12 @@ static int address_of(int (*get)(int, struct sockaddr *, socklen_t *), int fd, c
 
 int aco_io_local_address(int fd, char *text, size_t size)
 {
-    return address_of(getsockname, fd, text, size, "aco_io_local_address");
+    return address_of(aco__system.getsockname, fd, text, size, "aco_io_local_address");
 }
 
 int aco_io_peer_address(int fd, char *text, size_t size)
 {
-    return address_of(getpeername, fd, text, size, "aco_io_peer_address");
+    return address_of(aco__system.getpeername, fd, text, size, "aco_io_peer_address");
 }
 
 int aco_io_address_of_text(const char *network, const char *host, const char *port, struct sockaddr_storage *address,

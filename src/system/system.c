@@ -147,14 +147,14 @@ static const /* so that compilers see what is called */
 #endif
 
         .sigaction = sigaction,
-        .sigaltstack = sigaltstack,
+        .sigaltstack = ACO__SYSTEM_AS(sigaltstack, sigaltstack),
         .pthread_sigmask = pthread_sigmask,
         .pthread_kill = pthread_kill,
         .raise = raise,
         .sigpending = sigpending,
 #ifndef __APPLE__
-        .sigtimedwait = sigtimedwait,
-        .sigwaitinfo = sigwaitinfo,
+        .sigtimedwait = ACO__SYSTEM_AS(sigtimedwait, sigtimedwait),
+        .sigwaitinfo = ACO__SYSTEM_AS(sigwaitinfo, sigwaitinfo),
 #endif
 };
 

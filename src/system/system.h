@@ -163,14 +163,14 @@ typedef struct aco__system {
     /* Signals. All but the waits are async-signal-safe. pthread_sigmask() and pthread_kill() return error numbers; the
      * waits may have EINTR. */
     int (*sigaction)(int signal, const struct sigaction *action, struct sigaction *before);
-    int (*sigaltstack)(const stack_t *stack, stack_t *before);
+    int (*sigaltstack)(const void *stack, void *before); /* stack_t, which strict C lacks, like siginfo_t */
     int (*pthread_sigmask)(int how, const sigset_t *signals, sigset_t *before);
     int (*pthread_kill)(pthread_t thread, int signal);
     int (*raise)(int signal);
     int (*sigpending)(sigset_t *signals);
 #ifndef __APPLE__
-    int (*sigtimedwait)(const sigset_t *signals, siginfo_t *info, const struct timespec *time);
-    int (*sigwaitinfo)(const sigset_t *signals, siginfo_t *info);
+    int (*sigtimedwait)(const sigset_t *signals, void *info, const struct timespec *time);
+    int (*sigwaitinfo)(const sigset_t *signals, void *info);
 #endif
 } aco__system_t;
 
