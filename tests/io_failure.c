@@ -135,7 +135,7 @@ static size_t part_of(size_t n)
 /* What the table had. */
 #define REAL(name) static __typeof__(aco__system.name) real_##name
 
-#define FAILING(type, name, parameters, arguments)                                                                        \
+#define FAILING(type, name, parameters, arguments)                                                                     \
     REAL(name);                                                                                                        \
     static type failing_##name parameters { return fails(F_##name) ? (type)-1 : real_##name arguments; }
 FAILING(int, epoll_create1, (int flags), (flags))
@@ -150,7 +150,8 @@ FAILING(ssize_t, send, (int fd, const void *p, size_t n, int flags), (fd, p, par
 FAILING(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags))
 FAILING(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags))
 FAILING(ssize_t, sendfile, (int to, int from, int64_t *offset, size_t n), (to, from, offset, n))
-FAILING(ssize_t, splice, (int from, int64_t *a, int to, int64_t *b, size_t n, unsigned flags), (from, a, to, b, n, flags))
+FAILING(ssize_t, splice, (int from, int64_t *a, int to, int64_t *b, size_t n, unsigned flags),
+        (from, a, to, b, n, flags))
 FAILING(int, accept4, (int fd, struct sockaddr *address, socklen_t *length, int flags), (fd, address, length, flags))
 FAILING(int, socket, (int domain, int type, int protocol), (domain, type, protocol))
 FAILING(int, bind, (int fd, const struct sockaddr *address, socklen_t length), (fd, address, length))
@@ -162,15 +163,16 @@ FAILING(int, getsockname, (int fd, struct sockaddr *address, socklen_t *length),
 FAILING(int, getpeername, (int fd, struct sockaddr *address, socklen_t *length), (fd, address, length))
 FAILING(int, shutdown, (int fd, int how), (fd, how))
 FAILING(ssize_t, recvfrom, (int fd, void *p, size_t n, int flags, struct sockaddr *from, socklen_t *length),
-     (fd, p, n, flags, from, length))
+        (fd, p, n, flags, from, length))
 FAILING(ssize_t, sendto, (int fd, const void *p, size_t n, int flags, const struct sockaddr *to, socklen_t length),
-     (fd, p, n, flags, to, length))
+        (fd, p, n, flags, to, length))
 FAILING(int, fstat, (int fd, struct stat *status), (fd, status))
 
 /* Has the error as its result. */
 REAL(pthread_create);
 static unsigned lets_go; /* for blocks() */
-static int failing_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *arg)
+static int failing_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *),
+                                  void *arg)
 {
     int failure = fails(F_pthread_create) ? errno : 0;
     if (failure)
