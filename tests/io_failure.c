@@ -1,8 +1,11 @@
 /* Every failure of every system call of acorn_io, at every place. A scenario that uses all calls runs in a thread of
  * its own; the first, second, … call of one function fails, until none is left. Some failures nobody may notice (EINTR,
  * a full table of descriptors at accept); all others the call reports. In any case nothing hangs and no descriptor is
- * left. Linked with --wrap for the functions below. */
+ * left. The functions below stand in the system's table meanwhile. */
 #define _GNU_SOURCE
+#define _FILE_OFFSET_BITS 64 /* the table's */
+#include "system/system.h" /* first */
+
 #include <aco/group.h>
 #include <aco/file.h>
 #include <aco/io.h>
@@ -129,55 +132,52 @@ static size_t part_of(size_t n)
     return is_short && is_scenario && n > 3 ? 3 : n;
 }
 
-#define WRAP(type, name, parameters, arguments)                                                                        \
-    type __real_##name parameters;                                                                                     \
-    type __wrap_##name parameters;                                                                                     \
-    type __wrap_##name parameters { return fails(F_##name) ? (type)-1 : __real_##name arguments; }
-WRAP(int, epoll_create1, (int flags), (flags))
-WRAP(int, eventfd, (unsigned value, int flags), (value, flags))
-WRAP(int, epoll_wait, (int events, struct epoll_event *found, int most, int ms), (events, found, most, ms))
-WRAP(ssize_t, read, (int fd, void *p, size_t n), (fd, p, n))
-WRAP(ssize_t, write, (int fd, const void *p, size_t n), (fd, p, part_of(n)))
-WRAP(ssize_t, readv, (int fd, const struct iovec *parts, int count), (fd, parts, count))
-WRAP(ssize_t, writev, (int fd, const struct iovec *parts, int count), (fd, parts, count))
-WRAP(ssize_t, recv, (int fd, void *p, size_t n, int flags), (fd, p, n, flags))
-WRAP(ssize_t, send, (int fd, const void *p, size_t n, int flags), (fd, p, part_of(n), flags))
-WRAP(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags))
-WRAP(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags))
-#ifdef __GLIBC__ /* its name for 64-bit offsets */
-#define F_sendfile64 F_sendfile
-WRAP(ssize_t, sendfile64, (int to, int from, int64_t *offset, size_t n), (to, from, offset, n))
-#else
-WRAP(ssize_t, sendfile, (int to, int from, off_t *offset, size_t n), (to, from, offset, n))
-#endif
-WRAP(ssize_t, splice, (int from, loff_t *a, int to, loff_t *b, size_t n, unsigned flags), (from, a, to, b, n, flags))
-WRAP(int, accept4, (int fd, struct sockaddr *address, socklen_t *length, int flags), (fd, address, length, flags))
-WRAP(int, socket, (int domain, int type, int protocol), (domain, type, protocol))
-WRAP(int, bind, (int fd, const struct sockaddr *address, socklen_t length), (fd, address, length))
-WRAP(int, listen, (int fd, int backlog), (fd, backlog))
-WRAP(int, setsockopt, (int fd, int level, int name, const void *p, socklen_t n), (fd, level, name, p, n))
-WRAP(int, getsockopt, (int fd, int level, int name, void *p, socklen_t *n), (fd, level, name, p, n))
-WRAP(int, poll, (struct pollfd *fds, nfds_t n, int ms), (fds, n, ms))
-WRAP(int, getsockname, (int fd, struct sockaddr *address, socklen_t *length), (fd, address, length))
-WRAP(int, getpeername, (int fd, struct sockaddr *address, socklen_t *length), (fd, address, length))
-WRAP(int, shutdown, (int fd, int how), (fd, how))
-WRAP(ssize_t, recvfrom, (int fd, void *p, size_t n, int flags, struct sockaddr *from, socklen_t *length),
-     (fd, p, n, flags, from, length))
-WRAP(ssize_t, sendto, (int fd, const void *p, size_t n, int flags, const struct sockaddr *to, socklen_t length),
-     (fd, p, n, flags, to, length))
-WRAP(int, fstat, (int fd, struct stat *status), (fd, status))
+/* What the table had. */
+#define REAL(name) static __typeof__(aco__system.name) real_##name
+
+#define FAILING(type, name, parameters, arguments)                                                                     \
+    REAL(name);                                                                                                        \
+    static type failing_##name parameters { return fails(F_##name) ? (type)-1 : real_##name arguments; }
+FAILING(int, epoll_create1, (int flags), (flags))
+FAILING(int, eventfd, (unsigned value, int flags), (value, flags))
+FAILING(int, epoll_wait, (int events, struct epoll_event *found, int most, int ms), (events, found, most, ms))
+FAILING(ssize_t, read, (int fd, void *p, size_t n), (fd, p, n))
+FAILING(ssize_t, write, (int fd, const void *p, size_t n), (fd, p, part_of(n)))
+FAILING(ssize_t, readv, (int fd, const struct iovec *parts, int count), (fd, parts, count))
+FAILING(ssize_t, writev, (int fd, const struct iovec *parts, int count), (fd, parts, count))
+FAILING(ssize_t, recv, (int fd, void *p, size_t n, int flags), (fd, p, n, flags))
+FAILING(ssize_t, send, (int fd, const void *p, size_t n, int flags), (fd, p, part_of(n), flags))
+FAILING(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags))
+FAILING(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags))
+FAILING(ssize_t, sendfile, (int to, int from, int64_t *offset, size_t n), (to, from, offset, n))
+FAILING(ssize_t, splice, (int from, int64_t *a, int to, int64_t *b, size_t n, unsigned flags),
+        (from, a, to, b, n, flags))
+FAILING(int, accept4, (int fd, struct sockaddr *address, socklen_t *length, int flags), (fd, address, length, flags))
+FAILING(int, socket, (int domain, int type, int protocol), (domain, type, protocol))
+FAILING(int, bind, (int fd, const struct sockaddr *address, socklen_t length), (fd, address, length))
+FAILING(int, listen, (int fd, int backlog), (fd, backlog))
+FAILING(int, setsockopt, (int fd, int level, int name, const void *p, socklen_t n), (fd, level, name, p, n))
+FAILING(int, getsockopt, (int fd, int level, int name, void *p, socklen_t *n), (fd, level, name, p, n))
+FAILING(int, poll, (struct pollfd *fds, nfds_t n, int ms), (fds, n, ms))
+FAILING(int, getsockname, (int fd, struct sockaddr *address, socklen_t *length), (fd, address, length))
+FAILING(int, getpeername, (int fd, struct sockaddr *address, socklen_t *length), (fd, address, length))
+FAILING(int, shutdown, (int fd, int how), (fd, how))
+FAILING(ssize_t, recvfrom, (int fd, void *p, size_t n, int flags, struct sockaddr *from, socklen_t *length),
+        (fd, p, n, flags, from, length))
+FAILING(ssize_t, sendto, (int fd, const void *p, size_t n, int flags, const struct sockaddr *to, socklen_t length),
+        (fd, p, n, flags, to, length))
+FAILING(int, fstat, (int fd, struct stat *status), (fd, status))
 
 /* Has the error as its result. */
-typedef void *(*start_t)(void *);
-int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, start_t start, void *arg);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, start_t start, void *arg);
+REAL(pthread_create);
 static unsigned lets_go; /* for blocks() */
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, start_t start, void *arg)
+static int failing_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *),
+                                  void *arg)
 {
     int failure = fails(F_pthread_create) ? errno : 0;
     if (failure)
         __atomic_store_n(&lets_go, 1, __ATOMIC_RELEASE);
-    return failure ? failure : __real_pthread_create(thread, attributes, start, arg);
+    return failure ? failure : real_pthread_create(thread, attributes, start, arg);
 }
 
 /* Calls for files come from the pool's threads while the scenario's thread waits for them. */
@@ -188,48 +188,31 @@ static int fails_in_files(int function)
     return __atomic_load_n(&is_in_files, __ATOMIC_RELAXED) && fails_now(function);
 }
 
-#define WRAP_FILE(type, failed, name, system_name, parameters, arguments)                                              \
-    type __real_##system_name parameters;                                                                              \
-    type __wrap_##system_name parameters;                                                                              \
-    type __wrap_##system_name parameters                                                                               \
-    {                                                                                                                  \
-        return fails_in_files(F_##name) ? failed : __real_##system_name arguments;                                     \
-    }
-#ifdef __GLIBC__ /* its names for 64-bit offsets */
-#define LARGE(name) name##64
-#define PREADV2 __wrap_preadv64v2
-#else
-#define LARGE(name) name
-#define PREADV2 __wrap_preadv2
-#endif
-#define WRAP_LARGE(type, failed, name, system_name, parameters, arguments)                                             \
-    WRAP_FILE(type, failed, name, system_name, parameters, arguments)
-/* Variadic, as the library's pointer to it is. The library passes a mode where it may be needed. */
-#define WRAP_OPEN(system_name)                                                                                         \
-    int __real_##system_name(const char *path, int flags, ...);                                                        \
-    int __wrap_##system_name(const char *path, int flags, ...);                                                        \
-    int __wrap_##system_name(const char *path, int flags, ...)                                                         \
-    {                                                                                                                  \
-        va_list list;                                                                                                  \
-        unsigned mode = 0;                                                                                             \
-        va_start(list, flags);                                                                                         \
-        if (flags & O_CREAT)                                                                                           \
-            mode = va_arg(list, unsigned);                                                                             \
-        va_end(list);                                                                                                  \
-        return fails_in_files(F_open) ? -1 : __real_##system_name(path, flags, mode);                                  \
-    }
-#define WRAP_LARGE_OPEN(system_name) WRAP_OPEN(system_name)
-WRAP_LARGE(ssize_t, -1, pread, LARGE(pread), (int fd, void *p, size_t n, int64_t offset), (fd, p, n, offset))
-WRAP_LARGE(ssize_t, -1, pwrite, LARGE(pwrite), (int fd, const void *p, size_t n, int64_t offset), (fd, p, n, offset))
-WRAP_LARGE_OPEN(LARGE(open))
-WRAP_LARGE(void *, NULL, readdir, LARGE(readdir), (void *dir), (dir))
-WRAP_FILE(void *, NULL, opendir, opendir, (const char *path), (path))
-WRAP_FILE(int, -1, fsync, fsync, (int fd), (fd))
-WRAP_FILE(int, -1, rename, rename, (const char *from, const char *to), (from, to))
+#define FAILING_FILE(type, failed, name, parameters, arguments)                                                        \
+    REAL(name);                                                                                                        \
+    static type failing_##name parameters { return fails_in_files(F_##name) ? (failed) : real_##name arguments; }
+FAILING_FILE(ssize_t, -1, pread, (int fd, void *p, size_t n, int64_t offset), (fd, p, n, offset))
+FAILING_FILE(ssize_t, -1, pwrite, (int fd, const void *p, size_t n, int64_t offset), (fd, p, n, offset))
+FAILING_FILE(struct dirent *, NULL, readdir, (DIR *dir), (dir))
+FAILING_FILE(DIR *, NULL, opendir, (const char *path), (path))
+FAILING_FILE(int, -1, fsync, (int fd), (fd))
+FAILING_FILE(int, -1, rename, (const char *from, const char *to), (from, to))
+
+/* The library passes a mode where it may be needed. */
+REAL(open);
+static int failing_open(const char *path, int flags, ...)
+{
+    va_list list;
+    unsigned mode = 0;
+    va_start(list, flags);
+    if (flags & O_CREAT)
+        mode = va_arg(list, unsigned);
+    va_end(list);
+    return fails_in_files(F_open) ? -1 : real_open(path, flags, mode);
+}
 
 /* Nothing is known to be in memory: all reads are done by the pool. */
-ssize_t PREADV2(int fd, const struct iovec *parts, int count, int64_t offset, int flags);
-ssize_t PREADV2(int fd, const struct iovec *parts, int count, int64_t offset, int flags)
+static ssize_t lacks_preadv2(int fd, const struct iovec *parts, int count, int64_t offset, int flags)
 {
     (void)parts;
     (void)count;
@@ -240,52 +223,47 @@ ssize_t PREADV2(int fd, const struct iovec *parts, int count, int64_t offset, in
 }
 
 /* An interrupted connect() goes on, and a close() that fails has closed. */
-int __real_connect(int fd, const struct sockaddr *address, socklen_t length);
-int __wrap_connect(int fd, const struct sockaddr *address, socklen_t length);
-int __wrap_connect(int fd, const struct sockaddr *address, socklen_t length)
+REAL(connect);
+static int failing_connect(int fd, const struct sockaddr *address, socklen_t length)
 {
     if (!fails(F_connect))
-        return __real_connect(fd, address, length);
+        return real_connect(fd, address, length);
     if (errno == EINTR) {
-        if (__real_connect(fd, address, length) == 0 || errno == EINPROGRESS)
+        if (real_connect(fd, address, length) == 0 || errno == EINPROGRESS)
             errno = EINTR;
     }
     return -1;
 }
 
 /* A registration that cannot be removed goes with the file. */
-int __real_epoll_ctl(int events, int op, int fd, struct epoll_event *event);
-int __wrap_epoll_ctl(int events, int op, int fd, struct epoll_event *event);
-int __wrap_epoll_ctl(int events, int op, int fd, struct epoll_event *event)
+REAL(epoll_ctl);
+static int failing_epoll_ctl(int events, int op, int fd, struct epoll_event *event)
 {
-    return op != EPOLL_CTL_DEL && fails(F_epoll_ctl) ? -1 : __real_epoll_ctl(events, op, fd, event);
+    return op != EPOLL_CTL_DEL && fails(F_epoll_ctl) ? -1 : real_epoll_ctl(events, op, fd, event);
 }
 
-int __real_close(int fd);
-int __wrap_close(int fd);
-int __wrap_close(int fd)
+REAL(close);
+static int failing_close(int fd)
 {
-    int is_failing = fails(F_close), reason = errno, result = __real_close(fd);
+    int is_failing = fails(F_close), reason = errno, result = real_close(fd);
     errno = is_failing ? reason : errno;
     return is_failing ? -1 : result;
 }
 
-int __real_fcntl(int fd, int command, ...);
-int __wrap_fcntl(int fd, int command, ...);
-int __wrap_fcntl(int fd, int command, ...)
+REAL(fcntl);
+static int failing_fcntl(int fd, int command, ...)
 {
     va_list arguments;
     int argument;
     va_start(arguments, command);
     argument = command == F_SETFL ? va_arg(arguments, int) : 0;
     va_end(arguments);
-    return fails(F_fcntl) ? -1 : __real_fcntl(fd, command, argument);
+    return fails(F_fcntl) ? -1 : real_fcntl(fd, command, argument);
 }
 
 /* epoll_pwait2() comes by this way, and counts as epoll_wait(). */
-long __real_syscall(long number, ...);
-long __wrap_syscall(long number, ...);
-long __wrap_syscall(long number, ...)
+REAL(syscall);
+static long failing_syscall(long number, ...)
 {
     va_list list;
     long a[6];
@@ -297,7 +275,17 @@ long __wrap_syscall(long number, ...)
     if (number == SYS_epoll_pwait2 && fails(F_epoll_wait))
         return -1;
 #endif
-    return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    return real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+static void replace_system(void)
+{
+#define REPLACE(name)                                                                                                  \
+    real_##name = aco__system.name;                                                                                    \
+    aco__system.name = failing_##name;
+    FUNCTIONS(REPLACE)
+    REPLACE(syscall)
+    aco__system.preadv2 = lacks_preadv2;
 }
 
 /* ---- The scenario ---- */
@@ -681,11 +669,12 @@ static int fail_everywhere(int function, const failure_t *failure)
 int main(int argc, char **argv)
 {
     outcome_t outcome;
-    int injected = 0;
+    int injected = 0, uses[F_COUNT];
     aco_options_t detached = {0};
     detached.flags = ACO_DETACHED;
     signal(SIGPIPE, SIG_IGN); /* splice() raises it */
     CHECK_EQ(setenv("ACO_FILES", "pool", 1), 0); /* io_uring.c has the failures of the other way */
+    replace_system();
     target = -1;
     CHECK_EQ(aco_offload_limits(64, 0), 0); /* each job starts a thread */
     outcome = in_a_thread();
@@ -695,8 +684,8 @@ int main(int argc, char **argv)
     CHECK(counts[F_epoll_wait] < 200); /* it waits and does not look all the time, */
     CHECK(counts[F_epoll_ctl] < 60);   /* and registers seldom */
     for (int i = 0; i < F_COUNT; i++)
-        if (i != F_fstat) /* for blocking descriptors only */
-            CHECK(counts[i] > 0);
+        CHECK(counts[i] > 0);
+    memcpy(uses, counts, sizeof uses);
     for (is_short = 0; is_short < 2; is_short++)
         for (storms = 0; storms < 2; storms++) {
             outcome = in_a_thread();
@@ -708,10 +697,14 @@ int main(int argc, char **argv)
     CHECK(aco_spawn(sends_to_full, NULL, &detached) != NULL);
     CHECK_EQ(aco_run(), 0);
     is_scenario = 0;
-    for (int function = 0; function < F_COUNT; function++)
+    for (int function = 0; function < F_COUNT; function++) {
+        int of_this = 0;
         for (int i = 0; i < 8 && functions[function].failures[i].error; i++)
             if (argc < 2 || strcmp(argv[1], functions[function].name) == 0)
-                injected += fail_everywhere(function, &functions[function].failures[i]);
+                of_this += fail_everywhere(function, &functions[function].failures[i]);
+        printf("%s: %d uses, %d failures injected\n", functions[function].name, uses[function], of_this);
+        injected += of_this;
+    }
     printf("io_failure: %d failures\n", injected);
     is_scenario = 1;
     __atomic_store_n(&is_over, 0, __ATOMIC_RELAXED);

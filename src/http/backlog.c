@@ -12,6 +12,7 @@
  * Both hold for the socket, also for another process that has it. */
 #define _GNU_SOURCE
 #include "http/http.h"
+#include "system/system.h"
 
 #include <sys/socket.h>
 #ifdef __linux__
@@ -33,7 +34,7 @@ static int drop_new(int listener)
         BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
     };
     static const struct sock_fprog filter = {sizeof code / sizeof code[0], code};
-    return setsockopt(listener, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter);
+    return aco__system.setsockopt(listener, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter);
 }
 #else
 static int drop_new(int listener)
@@ -47,10 +48,10 @@ int64_t aco__http_close_door(int listener)
 {
     struct sockaddr_storage address = {0};
     socklen_t n = sizeof address;
-    if (getsockname(listener, (struct sockaddr *)&address, &n) != 0)
+    if (aco__system.getsockname(listener, (struct sockaddr *)&address, &n) != 0)
         return 0;
     if (address.ss_family == AF_UNIX)
-        (void)shutdown(listener, SHUT_RD);
+        (void)aco__system.shutdown(listener, SHUT_RD);
     else if ((address.ss_family == AF_INET || address.ss_family == AF_INET6) && drop_new(listener) == 0)
         return HANDSHAKE_MS * ACO_MILLISECOND;
     return 0;

@@ -248,7 +248,7 @@ void aco__http_link_close(aco__http_link_t *link)
     int is_cut = aco__http_is_cut(link);
     aco_io_reader_close(&link->in);
     if (is_cut && link->fd >= 0)
-        (void)setsockopt(link->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+        (void)aco__system.setsockopt(link->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
     if (transport)
         (is_cut && transport->abort ? transport->abort : transport->close)(link->stream);
     else if (link->fd >= 0)

@@ -1,6 +1,7 @@
 /* Replies: their heads, and the calls by which handlers send them. */
 #define _GNU_SOURCE /* clock_gettime() */
 #include "http/http.h"
+#include "system/system.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -50,7 +51,7 @@ static const char *date_of(aco__http_server_t *server)
     int64_t now = aco_now();
     if (aco_unlikely(now >= server->date_until)) {
         struct timespec wall;
-        clock_gettime(CLOCK_REALTIME, &wall);
+        aco__system.clock_gettime(CLOCK_REALTIME, &wall);
         aco__http_put_date(server->date, wall.tv_sec);
         server->date_until = now + ACO_SECOND - wall.tv_nsec;
     }

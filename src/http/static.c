@@ -1,6 +1,7 @@
 /* Files as replies. */
 #define _GNU_SOURCE
 #include "http/http.h"
+#include "system/system.h"
 
 #include "aco/file.h"
 
@@ -100,11 +101,18 @@ static const char *only_header(const aco_http_request_t *request, const char *na
     return aco__http_find(request->headers, request->header_count, name, &value) == 1 ? value : NULL;
 }
 
+static int64_t seconds_now(void)
+{
+    struct timespec now;
+    aco__system.clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec;
+}
+
 /* The seconds of the date in this header; -1: there is none. */
 static int64_t date_in(const aco_http_request_t *request, const char *name)
 {
     const char *date = only_header(request, name);
-    return date ? aco__http_date_of(date, time(NULL)) : -1;
+    return date ? aco__http_date_of(date, seconds_now()) : -1;
 }
 
 /* Whether a list of tags has this one, or "*". -1: there is no such header. */

@@ -6,6 +6,7 @@
  * is `drained`. A read from a TCP socket that got less than it asked for has emptied the socket: what comes later is an
  * edge, so the next read waits for it without trying. */
 #define _GNU_SOURCE /* struct ucred, for sys/socket.h */
+#define _FILE_OFFSET_BITS 64
 #include "io/system.h"
 
 #include "aco/detail/descriptors.h"
@@ -169,7 +170,7 @@ static int check_nonblocking(int fd, const char *call)
         return aco__io_fail(call, fd);
     if (flags & O_NONBLOCK)
         return 0;
-    if (fstat(fd, &status) != 0)
+    if (aco__system.fstat(fd, &status) != 0)
         return aco__io_fail(call, fd);
     if (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode) || S_ISBLK(status.st_mode))
         return 0;

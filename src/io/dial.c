@@ -15,7 +15,7 @@ static int outcome(int fd)
     socklen_t length = sizeof error;
     if (is_ready <= 0)
         return is_ready;
-    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
+    if (aco__system.getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
         return -1;
     errno = error;
     return error ? -1 : 1;
@@ -96,11 +96,11 @@ static int has_peer(const aco__io_fd_t *d)
     struct sockaddr_storage ends[2];
     socklen_t lengths[2] = {sizeof *ends, sizeof *ends};
     memset(ends, 0, sizeof ends);
-    if (!d->is_tcp || getsockname(d->fd, (struct sockaddr *)&ends[0], &lengths[0]) != 0 ||
-        getpeername(d->fd, (struct sockaddr *)&ends[1], &lengths[1]) != 0 || lengths[0] != lengths[1] ||
+    if (!d->is_tcp || aco__system.getsockname(d->fd, (struct sockaddr *)&ends[0], &lengths[0]) != 0 ||
+        aco__system.getpeername(d->fd, (struct sockaddr *)&ends[1], &lengths[1]) != 0 || lengths[0] != lengths[1] ||
         memcmp(&ends[0], &ends[1], lengths[0]) != 0)
         return 1;
-    (void)setsockopt(d->fd, SOL_SOCKET, SO_LINGER, &resets, sizeof resets);
+    (void)aco__system.setsockopt(d->fd, SOL_SOCKET, SO_LINGER, &resets, sizeof resets);
     errno = ECONNREFUSED;
     return 0;
 }

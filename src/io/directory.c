@@ -25,7 +25,7 @@ struct aco_dir_s {
 static void *open_dir(void *arg)
 {
     aco_dir_t *dir = arg;
-    dir->dir = opendir(dir->path);
+    dir->dir = aco__system.opendir(dir->path);
     dir->error = dir->dir ? 0 : errno;
     return arg;
 }
@@ -35,7 +35,7 @@ static void release_dir(void *arg, void *result)
     aco_dir_t *dir = arg;
     (void)result;
     if (dir->dir)
-        closedir(dir->dir);
+        aco__system.closedir(dir->dir);
     aco__poller_free(dir, dir->sz);
 }
 
@@ -62,7 +62,7 @@ static void *fill_batch(void *arg)
     const struct dirent *entry = NULL;
     dir->used = dir->next = 0;
     errno = 0;
-    while (BATCH - dir->used >= LARGEST_ENTRY && (entry = readdir(dir->dir)) != NULL)
+    while (BATCH - dir->used >= LARGEST_ENTRY && (entry = aco__system.readdir(dir->dir)) != NULL)
         if (is_wanted(entry))
             pack(dir, entry);
     if (!entry) {

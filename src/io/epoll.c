@@ -21,7 +21,7 @@ static int wait_within(int events, struct epoll_event *found, int64_t ns)
         struct {
             long long seconds, nanoseconds;
         } limit = {ns / NS_PER_S, ns % NS_PER_S};
-        int n = (int)syscall(SYS_epoll_pwait2, events, found, MOST_EVENTS, &limit, NULL, 0);
+        int n = (int)aco__system.syscall(SYS_epoll_pwait2, events, found, MOST_EVENTS, &limit, NULL, 0);
         if (n >= 0 || errno != ENOSYS)
             return n;
         __atomic_store_n(&lacks_pwait2, 1, __ATOMIC_RELAXED);
@@ -92,11 +92,11 @@ int aco__io_events_open(aco__io_t *io)
     io->base.wake = wake_epoll;
     io->watch = aco__io_events_watch;
     io->forget = aco__io_events_forget;
-    io->events = epoll_create1(EPOLL_CLOEXEC);
+    io->events = aco__system.epoll_create1(EPOLL_CLOEXEC);
     if (io->events < 0)
         return -1;
-    io->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (io->wake >= 0 && epoll_ctl(io->events, EPOLL_CTL_ADD, io->wake, &event) == 0)
+    io->wake = aco__system.eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (io->wake >= 0 && aco__system.epoll_ctl(io->events, EPOLL_CTL_ADD, io->wake, &event) == 0)
         return 0;
     error = errno;
     aco__io_events_close(io);
@@ -118,12 +118,12 @@ int aco__io_events_watch(const aco__io_t *io, int fd, uint32_t generation, unsig
         event.events |= EPOLLIN | EPOLLRDHUP | EPOLLPRI;
     if (what & IO_WRITES)
         event.events |= EPOLLOUT;
-    if (epoll_ctl(io->events, before ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) == 0)
+    if (aco__system.epoll_ctl(io->events, before ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) == 0)
         return 0;
     if (before && errno == ENOENT) /* the number is another file's now: its owner closed the one that was watched */
-        return epoll_ctl(io->events, EPOLL_CTL_ADD, fd, &event);
+        return aco__system.epoll_ctl(io->events, EPOLL_CTL_ADD, fd, &event);
     if (!before && errno == EEXIST) /* a number that was given up unknown to us, for the same file */
-        return epoll_ctl(io->events, EPOLL_CTL_MOD, fd, &event);
+        return aco__system.epoll_ctl(io->events, EPOLL_CTL_MOD, fd, &event);
     return -1;
 }
 
@@ -132,5 +132,5 @@ void aco__io_events_forget(const aco__io_t *io, int fd, uint32_t generation, uns
     struct epoll_event unused = {0, {.u64 = 0}};
     (void)generation;
     (void)what;
-    (void)epoll_ctl(io->events, EPOLL_CTL_DEL, fd, &unused);
+    (void)aco__system.epoll_ctl(io->events, EPOLL_CTL_DEL, fd, &unused);
 }

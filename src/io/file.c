@@ -29,7 +29,7 @@ static int perform_stat(const file_call_t *c)
 {
     aco_file_status_t *status = c->status;
     struct stat s;
-    if ((c->path ? stat(c->path, &s) : fstat(c->fd, &s)) != 0)
+    if ((c->path ? aco__system.stat(c->path, &s) : aco__system.fstat(c->fd, &s)) != 0)
         return -1;
     status->device = s.st_dev;
     status->inode = s.st_ino;
@@ -66,7 +66,7 @@ static ssize_t perform_once(const file_call_t *c)
     case FILE_STAT:
         return perform_stat(c);
     default: /* FILE_RENAME */
-        return rename(c->path, c->other);
+        return aco__system.rename(c->path, c->other);
     }
 }
 
@@ -160,7 +160,7 @@ static int suits_ring(const file_call_t *c)
 {
     return (c->operation != FILE_READ && c->operation != FILE_WRITE) ||
            (c->operation == FILE_READ && c->offset >= 0) ||
-           (c->offset >= 0) == (lseek(c->fd, 0, SEEK_CUR) >= 0);
+           (c->offset >= 0) == (aco__system.lseek(c->fd, 0, SEEK_CUR) >= 0);
 }
 #endif
 
@@ -315,9 +315,9 @@ static int may_be_direct(int fd, size_t n, int64_t offset)
 static int is_at_end(int fd, int64_t offset)
 {
     struct stat s;
-    if (fstat(fd, &s) != 0 || S_ISBLK(s.st_mode))
+    if (aco__system.fstat(fd, &s) != 0 || S_ISBLK(s.st_mode))
         return 0;
-    return !S_ISREG(s.st_mode) || (offset < 0 ? lseek(fd, 0, SEEK_CUR) : offset) >= s.st_size;
+    return !S_ISREG(s.st_mode) || (offset < 0 ? aco__system.lseek(fd, 0, SEEK_CUR) : offset) >= s.st_size;
 }
 #endif
 
@@ -328,8 +328,8 @@ static ssize_t read_cached(int fd, void *p, size_t n, int64_t offset)
 #ifdef RWF_NOWAIT
     struct iovec part = {p, n};
     int is_direct = may_be_direct(fd, n, offset);
-    ssize_t cached = is_direct ? -1 : preadv2(fd, &part, 1, offset, RWF_NOWAIT);
-    if ((is_direct && lseek(fd, 0, SEEK_CUR) >= 0) || (cached == 0 && n && !is_at_end(fd, offset))) {
+    ssize_t cached = is_direct ? -1 : aco__system.preadv2(fd, &part, 1, offset, RWF_NOWAIT);
+    if ((is_direct && aco__system.lseek(fd, 0, SEEK_CUR) >= 0) || (cached == 0 && n && !is_at_end(fd, offset))) {
         errno = EAGAIN;
         return -1;
     }
@@ -348,7 +348,7 @@ static ssize_t read_cached(int fd, void *p, size_t n, int64_t offset)
 static int is_stream(int fd)
 {
     struct stat s;
-    return fstat(fd, &s) == 0 && !S_ISREG(s.st_mode) && !S_ISBLK(s.st_mode);
+    return aco__system.fstat(fd, &s) == 0 && !S_ISREG(s.st_mode) && !S_ISBLK(s.st_mode);
 }
 
 /* Tasks whose reads never wait let the others run. */
@@ -395,7 +395,8 @@ static ssize_t read_on(const char *call, int fd, void *p, size_t n, const char *
         return -1;
     if (!is_at_own_position(aco__io_get(call), fd))
         cached = read_cached(fd, p, n, -1);
-    if (cached == 0 || cached == (ssize_t)n || (cached > 0 && (is_stream(fd) || lseek(fd, -cached, SEEK_CUR) < 0)))
+    if (cached == 0 || cached == (ssize_t)n ||
+        (cached > 0 && (is_stream(fd) || aco__system.lseek(fd, -cached, SEEK_CUR) < 0)))
         return cached;
     all = move_bytes(call, FILE_READ, fd, p, n, -1, location);
     if (all < 0 && cached > 0) { /* the caller cannot wait, or not any more */

@@ -106,7 +106,7 @@ static void call_idle(void)
     idle_thread_t *thread = idle_threads;
     idle_threads = thread->next;
     thread->is_called = 1;
-    pthread_cond_signal(&thread->called);
+    aco__system.pthread_cond_signal(&thread->called);
 }
 
 /* pthread_cond_timedwait() with a time on the clock of aco_now(), and the condition for it. */
@@ -119,7 +119,7 @@ static void make_called(pthread_cond_t *called)
 static int wait_called_until(pthread_cond_t *called, int64_t ns)
 {
     struct timespec from_now = aco__os_timespec(ns - aco_now());
-    return pthread_cond_timedwait_relative_np(called, &pool_lock, &from_now);
+    return aco__system.pthread_cond_timedwait_relative_np(called, &pool_lock, &from_now);
 }
 #else
 static void make_called(pthread_cond_t *called)
@@ -134,7 +134,7 @@ static void make_called(pthread_cond_t *called)
 static int wait_called_until(pthread_cond_t *called, int64_t ns)
 {
     struct timespec end = aco__os_timespec(ns);
-    return pthread_cond_timedwait(called, &pool_lock, &end);
+    return aco__system.pthread_cond_timedwait(called, &pool_lock, &end);
 }
 #endif
 
@@ -235,13 +235,13 @@ static int start_thread(void)
     if ((error = pthread_attr_init(&attributes)) != 0)
         return error;
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_sigmask(SIG_SETMASK, &blocked, &before);
+    aco__system.pthread_sigmask(SIG_SETMASK, &blocked, &before);
     if (worker && worker->pin)
         worker->pin(worker, 0); /* the new thread inherits the processors that are allowed */
-    error = pthread_create(&thread, &attributes, work, NULL);
+    error = aco__system.pthread_create(&thread, &attributes, work, NULL);
     if (worker && worker->pin)
         worker->pin(worker, 1);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    aco__system.pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     threads += error == 0;
     return error;

@@ -20,7 +20,7 @@ static int poll_kqueue(aco__poller_t *poller, int64_t deadline)
     const struct timespec limit = aco__os_timespec(deadline > 0 ? deadline - aco_now() : 0);
     int n;
     io->stats.polls++;
-    n = kevent(io->events, NULL, 0, found, MOST_EVENTS, deadline < 0 ? NULL : &limit);
+    n = aco__system.kevent(io->events, NULL, 0, found, MOST_EVENTS, deadline < 0 ? NULL : &limit);
     if (n < 0)
         return errno == EINTR ? 0 : -1;
     for (int i = 0; i < n; i++) {
@@ -40,7 +40,7 @@ static void wake_kqueue(aco__poller_t *poller)
     struct kevent event;
     int error = errno;
     EV_SET(&event, WAKE_IDENT, EVFILT_USER, 0, NOTE_TRIGGER, 0, NULL);
-    (void)kevent(((aco__io_t *)(void *)poller)->events, &event, 1, NULL, 0, NULL);
+    (void)aco__system.kevent(((aco__io_t *)(void *)poller)->events, &event, 1, NULL, 0, NULL);
     errno = error;
 }
 
@@ -53,11 +53,12 @@ int aco__io_events_open(aco__io_t *io)
     io->watch = aco__io_events_watch;
     io->forget = aco__io_events_forget;
     io->wake = -1;
-    io->events = kqueue();
+    io->events = aco__system.kqueue();
     if (io->events < 0)
         return -1;
     EV_SET(&event, WAKE_IDENT, EVFILT_USER, EV_ADD | EV_CLEAR, 0, 0, NULL);
-    if (aco__system.fcntl(io->events, F_SETFD, FD_CLOEXEC) == 0 && kevent(io->events, &event, 1, NULL, 0, NULL) == 0)
+    if (aco__system.fcntl(io->events, F_SETFD, FD_CLOEXEC) == 0 &&
+        aco__system.kevent(io->events, &event, 1, NULL, 0, NULL) == 0)
         return 0;
     error = errno;
     aco__io_events_close(io);
@@ -84,7 +85,7 @@ int aco__io_events_watch(const aco__io_t *io, int fd, uint32_t generation, unsig
         EV_SET(&events[n], (uintptr_t)fd, EVFILT_WRITE, EV_ADD | EV_CLEAR, 0, 0, (void *)(uintptr_t)generation);
         n++;
     }
-    return kevent(io->events, events, n, NULL, 0, NULL);
+    return aco__system.kevent(io->events, events, n, NULL, 0, NULL);
 }
 
 void aco__io_events_forget(const aco__io_t *io, int fd, uint32_t generation, unsigned what)
@@ -93,10 +94,10 @@ void aco__io_events_forget(const aco__io_t *io, int fd, uint32_t generation, uns
     (void)generation;
     if (what & IO_READS) {
         EV_SET(&event, (uintptr_t)fd, EVFILT_READ, EV_DELETE, 0, 0, NULL);
-        (void)kevent(io->events, &event, 1, NULL, 0, NULL);
+        (void)aco__system.kevent(io->events, &event, 1, NULL, 0, NULL);
     }
     if (what & IO_WRITES) {
         EV_SET(&event, (uintptr_t)fd, EVFILT_WRITE, EV_DELETE, 0, 0, NULL);
-        (void)kevent(io->events, &event, 1, NULL, 0, NULL);
+        (void)aco__system.kevent(io->events, &event, 1, NULL, 0, NULL);
     }
 }

@@ -1,6 +1,7 @@
 /* Child processes: posix_spawnp(), pipes, and a pidfd that becomes readable when the child ends. The standard
  * descriptors. */
 #define _GNU_SOURCE /* pipe2() */
+#define _FILE_OFFSET_BITS 64
 #include "io/io.h"
 
 #include "aco/process.h"
@@ -19,7 +20,7 @@
 static int pidfd_of(pid_t pid)
 {
 #ifdef SYS_pidfd_open
-    return (int)syscall(SYS_pidfd_open, pid, 0);
+    return (int)aco__system.syscall(SYS_pidfd_open, pid, 0);
 #else
     errno = ENOSYS;
     return pid ? -1 : 0;
@@ -37,7 +38,7 @@ static void close_if(int *fd)
  * owned. 0, or -1 and errno. */
 static int open_pipe(int ends[2], int ours)
 {
-    if (pipe2(ends, O_CLOEXEC) != 0)
+    if (aco__system.pipe2(ends, O_CLOEXEC) != 0)
         return -1;
     for (int i = 0; i < 2; i++)
         if (ends[i] <= 2) {
@@ -107,7 +108,7 @@ static int spawn(starting_t *s, const char *const argv[], unsigned flags, const 
     if (!error) {
         error = prepare(s, flags);
         if (!error)
-            error = posix_spawnp(&s->process->pid, argv[0], &s->actions, &s->attributes,
+            error = aco__system.posix_spawnp(&s->process->pid, argv[0], &s->actions, &s->attributes,
                                  (char *const *)(uintptr_t)argv,
                                  environment ? (char *const *)(uintptr_t)environment : environ);
         posix_spawnattr_destroy(&s->attributes);
@@ -119,7 +120,7 @@ static int spawn(starting_t *s, const char *const argv[], unsigned flags, const 
 static int signal_by_fd(int fd, int signal, unsigned flags)
 {
 #ifdef SYS_pidfd_send_signal
-    return (int)syscall(SYS_pidfd_send_signal, fd, signal, NULL, flags);
+    return (int)aco__system.syscall(SYS_pidfd_send_signal, fd, signal, NULL, flags);
 #else
     (void)fd, (void)signal, (void)flags;
     errno = ENOSYS;
@@ -139,7 +140,7 @@ static int signal_child(const aco_process_t *process, int signal)
         if (errno != ENOSYS && !(errno == EINVAL && is_group && signal_by_fd(fd, 0, 0) == 0))
             return -1;
     }
-    return kill(is_group ? -process->pid : process->pid, signal);
+    return aco__system.kill(is_group ? -process->pid : process->pid, signal);
 }
 
 /* Kills the child and blocks until it is gone. */
@@ -265,7 +266,7 @@ int aco_io_standard(int number)
     int flags = aco__system.fcntl(number, F_GETFL), fd = -1;
     if (!io)
         return -1;
-    if (flags < 0 || fstat(number, &status) != 0)
+    if (flags < 0 || aco__system.fstat(number, &status) != 0)
         return aco__io_fail(call, number);
     snprintf(path, sizeof path, "/proc/self/fd/%d", number);
     if (!is_shared_for_good(status.st_mode))

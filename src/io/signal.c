@@ -114,12 +114,12 @@ static int open_descriptors(listener_t *listener, const sigset_t *set)
 {
     struct epoll_event event = {EPOLLIN, {.u64 = 0}};
     listener->fd = listener->told = -1;
-    listener->signals = signalfd(-1, set, SFD_NONBLOCK | SFD_CLOEXEC);
-    if (listener->signals < 0 || (listener->told = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
+    listener->signals = aco__system.signalfd(-1, set, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (listener->signals < 0 || (listener->told = aco__system.eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
         return -1;
-    listener->fd = epoll_create1(EPOLL_CLOEXEC);
-    return listener->fd >= 0 && epoll_ctl(listener->fd, EPOLL_CTL_ADD, listener->signals, &event) == 0 &&
-                   epoll_ctl(listener->fd, EPOLL_CTL_ADD, listener->told, &event) == 0
+    listener->fd = aco__system.epoll_create1(EPOLL_CLOEXEC);
+    return listener->fd >= 0 && aco__system.epoll_ctl(listener->fd, EPOLL_CTL_ADD, listener->signals, &event) == 0 &&
+                   aco__system.epoll_ctl(listener->fd, EPOLL_CTL_ADD, listener->told, &event) == 0
                ? 0
                : -1;
 }

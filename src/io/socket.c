@@ -1,5 +1,6 @@
 /* Listening, binding, accepting; options and addresses of sockets. */
 #define _GNU_SOURCE /* accept4() */
+#define _FILE_OFFSET_BITS 64
 #include "io/system.h"
 
 #include <dirent.h>
@@ -23,7 +24,7 @@ int aco__io_check_options(const char *call, const aco_io_options_t *opts)
 
 static int set(int fd, int level, int option, int value)
 {
-    return setsockopt(fd, level, option, &value, sizeof value);
+    return aco__system.setsockopt(fd, level, option, &value, sizeof value);
 }
 
 /* 0, or -1 and errno. */
@@ -74,13 +75,13 @@ static int address_for(const char *call, aco__io_address_t *address, const char 
 static int bind_with(const aco__io_address_t *address, unsigned flags)
 {
     int fd = aco__io_socket_for(address, flags, 1);
-    return fd < 0 || bind(fd, &address->is.any, address->length) == 0 ? fd : aco__io_give_up(fd);
+    return fd < 0 || aco__system.bind(fd, &address->is.any, address->length) == 0 ? fd : aco__io_give_up(fd);
 }
 
 static int listen_with(const aco__io_address_t *address, unsigned flags, int backlog)
 {
     int fd = bind_with(address, flags);
-    return fd < 0 || address->type == SOCK_DGRAM || listen(fd, backlog ? backlog : LARGEST_BACKLOG) == 0
+    return fd < 0 || address->type == SOCK_DGRAM || aco__system.listen(fd, backlog ? backlog : LARGEST_BACKLOG) == 0
                ? fd
                : aco__io_give_up(fd);
 }
@@ -99,7 +100,7 @@ static int option_of(int fd, int level, int option)
 {
     int value = 0;
     socklen_t length = sizeof value;
-    return getsockopt(fd, level, option, &value, &length) == 0 ? value : 0;
+    return aco__system.getsockopt(fd, level, option, &value, &length) == 0 ? value : 0;
 }
 
 /* Whether nobody else can have the address while a socket of ours holds its own: it is the same, or one of those that
@@ -124,20 +125,20 @@ static int shares(int fd, const aco__io_address_t *address, unsigned flags)
     own.length = sizeof own.is.storage;
     return option_of(fd, SOL_SOCKET, SO_REUSEPORT) && option_of(fd, SOL_SOCKET, SO_TYPE) == address->type &&
            (address->type == SOCK_DGRAM || option_of(fd, SOL_SOCKET, SO_ACCEPTCONN)) &&
-           getsockname(fd, &own.is.any, &own.length) == 0 && aco__io_port(&own) == aco__io_port(address) &&
+           aco__system.getsockname(fd, &own.is.any, &own.length) == 0 && aco__io_port(&own) == aco__io_port(address) &&
            covers(fd, &own, address, flags);
 }
 
 /* Whether the process has such a socket, of any thread and whoever made it. Without /proc nobody knows: 1. */
 static int process_shares(const aco__io_address_t *address, unsigned flags)
 {
-    DIR *dir = opendir("/proc/self/fd");
+    DIR *dir = aco__system.opendir("/proc/self/fd");
     const struct dirent *entry;
     int found = !dir;
-    while (!found && (entry = readdir(dir)) != NULL)
+    while (!found && (entry = aco__system.readdir(dir)) != NULL)
         found = entry->d_name[0] != '.' && shares((int)strtol(entry->d_name, NULL, 10), address, flags);
     if (dir)
-        closedir(dir);
+        aco__system.closedir(dir);
     return found;
 }
 
@@ -308,12 +309,12 @@ static int address_of(int (*get)(int, struct sockaddr *, socklen_t *), int fd, c
 
 int aco_io_local_address(int fd, char *text, size_t size)
 {
-    return address_of(getsockname, fd, text, size, "aco_io_local_address");
+    return address_of(aco__system.getsockname, fd, text, size, "aco_io_local_address");
 }
 
 int aco_io_peer_address(int fd, char *text, size_t size)
 {
-    return address_of(getpeername, fd, text, size, "aco_io_peer_address");
+    return address_of(aco__system.getpeername, fd, text, size, "aco_io_peer_address");
 }
 
 int aco_io_address_of_text(const char *network, const char *host, const char *port, struct sockaddr_storage *address,
@@ -336,5 +337,5 @@ int aco_io_text_of_address(const struct sockaddr *address, socklen_t length, cha
 
 int aco_io_shutdown(int fd, int how)
 {
-    return shutdown(fd, how) == 0 ? 0 : aco__io_fail("aco_io_shutdown", fd);
+    return aco__system.shutdown(fd, how) == 0 ? 0 : aco__io_fail("aco_io_shutdown", fd);
 }

@@ -20,19 +20,19 @@ static inline int aco__io_ask_tcp(int fd)
     socklen_t length = sizeof type;
 #ifdef __linux__
     int domain = 0, protocol = 0;
-    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) != 0)
+    if (aco__system.getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) != 0)
         return -1;
     if (domain != AF_INET && domain != AF_INET6)
         return 0;
     (void)type;
     length = sizeof protocol;
-    return getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) == 0 && protocol == IPPROTO_TCP;
+    return aco__system.getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) == 0 && protocol == IPPROTO_TCP;
 #else
     struct sockaddr_storage address;
     socklen_t address_length = sizeof address;
-    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) != 0)
+    if (aco__system.getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) != 0)
         return -1;
-    return type == SOCK_STREAM && getsockname(fd, (struct sockaddr *)&address, &address_length) == 0 &&
+    return type == SOCK_STREAM && aco__system.getsockname(fd, (struct sockaddr *)&address, &address_length) == 0 &&
            (address.ss_family == AF_INET || address.ss_family == AF_INET6);
 #endif
 }
@@ -43,7 +43,7 @@ static inline int aco__io_ask_tcp(int fd)
 
 static inline int aco__io_new_socket(int family, int type)
 {
-    return socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    return aco__system.socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
 static inline int aco__io_accept(int fd)
@@ -61,15 +61,16 @@ static inline ssize_t aco__io_sendfile(int to, int from, int64_t *offset, size_t
     int error, was_pending;
     sigemptyset(&pipe_signal);
     sigaddset(&pipe_signal, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
-    was_pending = sigismember(&before, SIGPIPE) && sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE);
+    aco__system.pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+    was_pending = sigismember(&before, SIGPIPE) && aco__system.sigpending(&pending) == 0 &&
+                  sigismember(&pending, SIGPIPE);
     sent = aco__system.sendfile(to, from, offset, n);
     error = errno;
     /* It also comes when the peer has gone after the first bytes. */
     if (!was_pending && (sent < 0 ? error == EPIPE : (size_t)sent < n))
-        while (sigtimedwait(&pipe_signal, NULL, &at_once) < 0 && errno == EINTR)
+        while (aco__system.sigtimedwait(&pipe_signal, NULL, &at_once) < 0 && errno == EINTR)
             ;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    aco__system.pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = error;
     return sent;
 }
@@ -89,7 +90,7 @@ static inline int aco__io_prepare_socket(int fd)
 #ifdef SO_NOSIGPIPE
     int on = 1;
     if (fd >= 0)
-        (void)setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on);
+        (void)aco__system.setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on);
 #endif
     if (fd < 0 || (aco__system.fcntl(fd, F_SETFL, O_NONBLOCK) == 0 && aco__system.fcntl(fd, F_SETFD, FD_CLOEXEC) == 0))
         return fd;
@@ -101,7 +102,7 @@ static inline int aco__io_prepare_socket(int fd)
 
 static inline int aco__io_new_socket(int family, int type)
 {
-    return aco__io_prepare_socket(socket(family, type, 0));
+    return aco__io_prepare_socket(aco__system.socket(family, type, 0));
 }
 
 static inline int aco__io_accept(int fd)
@@ -112,21 +113,21 @@ static inline int aco__io_accept(int fd)
 /* With Linux's arguments. `to` must be a socket. */
 static inline ssize_t aco__io_sendfile(int to, int from, int64_t *offset, size_t n)
 {
-    off_t at = offset ? *offset : lseek(from, 0, SEEK_CUR), sent = 0;
+    off_t at = offset ? *offset : aco__system.lseek(from, 0, SEEK_CUR), sent = 0;
     int failed;
     if (at < 0 || !n) /* a length of 0 would mean all */
         return at < 0 ? -1 : 0;
 #ifdef __APPLE__
     sent = (off_t)n;
-    failed = sendfile(from, to, at, &sent, NULL, 0);
+    failed = aco__system.sendfile(from, to, at, &sent, NULL, 0);
 #else
-    failed = sendfile(from, to, at, n, NULL, &sent, 0);
+    failed = aco__system.sendfile(from, to, at, n, NULL, &sent, 0);
 #endif
     if (failed && !sent)
         return -1;
     if (offset)
         *offset = at + sent;
-    else if (lseek(from, at + sent, SEEK_SET) < 0)
+    else if (aco__system.lseek(from, at + sent, SEEK_SET) < 0)
         return -1;
     return (ssize_t)sent;
 }

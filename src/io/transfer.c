@@ -352,7 +352,7 @@ static ssize_t pass_urgent_mark(const int fds[2])
 {
     int is_at_mark = 0;
     char byte;
-    if (ioctl(fds[0], SIOCATMARK, &is_at_mark) != 0 || !is_at_mark)
+    if (aco__system.ioctl(fds[0], SIOCATMARK, &is_at_mark) != 0 || !is_at_mark)
         return 0;
     if (aco__system.recv(fds[0], &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 1 || aco__system.write(fds[1], &byte, 1) != 1)
         return 0;
@@ -363,7 +363,7 @@ static ssize_t pass_urgent_mark(const int fds[2])
 static ssize_t splice_once(const move_t *move)
 {
     off_t from_offset = move->from_offset ? *move->from_offset : 0, to_offset = move->to_offset ? *move->to_offset : 0;
-    ssize_t n = splice(move->fds[0], move->from_offset ? &from_offset : NULL, move->fds[1],
+    ssize_t n = aco__system.splice(move->fds[0], move->from_offset ? &from_offset : NULL, move->fds[1],
                        move->to_offset ? &to_offset : NULL, move->n, move->flags | SPLICE_F_NONBLOCK);
     if (n == 0 && move->n) /* the end of the stream; or urgent data, if the peer has sent the end */
         n = pass_urgent_mark(move->fds);

@@ -295,7 +295,7 @@ static int setup_ring(struct io_uring *uring)
 static int watch_ring(const aco__io_t *io, ring_t *ring)
 {
     int error;
-    ring->told = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    ring->told = aco__system.eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (ring->told < 0)
         return errno;
     error = -io_uring_register_eventfd(&ring->uring, ring->told);

@@ -30,7 +30,7 @@ size_t aco__os_page_size(void)
     static size_t size;
     size_t known = __atomic_load_n(&size, __ATOMIC_RELAXED);
     if (!known) {
-        long answer = sysconf(_SC_PAGESIZE);
+        long answer = aco__system.sysconf(_SC_PAGESIZE);
         if (answer <= 0)
             aco__os_die("sysconf(_SC_PAGESIZE) failed");
         known = (size_t)answer;
@@ -61,7 +61,7 @@ static int is_over(int resource, int words, size_t sz)
     read_file("/proc/self/statm", text, sizeof text);
     for (int i = 0; i <= words; i++)
         pages = strtoull(p, &p, 10);
-    return getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+    return aco__system.getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
            pages * aco__os_page_size() + 2 * (unsigned long long)sz > (unsigned long long)limit.rlim_cur;
 }
 
@@ -121,7 +121,7 @@ int aco__os_limit_met(size_t sz, char *sentence, size_t room)
 
 void *aco__os_map(size_t sz)
 {
-    void *p = mmap(NULL, sz, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = aco__system.mmap(NULL, sz, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
     return p == MAP_FAILED ? NULL : p;
 }
 
@@ -129,7 +129,7 @@ void *aco__os_map(size_t sz)
 void *aco__os_map_shadow_stack(size_t sz)
 {
     enum { MAP_SHADOW_STACK = 453, WITH_TOKEN = 1 }; /* asm/unistd_64.h and asm/mman.h of Linux 6.6 */
-    long p = syscall(MAP_SHADOW_STACK, 0L, sz, (long)WITH_TOKEN);
+    long p = aco__system.syscall(MAP_SHADOW_STACK, 0L, sz, (long)WITH_TOKEN);
     return p == -1 ? NULL : (void *)p;
 }
 #endif
@@ -155,7 +155,7 @@ void *aco__os_map_aligned(size_t sz)
 void aco__os_unmap(void *p, size_t sz)
 {
     int saved = errno;
-    munmap(p, sz);
+    aco__system.munmap(p, sz);
     errno = saved;
 }
 
@@ -166,7 +166,7 @@ enum { GUARD_INSTALL = 102, GUARD_REMOVE = 103 };
 /* Whether the kernel can write to this page. */
 static int is_writable(void *p)
 {
-    return uname(p) == 0;
+    return aco__system.uname(p) == 0;
 }
 #endif
 
@@ -180,7 +180,7 @@ int aco__os_guard_in_tables(void *p, size_t sz)
         errno = EINVAL;
         return -1;
     }
-    result = madvise(p, sz, GUARD_INSTALL);
+    result = aco__system.madvise(p, sz, GUARD_INSTALL);
     now = result != 0 && errno == EINVAL ? IS_UNKNOWN : result != 0 ? so_far : WORKS;
     if (now == WORKS && so_far == NEVER_TRIED && is_writable(p)) { /* qemu-user returns 0 for advice it does not know */
         errno = EINVAL;
@@ -212,7 +212,7 @@ unsigned aco__os_guard_many_in_tables(void *p, size_t sz, size_t step, unsigned 
         pages[i].iov_base = (char *)p + i * step;
         pages[i].iov_len = sz;
     }
-    done = syscall(SYS_process_madvise, THIS_PROCESS, pages, (unsigned long)n, GUARD_INSTALL, 0);
+    done = aco__system.syscall(SYS_process_madvise, THIS_PROCESS, pages, (unsigned long)n, GUARD_INSTALL, 0);
     if (done < 0 && errno != ENOMEM && errno != EAGAIN)
         __atomic_store_n(&is_unknown, 1, __ATOMIC_RELAXED);
     errno = saved;
@@ -225,7 +225,7 @@ unsigned aco__os_guard_many_in_tables(void *p, size_t sz, size_t step, unsigned 
 
 int aco__os_guard_mapping(void *p, size_t sz)
 {
-    return mprotect(p, sz, PROT_NONE);
+    return aco__system.mprotect(p, sz, PROT_NONE);
 }
 
 int aco__os_guard(void *p, size_t sz)
@@ -240,7 +240,7 @@ int aco__os_guard(void *p, size_t sz)
 static void advise(void *p, size_t sz, int advice)
 {
     int saved = errno;
-    madvise(p, sz, advice);
+    aco__system.madvise(p, sz, advice);
     errno = saved;
 }
 
@@ -250,7 +250,7 @@ void aco__os_unguard(void *p, size_t sz)
 #ifdef __linux__
     advise(p, sz, GUARD_REMOVE);
 #endif
-    mprotect(p, sz, PROT_READ | PROT_WRITE);
+    aco__system.mprotect(p, sz, PROT_READ | PROT_WRITE);
     errno = saved;
 }
 
@@ -281,7 +281,7 @@ size_t aco__os_first_resident(const void *p, size_t sz)
     int saved = errno;
     for (size_t done = 0; done < pages; done += AT_ONCE) {
         size_t n = pages - done < AT_ONCE ? pages - done : AT_ONCE;
-        if (mincore((void *)((uintptr_t)p + done * page), n * page, (void *)resident) != 0) {
+        if (aco__system.mincore((void *)((uintptr_t)p + done * page), n * page, (void *)resident) != 0) {
             errno = saved;
             return 0;
         }
@@ -374,7 +374,7 @@ static void end_by(int signal, int was_sent)
     none.sa_handler = SIG_DFL;
     aco__system.sigaction(signal, &none, NULL);
     if (was_sent)
-        raise(signal);
+        aco__system.raise(signal);
 }
 
 static void on_fault(int signal, siginfo_t *info, void *context)
@@ -457,7 +457,7 @@ uint64_t aco__os_signals_block(uint64_t signals)
     uint64_t blocked = 0;
     sigset_t set, before;
     set_of_signals(&set, signals);
-    pthread_sigmask(SIG_BLOCK, &set, &before);
+    aco__system.pthread_sigmask(SIG_BLOCK, &set, &before);
     for (int signal = 1; signal <= 64; signal++)
         if (signals >> (signal - 1) & 1 && !sigismember(&before, signal))
             blocked |= (uint64_t)1 << (signal - 1);
@@ -468,30 +468,30 @@ void aco__os_signals_unblock(uint64_t signals)
 {
     sigset_t set;
     set_of_signals(&set, signals);
-    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    aco__system.pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
 int aco__os_signal_stack(void *p, size_t sz)
 {
     stack_t now, wanted = {0};
-    if (sigaltstack(NULL, &now) != 0)
+    if (aco__system.sigaltstack(NULL, &now) != 0)
         return -1;
     if (!(now.ss_flags & SS_DISABLE))
         return 0;
     wanted.ss_sp = p;
     wanted.ss_size = sz;
-    return sigaltstack(&wanted, NULL) == 0 ? 1 : -1;
+    return aco__system.sigaltstack(&wanted, NULL) == 0 ? 1 : -1;
 }
 
 int aco__os_signal_stack_end(const void *p)
 {
     stack_t now, none = {0};
-    if (sigaltstack(NULL, &now) != 0 || now.ss_flags & SS_DISABLE || now.ss_sp != p)
+    if (aco__system.sigaltstack(NULL, &now) != 0 || now.ss_flags & SS_DISABLE || now.ss_sp != p)
         return 1;
     if (now.ss_flags & SS_ONSTACK)
         return 0;
     none.ss_flags = SS_DISABLE;
-    sigaltstack(&none, NULL); /* it refuses only while a handler runs there */
+    aco__system.sigaltstack(&none, NULL); /* it refuses only while a handler runs there */
     return 1;
 }
 
@@ -590,7 +590,7 @@ void aco__os_unlock(void)
 
 long aco__os_process_number(void)
 {
-    return (long)getpid();
+    return (long)aco__system.getpid();
 }
 
 int aco__os_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void))

@@ -15,7 +15,7 @@ enum { NS_PER_SECOND = 1000000000 };
 static struct timespec read_clock(clockid_t which)
 {
     struct timespec now;
-    if (aco_unlikely(clock_gettime(which, &now) != 0))
+    if (aco_unlikely(aco__system.clock_gettime(which, &now) != 0))
         aco__os_die("clock_gettime() failed");
     return now;
 }
@@ -82,14 +82,14 @@ void aco__os_wait(uint32_t *word, uint32_t value, int64_t then)
     if (until.seconds != seconds)
         until.seconds = INT32_MAX;
     until.nanoseconds = (long)(then % NS_PER_SECOND);
-    syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value, then < 0 ? NULL : &until, NULL,
+    aco__system.syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value, then < 0 ? NULL : &until, NULL,
             FUTEX_BITSET_MATCH_ANY); /* a time on CLOCK_MONOTONIC */
 }
 
 void aco__os_wake(uint32_t *word)
 {
     int error = errno;
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    aco__system.syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
     errno = error;
 }
 

@@ -20,7 +20,7 @@
 long aco__os_thread_number(void)
 {
 #ifdef __linux__
-    return syscall(SYS_gettid);
+    return aco__system.syscall(SYS_gettid);
 #else
     return (long)(uintptr_t)aco__self();
 #endif
@@ -30,7 +30,7 @@ void aco__os_thread_name(char *name, size_t sz)
 {
     char text[16] = ""; /* Linux: 15 bytes at most */
 #ifdef __linux__
-    prctl(PR_GET_NAME, text, 0, 0, 0);
+    aco__system.prctl(PR_GET_NAME, text, 0, 0, 0);
 #endif
     snprintf(name, sz, "%s", text);
 }
@@ -57,7 +57,7 @@ int aco__os_file_write(int file, const char *text, size_t sz, int64_t at)
 
 int aco__os_file_truncate(int file, int64_t sz)
 {
-    return ftruncate(file, (off_t)sz);
+    return aco__system.ftruncate(file, (off_t)sz);
 }
 
 static pthread_mutex_t trace_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -97,7 +97,7 @@ static void on_fatal_signal(int signal)
     none.sa_handler = SIG_DFL;
     at_fatal_signal();
     aco__system.sigaction(signal, &none, NULL);
-    raise(signal);
+    aco__system.raise(signal);
 }
 
 void aco__os_at_fatal_signal(void (*fn)(void))

@@ -60,11 +60,11 @@ static void *watch(void *number)
     while ((uintptr_t)number == watch_number) {
         struct timespec until;
         int64_t ns;
-        clock_gettime(WATCH_CLOCK, &until);
+        aco__system.clock_gettime(WATCH_CLOCK, &until);
         ns = until.tv_nsec + watch_interval;
         until.tv_sec += (time_t)(ns / NS_IN_SECOND);
         until.tv_nsec = (long)(ns % NS_IN_SECOND);
-        if (pthread_cond_timedwait(&watch_changed, &watch_mutex, &until) == ETIMEDOUT &&
+        if (aco__system.pthread_cond_timedwait(&watch_changed, &watch_mutex, &until) == ETIMEDOUT &&
             (uintptr_t)number == watch_number)
             watch_tick();
     }
@@ -81,10 +81,10 @@ static int start_thread(void)
     if (error)
         return error;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    aco__system.pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_attr_setstacksize(&attributes, WATCH_STACK);
-    error = pthread_create(&watch_thread, &attributes, watch, (void *)(uintptr_t)watch_number);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    error = aco__system.pthread_create(&watch_thread, &attributes, watch, (void *)(uintptr_t)watch_number);
+    aco__system.pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     return error;
 }
@@ -106,7 +106,7 @@ int aco__os_watch_start(void (*tick)(void), int64_t interval, void (*child)(void
     watch_tick = tick;
     watch_interval = interval;
     if (watch_runs) {
-        pthread_cond_signal(&watch_changed);
+        aco__system.pthread_cond_signal(&watch_changed);
         return 0;
     }
     if (!watch_is_ready) {
@@ -130,10 +130,10 @@ void aco__os_watch_stop(void)
     watch_runs = 0;
     watch_number++;
     if (runs)
-        pthread_cond_signal(&watch_changed);
+        aco__system.pthread_cond_signal(&watch_changed);
     aco__system.pthread_mutex_unlock(&watch_mutex);
     if (runs)
-        pthread_join(thread, NULL);
+        aco__system.pthread_join(thread, NULL);
 }
 
 /* The process ends: by exit(), perhaps in a signal handler of a thread that has the lock. */
@@ -162,7 +162,8 @@ uintptr_t aco__os_watch_this_thread(void (*handler)(const void *handler_returns)
 {
     struct sigaction ours = {0}, now;
     stack_t stack;
-    if (sigaltstack(NULL, &stack) != 0 || stack.ss_flags & SS_DISABLE || stack.ss_size < LEAST_SIGNAL_STACK ||
+    if (aco__system.sigaltstack(NULL, &stack) != 0 || stack.ss_flags & SS_DISABLE ||
+        stack.ss_size < LEAST_SIGNAL_STACK ||
         aco__system.sigaction(WATCH_SIGNAL, NULL, &now) != 0)
         return 0;
     if (!is_watch_handler(&now) && ((now.sa_flags & SA_SIGINFO) || now.sa_handler != SIG_DFL))
@@ -178,7 +179,7 @@ int aco__os_watch_signal(uintptr_t thread)
 {
     struct sigaction now;
     return thread && aco__system.sigaction(WATCH_SIGNAL, NULL, &now) == 0 && is_watch_handler(&now) &&
-                   pthread_kill((pthread_t)thread, WATCH_SIGNAL) == 0
+                   aco__system.pthread_kill((pthread_t)thread, WATCH_SIGNAL) == 0
                ? 0
                : -1;
 }

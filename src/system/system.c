@@ -1,16 +1,26 @@
 /* libc's functions, for the table in system.h. */
 #if !defined(_GNU_SOURCE)
-#define _GNU_SOURCE /* accept4(), pread64() */
+#define _GNU_SOURCE /* accept4(), pread64(), … */
 #endif
 #include "system/system.h"
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/sendfile.h>
+#include <sys/signalfd.h>
+#include <sys/utsname.h>
+#else
+#include <sys/event.h>
 #endif
 
 #ifdef __GLIBC__ /* where off_t may have 32 bits */
@@ -18,48 +28,134 @@
 #else
 #define ACO__SYSTEM_64(name) name
 #endif
-/* glibc declares the parameter for an address as a union of pointers. */
-#define ACO__SYSTEM_ADDRESS(name) (__typeof__(((aco__system_t *)NULL)->name))(void (*)(void))name
+/* Where libc declares other types that are passed alike: glibc has a union of pointers for an address, an enumeration
+ * for a limit. `entry` is the table's name for it. */
+#define ACO__SYSTEM_AS(entry, name) (__typeof__(((aco__system_t *)NULL)->entry))(void (*)(void))name
+
+static void *map_no_file(void *at, size_t sz, int protection, int flags)
+{
+    return mmap(at, sz, protection, flags, -1, 0);
+}
 
 #ifdef ACO_CONFIG_LIBACO_ONLY
 static const /* so that compilers see what is called */
 #endif
     aco__system_t aco__system = {
+        .mmap = map_no_file,
+        .munmap = munmap,
+        .mprotect = mprotect,
+        .madvise = madvise,
+        .mincore = ACO__SYSTEM_AS(mincore, mincore),
+
+        .clock_gettime = clock_gettime,
+        .nanosleep = nanosleep,
+#ifndef __APPLE__
+        .clock_nanosleep = clock_nanosleep,
+#endif
+
+        .pthread_create = pthread_create,
+        .pthread_join = pthread_join,
+        .pthread_mutex_lock = pthread_mutex_lock,
+        .pthread_mutex_trylock = pthread_mutex_trylock,
+        .pthread_mutex_unlock = pthread_mutex_unlock,
+        .pthread_cond_wait = pthread_cond_wait,
+        .pthread_cond_timedwait = pthread_cond_timedwait,
+#ifdef __APPLE__
+        .pthread_cond_timedwait_relative_np = pthread_cond_timedwait_relative_np,
+#endif
+        .pthread_cond_signal = pthread_cond_signal,
+        .pthread_cond_broadcast = pthread_cond_broadcast,
+        .sched_yield = sched_yield,
+#ifdef __linux__
+        .sched_getaffinity = ACO__SYSTEM_AS(sched_getaffinity, sched_getaffinity),
+        .sched_setaffinity = ACO__SYSTEM_AS(sched_setaffinity, sched_setaffinity),
+        .syscall = syscall,
+#endif
+
         .read = read,
         .write = write,
         .readv = readv,
         .writev = writev,
-        .pread = ACO__SYSTEM_64(pread),
-        .pwrite = ACO__SYSTEM_64(pwrite),
-        .recv = recv,
-        .recvfrom = ACO__SYSTEM_ADDRESS(recvfrom),
-        .recvmsg = recvmsg,
-        .send = send,
-        .sendto = ACO__SYSTEM_ADDRESS(sendto),
-        .sendmsg = sendmsg,
-        .connect = ACO__SYSTEM_ADDRESS(connect),
-        .open = ACO__SYSTEM_64(open),
         .close = close,
         .fcntl = fcntl,
-        .fsync = fsync,
+        .ioctl = ACO__SYSTEM_AS(ioctl, ioctl),
         .poll = poll,
 #ifdef __linux__
-        .accept4 = ACO__SYSTEM_ADDRESS(accept4),
-        .sendfile = ACO__SYSTEM_64(sendfile),
+        .pipe2 = pipe2,
+        .splice = splice,
+        .epoll_create1 = epoll_create1,
+        .epoll_ctl = epoll_ctl,
         .epoll_wait = epoll_wait,
+        .eventfd = eventfd,
+        .signalfd = signalfd,
 #else
-        .accept = ACO__SYSTEM_ADDRESS(accept),
+        .kqueue = kqueue,
+        .kevent = ACO__SYSTEM_AS(kevent, kevent),
 #endif
-        .nanosleep = nanosleep,
-        .sched_yield = sched_yield,
-        .pthread_mutex_lock = pthread_mutex_lock,
-        .pthread_mutex_trylock = pthread_mutex_trylock,
-        .pthread_mutex_unlock = pthread_mutex_unlock,
+
+        .socket = socket,
+        .bind = ACO__SYSTEM_AS(bind, bind),
+        .listen = listen,
+        .connect = ACO__SYSTEM_AS(connect, connect),
+#ifdef __linux__
+        .accept4 = ACO__SYSTEM_AS(accept4, accept4),
+        .sendfile = ACO__SYSTEM_64(sendfile),
+#else
+        .accept = ACO__SYSTEM_AS(accept, accept),
+        .sendfile = ACO__SYSTEM_AS(sendfile, sendfile),
+#endif
+        .getsockopt = getsockopt,
+        .setsockopt = setsockopt,
+        .getsockname = ACO__SYSTEM_AS(getsockname, getsockname),
+        .getpeername = ACO__SYSTEM_AS(getpeername, getpeername),
+        .shutdown = shutdown,
+        .recv = recv,
+        .recvfrom = ACO__SYSTEM_AS(recvfrom, recvfrom),
+        .recvmsg = recvmsg,
+        .send = send,
+        .sendto = ACO__SYSTEM_AS(sendto, sendto),
+        .sendmsg = sendmsg,
+
+        .open = ACO__SYSTEM_64(open),
+        .fopen = ACO__SYSTEM_64(fopen),
+        .pread = ACO__SYSTEM_64(pread),
+        .pwrite = ACO__SYSTEM_64(pwrite),
+#if defined(RWF_NOWAIT) && defined(__GLIBC__) /* not in older libc */
+        .preadv2 = preadv64v2,
+#elif defined(RWF_NOWAIT)
+        .preadv2 = preadv2,
+#endif
+        .lseek = ACO__SYSTEM_AS(lseek, ACO__SYSTEM_64(lseek)),
+        .fsync = fsync,
+        .ftruncate = ACO__SYSTEM_64(ftruncate),
+        .stat = ACO__SYSTEM_AS(stat, ACO__SYSTEM_64(stat)),
+        .fstat = ACO__SYSTEM_AS(fstat, ACO__SYSTEM_64(fstat)),
+        .rename = rename,
+        .opendir = opendir,
+        .readdir = ACO__SYSTEM_AS(readdir, ACO__SYSTEM_64(readdir)),
+        .closedir = closedir,
+
+        .posix_spawnp = posix_spawnp,
         .waitpid = waitpid,
-#ifndef __APPLE__
-        .clock_nanosleep = clock_nanosleep,
+        .kill = kill,
+        .getpid = getpid,
+        .sysconf = sysconf,
+        .getrlimit = ACO__SYSTEM_AS(getrlimit, getrlimit),
+#ifdef __linux__
+        .uname = uname,
+        .prctl = prctl,
 #endif
+
         .sigaction = sigaction,
+        .sigaltstack = ACO__SYSTEM_AS(sigaltstack, sigaltstack),
+        .pthread_sigmask = pthread_sigmask,
+        .pthread_kill = pthread_kill,
+        .raise = raise,
+        .sigpending = sigpending,
+#ifndef __APPLE__
+        .sigtimedwait = ACO__SYSTEM_AS(sigtimedwait, sigtimedwait),
+        .sigwaitinfo = ACO__SYSTEM_AS(sigwaitinfo, sigwaitinfo),
+#endif
 };
 
 #ifndef ACO_CONFIG_LIBACO_ONLY

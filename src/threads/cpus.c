@@ -15,7 +15,7 @@ enum { PATH = 4096 };
 /* The first line of a file. 0: it cannot be read. */
 static int read_first_line(const char *path, char *line, int sz)
 {
-    FILE *file = fopen(path, "re");
+    FILE *file = aco__system.fopen(path, "re");
     int is_read = file && fgets(line, sz, file);
     if (file)
         fclose(file);
@@ -114,7 +114,7 @@ int aco__threads_quota(const char *root)
     FILE *file;
     int least = 0, n;
     snprintf(line, sizeof line, "%s/proc/self/cgroup", root);
-    file = fopen(line, "re");
+    file = aco__system.fopen(line, "re");
     while (file && fgets(line, sizeof line, file)) {
         n = quota_of_line(root, line);
         if (n && (!least || n < least))
@@ -140,12 +140,12 @@ static int node_of(const char *root, int processor)
     int node = -1;
     DIR *folder;
     path_of_processor(root, processor, path);
-    folder = opendir(path);
-    while (folder && node < 0 && (entry = readdir(folder)) != NULL)
+    folder = aco__system.opendir(path);
+    while (folder && node < 0 && (entry = aco__system.readdir(folder)) != NULL)
         if (strncmp(entry->d_name, "node", 4) == 0 && entry->d_name[4] >= '0' && entry->d_name[4] <= '9')
             node = (int)strtol(entry->d_name + 4, NULL, 10);
     if (folder)
-        closedir(folder);
+        aco__system.closedir(folder);
     return node;
 }
 
@@ -186,8 +186,8 @@ int aco__threads_processors(aco__processors_t *allowed)
 {
     int count = 0;
     memset(allowed, 0, sizeof *allowed);
-    if (sched_getaffinity(0, sizeof allowed->bits, (cpu_set_t *)(void *)allowed->bits) != 0)
-        return (int)sysconf(_SC_NPROCESSORS_ONLN);
+    if (aco__system.sched_getaffinity(0, sizeof allowed->bits, allowed->bits) != 0)
+        return (int)aco__system.sysconf(_SC_NPROCESSORS_ONLN);
     for (size_t i = 0; i < sizeof allowed->bits / sizeof *allowed->bits; i++)
         count += __builtin_popcountl(allowed->bits[i]);
     return count;
@@ -201,14 +201,14 @@ int aco__threads_pin(const aco__processors_t *allowed, int n)
     for (size_t i = 0; i < sizeof allowed->bits * CHAR_BIT; i++)
         if (allowed->bits[i / BITS] >> i % BITS & 1 && n-- == 0) {
             one.bits[i / BITS] = 1UL << i % BITS;
-            return sched_setaffinity(0, sizeof one.bits, (const cpu_set_t *)(const void *)one.bits) == 0 ? (int)i : -1;
+            return aco__system.sched_setaffinity(0, sizeof one.bits, one.bits) == 0 ? (int)i : -1;
         }
     return -1;
 }
 
 void aco__threads_unpin(const aco__processors_t *allowed)
 {
-    (void)sched_setaffinity(0, sizeof allowed->bits, (const cpu_set_t *)(const void *)allowed->bits);
+    (void)aco__system.sched_setaffinity(0, sizeof allowed->bits, allowed->bits);
 }
 
 #else
@@ -216,7 +216,7 @@ void aco__threads_unpin(const aco__processors_t *allowed)
 int aco__threads_processors(aco__processors_t *allowed)
 {
     memset(allowed, 0, sizeof *allowed);
-    return (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return (int)aco__system.sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 int aco__threads_pin(const aco__processors_t *allowed, int n)

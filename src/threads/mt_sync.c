@@ -24,7 +24,7 @@ static void wake(aco__sharer_t *sharer)
     ACO__NO_SWITCH_BEGIN();
     aco__system.pthread_mutex_lock(&sharer->lock);
     __atomic_store_n(&sharer->is_woken, 1, __ATOMIC_RELAXED);
-    pthread_cond_signal(&sharer->changed);
+    aco__system.pthread_cond_signal(&sharer->changed);
     aco__system.pthread_mutex_unlock(&sharer->lock);
     ACO__NO_SWITCH_END();
 }
@@ -47,7 +47,7 @@ static void make_changed(pthread_cond_t *changed)
 static int wait_changed(aco__sharer_t *sharer, int64_t deadline)
 {
     struct timespec from_now = aco__os_timespec(deadline > 0 ? deadline - aco_now() : 0);
-    return pthread_cond_timedwait_relative_np(&sharer->changed, &sharer->lock, &from_now);
+    return aco__system.pthread_cond_timedwait_relative_np(&sharer->changed, &sharer->lock, &from_now);
 }
 #else
 static void make_changed(pthread_cond_t *changed)
@@ -62,7 +62,7 @@ static void make_changed(pthread_cond_t *changed)
 static int wait_changed(aco__sharer_t *sharer, int64_t deadline)
 {
     struct timespec end = aco__os_timespec(deadline);
-    return pthread_cond_timedwait(&sharer->changed, &sharer->lock, &end);
+    return aco__system.pthread_cond_timedwait(&sharer->changed, &sharer->lock, &end);
 }
 #endif
 
@@ -80,7 +80,7 @@ static int wait_in_root(aco__sharer_t *sharer, int64_t deadline)
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &is_cancellable);
     aco__system.pthread_mutex_lock(&sharer->lock); /* also after a spin: the waker may still hold it */
     while (!is_root_woken(sharer) && !error)
-        error = deadline == ACO_FOREVER ? pthread_cond_wait(&sharer->changed, &sharer->lock)
+        error = deadline == ACO_FOREVER ? aco__system.pthread_cond_wait(&sharer->changed, &sharer->lock)
                                         : wait_changed(sharer, deadline);
     if (is_root_woken(sharer))
         error = 0;

@@ -28,7 +28,7 @@ void aco__threads_unlock(void)
 
 void aco__threads_wait(aco_threads_t *threads)
 {
-    pthread_cond_wait(&threads->changed, &threads_lock);
+    aco__system.pthread_cond_wait(&threads->changed, &threads_lock);
 }
 
 void aco__threads_hold(aco_threads_t *threads)
@@ -42,7 +42,7 @@ void aco__threads_release(aco_threads_t *threads)
 {
     aco__threads_lock();
     threads->held--;
-    pthread_cond_broadcast(&threads->changed);
+    aco__system.pthread_cond_broadcast(&threads->changed);
     aco__threads_unlock();
 }
 

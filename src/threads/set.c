@@ -261,7 +261,7 @@ static int wait_for_all(aco_threads_t *threads, int is_ready)
         threads->go = -1;
     else if (!threads->go && threads->waiting == threads->n)
         threads->go = 1;
-    pthread_cond_broadcast(&threads->changed);
+    aco__system.pthread_cond_broadcast(&threads->changed);
     while (!threads->go)
         aco__threads_wait(threads);
     go = threads->go;
@@ -312,7 +312,7 @@ static int start_threads(aco_threads_t *threads)
 {
     for (int i = 1; i < threads->n; i++) {
         aco__crew_t *worker = worker_in(threads, i, "aco_threads_run");
-        int error = worker ? pthread_create(&worker->thread, NULL, thread_main, worker) : errno;
+        int error = worker ? aco__system.pthread_create(&worker->thread, NULL, thread_main, worker) : errno;
         if (error) {
             errno = error;
             return i;
@@ -374,7 +374,7 @@ static void free_set(aco_threads_t *threads)
 static void join_all(aco_threads_t *threads, int made)
 {
     for (int i = 1; i < made; i++)
-        pthread_join(threads->workers[i]->thread, NULL);
+        aco__system.pthread_join(threads->workers[i]->thread, NULL);
     aco__threads_lock();
     while (threads->held)
         aco__threads_wait(threads);

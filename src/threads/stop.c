@@ -106,7 +106,7 @@ static void tell_watcher(aco__listener_t *listener, int number, int32_t sender)
     unsigned before = __atomic_fetch_or(&watcher->told, told_bit(number), __ATOMIC_SEQ_CST);
     (void)sender;
     if (before & WATCHES && !(before & told_bit(number)))
-        pthread_kill(watcher->thread, number);
+        aco__system.pthread_kill(watcher->thread, number);
 }
 
 #ifdef __APPLE__ /* has no sigtimedwait() */
@@ -116,7 +116,7 @@ static int await_signal(const sigset_t *signals, int64_t until, int32_t *sender)
     sigset_t pending;
     int number;
     *sender = 0;
-    while (until != ACO_FOREVER && sigpending(&pending) == 0 && !sigismember(&pending, SIGINT) &&
+    while (until != ACO_FOREVER && aco__system.sigpending(&pending) == 0 && !sigismember(&pending, SIGINT) &&
            !sigismember(&pending, SIGTERM)) {
         if (aco_now() >= until)
             return 0;
@@ -135,7 +135,8 @@ static int await_signal(const sigset_t *signals, int64_t until, int32_t *sender)
         const struct timespec time = aco__os_timespec(left);
         if (left < 0)
             return 0;
-        number = until == ACO_FOREVER ? sigwaitinfo(signals, &info) : sigtimedwait(signals, &info, &time);
+        number = until == ACO_FOREVER ? aco__system.sigwaitinfo(signals, &info)
+                                      : aco__system.sigtimedwait(signals, &info, &time);
     }
     *sender = (int32_t)info.si_pid;
     return number;
@@ -165,9 +166,9 @@ static void act_as_without(int number)
     sigset_t one;
     sigemptyset(&one);
     sigaddset(&one, number);
-    pthread_sigmask(SIG_UNBLOCK, &one, NULL);
-    pthread_kill(pthread_self(), number);
-    pthread_sigmask(SIG_BLOCK, &one, NULL);
+    aco__system.pthread_sigmask(SIG_UNBLOCK, &one, NULL);
+    aco__system.pthread_kill(pthread_self(), number);
+    aco__system.pthread_sigmask(SIG_BLOCK, &one, NULL);
 }
 
 /* Cancelled tasks need not end: they may compute, wait in a shield, or not look at errors. So what follows on the
@@ -214,7 +215,7 @@ static int begin_watch(aco_threads_t *threads)
     sigaddset(&watcher->signals, SIGINT);
     sigaddset(&watcher->signals, SIGTERM);
     aco__listen(&watcher->base, 0); /* the threads that are made inherit what is blocked */
-    error = pthread_create(&watcher->thread, NULL, watch_signals, watcher);
+    error = aco__system.pthread_create(&watcher->thread, NULL, watch_signals, watcher);
     if (error) {
         aco__listen_end(&watcher->base);
         aco__poller_free(watcher, sizeof *watcher);
@@ -223,9 +224,10 @@ static int begin_watch(aco_threads_t *threads)
     threads->watcher = watcher;
     told = __atomic_fetch_or(&watcher->told, WATCHES, __ATOMIC_SEQ_CST);
     if (told & TOLD_INT)
-        pthread_kill(watcher->thread, SIGINT);
+        aco__system.pthread_kill(watcher->thread, SIGINT);
     if (told & TOLD_TERM)
-        pthread_kill(watcher->thread, SIGTERM); // NOLINT(bugprone-bad-signal-to-kill-thread,cert-pos44-c): it takes it
+        /* NOLINTNEXTLINE(bugprone-bad-signal-to-kill-thread,cert-pos44-c): it takes it */
+        aco__system.pthread_kill(watcher->thread, SIGTERM);
     return 0;
 }
 
@@ -236,10 +238,10 @@ void aco__threads_end_watch(aco_threads_t *threads)
     if (!watcher)
         return;
     aco__listen_end(&watcher->base);
-    if (watcher->base.process == (long)getpid()) { /* in a child its thread is not there */
+    if (watcher->base.process == (long)aco__system.getpid()) { /* in a child its thread is not there */
         __atomic_store_n(&watcher->is_over, 1, __ATOMIC_SEQ_CST);
         tell_watcher(&watcher->base, SIGINT, 0);
-        pthread_join(watcher->thread, NULL);
+        aco__system.pthread_join(watcher->thread, NULL);
     }
     aco__poller_free(watcher, sizeof *watcher);
 }

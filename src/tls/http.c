@@ -30,7 +30,7 @@ static void stream_abort(void *stream)
     aco_tls_t *tls = stream;
     tls->has_failed[TLS_WRITE] = 1;
     if (aco__system.send(tls->fd, alert, sizeof alert, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof alert)
-        (void)setsockopt(tls->fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+        (void)aco__system.setsockopt(tls->fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
     (void)aco_tls_close(tls);
 }
 
