@@ -29,7 +29,7 @@ ACO_API void aco__locked_end(const void *lock, const char *place);
 ACO_API int aco__holds(const void *lock);
 ACO_API void aco__may_switch(const char *call, const char *location, const char *place);
 
-/* Aborts, with the condition, the place and the running coroutine, if it does not hold. The condition changes nothing. */
+/* If it does not hold, aborts with the condition, the place and the running coroutine. It must change nothing. */
 #define ACO__ASSERT(condition) ((condition) ? (void)0 : aco__invariant_broken(#condition, ACO__PLACE))
 #define ACO__NO_SWITCH_BEGIN() aco__no_switch_begin(ACO__PLACE)
 #define ACO__NO_SWITCH_END() aco__no_switch_end(ACO__PLACE)

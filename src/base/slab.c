@@ -346,7 +346,7 @@ static void *object_new(size_t *sz, unsigned class)
     }
     ACO__ASSERT(size_of_class(class) >= *sz);
     ACO__ASSERT(class % CLASSES == 0 || size_of_class(class - 1) < *sz); /* the smallest that fits */
-    ACO__ASSERT(slab->heap == heap && slab->class == class);
+    ACO__ASSERT(slab->heap == heap && slab->class == class && slab->link == &heap->with_room[class]); /* the first */
     void *p = slab->free;
     if (p) {
         ACO__ASSERT(is_object(slab, p)); /* nobody wrote into it after it was freed */

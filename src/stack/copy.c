@@ -168,7 +168,7 @@ static int save(aco_share_stack_t *stack, aco_t *co)
     const char *sp, *top = stack->aco__top;
     size_t sz;
     ACO__ASSERT(co->share_stack == stack && !stack->aco__private && co != self->running);
-    ACO__ASSERT(waits || aco__status(co) == ACO__SUSPENDED || aco__status(co) == ACO__DESTROYED); /* by another thread */
+    ACO__ASSERT(waits || aco__status(co) == ACO__SUSPENDED || aco__status(co) == ACO__DESTROYED); /* elsewhere */
     ACO__ASSERT(!co->save_stack.valid_sz);
     if (waits && self->resuming == co)
         aco__save_resumer(self); /* moves its context to its block; the trampoline takes its place below */
