@@ -39,6 +39,9 @@ ACO__HIDDEN ACO__COLD __attribute__((noreturn)) void aco__die_of_memory(const ch
 /* ---- lock.c: one lock for the process, for work that happens rarely in a thread's life ---- */
 ACO__HIDDEN __attribute__((noinline)) void aco__lock(void);
 ACO__HIDDEN __attribute__((noinline)) void aco__unlock(void);
+#ifdef ACO__INVARIANTS
+ACO__HIDDEN_EXTERN const char aco__process_lock; /* names it, for ACO__ASSERT_LOCKED() */
+#endif
 
 /* A user's location as text: itself, or written to text[sz] where it has a line in its address (config.h). */
 ACO__HIDDEN const char *aco__location(const char *location, char *text, size_t sz);

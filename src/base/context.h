@@ -16,6 +16,16 @@ static inline const aco__context_t *aco__saved_context(const aco__thread_t *self
     return &resumer->aco__self;
 }
 
+#ifdef ACO__INVARIANTS
+/* Whether `co` may be the resumer of the running coroutine: the root context, one that waits for another (a task has
+ * its own status), or the trap of a cleanup. */
+static inline int aco__may_be_resumer(const aco__thread_t *self, const aco_t *co)
+{
+    return !co || aco__is_task(co) || co == &self->scratch->trap || aco__status(co) == ACO__RESUMING ||
+           aco__status(co) == ACO__RESUMING_SAVED;
+}
+#endif
+
 /* The thread record holds the context of the running coroutine's resumer. Before another resumer's context goes there,
  * this function moves it to the resumer's own block, or to `root` for the root context. It copies field by field: the
  * processor could not forward the switch's recent stores to wider loads. */
@@ -23,6 +33,7 @@ static inline void aco__save_resumer(aco__thread_t *self)
 {
     aco_t *co = self->resuming;
     volatile aco__context_t *from = &self->resumer, *to = co ? &co->aco__self : &self->root;
+    ACO__ASSERT(aco__may_be_resumer(self, co));
     if (aco_likely(!co || (co->aco__state & ACO__STATUS) != ACO__RESUMING_SAVED)) { /* else it is the trampoline's */
         to->sp = from->sp;
         to->pc = from->pc;
@@ -51,6 +62,7 @@ static inline void aco__load_resumer(aco__thread_t *self, aco_t *co, const volat
 static inline void aco__restore_resumer(aco__thread_t *self, aco_t *co)
 {
     const volatile aco__context_t *from = co ? &co->aco__self : &self->root;
+    ACO__ASSERT(aco__may_be_resumer(self, co));
     if (aco_unlikely(co && (co->aco__state & ACO__STATUS) == ACO__RESUMING_SAVED)) {
         from = &self->scratch->restore_trampoline;
         self->unwind_parent = &aco__no_context;
@@ -79,6 +91,7 @@ static inline void aco__begin_in(aco__context_t *context, void *sp, aco__arrival
  * are never freed. */
 static inline void aco__begins_here(aco_share_stack_t *stack, const aco__thread_t *self)
 {
+    ACO__ASSERT(!self->heap || *(aco__thread_t *const *)self->heap == self);
     if (aco_likely(self->heap != NULL))
         stack->aco__owner_thread = (aco__thread_t *const *)self->heap;
 }

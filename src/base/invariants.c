@@ -6,17 +6,38 @@
 #include "base/base.h"
 
 #include <stdio.h>
+#include <string.h>
+
+enum { MOST_LOCKS = 8 }; /* that a thread holds at once */
 
 static __thread struct {
     const char *place; /* of the outermost section */
     unsigned depth;
+    const void *locks[MOST_LOCKS]; /* in any order; NULL: a free entry */
+    int is_broken; /* an invariant: what prints that may break another */
 } section;
 
+static void say(const char *text)
+{
+    aco__os_message(text, strlen(text));
+}
+
+/* The coroutine's name is the last that is read: its record may be what is wrong. */
 void aco__invariant_broken(const char *condition, const char *place)
 {
     char text[512];
-    snprintf(text, sizeof text, "%s: it does not hold that %s", place, condition);
-    aco__os_die(text);
+    const aco_t *co = aco__running();
+    if (section.is_broken++)
+        abort();
+    snprintf(text, sizeof text, "acorn: %s: it does not hold that %s", place, condition);
+    say(text);
+    if (co) {
+        snprintf(text, sizeof text, ", in coroutine %p ", (const void *)co);
+        say(text);
+        say(aco__upcalls.name ? aco__upcalls.name(co) : "");
+    }
+    say("\n");
+    abort();
 }
 
 /* Not inline: a caller that switches threads in between must not keep the address of `section`. */
@@ -31,6 +52,37 @@ __attribute__((noinline)) void aco__no_switch_end(const char *place)
     if (section.depth == 0)
         aco__invariant_broken("a no-switch section is open", place);
     section.depth--;
+}
+
+static const void **entry_of_lock(const void *lock)
+{
+    for (int i = 0; i < MOST_LOCKS; i++)
+        if (section.locks[i] == lock)
+            return &section.locks[i];
+    return NULL;
+}
+
+__attribute__((noinline)) int aco__holds(const void *lock)
+{
+    return entry_of_lock(lock) != NULL;
+}
+
+__attribute__((noinline)) void aco__locked_begin(const void *lock, const char *place)
+{
+    if (entry_of_lock(lock))
+        aco__invariant_broken("the thread does not hold the lock yet", place);
+    if (!entry_of_lock(NULL))
+        aco__invariant_broken("a thread holds few locks at once", place);
+    *entry_of_lock(NULL) = lock;
+    aco__no_switch_begin(place);
+}
+
+__attribute__((noinline)) void aco__locked_end(const void *lock, const char *place)
+{
+    if (!entry_of_lock(lock))
+        aco__invariant_broken("the thread holds the lock", place);
+    *entry_of_lock(lock) = NULL;
+    aco__no_switch_end(place);
 }
 
 static ACO__COLD __attribute__((noreturn)) void die(const char *call, const char *location, const char *place)

@@ -4,16 +4,22 @@
 /* Links thread.c: link-time optimisation does not see that assembly names the thread record. */
 static __attribute__((used)) aco__thread_t *const *const thread_record = &aco__nobody;
 
+#ifdef ACO__INVARIANTS
+const char aco__process_lock;
+#endif
+
 #ifdef _WIN32
 /* There is no fork(). And a thread that ends may have no record any more: aco__self() would make another one. */
 void aco__lock(void)
 {
+    ACO__LOCKED_BEGIN(&aco__process_lock);
     aco__os_lock();
 }
 
 void aco__unlock(void)
 {
     aco__os_unlock();
+    ACO__LOCKED_END(&aco__process_lock);
 }
 #else
 /* A fork() takes the lock first. So what the lock protects is consistent in the child, whichever thread forks. Not
@@ -28,14 +34,14 @@ void aco__lock(void)
 {
     __atomic_store_n(&aco__self()->lock, LOCK_WANTED, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    ACO__LOCKED_BEGIN(&aco__process_lock);
     aco__os_lock();
-    ACO__NO_SWITCH_BEGIN();
 }
 
 void aco__unlock(void)
 {
-    ACO__NO_SWITCH_END();
     aco__os_unlock();
+    ACO__LOCKED_END(&aco__process_lock);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     __atomic_store_n(&aco__self()->lock, 0, __ATOMIC_RELAXED);
 }

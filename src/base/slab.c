@@ -61,6 +61,8 @@ static void list(slab_t *slab)
 
 static void unlist(slab_t *slab)
 {
+    ACO__ASSERT(*slab->link == slab);
+    ACO__ASSERT(!slab->next || slab->next->link == &slab->next);
     *slab->link = slab->next;
     if (slab->next)
         slab->next->link = slab->link;
@@ -103,6 +105,7 @@ static size_t slots_room(const slab_t *slab)
 
 ACO__COLD static void slots_new(slab_t *slab)
 {
+    ACO__ASSERT(slab->slot_size && slab->slot_size % STEP == 0);
     size_t room = slots_room(slab);
     int saved = errno; /* without slots the call still succeeds */
     char *slots = aco__map_is_ours() ? aco__map_aligned(room) : NULL; /* most of it may never be touched */
@@ -148,8 +151,11 @@ static void slab_emptied(slab_t *slab)
     slots_free(slab);
     if (heap->with_room[slab->class] != slab || slab->next) {
         unlist(slab);
+        ACO__ASSERT(heap->slabs[slab->class] > 1 && heap->with_room[slab->class]);
         heap->slabs[slab->class]--;
         if (slab->block_link) {
+            ACO__ASSERT(*slab->block_link == slab);
+            ACO__ASSERT(!slab->next_block_slab || slab->next_block_slab->block_link == &slab->next_block_slab);
             *slab->block_link = slab->next_block_slab;
             if (slab->next_block_slab)
                 slab->next_block_slab->block_link = slab->block_link;
@@ -164,8 +170,19 @@ static void slab_emptied(slab_t *slab)
     slab->fresh = ACO__SLAB_FIRST;
 }
 
+#ifdef ACO__INVARIANTS
+/* Whether an object that was handed out begins here. */
+static int is_object(const slab_t *slab, const object_t *object)
+{
+    uintptr_t at = (uintptr_t)object - (uintptr_t)slab;
+    return at >= ACO__SLAB_FIRST && at < slab->fresh && (at - ACO__SLAB_FIRST) % slab->size == 0;
+}
+#endif
+
 static void object_free(slab_t *slab, object_t *object)
 {
+    ACO__ASSERT(is_object(slab, object));
+    ACO__ASSERT(slab->used && object != slab->free); /* freed twice */
     object->next = slab->free;
     slab->free = object;
     if (!slab->link)
@@ -177,9 +194,11 @@ static void object_free(slab_t *slab, object_t *object)
 /* Frees the objects that other threads put on the heap's list. */
 static void sweep(heap_t *heap)
 {
+    ACO__ASSERT(aco__holds(&aco__process_lock) || heap == aco__self()->heap);
     object_t *object = __atomic_exchange_n(&heap->remote, NULL, __ATOMIC_SEQ_CST);
     while (object) {
         object_t *next = object->next;
+        ACO__ASSERT(aco__slab_of(object)->heap == heap);
         object_free(aco__slab_of(object), object);
         object = next;
     }
@@ -221,6 +240,7 @@ static void heap_thread_ends(aco__thread_t *self)
     if (heap->signal_stack == 1)
         heap->signal_stack = aco__os_signal_stack_end(signal_stack_of(heap)) ? 0 : -1;
 #endif
+    ACO__ASSERT(heap->thread == self && !heap->orphan);
     self->heap = NULL;
     __atomic_store_n(&heap->thread, aco__nobody, __ATOMIC_RELAXED);
     aco__lock();
@@ -262,6 +282,7 @@ static heap_t *heap_adopt(void)
     aco__lock();
     heap_t *heap = orphans;
     if (heap) {
+        ACO__ASSERT(heap->orphan && heap->thread == aco__nobody);
         orphans = heap->next_orphan;
         __atomic_store_n(&heap->orphan, 0, __ATOMIC_SEQ_CST);
     }
@@ -323,10 +344,15 @@ static void *object_new(size_t *sz, unsigned class)
         errno = ENOMEM;
         return NULL;
     }
+    ACO__ASSERT(size_of_class(class) >= *sz);
+    ACO__ASSERT(class % CLASSES == 0 || size_of_class(class - 1) < *sz); /* the smallest that fits */
+    ACO__ASSERT(slab->heap == heap && slab->class == class && slab->link == &heap->with_room[class]); /* the first */
     void *p = slab->free;
     if (p) {
+        ACO__ASSERT(is_object(slab, p)); /* nobody wrote into it after it was freed */
         slab->free = slab->free->next;
     } else {
+        ACO__ASSERT(slab->fresh + slab->size <= SLAB);
         p = (char *)slab + slab->fresh;
         slab->fresh += slab->size;
     }
@@ -363,6 +389,7 @@ int aco__blocks_some(int (*visit)(aco_t *co, void *arg), void *arg, size_t *from
         return 0;
     for (slab_t *slab = heap->block_slabs; slab; slab = slab->next_block_slab) {
         size_t objects = (slab->fresh - ACO__SLAB_FIRST) / slab->size, i = skip < objects ? skip : objects;
+        ACO__ASSERT(slab->heap == heap && slab->class >= CLASSES);
         skip -= i;
         for (; i < objects; i++) {
             int result;

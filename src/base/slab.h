@@ -76,6 +76,7 @@ static inline char *aco__slot(const aco_t *co)
     const aco__slab_t *slab = aco__slab_of(co);
     char *slots = __atomic_load_n(&slab->slots, __ATOMIC_ACQUIRE);
     uint32_t at = (uint32_t)((uintptr_t)co - (uintptr_t)slab);
+    ACO__ASSERT(!slots || (slab->size == sizeof(aco_t) && (at - ACO__SLAB_FIRST) % sizeof(aco_t) == 0));
     return slots ? slots + (size_t)((at - ACO__SLAB_FIRST) / (uint32_t)sizeof(aco_t)) * slab->slot_size : NULL;
 }
 

@@ -120,6 +120,7 @@ static void record_begins(aco__thread_t *self)
 static void record_ends(aco__thread_t *self)
 {
     aco__os_lock();
+    ACO__ASSERT(*self->link == self && (!self->next || self->next->link == &self->next));
     *self->link = self->next;
     if (self->next)
         self->next->link = self->link;

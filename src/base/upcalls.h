@@ -3,7 +3,7 @@
 #ifndef ACO_UPCALLS_H
 #define ACO_UPCALLS_H
 
-#include "os/platform.h"
+#include "base/invariants.h"
 
 struct aco__scratch;
 
@@ -38,6 +38,11 @@ typedef struct aco__upcalls {
 
     /* hooks/instrument.c: a coroutine is about to be freed. */
     void (*destroyed)(aco_t *co);
+
+#ifdef ACO__INVARIANTS
+    /* stack/cold_data.c: the name of `co`, for messages. */
+    const char *(*name)(const aco_t *co);
+#endif
 
     /* hooks/trace.c: the process is about to die. May be called in any context. */
     void (*process_dies)(void);

@@ -25,6 +25,7 @@ typedef struct aco__cancel {
 static int is_guarded(const aco_t *co)
 {
     aco_function_t entry = aco__guarded_entry;
+    ACO__ASSERT(!aco__is_task(co)); /* whose `fp` is its place in the ring */
     return aco__has(co, ACO__FROM_NEW) && memcmp(&co->fp, &entry, sizeof entry) == 0;
 }
 
@@ -42,6 +43,7 @@ __attribute__((noreturn)) static void finish(cancel_t *cancel)
 {
     aco_t *co = cancel->co;
     aco__exceptions_t unused;
+    ACO__ASSERT(cancel == aco__self()->cancel); /* the innermost */
     if (cancel->own_exceptions)
         aco__exceptions_end(&cancel->aside);
     else
@@ -217,6 +219,7 @@ __attribute__((noreturn)) static void unwind(cancel_t *cancel)
 static void unwind_coroutine(void *arg)
 {
     cancel_t *cancel = arg;
+    ACO__ASSERT(cancel->co == aco__running());
     cancel->resumer = aco__set_trap(aco__self()->scratch);
     if (is_guarded(cancel->co))
         memcpy(&cancel->last, cancel->co->arg, sizeof cancel->last);

@@ -53,6 +53,7 @@ int aco_defer_pop(int call)
 void aco__call_deferred(aco_t *co, const char *sp)
 {
     aco__cold_t *cold;
+    ACO__ASSERT(co == aco__running());
     while ((cold = aco__cold(co)) != NULL && cold->deferred && cold->deferred->owner_sp <= sp) {
         aco__deferred_t last = pop_last(cold);
         last.fn(last.arg);
@@ -65,6 +66,7 @@ aco_t *aco__set_trap(aco__scratch_t *scratch)
 {
     aco__thread_t *self = aco__self();
     aco_t *resumer = self->resuming;
+    ACO__ASSERT(scratch == self->scratch && resumer != &scratch->trap);
     scratch->cleanups++;
     aco__save_resumer(self);
     aco__restore_resumer(self, &scratch->trap);
@@ -92,6 +94,8 @@ static void call_rest(aco_t *co)
 void aco__lift_trap(aco_t *co, aco_t *resumer)
 {
     aco__thread_t *self = aco__self();
+    ACO__ASSERT(self->scratch->cleanups && self->resuming == &self->scratch->trap);
+    ACO__ASSERT(co == self->running);
     self->scratch->cleanups--;
     self->unwind_parent = &self->resumer;
     aco__restore_resumer(self, resumer);

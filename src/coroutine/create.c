@@ -60,6 +60,7 @@ static aco_share_stack_t *stack_for_one(aco_share_stack_t *given)
 static void prepare_entry(aco_t *co, aco_cofuncp_t fp, void *arg)
 {
     aco_function_t fn;
+    ACO__ASSERT(co->share_stack->owner != co); /* its frames are nowhere */
     memcpy(&fn, &fp, sizeof fp);
     aco__prepare_fields(co, fn, arg);
     aco__begin_environment(aco__thread_ready(), co);
@@ -171,6 +172,16 @@ static int check_options(const char *call, const aco_options_t *o)
     return 0;
 }
 
+#ifdef ACO__INVARIANTS
+/* Whether `co` is as aco__cache_put() leaves it, with nothing of its last life. */
+static int is_cached(const aco_t *co)
+{
+    const aco_share_stack_t *stack = co->share_stack;
+    return co->aco__state == (ACO__FROM_NEW | ACO__PRIVATE | ACO__DESTROYED) && stack->owner == co &&
+           stack->aco__cacheable && stack->aco__private;
+}
+#endif
+
 aco_t *aco__coroutine_new(const aco_options_t *o, size_t *sz)
 {
     size_t room = ACO__PRIVATE_BLOCK;
@@ -193,6 +204,7 @@ aco_t *aco__coroutine_new(const aco_options_t *o, size_t *sz)
     if ((!o->stack_size || o->stack_size == ACO__PRIVATE_SIZE) && !(o->flags & ACO_NO_GUARD) && !o->pool &&
         !o->stack_memory && aco__self()->cached) {
         co = aco__cache_pop(aco__self());
+        ACO__ASSERT(is_cached(co));
         co->aco__state = ACO__FROM_NEW | ACO__PRIVATE;
         return co;
     }
@@ -293,6 +305,7 @@ int aco__restart(aco_t *co, aco_function_t fn, void *arg)
     aco__instrument_restarted(co);
     aco__prepare(co, fn, arg);
     aco__begin_environment(aco__thread_ready(), co);
+    ACO__ASSERT(aco__has(co, ACO__PRIVATE) == (co->share_stack->owner == co)); /* no frames are on a share stack */
     if (!aco__has(co, ACO__PRIVATE))
         co->save_stack.valid_sz = 0;
     aco__set_status(co, aco__has(co, ACO__PRIVATE) ? ACO__SUSPENDED : ACO__READY);
@@ -310,6 +323,7 @@ static void destroy_private(aco_t *co)
     aco__stack_check_overflow("aco_destroy", co->share_stack);
     if (aco__exceptions_of(co)) /* nothing else keeps it from the cache */
         aco__set_state_byte(co, co->aco__state & ~(unsigned)ACO__INSTRUMENTED);
+    ACO__ASSERT(co->share_stack->owner == co && co->share_stack->aco__private);
     if (!(co->aco__state & ACO__INSTRUMENTED)) {
         aco__cold_free(co);
         aco__sanitize_cached(co->share_stack);
@@ -359,8 +373,10 @@ void aco__destroy(aco_t *co)
 
 static void cache_free(aco__thread_t *self)
 {
-    while (self->cached)
+    while (self->cached) {
+        ACO__ASSERT(is_cached(self->cached));
         aco__coroutine_free(aco__cache_pop(self));
+    }
 }
 
 ACO__AT_LOAD static void register_cache(void)

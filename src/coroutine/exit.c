@@ -1,7 +1,6 @@
 /* The end of a coroutine, and the first function on its stack. */
 #include "coroutine/internal.h"
 
-
 void aco__load_resumer_environment(void)
 {
     aco__thread_t *self = aco__self();
@@ -36,7 +35,9 @@ static void check_not_in_cleanup(const aco_t *co)
 /* All of the end but the switch. */
 __attribute__((always_inline)) static inline void end_here(aco_t *co, void *result)
 {
+    ACO__ASSERT(co == aco__running() && !aco__is_task(co));
     clean_up_if_needed(co);
+    ACO__ASSERT(aco__status(co) == ACO__SUSPENDED);
     co->is_end = 1;
     aco__set_result(co, result);
     aco__set_status(co, ACO__ENDED);
@@ -92,7 +93,10 @@ ACO__FOREIGN_ENTRY ACO__BEGUN void aco__begun(ACO__ARRIVAL_PARAMETERS)
     aco_t *co = (aco_t *)tagged;
     aco__end_frame_pointers();
     aco__begins_here(co->share_stack, aco__self());
+    ACO__ASSERT(co == aco__running() && aco__is_on_its_stack(co, __builtin_frame_address(0)));
+    ACO__ASSERT(!aco__is_task(co)); /* else `fp` is no function */
     value = aco__function(co)(co->arg);
+    ACO__ASSERT(co == aco__running()); /* on whichever thread */
     if (aco_unlikely(co->aco__state != ACO__PLAIN || !co->share_stack->guard_page_enabled))
         end(co, value);
     /* What end() does, in the common case. */

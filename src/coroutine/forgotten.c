@@ -29,6 +29,7 @@ static int make_places(void)
 {
     place_t *old = places;
     size_t old_room = places_room;
+    ACO__ASSERT_LOCKED(&aco__process_lock);
     if (2 * (places_used + 1) <= places_room)
         return 1;
     places = calloc(places_room ? 2 * places_room : FIRST_PLACES, sizeof *places);

@@ -40,6 +40,7 @@ aco_t *aco__generator_new(const aco_options_t *opts, const void *function, unsig
 ACO__NO_SANITIZE void aco__generator_step(aco__context_t *peer, aco_t *block, void **value_ref)
 {
     aco__resumer_state_t resumer_state;
+    ACO__ASSERT(aco__status(block) == ACO__DESTROYED); /* no coroutine */
     int instrumented = aco__has(block, ACO__INSTRUMENTED);
     if (instrumented)
         aco__instrument_enter(block, &resumer_state);

@@ -8,6 +8,7 @@ void aco__cold_clear(aco_t *co)
     aco__cold_t *cold = aco__cold(co);
     if (!cold)
         return;
+    ACO__ASSERT(!cold->deferred); /* made when it ended, if it ever ran */
     if (cold->usage) /* it is restarted before it ever ran */
         aco__usage_end(co, cold);
     aco__values_free(cold);
@@ -154,6 +155,7 @@ static aco__value_t *value_of_key_make(aco_t *co, uint32_t index)
         sz -= sz % sizeof *values;
         memset(values, 0, sz);
         if (cold->values) {
+            ACO__ASSERT(cold->values_sz < sz);
             memcpy(values, cold->values, cold->values_sz);
             aco__memory_free(cold->values, cold->values_sz);
         }

@@ -17,6 +17,8 @@
 static inline aco_t *begin_waiting(aco__thread_t *self, aco_t *waiting)
 {
     aco_t *resumer = self->resuming;
+    ACO__ASSERT(waiting == self->running && waiting != resumer);
+    ACO__ASSERT(aco__is_task(waiting) || aco__status(waiting) == ACO__SUSPENDED);
     waiting->share_stack->aco__resumer_context = aco__saved_context(self, resumer);
     aco__save_resumer(self);
     self->resuming = waiting;
@@ -27,6 +29,8 @@ static inline aco_t *begin_waiting(aco__thread_t *self, aco_t *waiting)
 
 static inline void end_waiting(aco__thread_t *self, aco_t *waiting, aco_t *resumer)
 {
+    ACO__ASSERT(self->resuming == waiting);
+    ACO__ASSERT(aco__is_task(waiting) || aco__status(waiting) == ACO__RESUMING); /* its frames are back */
     if (aco_likely(!aco__is_task(waiting)))
         aco__set_status(waiting, ACO__SUSPENDED);
     aco__restore_resumer(self, resumer);
@@ -74,6 +78,7 @@ static inline const aco__exceptions_t *exceptions_apart(const aco_t *co)
     const aco__cold_t *cold;
     if ((co->aco__state & mask) != (ACO__INSTRUMENTED | ACO__PRIVATE | ACO__HAS_COLD) || aco__upcalls.instruments_all)
         return NULL;
+    ACO__ASSERT(co->share_stack->aco__private);
     cold = aco__stack_cold(co->share_stack);
     return cold->own_exceptions && !cold->usage && !aco__has_shadow(cold) ? &cold->exceptions : NULL;
 }
@@ -122,6 +127,8 @@ static void *resume_apart(aco__thread_t *self, aco_t *waiting, aco_t *co, const 
 static void prepare_scratch(aco__scratch_t *scratch, aco_t *target, aco_t *from, uintptr_t interrupt_flag,
                             const char *call)
 {
+    ACO__ASSERT((uintptr_t)scratch - (uintptr_t)__builtin_frame_address(0) > ACO__SCRATCH_STACK); /* it has no frames */
+    ACO__ASSERT(target->share_stack && target != from && !aco__is_task(target));
     scratch->target = target;
     scratch->from = from;
     scratch->interrupt_flag = interrupt_flag;
@@ -154,6 +161,8 @@ ACO__NO_SANITIZE static __attribute__((noinline)) void *resume_general(aco_t *co
             return ACO_ERROR;
         }
     }
+    ACO__ASSERT(!interrupt_flag || scratch->injected);
+    ACO__ASSERT(!on_this_stack || !aco__stack_is_private(co->share_stack));
     if (waiting)
         resumer = begin_waiting(self, waiting);
     if (on_this_stack || aco__status(co) == ACO__SUSPENDED || restore(co, fatal, call)) {
@@ -295,6 +304,7 @@ void *aco__inject(aco_t *co, void (*fn)(void *), void *arg, const char *call)
         aco__fail_memory(0, call, ACO__SCRATCH_STACK);
         return ACO_ERROR;
     }
+    ACO__ASSERT(!scratch->injected);
     scratch->injected = fn;
     scratch->injected_arg = arg;
     value = resume_general(co, NULL, 1, 0, call);
@@ -344,6 +354,8 @@ ACO__NO_SANITIZE ACO__ARRIVAL_ABI void aco__on_scratch(ACO__ARRIVAL_PARAMETERS)
     aco__thread_t *self = aco__self();
     aco__scratch_t *scratch = self->scratch;
     aco_t *co = scratch->target, *from = ACO__LIBACO_ONLY ? NULL : scratch->from; /* no transfers */
+    ACO__ASSERT((uintptr_t)scratch - (uintptr_t)__builtin_frame_address(0) <= ACO__SCRATCH_STACK);
+    ACO__ASSERT(aco__status(co) <= ACO__SAVED); /* nobody else has resumed or ended it */
     if (aco__status(co) != ACO__SUSPENDED &&
         !restore(co, scratch->call == NULL, scratch->call ? scratch->call : "aco_resume")) {
         if (!from)
@@ -362,6 +374,7 @@ ACO__NO_SANITIZE ACO__ARRIVAL_ABI void aco__restore_trampoline(ACO__ARRIVAL_PARA
 {
     aco__thread_t *self = aco__self();
     aco_t *resumer = self->resuming;
+    ACO__ASSERT(resumer && aco__status(resumer) == ACO__RESUMING_SAVED);
     aco__stack_restore(resumer, 1, "aco_yield");
     aco__load_resumer(self, resumer, &resumer->aco__self);
     self->unwind_parent = &self->resumer;

@@ -9,6 +9,7 @@ ACO__COLD aco_share_stack_t *aco_share_stack_new2(size_t sz, char guard_page_ena
     aco__stack_set_return(stack);
     if (stack->guard_page_enabled) { /* whole pages, as libaco promises */
         size_t whole = stack->aco__map_sz - aco__os_page_size();
+        ACO__ASSERT(whole >= stack->sz);
         stack->aco__colour += (unsigned)(whole - stack->sz);
         stack->sz = whole;
     }

@@ -31,6 +31,8 @@ aco_t *aco__block_new(size_t save_sz)
 
 void aco__block_free(aco_t *co)
 {
+    ACO__ASSERT(co != aco__running() && co != aco__self()->resuming);
+    ACO__ASSERT(!aco__has(co, ACO__PRIVATE) || co->share_stack->owner == co);
     if (aco_unlikely(co->aco__state & ACO__HAS_COLD)) {
         ACO__UPCALL(destroyed, (co));
         aco__cold_free(co);

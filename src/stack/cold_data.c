@@ -14,8 +14,22 @@ aco__cold_t *aco__cold_of(const aco_t *co)
 {
     if (!(co->aco__state & ACO__HAS_COLD))
         return NULL;
+    ACO__ASSERT(aco__has(co, ACO__PRIVATE) ? co->share_stack->aco__private : *pointer_behind_area(co) != NULL);
     return aco__has(co, ACO__PRIVATE) ? aco__stack_cold(co->share_stack) : *pointer_behind_area(co);
 }
+
+#ifdef ACO__INVARIANTS
+static const char *cold_name(const aco_t *co)
+{
+    const aco__cold_t *cold = aco__cold_of(co);
+    return cold ? cold->name : "";
+}
+
+ACO__AT_LOAD static void register_cold_name(void)
+{
+    aco__upcalls.name = cold_name;
+}
+#endif
 
 aco__cold_t *aco__cold(const aco_t *co)
 {
@@ -41,6 +55,7 @@ aco__cold_t *aco__cold_make(aco_t *co)
     }
     if (aco__has(co, ACO__PRIVATE)) {
         cold = aco__stack_cold(co->share_stack);
+        ACO__ASSERT(!cold->deferred && !cold->values && !cold->slot && !cold->usage); /* the last coroutine's */
     } else {
         cold = aco__memory_new(&sz);
         if (!cold)
@@ -58,6 +73,7 @@ aco__cold_t *aco__cold_make(aco_t *co)
 
 void aco__values_free(aco__cold_t *cold)
 {
+    ACO__ASSERT(!cold->values == !cold->values_sz && cold->values_sz % sizeof *cold->values == 0);
     for (size_t i = 0; i < cold->values_sz / sizeof *cold->values; i++)
         if (cold->values[i].size)
             aco__memory_free(cold->values[i].value, cold->values[i].size);
@@ -80,6 +96,7 @@ void aco__cold_free(aco_t *co)
     }
     memset(cold, 0, sizeof *cold);
     if (!aco__has(co, ACO__PRIVATE)) {
+        ACO__ASSERT(*pointer_behind_area(co) == cold);
         aco__memory_free(cold, sizeof *cold);
         co->save_stack.sz += sizeof(void *);
     }

@@ -11,6 +11,7 @@
 static void one_less(aco_share_stack_t *stack)
 {
     stack = aco__stack_given(stack);
+    ACO__ASSERT(stack->aco__use.started && stack->aco__thread);
     if (--stack->aco__use.started == 0)
         stack->aco__thread = NULL;
 }
@@ -29,6 +30,7 @@ static inline void free_remote(aco_share_stack_t *stack)
     aco_t *co = __atomic_exchange_n(&stack->aco__link.destroyed, NULL, __ATOMIC_ACQUIRE);
     while (co) {
         aco_t *next = aco__remote_next(co);
+        ACO__ASSERT(!aco__has(co, ACO__PRIVATE) && aco__stack_given(co->share_stack) == stack);
         drop(co);
         co = next;
     }
@@ -37,6 +39,7 @@ static inline void free_remote(aco_share_stack_t *stack)
 void aco__stack_release(aco_t *co)
 {
     aco__stack_check_overflow("aco_exit", co->share_stack);
+    ACO__ASSERT(co->share_stack->owner == co && aco__stack_given(co->share_stack)->aco__thread == aco__self());
     co->share_stack->owner = NULL;
     one_less(co->share_stack);
 }
@@ -44,6 +47,7 @@ void aco__stack_release(aco_t *co)
 void aco__stack_forget(aco_t *co)
 {
     aco_share_stack_t *stack = aco__stack_given(co->share_stack);
+    ACO__ASSERT(!aco__has(co, ACO__PRIVATE)); /* the link to the next one is the list's */
     if (stack->aco__thread == aco__self()) {
         drop(co);
         return;
@@ -107,6 +111,15 @@ static __attribute__((noinline)) void copy(void *to, const void *from, size_t sz
         memcpy(to, from, sz);
 }
 
+#ifdef ACO__INVARIANTS
+/* Whether the calling function's frame stays where it is when other frames are copied to this stack. */
+static inline __attribute__((always_inline)) int is_elsewhere(const aco_share_stack_t *stack)
+{
+    const char *frame = __builtin_frame_address(0);
+    return frame < (const char *)stack->ptr || frame > (const char *)stack->aco__top;
+}
+#endif
+
 static inline size_t live_bytes(const aco_share_stack_t *stack, const aco_t *owner)
 {
     return (size_t)((uintptr_t)stack->aco__top - (uintptr_t)owner->aco__self.sp);
@@ -154,6 +167,9 @@ static int save(aco_share_stack_t *stack, aco_t *co)
     int waits = aco__status(co) == ACO__RESUMING;
     const char *sp, *top = stack->aco__top;
     size_t sz;
+    ACO__ASSERT(co->share_stack == stack && !stack->aco__private && co != self->running);
+    ACO__ASSERT(waits || aco__status(co) == ACO__SUSPENDED || aco__status(co) == ACO__DESTROYED); /* elsewhere */
+    ACO__ASSERT(!co->save_stack.valid_sz);
     if (waits && self->resuming == co)
         aco__save_resumer(self); /* moves its context to its block; the trampoline takes its place below */
     sp = co->aco__self.sp;
@@ -168,6 +184,7 @@ static int save(aco_share_stack_t *stack, aco_t *co)
         return -1;
     if (sz > co->save_stack.sz && aco__area_grow(co, sz) != 0)
         return -1;
+    ACO__ASSERT(sz <= co->save_stack.sz);
     copy(co->save_stack.ptr, sp, sz);
     saved(co, sz, ACO__SAVED);
     if (!aco__area_is_inside(co))
@@ -187,6 +204,7 @@ static int save(aco_share_stack_t *stack, aco_t *co)
 
 int aco__stack_save(aco_share_stack_t *stack)
 {
+    ACO__ASSERT(stack->owner && stack->owner != aco__self()->resuming);
     if (save(stack, stack->owner) != 0)
         return -1;
     stack->owner = NULL;
@@ -221,6 +239,8 @@ static __attribute__((noinline)) int restore_any(aco_t *co, int fatal, const cha
     aco__thread_t *self = aco__self();
     int waits = aco__status(co) == ACO__RESUMING_SAVED, starts = aco__status(co) == ACO__READY;
     size_t sz;
+    ACO__ASSERT(!stack->aco__private && stack->owner != co && is_elsewhere(stack));
+    ACO__ASSERT(waits || starts || aco__status(co) == ACO__SAVED);
     if (take_stack(co, fatal, call) != 0)
         return 0;
     if (starts) {
@@ -238,6 +258,7 @@ static __attribute__((noinline)) int restore_any(aco_t *co, int fatal, const cha
     if (aco_unlikely(aco__has(co, ACO__INSTRUMENTED)))
         ACO__UPCALL(frames_restored, (co));
     sz = co->save_stack.valid_sz;
+    ACO__ASSERT(sz == live_bytes(stack, co) && sz <= (size_t)((char *)stack->aco__top - (char *)stack->ptr));
     if (sz)
         copy(co->aco__self.sp, co->save_stack.ptr, sz);
     restored(co, sz, waits ? ACO__RESUMING : ACO__SUSPENDED);
@@ -269,6 +290,8 @@ static __attribute__((noinline)) void swap_many(aco_t *co, aco_t *owner, size_t 
 /* `status` is what the owner has afterwards, and `co` has had. */
 static inline __attribute__((always_inline)) void swap(aco_t *co, aco_t *owner, size_t in, size_t out, unsigned status)
 {
+    ACO__ASSERT(owner != co && owner->share_stack == co->share_stack && is_elsewhere(co->share_stack));
+    ACO__ASSERT(in == live_bytes(co->share_stack, co) && out <= owner->save_stack.sz);
     saved(owner, out, status);
     co->share_stack->owner = co;
     if (aco_unlikely(!is_short(out | in))) {

@@ -38,6 +38,8 @@ aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsign
 #endif
     char *top = map + below + sz + colour * ACO__CACHE_LINE;
     aco_share_stack_t *stack = (aco_share_stack_t *)(void *)top;
+    ACO__ASSERT((uintptr_t)map % ACO__CACHE_LINE == 0 && (uintptr_t)top % ACO__CACHE_LINE == 0);
+    ACO__ASSERT(below >= ACO__CACHE_LINE); /* for the canary */
     memset(top, 0, ACO__RECORD);
     stack->ptr = map + below;
     stack->sz = sz + colour * ACO__CACHE_LINE;

@@ -80,6 +80,7 @@ static void list_init(slot_t *list)
 
 static void push(slot_t *list, slot_t *slot)
 {
+    ACO__ASSERT(list->next->before == list && list->before->next == list);
     slot->next = list->next;
     slot->before = list;
     list->next->before = slot;
@@ -88,6 +89,7 @@ static void push(slot_t *list, slot_t *slot)
 
 static slot_t *unlink_slot(slot_t *slot)
 {
+    ACO__ASSERT(slot->before->next == slot && slot->next->before == slot);
     slot->before->next = slot->next;
     slot->next->before = slot->before;
     return slot;
@@ -97,7 +99,10 @@ static slot_t *unlink_slot(slot_t *slot)
 
 static region_t *region_of(slot_t *slot)
 {
-    return (region_t *)(void *)((char *)(slot - slot->number) - offsetof(region_t, slot));
+    region_t *region = (region_t *)(void *)((char *)(slot - slot->number) - offsetof(region_t, slot));
+    ACO__ASSERT(slot->number < region->slots);
+    ACO__ASSERT(region->class >= region->pool->classes && region->class < region->pool->classes + SIZES);
+    return region;
 }
 
 static size_t head_size(void)
@@ -141,10 +146,11 @@ static void pool_init(aco_pool_t *pool, const aco_pool_options_t *options)
     }
 }
 
-/* The pool; for NULL the default pool. The caller holds the process lock. */
+/* The pool; for NULL the default pool. */
 static aco_pool_t *pool_of(aco_pool_t *pool)
 {
     static const aco_pool_options_t defaults;
+    ACO__ASSERT_LOCKED(&aco__process_lock);
     if (pool)
         return pool;
     if (!default_pool.classes[0].size)
@@ -219,6 +225,9 @@ static void region_free(region_t **link)
 {
     region_t *region = *link;
     aco_pool_t *pool = region->pool;
+    ACO__ASSERT_LOCKED(&aco__process_lock);
+    ACO__ASSERT(!region->used && region->class->empty_count >= region->fresh);
+    ACO__ASSERT(pool->regions && pool->reserved >= region->map_sz);
     *link = region->next;
     for (uint32_t i = 0; i < region->fresh; i++) {
         unlink_slot(&region->slot[i]);
@@ -233,10 +242,11 @@ static void region_free(region_t **link)
 
 /* ---- Guards ---- */
 
-/* Whether the process may have one more guard that is a mapping. The caller holds the process lock. */
+/* Whether the process may have one more guard that is a mapping. */
 static int may_map_guard(const aco_pool_t *pool)
 {
     static size_t most;
+    ACO__ASSERT_LOCKED(&aco__process_lock);
     if (!most) /* each guard costs two mappings; the last eighth of the limit is for others */
         most = aco__os_mapping_limit() / 16 * 7;
     return (pool->options.flags & ACO_POOL_MUST_GUARD) || guard_mappings < most;
@@ -257,11 +267,12 @@ static int guard(const aco_pool_t *pool, char *page, int may_map)
 }
 
 /* Guards some fresh slots with one system call: as many as the region has used so far, so that few guards are set in
- * vain. The caller holds the process lock. */
+ * vain. */
 static void guard_ahead(const aco_pool_t *pool, region_t *region)
 {
     uint32_t n = region->fresh < GUARDS_AHEAD ? region->fresh : GUARDS_AHEAD, left = region->slots - region->fresh;
     size_t step = stride(region->class);
+    ACO__ASSERT_LOCKED(&aco__process_lock);
     if (region->fresh >= region->guarded && !(pool->options.flags & (ACO_POOL_CANARIES | ACO_POOL_MPROTECT)))
         region->guarded = region->fresh +
             aco__os_guard_many_in_tables(region->stacks + region->fresh * step, aco__os_page_size(), step,
@@ -280,8 +291,11 @@ static uint32_t age(const slot_t *slot, uint32_t now)
 static int choose_cold(class_t *class, uint32_t now, uint32_t ms, size_t keep, slot_t *chosen[], int most)
 {
     int n = 0;
+    ACO__ASSERT_LOCKED(&aco__process_lock);
+    ACO__ASSERT(!class->idle_count == (class->idle.next == &class->idle));
     while (n < most && class->idle_count && (class->idle_count > keep || age(class->idle.before, now) >= ms)) {
         chosen[n] = unlink_slot(class->idle.before);
+        ACO__ASSERT(region_of(chosen[n])->class == class);
         region_of(chosen[n])->used++;
         class->idle_count--;
         n++;
@@ -311,10 +325,11 @@ static void discard_pages(const aco_pool_t *pool, const class_t *class, slot_t *
     }
 }
 
-/* The caller holds the process lock. */
 static void now_empty(aco_pool_t *pool, class_t *class, slot_t *chosen[], int n)
 {
+    ACO__ASSERT_LOCKED(&aco__process_lock);
     for (int i = 0; i < n; i++) {
+        ACO__ASSERT(region_of(chosen[i])->used);
         region_of(chosen[i])->used--;
         push(&class->empty, chosen[i]);
     }
@@ -322,9 +337,10 @@ static void now_empty(aco_pool_t *pool, class_t *class, slot_t *chosen[], int n)
     pool->reclaimed += (size_t)n;
 }
 
-/* The caller does not hold the process lock. */
+/* Not with the lock: this takes long. */
 static void reclaim(aco_pool_t *pool, class_t *class, slot_t *chosen[], int n)
 {
+    ACO__ASSERT(!aco__holds(&aco__process_lock));
     discard_pages(pool, class, chosen, n);
     aco__lock();
     now_empty(pool, class, chosen, n);
@@ -364,6 +380,7 @@ static size_t trim_pool(aco_pool_t *pool)
 
 static void note_crowded(aco_pool_t *pool, const class_t *class)
 {
+    ACO__ASSERT_LOCKED(&aco__process_lock);
     if (pool->is_crowded || class->idle_count <= pool->options.idle_stacks)
         return;
     pool->is_crowded = 1;
@@ -374,10 +391,13 @@ static void note_crowded(aco_pool_t *pool, const class_t *class)
 static void forget_crowded(aco_pool_t *pool)
 {
     aco_pool_t **link = &aco__crowded_pools;
+    ACO__ASSERT_LOCKED(&aco__process_lock);
     if (!pool->is_crowded)
         return;
-    while (*link != pool)
+    while (*link != pool) {
+        ACO__ASSERT((*link)->is_crowded && (*link)->next_crowded); /* `pool` comes later */
         link = &(*link)->next_crowded;
+    }
     __atomic_store_n(link, pool->next_crowded, __ATOMIC_RELAXED);
     pool->is_crowded = 0;
 }
@@ -430,12 +450,14 @@ ACO__AT_LOAD static void register_pools_end(void)
 
 /* ---- Acquiring and releasing ---- */
 
-/* A slot for a stack; NULL and errno on failure. *is_new: the slot has no guard yet. The caller holds the process
- * lock. */
+/* A slot for a stack; NULL and errno on failure. *is_new: the slot has no guard yet. */
 static slot_t *acquire_slot(aco_pool_t *pool, class_t *class, int *is_new)
 {
     region_t *region = class->regions;
     slot_t *slot;
+    ACO__ASSERT_LOCKED(&aco__process_lock);
+    ACO__ASSERT(!class->idle_count == (class->idle.next == &class->idle));
+    ACO__ASSERT(!class->empty_count == (class->empty.next == &class->empty));
     *is_new = 0;
     if (pool->options.most_stacks && pool->in_use >= pool->options.most_stacks) {
         errno = EDQUOT;
@@ -452,6 +474,7 @@ static slot_t *acquire_slot(aco_pool_t *pool, class_t *class, int *is_new)
             return NULL;
         region = class->regions;
         guard_ahead(pool, region);
+        ACO__ASSERT(region->fresh < region->slots && region->guarded <= region->slots);
         slot = &region->slot[region->fresh];
         *is_new = region->fresh >= region->guarded;
         slot->guard = *is_new ? NO_GUARD : GUARD_IN_TABLES;
@@ -459,6 +482,7 @@ static slot_t *acquire_slot(aco_pool_t *pool, class_t *class, int *is_new)
         pool->canaries += (size_t)*is_new;
     }
     region_of(slot)->used++;
+    ACO__ASSERT(region_of(slot)->class == class && region_of(slot)->used <= region_of(slot)->fresh);
     pool->in_use++;
     return slot;
 }
@@ -466,6 +490,7 @@ static slot_t *acquire_slot(aco_pool_t *pool, class_t *class, int *is_new)
 static void put_back_unguarded(aco_pool_t *pool, class_t *class, slot_t *slot)
 {
     aco__lock();
+    ACO__ASSERT(slot->guard == NO_GUARD && region_of(slot)->used && pool->in_use);
     region_of(slot)->used--;
     pool->in_use--;
     push(&class->empty, slot);
@@ -514,6 +539,7 @@ aco_share_stack_t *aco__pool_acquire(aco_pool_t *given, size_t sz)
         if (how != NO_GUARD) {
             slot->guard = (unsigned)how & 3;
             aco__lock();
+            ACO__ASSERT(pool->canaries);
             pool->canaries--;
             guard_mappings += how == GUARD_MAPPING;
             aco__unlock();
@@ -535,7 +561,10 @@ void aco__pool_release(aco_share_stack_t *stack)
     const struct aco__scheduler *scheduler = aco__self()->scheduler;
     int runs = scheduler && scheduler->is_running, n;
     uint32_t now;
+    ACO__ASSERT(slot < region->slot + region->slots && slot->number == (uint32_t)(slot - region->slot));
+    ACO__ASSERT(map_of(slot) == stack->aco__map && stack->aco__map_sz == stride(class));
     aco__lock();
+    ACO__ASSERT(region->used && pool->in_use && slot->number < region->fresh);
     slot->idle_since = now = aco__os_milliseconds();
     region->used--;
     pool->in_use--;
@@ -562,6 +591,7 @@ int aco_pool_destroy(aco_pool_t *pool)
         return aco__fail(0, EBUSY, "aco_pool_destroy", NULL, "%zu of its stacks are in use", in_use);
     aco_pool_trim(pool);
     aco__lock();
+    ACO__ASSERT(!pool->regions && !pool->reserved && !pool->canaries);
     forget_crowded(pool);
     aco__unlock();
     aco__release(pool, sizeof *pool);

@@ -50,6 +50,7 @@ static void area_move(aco_t *co, void *p, size_t bytes)
     size_t behind = bytes_behind(co);
     if (has_statistic(co))
         old = *statistic(co);
+    ACO__ASSERT(p != save->ptr && save->valid_sz + behind <= bytes && save->valid_sz <= save->sz);
     memcpy(p, save->ptr, save->valid_sz);
     memcpy((char *)p + bytes - behind, (char *)save->ptr + save->sz, behind);
     if (aco__status(co) == ACO__RESUMING_SAVED && aco__is_shared_task(co))
@@ -78,8 +79,10 @@ int aco__area_grow(aco_t *co, size_t sz)
     size_t more = co->save_stack.sz + co->save_stack.sz / 2, behind = bytes_behind(co);
     size_t bytes = aco__round_up(is_own(co) || more < sz ? sz : more, UNIT);
     char *slot = co->save_stack.sz + behind == 0 ? aco__slot_wanted(co, bytes) : NULL;
+    ACO__ASSERT(!co->save_stack.valid_sz && bytes >= sz);
     if (!slot)
         return area_replace(co, bytes + behind);
+    ACO__ASSERT(aco__slot_size(co) >= bytes);
     co->save_stack.ptr = slot;
     co->save_stack.sz = aco__slot_size(co);
     return 0;
@@ -92,6 +95,7 @@ static void shrink(aco_t *co)
     const area_statistic_t *s = statistic(co);
     char *slot = aco__slot(co);
     size_t behind = bytes_behind(co), own = slot ? aco__slot_size(co) : aco__memory_size(co) - sizeof *co;
+    ACO__ASSERT(s->recent >= co->save_stack.valid_sz && !is_own(co));
     size_t wanted = aco__round_up(s->recent > s->reserved ? s->recent : s->reserved, UNIT) + behind;
     if (wanted <= own)
         area_move(co, slot ? slot : (char *)(co + 1), own);
@@ -104,6 +108,7 @@ void aco__area_look(aco_t *co)
 {
     area_statistic_t *s = statistic(co);
     uint32_t sz = (uint32_t)co->save_stack.valid_sz;
+    ACO__ASSERT(!aco__area_is_inside(co) && co->save_stack.valid_sz <= co->save_stack.sz);
     if (!has_statistic(co) || co->save_stack.sz > UINT32_MAX) /* too large for the statistic: the area stays */
         return;
     if (s->recent < sz)
@@ -118,6 +123,7 @@ int aco__area_reserve(aco_t *co, size_t sz)
 {
     if (area_replace(co, aco__round_up(sz, UNIT)) != 0)
         return -1;
+    ACO__ASSERT(has_statistic(co) && co->save_stack.sz >= sz);
     statistic(co)->reserved = sz > UINT32_MAX ? UINT32_MAX : (uint32_t)sz;
     return 0;
 }
@@ -126,8 +132,10 @@ int aco__area_reserve_pointer(aco_t *co)
 {
     aco_save_stack_t *save = &co->save_stack;
     size_t bytes = save->valid_sz + sizeof(void *);
+    ACO__ASSERT(!aco__has(co, ACO__HAS_COLD)); /* else another pointer is there */
     if (save->sz < bytes && area_replace(co, aco__round_up(bytes, UNIT)) != 0)
         return -1;
+    ACO__ASSERT(save->sz >= bytes);
     save->sz -= sizeof(void *);
     return 0;
 }

@@ -27,6 +27,7 @@ ACO__HIDDEN void aco__stack_check_overflow(const char *call, const aco_share_sta
 /* The size that a stack was made with: `sz` without the colour. */
 static inline size_t aco__stack_made_with(const aco_share_stack_t *stack)
 {
+    ACO__ASSERT(stack->aco__colour < stack->sz);
     return stack->sz - stack->aco__colour;
 }
 /* The cold data of a private stack's coroutine. */
@@ -37,6 +38,7 @@ static inline aco__cold_t *aco__stack_cold(aco_share_stack_t *stack)
 /* ACO__TASK_RECORD bytes for the scheduler, on a private stack. */
 static inline void *aco__stack_task_record(aco_share_stack_t *stack)
 {
+    ACO__ASSERT(stack->aco__private);
     return (char *)stack + ACO__RECORD - ACO__TASK_RECORD;
 }
 static inline aco_share_stack_t *aco__task_record_stack(void *record)

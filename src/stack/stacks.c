@@ -91,5 +91,8 @@ void aco__stack_free(aco_share_stack_t *stack)
         return;
     }
 #endif
+    ACO__ASSERT((size_t)((char *)stack->ptr - (char *)stack->aco__map) ==
+                (stack->guard_page_enabled ? aco__os_page_size() : (size_t)ACO__CACHE_LINE));
+    ACO__ASSERT((size_t)((char *)stack - (char *)stack->aco__map) + ACO__RECORD <= stack->aco__map_sz);
     aco__unmap_guarded(stack->aco__map, stack->aco__map_sz, stack->guard_page_enabled ? aco__os_page_size() : 0);
 }

@@ -108,6 +108,7 @@ ACO__NO_SANITIZE void aco__instrument_leave(aco_t *co, aco__resumer_state_t *res
 ACO__NO_SANITIZE void aco__instrument_transfer(aco_t *from, aco_t *to)
 {
     aco__cold_t *cold = aco__cold_of(from), *next = aco__cold_of(to);
+    ACO__ASSERT(from != to);
     aco__exceptions_t unused;
     int ended = aco__status(from) == ACO__ENDED;
     if (ended)

@@ -21,6 +21,7 @@ static char *first_page(const aco_share_stack_t *stack)
 static size_t depth(const aco_share_stack_t *stack)
 {
     char *from = first_page(stack);
+    ACO__ASSERT(page_down(stack->aco__top) >= (uintptr_t)from);
     return (size_t)((char *)stack->aco__top -
                     (from + aco__os_first_resident(from, page_down(stack->aco__top) - (uintptr_t)from)));
 }
@@ -163,6 +164,7 @@ static usage_t *usage_of(aco_function_t entry, int is_private)
     aco__lock();
     usage = known_usage(usages, entry, is_private);
     if (!usage) {
+        ACO__ASSERT(!*usages_end);
         __atomic_store_n(usages_end, made, __ATOMIC_RELEASE);
         usages_end = &made->next;
     }
@@ -205,6 +207,7 @@ void aco__usage_end(const aco_t *co, aco__cold_t *cold)
 {
     usage_t *usage = cold->usage;
     cold->usage = NULL;
+    ACO__ASSERT(get(&usage->alive) && usage->is_private == (aco__has(co, ACO__PRIVATE) != 0));
     add_to(&usage->alive, (size_t)-1);
     add_to(&usage->ended, 1);
     if (aco__has(co, ACO__PRIVATE)) {

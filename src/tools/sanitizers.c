@@ -84,6 +84,7 @@ static void prepare_for_valgrind(const aco_share_stack_t *stack, char *sp)
 {
     enum { RED_ZONE = 512 }; /* the largest of any ABI */
     size_t below = (size_t)(sp - (char *)stack->ptr);
+    ACO__ASSERT(sp >= (char *)stack->ptr && sp <= (char *)stack->aco__top);
     sp -= below < RED_ZONE ? below : RED_ZONE;
     VALGRIND_MAKE_MEM_UNDEFINED(sp, (char *)stack->aco__top - sp);
 }
@@ -134,6 +135,7 @@ static void unpoison_frames(uintptr_t from, uintptr_t end)
 void aco__sanitize_frames_freed(const void *sp, const void *end)
 {
     size_t sz = (size_t)((const char *)end - (const char *)sp);
+    ACO__ASSERT((uintptr_t)sp <= (uintptr_t)end);
     if (__asan_unpoison_memory_region)
         unpoison_frames((uintptr_t)sp, (uintptr_t)end);
     if (__msan_unpoison)

@@ -65,11 +65,20 @@ static inline struct aco__shadow *aco__shadow_of(const aco_t *co)
     return cold ? cold->shadow : NULL;
 }
 
+#ifdef ACO__INVARIANTS
+/* Whether its token is on it. */
+static inline int aco__shadow_is_idle(const struct aco__shadow *shadow)
+{
+    return shadow->token - (uintptr_t)shadow->map < shadow->sz;
+}
+#endif
+
 ACO__SHADOW_INLINE void aco__shadow_enter(const aco_t *co, aco__resumer_state_t *resumer_state)
 {
     const struct aco__shadow *shadow = aco__shadow_of(co);
     resumer_state->shadow = 0;
     if (shadow) {
+        ACO__ASSERT(aco__shadow_is_idle(shadow));
         resumer_state->shadow = aco__shadow_next_token();
         aco__shadow_swap(shadow->token);
     }
@@ -102,6 +111,7 @@ ACO__SHADOW_INLINE void aco__shadow_transfer(const aco_t *from, const aco_t *to)
 {
     struct aco__shadow *shadow = aco__shadow_of(from), *next = aco__shadow_of(to);
     if (shadow && next) {
+        ACO__ASSERT(aco__shadow_is_idle(next));
         shadow->token = aco__shadow_next_token();
         aco__shadow_swap(next->token);
     }

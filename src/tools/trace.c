@@ -83,6 +83,7 @@ static struct {
 static void flush(int64_t now)
 {
     int saved = errno;
+    ACO__ASSERT(trace.used + ENDING <= sizeof trace.text);
     memcpy(trace.text + trace.used, ending, ENDING);
     if (aco__os_file_write(trace.file, trace.text, trace.used + ENDING, trace.at) != 0) {
         int error = errno;
