@@ -229,6 +229,7 @@ static peer_t *take_kept(aco_http_client_t *client, const url_t *url)
            (peer->is_tls != url->is_tls || !aco__http_same(peer->host, host) || strcmp(peer->port, port) != 0))
         place = &peer->next;
     if (peer) {
+        ACO__ASSERT(client->kept_count > 0);
         *place = peer->next;
         client->kept_count--;
     }
@@ -260,6 +261,7 @@ static void close_ended(aco_http_client_t *client)
         peer->next = ended;
         ended = peer;
     }
+    ACO__ASSERT(!client->kept == !client->kept_count);
     ACO__NO_SWITCH_END();
     while ((peer = ended) != NULL) {
         ended = peer->next;
@@ -271,6 +273,7 @@ static void close_ended(aco_http_client_t *client)
 static void keep_peer(aco_http_client_t *client, peer_t *peer)
 {
     peer_t **place = &client->kept, *last = NULL;
+    ACO__ASSERT(!peer->link.out_n && !peer->link.left && !peer->link.in.buffer); /* nothing is under way */
     ACO__NO_SWITCH_BEGIN();
     peer->next = client->kept;
     client->kept = peer;

@@ -117,6 +117,7 @@ static int on_header_value_complete(llhttp_t *parser)
     char *end;
     if (link->has_head)
         return 0;
+    ACO__ASSERT(head->count > 0 && head->count <= head->most);
     header = &head->headers[head->count - 1];
     if (!header->value) /* an empty one: the name's end does for it */
         header->value = head->value_end = head->name_end;
@@ -224,6 +225,17 @@ static const llhttp_settings_t settings = {
     .on_message_complete = on_message_complete,
 };
 
+/* ---- What must hold ---- */
+
+#ifdef ACO__INVARIANTS
+/* The positions in the input are in order, whatever the peer sends. */
+static int is_input_in_order(const aco__http_link_t *link)
+{
+    const aco_io_reader_t *in = &link->in;
+    return in->begin <= link->at && link->at <= in->end && in->end <= in->size && (in->buffer || !in->end);
+}
+#endif
+
 /* ---- Opening, closing ---- */
 
 void aco__http_link_open(aco__http_link_t *link, int fd, size_t in_size)
@@ -283,7 +295,9 @@ int aco__http_link_shutdown(aco__http_link_t *link, const char *location)
 static ssize_t append(aco__http_link_t *link, const char *location)
 {
     aco_io_reader_t *in = &link->in;
-    ssize_t n = aco__http_link_read(link, in->buffer + in->end, in->size - in->end, location);
+    ssize_t n;
+    ACO__ASSERT(in->end < in->size); /* a read of nothing would look like the stream's end */
+    n = aco__http_link_read(link, in->buffer + in->end, in->size - in->end, location);
     if (n > 0)
         in->end += (size_t)n;
     return n;
@@ -302,6 +316,7 @@ ssize_t aco__http_await(aco__http_link_t *link, const char *location)
 {
     aco_io_reader_t *in = &link->in;
     int is_first = !link->has_all && !link->transport; /* something may have come already */
+    ACO__ASSERT(in->begin == in->end); /* it would be lost with the buffer */
     for (;; is_first = 0) {
         size_t sz = in->size;
         ssize_t n;
@@ -340,6 +355,7 @@ void aco__http_message_begin(aco__http_link_t *link, aco__http_head_t *head)
     link->head = head;
     link->head->sink = NULL;
     link->at = link->in.begin;
+    ACO__ASSERT(is_input_in_order(link));
     link->head->body = link->head->framing = 0;
     link->has_head = link->has_all = link->may_switch = 0;
     link->body_error = link->read_error = 0;
@@ -350,9 +366,12 @@ void aco__http_message_begin(aco__http_link_t *link, aco__http_head_t *head)
 /* Feeds the parser `n` bytes that stand at link->at. 0, or -1: they are wrong. */
 static int feed(aco__http_link_t *link, size_t n)
 {
-    llhttp_errno_t error = llhttp_execute(link->parser, link->in.buffer + link->at, n);
+    llhttp_errno_t error;
+    ACO__ASSERT(is_input_in_order(link) && n <= link->in.end - link->at);
+    error = llhttp_execute(link->parser, link->in.buffer + link->at, n);
     if (aco_likely(error == HPE_PAUSED)) {
         link->at = (size_t)(llhttp_get_error_pos(link->parser) - link->in.buffer);
+        ACO__ASSERT(is_input_in_order(link));
         llhttp_resume(link->parser);
         return 0;
     }
@@ -393,6 +412,7 @@ static void move_head(aco__http_link_t *link)
     aco_io_reader_t *in = &link->in;
     aco__http_head_t *head = link->head;
     size_t by = in->begin;
+    ACO__ASSERT(is_input_in_order(link));
     memmove(in->buffer, in->buffer + by, in->end - by);
     for (size_t i = 0; i < head->count; i++) {
         shift_text(&head->headers[i].name, by);
@@ -425,6 +445,7 @@ int aco__http_parse_head(aco__http_link_t *link)
 
 ssize_t aco__http_more_head(aco__http_link_t *link, const char *location)
 {
+    ACO__ASSERT(!link->has_head); /* nobody has pointers to it */
     if (link->in.begin > 0)
         move_head(link);
     if (link->out_n && aco__http_send(link, NULL, 0, 0, location) != 0)
@@ -436,6 +457,7 @@ ssize_t aco__http_more_input(aco__http_link_t *link, const char *location)
 {
     aco_io_reader_t *in = &link->in;
     size_t n = in->end - link->at;
+    ACO__ASSERT(is_input_in_order(link) && in->begin <= link->keep && link->keep <= link->at);
     if (n)
         memmove(in->buffer + link->keep, in->buffer + link->at, n);
     link->at = link->keep;
@@ -562,6 +584,7 @@ ssize_t aco__http_read_body(aco__http_link_t *link, void *p, size_t n, const cha
     link->head->sink = p;
     link->head->sunk = 0;
     got = read_body(link, p, n, call, location);
+    ACO__ASSERT(link->head->sunk <= n);
     link->head->sink = NULL; /* the caller's memory may go */
     link->read_error = got < 0 ? errno : 0;
     return got;
@@ -576,6 +599,7 @@ ssize_t aco__http_skip_body(aco__http_link_t *link, const char *call, const char
 void aco__http_message_end(aco__http_link_t *link)
 {
     aco_io_reader_t *in = &link->in;
+    ACO__ASSERT(link->has_all && is_input_in_order(link)); /* or a rest of it becomes the next message */
     in->begin = link->at;
     if (in->begin == in->end)
         in->begin = in->end = 0;
@@ -611,6 +635,7 @@ static ssize_t put_out_waiting(aco__http_link_t *link, struct iovec *parts, int 
 /* What was not sent of the output. -1, as aco__http_send(). */
 static int keep_output(aco__http_link_t *link, const struct iovec *rest)
 {
+    ACO__ASSERT(!link->out_n && rest->iov_len <= HTTP_OUT); /* nobody else has written meanwhile */
     memmove(link->out, rest->iov_base, rest->iov_len);
     link->out_n = rest->iov_len;
     return -1;
@@ -626,6 +651,7 @@ int aco__http_send(aco__http_link_t *link, const void *p, size_t n, int is_more,
     int flags = 0;
     (void)is_more;
 #endif
+    ACO__ASSERT(link->out_n <= HTTP_OUT);
     if (!may_wait)
         aco__io_spend("an HTTP connection", location); /* first: the keeper may send of the output meanwhile */
     if (link->out_n) {
@@ -685,6 +711,7 @@ void aco__http_try_send(aco__http_link_t *link)
 
 char *aco__http_room(aco__http_link_t *link, size_t n, const char *location)
 {
+    ACO__ASSERT(n <= HTTP_OUT && link->out_n <= HTTP_OUT);
     if (n > HTTP_OUT - link->out_n && aco__http_send(link, NULL, 0, 0, location) != 0)
         return NULL;
     if (link->is_broken) {
@@ -727,6 +754,7 @@ int aco__http_write_body(aco__http_link_t *link, const void *p, size_t n, const 
 {
     int is_small = n <= HTTP_OUT / 2;
     char *begin, *at;
+    ACO__ASSERT(!link->is_chunked || link->left < 0);
     if (link->left >= 0 && n > (uint64_t)link->left)
         return aco__http_fail(EMSGSIZE, call, "more bytes than were announced");
     if (link->is_bodiless || n == 0) {
@@ -748,6 +776,7 @@ int aco__http_write_body(aco__http_link_t *link, const void *p, size_t n, const 
     }
     if (link->is_chunked)
         at = aco__http_put(at, "\r\n", 2);
+    ACO__ASSERT((size_t)(at - begin) <= (is_small ? n : 0) + CHUNK_AROUND);
     link->out_n += (size_t)(at - begin);
     if (link->left >= 0)
         link->left -= (int64_t)n;
@@ -796,6 +825,7 @@ static int send_file(aco__http_link_t *link, int fd, int64_t offset, int64_t n, 
             errno = EIO;
         if (sent <= 0)
             return -1;
+        ACO__ASSERT(sent <= link->left && at - offset <= n);
         link->left -= sent;
         aco__poller_yield();
     }

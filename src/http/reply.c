@@ -119,6 +119,7 @@ static int begin_reply(aco__http_exchange_t *x, int status, const char *type, in
         at = aco__http_put(at, x->fields, x->fields_n);
     at = put_framing(x, at, status, length);
     at = HTTP_PUT(at, "\r\n");
+    ACO__ASSERT((size_t)(at - begins) <= line_n + type_n + x->fields_n + 160);
     link->out_n += (size_t)(at - begins);
     x->has_begun = 1;
     x->is.status = status;

@@ -20,6 +20,7 @@ static void *allocate(aco__http_exchange_t *x, size_t n, const char *call)
     size_t sz;
     aco__http_block_t *block;
     char *p = x->at + (-(uintptr_t)x->at & (align - 1));
+    ACO__ASSERT(x->at <= x->end);
     if (p <= x->end && n <= (size_t)(x->end - p)) {
         x->at = p + n;
         return p;
@@ -111,6 +112,7 @@ int aco__http_understand(aco__http_exchange_t *x)
     /* llhttp takes several spaces, and other protocols' names. */
     if (!head->target || head->target[-2] == ' ' || memcmp(head->target_end, " HTTP/", 6) != 0)
         return 400;
+    ACO__ASSERT(head->target - link->in.buffer >= 2 && head->target_end - link->in.buffer <= (ptrdiff_t)link->keep);
     *head->target_end = 0;
     x->is.method = llhttp_method_name((llhttp_method_t)parser->method);
     x->is.target = head->target;
@@ -243,6 +245,7 @@ static int read_all(aco__http_exchange_t *x, size_t most, const char *call, cons
         if ((!x->all || (x->all_n == x->all_room && x->all_room < most && x->is.length < 0)) &&
             grow(x, most, call) != 0)
             return -1;
+        ACO__ASSERT(x->all_n <= x->all_room);
         room = (x->all_room < most ? x->all_room : most) - x->all_n;
         part = read_part(x, room ? x->all + x->all_n : &beyond, room ? room : 1, call, location);
         if (part > 0 && !room)

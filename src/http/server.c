@@ -45,6 +45,7 @@ static void reset(aco__http_connection_t *c)
     aco__http_exchange_t *x = c->x;
     aco_http_header_t *headers = x->head.headers;
     size_t most = x->head.most;
+    ACO__ASSERT(!x->blocks && !c->in_handler && !c->place_unflushed); /* nothing is left of the last request */
     memset(&x->is, 0, sizeof x->is);
     memset(&x->head, 0, sizeof x->head);
     x->head.headers = headers;
@@ -92,6 +93,7 @@ static void give_exchange(aco__http_connection_t *c)
 
 static void add_param(aco__http_exchange_t *x, const char *name, size_t name_n, const char *value)
 {
+    ACO__ASSERT(x->param_count < HTTP_PARAMS);
     x->params[x->param_count].name = name;
     x->params[x->param_count].name_n = name_n;
     x->params[x->param_count++].value = value;
@@ -172,6 +174,8 @@ static void unlist_unflushed(aco__http_connection_t *c)
 {
     if (!c->place_unflushed)
         return;
+    ACO__ASSERT(*c->place_unflushed == c);
+    ACO__ASSERT(!c->next_unflushed || c->next_unflushed->place_unflushed == &c->next_unflushed);
     *c->place_unflushed = c->next_unflushed;
     if (c->next_unflushed)
         c->next_unflushed->place_unflushed = c->place_unflushed;
@@ -181,6 +185,7 @@ static void unlist_unflushed(aco__http_connection_t *c)
 static void list_unflushed(aco__http_connection_t *c)
 {
     aco__http_server_t *server = c->server;
+    ACO__ASSERT(!c->place_unflushed && !c->link.transport);
     c->next_unflushed = server->unflushed;
     if (c->next_unflushed)
         c->next_unflushed->place_unflushed = &c->next_unflushed;
@@ -191,6 +196,7 @@ static void list_unflushed(aco__http_connection_t *c)
 
 static void free_server(aco__http_server_t *server)
 {
+    ACO__ASSERT(!server->first && !server->unflushed);
     while (server->spare) {
         aco__http_exchange_t *x = server->spare;
         server->spare = x->next;
@@ -216,6 +222,7 @@ static void *keep(void *arg)
         (void)aco_park("an HTTP server");
         while (server->unflushed) {
             aco__http_connection_t *c = server->unflushed;
+            ACO__ASSERT(c->in_handler); /* else its own task sends */
             unlist_unflushed(c);
             aco__http_try_send(&c->link);
             aco__io_spend("an HTTP server", NULL); /* there may be thousands of them */
@@ -306,6 +313,7 @@ static void handle(aco__http_connection_t *c, const char *location)
 {
     aco__http_exchange_t *x = c->x;
     int status;
+    ACO__ASSERT(!c->is_idle && !c->in_handler && c->link.has_head && !x->has_begun);
     if (c->link.out_n && c->link.transport)
         (void)aco__http_send(&c->link, NULL, 0, 0, location);
     else if (c->link.out_n)
@@ -397,6 +405,7 @@ static __attribute__((noinline)) int serve_request(aco__http_connection_t *c, co
 static int begin_idle(aco__http_connection_t *c, int how, int64_t limit, const char *location)
 {
     const aco__http_server_t *server = c->server;
+    ACO__ASSERT(!c->is_idle && !c->in_handler && !c->x);
     if (server->is_ending && server->options.drain_idle_time < limit)
         limit = server->options.drain_idle_time;
     if (aco_scope_begin_at(&c->idle, aco_after(limit), location) != 0)
@@ -407,6 +416,7 @@ static int begin_idle(aco__http_connection_t *c, int how, int64_t limit, const c
 
 static void end_idle(aco__http_connection_t *c)
 {
+    ACO__ASSERT(c->is_idle);
     c->is_idle = 0;
     (void)aco_scope_end(&c->idle);
 }
@@ -417,6 +427,7 @@ static int await_request(aco__http_connection_t *c, const char *location)
     ssize_t n;
     if (c->link.out_n && aco__http_send(&c->link, NULL, 0, 0, location) != 0)
         return -1;
+    ACO__ASSERT(!c->link.out_n); /* its memory goes */
     give_exchange(c);
     do {
         if (begin_idle(c, AWAITS, c->server->options.idle_time, location) != 0)
@@ -494,6 +505,7 @@ static void end_connection(void *arg)
     if (c->x && c->x->blocks)
         aco__http_free_blocks(c->x);
     give_exchange(c);
+    ACO__ASSERT(*c->place == c && (!c->next || c->next->place == &c->next));
     *c->place = c->next;
     if (c->next)
         c->next->place = c->place;

@@ -145,6 +145,7 @@ static int send_answer(const aco_websocket_t *socket, aco__http_exchange_t *x, c
         at = HTTP_PUT(aco__http_put(at, socket->protocol, strlen(socket->protocol)), "\r\n");
     }
     at = HTTP_PUT(aco__http_put(at, x->fields, x->fields_n), "\r\n");
+    ACO__ASSERT((size_t)(at - begin) <= 256 + x->fields_n);
     link->out_n += (size_t)(at - begin);
     x->has_begun = x->will_close = 1;
     x->is.status = 101;
@@ -217,6 +218,7 @@ static int send_frame(aco_websocket_t *socket, int opcode, const void *p, size_t
     unsigned char *at;
     size_t head = n < 126 ? 2 : n <= UINT16_MAX ? 4 : 10, small = n <= SMALL ? n : 0;
     int result = -1;
+    ACO__ASSERT(opcode < CLOSE || n <= MOST_CONTROL);
     if (aco_semaphore_acquire_at(&socket->turn, location) != 0)
         return -1;
     at = (unsigned char *)aco__http_room(link, head + small, location);
@@ -251,6 +253,7 @@ int aco_websocket_send_at(aco_websocket_t *socket, int type, const void *p, size
 static int send_close(aco_websocket_t *socket, int code, const char *reason, size_t n, const char *location)
 {
     char text[MOST_CONTROL] = {(char)(code >> 8), (char)code};
+    ACO__ASSERT(n <= sizeof text - 2);
     aco__http_put(text + 2, reason, n);
     return send_frame(socket, CLOSE, text, n + 2, location);
 }
@@ -343,6 +346,7 @@ static int begin_frame(aco_websocket_t *socket, const char *location)
     const char *fault;
     uint64_t length;
     size_t head;
+    ACO__ASSERT(!socket->in_frame && socket->left == 0 && socket->n <= (uint64_t)socket->options.max_message);
     if (await_head(socket, 2, location) != 0)
         return -1;
     p = (const unsigned char *)link->in.buffer + link->at;
@@ -361,6 +365,7 @@ static int begin_frame(aco_websocket_t *socket, const char *location)
         return fail(socket, 1009, EFBIG, "the message is too long", location);
     socket->is_final = p[0] >> 7;
     socket->left = length;
+    ACO__ASSERT(link->in.end - link->at >= head + 4);
     memcpy(socket->mask, p + head, 4);
     socket->in_frame = 1;
     link->at += head + 4;
@@ -394,6 +399,7 @@ static int make_room(aco_websocket_t *socket, size_t n, const char *location)
 static void unmask(aco_websocket_t *socket, unsigned char *p, size_t n)
 {
     unsigned char mask[4];
+    ACO__ASSERT(n <= socket->left);
     for (size_t i = 0; i < n; i++)
         p[i] ^= socket->mask[i & 3];
     for (size_t i = 0; i < 4; i++) /* for what follows */
@@ -415,6 +421,7 @@ static int read_payload(aco_websocket_t *socket, const char *location)
         n = socket->left < 4 * DIRECT ? (size_t)socket->left : 4 * DIRECT; /* memory for what comes, not for what may */
     if (!is_control && make_room(socket, n, location) != 0)
         return -1;
+    ACO__ASSERT(is_control ? socket->control_n + n <= MOST_CONTROL : socket->n + n < socket->room);
     to = is_control ? socket->control + socket->control_n : (unsigned char *)socket->bytes + socket->n;
     if (have == 0) {
         ssize_t got = more(socket, (char *)to, n, location);
@@ -465,6 +472,7 @@ static int end_control(aco_websocket_t *socket, const char *location)
 static int end_message(aco_websocket_t *socket, const char *location)
 {
     int type = socket->type;
+    ACO__ASSERT(type && socket->left == 0);
     socket->type = 0;
     if (make_room(socket, 0, location) != 0)
         return -1;

@@ -71,6 +71,7 @@ static ssize_t fill(aco_io_reader_t *r, const char *call, const char *location)
 {
     filling_t f = {r, call};
     ssize_t n;
+    ACO__ASSERT(r->begin <= r->end && r->end <= r->size && (r->buffer || !r->end));
     if (r->begin > 0) {
         memmove(r->buffer, r->buffer + r->begin, r->end - r->begin);
         r->end -= r->begin;
@@ -149,6 +150,7 @@ ssize_t aco_io_reader_line_at(aco_io_reader_t *reader, char **line, const char *
 static size_t take(aco_io_reader_t *r, void *p, size_t n)
 {
     size_t have = r->end - r->begin, taken = n < have ? n : have;
+    ACO__ASSERT(r->begin <= r->end && r->end <= r->size);
     if (taken)
         memcpy(p, r->buffer + r->begin, taken);
     r->begin += taken;
@@ -210,6 +212,7 @@ int aco_io_writer_flush_at(aco_io_writer_t *writer, const char *location)
 {
     size_t done = 0;
     ssize_t n = writer->end ? aco_io_write_all_at(writer->fd, writer->buffer, writer->end, &done, location) : 0;
+    ACO__ASSERT(done <= writer->end && writer->end <= writer->size); /* one task at a time uses a writer */
     writer->end -= done;
     if (writer->end)
         memmove(writer->buffer, writer->buffer + done, writer->end);
@@ -236,6 +239,7 @@ int aco_io_writer_write_at(aco_io_writer_t *writer, const void *p, size_t n, con
         return 0;
     if (need_buffer(writer, "aco_io_writer_write") != 0)
         return -1;
+    ACO__ASSERT(writer->end <= writer->size && n <= writer->size - writer->end);
     memcpy(writer->buffer + writer->end, p, n);
     writer->end += n;
     return 0;

@@ -37,6 +37,7 @@ static void ready(aco__io_t *io, int fd, uint32_t generation, unsigned what)
     io->stats.events++;
     if (!d || d->generation != generation)
         return;
+    ACO__ASSERT(d->fd == fd && !d->closed);
     d->armed &= (unsigned char)~(what >> IO_UNWATCHED);
     if (what & IO_ALWAYS_READS)
         d->always = 1;
@@ -46,6 +47,7 @@ static void ready(aco__io_t *io, int fd, uint32_t generation, unsigned what)
     }
     if (what & IO_WRITES)
         aco__poller_wake(&d->queues[IO_WRITE], 0);
+    ACO__ASSERT(!d->drained || d->armed & IO_READS); /* or nothing wakes who waits for more */
 }
 
 /* The thread ends. Its tasks never run again. */
@@ -57,8 +59,10 @@ static void close_io(aco__poller_t *poller)
     if (io->jobs_end)
         io->jobs_end(io);
     for (size_t i = 0; i < io->room; i++)
-        if (io->table[i])
+        if (io->table[i]) {
+            ACO__ASSERT((size_t)io->table[i]->fd == i);
             aco__poller_free(io->table[i], sizeof(aco__io_fd_t));
+        }
     if (io->table)
         aco__poller_free(io->table, io->table_sz);
     aco__io_events_close(io);
@@ -108,6 +112,7 @@ static int make_room(aco__io_t *io, int fd, const char *call)
     if (!table)
         return -1;
     memset(table, 0, sz);
+    ACO__ASSERT(sz / sizeof *table >= room && room > io->room);
     if (io->table) {
         memcpy(table, io->table, io->room * sizeof *table);
         aco__poller_free(io->table, io->table_sz);
@@ -128,13 +133,16 @@ static aco__io_fd_t *record_new(aco__io_t *io, int fd, const char *call)
     memset(d, 0, sizeof *d);
     d->fd = fd;
     d->generation = ++io->generations ? io->generations : ++io->generations;
+    ACO__ASSERT(!io->table[fd]); /* tasks could wait for it */
     io->table[fd] = d;
     return d;
 }
 
 static aco__io_fd_t *record_of(const aco__io_t *io, int fd)
 {
-    return fd >= 0 && (size_t)fd < io->room ? io->table[fd] : NULL;
+    aco__io_fd_t *d = fd >= 0 && (size_t)fd < io->room ? io->table[fd] : NULL;
+    ACO__ASSERT(!d || (d->fd == fd && d->generation && !d->closed && d->pairs <= d->users));
+    return d;
 }
 
 /* A descriptor of a call that uses two is closed: whoever waits for the other one looks again. */
@@ -148,6 +156,8 @@ static void wake_pairs(const aco__io_t *io)
 /* The number is no longer this descriptor's. */
 static void retire(aco__io_t *io, aco__io_fd_t *d)
 {
+    ACO__ASSERT(io->table[d->fd] == d);
+    ACO__NO_SWITCH_BEGIN(); /* who runs in between would use a record that has half gone */
     io->table[d->fd] = NULL;
     d->closed = 1;
     if (d->armed)
@@ -158,6 +168,7 @@ static void retire(aco__io_t *io, aco__io_fd_t *d)
         wake_pairs(io);
     if (!d->users)
         aco__poller_free(d, sizeof *d);
+    ACO__NO_SWITCH_END();
 }
 
 /* Fails for a descriptor on which a call would block the thread. Files never do, as far as the system is concerned. */
@@ -247,6 +258,8 @@ aco__io_fd_t *aco__io_enter(aco__io_t *io, int fd, const char *call)
 
 void aco__io_leave(aco__io_fd_t *d)
 {
+    ACO__ASSERT(d->users > d->pairs); /* aco__io_leave_both() has counted its pair */
+    ACO__ASSERT(d->users > 1 || (!d->wait_is_used && !d->queues[IO_READ].first && !d->queues[IO_WRITE].first));
     if (--d->users == 0 && aco_unlikely(d->closed))
         aco__poller_free(d, sizeof *d);
 }
@@ -273,6 +286,7 @@ int aco__io_enter_both(aco__io_t *io, const int fds[2], aco__io_fd_t *d[2], int 
 void aco__io_leave_both(aco__io_fd_t *const d[2])
 {
     for (int i = 0; i < 2; i++) {
+        ACO__ASSERT(d[i]->pairs > 0);
         d[i]->pairs--;
         aco__io_leave(d[i]);
     }
@@ -299,6 +313,7 @@ int aco__io_own(aco__io_t *io, int fd, int is_socket, int is_tcp, const char *ca
 static int arm(aco__io_t *io, aco__io_fd_t *d, int direction)
 {
     unsigned what = d->armed | 1u << direction;
+    ACO__ASSERT(d->users > 0); /* an event finds it */
     if (direction == IO_PAUSE || (d->owned && what == d->armed))
         return 0;
     if (io->watch(io, d->fd, d->generation, what, d->armed) != 0)
@@ -357,6 +372,7 @@ int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline
                                     deadline, location);
     if (result == 0)
         result = aco__poller_wait_end(&io->base, wait);
+    ACO__ASSERT(d->wait_is_used || wait != &d->wait);
     if (wait == &d->wait)
         d->wait_is_used = 0;
     else

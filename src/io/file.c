@@ -65,7 +65,8 @@ static ssize_t perform_once(const file_call_t *c)
         return aco__system.fsync(c->fd);
     case FILE_STAT:
         return perform_stat(c);
-    default: /* FILE_RENAME */
+    default:
+        ACO__ASSERT(c->operation == FILE_RENAME);
         return aco__system.rename(c->path, c->other);
     }
 }
@@ -133,6 +134,7 @@ static file_call_t *call_new(const char *call, file_operation_t operation, int f
         c->path = copy_path(&room, path);
     if (other)
         c->other = copy_path(&room, other);
+    ACO__ASSERT(room <= (char *)c + sz);
     return c;
 }
 
@@ -288,6 +290,7 @@ static ssize_t have_moved_by_copy(const char *call, file_operation_t operation, 
     if (operation == FILE_WRITE)
         memcpy(copy, p, part);
     moved = have_moved(call, operation, fd, copy, part, offset, location);
+    ACO__ASSERT(moved <= (ssize_t)part);
     if (operation == FILE_READ && moved > 0)
         memcpy(p, copy, (size_t)moved);
     aco__poller_free(copy, sz);

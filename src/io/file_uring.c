@@ -39,7 +39,8 @@ static void prepare_call(aco__io_op_t *op, struct io_uring_sqe *entry)
         io_uring_prep_statx(entry, c->path ? AT_FDCWD : c->fd, c->path ? c->path : "", c->path ? 0 : AT_EMPTY_PATH,
                             STATX_BASIC_STATS, c->p);
         break;
-    default: /* FILE_RENAME */
+    default:
+        ACO__ASSERT(c->operation == FILE_RENAME);
         io_uring_prep_renameat(entry, AT_FDCWD, c->path, AT_FDCWD, c->other, 0);
     }
 }
@@ -68,6 +69,7 @@ static void translate_statx(aco_file_status_t *status, const struct statx *s)
 static void call_is_done(aco__io_t *io, aco__io_op_t *op, int result)
 {
     file_call_t *c = call_of(op);
+    ACO__ASSERT(!op->is_done && op->state != IO_OP_SUBMITTED);
     if (result == -EINTR && !op->is_given_up) {
         aco__io_ring_add(io, op);
         return;
@@ -102,6 +104,7 @@ int aco__file_by_ring(aco__io_t *io, file_call_t *c, const char *call, const cha
             return -1;
         }
         (void)aco__io_ring_wait(io, op, call, 0, location);
+        ACO__ASSERT(op->is_done); /* the kernel writes to the caller's memory until then */
         if (c->result >= 0 || (c->error != ECANCELED && c->error != EINTR))
             return 0;
     } else if (c->release) {

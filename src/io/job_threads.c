@@ -34,14 +34,24 @@ static int64_t idle_limit = 10 * ACO_SECOND;
 
 /* ---- The lock ---- */
 
+#ifdef ACO__INVARIANTS
+static __thread int has_pool_lock; /* the calling thread, which also has it when a wait for a call is over */
+#define POOL_LOCKED(is) (has_pool_lock = (is))
+#else
+#define POOL_LOCKED(is) ((void)0)
+#endif
+
 void aco__io_pool_lock(void)
 {
     aco__system.pthread_mutex_lock(&pool_lock);
     ACO__NO_SWITCH_BEGIN();
+    POOL_LOCKED(1);
 }
 
 void aco__io_pool_unlock(void)
 {
+    ACO__ASSERT(has_pool_lock);
+    POOL_LOCKED(0);
     ACO__NO_SWITCH_END();
     aco__system.pthread_mutex_unlock(&pool_lock);
 }
@@ -56,6 +66,7 @@ static struct job_queue *queue_of(const aco__io_job_t *job)
 static void append(aco__io_job_t *job)
 {
     struct job_queue *queue = queue_of(job);
+    ACO__ASSERT(has_pool_lock && job->state == IO_NEW);
     job->state = IO_QUEUED;
     job->next = NULL;
     *(queue->first ? &queue->last->next : &queue->first) = job;
@@ -67,12 +78,14 @@ static void remove_job(aco__io_job_t *job)
 {
     struct job_queue *queue = queue_of(job);
     aco__io_job_t **link = &queue->first, *before = NULL;
+    ACO__ASSERT(has_pool_lock && job->state == IO_QUEUED && queue->n > 0);
     for (; *link != job; link = &before->next)
         before = *link;
     *link = job->next;
     if (queue->last == job)
         queue->last = before;
     queue->n--;
+    ACO__ASSERT(!queue->first == !queue->n && (!queue->n || !queue->last->next));
     job->state = IO_NEW;
 }
 
@@ -104,6 +117,7 @@ static aco__io_job_t *take_job(void)
 static void call_idle(void)
 {
     idle_thread_t *thread = idle_threads;
+    ACO__ASSERT(has_pool_lock && !thread->is_called);
     idle_threads = thread->next;
     thread->is_called = 1;
     aco__system.pthread_cond_signal(&thread->called);
@@ -160,14 +174,16 @@ static int wait_for_call(void)
 /* The calling thread can take another job. */
 static void become_free(int after_kind)
 {
+    ACO__ASSERT(has_pool_lock && busy_threads > 0 && busy_threads <= threads && look_ups <= busy_threads);
     busy_threads--;
     look_ups -= after_kind == ACO__LOOK_UP;
 }
 
-/* The function has returned. Called with the lock. */
+/* The function has returned. */
 static void tell(aco__io_job_t *job)
 {
     aco__io_t *io = job->io;
+    ACO__ASSERT(job->state == IO_RUNS);
     job->state = IO_DONE;
     become_free(job->kind); /* by now: the task's next job needs no other thread */
     __atomic_fetch_add(&io->posting, 1, __ATOMIC_RELAXED);
@@ -191,6 +207,7 @@ static void clear_away(aco__io_job_t *job)
 
 static void run_job(aco__io_job_t *job)
 {
+    ACO__ASSERT(has_pool_lock && job->state == IO_NEW);
     job->state = IO_RUNS;
     busy_threads++;
     look_ups += job->kind == ACO__LOOK_UP;
@@ -215,6 +232,7 @@ static void *work(void *unused)
         else if (!wait_for_call())
             break;
     }
+    ACO__ASSERT(threads > busy_threads); /* this one is not busy */
     threads--;
     aco__io_pool_unlock();
     return unused;
@@ -229,6 +247,7 @@ static int start_thread(void)
     pthread_attr_t attributes;
     pthread_t thread;
     int error;
+    ACO__ASSERT(has_pool_lock); /* the new thread counts itself as free with it only */
     sigfillset(&blocked);
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         sigdelset(&blocked, kept[i]);
@@ -342,6 +361,7 @@ int aco_offload_stats(aco_offload_stats_t *stats)
     stats->threads = threads;
     for (const idle_thread_t *thread = idle_threads; thread; thread = thread->next)
         stats->idle++;
+    ACO__ASSERT(stats->idle + busy_threads <= threads);
     stats->queued = work_queue.n + look_up_queue.n;
     aco__io_pool_unlock();
     return 0;

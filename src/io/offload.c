@@ -16,6 +16,8 @@ static void link_job(aco__io_t *io, aco__io_job_t *job)
 
 static void unlink_job(aco__io_t *io, const aco__io_job_t *job)
 {
+    ACO__ASSERT(job->io == io && (job->before ? job->before->after : io->jobs) == job);
+    ACO__ASSERT(!job->after || job->after->before == job);
     *(job->before ? &job->before->after : &io->jobs) = job->after;
     if (job->after)
         job->after->before = job->before;
@@ -31,6 +33,7 @@ static void job_is_done(aco__thread_t *self, aco__post_t *post)
 {
     aco__io_job_t *job = job_of_post(post);
     (void)self;
+    ACO__ASSERT(job->state == IO_DONE && !job->is_told);
     job->is_told = 1;
     aco__poller_wake(&job->queue, 0);
 }
@@ -157,6 +160,7 @@ int aco__io_offload_as(int kind, const char *call, void *(*fn)(void *arg), void 
         return errno == EAGAIN ? aco__poller_fail(EAGAIN, call, "the pool has no thread, and none can be started") : -1;
     if (result)
         *result = job->result;
+    ACO__ASSERT(job->is_told); /* or a thread of the pool still uses the record */
     errno = job->error;
     unlink_job(io, job);
     aco__poller_free(job, job->sz);

@@ -31,6 +31,7 @@ static ssize_t attempts(aco__io_t *io, aco__io_fd_t *d, const char *call, int di
                         void *args, const char *location)
 {
     int is_drained = wanted && d->drained;
+    ACO__ASSERT(!d->drained || (d->is_tcp && d->armed & IO_READS)); /* an event says when there is more */
     for (;; is_drained = 0) {
         ssize_t n;
         ACO__NO_SWITCH_BEGIN(); /* or what comes meanwhile is not seen */

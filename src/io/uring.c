@@ -58,6 +58,8 @@ static void append_op(op_list_t *list, aco__io_op_t *op)
 
 static void remove_op(op_list_t *list, const aco__io_op_t *op)
 {
+    ACO__ASSERT((op->before ? op->before->next : list->first) == op);
+    ACO__ASSERT((op->next ? op->next->before : list->last) == op);
     *(op->before ? &op->before->next : &list->first) = op->next;
     *(op->next ? &op->next->before : &list->last) = op->before;
 }
@@ -65,8 +67,10 @@ static void remove_op(op_list_t *list, const aco__io_op_t *op)
 /* A task, or an abandoned operation, for which the scheduler must poll. */
 static void count_waiter(aco__io_t *io, int n)
 {
+    ACO__ASSERT(n > 0 || io->ring->waiters > 0);
     io->base.waiters += (size_t)n;
     io->ring->waiters += (size_t)n;
+    ACO__ASSERT(io->base.waiters >= io->ring->waiters);
 }
 
 /* ---- Submitting ---- */
@@ -77,6 +81,7 @@ static void fill_queue(ring_t *ring)
     struct io_uring_sqe *entry;
     aco__io_op_t *op;
     while ((op = ring->queued.first) != NULL && (entry = io_uring_get_sqe(&ring->uring)) != NULL) {
+        ACO__ASSERT(op->state == IO_OP_QUEUED || op->state == IO_OP_CANCELLED);
         remove_op(&ring->queued, op);
         append_op(&ring->submitted, op);
         if (op->state == IO_OP_CANCELLED) {
@@ -96,6 +101,7 @@ static unsigned reap_ring(aco__io_t *io)
     ring_t *ring = io->ring;
     struct io_uring_cqe *event;
     unsigned head, n = 0;
+    ACO__NO_SWITCH_BEGIN(); /* another task would reap the same events */
     io_uring_for_each_cqe(&ring->uring, head, event) {
         aco__io_op_t *op = io_uring_cqe_get_data(event);
         n++;
@@ -104,6 +110,7 @@ static unsigned reap_ring(aco__io_t *io)
         } else if (event->user_data & 1) {
             io->ring_event(io, event->user_data, event->res, event->flags);
         } else if (event->user_data != NOBODY_KEY) {
+            ACO__ASSERT(op->state == IO_OP_SUBMITTED || op->state == IO_OP_CANCELLED); /* it ends once */
             remove_op(op->state == IO_OP_CANCELLED ? &ring->queued : &ring->submitted, op);
             op->state = IO_OP_NEW;
             if (op->is_abandoned)
@@ -112,6 +119,7 @@ static unsigned reap_ring(aco__io_t *io)
         }
     }
     io_uring_cq_advance(&ring->uring, n);
+    ACO__NO_SWITCH_END();
     return n;
 }
 
@@ -360,6 +368,7 @@ void aco__io_ring_settle(const aco__io_t *io, int fd)
 
 void aco__io_ring_add(aco__io_t *io, aco__io_op_t *op)
 {
+    ACO__ASSERT(op->state == IO_OP_NEW); /* it stands in no list */
     op->state = IO_OP_QUEUED;
     append_op(&io->ring->queued, op);
 }
@@ -379,6 +388,7 @@ int aco__io_ring_cancel(aco__io_t *io, aco__io_op_t *op)
 
 void aco__io_ring_abandon(aco__io_t *io, aco__io_op_t *op)
 {
+    ACO__ASSERT(op->state != IO_OP_NEW && op->is_given_up); /* its end is told, to done() alone */
     if (!op->is_abandoned)
         count_waiter(io, 1);
     op->is_abandoned = 1;
@@ -395,6 +405,7 @@ static void add_op(void *arg)
 int aco__io_ring_wait(aco__io_t *io, aco__io_op_t *op, const char *call, int begins, const char *location)
 {
     int result;
+    ACO__ASSERT(op->state == (begins ? IO_OP_NEW : IO_OP_CANCELLED));
     op->io = io;
     count_waiter(io, 1);
     result = aco__poller_ask(call, &op->wait, &op->queue, NULL, begins ? add_op : NULL, op, location);

@@ -16,6 +16,7 @@ enum { READING = POLLIN | POLLPRI | POLLRDHUP, WRITING = POLLOUT, KEY_FD_SHIFT =
 /* The user data of a watch: odd, and not 1, since no generation is 0. */
 static uint64_t key_of(int fd, uint32_t generation, int direction)
 {
+    ACO__ASSERT(generation && (unsigned)fd <= UINT32_MAX >> KEY_FD_SHIFT);
     return (uint64_t)generation << 32 | (unsigned)fd << KEY_FD_SHIFT | (unsigned)direction << 1 | 1;
 }
 

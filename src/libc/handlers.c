@@ -188,9 +188,12 @@ static int poll_and_interrupt(aco__poller_t *poller, int64_t deadline)
     int result = self->poll(poller, deadline), error = errno;
     if (self->handlers[HOOK_NEVER_RESTARTS] != self->told) {
         self->told = self->handlers[HOOK_NEVER_RESTARTS];
+        ACO__ASSERT(!self->handlers[HOOK_IGNORES_SIGNALS]); /* nothing ends a wait for a lock */
+        ACO__NO_SWITCH_BEGIN(); /* tasks would leave the list */
         for (aco__hook_task_t *task = self->waiting; task; task = task->next)
             if (aco__hook_is_interrupted(&task->call))
                 aco__poller_interrupt(task->task, EINTR);
+        ACO__NO_SWITCH_END();
     }
     errno = error;
     return result;

@@ -22,6 +22,8 @@ static void call_ends(aco__hook_task_t *task)
 {
     if (!task || !task->link)
         return;
+    ACO__ASSERT(*task->link == task && (!task->next || task->next->link == &task->next));
+    ACO__ASSERT(!aco__hook_self.poller || aco__hook_self.poller->waiters > 0);
     *task->link = task->next;
     if (task->next)
         task->next->link = task->link;
@@ -34,6 +36,7 @@ static void call_ends(aco__hook_task_t *task)
 static void forget_task(void *record)
 {
     aco__hook_task_t *task = record;
+    ACO__ASSERT(!task->depth || aco__hook_self.tasks > 0); /* or its thread is hooked for ever */
     aco__hook_self.tasks -= task->depth != 0;
     call_ends(task);
     aco__poller_free(task, task->sz);
@@ -196,6 +199,7 @@ static aco__hook_task_t *call_begins(const aco__hook_call_t *call)
     aco__hook_task_t *record = record_of(aco_current_task());
     if (!record) /* a task that is not hooked waits for a lock */
         return NULL;
+    ACO__ASSERT(!record->link && call->restarts < HOOK_CLASSES); /* a task makes one call at a time */
     record->call = *call;
     record->next = self->waiting;
     record->link = (aco__hook_task_t **)(uintptr_t)&self->waiting;

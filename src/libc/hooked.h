@@ -230,6 +230,7 @@ static inline void aco__parts_skip(aco__parts_t *rest, size_t n)
 {
     for (n += rest->done; rest->count && n >= rest->parts->iov_len; rest->parts++, rest->count--)
         n -= rest->parts->iov_len;
+    ACO__ASSERT(rest->count || !n); /* no call moves more than it was given */
     rest->done = rest->count ? n : 0;
 }
 /* The parts to go on with: how many. */

@@ -137,6 +137,7 @@ static void note_unlocked(const void *lock)
     held_t **link = find_held(lock), *held = *link;
     if (!held)
         return;
+    ACO__ASSERT(!held->told || __atomic_load_n(held->told, __ATOMIC_RELAXED) == lock);
     if (held->told)
         __atomic_store_n(held->told, NULL, __ATOMIC_RELEASE);
     *link = held->next;

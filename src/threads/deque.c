@@ -64,6 +64,7 @@ static aco__items_t *grow(aco__deque_t *deque, aco__items_t *old, size_t top, si
     aco__item_t item;
     if (!items)
         return NULL;
+    ACO__ASSERT(bottom - top <= old->mask + 1);
     items->before = old;
     for (size_t at = top; at != bottom; at++) {
         get(old, at, &item);
@@ -82,6 +83,7 @@ int aco__deque_push(aco__deque_t *deque, const aco__item_t *item)
         if (bottom - top > items->mask && !(items = grow(deque, items, top, bottom)))
             return -1;
     }
+    ACO__ASSERT(bottom - deque->seen_top <= items->mask); /* or the oldest item is lost */
     put(items, bottom, item);
     aco__store_then_load(&deque->bottom, bottom + 1); /* see aco__threads_may_sleep() */
     return 0;
@@ -96,6 +98,7 @@ int aco__deque_pop(aco__deque_t *deque, aco__item_t *item)
     bottom--;
     aco__store_then_load(&deque->bottom, bottom);
     top = __atomic_load_n(&deque->top, __ATOMIC_SEQ_CST);
+    ACO__ASSERT((ptrdiff_t)(bottom - top) >= -1);
     if ((ptrdiff_t)(bottom - top) > 0) { /* thieves see the new `bottom` before they come to this item */
         get(deque->items, bottom, item);
         return 1;

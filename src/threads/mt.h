@@ -46,6 +46,29 @@ static inline void aco__woken_add(aco__woken_t *woken, aco__sharer_t *sharer)
 
 /* ---- The lock of an object ---- */
 
+#ifdef ACO__INVARIANTS
+/* What a lock holds while the calling thread has it. */
+static inline uint32_t aco__shared_holder(void)
+{
+    return (uint32_t)((uintptr_t)aco__self() >> 4) | 1;
+}
+#endif
+
+#define ACO__ASSERT_SHARED(shared)                                                                                     \
+    ACO__ASSERT(__atomic_load_n(&(shared)->lock, __ATOMIC_RELAXED) == aco__shared_holder())
+
+/* Whether it was free: it is locked now. */
+static inline int aco__shared_lock_now(aco__shared_t *shared)
+{
+#ifdef ACO__INVARIANTS
+    uint32_t none = 0; /* an exchange would overwrite the holder */
+    return __atomic_compare_exchange_n(&shared->lock, &none, aco__shared_holder(), 0, __ATOMIC_ACQUIRE,
+                                       __ATOMIC_RELAXED);
+#else
+    return !__atomic_exchange_n(&shared->lock, 1, __ATOMIC_ACQUIRE);
+#endif
+}
+
 /* Who waits looks seldom, every 2 us or so. Each look takes the cache line from the holder, who needs it back to
  * unlock, and while nobody looks, one thread can lock again and again. Looks that begin often and become rare made a
  * busy channel half as fast. */
@@ -54,7 +77,7 @@ static inline void aco__shared_lock(aco__shared_t *shared)
     enum { PAUSES = 64, LOOKS = 16 };
     int looks = 0;
     ACO__NO_SWITCH_BEGIN(); /* another task of the thread would spin for the lock for ever */
-    while (__atomic_exchange_n(&shared->lock, 1, __ATOMIC_ACQUIRE))
+    while (!aco__shared_lock_now(shared))
         do {
             for (int i = 0; i < PAUSES; i++)
                 aco__spin_pause();
@@ -66,6 +89,7 @@ static inline void aco__shared_lock(aco__shared_t *shared)
 /* The last that the caller does with the object: another thread may free it as soon as it gets the lock. */
 static inline void aco__shared_unlock(aco__shared_t *shared)
 {
+    ACO__ASSERT_SHARED(shared);
     __atomic_store_n(&shared->lock, 0, __ATOMIC_RELEASE);
     ACO__NO_SWITCH_END();
 }
@@ -74,6 +98,7 @@ static inline void aco__shared_unlock(aco__shared_t *shared)
 
 static inline void aco__shared_append(aco__shared_t *shared, aco__shared_place_t *place, aco__sharer_t *sharer)
 {
+    ACO__ASSERT(!shared->first == !shared->last && (!shared->last || !shared->last->next));
     place->sharer = sharer;
     place->is_queued = 1;
     place->next = NULL;
@@ -86,6 +111,8 @@ static inline void aco__shared_remove(aco__shared_t *shared, aco__shared_place_t
 {
     if (!place->is_queued)
         return;
+    ACO__ASSERT((place->previous ? place->previous->next : shared->first) == place);
+    ACO__ASSERT((place->next ? place->next->previous : shared->last) == place);
     place->is_queued = 0;
     *(place->previous ? &place->previous->next : &shared->first) = place->next;
     *(place->next ? &place->next->previous : &shared->last) = place->previous;
@@ -99,6 +126,7 @@ static inline aco__shared_place_t *aco__shared_claim(aco__shared_t *shared)
         aco__sharer_t *sharer = place->sharer;
         aco__shared_remove(shared, place);
         if (place == &sharer->relock || aco__answer_claim(&sharer->answer)) {
+            ACO__ASSERT(!sharer->given || place == &sharer->relock); /* it is given one thing */
             sharer->given = place;
             return place;
         }

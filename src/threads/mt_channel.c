@@ -29,6 +29,8 @@ static void copy_element(const aco_shared_channel_t *channel, void *to, const vo
 static char *element_at(const aco_shared_channel_t *channel, size_t i)
 {
     size_t at = channel->first + i;
+    ACO__ASSERT_SHARED(&channel->senders);
+    ACO__ASSERT(i < channel->room && channel->first < channel->room && channel->count <= channel->room);
     return channel->elements + (at < channel->room ? at : at - channel->room) * channel->element_size;
 }
 
@@ -59,6 +61,7 @@ static int make_room(aco_shared_channel_t *channel)
 
 static int put_element(aco_shared_channel_t *channel, const void *element)
 {
+    ACO__ASSERT(channel->count <= channel->capacity);
     if (channel->count == channel->capacity)
         return 0;
     if (make_room(channel) != 0)
@@ -77,6 +80,7 @@ static int put_or_give(aco_shared_channel_t *channel, const void *element, aco__
     receiver = aco__shared_give(&channel->receivers, woken);
     if (!receiver)
         return put_element(channel, element);
+    ACO__ASSERT(!channel->count); /* a receiver waits only for an empty channel */
     copy_element(channel, receiver->element, element);
     return 1;
 }
@@ -89,6 +93,7 @@ static int take_element(aco_shared_channel_t *channel, void *element, aco__woken
         channel->first = channel->first + 1 < channel->room ? channel->first + 1 : 0;
         channel->count--;
         sender = aco__shared_give(&channel->senders, woken);
+        ACO__ASSERT(!sender || channel->count == channel->capacity - 1); /* a sender waits only for a full one */
         if (sender) /* its element takes the place: there is room */
             (void)put_element(channel, sender->element);
         return 1;
@@ -96,6 +101,7 @@ static int take_element(aco_shared_channel_t *channel, void *element, aco__woken
     sender = aco__shared_give(&channel->senders, woken);
     if (!sender)
         return channel->is_closed ? -EPIPE : 0;
+    ACO__ASSERT(!channel->capacity);
     copy_element(channel, element, sender->element);
     return 1;
 }
@@ -245,6 +251,7 @@ static void lock_all(const select_case_t *first)
 {
     const aco_shared_channel_t *locked = NULL;
     for (const select_case_t *c = first; c; c = c->aco__next) {
+        ACO__ASSERT((uintptr_t)locked <= (uintptr_t)c->channel); /* another select waits the other way round */
         if (c->channel != locked)
             aco__shared_lock(&c->channel->senders);
         locked = c->channel;
@@ -376,6 +383,7 @@ static int served(select_case_t *cases, const aco__sharer_t *sharer)
     const char *place = local ? local - offsetof(select_case_t, aco__waiter)
                               : (const char *)sharer->given - offsetof(select_case_t, aco__place);
     int i = (int)((const select_case_t *)(const void *)place - cases);
+    ACO__ASSERT(local || sharer->given);
     cases[i].error = local ? sharer->answer.wait.error : sharer->is_closed ? EPIPE : 0;
     return i;
 }

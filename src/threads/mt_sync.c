@@ -17,6 +17,7 @@ enum { RAN_NOT = 0, RAN_EARLY, RAN_IN_VAIN }; /* aco__sharer_t.early */
 
 static void wake(aco__sharer_t *sharer)
 {
+    ACO__ASSERT(__atomic_load_n(&sharer->answer.is_claimed, __ATOMIC_RELAXED)); /* or it may be gone */
     if (sharer->is_task) {
         aco__answer_tell(&sharer->answer);
         return;
@@ -121,6 +122,7 @@ aco__sharer_t *aco__sharer_open(aco__sharer_t *on_stack, const char *call)
 
 void aco__sharer_close(aco__sharer_t *sharer, const aco__sharer_t *on_stack)
 {
+    ACO__ASSERT(!sharer->place.is_queued && !sharer->relock.is_queued);
     if (!sharer->is_task) {
         pthread_cond_destroy(&sharer->changed);
         pthread_mutex_destroy(&sharer->lock);
@@ -271,6 +273,8 @@ static void pass_mutex(aco_shared_mutex_t *mutex, aco__woken_t *woken)
 {
     aco__shared_place_t *place = aco__shared_claim(&mutex->aco__waiters);
     aco__sharer_t *sharer;
+    ACO__ASSERT_SHARED(&mutex->aco__waiters);
+    ACO__ASSERT(place || !mutex->aco__waiters.first); /* no waiter is left beside a free mutex */
     mutex->aco__is_locked = place != NULL;
     if (!place)
         return;
@@ -451,6 +455,7 @@ void aco_shared_semaphore_release(aco_shared_semaphore_t *semaphore)
     aco__woken_t woken = {NULL, NULL};
     aco__shared_lock(&semaphore->aco__waiters);
     semaphore->aco__value += !aco__shared_give(&semaphore->aco__waiters, &woken);
+    ACO__ASSERT(!semaphore->aco__value || !semaphore->aco__waiters.first);
     aco__shared_unlock(&semaphore->aco__waiters);
     aco__shared_wake(&woken);
 }
@@ -472,6 +477,7 @@ int aco_shared_wait_group_add(aco_shared_wait_group_t *group, ptrdiff_t n)
     fits = n < 0 ? less <= group->aco__count : more <= SIZE_MAX - group->aco__count;
     if (fits && !(group->aco__count += more))
         aco__shared_give_all(&group->aco__waiters, &woken);
+    ACO__ASSERT(group->aco__count || !group->aco__waiters.first);
     aco__shared_unlock(&group->aco__waiters);
     aco__shared_wake(&woken);
     return fits ? 0 : aco__poller_fail(ERANGE, "aco_shared_wait_group_add", "the count would be out of range");
@@ -510,6 +516,7 @@ void aco_shared_event_set(aco_shared_event_t *event)
 void aco_shared_event_reset(aco_shared_event_t *event)
 {
     aco__shared_lock(&event->aco__waiters);
+    ACO__ASSERT(!event->aco__is_set || !event->aco__waiters.first);
     event->aco__is_set = 0;
     aco__shared_unlock(&event->aco__waiters);
 }
@@ -548,6 +555,7 @@ static int leave_once(aco_shared_once_t *once, int result)
     aco__woken_t woken = {NULL, NULL};
     int error = errno;
     aco__shared_lock(&once->aco__waiters);
+    ACO__ASSERT(once->aco__runner && !once->done); /* one runs at a time, and none after a success */
     if (result == 0) {
         __atomic_store_n(&once->done, 1, __ATOMIC_RELEASE);
         aco__shared_give_all(&once->aco__waiters, &woken);
@@ -580,6 +588,8 @@ int aco_shared_once_until_at(aco_shared_once_t *once, int (*fn)(void *arg), void
 
 static int take_rwlock(aco_shared_rwlock_t *lock, int writes)
 {
+    ACO__ASSERT_SHARED(&lock->aco__waiters);
+    ACO__ASSERT(!lock->aco__is_writing || !lock->aco__readers);
     if (lock->aco__is_writing || (writes && lock->aco__readers))
         return 0;
     lock->aco__is_writing = writes;

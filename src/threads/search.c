@@ -13,21 +13,31 @@
 #include <sched.h>
 
 static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
+#ifdef ACO__INVARIANTS
+static __thread int has_threads_lock; /* the calling thread, which also has it when aco__threads_wait() returns */
+#define THREADS_LOCKED(is) (has_threads_lock = (is))
+#else
+#define THREADS_LOCKED(is) ((void)0)
+#endif
 
 void aco__threads_lock(void)
 {
     aco__system.pthread_mutex_lock(&threads_lock);
     ACO__NO_SWITCH_BEGIN();
+    THREADS_LOCKED(1);
 }
 
 void aco__threads_unlock(void)
 {
+    ACO__ASSERT(has_threads_lock);
+    THREADS_LOCKED(0);
     ACO__NO_SWITCH_END();
     aco__system.pthread_mutex_unlock(&threads_lock);
 }
 
 void aco__threads_wait(aco_threads_t *threads)
 {
+    ACO__ASSERT(has_threads_lock);
     aco__system.pthread_cond_wait(&threads->changed, &threads_lock);
 }
 
@@ -41,6 +51,7 @@ void aco__threads_hold(aco_threads_t *threads)
 void aco__threads_release(aco_threads_t *threads)
 {
     aco__threads_lock();
+    ACO__ASSERT(threads->held > 0);
     threads->held--;
     aco__system.pthread_cond_broadcast(&threads->changed);
     aco__threads_unlock();
@@ -121,6 +132,7 @@ int aco__threads_enter(aco__crew_t *worker)
 
 void aco__threads_leave(aco__crew_t *worker)
 {
+    ACO__ASSERT(__atomic_load_n(&worker->posting, __ATOMIC_RELAXED) > 0);
     __atomic_fetch_sub(&worker->posting, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -198,6 +210,7 @@ static aco__node_t *take_injected(aco_threads_t *threads)
         return NULL;
     aco__threads_lock();
     node = threads->first;
+    ACO__ASSERT(!node == !__atomic_load_n(&threads->injected, __ATOMIC_RELAXED));
     if (node) {
         threads->first = node->next;
         __atomic_fetch_sub(&threads->injected, 1, __ATOMIC_SEQ_CST);
@@ -254,6 +267,7 @@ void aco__threads_find_near(aco__crew_t *worker)
             if (distance_between(worker, threads->workers[other]) == distance)
                 worker->order[count++] = (uint16_t)other;
         }
+    ACO__ASSERT(count == n - 1);
 }
 
 /* At which thread the worker looks as the nth, from 1 on. */
@@ -330,6 +344,7 @@ int aco__threads_find(aco__crew_t *worker, aco__item_t *item)
 static void stop_searching(aco__crew_t *worker)
 {
     aco_threads_t *threads = worker->threads;
+    ACO__ASSERT(__atomic_load_n(&threads->searching, __ATOMIC_RELAXED) > 0); /* it has been counted */
     worker->is_searching = 0;
     if (__atomic_fetch_sub(&threads->searching, 1, __ATOMIC_SEQ_CST) == 1 && is_anything_left(threads))
         aco__threads_wake_one(threads, worker); /* items added meanwhile have woken nobody */
@@ -346,6 +361,7 @@ int aco__threads_may_sleep(aco__crew_t *worker)
     aco_threads_t *threads = worker->threads;
     if (aco__threads_forked(threads))
         return 1;
+    ACO__ASSERT(!worker->is_registered && !__atomic_load_n(&worker->is_sleeping, __ATOMIC_RELAXED));
     __atomic_store_n(&worker->is_sleeping, 1, __ATOMIC_SEQ_CST);
     __atomic_fetch_add(&threads->sleeping, 1, __ATOMIC_SEQ_CST);
     worker->is_registered = 1;

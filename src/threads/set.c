@@ -36,6 +36,7 @@ static void uncount(aco__crew_t *worker)
 {
     if (!worker->is_counted)
         return;
+    ACO__ASSERT(__atomic_load_n(&worker->threads->busy, __ATOMIC_RELAXED) > 0); /* or the set never ends */
     worker->is_counted = 0;
     if (__atomic_fetch_sub(&worker->threads->busy, 1, __ATOMIC_SEQ_CST) == 1)
         set_is_done(worker->threads);
@@ -113,6 +114,7 @@ static void leave_set(aco__crew_t *worker)
 static void release_slot(aco_threads_t *threads, aco__crew_t *worker)
 {
     aco__threads_lock();
+    ACO__ASSERT(!worker || (worker->is_used && worker->index >= threads->n));
     if (worker)
         worker->is_used = 0;
     aco__threads_unlock();
@@ -211,6 +213,8 @@ static void *run_root(void *arg)
 static int enter_set(aco__crew_t *worker, aco_function_t fn, void *arg, const char *call)
 {
     aco_t *task = NULL;
+    ACO__ASSERT(!worker->runs && !worker->groups && !worker->first && !worker->is_counted); /* as leave_set() left it */
+    ACO__ASSERT(worker->is_gone && !worker->is_registered && !worker->is_searching);
     worker->error = 0;
     worker->leaves = 0;
     worker->stops = NULL;
@@ -257,6 +261,7 @@ static int wait_for_all(aco_threads_t *threads, int is_ready)
     int go;
     aco__threads_lock();
     threads->waiting++;
+    ACO__ASSERT(threads->waiting <= threads->n);
     if (!is_ready)
         threads->go = -1;
     else if (!threads->go && threads->waiting == threads->n)
@@ -365,6 +370,7 @@ static void free_worker(aco__crew_t *worker)
 
 static void free_set(aco_threads_t *threads)
 {
+    ACO__ASSERT(!threads->held);
     aco__threads_each(threads, free_worker);
     pthread_cond_destroy(&threads->changed);
     aco__poller_free(threads, threads->sz);

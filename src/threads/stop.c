@@ -66,6 +66,8 @@ int aco_stop_end(aco_stop_t *stop)
         return aco__poller_fail(EINVAL, call, "the scope is NULL");
     if (aco__shared_scope_check(&stop->scope, call) != 0)
         return -1;
+    ACO__ASSERT((stop->aco__previous ? stop->aco__previous->aco__next : worker->stops) == stop);
+    ACO__ASSERT(!stop->aco__next || stop->aco__next->aco__previous == stop);
     *(stop->aco__previous ? &stop->aco__previous->aco__next : &worker->stops) = stop->aco__next;
     if (stop->aco__next)
         stop->aco__next->aco__previous = stop->aco__previous;
@@ -75,9 +77,12 @@ int aco_stop_end(aco_stop_t *stop)
 
 void aco__threads_end_stops(const aco__crew_t *worker)
 {
-    if (__atomic_load_n(&worker->threads->is_stopped, __ATOMIC_SEQ_CST))
-        for (aco_stop_t *stop = worker->stops; stop; stop = stop->aco__next)
-            aco__scope_end_early(&stop->scope, ECANCELED);
+    if (!__atomic_load_n(&worker->threads->is_stopped, __ATOMIC_SEQ_CST))
+        return;
+    ACO__NO_SWITCH_BEGIN(); /* tasks would end their scopes */
+    for (aco_stop_t *stop = worker->stops; stop; stop = stop->aco__next)
+        aco__scope_end_early(&stop->scope, ECANCELED);
+    ACO__NO_SWITCH_END();
 }
 
 /* ---- SIGINT and SIGTERM ---- */

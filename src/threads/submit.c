@@ -108,6 +108,8 @@ static void link_run(aco__run_t *run)
 
 static void unlink_run(const aco__run_t *run)
 {
+    ACO__ASSERT((run->previous ? run->previous->next : run->worker->runs) == run);
+    ACO__ASSERT(!run->next || run->next->previous == run);
     *(run->previous ? &run->previous->next : &run->worker->runs) = run->next;
     if (run->next)
         run->next->previous = run->previous;
@@ -115,6 +117,7 @@ static void unlink_run(const aco__run_t *run)
 
 static void uncount_sent(aco__crew_t *worker)
 {
+    ACO__ASSERT(__atomic_load_n(&worker->sent, __ATOMIC_RELAXED) > 0);
     __atomic_fetch_sub(&worker->sent, 1, __ATOMIC_RELAXED);
 }
 
@@ -175,6 +178,7 @@ ACO__FORCE_INLINE void run_member(aco__crew_t *worker, const aco__item_t *item, 
 /* The item that was put aside for the task. */
 static inline aco__item_t next_item(aco__crew_t *worker)
 {
+    ACO__ASSERT(worker->begun != worker->started);
     return worker->starting[worker->begun++ % THREADS_AT_ONCE];
 }
 
@@ -229,6 +233,7 @@ static int spawn_for(aco__crew_t *worker, const aco__item_t *item, aco_function_
 {
     if (!spawn_task(worker, runs))
         return 0;
+    ACO__ASSERT(worker->started - worker->begun < THREADS_AT_ONCE);
     worker->starting[worker->started++ % THREADS_AT_ONCE] = *item;
     return 1;
 }
@@ -311,8 +316,10 @@ int aco__threads_start(aco__crew_t *worker, int searches, int is_idle)
 
 void aco__threads_pass_ends(const aco__crew_t *worker)
 {
+    ACO__NO_SWITCH_BEGIN(); /* members would leave the list */
     for (aco__run_t *run = worker->runs; run; run = run->next)
         end_with_group(run);
+    ACO__NO_SWITCH_END();
 }
 
 static void post_cancel(aco__crew_t *worker)
@@ -423,6 +430,8 @@ static void link_group(aco__crew_t *worker, aco_shared_group_t *group)
 
 static void unlink_group(aco__crew_t *worker, const aco_shared_group_t *group)
 {
+    ACO__ASSERT((group->aco__previous ? group->aco__previous->aco__next : worker->groups) == group);
+    ACO__ASSERT(!group->aco__next || group->aco__next->aco__previous == group);
     *(group->aco__previous ? &group->aco__previous->aco__next : &worker->groups) = group->aco__next;
     if (group->aco__next)
         group->aco__next->aco__previous = group->aco__previous;

@@ -62,6 +62,7 @@ int aco__tls_flush(aco_tls_t *tls)
         ssize_t put = send_now(tls, tls->unsent + tls->unsent_at, tls->unsent_n);
         if (put < 0)
             return -1;
+        ACO__ASSERT((size_t)put <= tls->unsent_n && tls->unsent);
         tls->unsent_at += (size_t)put;
         tls->unsent_n -= (size_t)put;
     }
@@ -74,7 +75,9 @@ int aco__tls_flush(aco_tls_t *tls)
 /* 1, or 0: no memory, or too much: a peer could ask for keys and never read the answers. */
 static int keep_unsent(aco_tls_t *tls, const char *p, size_t n)
 {
-    char *larger = n > MOST_UNSENT - tls->unsent_n ? NULL : OPENSSL_malloc(tls->unsent_n + n);
+    char *larger;
+    ACO__ASSERT(tls->unsent_n <= MOST_UNSENT && (tls->unsent || !tls->unsent_n));
+    larger = n > MOST_UNSENT - tls->unsent_n ? NULL : OPENSSL_malloc(tls->unsent_n + n);
     if (!larger)
         return 0;
     if (tls->unsent_n)

@@ -85,6 +85,7 @@ aco_tls_config_t *aco__tls_config_enter(aco_tls_config_t *config)
 
 void aco__tls_config_leave(aco_tls_config_t *config)
 {
+    ACO__ASSERT(__atomic_load_n(&config->users, __ATOMIC_RELAXED) > 0);
     if (__atomic_sub_fetch(&config->users, 1, __ATOMIC_ACQ_REL) != 0)
         return;
     if (config->replacement)

@@ -103,6 +103,7 @@ static int attempts(aco_tls_t *tls, const char *call, int direction, step_t step
 {
     for (;;) {
         int n, why, is_cut_short;
+        ACO__ASSERT(!tls->is_connected || !tls->turn[direction].value); /* it is the caller's turn */
         if (check_usable(tls, call, direction) != 0) /* while this task waited the other direction may have failed */
             return -1;
         if (ERR_peek_error()) /* to clear an empty queue costs three times as much */
@@ -132,6 +133,7 @@ static int attempts(aco_tls_t *tls, const char *call, int direction, step_t step
 static void drop(aco_tls_t *tls)
 {
     int error = errno;
+    ACO__ASSERT(tls->users > 1 || (tls->users && (tls->is_closed || !tls->is_connected)));
     if (--tls->users == 0) {
         aco__tls_begin_work();
         SSL_free(tls->ssl);
@@ -146,6 +148,7 @@ static void drop(aco_tls_t *tls)
 
 static void leave(aco_tls_t *tls, int direction)
 {
+    ACO__ASSERT(!tls->turn[direction].value);
     aco_semaphore_release(&tls->turn[direction]);
     drop(tls);
 }
@@ -311,8 +314,9 @@ static void note_agreement(aco_tls_t *tls)
     tls->is_connected = 1;
     ERR_clear_error();
     SSL_get0_alpn_selected(tls->ssl, &protocol, &length);
+    ACO__ASSERT(length < sizeof tls->alpn); /* a byte has told it */
     if (length)
-        memcpy(tls->alpn, protocol, length); /* at most 255 bytes */
+        memcpy(tls->alpn, protocol, length);
     keep_resumed(tls);
 }
 
