@@ -3,11 +3,19 @@
  *
  * A no-switch section is work on what other tasks share: no task may switch inside. A call that can switch says so by
  * ACO__MAY_SWITCH() at its beginning, also for the case that it does not need to this time; inside a section it aborts
- * and names both places. Sections nest. One begins and ends on one thread. */
+ * and names both places. Sections nest. One begins and ends on one thread.
+ *
+ * ACO__SWITCHES stands before each internal function that may let other tasks run, or calls one that may: before the
+ * definition of a static one, else before the declaration in an internal header. It stands before a field or parameter
+ * too, a pointer through which such a function may be called. tools/may_switch.py checks it over the call graph. */
 #ifndef ACO_INVARIANTS_H
 #define ACO_INVARIANTS_H
 
 #include "os/platform.h"
+
+#ifndef ACO__SWITCHES /* what checks it gives it a meaning */
+#define ACO__SWITCHES
+#endif
 
 #if (defined(ACO_CONFIG_INVARIANTS) || defined(ACO__SANITIZED)) && !defined(ACO_CONFIG_LIBACO_ONLY)
 #define ACO__INVARIANTS

@@ -145,7 +145,7 @@ ACO__COLD ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void aco__inner_leave(aco
         aco__fp_load(&fp_control, &fp_control2);
 }
 
-void aco__task_leave(aco_t *task)
+ACO__SWITCHES void aco__task_leave(aco_t *task)
 {
     aco__thread_t *self = aco__self();
     int handles = aco__handles_exceptions(aco__tls_ref());
