@@ -5,7 +5,7 @@ Such a function of src carries ACO__SWITCHES (src/base/invariants.h), and so doe
 which one is called. Public functions carry no mark: a table in docs/scheduler.md lists them. The graph is made of
 clang's output before any optimisation, in which inline functions are still called; for Linux on x86-64, and for all
 sources. A function may switch if it reaches aco__may_switch(), which ACO__MAY_SWITCH() calls, or the assembly with
-which one task leaves for another (SWITCHES below). Every public function that reaches the assembly must reach
+which one task leaves for another. Every public function that reaches the assembly must reach
 ACO__MAY_SWITCH() too.
 
 It prints one line for each violation. --write writes the table. It exits with 77, "skipped", without clang or
@@ -30,9 +30,17 @@ FLAGS = ['-std=c11', '-fexceptions', '-O0', '-g', '-fno-discard-value-names', '-
 if os.path.exists('/usr/include/liburing.h'):
     FLAGS.append('-DACO_CONFIG_URING')
 
-# Who leaves for another task by assembly. Other functions with a switch are coroutines' own: a program that resumes or
-# yields means that, and the library itself does it in src/coroutine alone.
-SWITCHES = ('aco__task_leave', 'aco__task_yield', 'aco__wait_leave', 'aco_task_yield_inline')
+# Outside of src/coroutine who calls a switch (aco/detail/switch.h) leaves for another task, but for these.
+SWITCH = 'aco__switch_'
+NO_TASK_LEAVES = {
+    'aco__resume_chain': "a coroutine's resumer: who resumes means that, and the library does not",
+    'aco_yield_to_inline': 'the same',
+    'aco_transfer_inline': 'the same',
+    'run': 'the root context, in aco_run()',
+    'poll_task_turn': 'the same, between tasks',
+    'end_task': 'a task that has ended; it does not return',
+    'arrives': "a task's first instruction",
+}
 
 # Users' functions: whether they may let other tasks run when the library calls them.
 CALLBACKS = {
@@ -97,7 +105,8 @@ ASSIGN = re.compile(r'^ +%([\w.$-]+) = (getelementptr|load(?: atomic)? (?:ptr|i6
                     r'alloca) ?(.*)$')
 STRUCT_FACT = re.compile(r'(?:distinct )?!DICompositeType\(tag: DW_TAG_structure_type, name: "(\w+)".*'
                          r'elements: !(\d+)')
-STORE = re.compile(r'^ +store (?:atomic )?(?:ptr|i64) (.+?), ptr (.+?)(?: (?:monotonic|release|seq_cst))?(?:, align.*)?$')
+STORE = re.compile(r'^ +store (?:atomic )?(?:ptr|i64) (.+?), ptr (.+?)(?: (?:monotonic|release|seq_cst))?'
+                   r'(?:, align.*)?$')
 LINE_OF = re.compile(r'!dbg !(\d+)')
 ELEMENT = re.compile(r'getelementptr (?:inbounds |nuw |nusw )*\(?%struct\.([\w.]+), ptr ([%@][\w.$]+)'
                      r'(?:, i(?:32|64) -?\w+)*, i32 (\d+)\)?')
@@ -363,7 +372,7 @@ class Answer:
             if not (slot[0] == 'parameter' and self.is_public_name(slot[1])):
                 self.users.setdefault(value, set()).add(slot)
         says = {('function', MAY_SWITCH)} | {slot for slot in self.users if self.decided(slot)}
-        self.next = self.reach(says | {('function', f.key) for f in graph.functions.values() if f.name in SWITCHES})
+        self.next = self.reach(says | {('function', f.key) for f in graph.functions.values() if self.leaves(f)})
         self.checked = self.reach(says)
 
     @staticmethod
@@ -375,6 +384,15 @@ class Answer:
         if pair in self.calls:
             self.used.add(pair)
         return pair in self.calls
+
+    def leaves(self, function):
+        if function.place[0].startswith('src/coroutine/') or not any(
+                called[0] == 'function' and called[1].split(':')[-1].startswith(SWITCH)
+                for _, called in function.calls):
+            return False
+        if function.name in NO_TASK_LEAVES:
+            self.used.add(function.name)
+        return function.name not in NO_TASK_LEAVES
 
     def decided(self, slot):
         """What CALLBACKS says of a slot: whether it may switch; None: nothing."""
@@ -474,8 +492,8 @@ class Answer:
                           'but no ACO__MAY_SWITCH()'
 
     def stale(self):
-        for pair in sorted({*self.callbacks, *self.calls} - self.used):
-            yield f'{pair}: an exception that nothing needs any more'
+        for exception in sorted({*self.callbacks, *self.calls, *NO_TASK_LEAVES} - self.used, key=str):
+            yield f'{exception}: an exception that nothing needs any more'
 
     def violations(self):
         return [line for rule in (self.functions, self.slots, self.callbacks_kept, self.unknown, self.unchecked,
@@ -595,11 +613,14 @@ CASES = [  # what, the text behind BEFORE, the violations that must be found, an
      'static void f(struct users *u) { u->may(); } void aco_call(struct users *u) { f(u); }',
      ['src/a.c:6: f reaches a switch by users.may and is not marked']),
     ('a call that is excepted', 'static void exempt(void) { waits(); } void aco_call(void) { exempt(); }', []),
-    ('a switch without a check', 'ACO__SWITCHES void aco__task_leave(void);\nvoid aco__task_leave(void) {}\n'
-     'void aco_call(void) { aco__task_leave(); }',
-     ['src/a.c:7: aco_call reaches a switch by aco__task_leave, but no ACO__MAY_SWITCH()']),
-    ('a switch with one', 'ACO__SWITCHES void aco__task_leave(void);\nvoid aco__task_leave(void) {}\n'
-     'void aco_call(void) { waits(); aco__task_leave(); }', []),
+    ('a switch without a check', 'void aco__switch_yield(void);\n'
+     'ACO__SWITCHES static void leave(void) { aco__switch_yield(); }\nvoid aco_call(void) { leave(); }',
+     ['src/a.c:7: aco_call reaches a switch by leave, but no ACO__MAY_SWITCH()']),
+    ('a switch without a mark', 'void aco__switch_yield(void);\n'
+     'static void leave(void) { aco__switch_yield(); }\nvoid aco_call(void) { waits(); leave(); }',
+     ['src/a.c:6: leave reaches a switch by assembly and is not marked']),
+    ('one that has a reason', 'void aco__switch_yield(void);\n'
+     'static void run(void) { aco__switch_yield(); }\nvoid aco_call(void) { run(); waits(); }', []),
 ]
 SELF_CALLBACKS = {('users', 'may'): (True, ''), ('users', 'must_not'): (False, '')}
 SELF_CALLS = {('exempt', 'waits'): ''}
