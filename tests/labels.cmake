@@ -10,6 +10,7 @@ set(acorn_slow
   "^hardening\\.(options|ibt|bti|shadow(-all)?)$" "^example\\.io_echo\\.10000"
   "^(io|http)_failure|^http\\.p|^(layers\\.self_test|files\\.seeded|documents\\.seeded)$"
   "^hook\\.(redis|postgres|mariadb|curl|sqlite)$" "^hook\\.allocators\\.efence$" "^http_differential\\."
+  "^may_switch\\.graph$"
   "^debugger\\.(lldb|gdb\\.O0)$|^trace\\.debug\\.dies$")
 
 set(acorn_subject_coroutine
@@ -26,7 +27,8 @@ set(acorn_subject_http "^(http[._]|example\\.http_)")
 set(acorn_subject_generator "^generator[._]")
 set(acorn_subject_cpp "^cpp[._]")
 set(acorn_subject_hooks "^(sanitizers|hardening|trace|profile|profile_model)\\.")
-set(acorn_subject_tools "^(bindings|debugger|documents|guards|install|files|layers|mutate|paper_clients|soak|trace)")
+set(acorn_subject_tools
+    "^(bindings|debugger|documents|guards|install|files|layers|may_switch|mutate|paper_clients|soak|trace)")
 set(acorn_subject_examples "^(example|pages)\\.")
 set(acorn_subject_fuzz "^fuzz\\.")
 set(acorn_subject_windows "^(exceptions|dll|unload|amalgamation)\\.")

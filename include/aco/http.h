@@ -175,7 +175,7 @@ typedef struct aco_http_route_s {
 typedef struct aco_http_transport_s {
     ssize_t (*read)(void *stream, void *p, size_t n, const char *location);
     ssize_t (*write)(void *stream, const void *p, size_t n, const char *location);
-    void (*close)(void *stream); /* ends the stream, and closes the descriptor */
+    void (*close)(void *stream); /* ends the stream, and closes the descriptor. Does not wait */
     /* These may be NULL: */
     int (*shutdown)(void *stream, const char *location);      /* tells the peer that nothing follows. 0, or -1 */
     int (*wait_readable)(void *stream, const char *location); /* waits without a buffer. 0, or -1 */

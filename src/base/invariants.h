@@ -6,11 +6,19 @@
  * and names both places. Sections nest. One begins and ends on one thread.
  *
  * A locked section is a no-switch section in which the thread holds a lock. It begins before the thread waits for the
- * lock: a thread that takes it twice aborts instead of waiting for itself. Any address names a lock. */
+ * lock: a thread that takes it twice aborts instead of waiting for itself. Any address names a lock.
+ *
+ * ACO__SWITCHES stands before each internal function that may let other tasks run, or calls one that may: before the
+ * definition of a static one, else before the declaration in an internal header. It stands before a field or parameter
+ * too, a pointer through which such a function may be called. tools/may_switch.py checks it over the call graph. */
 #ifndef ACO_INVARIANTS_H
 #define ACO_INVARIANTS_H
 
 #include "os/platform.h"
+
+#ifndef ACO__SWITCHES /* what checks it gives it a meaning */
+#define ACO__SWITCHES
+#endif
 
 #if (defined(ACO_CONFIG_INVARIANTS) || defined(ACO__SANITIZED)) && !defined(ACO_CONFIG_LIBACO_ONLY)
 #define ACO__INVARIANTS

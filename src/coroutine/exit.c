@@ -74,7 +74,7 @@ void aco__end(aco_t *co, void *result)
 #ifndef ACO_CONFIG_LIBACO_ONLY
 /* ---- Beginning ---- */
 
-void *aco__guarded_entry(void *arg)
+ACO__SWITCHES void *aco__guarded_entry(void *arg)
 {
     aco__guarded_t *guarded = arg;
     guarded->run(guarded);

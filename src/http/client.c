@@ -290,7 +290,7 @@ static void keep_peer(aco_http_client_t *client, peer_t *peer)
 }
 
 /* A connection to the host, or to the proxy. NULL and errno. */
-static peer_t *dial_peer(aco_http_client_t *client, const url_t *url, const char *location)
+ACO__SWITCHES static peer_t *dial_peer(aco_http_client_t *client, const url_t *url, const char *location)
 {
     const aco_http_client_options_t *options = &client->options;
     size_t headers = (size_t)options->max_headers * sizeof(aco_http_header_t);
@@ -360,7 +360,7 @@ static int check_call(const aco_http_call_t *call)
     return 0;
 }
 
-static int put_text(aco__http_link_t *link, const char *text, const char *location)
+ACO__SWITCHES static int put_text(aco__http_link_t *link, const char *text, const char *location)
 {
     size_t n = strlen(text);
     char *at = n <= HTTP_OUT ? aco__http_room(link, n, location) : NULL;
@@ -373,7 +373,7 @@ static int put_text(aco__http_link_t *link, const char *text, const char *locati
     return 0;
 }
 
-static int put_texts(aco__http_link_t *link, const char *const *texts, const char *location)
+ACO__SWITCHES static int put_texts(aco__http_link_t *link, const char *const *texts, const char *location)
 {
     for (; *texts; texts++)
         if (put_text(link, *texts, location) != 0)
@@ -382,7 +382,7 @@ static int put_texts(aco__http_link_t *link, const char *const *texts, const cha
 }
 
 /* "host:port"; the port only if it is needed. */
-static int put_authority(aco__http_link_t *link, const url_t *url, int with_port, const char *location)
+ACO__SWITCHES static int put_authority(aco__http_link_t *link, const url_t *url, int with_port, const char *location)
 {
     int is_ip6 = strchr(url->host, ':') != NULL;
     int has_port = with_port || strcmp(url->port, url->is_tls ? "443" : "80") != 0;
@@ -392,7 +392,7 @@ static int put_authority(aco__http_link_t *link, const url_t *url, int with_port
 }
 
 /* 0, or -1 and errno. */
-static int send_head(peer_t *peer, const step_t *step, const char *location)
+ACO__SWITCHES static int send_head(peer_t *peer, const step_t *step, const char *location)
 {
     aco__http_link_t *link = &peer->link;
     const aco_http_call_t *call = step->call;
@@ -422,7 +422,7 @@ static int send_head(peer_t *peer, const step_t *step, const char *location)
     return put_text(link, framing, location) != 0 ? -1 : put_text(link, "\r\n", location);
 }
 
-static int send_body(peer_t *peer, const aco_http_call_t *call, const char *location)
+ACO__SWITCHES static int send_body(peer_t *peer, const aco_http_call_t *call, const char *location)
 {
     aco__http_link_t *link = &peer->link;
     size_t sz = 4096;
@@ -443,7 +443,7 @@ static int send_body(peer_t *peer, const aco_http_call_t *call, const char *loca
 }
 
 /* Reads the head of the response; those of interim ones are dropped. 0; 1: nothing has come at all; -1 and errno. */
-static int read_response(peer_t *peer, int is_head, const char *location)
+ACO__SWITCHES static int read_response(peer_t *peer, int is_head, const char *location)
 {
     aco__http_link_t *link = &peer->link;
     size_t most = (size_t)peer->client->options.max_head;
@@ -482,7 +482,7 @@ static int read_response(peer_t *peer, int is_head, const char *location)
 }
 
 /* Asks the proxy for a tunnel to the URL's host. 0, or -1 and errno. */
-static int open_tunnel(peer_t *peer, const url_t *url, const char *location)
+ACO__SWITCHES static int open_tunnel(peer_t *peer, const url_t *url, const char *location)
 {
     aco__http_link_t *link = &peer->link;
     int result;
@@ -509,7 +509,7 @@ static int open_tunnel(peer_t *peer, const url_t *url, const char *location)
 }
 
 /* A new connection for this URL. NULL and errno. */
-static peer_t *new_peer(aco_http_client_t *client, const url_t *url, const char *location)
+ACO__SWITCHES static peer_t *new_peer(aco_http_client_t *client, const url_t *url, const char *location)
 {
     const aco_http_client_options_t *options = &client->options;
     peer_t *peer;
@@ -557,7 +557,7 @@ static int is_idempotent(const char *method)
 }
 
 /* One request and its response. NULL and errno. */
-static peer_t *exchange(aco_http_client_t *client, const step_t *step, const char *location)
+ACO__SWITCHES static peer_t *exchange(aco_http_client_t *client, const step_t *step, const char *location)
 {
     int may_repeat = is_idempotent(step->method) && !(step->has_body && step->call->read_body);
     int is_again = 0, result, error;
@@ -666,6 +666,7 @@ static int follow(const aco_http_client_t *client, step_t *step, const aco_http_
 }
 
 /* The response to the last of the requests. NULL and errno. */
+ACO__SWITCHES
 static aco_http_response_t *exchange_all(aco_http_client_t *client, step_t *step, const url_t *first,
                                          const char *location)
 {

@@ -96,10 +96,10 @@ ACO__HIDDEN void aco__http_link_close(aco__http_link_t *link);
  * the stream is as it was. */
 ACO__HIDDEN int aco__http_is_passing(void);
 /* As aco_io_read(), and aco_io_shutdown() with SHUT_WR. */
-ACO__HIDDEN ssize_t aco__http_link_read(aco__http_link_t *link, void *p, size_t n, const char *location);
-ACO__HIDDEN int aco__http_link_shutdown(aco__http_link_t *link, const char *location);
+ACO__SWITCHES ACO__HIDDEN ssize_t aco__http_link_read(aco__http_link_t *link, void *p, size_t n, const char *location);
+ACO__SWITCHES ACO__HIDDEN int aco__http_link_shutdown(aco__http_link_t *link, const char *location);
 /* Waits for the first bytes of a message, without a buffer. How many there are; 0 at the end; -1 and errno. */
-ACO__HIDDEN ssize_t aco__http_await(aco__http_link_t *link, const char *location);
+ACO__SWITCHES ACO__HIDDEN ssize_t aco__http_await(aco__http_link_t *link, const char *location);
 /* Whether a descriptor has something now: bytes, an end, a connection to accept. */
 ACO__HIDDEN int aco__http_is_readable(int fd);
 /* Whether bytes are there that were not read, or the peer's end. Does not wait. */
@@ -109,31 +109,35 @@ ACO__HIDDEN void aco__http_message_begin(aco__http_link_t *link, aco__http_head_
 /* Parses what has come of the head. 1: it is complete; 0: not yet; -1: it is wrong (head->refusal: the status). */
 ACO__HIDDEN int aco__http_parse_head(aco__http_link_t *link);
 /* Reads what comes next of the head. The number of bytes; 0 at the end of the stream; -1 and errno. */
-ACO__HIDDEN ssize_t aco__http_more_head(aco__http_link_t *link, const char *location);
+ACO__SWITCHES ACO__HIDDEN ssize_t aco__http_more_head(aco__http_link_t *link, const char *location);
 /* Reads behind what was not parsed, which moves to the head's end for it. */
-ACO__HIDDEN ssize_t aco__http_more_input(aco__http_link_t *link, const char *location);
+ACO__SWITCHES ACO__HIDDEN ssize_t aco__http_more_input(aco__http_link_t *link, const char *location);
 /* Reads the body, as aco_http_read(). */
+ACO__SWITCHES
 ACO__HIDDEN ssize_t aco__http_read_body(aco__http_link_t *link, void *p, size_t n, const char *call,
                                         const char *location);
 /* Reads the next bytes of the body and drops them. */
-ACO__HIDDEN ssize_t aco__http_skip_body(aco__http_link_t *link, const char *call, const char *location);
+ACO__SWITCHES ACO__HIDDEN ssize_t aco__http_skip_body(aco__http_link_t *link, const char *call, const char *location);
 /* The message is done: what follows it is the next one's. */
 ACO__HIDDEN void aco__http_message_end(aco__http_link_t *link);
 
 /* Room for `n` bytes in the output, at most HTTP_OUT. NULL and errno. */
-ACO__HIDDEN char *aco__http_room(aco__http_link_t *link, size_t n, const char *location);
+ACO__SWITCHES ACO__HIDDEN char *aco__http_room(aco__http_link_t *link, size_t n, const char *location);
 /* Sends the output that was collected, and these bytes behind it. 0, or -1 and errno: nothing more can be sent, or,
  * without further bytes, aco__http_is_passing() and the rest of the output is kept. */
+ACO__SWITCHES
 ACO__HIDDEN int aco__http_send(aco__http_link_t *link, const void *p, size_t n, int is_more, const char *location);
 /* Sends of the collected output what can be sent without waiting. Does not switch. */
 ACO__HIDDEN void aco__http_try_send(aco__http_link_t *link);
 /* The next bytes of the outgoing body, as aco_http_write(). */
+ACO__SWITCHES
 ACO__HIDDEN int aco__http_write_body(aco__http_link_t *link, const void *p, size_t n, const char *call,
                                      const char *location);
+ACO__SWITCHES
 ACO__HIDDEN int aco__http_write_file(aco__http_link_t *link, int fd, int64_t offset, int64_t n, const char *call,
                                      const char *location);
 /* The end of the outgoing body. 0; -1 and errno: EMSGSIZE (bytes are missing). */
-ACO__HIDDEN int aco__http_end_body(aco__http_link_t *link, const char *location);
+ACO__SWITCHES ACO__HIDDEN int aco__http_end_body(aco__http_link_t *link, const char *location);
 
 static inline int aco__http_fail(int error, const char *call, const char *reason)
 {
@@ -232,7 +236,7 @@ ACO__HIDDEN void aco__http_free_blocks(aco__http_exchange_t *x);
 
 /* ---- reply.c ---- */
 /* A reply that the server itself makes, with a short text. 0, or -1 and errno. */
-ACO__HIDDEN int aco__http_answer(aco__http_exchange_t *x, int status, const char *location);
+ACO__SWITCHES ACO__HIDDEN int aco__http_answer(aco__http_exchange_t *x, int status, const char *location);
 
 /* ---- websocket_key.c ---- */
 enum { HTTP_WEBSOCKET_KEY = 24 }; /* characters */
@@ -241,7 +245,7 @@ ACO__HIDDEN char *aco__http_put_accepted(char *at, const char *key);
 
 /* ---- websocket.c ---- */
 /* The handler has returned. */
-ACO__HIDDEN void aco__http_end_websocket(aco__http_exchange_t *x, const char *location);
+ACO__SWITCHES ACO__HIDDEN void aco__http_end_websocket(aco__http_exchange_t *x, const char *location);
 
 /* ---- server.c ---- */
 typedef struct aco__http_server {
@@ -290,7 +294,7 @@ static inline int aco__http_error_of(const aco__http_connection_t *c)
 /* ---- failure.c ---- */
 /* A connection has failed: counts and tells it. The caller sets what is known: the kind if it is a handshake, the
  * errno, the descriptor and the request. */
-ACO__HIDDEN void aco__http_report(aco__http_server_t *server, aco_http_failure_t *failure);
+ACO__SWITCHES ACO__HIDDEN void aco__http_report(aco__http_server_t *server, aco_http_failure_t *failure);
 
 /* ---- backlog.c ---- */
 /* Has the listener take no new connections. Those that it has begun to take can still be accepted: until after the

@@ -292,7 +292,7 @@ int aco__http_link_shutdown(aco__http_link_t *link, const char *location)
 }
 
 /* Reads behind what is there. */
-static ssize_t append(aco__http_link_t *link, const char *location)
+ACO__SWITCHES static ssize_t append(aco__http_link_t *link, const char *location)
 {
     aco_io_reader_t *in = &link->in;
     ssize_t n;
@@ -304,7 +304,7 @@ static ssize_t append(aco__http_link_t *link, const char *location)
 }
 
 /* Waits until something has come, without a buffer. 0, or -1 and errno. */
-static int await_input(aco__http_link_t *link, const char *location)
+ACO__SWITCHES static int await_input(aco__http_link_t *link, const char *location)
 {
     aco_io_reader_close(&link->in);
     if (!link->transport)
@@ -472,7 +472,7 @@ static ssize_t body_fails(aco__http_link_t *link, int error, const char *call, c
     return aco__http_fail(error, call, reason);
 }
 
-static ssize_t more_body(aco__http_link_t *link, char *direct, size_t n, const char *location)
+ACO__SWITCHES static ssize_t more_body(aco__http_link_t *link, char *direct, size_t n, const char *location)
 {
     if (link->out_n && aco__http_send(link, NULL, 0, 0, location) != 0)
         return -1;
@@ -482,7 +482,7 @@ static ssize_t more_body(aco__http_link_t *link, char *direct, size_t n, const c
 }
 
 /* Within the body's time, which a peer can use up without a wait: a read that finds bytes succeeds also later. */
-static ssize_t more_body_in_time(aco__http_link_t *link, char *direct, size_t n, const char *location)
+ACO__SWITCHES static ssize_t more_body_in_time(aco__http_link_t *link, char *direct, size_t n, const char *location)
 {
     aco_scope_t scope;
     ssize_t got;
@@ -505,7 +505,7 @@ static ssize_t more_body_in_time(aco__http_link_t *link, char *direct, size_t n,
 
 /* Reads more of the body behind the head. If `direct`, into the caller's memory: of a body of known length only.
  * The number of bytes, 0 at the stream's end; -1 and errno: the next call can succeed if aco__http_is_passing(). */
-static ssize_t await_body(aco__http_link_t *link, char *direct, size_t n, const char *location)
+ACO__SWITCHES static ssize_t await_body(aco__http_link_t *link, char *direct, size_t n, const char *location)
 {
     ssize_t got;
     if (link->must_not_wait) {
@@ -545,6 +545,7 @@ static int feed_body(aco__http_link_t *link, size_t n)
     return -1;
 }
 
+ACO__SWITCHES
 static ssize_t read_body(aco__http_link_t *link, void *p, size_t n, const char *call, const char *location)
 {
     while (!link->has_all && link->head->sunk == 0 && n > 0) {
@@ -607,6 +608,7 @@ void aco__http_message_end(aco__http_link_t *link)
 
 /* ---- Output ---- */
 
+ACO__SWITCHES
 static ssize_t put_out(aco__http_link_t *link, struct iovec *parts, int n, int flags, const char *location)
 {
     struct msghdr message;
@@ -621,6 +623,7 @@ static ssize_t put_out(aco__http_link_t *link, struct iovec *parts, int n, int f
 }
 
 /* With a limit for the case that the peer takes nothing. */
+ACO__SWITCHES
 static ssize_t put_out_waiting(aco__http_link_t *link, struct iovec *parts, int n, int flags, const char *location)
 {
     aco_scope_t scope;
@@ -804,7 +807,7 @@ int aco__http_end_body(aco__http_link_t *link, const char *location)
 /* ---- Files ---- */
 
 /* 0; 1: the file has no sendfile(); -1 and errno. */
-static int send_file(aco__http_link_t *link, int fd, int64_t offset, int64_t n, const char *location)
+ACO__SWITCHES static int send_file(aco__http_link_t *link, int fd, int64_t offset, int64_t n, const char *location)
 {
     enum { AT_ONCE = 1 << 20 }; /* so that others run in between */
     int64_t at = offset, end = offset + n;

@@ -88,6 +88,7 @@ static int ends_with_server(const aco__http_exchange_t *x)
 }
 
 /* Puts the head of the reply into the output. 0, or -1 and errno. */
+ACO__SWITCHES
 static int begin_reply(aco__http_exchange_t *x, int status, const char *type, int64_t length, const char *call,
                        const char *location)
 {

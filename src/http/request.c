@@ -183,7 +183,7 @@ const char *aco_http_query(aco_http_request_t *request, const char *name)
 /* ---- The body ---- */
 
 /* The client waits to be told that it may send the body. */
-static int send_continue(aco__http_exchange_t *x, const char *location)
+ACO__SWITCHES static int send_continue(aco__http_exchange_t *x, const char *location)
 {
     static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
     aco__http_link_t *link = &x->connection->link;
@@ -201,6 +201,7 @@ static int send_continue(aco__http_exchange_t *x, const char *location)
     return 0;
 }
 
+ACO__SWITCHES
 static ssize_t read_part(aco__http_exchange_t *x, void *p, size_t n, const char *call, const char *location)
 {
     aco__http_link_t *link = &x->connection->link;
@@ -234,7 +235,7 @@ static int grow(aco__http_exchange_t *x, size_t most, const char *call)
 }
 
 /* Reads up to the end of the body, behind what an earlier call has got. 0; 1: it is too long; -1 and errno. */
-static int read_all(aco__http_exchange_t *x, size_t most, const char *call, const char *location)
+ACO__SWITCHES static int read_all(aco__http_exchange_t *x, size_t most, const char *call, const char *location)
 {
     char beyond;
     ssize_t part = 1;

@@ -134,7 +134,7 @@ static int takes_method(const char *wanted, const aco__http_exchange_t *x)
 }
 
 /* Calls the handler of the first route that fits. 0; or the status to answer. */
-static int call_handler(aco__http_exchange_t *x)
+ACO__SWITCHES static int call_handler(aco__http_exchange_t *x)
 {
     const aco_http_route_t *route = x->connection->server->options.routes;
     for (; route && route->path; route++) {
@@ -206,7 +206,7 @@ static void free_server(aco__http_server_t *server)
 }
 
 /* The keeper's turn comes when the handlers wait. */
-static void *keep(void *arg)
+ACO__SWITCHES static void *keep(void *arg)
 {
     aco__http_server_t *server = arg;
     aco_scope_t shield;
@@ -236,7 +236,7 @@ static void *keep(void *arg)
 /* ---- Connections ---- */
 
 /* Once, if there was an error. */
-static void report(aco__http_connection_t *c, int error, const aco_http_request_t *request)
+ACO__SWITCHES static void report(aco__http_connection_t *c, int error, const aco_http_request_t *request)
 {
     aco_http_failure_t failure = {ACO_HTTP_FAILED, error, c->link.fd, NULL, request};
     if (!error || c->is_reported)
@@ -246,7 +246,7 @@ static void report(aco__http_connection_t *c, int error, const aco_http_request_
 }
 
 /* Reads a head. 0; a status with which to refuse it; -1: there is none. */
-static int read_head(aco__http_connection_t *c, const char *location)
+ACO__SWITCHES static int read_head(aco__http_connection_t *c, const char *location)
 {
     aco__http_link_t *link = &c->link;
     size_t most = (size_t)c->server->options.max_head;
@@ -276,7 +276,7 @@ static int read_head(aco__http_connection_t *c, const char *location)
 }
 
 /* Reads what a handler left of the body, if it is not much. Whether the connection can go on. */
-static int discard_body(aco__http_connection_t *c, const char *location)
+ACO__SWITCHES static int discard_body(aco__http_connection_t *c, const char *location)
 {
     aco__http_exchange_t *x = c->x;
     uint64_t limit = c->link.head->body + HTTP_DISCARDED;
@@ -296,7 +296,7 @@ static int status_of_body(int error)
 }
 
 /* Ends the reply, if it is whole. A handler whose end the length does not prove may have been cancelled. */
-static void end_reply(aco__http_connection_t *c, const char *location)
+ACO__SWITCHES static void end_reply(aco__http_connection_t *c, const char *location)
 {
     if (c->link.left < 0 && !c->link.is_bodiless && aco_check_cancelled() != 0)
         c->x->is_aborted = 1;
@@ -309,7 +309,7 @@ static void end_reply(aco__http_connection_t *c, const char *location)
 }
 
 /* Answers a request whose head is there. */
-static void handle(aco__http_connection_t *c, const char *location)
+ACO__SWITCHES static void handle(aco__http_connection_t *c, const char *location)
 {
     aco__http_exchange_t *x = c->x;
     int status;
@@ -339,7 +339,7 @@ static void handle(aco__http_connection_t *c, const char *location)
         end_reply(c, location);
 }
 
-static void log_exchange(aco__http_exchange_t *x)
+ACO__SWITCHES static void log_exchange(aco__http_exchange_t *x)
 {
     const aco_http_server_t *options = &x->connection->server->options;
     report(x->connection, aco__http_error_of(x->connection), &x->is);
@@ -351,7 +351,7 @@ static void log_exchange(aco__http_exchange_t *x)
 
 /* After a reply that ends the connection although the client may still send: bytes that arrive at a closed socket would
  * make the system drop what the client has not read of the reply. */
-static void linger(aco__http_connection_t *c, const char *location)
+ACO__SWITCHES static void linger(aco__http_connection_t *c, const char *location)
 {
     aco_io_reader_t *in = &c->link.in;
     aco_scope_t scope;
@@ -366,7 +366,7 @@ static void linger(aco__http_connection_t *c, const char *location)
 }
 
 /* Whether the connection goes on. Not inline: an idle connection holds the frames of what calls it. */
-static __attribute__((noinline)) int serve_request(aco__http_connection_t *c, const char *location)
+ACO__SWITCHES static __attribute__((noinline)) int serve_request(aco__http_connection_t *c, const char *location)
 {
     aco__http_link_t *link = &c->link;
     int status;
@@ -422,7 +422,7 @@ static void end_idle(aco__http_connection_t *c)
 }
 
 /* Waits for a request without holding buffers; again when the server ends, for another time. 0, or -1. */
-static int await_request(aco__http_connection_t *c, const char *location)
+ACO__SWITCHES static int await_request(aco__http_connection_t *c, const char *location)
 {
     ssize_t n;
     if (c->link.out_n && aco__http_send(&c->link, NULL, 0, 0, location) != 0)
@@ -439,7 +439,7 @@ static int await_request(aco__http_connection_t *c, const char *location)
 }
 
 /* Makes the stream on the descriptor. 0, or -1. */
-static int open_stream(aco__http_connection_t *c, const char *location)
+ACO__SWITCHES static int open_stream(aco__http_connection_t *c, const char *location)
 {
     const aco_http_server_t *options = &c->server->options;
     aco_http_failure_t failure = {ACO_HTTP_HANDSHAKE, 0, -1, NULL, NULL};
@@ -466,7 +466,7 @@ static int may_send(aco__http_connection_t *c)
            aco__http_has_input(link);
 }
 
-static void serve_connection(aco__http_connection_t *c, const char *location)
+ACO__SWITCHES static void serve_connection(aco__http_connection_t *c, const char *location)
 {
     if (c->server->options.open && open_stream(c, location) != 0)
         return;
@@ -514,7 +514,7 @@ static void end_connection(void *arg)
         aco__poller_free(c, sz);
 }
 
-static void run_connection(aco__http_connection_t *c, newcomer_t *newcomer, size_t sz)
+ACO__SWITCHES static void run_connection(aco__http_connection_t *c, newcomer_t *newcomer, size_t sz)
 {
     aco__http_server_t *server = newcomer->server;
     memset(c, 0, sizeof *c);
@@ -540,7 +540,7 @@ static void run_connection(aco__http_connection_t *c, newcomer_t *newcomer, size
 }
 
 /* The record is on the stack: the first page, which an idle connection holds anyway, has room for it. */
-static void *connection(void *newcomer)
+ACO__SWITCHES static void *connection(void *newcomer)
 {
     aco__http_connection_t record;
     run_connection(&record, newcomer, 0);
@@ -548,7 +548,7 @@ static void *connection(void *newcomer)
 }
 
 /* Others use the record while a share stack has another task's frames. */
-static void *connection_on_share_stack(void *arg)
+ACO__SWITCHES static void *connection_on_share_stack(void *arg)
 {
     newcomer_t *newcomer = arg;
     size_t sz = sizeof(aco__http_connection_t);
@@ -563,7 +563,7 @@ static void *connection_on_share_stack(void *arg)
 }
 
 /* The connection that was taken last gets its task. 0; or -1: a scope has ended, and it has none yet. */
-static int add_connection(aco__http_server_t *server, const char *location)
+ACO__SWITCHES static int add_connection(aco__http_server_t *server, const char *location)
 {
     aco_http_failure_t failure = {ACO_HTTP_FAILED, 0, server->taken, NULL, NULL};
     const aco_options_t *task = server->options.task;
@@ -629,7 +629,7 @@ static int set_options(aco_http_server_t *options)
 }
 
 /* Until that fails, with errno. */
-static void accept_all(aco__http_server_t *server, int listener, const char *location)
+ACO__SWITCHES static void accept_all(aco__http_server_t *server, int listener, const char *location)
 {
     do {
         if (server->taken < 0)
@@ -638,7 +638,7 @@ static void accept_all(aco__http_server_t *server, int listener, const char *loc
 }
 
 /* After the scope around the server has ended. The errno with which accepting ended. */
-static int accept_until(aco__http_server_t *server, int listener, int64_t deadline, const char *location)
+ACO__SWITCHES static int accept_until(aco__http_server_t *server, int listener, int64_t deadline, const char *location)
 {
     aco_scope_t shield;
     int error;
@@ -662,7 +662,7 @@ static void end_waits(aco__http_server_t *server, int how)
 
 /* The connection that was taken last gets its place: if there are too many, some must end first. Handshakes have the
  * time for idle connections. */
-static void place_taken(aco__http_server_t *server, int64_t until, const char *location)
+ACO__SWITCHES static void place_taken(aco__http_server_t *server, int64_t until, const char *location)
 {
     (void)accept_until(server, -1, server->idle_until < until ? server->idle_until : until, location);
     if (server->taken < 0)
@@ -674,7 +674,7 @@ static void place_taken(aco__http_server_t *server, int64_t until, const char *l
 /* Accepts all that waits, unless it is left to others, and nothing can switch between the last failure to accept and
  * the return. If no descriptor is free, some must become so first: not for a Unix socket, which is always readable
  * after its shutdown. */
-static void empty_backlog(aco__http_server_t *server, int listener, int64_t until, const char *location)
+ACO__SWITCHES static void empty_backlog(aco__http_server_t *server, int listener, int64_t until, const char *location)
 {
     int is_own = !server->options.shares_listener, error = 0;
     int64_t wait = is_own ? aco__http_close_door(listener) : 0;
@@ -697,7 +697,7 @@ static void empty_backlog(aco__http_server_t *server, int listener, int64_t unti
 }
 
 /* Lets requests end in their time, and handshakes in that for idle connections; then cancels them. */
-static void drain(aco__http_server_t *server, int64_t until, const char *location)
+ACO__SWITCHES static void drain(aco__http_server_t *server, int64_t until, const char *location)
 {
     int64_t idle_until = server->idle_until < until ? server->idle_until : until;
     aco_scope_t shield;
@@ -714,7 +714,7 @@ static void drain(aco__http_server_t *server, int64_t until, const char *locatio
 }
 
 /* Accepts until the server is stopped, and ends it. The errno with which accepting ended. */
-static int serve(aco__http_server_t *server, int listener, const char *location)
+ACO__SWITCHES static int serve(aco__http_server_t *server, int listener, const char *location)
 {
     const aco_http_server_t *options = &server->options;
     int64_t until;
@@ -738,7 +738,7 @@ static int serve(aco__http_server_t *server, int listener, const char *location)
 
 /* Makes the keeper and waits until it has begun the group: a caller that cannot wait is noticed here. 0, or -1 and
  * errno; then *server is NULL, if the keeper will free it. */
-static int begin_keeping(aco__http_server_t **begun, const char *location)
+ACO__SWITCHES static int begin_keeping(aco__http_server_t **begun, const char *location)
 {
     aco__http_server_t *server = *begun;
     aco_scope_t shield;

@@ -201,6 +201,7 @@ static int range_of(const aco_http_request_t *request, const version_t *version,
 
 /* ---- The reply ---- */
 
+ACO__SWITCHES
 static int reply_with(aco_http_request_t *request, int fd, const aco_file_status_t *status, const char *path,
                       const char *location)
 {
@@ -235,6 +236,7 @@ static int reply_with(aco_http_request_t *request, int fd, const aco_file_status
 }
 
 /* The file root/path, if it is one. -1 and errno. */
+ACO__SWITCHES
 static int open_file(aco_http_request_t *request, const char *root, const char *path, aco_file_status_t *status,
                      char **full, const char *location)
 {

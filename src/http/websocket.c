@@ -120,6 +120,7 @@ static int check_handshake(const aco__http_exchange_t *x, const aco_websocket_op
     return may_connect(origin, options->origins, request->host) ? 0 : 403;
 }
 
+ACO__SWITCHES
 static int refuse_handshake(aco_http_request_t *request, int status, const char *call, const char *location)
 {
     if (status == 426) {
@@ -131,6 +132,7 @@ static int refuse_handshake(aco_http_request_t *request, int status, const char 
                          : aco__http_fail(EPROTO, call, "this is no handshake of WebSocket");
 }
 
+ACO__SWITCHES
 static int send_answer(const aco_websocket_t *socket, aco__http_exchange_t *x, const char *key, const char *location)
 {
     aco__http_link_t *link = socket->link;
@@ -212,7 +214,7 @@ static void take_back(aco_websocket_t *socket, size_t frame, int opcode)
     errno = error;
 }
 
-static int send_frame(aco_websocket_t *socket, int opcode, const void *p, size_t n, const char *location)
+ACO__SWITCHES static int send_frame(aco_websocket_t *socket, int opcode, const void *p, size_t n, const char *location)
 {
     aco__http_link_t *link = socket->link;
     unsigned char *at;
@@ -250,6 +252,7 @@ int aco_websocket_send_at(aco_websocket_t *socket, int type, const void *p, size
     return send_frame(socket, type, p, n, location);
 }
 
+ACO__SWITCHES
 static int send_close(aco_websocket_t *socket, int code, const char *reason, size_t n, const char *location)
 {
     char text[MOST_CONTROL] = {(char)(code >> 8), (char)code};
@@ -261,7 +264,7 @@ static int send_close(aco_websocket_t *socket, int code, const char *reason, siz
 /* ---- Receiving ---- */
 
 /* Nothing can be received any more. `code`: what the peer is told; 0: nothing. */
-static int fail(aco_websocket_t *socket, int code, int error, const char *reason, const char *location)
+ACO__SWITCHES static int fail(aco_websocket_t *socket, int code, int error, const char *reason, const char *location)
 {
     if (code && !socket->has_sent_close)
         (void)send_close(socket, code, reason, strlen(reason), location);
@@ -269,13 +272,13 @@ static int fail(aco_websocket_t *socket, int code, int error, const char *reason
     return aco__http_fail(error, receive_call, reason);
 }
 
-static int breaks_protocol(aco_websocket_t *socket, const char *reason, const char *location)
+ACO__SWITCHES static int breaks_protocol(aco_websocket_t *socket, const char *reason, const char *location)
 {
     return fail(socket, 1002, EBADMSG, reason, location);
 }
 
 /* Waits for more: at `direct`, or in the link's buffer. The number of bytes; -1 and errno. */
-static ssize_t more(aco_websocket_t *socket, char *direct, size_t n, const char *location)
+ACO__SWITCHES static ssize_t more(aco_websocket_t *socket, char *direct, size_t n, const char *location)
 {
     const aco_websocket_options_t *options = &socket->options;
     for (;;) {
@@ -311,7 +314,7 @@ static ssize_t more(aco_websocket_t *socket, char *direct, size_t n, const char 
 }
 
 /* Waits until `n` bytes of a frame's head are there. 0, or -1 and errno. */
-static int await_head(aco_websocket_t *socket, size_t n, const char *location)
+ACO__SWITCHES static int await_head(aco_websocket_t *socket, size_t n, const char *location)
 {
     aco__http_link_t *link = socket->link;
     while (link->in.end - link->at < n)
@@ -339,7 +342,7 @@ static const char *fault_of(const aco_websocket_t *socket, unsigned first, unsig
 }
 
 /* Reads the head of a frame. 0, or -1 and errno. */
-static int begin_frame(aco_websocket_t *socket, const char *location)
+ACO__SWITCHES static int begin_frame(aco_websocket_t *socket, const char *location)
 {
     aco__http_link_t *link = socket->link;
     const unsigned char *p;
@@ -379,7 +382,7 @@ static int begin_frame(aco_websocket_t *socket, const char *location)
 }
 
 /* Room for `n` more bytes of the message, and a 0. 0, or -1 and errno. */
-static int make_room(aco_websocket_t *socket, size_t n, const char *location)
+ACO__SWITCHES static int make_room(aco_websocket_t *socket, size_t n, const char *location)
 {
     size_t sz = 2 * socket->room > socket->n + n + 1 ? 2 * socket->room : socket->n + n + 1;
     char *larger;
@@ -409,7 +412,7 @@ static void unmask(aco_websocket_t *socket, unsigned char *p, size_t n)
 }
 
 /* Reads what comes next of the frame's payload. 0, or -1 and errno. */
-static int read_payload(aco_websocket_t *socket, const char *location)
+ACO__SWITCHES static int read_payload(aco_websocket_t *socket, const char *location)
 {
     aco__http_link_t *link = socket->link;
     size_t have = link->in.end - link->at, n = have < socket->left ? have : (size_t)socket->left;
@@ -444,7 +447,7 @@ static int is_close_code(int code)
 }
 
 /* The peer closes. 0, or -1 and errno. */
-static int answer_close(aco_websocket_t *socket, const char *location)
+ACO__SWITCHES static int answer_close(aco_websocket_t *socket, const char *location)
 {
     int code = socket->control_n < 2 ? 1005 : socket->control[0] << 8 | socket->control[1];
     if (socket->control_n == 1 || (socket->control_n > 1 && !is_close_code(code)))
@@ -458,7 +461,7 @@ static int answer_close(aco_websocket_t *socket, const char *location)
 }
 
 /* 1: go on; 0: the peer has closed; -1 and errno. */
-static int end_control(aco_websocket_t *socket, const char *location)
+ACO__SWITCHES static int end_control(aco_websocket_t *socket, const char *location)
 {
     if (socket->opcode == CLOSE)
         return answer_close(socket, location);
@@ -469,7 +472,7 @@ static int end_control(aco_websocket_t *socket, const char *location)
 }
 
 /* The type of the message that has come, or -1 and errno. */
-static int end_message(aco_websocket_t *socket, const char *location)
+ACO__SWITCHES static int end_message(aco_websocket_t *socket, const char *location)
 {
     int type = socket->type;
     ACO__ASSERT(type && socket->left == 0);
@@ -483,7 +486,7 @@ static int end_message(aco_websocket_t *socket, const char *location)
 }
 
 /* The type of a message; 0: the peer has closed; -1 and errno. */
-static int receive(aco_websocket_t *socket, const char *location)
+ACO__SWITCHES static int receive(aco_websocket_t *socket, const char *location)
 {
     do {
         int result = 1;

@@ -67,7 +67,7 @@ static ssize_t fill_once(aco__io_fd_t *d, void *args)
 }
 
 /* Reads once behind what there is. The number of bytes, 0 at the end of the stream; -1 and errno. */
-static ssize_t fill(aco_io_reader_t *r, const char *call, const char *location)
+ACO__SWITCHES static ssize_t fill(aco_io_reader_t *r, const char *call, const char *location)
 {
     filling_t f = {r, call};
     ssize_t n;
@@ -107,7 +107,7 @@ void aco_io_reader_consume(aco_io_reader_t *reader, size_t n)
 
 /* The number of bytes up to the next delimiter and with it, or up to the end of the stream; they are not consumed. -1
  * and errno. */
-static ssize_t await_delimiter(aco_io_reader_t *r, char delimiter, const char *call, const char *location)
+ACO__SWITCHES static ssize_t await_delimiter(aco_io_reader_t *r, char delimiter, const char *call, const char *location)
 {
     for (size_t seen = 0;;) {
         size_t have = r->end - r->begin;
@@ -157,7 +157,7 @@ static size_t take(aco_io_reader_t *r, void *p, size_t n)
     return taken;
 }
 
-static ssize_t read_some(aco_io_reader_t *r, void *p, size_t n, const char *call, const char *location)
+ACO__SWITCHES static ssize_t read_some(aco_io_reader_t *r, void *p, size_t n, const char *call, const char *location)
 {
     ssize_t came = 1;
     if (r->begin == r->end && n >= r->size) {

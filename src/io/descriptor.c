@@ -190,7 +190,7 @@ static int check_nonblocking(int fd, const char *call)
 }
 
 /* A task whose calls could wait but never do lets the others run from time to time. */
-static void spend(aco__io_t *io)
+ACO__SWITCHES static void spend(aco__io_t *io)
 {
     const aco_t *caller = aco_get_co();
     if (aco_unlikely(caller != io->spender) && (caller = aco_current_task()) != io->spender) {
@@ -203,7 +203,7 @@ static void spend(aco__io_t *io)
     aco__poller_yield();
 }
 
-void aco__io_spend(const char *call, const char *location)
+ACO__SWITCHES void aco__io_spend(const char *call, const char *location)
 {
     aco__io_t *io = (aco__io_t *)(void *)aco__poller();
     (void)call, (void)location;
@@ -437,6 +437,7 @@ static int last_look(const aco__io_fd_t *d, int events)
 
 /* `after_read`: aco__io_recv_now() has just told that nothing is there. To watch a descriptor anew gives an event if
  * something has come since, and a drained one gets one. */
+ACO__SWITCHES
 static int wait_for(int fd, int direction, int64_t deadline, int after_read, const char *call, const char *location)
 {
     aco__io_t *io = aco__io_get(call);
@@ -483,7 +484,7 @@ int aco_io_wait_writable_until_at(int fd, int64_t deadline, const char *location
     return wait_for(fd, IO_WRITE, deadline, 0, "aco_io_wait_writable", location);
 }
 
-int aco__io_await_input(int fd, const char *location)
+ACO__SWITCHES int aco__io_await_input(int fd, const char *location)
 {
     return wait_for(fd, IO_READ, ACO_FOREVER, 1, "aco_io_wait_readable", location);
 }

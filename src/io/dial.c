@@ -32,6 +32,7 @@ static int last_outcome(const aco__io_fd_t *d)
 
 /* ---- One address ---- */
 
+ACO__SWITCHES
 static int connect_to(aco__io_t *io, aco__io_fd_t *d, const struct sockaddr *address, socklen_t length,
                       const char *call, const char *location)
 {
@@ -66,6 +67,7 @@ int aco_io_connect_at(int fd, const struct sockaddr *address, socklen_t length, 
 }
 
 /* A new socket for the address, in use. NULL and errno. */
+ACO__SWITCHES
 static aco__io_fd_t *new_socket(aco__io_t *io, const aco__io_address_t *address, unsigned flags, const char *call)
 {
     int fd = aco__io_socket_for(address, flags, 0);
@@ -105,6 +107,7 @@ static int has_peer(const aco__io_fd_t *d)
     return 0;
 }
 
+ACO__SWITCHES
 static int dial_one(aco__io_t *io, const aco__io_address_t *address, unsigned flags, const char *call,
                     const char *location)
 {
@@ -169,7 +172,7 @@ static int end_attempt(race_t *race, size_t i, int has_won)
 }
 
 /* Begins with the next target. A socket that is connected at once, else -1. */
-static int begin_attempt(race_t *race)
+ACO__SWITCHES static int begin_attempt(race_t *race)
 {
     aco__io_address_t *address = &race->targets->at[race->next++];
     aco__io_fd_t *d = new_socket(race->io, address, race->flags, race->call);
@@ -200,7 +203,7 @@ static int look_at_attempts(race_t *race)
 }
 
 /* Waits for an attempt, or until it is time for the next one. 0, or -1 and errno. */
-static int wait_for_attempts(race_t *race)
+ACO__SWITCHES static int wait_for_attempts(race_t *race)
 {
     int64_t until = race->next < race->targets->n ? race->next_at : ACO_FOREVER;
     if (aco__io_park_any(race->io, race->attempts, NULL, race->places, race->n, &race->wait, until, race->call,
@@ -210,7 +213,7 @@ static int wait_for_attempts(race_t *race)
 }
 
 /* The first connection, or -1 and errno. */
-static int run_race(race_t *race)
+ACO__SWITCHES static int run_race(race_t *race)
 {
     int fd = -1;
     while (fd < 0) {
@@ -242,6 +245,7 @@ static void close_attempts(race_t *race)
 }
 
 /* *failed: the target whose failure errno is; NULL: no target's. */
+ACO__SWITCHES
 static int dial_any(aco__io_t *io, aco__io_targets_t *targets, unsigned flags, const aco__io_address_t **failed,
                     const char *call, const char *location)
 {

@@ -167,7 +167,7 @@ static int suits_ring(const file_call_t *c)
 #endif
 
 /* 0: it has been done. Or -1 and errno: then c->release, if there is one, has the record. */
-static int perform_elsewhere(file_call_t *c, const char *call, const char *location)
+ACO__SWITCHES static int perform_elsewhere(file_call_t *c, const char *call, const char *location)
 {
     aco__io_t *io = aco__io_get(call);
     int has_ring = io ? aco__io_ring(io, call) : -1;
@@ -184,6 +184,7 @@ static int perform_elsewhere(file_call_t *c, const char *call, const char *locat
 }
 
 /* For all calls but reads and writes: the end of a scope ends the wait. */
+ACO__SWITCHES
 static ssize_t have_performed(file_call_t *c, const char *call, aco_file_status_t *status, const char *location)
 {
     c->release = release_call;
@@ -222,6 +223,7 @@ int aco_file_rename_at(const char *from, const char *to, const char *location)
     return (int)have_performed(c, call, NULL, location);
 }
 
+ACO__SWITCHES
 static int status_of(int fd, const char *path, aco_file_status_t *status, const char *call, const char *location)
 {
     file_call_t *c = call_new(call, FILE_STAT, fd, path, NULL);
@@ -250,7 +252,7 @@ static void leave_list(aco__io_t *io, const file_call_t *c)
     *link = c->next;
 }
 
-static int perform_at_own_position(file_call_t *c, const char *call, const char *location)
+ACO__SWITCHES static int perform_at_own_position(file_call_t *c, const char *call, const char *location)
 {
     aco__io_t *io = aco__io_get(call);
     int result;
@@ -263,6 +265,7 @@ static int perform_at_own_position(file_call_t *c, const char *call, const char 
     return result;
 }
 
+ACO__SWITCHES
 static ssize_t have_moved(const char *call, file_operation_t operation, int fd, void *p, size_t n, int64_t offset,
                           const char *location)
 {
@@ -279,6 +282,7 @@ static ssize_t have_moved(const char *call, file_operation_t operation, int fd, 
 }
 
 /* The same for memory of a share stack, where other tasks' frames are during the wait. */
+ACO__SWITCHES
 static ssize_t have_moved_by_copy(const char *call, file_operation_t operation, int fd, void *p, size_t n,
                                   int64_t offset, const char *location)
 {
@@ -297,6 +301,7 @@ static ssize_t have_moved_by_copy(const char *call, file_operation_t operation, 
     return moved;
 }
 
+ACO__SWITCHES
 static ssize_t move_bytes(const char *call, file_operation_t operation, int fd, void *p, size_t n, int64_t offset,
                           const char *location)
 {
@@ -355,7 +360,7 @@ static int is_stream(int fd)
 }
 
 /* Tasks whose reads never wait let the others run. */
-static int spend_file_budget(const char *call)
+ACO__SWITCHES static int spend_file_budget(const char *call)
 {
     aco__io_t *io = aco__io_get(call);
     ACO__MAY_SWITCH(call, NULL);
@@ -366,7 +371,7 @@ static int spend_file_budget(const char *call)
     return 0;
 }
 
-static ssize_t read_at(const char *call, int fd, void *p, size_t n, int64_t offset, const char *location)
+ACO__SWITCHES static ssize_t read_at(const char *call, int fd, void *p, size_t n, int64_t offset, const char *location)
 {
     ssize_t cached, rest;
     if (spend_file_budget(call) != 0)
@@ -391,7 +396,7 @@ static int is_at_own_position(const aco__io_t *io, int fd)
 /* At the file's own position each read gets bytes that follow each other, whatever other tasks read meanwhile. So a
  * part that is in memory is given back, and all of it read by one system call. Nobody moves the position in between:
  * if a call of another task is under way, this one does not try. */
-static ssize_t read_on(const char *call, int fd, void *p, size_t n, const char *location)
+ACO__SWITCHES static ssize_t read_on(const char *call, int fd, void *p, size_t n, const char *location)
 {
     ssize_t cached = -1, all;
     if (spend_file_budget(call) != 0)

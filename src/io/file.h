@@ -39,7 +39,7 @@ enum { LARGEST_STATX = 256 }; /* struct statx has this size for ever */
 #ifdef ACO_CONFIG_URING
 /* Performs the call; the thread has a ring. 0: it is done. Or -1 and errno, if a scope ended or the caller cannot wait:
  * then, if the call has a `release`, it is not the caller's any more. */
-ACO__HIDDEN int aco__file_by_ring(aco__io_t *io, file_call_t *c, const char *call, const char *location);
+ACO__SWITCHES ACO__HIDDEN int aco__file_by_ring(aco__io_t *io, file_call_t *c, const char *call, const char *location);
 #endif
 
 #endif

@@ -141,7 +141,7 @@ ACO__HIDDEN aco__io_t *aco__io_get(const char *call);
 /* The record of a descriptor that the caller is going to use; created if needed. The caller releases it by
  * aco__io_leave(). NULL after a failure. For a call that may wait: from time to time it lets other tasks run, before
  * the call looks at anything. */
-ACO__HIDDEN aco__io_fd_t *aco__io_enter(aco__io_t *io, int fd, const char *call);
+ACO__SWITCHES ACO__HIDDEN aco__io_fd_t *aco__io_enter(aco__io_t *io, int fd, const char *call);
 /* The same for a call that does not wait. It never switches. */
 ACO__HIDDEN aco__io_fd_t *aco__io_enter_now(aco__io_t *io, int fd, const char *call);
 ACO__HIDDEN void aco__io_leave(aco__io_fd_t *d);
@@ -152,21 +152,25 @@ ACO__HIDDEN_EXTERN void (*aco__io_at_close)(int fd);
 #endif
 /* The same for a call that uses two descriptors: 0; or -1 and errno, then there is nothing to release. If one of them
  * is closed, tasks that wait for the other in such a call are woken, with success. */
+ACO__SWITCHES
 ACO__HIDDEN int aco__io_enter_both(aco__io_t *io, const int fds[2], aco__io_fd_t *d[2], int may_wait,
                                    const char *call);
 ACO__HIDDEN void aco__io_leave_both(aco__io_fd_t *const d[2]);
 /* Makes a descriptor owned, with a new record. 0; or -1 and errno: then it can be used like one that is not owned. */
 ACO__HIDDEN int aco__io_own(aco__io_t *io, int fd, int is_socket, int is_tcp, const char *call);
 /* Waits for an event; 0: the caller tries again. -1 and errno: also ECANCELED, if the descriptor was closed. */
+ACO__SWITCHES
 ACO__HIDDEN int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int what, int64_t deadline, const char *call,
                              const char *location);
 /* Waits 1 ms, longer at each call with the same *ns, 0 at first. `d` may be closed meanwhile. 0, or -1 and errno. */
+ACO__SWITCHES
 ACO__HIDDEN int aco__io_pause(aco__io_t *io, aco__io_fd_t *d, int64_t *ns, const char *call, const char *location);
 /* poll() for POLL… without waiting: 1: ready or in error, 0: not; -1 and errno. */
 ACO__HIDDEN int aco__io_look(int fd, int events);
 /* Waits until an event tells that one of the `n` descriptors, at least 1, may be ready in its direction; NULL: all
  * wait to be written to. If one is closed meanwhile, it fails with ECANCELED. `places` and `wait` are for the call's
  * use, and not on the task's stack. 0, or -1 and errno. */
+ACO__SWITCHES
 ACO__HIDDEN int aco__io_park_any(aco__io_t *io, aco__io_fd_t *const *ds, const unsigned char *directions,
                                  aco__waiter_t *places, size_t n, aco__wait_t *wait, int64_t deadline,
                                  const char *call, const char *location);
@@ -178,6 +182,7 @@ ACO__HIDDEN int aco__io_fail(const char *call, int fd);
 /* ---- transfer.c ---- */
 /* Makes the call once(d, args), and again after waits until it does not fail with EAGAIN. `wanted`: the bytes that a
  * call that reads asked for; 0: unknown. Returns what `once` does, or -1 and errno. */
+ACO__SWITCHES
 ACO__HIDDEN ssize_t aco__io_transfer(const char *call, int fd, int direction, size_t wanted,
                                      ssize_t (*once)(aco__io_fd_t *d, void *args), void *args, const char *location);
 
@@ -199,6 +204,7 @@ ACO__HIDDEN void aco__io_pool_unlock(void);
 
 /* ---- offload.c ---- */
 /* aco_offload() for a call with this name. */
+ACO__SWITCHES
 ACO__HIDDEN int aco__io_offload(const char *call, void *(*fn)(void *arg), void *arg, void **result,
                                 void (*release)(void *arg, void *result), const char *location);
 
@@ -222,6 +228,7 @@ ACO__HIDDEN int aco__io_ring_cancel(aco__io_t *io, aco__io_op_t *op);
 ACO__HIDDEN void aco__io_ring_abandon(aco__io_t *io, aco__io_op_t *op);
 /* The calling task waits in op->queue; if `begins`, for an operation that it adds. Else no scope ends the wait. 0, or
  * -1 and errno. */
+ACO__SWITCHES
 ACO__HIDDEN int aco__io_ring_wait(aco__io_t *io, aco__io_op_t *op, const char *call, int begins, const char *location);
 #endif
 
@@ -271,6 +278,7 @@ typedef struct aco__io_targets {
 } aco__io_targets_t;
 /* All addresses that a call of aco_io_dial() means; waits for a name to be looked up. The caller frees the record. NULL
  * after a failure. */
+ACO__SWITCHES
 ACO__HIDDEN aco__io_targets_t *aco__io_targets(const char *call, const char *network, const char *host,
                                                const char *port, const char *location);
 

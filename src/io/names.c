@@ -205,6 +205,7 @@ static void release_lookup(void *arg, void *result)
 }
 
 /* 0; or -1, errno, and in *problem what a message says about it, NULL if errno is enough. */
+ACO__SWITCHES
 static int look_up_waiting(const name_t *name, ips_t *ips, const char **problem, const char *call, const char *location)
 {
     size_t sz = sizeof(lookup_t);
@@ -280,6 +281,7 @@ static void add_in_turns(aco__io_targets_t *targets, const ips_t *ips, int type,
         }
 }
 
+ACO__SWITCHES
 static int add_of_name(aco__io_targets_t *targets, const char *call, const char *network, const char *host,
                        const char *port, const char *location)
 {

@@ -108,6 +108,7 @@ static aco__io_job_t *job_new(aco__io_t *io, const char *call, void *(*fn)(void 
     return job;
 }
 
+ACO__SWITCHES
 static int wait_for_job(aco__io_job_t *job, const char *call, void (*ask)(void *arg), const char *location)
 {
     return aco__poller_ask(call, &job->wait, &job->queue, (const void *)(uintptr_t)job->fn, ask, job, location);
@@ -125,7 +126,7 @@ static int leave_to_pool(aco__io_job_t *job)
 
 /* The wait for the job has failed with errno. Returns 1 if its function has returned all the same, perhaps after
  * another wait. If not, the job is the pool's, or nobody's: then it is freed. */
-static int is_done_all_the_same(aco__io_t *io, aco__io_job_t *job, const char *call, const char *location)
+ACO__SWITCHES static int is_done_all_the_same(aco__io_t *io, aco__io_job_t *job, const char *call, const char *location)
 {
     int error = errno, may_run_on = job->release != NULL, state;
     unlink_job(io, job); /* an abandoned one must not be touched any more */
@@ -146,6 +147,7 @@ static int is_done_all_the_same(aco__io_t *io, aco__io_job_t *job, const char *c
     return 0;
 }
 
+ACO__SWITCHES
 int aco__io_offload_as(int kind, const char *call, void *(*fn)(void *arg), void *arg, void **result,
                        void (*release)(void *arg, void *result), const char *location)
 {

@@ -89,6 +89,7 @@ static int note_closed(const several_t *s, struct pollfd *fds, size_t n)
 }
 
 /* Waits for an event. The number of descriptors that were closed meanwhile; -1 and errno. */
+ACO__SWITCHES
 static int wait_for_events(aco__io_t *io, struct pollfd *fds, size_t n, size_t places, int64_t deadline,
                            const char *call, const char *location)
 {
@@ -114,6 +115,7 @@ static int is_time_over(int64_t deadline)
     return errno == ETIMEDOUT && aco_now() >= deadline && aco_check_cancelled() == 0;
 }
 
+ACO__SWITCHES
 int aco__io_poll(struct pollfd *fds, unsigned long n, int64_t deadline, const char *call, const char *location)
 {
     aco__io_t *io = aco__io_get(call);

@@ -220,7 +220,7 @@ int aco_process_wait_at(aco_process_t *process, const char *location)
     return 0;
 }
 
-static void end_child(aco_process_t *process, int64_t grace_ns, const char *location)
+ACO__SWITCHES static void end_child(aco_process_t *process, int64_t grace_ns, const char *location)
 {
     aco_scope_t grace;
     if (aco_shield_begin_at(&grace, aco_after(grace_ns), location) == 0) {

@@ -230,7 +230,7 @@ int aco_signal_wait_at(int fd, pid_t *sender, const char *location)
 /* ---- A scope that a signal ends ---- */
 
 /* Only aco_interrupt_end() ends its wait: it closes the descriptor. The task may be one of a set that is cancelled. */
-static void *await_signal(void *arg)
+ACO__SWITCHES static void *await_signal(void *arg)
 {
     static const char place[] = "aco_interrupt_begin";
     aco_interrupt_t *interrupt = arg;

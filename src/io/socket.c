@@ -260,7 +260,7 @@ static int lacks_room(int error)
     return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
-static int accept_one(aco__io_t *io, aco__io_fd_t *d, const char *call, const char *location)
+ACO__SWITCHES static int accept_one(aco__io_t *io, aco__io_fd_t *d, const char *call, const char *location)
 {
     int64_t ns = 0;
     for (;;) {

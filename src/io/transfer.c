@@ -27,6 +27,7 @@ static ssize_t last_attempt(aco__io_fd_t *d, once_t once, void *args)
     return n;
 }
 
+ACO__SWITCHES
 static ssize_t attempts(aco__io_t *io, aco__io_fd_t *d, const char *call, int direction, size_t wanted, once_t once,
                         void *args, const char *location)
 {
@@ -65,6 +66,7 @@ ssize_t aco__io_transfer(const char *call, int fd, int direction, size_t wanted,
 
 /* The same for a call with flags. With MSG_DONTWAIT it does not wait, nor for errors (MSG_ERRQUEUE), for which the
  * system never waits. */
+ACO__SWITCHES
 static ssize_t transfer_with(int flags, const char *call, int fd, int direction, size_t wanted, once_t once,
                              void *args, const char *location)
 {
@@ -87,6 +89,7 @@ static ssize_t transfer_with(int flags, const char *call, int fd, int direction,
 }
 
 /* A message to an address, or to a peer. EAGAIN may mean that the receiver has no room, of which no event tells. */
+ACO__SWITCHES
 static ssize_t send_attempts(aco__io_t *io, aco__io_fd_t *d, const char *call, once_t once, void *args,
                              const char *location)
 {
@@ -105,7 +108,7 @@ static ssize_t send_attempts(aco__io_t *io, aco__io_fd_t *d, const char *call, o
     return n;
 }
 
-static ssize_t send_to(int flags, const char *call, int fd, once_t once, void *args, const char *location)
+ACO__SWITCHES static ssize_t send_to(int flags, const char *call, int fd, once_t once, void *args, const char *location)
 {
     aco__io_t *io;
     aco__io_fd_t *d;
@@ -386,6 +389,7 @@ static ssize_t splice_once(const move_t *move)
 
 /* Waits after an EAGAIN, which does not tell which side is not ready. The number of bytes that were moved instead; -1
  * and errno. */
+ACO__SWITCHES
 static ssize_t await_either(aco__io_t *io, aco__io_fd_t *const d[2], const move_t *move, int64_t *ns, const char *call,
                             const char *location)
 {
@@ -401,6 +405,7 @@ static ssize_t await_either(aco__io_t *io, aco__io_fd_t *const d[2], const move_
     return pass_urgent_mark(move->fds) > 0 ? 1 : aco__io_pause(io, d[1], ns, call, location);
 }
 
+ACO__SWITCHES
 static ssize_t move_attempts(aco__io_t *io, aco__io_fd_t *const d[2], ssize_t (*once)(const move_t *move),
                              const move_t *move, const char *call, const char *location)
 {
@@ -422,6 +427,7 @@ static ssize_t move_attempts(aco__io_t *io, aco__io_fd_t *const d[2], ssize_t (*
     return instead ? instead : n;
 }
 
+ACO__SWITCHES
 static ssize_t between(const char *call, ssize_t (*once)(const move_t *move), const move_t *move, const char *location)
 {
     aco__io_t *io = aco__io_get(call);

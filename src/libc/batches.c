@@ -6,7 +6,7 @@
 const char aco__hooks_of_batches = 1;
 
 /* As many as there are; with MSG_WAITALL one, by the hook of recvmsg(). -1 and EAGAIN: none. */
-static int receive_now(int fd, struct mmsghdr *messages, unsigned count, int flags)
+ACO__SWITCHES static int receive_now(int fd, struct mmsghdr *messages, unsigned count, int flags)
 {
     ssize_t n;
     if (!(flags & MSG_WAITALL))
@@ -20,7 +20,7 @@ static int receive_now(int fd, struct mmsghdr *messages, unsigned count, int fla
 
 /* The kernel looks at the time limit only when a message has come. The time limit of the socket is for each. An error
  * behind messages is left to the next call. */
-static int receive_several(int fd, struct mmsghdr *messages, unsigned count, int flags, int64_t deadline)
+ACO__SWITCHES static int receive_several(int fd, struct mmsghdr *messages, unsigned count, int flags, int64_t deadline)
 {
     aco__hook_wait_t wait = {0};
     unsigned done = 0;
@@ -86,25 +86,25 @@ ACO__HOOK(int, sendmmsg, (int fd, struct mmsghdr *messages, unsigned count, int 
 /* There is no MSG_DONTWAIT for it: the descriptor is non-blocking during the system call, as for connect(). */
 static ssize_t send_now(int to, int from, off64_t *offset, size_t n)
 {
-    int flags = fcntl(to, F_GETFL), error;
+    int flags = aco__libc()->fcntl(to, F_GETFL), error;
     ssize_t sent;
     if (flags < 0)
         return -1;
-    (void)fcntl(to, F_SETFL, flags | O_NONBLOCK);
+    (void)aco__libc()->fcntl(to, F_SETFL, flags | O_NONBLOCK);
     sent = aco__libc()->sendfile64(to, from, offset, n);
     error = errno;
-    (void)fcntl(to, F_SETFL, flags);
+    (void)aco__libc()->fcntl(to, F_SETFL, flags);
     errno = error;
     return sent;
 }
 
-static ssize_t send_file(int to, int from, off64_t *offset, size_t n)
+ACO__SWITCHES static ssize_t send_file(int to, int from, off64_t *offset, size_t n)
 {
     aco__hook_wait_t wait = {0};
     int error = errno, flags;
     size_t sent = 0;
     aco__hook_spend(to, "libc's sendfile()");
-    flags = fcntl(to, F_GETFL);
+    flags = aco__libc()->fcntl(to, F_GETFL);
     if (flags < 0 || flags & O_NONBLOCK)
         return aco__libc()->sendfile64(to, from, offset, n);
     while (sent < n && !(sent && aco__hook_is_reset(to))) {

@@ -41,6 +41,7 @@ static int trying_form(int command)
 }
 
 /* `call`: that of libc's two with whose form of the lock the caller called. */
+ACO__SWITCHES
 static int lock_range(int (*call)(int fd, int command, ...), int fd, int command, void *lock, const char *location)
 {
     aco__hook_wait_t wait = {ACO_FOREVER, 1, aco__hook_call(HOOK_RESTARTS), 0, 0};
@@ -71,7 +72,7 @@ static int lock_range(int (*call)(int fd, int command, ...), int fd, int command
 ACO__FCNTL_HOOK(fcntl)
 ACO__FCNTL_HOOK(fcntl64)
 
-static int lock_from_here(int fd, off64_t n)
+ACO__SWITCHES static int lock_from_here(int fd, off64_t n)
 {
     struct flock64 lock = {0};
     lock.l_type = F_WRLCK;

@@ -66,7 +66,7 @@ static size_t copy_parts(char *all, const struct iovec *parts, size_t count, siz
 }
 
 /* `offset` -1: the descriptor's. */
-static ssize_t move_block(int fd, void *p, size_t n, int64_t offset, int is_write)
+ACO__SWITCHES static ssize_t move_block(int fd, void *p, size_t n, int64_t offset, int is_write)
 {
     if (offset != -1)
         return is_write ? aco_file_pwrite_at(fd, p, n, offset, "libc's pwrite()")
@@ -86,7 +86,7 @@ static ssize_t give_back(int fd, int64_t offset, size_t moved, size_t kept)
 }
 
 /* Several parts are moved as one, so that nobody else's bytes come in between. */
-static ssize_t move_several(int fd, const struct iovec *parts, size_t count, int64_t offset, int is_write)
+ACO__SWITCHES static ssize_t move_several(int fd, const struct iovec *parts, size_t count, int64_t offset, int is_write)
 {
     size_t n = aco__parts_size(parts, count), sz = n;
     char *all = aco__poller_allocate(&sz, "acorn_hook");
@@ -119,6 +119,7 @@ ssize_t aco__hook_move_file(int fd, const struct iovec *parts, size_t count, int
 }
 
 /* A call with an offset; *is_over becomes 1 if it has been made. */
+ACO__SWITCHES
 static ssize_t move_at(int fd, const struct iovec *parts, size_t count, int64_t offset, int is_write, int *is_over)
 {
     int error = errno;
@@ -206,6 +207,7 @@ static void free_file_job(void *arg, void *result)
 }
 
 /* Runs fn on the pool: HOOK_IS_DONE with *result and errno. */
+ACO__SWITCHES
 static int have_done(void *(*fn)(void *arg), int fd, const char *path, int flags, mode_t mode, int *result,
                      const char *location)
 {
@@ -229,7 +231,7 @@ static int have_done(void *(*fn)(void *arg), int fd, const char *path, int flags
     return action;
 }
 
-static int open_at(int folder, const char *path, int flags, mode_t mode, const void *caller)
+ACO__SWITCHES static int open_at(int folder, const char *path, int flags, mode_t mode, const void *caller)
 {
     int fd = -1, action = HOOK_BLOCKS;
     if (!path) { /* libc's declaration forbids it */
@@ -319,7 +321,8 @@ ACO__HOOK(int, close, (int fd))
 static int is_replaced(int from, int to, int flags)
 {
     struct rlimit limit;
-    return from != to && !(flags & ~O_CLOEXEC) && fcntl(from, F_GETFD) >= 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+    return from != to && !(flags & ~O_CLOEXEC) && aco__libc()->fcntl(from, F_GETFD) >= 0 &&
+           getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
            (rlim_t)to < limit.rlim_cur;
 }
 

@@ -341,7 +341,7 @@ int aco__hook_nap(aco__hook_wait_t *wait, const char *location)
 
 int aco__hook_begins_wait(aco__hook_wait_t *wait, int fd, int option)
 {
-    int flags = fcntl(fd, F_GETFL);
+    int flags = aco__libc()->fcntl(fd, F_GETFL);
     if (flags < 0 || flags & O_NONBLOCK) {
         errno = flags < 0 ? errno : EAGAIN;
         return -1;

@@ -166,7 +166,7 @@ ACO__HIDDEN int aco__hook_is_own_process(void);
 /* A call that may wait begins: from time to time it lets other tasks run before it looks at anything, so that calls
  * which never have to wait leave others their turns. No call waits for a non-blocking descriptor. `fd` less than 0: the
  * call may wait whatever its descriptors are. Keeps errno. */
-ACO__HIDDEN void aco__hook_spend(int fd, const char *location);
+ACO__SWITCHES ACO__HIDDEN void aco__hook_spend(int fd, const char *location);
 
 /* What a call does next. HOOK_BLOCKS: libc is to do it, and block. HOOK_IS_DONE: nothing. */
 enum { HOOK_GIVES_UP, HOOK_TRIES_AGAIN, HOOK_BLOCKS, HOOK_IS_DONE };
@@ -189,10 +189,12 @@ static inline int aco__hook_is_interrupted(const aco__hook_call_t *call)
 /* poll() that waits only for the task: what that returns; HOOK_CANNOT_WAIT with errno unchanged: libc is to do it, and
  * block. */
 enum { HOOK_CANNOT_WAIT = -2 };
+ACO__SWITCHES
 ACO__HIDDEN int aco__hook_poll(struct pollfd *fds, nfds_t n, int64_t deadline, const aco__hook_call_t *call,
                                const char *location);
 /* The same after EAGAIN of a call that must not wait: HOOK_GIVES_UP with EAGAIN if the descriptor is non-blocking or
  * its time limit, the socket option `limit` (SO_RCVTIMEO or SO_SNDTIMEO), is over. */
+ACO__SWITCHES
 ACO__HIDDEN int aco__hook_again(aco__hook_wait_t *wait, int fd, short events, int limit, const char *location);
 /* The first part of that: 0 with the time limit in `wait`, or -1 and errno. */
 ACO__HIDDEN int aco__hook_begins_wait(aco__hook_wait_t *wait, int fd, int limit);
@@ -203,11 +205,12 @@ ACO__HIDDEN int aco__hook_is_reset(int fd);
 /* The time that is left; 0 when it is over. */
 ACO__HIDDEN struct timespec aco__hook_time_until(int64_t deadline);
 /* Sleeps 1 ms, longer at each call, within wait->deadline. After that HOOK_GIVES_UP with EAGAIN. */
-ACO__HIDDEN int aco__hook_nap(aco__hook_wait_t *wait, const char *location);
+ACO__SWITCHES ACO__HIDDEN int aco__hook_nap(aco__hook_wait_t *wait, const char *location);
 /* The task sleeps: 0; -1 and errno; HOOK_CANNOT_WAIT. */
-ACO__HIDDEN int aco__hook_sleep(int64_t deadline, const aco__hook_call_t *call, const char *location);
+ACO__SWITCHES ACO__HIDDEN int aco__hook_sleep(int64_t deadline, const aco__hook_call_t *call, const char *location);
 /* Has a thread of the pool call fn(arg), as aco__io_offload_as(): if that fails, release(arg) is called. HOOK_IS_DONE:
  * it has returned. HOOK_BLOCKS: errno is unchanged. HOOK_GIVES_UP: with errno; ACO__MUST_RUN: the pool calls it. */
+ACO__SWITCHES
 ACO__HIDDEN int aco__hook_offload(int kind, void *(*fn)(void *arg), void *arg, void **result,
                                   void (*release)(void *arg, void *result), const char *location);
 
@@ -266,7 +269,7 @@ ACO__HIDDEN int64_t aco__hook_ns(int64_t seconds, int64_t ns);
 
 /* ---- files.c ---- */
 /* readv() and writev() of a file or block device. */
-ACO__HIDDEN ssize_t aco__hook_move_file(int fd, const struct iovec *parts, size_t count, int is_write);
+ACO__SWITCHES ACO__HIDDEN ssize_t aco__hook_move_file(int fd, const struct iovec *parts, size_t count, int is_write);
 
 /* ---- locks.c ---- */
 /* The calling thread will have hooked tasks. */
@@ -277,8 +280,8 @@ ACO__HIDDEN void aco__hook_locks_begin(void);
 ACO__HIDDEN void aco__hook_signals_begin(void);
 
 /* ---- streams.c: descriptors that are no sockets ---- */
-ACO__HIDDEN ssize_t aco__hook_read_other(int fd, const struct iovec *parts, size_t count);
-ACO__HIDDEN ssize_t aco__hook_write_other(int fd, const struct iovec *parts, size_t count);
+ACO__SWITCHES ACO__HIDDEN ssize_t aco__hook_read_other(int fd, const struct iovec *parts, size_t count);
+ACO__SWITCHES ACO__HIDDEN ssize_t aco__hook_write_other(int fd, const struct iovec *parts, size_t count);
 
 /* So that a static library brings the objects of all hooks. */
 ACO__HIDDEN_EXTERN const char aco__hooks_of_sockets, aco__hooks_of_files, aco__hooks_of_polls, aco__hooks_of_time,

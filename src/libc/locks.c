@@ -207,7 +207,7 @@ typedef struct naps {
 } naps_t;
 
 /* Sleeps, longer each time, within the deadline: as aco__hook_sleep(). */
-static int nap(naps_t *naps)
+ACO__SWITCHES static int nap(naps_t *naps)
 {
     int64_t until = aco_after(naps->ns);
     naps->ns = naps->ns < LONGEST_LOCK_NAP_NS / 2 ? 2 * naps->ns : LONGEST_LOCK_NAP_NS;
@@ -215,7 +215,7 @@ static int nap(naps_t *naps)
 }
 
 /* The same for a lock, which cannot fail: no scope ends it. 0, or -1: the caller cannot wait. */
-static int nap_for_lock(naps_t *naps)
+ACO__SWITCHES static int nap_for_lock(naps_t *naps)
 {
     aco_scope_t shield;
     int result = -1;
@@ -271,7 +271,7 @@ static int lock_in_a_moment(pthread_mutex_t *mutex, int64_t deadline)
 }
 
 /* Tries until the deadline: what libc's call returns, or EBUSY: the caller cannot wait. */
-static int lock_by_naps(pthread_mutex_t *mutex, int64_t deadline, const char *location)
+ACO__SWITCHES static int lock_by_naps(pthread_mutex_t *mutex, int64_t deadline, const char *location)
 {
     naps_t naps = {location, mutex, deadline, SHORTEST_NAP_NS, 0, aco__hook_call(HOOK_IGNORES_SIGNALS), 0};
     int result = EBUSY;
@@ -353,6 +353,7 @@ static int is_own(const pthread_rwlock_t *lock)
            __atomic_load_n(&lock->__data.__cur_writer, __ATOMIC_RELAXED) == aco__hook_self.thread;
 }
 
+ACO__SWITCHES
 static int lock_by_trying(int (*try_lock)(pthread_rwlock_t *lock), int (*wait_for_lock)(pthread_rwlock_t *lock),
                           pthread_rwlock_t *lock, const char *location)
 {
@@ -398,7 +399,7 @@ ACO__HOOK(int, pthread_rwlock_unlock, (pthread_rwlock_t *lock))
 /* ---- Semaphores ---- */
 
 /* Tries until the deadline: HOOK_IS_DONE if it has it, HOOK_BLOCKS; HOOK_GIVES_UP with errno. */
-static int get_by_trying(sem_t *semaphore, int64_t deadline, const char *location)
+ACO__SWITCHES static int get_by_trying(sem_t *semaphore, int64_t deadline, const char *location)
 {
     naps_t naps = {location, semaphore, deadline, SHORTEST_NAP_NS, 0, aco__hook_call(HOOK_RESTARTS), 0};
     aco__hook_spend(-1, location);

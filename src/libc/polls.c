@@ -47,6 +47,7 @@ static int64_t earlier(int64_t a, int64_t b)
 /* ---- poll() ---- */
 
 /* With a mask, which only a system call can apply: a signal that it lets through is noticed at the next look. */
+ACO__SWITCHES
 static int poll_masked(struct pollfd *fds, nfds_t n, int64_t deadline, const aco__hook_call_t *call,
                        const sigset_t *mask)
 {
@@ -174,7 +175,7 @@ static int answer_sets(const struct pollfd *fds, nfds_t used, int n, fd_set *con
 }
 
 /* Polls until a descriptor has an answer: as aco__hook_poll(). */
-static int poll_for_sets(struct pollfd *fds, nfds_t used, int64_t deadline, const sigset_t *mask)
+ACO__SWITCHES static int poll_for_sets(struct pollfd *fds, nfds_t used, int64_t deadline, const sigset_t *mask)
 {
     aco__hook_wait_t wait = {deadline, 1, aco__hook_call(HOOK_NEVER_RESTARTS), 0, 0};
     for (;;) {
@@ -239,7 +240,7 @@ static int bits_that_count(int n, fd_set *const sets[SETS])
     return n < known ? n : known;
 }
 
-static int select_by_poll(int n, fd_set *const sets[SETS], int64_t deadline, const sigset_t *mask)
+ACO__SWITCHES static int select_by_poll(int n, fd_set *const sets[SETS], int64_t deadline, const sigset_t *mask)
 {
     size_t sz;
     struct pollfd *fds;
@@ -312,6 +313,7 @@ ACO__HOOK(int, pselect,
 
 /* ---- epoll ---- */
 
+ACO__SWITCHES
 static int wait_for_epoll(int epoll, struct epoll_event *events, int room, int64_t deadline, const sigset_t *mask)
 {
     aco__hook_wait_t wait = {deadline, 1, aco__hook_call(HOOK_NEVER_RESTARTS), 0, 0};

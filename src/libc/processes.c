@@ -22,7 +22,7 @@ static int open_pidfd(pid_t pid, int options)
     return -1;
 }
 
-static int await_change(int pidfd, aco__hook_wait_t *wait, const char *location)
+ACO__SWITCHES static int await_change(int pidfd, aco__hook_wait_t *wait, const char *location)
 {
     struct pollfd p = {pidfd, POLLIN, 0};
     int result;
@@ -32,7 +32,7 @@ static int await_change(int pidfd, aco__hook_wait_t *wait, const char *location)
     return result >= 0 ? HOOK_TRIES_AGAIN : result == HOOK_CANNOT_WAIT ? HOOK_BLOCKS : HOOK_GIVES_UP;
 }
 
-static pid_t wait_for(pid_t pid, int *status, int options, struct rusage *usage, const char *location)
+ACO__SWITCHES static pid_t wait_for(pid_t pid, int *status, int options, struct rusage *usage, const char *location)
 {
     aco__hook_wait_t wait = {ACO_FOREVER, 1, aco__hook_call(HOOK_RESTARTS), 0, 0};
     int error = errno, pidfd = -1, action = HOOK_TRIES_AGAIN;
@@ -100,7 +100,7 @@ static void free_command_job(void *arg, void *result)
 }
 
 /* As system(); HOOK_CANNOT_WAIT: libc is to do it, and block. */
-static int have_run(const char *command, size_t length)
+ACO__SWITCHES static int have_run(const char *command, size_t length)
 {
     static const char location[] = "libc's system()";
     size_t sz = sizeof(command_job_t) + length;

@@ -19,6 +19,7 @@ static int has_option(int fd, int option, int value)
     return getsockopt(fd, SOL_SOCKET, option, &is, &length) == 0 && is == value;
 }
 
+ACO__SWITCHES
 static ssize_t receive_once(int fd, struct msghdr *message, int flags, aco__hook_wait_t *wait, const char *location)
 {
     ssize_t n;
@@ -54,7 +55,7 @@ static int is_over(int fd)
 
 /* Waits for bytes. What a receive would take away, the error of a stream that was reset, is left to the next call:
  * HOOK_IS_DONE. */
-static int await_bytes(int fd, aco__hook_wait_t *wait, const char *location)
+ACO__SWITCHES static int await_bytes(int fd, aco__hook_wait_t *wait, const char *location)
 {
     for (;;) {
         int n = 1, ends = is_over(fd), action; /* what came before the end is there by now */
@@ -70,6 +71,7 @@ static int await_bytes(int fd, aco__hook_wait_t *wait, const char *location)
 
 /* After the first n bytes of `size`: how many came in all. `room`: for control data, in each part, as the system tells
  * of the last. */
+ACO__SWITCHES
 static ssize_t receive_rest(int fd, struct msghdr *message, size_t room, ssize_t n, size_t size, int flags,
                             aco__hook_wait_t *wait, const char *location)
 {
@@ -97,6 +99,7 @@ static ssize_t receive_rest(int fd, struct msghdr *message, size_t room, ssize_t
 }
 
 /* No event tells that there are more bytes than the n of the last look. */
+ACO__SWITCHES
 static ssize_t peek_at_rest(int fd, struct msghdr *message, size_t room, ssize_t n, size_t size, int flags,
                             aco__hook_wait_t *wait, const char *location)
 {
@@ -115,7 +118,7 @@ static ssize_t peek_at_rest(int fd, struct msghdr *message, size_t room, ssize_t
 }
 
 /* recvmsg(). The system reads the message before the hook does. */
-static ssize_t receive(int fd, struct msghdr *message, int flags, const char *location)
+ACO__SWITCHES static ssize_t receive(int fd, struct msghdr *message, int flags, const char *location)
 {
     aco__hook_wait_t wait = {0}; /* a time limit is for all of it */
     int is_whole = flags & MSG_WAITALL && aco__hook_can_read(message, sizeof *message);
@@ -132,7 +135,7 @@ static ssize_t receive(int fd, struct msghdr *message, int flags, const char *lo
 /* ---- Sends ---- */
 
 /* sendmsg(). To a blocking stream all is sent, unless it fails in between: that is left to the next call. */
-static ssize_t send_all(int fd, const struct msghdr *message, int flags, const char *location)
+ACO__SWITCHES static ssize_t send_all(int fd, const struct msghdr *message, int flags, const char *location)
 {
     aco__parts_t rest = {NULL, 0, 0, {NULL, 0}};
     size_t size = 0, sent = 0;
@@ -181,7 +184,7 @@ static struct msghdr message_of(const struct iovec *parts, size_t count)
 
 /* ---- Any descriptor ---- */
 
-static ssize_t read_parts(int fd, const struct iovec *parts, size_t count, const char *location)
+ACO__SWITCHES static ssize_t read_parts(int fd, const struct iovec *parts, size_t count, const char *location)
 {
     struct msghdr message = message_of(parts, count);
     int error = errno;
@@ -191,7 +194,7 @@ static ssize_t read_parts(int fd, const struct iovec *parts, size_t count, const
     return aco__hook_result(n, error);
 }
 
-static ssize_t write_parts(int fd, const struct iovec *parts, size_t count, const char *location)
+ACO__SWITCHES static ssize_t write_parts(int fd, const struct iovec *parts, size_t count, const char *location)
 {
     struct msghdr message = message_of(parts, count);
     int error = errno;
@@ -241,6 +244,7 @@ ACO__HOOK(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags))
 }
 
 /* A length that the system would not take back costs no message here. */
+ACO__SWITCHES
 static ssize_t receive_from(int fd, void *p, size_t n, int flags, struct sockaddr *from, socklen_t *length,
                             const char *location)
 {
@@ -279,6 +283,7 @@ ACO__HOOK(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags))
                            : aco__libc()->sendmsg(fd, message, flags);
 }
 
+ACO__SWITCHES
 static ssize_t send_to(int fd, const void *p, size_t n, int flags, const struct sockaddr *to, socklen_t length,
                        const char *location)
 {
@@ -332,11 +337,11 @@ ACO__HOOK(ssize_t, __recvfrom_chk,
 /* ---- Connections ---- */
 
 /* Whether a call that begins now may wait: it gives a turn first, as the descriptor may be another file after that. */
-static int blocks(int fd, const char *location)
+ACO__SWITCHES static int blocks(int fd, const char *location)
 {
     int flags;
     aco__hook_spend(fd, location);
-    flags = fcntl(fd, F_GETFL);
+    flags = aco__libc()->fcntl(fd, F_GETFL);
     return flags >= 0 && !(flags & O_NONBLOCK);
 }
 
@@ -344,32 +349,32 @@ static int blocks(int fd, const char *location)
  * with the task, another thread or process, can see that. */
 static int connect_now(int fd, const struct sockaddr *address, socklen_t length)
 {
-    int flags = fcntl(fd, F_GETFL), result, error;
+    int flags = aco__libc()->fcntl(fd, F_GETFL), result, error;
     if (flags < 0)
         return -1;
-    (void)fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+    (void)aco__libc()->fcntl(fd, F_SETFL, flags | O_NONBLOCK);
     result = aco__libc()->connect(fd, address, length);
     error = errno;
-    (void)fcntl(fd, F_SETFL, flags);
+    (void)aco__libc()->fcntl(fd, F_SETFL, flags);
     errno = error;
     return result;
 }
 
 static int accept_now(int fd, struct sockaddr *address, socklen_t *length, int options)
 {
-    int flags = fcntl(fd, F_GETFL), connection, error;
+    int flags = aco__libc()->fcntl(fd, F_GETFL), connection, error;
     if (flags < 0)
         return -1;
-    (void)fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+    (void)aco__libc()->fcntl(fd, F_SETFL, flags | O_NONBLOCK);
     connection = aco__libc()->accept4(fd, address, length, options);
     error = errno;
-    (void)fcntl(fd, F_SETFL, flags);
+    (void)aco__libc()->fcntl(fd, F_SETFL, flags);
     errno = error;
     return connection;
 }
 
 /* Calls again after each wait: that also tells how the connection ended that was being made, and ends its making. */
-static int connect_and_wait(int fd, const struct sockaddr *address, socklen_t length)
+ACO__SWITCHES static int connect_and_wait(int fd, const struct sockaddr *address, socklen_t length)
 {
     aco__hook_wait_t wait = {0};
     while (connect_now(fd, address, length) != 0) {
@@ -396,6 +401,7 @@ ACO__HOOK(int, connect, (int fd, const struct sockaddr *address, socklen_t lengt
     return (int)aco__hook_result(connect_and_wait(fd, address, length), error);
 }
 
+ACO__SWITCHES
 static int accept_and_wait(int fd, struct sockaddr *address, socklen_t *length, int options, const char *location)
 {
     aco__hook_wait_t wait = {0};

@@ -16,12 +16,12 @@ static int is_file(const struct stat *status)
 /* For sanitizers, which know neither preadv2() nor pwritev2(): a descriptor that is non-blocking during the call. */
 static ssize_t move_nonblocking(int fd, const struct iovec *parts, size_t count, int is_write)
 {
-    int flags = fcntl(fd, F_GETFL), error;
+    int flags = aco__libc()->fcntl(fd, F_GETFL), error;
     ssize_t n;
-    (void)fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+    (void)aco__libc()->fcntl(fd, F_SETFL, flags | O_NONBLOCK);
     n = is_write ? aco__libc()->writev(fd, parts, (int)count) : aco__libc()->readv(fd, parts, (int)count);
     error = errno;
-    (void)fcntl(fd, F_SETFL, flags);
+    (void)aco__libc()->fcntl(fd, F_SETFL, flags);
     errno = error;
     return n;
 }
@@ -44,11 +44,11 @@ static int lacks_nowait(int error)
 }
 
 /* Waits for the descriptor unless it is non-blocking: 0, or -1 and errno. */
-static int poll_first(int fd, short events, const char *location)
+ACO__SWITCHES static int poll_first(int fd, short events, const char *location)
 {
     aco__hook_call_t call = aco__hook_call(HOOK_RESTARTS);
     struct pollfd p = {fd, events, 0};
-    int flags = fcntl(fd, F_GETFL);
+    int flags = aco__libc()->fcntl(fd, F_GETFL);
     if (flags < 0 || flags & O_NONBLOCK)
         return flags < 0 ? -1 : 0;
     if (aco__hook_poll(&p, 1, ACO_FOREVER, &call, location) == -1)
@@ -88,7 +88,7 @@ ssize_t aco__hook_read_other(int fd, const struct iovec *parts, size_t count)
 }
 
 /* A write that does not block if the descriptor can be written to: to a pipe not more than PIPE_BUF. */
-static ssize_t write_piece(int fd, const struct iovec *parts, size_t count)
+ACO__SWITCHES static ssize_t write_piece(int fd, const struct iovec *parts, size_t count)
 {
     size_t n = parts->iov_len;
     if (poll_first(fd, POLLOUT, write_location) != 0)
@@ -99,7 +99,7 @@ static ssize_t write_piece(int fd, const struct iovec *parts, size_t count)
 }
 
 /* A part of it, at least. */
-static ssize_t write_part(int fd, const struct iovec *parts, size_t count)
+ACO__SWITCHES static ssize_t write_part(int fd, const struct iovec *parts, size_t count)
 {
     aco__hook_wait_t wait = {0};
     ssize_t n;

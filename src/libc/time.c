@@ -11,7 +11,7 @@ static int64_t ns_of_time(const struct timespec *time)
 }
 
 /* Sleeps that long, at least once around the other tasks: as aco__hook_sleep(). */
-static int sleep_for(int64_t deadline, int64_t ns, const char *location)
+ACO__SWITCHES static int sleep_for(int64_t deadline, int64_t ns, const char *location)
 {
     aco__hook_call_t call = aco__hook_call(HOOK_NEVER_RESTARTS);
     if (ns > 0)
@@ -21,7 +21,7 @@ static int sleep_for(int64_t deadline, int64_t ns, const char *location)
     return 0;
 }
 
-static int sleep_and_tell(const struct timespec *time, struct timespec *rest, const char *location)
+ACO__SWITCHES static int sleep_and_tell(const struct timespec *time, struct timespec *rest, const char *location)
 {
     int64_t ns = ns_of_time(time), deadline = aco_after(ns);
     int result = sleep_for(deadline, ns, location);
@@ -39,7 +39,7 @@ ACO__HOOK(int, nanosleep, (const struct timespec *time, struct timespec *rest))
 }
 
 /* Until a time on another clock, which may be set meanwhile: looks at it once a second. */
-static int sleep_until_time(clockid_t clock, const struct timespec *time)
+ACO__SWITCHES static int sleep_until_time(clockid_t clock, const struct timespec *time)
 {
     aco__hook_call_t call = aco__hook_call(HOOK_NEVER_RESTARTS);
     struct timespec now;

@@ -70,6 +70,7 @@ void transfer(aco_t *from, aco_t *to, const aco__exceptions_t *in)
 }
 
 /* Switches to the next task, or to aco_run(). */
+ACO__SWITCHES
 ACO__NO_SANITIZE static inline __attribute__((always_inline)) void leave_inner(aco__thread_t *self, aco_t *task)
 {
     aco_t *to = self->task;
@@ -87,6 +88,7 @@ ACO__NO_SANITIZE static inline __attribute__((always_inline)) void leave_inner(a
 
 /* Does that. Meanwhile others may have used the share stack of `member` or of a resumer of it: afterwards their frames
  * are where they were. */
+ACO__SWITCHES
 ACO__NO_SANITIZE static __attribute__((noinline)) void leave_chain(aco__thread_t *self, aco_t *task, aco_t *member)
 {
     const aco__context_t *context = member->share_stack->aco__resumer_context;
@@ -103,6 +105,7 @@ ACO__NO_SANITIZE static __attribute__((noinline)) void leave_chain(aco__thread_t
 
 /* The inner coroutine that runs leaves, and its task with it, which is no longer self->task. Returns when the task has
  * its turn again. By its name debuggers know that it is the library's. */
+ACO__SWITCHES
 ACO__COLD ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void aco__inner_leave(aco__thread_t *self, aco_t *task)
 {
     aco_t *co = self->running, *resumer = self->resuming;
@@ -145,7 +148,7 @@ ACO__COLD ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void aco__inner_leave(aco
         aco__fp_load(&fp_control, &fp_control2);
 }
 
-void aco__task_leave(aco_t *task)
+ACO__SWITCHES void aco__task_leave(aco_t *task)
 {
     aco__thread_t *self = aco__self();
     int handles = aco__handles_exceptions(aco__tls_ref());

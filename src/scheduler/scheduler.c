@@ -258,7 +258,7 @@ aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *opts)
 
 /* ---- The tasks' turns ---- */
 
-int aco__task_yield(void)
+ACO__SWITCHES int aco__task_yield(void)
 {
     aco__thread_t *self = aco__self();
     aco_t *task = self->task;
@@ -383,6 +383,7 @@ static inline int check_joinable(const char *call, const aco_t *task)
 static const char join_call[] = "aco_join";
 
 /* What is not the common case. */
+ACO__SWITCHES
 static __attribute__((noinline)) int join_slowly(aco__thread_t *self, aco_t *task, void **result, aco__wait_t *wait,
                                                  const char *location)
 {
@@ -404,7 +405,7 @@ static __attribute__((noinline)) int join_slowly(aco__thread_t *self, aco_t *tas
 }
 
 /* The common case is a live task on a private stack. It calls nothing, so it need not save registers. */
-int aco__join(aco_t *task, void **result, aco__wait_t *wait, const char *location)
+ACO__SWITCHES int aco__join(aco_t *task, void **result, aco__wait_t *wait, const char *location)
 {
     aco__thread_t *self = aco__self();
     if (aco_unlikely(!task || !aco__is_task(task) || task->share_stack->aco__thread != self ||
@@ -432,7 +433,7 @@ int aco_detach(aco_t *task)
     return 0;
 }
 
-int aco__park(const char *what, aco__wait_t *wait, const char *location)
+ACO__SWITCHES int aco__park(const char *what, aco__wait_t *wait, const char *location)
 {
     aco__thread_t *self = aco__self();
     if (aco__check_waiting(self, "aco_park") != 0)
@@ -567,7 +568,7 @@ int64_t aco_after(int64_t ns)
     return ns <= 0 ? now : ns < ACO_FOREVER - now ? now + ns : ACO_FOREVER;
 }
 
-int aco__sleep(int64_t deadline, aco__wait_t *wait, const char *location)
+ACO__SWITCHES int aco__sleep(int64_t deadline, aco__wait_t *wait, const char *location)
 {
     aco__thread_t *self = aco__self();
     deadline -= deadline == ACO_FOREVER; /* a task that sleeps for ever is no deadlock */

@@ -211,7 +211,7 @@ static inline __attribute__((always_inline)) int aco__is_in_task(const aco__thre
 }
 
 /* 0 if the caller may wait: then it runs in self->task. Else -1. */
-static inline __attribute__((always_inline)) int aco__check_waiting(aco__thread_t *self, const char *call)
+ACO__SWITCHES static inline __attribute__((always_inline)) int aco__check_waiting(aco__thread_t *self, const char *call)
 {
     ACO__MAY_SWITCH(call, NULL);
     return aco_likely(aco__is_in_task(self)) ? 0 : aco__check_inner(self, call);
@@ -224,6 +224,7 @@ static inline void aco__wait_slowly_inside(aco__thread_t *self)
 }
 
 /* Fills in `wait`: the running task is going to wait for `object`. The wait is in no queue yet. */
+ACO__SWITCHES
 static inline void aco__wait_fill(const aco__thread_t *self, aco__wait_t *wait, unsigned kind, const void *object,
                                   const char *location)
 {
@@ -261,6 +262,7 @@ static inline int aco__may_wait(const aco__thread_t *self, const aco__wait_t *wa
 
 /* The same for a wait that the end of the task's scope ends: 0; or -1 and errno if the scope has ended, or without
  * memory for a scope's timer. */
+ACO__SWITCHES
 static inline int aco__wait_prepare(aco__thread_t *self, aco__wait_t *wait, unsigned kind, const void *object,
                                     const char *location)
 {
@@ -342,7 +344,7 @@ static inline int aco__may_leave_free(const aco__wait_t *first)
 }
 
 /* The task waits on: the lock was taken before its turn, for the nth time. */
-static inline void aco__wait_on(aco__thread_t *self, aco__wait_t *wait, int n)
+ACO__SWITCHES static inline void aco__wait_on(aco__thread_t *self, aco__wait_t *wait, int n)
 {
     if (n == ACO__MOST_PASSES)
         *aco__task_flags(wait->task) |= TASK_PASSED_OVER;
@@ -381,7 +383,7 @@ static inline int aco__wait_result(const aco__wait_t *wait)
 
 /* ---- more_sync.c ---- */
 /* The task of a wait with ACO__LEFT_FREE runs: takes the lock, or waits on. 0, or -1 and errno. */
-ACO__HIDDEN ACO__COLD int aco__rwlock_again(aco__wait_t *wait);
+ACO__SWITCHES ACO__HIDDEN ACO__COLD int aco__rwlock_again(aco__wait_t *wait);
 
 /* ---- timer.c ---- */
 /* Allocates what `count` more timers need. 0, or -1 and errno. */
@@ -446,6 +448,7 @@ ACO__HIDDEN void aco__dump_signal_stop(aco__tasks_t *s);
 /* ---- poller.c ---- */
 /* The wait, which is in its queue, lasts until another thread has answered: by a post that wakes the queue. `ask`,
  * unless NULL, is called when it has begun. */
+ACO__SWITCHES
 ACO__HIDDEN void aco__wait_for_answer(aco__thread_t *self, aco__wait_t *wait, void (*ask)(void *arg), void *arg);
 
 /* ---- stuck.c ---- */

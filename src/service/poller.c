@@ -10,6 +10,7 @@ aco__poller_t *aco__poller(void)
     return self->scheduler ? aco__tasks(self)->poller : NULL;
 }
 
+ACO__SWITCHES
 int aco__poller_wait_begin(const char *call, aco__wait_t *wait, aco__queue_t *queue, aco__waiter_t *more, int fd,
                            int writes, int64_t deadline, const char *location)
 {
@@ -30,7 +31,7 @@ int aco__poller_wait_begin(const char *call, aco__wait_t *wait, aco__queue_t *qu
     return 0;
 }
 
-int aco__poller_wait_end(aco__poller_t *poller, aco__wait_t *wait)
+ACO__SWITCHES int aco__poller_wait_end(aco__poller_t *poller, aco__wait_t *wait)
 {
     poller->waiters++;
     aco__task_leave(wait->task); /* by way of aco_run(), which gives the poller turns from now on */
@@ -51,6 +52,7 @@ void aco__wait_for_answer(aco__thread_t *self, aco__wait_t *wait, void (*ask)(vo
     s->askers--;
 }
 
+ACO__SWITCHES
 int aco__poller_ask(const char *call, aco__wait_t *wait, aco__queue_t *queue, const void *fn, void (*ask)(void *arg),
                     void *arg, const char *location)
 {
@@ -98,7 +100,7 @@ void aco__poller_interrupt(const aco_t *task, int error)
         aco__interrupt(aco__self(), wait, error);
 }
 
-void aco__poller_yield(void)
+ACO__SWITCHES void aco__poller_yield(void)
 {
     int error = errno;
     ACO__MAY_SWITCH("a call that lets others run", NULL);

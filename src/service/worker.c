@@ -104,7 +104,7 @@ static void told(aco__thread_t *self, aco__post_t *post)
         aco__wake(self, answer->queue.first->wait, 0);
 }
 
-int aco__answer_prepare(aco__answer_t *answer, const char *call)
+ACO__SWITCHES int aco__answer_prepare(aco__answer_t *answer, const char *call)
 {
     aco__thread_t *self = aco__self();
     if (aco__check_waiting(self, call) != 0)
@@ -122,6 +122,7 @@ int aco__answer_prepare(aco__answer_t *answer, const char *call)
     return 0;
 }
 
+ACO__SWITCHES
 int aco__answer_wait(aco__answer_t *answer, const char *call, const char *what, int64_t deadline, const char *location,
                      aco__waiter_t *more)
 {
@@ -140,7 +141,7 @@ int aco__answer_wait(aco__answer_t *answer, const char *call, const char *what, 
     return wait->error ? aco__wait_failed(wait) : 0;
 }
 
-void aco__answer_await(aco__answer_t *answer, const char *what, const char *location)
+ACO__SWITCHES void aco__answer_await(aco__answer_t *answer, const char *what, const char *location)
 {
     aco__thread_t *self = aco__self();
     if (answer->is_told)

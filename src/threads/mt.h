@@ -160,9 +160,10 @@ typedef struct aco__waiting {
 ACO__HIDDEN void aco__shared_wake(const aco__woken_t *woken);
 /* Prepares a waiter for the caller: `on_stack`, or an allocated one if other tasks' frames may come there. NULL and
  * errno: the caller cannot wait, or no memory. aco__sharer_close() keeps errno. */
-ACO__HIDDEN aco__sharer_t *aco__sharer_open(aco__sharer_t *on_stack, const char *call);
+ACO__SWITCHES ACO__HIDDEN aco__sharer_t *aco__sharer_open(aco__sharer_t *on_stack, const char *call);
 ACO__HIDDEN void aco__sharer_close(aco__sharer_t *sharer, const aco__sharer_t *on_stack);
 /* Waits. 0: the waiter was given something. -1 and errno: it will not be. */
+ACO__SWITCHES
 ACO__HIDDEN int aco__sharer_wait(aco__sharer_t *sharer, const aco__waiting_t *waiting, aco__waiter_t *more);
 
 /* What a call waits for. `take` is called with the lock: 1, the caller has got it now; 0, it has not; or the errno of a
@@ -177,7 +178,7 @@ typedef struct aco__request {
 } aco__request_t;
 
 /* Waits for it. 0, or -1 and errno. */
-ACO__HIDDEN int aco__shared_request(const aco__request_t *request);
+ACO__SWITCHES ACO__HIDDEN int aco__shared_request(const aco__request_t *request);
 /* Does not wait: 0, or -1 and errno, `error` if it would have to wait. */
 ACO__HIDDEN int aco__shared_try(const aco__request_t *request, int error);
 

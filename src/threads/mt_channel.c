@@ -388,6 +388,7 @@ static int served(select_case_t *cases, const aco__sharer_t *sharer)
     return i;
 }
 
+ACO__SWITCHES
 static int wait_for_cases(select_case_t *cases, int n, const select_case_t *first, aco__sharer_t *sharer,
                           const aco__waiting_t *waiting)
 {
@@ -399,7 +400,7 @@ static int wait_for_cases(select_case_t *cases, int n, const select_case_t *firs
     return done == 0 ? served(cases, sharer) : -errno;
 }
 
-static int select_until(select_case_t *cases, int n, int polls, int64_t deadline, const char *location)
+ACO__SWITCHES static int select_until(select_case_t *cases, int n, int polls, int64_t deadline, const char *location)
 {
     const aco__waiting_t waiting = {"aco_shared_select", "one of several channels", location, deadline};
     aco__sharer_t on_stack, *sharer;

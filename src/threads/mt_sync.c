@@ -93,7 +93,7 @@ static int wait_in_root(aco__sharer_t *sharer, int64_t deadline)
 }
 
 /* 0, or -1 and errno: the caller cannot wait. */
-static int prepare(aco__sharer_t *sharer, const char *call)
+ACO__SWITCHES static int prepare(aco__sharer_t *sharer, const char *call)
 {
     sharer->is_closed = 0;
     sharer->given = NULL;
@@ -132,7 +132,7 @@ void aco__sharer_close(aco__sharer_t *sharer, const aco__sharer_t *on_stack)
 }
 
 /* The waiter is claimed: it will be woken. */
-static void await(aco__sharer_t *sharer, const aco__waiting_t *waiting)
+ACO__SWITCHES static void await(aco__sharer_t *sharer, const aco__waiting_t *waiting)
 {
     if (sharer->is_task)
         aco__answer_await(&sharer->answer, waiting->what, waiting->location);
@@ -196,7 +196,7 @@ static void give_up(const aco__request_t *request, aco__shared_place_t *place)
     errno = error;
 }
 
-static int wait_with(const aco__request_t *request, aco__sharer_t *sharer)
+ACO__SWITCHES static int wait_with(const aco__request_t *request, aco__sharer_t *sharer)
 {
     aco__woken_t woken = {NULL, NULL};
     int taken;
@@ -307,7 +307,7 @@ int aco_shared_mutex_unlock(aco_shared_mutex_t *mutex)
 /* ---- Condition ---- */
 
 /* `sharer` was woken: waits until it has the mutex. */
-static void get_mutex(aco__sharer_t *sharer, const aco__waiting_t *waiting)
+ACO__SWITCHES static void get_mutex(aco__sharer_t *sharer, const aco__waiting_t *waiting)
 {
     int has_mutex = 1;
     if (sharer->early != RAN_EARLY) /* woken with the mutex */
@@ -362,7 +362,7 @@ static int leave_mutex(aco_shared_cond_t *cond, aco__sharer_t *sharer)
     return was_locked;
 }
 
-static int wait_for_cond(aco_shared_cond_t *cond, aco__sharer_t *sharer, const aco__waiting_t *waiting)
+ACO__SWITCHES static int wait_for_cond(aco_shared_cond_t *cond, aco__sharer_t *sharer, const aco__waiting_t *waiting)
 {
     aco__woken_t itself = {NULL, NULL};
     int error;

@@ -190,7 +190,7 @@ static void report_failure(const aco__crew_t *worker)
 }
 
 /* The first task of a thread. */
-static void *run_root(void *arg)
+ACO__SWITCHES static void *run_root(void *arg)
 {
     aco__crew_t *worker = arg;
     void *result;
@@ -210,7 +210,7 @@ static void *run_root(void *arg)
 }
 
 /* The calling thread becomes the worker, with a task for fn, unless that is NULL. 0, or -1 and errno. */
-static int enter_set(aco__crew_t *worker, aco_function_t fn, void *arg, const char *call)
+static int enter_set(aco__crew_t *worker, ACO__SWITCHES aco_function_t fn, void *arg, const char *call)
 {
     aco_t *task = NULL;
     ACO__ASSERT(!worker->runs && !worker->groups && !worker->first && !worker->is_counted); /* as leave_set() left it */
@@ -340,7 +340,8 @@ static void in_child(void)
     aco__threads_forget_others(worker);
 }
 
-static aco_threads_t *new_set(int n, aco_function_t fn, void *arg, const aco_threads_options_t *opts, const char *call)
+static aco_threads_t *new_set(int n, ACO__SWITCHES aco_function_t fn, void *arg, const aco_threads_options_t *opts,
+                              const char *call)
 {
     int forks = aco__threads_handle_forks(in_child);
     size_t slots = (size_t)n + THREADS_JOINED, sz = sizeof(aco_threads_t) + slots * sizeof(aco__crew_t *);

@@ -23,7 +23,7 @@ enum {
 
 /* ---- deque.c: submitted work that no thread has started ---- */
 typedef struct aco__item {
-    aco_function_t fn;
+    ACO__SWITCHES aco_function_t fn;
     void *arg;
     aco_shared_group_t *group;
     void **result;
@@ -98,7 +98,7 @@ typedef struct aco__crew {
     aco__node_t *first;      /* for this thread alone, in order */
     unsigned rounds;
     aco_scope_t all;         /* around all tasks, once the set is cancelled */
-    aco_function_t fn;       /* of its first task */
+    ACO__SWITCHES aco_function_t fn;       /* of its first task */
     void *arg;
     int error;               /* with which fn, or aco_run(), failed */
     pthread_t thread;
@@ -126,7 +126,7 @@ struct aco_threads_s {
     int64_t drain_ns;
     unsigned forks;          /* that lay behind the process when it began */
     size_t sz;
-    aco_function_t fn;
+    ACO__SWITCHES aco_function_t fn;
     void *arg;
     int go;                  /* 1: all threads have been made; -1: one could not. Under the lock, like the next two */
     int waiting;             /* threads that wait for `go` */

@@ -150,7 +150,7 @@ static void end_with_group(aco__run_t *run)
         aco__scope_end_early(&run->base.scope, ended);
 }
 
-ACO__FORCE_INLINE void run_member(aco__crew_t *worker, const aco__item_t *item, int is_sent)
+ACO__SWITCHES ACO__FORCE_INLINE void run_member(aco__crew_t *worker, const aco__item_t *item, int is_sent)
 {
     __attribute__((cleanup(run_left))) aco__run_t run;
     void *result;
@@ -184,7 +184,7 @@ static inline aco__item_t next_item(aco__crew_t *worker)
 
 /* Most of what a short function costs is its task: so one that is like new afterwards runs the next item too, up to
  * THREADS_AT_ONCE in a round. */
-ACO__FORCE_INLINE void run_items(aco__crew_t *worker, aco__item_t *item)
+ACO__SWITCHES ACO__FORCE_INLINE void run_items(aco__crew_t *worker, aco__item_t *item)
 {
     run_member(worker, item, 0);
     while (worker->more && aco__member_is_like_new() && aco__threads_take(worker, item)) {
@@ -194,7 +194,7 @@ ACO__FORCE_INLINE void run_items(aco__crew_t *worker, aco__item_t *item)
 }
 
 /* The task for an item of the thread's own. Until it runs the item may be stolen: a task before it may run for long. */
-static void *run_own_item(void *arg)
+ACO__SWITCHES static void *run_own_item(void *arg)
 {
     aco__crew_t *worker = arg;
     aco__item_t item;
@@ -203,7 +203,7 @@ static void *run_own_item(void *arg)
     return NULL;
 }
 
-static void *run_found_item(void *arg)
+ACO__SWITCHES static void *run_found_item(void *arg)
 {
     aco__crew_t *worker = arg;
     aco__item_t item = next_item(worker);
@@ -211,7 +211,7 @@ static void *run_found_item(void *arg)
     return NULL;
 }
 
-static void *run_sent_item(void *worker)
+ACO__SWITCHES static void *run_sent_item(void *worker)
 {
     aco__item_t item = next_item(worker);
     run_member(worker, &item, 1);
@@ -219,7 +219,7 @@ static void *run_sent_item(void *worker)
 }
 
 /* Spawns a task. 0 without memory. */
-static int spawn_task(aco__crew_t *worker, aco_function_t runs)
+static int spawn_task(aco__crew_t *worker, ACO__SWITCHES aco_function_t runs)
 {
     aco_t *task = aco_spawn(runs, worker, NULL);
     if (!task)
@@ -229,7 +229,7 @@ static int spawn_task(aco__crew_t *worker, aco_function_t runs)
 }
 
 /* The same, for the item. */
-static int spawn_for(aco__crew_t *worker, const aco__item_t *item, aco_function_t runs)
+static int spawn_for(aco__crew_t *worker, const aco__item_t *item, ACO__SWITCHES aco_function_t runs)
 {
     if (!spawn_task(worker, runs))
         return 0;
@@ -563,12 +563,12 @@ int aco_submit_evenly(aco_shared_group_t *group, aco_function_t fn, void *arg, v
 
 typedef struct loop {
     size_t next, end, grain; /* next: atomic */
-    int (*fn)(size_t from, size_t to, void *arg);
+    ACO__SWITCHES int (*fn)(size_t from, size_t to, void *arg);
     void *arg;
 } loop_t;
 
 /* A member: makes calls as long as there are parts. */
-static void *run_parts(void *arg)
+ACO__SWITCHES static void *run_parts(void *arg)
 {
     loop_t *loop = arg;
     for (;;) {
@@ -588,7 +588,7 @@ static void *run_parts(void *arg)
 }
 
 /* Part of the caller's own work; the helpers' failures are the group's. */
-static int run_with_helpers(loop_t *loop, size_t helpers)
+ACO__SWITCHES static int run_with_helpers(loop_t *loop, size_t helpers)
 {
     aco_shared_group_t group;
     void *own;

@@ -32,21 +32,21 @@ static int fail_if_closed(const aco_tls_t *tls)
 }
 
 /* OpenSSL was told to stop in the middle. 0, or -1: the connection was closed. */
-static int let_others_run(const aco_tls_t *tls)
+ACO__SWITCHES static int let_others_run(const aco_tls_t *tls)
 {
     aco__poller_yield();
     return fail_if_closed(tls);
 }
 
 /* A call that may wait begins: aco__io_spend(). 0, or -1: the connection was closed. */
-static int spend(const aco_tls_t *tls, const char *call, const char *location)
+ACO__SWITCHES static int spend(const aco_tls_t *tls, const char *call, const char *location)
 {
     aco__io_spend(call, location);
     return fail_if_closed(tls);
 }
 
 /* 0: `why` is that OpenSSL waits for the descriptor, which is ready now. -1 and errno. */
-static int await(aco_tls_t *tls, int why, const char *location)
+ACO__SWITCHES static int await(aco_tls_t *tls, int why, const char *location)
 {
     return why == SSL_ERROR_WANT_READ ? aco__io_await_input(tls->fd, location)
                                       : aco_io_wait_writable_at(tls->fd, location);
@@ -70,7 +70,7 @@ static int check_usable(const aco_tls_t *tls, const char *call, int direction)
 }
 
 /* Sends what OpenSSL has written. 0, or -1 and errno. */
-static int flush(aco_tls_t *tls, const char *call, int direction, const char *location)
+ACO__SWITCHES static int flush(aco_tls_t *tls, const char *call, int direction, const char *location)
 {
     while (aco__tls_flush(tls) != 0) {
         if (tls->system_error != EAGAIN)
@@ -98,6 +98,7 @@ static int make_step(aco_tls_t *tls, step_t step, const bytes_t *bytes, int *why
 /* OpenSSL itself goes on as long as the peer sends records that have no bytes for the caller. So its BIO lets it read a
  * little, and then others run.
  * The result of the step if it is positive, 0 after the peer's end, -1 and errno. */
+ACO__SWITCHES
 static int attempts(aco_tls_t *tls, const char *call, int direction, step_t step, const bytes_t *bytes,
                     const char *location)
 {
@@ -154,7 +155,7 @@ static void leave(aco_tls_t *tls, int direction)
 }
 
 /* Waits for the caller's turn in this direction, until leave(). 0, or -1 and errno. */
-static int enter(aco_tls_t *tls, const char *call, int direction, const char *location)
+ACO__SWITCHES static int enter(aco_tls_t *tls, const char *call, int direction, const char *location)
 {
     if (!tls)
         return aco__poller_fail(EINVAL, call, "the connection is NULL");
@@ -328,6 +329,7 @@ static int close_keeping_errno(int fd)
     return -1;
 }
 
+ACO__SWITCHES
 static aco_tls_t *handshake(const char *call, int fd, const char *host, aco_tls_config_t *config, int is_server,
                             const char *location)
 {
@@ -377,6 +379,7 @@ static int write_step(SSL *ssl, const bytes_t *bytes)
     return SSL_write(ssl, bytes->from, bytes->n);
 }
 
+ACO__SWITCHES
 static ssize_t read_with(step_t step, aco_tls_t *tls, const char *call, void *p, size_t n, const char *location)
 {
     bytes_t bytes = {p, NULL, n < INT_MAX ? (int)n : INT_MAX};
@@ -415,7 +418,7 @@ int aco_tls_wait_readable_at(aco_tls_t *tls, const char *location)
 }
 
 /* In the caller's turn. */
-static int write_record(aco_tls_t *tls, const char *call, const void *p, size_t n, const char *location)
+ACO__SWITCHES static int write_record(aco_tls_t *tls, const char *call, const void *p, size_t n, const char *location)
 {
     bytes_t bytes = {NULL, p, n < LARGEST_RECORD ? (int)n : LARGEST_RECORD};
     int put;
@@ -474,7 +477,7 @@ static int end_step(SSL *ssl, const bytes_t *unused)
     return n == 0 ? 1 : n;
 }
 
-static int send_end(aco_tls_t *tls, const char *call, const char *location)
+ACO__SWITCHES static int send_end(aco_tls_t *tls, const char *call, const char *location)
 {
     int n;
     if (enter(tls, call, TLS_WRITE, location) != 0)
@@ -484,7 +487,7 @@ static int send_end(aco_tls_t *tls, const char *call, const char *location)
     return n < 0 ? -1 : 0;
 }
 
-static int await_end(aco_tls_t *tls, const char *call, const char *location)
+ACO__SWITCHES static int await_end(aco_tls_t *tls, const char *call, const char *location)
 {
     char dropped[1024];
     bytes_t bytes = {dropped, NULL, sizeof dropped};

@@ -5,12 +5,12 @@
 
 #include <sys/socket.h>
 
-static ssize_t stream_read(void *stream, void *p, size_t n, const char *location)
+ACO__SWITCHES static ssize_t stream_read(void *stream, void *p, size_t n, const char *location)
 {
     return aco_tls_read_at(stream, p, n, location);
 }
 
-static ssize_t stream_write(void *stream, const void *p, size_t n, const char *location)
+ACO__SWITCHES static ssize_t stream_write(void *stream, const void *p, size_t n, const char *location)
 {
     return aco_tls_write_at(stream, p, n, location);
 }
@@ -34,12 +34,12 @@ static void stream_abort(void *stream)
     (void)aco_tls_close(tls);
 }
 
-static int stream_shutdown(void *stream, const char *location)
+ACO__SWITCHES static int stream_shutdown(void *stream, const char *location)
 {
     return aco_tls_shutdown_at(stream, SHUT_WR, location);
 }
 
-static int stream_wait_readable(void *stream, const char *location)
+ACO__SWITCHES static int stream_wait_readable(void *stream, const char *location)
 {
     return aco__tls_await_input(stream, "aco_tls_wait_readable", location);
 }

@@ -101,7 +101,7 @@ ACO__HIDDEN void aco__tls_free_sessions(aco__tls_session_t *sessions);
 
 /* ---- connection.c ---- */
 /* Waits until there are bytes, which may be none of the program's: TLS has messages of its own. 0, or -1 and errno. */
-ACO__HIDDEN int aco__tls_await_input(aco_tls_t *tls, const char *call, const char *location);
+ACO__SWITCHES ACO__HIDDEN int aco__tls_await_input(aco_tls_t *tls, const char *call, const char *location);
 
 /* ---- config.c ---- */
 /* The configuration that a new connection uses: this one or its replacement. The caller is its user then. NULL: OpenSSL

@@ -191,7 +191,7 @@ static int check_receive(const char *call, const aco_channel_t *channel)
     return aco_likely(channel != NULL) ? 0 : aco__fail(0, EINVAL, call, NULL, "the channel is NULL");
 }
 
-int aco__channel_send(aco_channel_t *channel, const void *from, aco__wait_t *wait, const char *location)
+ACO__SWITCHES int aco__channel_send(aco_channel_t *channel, const void *from, aco__wait_t *wait, const char *location)
 {
     aco__thread_t *self = aco__self();
     int error;
@@ -209,7 +209,7 @@ int aco__channel_send(aco_channel_t *channel, const void *from, aco__wait_t *wai
     return aco__wait_start(self, wait);
 }
 
-int aco__channel_receive(aco_channel_t *channel, void *to, aco__wait_t *wait, const char *location)
+ACO__SWITCHES int aco__channel_receive(aco_channel_t *channel, void *to, aco__wait_t *wait, const char *location)
 {
     aco__thread_t *self = aco__self();
     int error;
@@ -305,7 +305,7 @@ static unsigned turn(const aco__thread_t *self)
     return (unsigned)(*flags / TASK_SELECTION) - 1;
 }
 
-int aco__select(aco_select_case_t *cases, int n, int polls, aco__wait_t *wait, const char *location)
+ACO__SWITCHES int aco__select(aco_select_case_t *cases, int n, int polls, aco__wait_t *wait, const char *location)
 {
     static const char call[] = "aco_select";
     aco__thread_t *self = aco__self();
@@ -330,7 +330,7 @@ static aco_select_case_t *case_of(const aco__waiter_t *waiter)
     return (aco_select_case_t *)(void *)((char *)(uintptr_t)waiter - offsetof(aco_select_case_t, aco__waiter));
 }
 
-int aco__select_result(aco_select_case_t *cases, const aco__wait_t *wait)
+ACO__SWITCHES int aco__select_result(aco_select_case_t *cases, const aco__wait_t *wait)
 {
     if (!wait->woken)
         return aco__wait_failed(wait);

@@ -20,7 +20,7 @@ static int check_open(const aco__thread_t *self, const char *call, const aco_gro
     return 0;
 }
 
-int aco__group_admit(aco_group_t *group, aco__wait_t *wait, const char *location)
+ACO__SWITCHES int aco__group_admit(aco_group_t *group, aco__wait_t *wait, const char *location)
 {
     static const char call[] = "aco_group_spawn";
     aco__thread_t *self = aco__self();
@@ -123,7 +123,7 @@ int aco_group_begin_at(aco_group_t *group, aco_policy_t policy, const char *loca
     return 0;
 }
 
-int aco__group_end(aco_group_t *group, aco__wait_t *wait, const char *location)
+ACO__SWITCHES int aco__group_end(aco_group_t *group, aco__wait_t *wait, const char *location)
 {
     static const char call[] = "aco_group_end";
     aco__thread_t *self = aco__self();

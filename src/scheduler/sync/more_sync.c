@@ -22,7 +22,7 @@ static int take(aco_t *task, aco_rwlock_t *lock, int writes)
     return 1;
 }
 
-int aco__rwlock_lock(aco_rwlock_t *lock, int writes, aco__wait_t *wait, const char *location)
+ACO__SWITCHES int aco__rwlock_lock(aco_rwlock_t *lock, int writes, aco__wait_t *wait, const char *location)
 {
     const char *call = writes ? "aco_rwlock_wrlock" : "aco_rwlock_rdlock";
     aco__thread_t *self = aco__self();
@@ -113,7 +113,7 @@ int aco_rwlock_unlock(aco_rwlock_t *lock)
 
 /* ---- Once ---- */
 
-int aco__once_enter(aco_once_t *once, aco__wait_t *wait, const char *location)
+ACO__SWITCHES int aco__once_enter(aco_once_t *once, aco__wait_t *wait, const char *location)
 {
     static const char call[] = "aco_once";
     aco__thread_t *self = aco__self();
@@ -150,7 +150,7 @@ int aco__once_leave(aco_once_t *once, int result)
 
 /* ---- Barrier ---- */
 
-int aco__barrier_wait(aco_barrier_t *barrier, aco__wait_t *wait, const char *location)
+ACO__SWITCHES int aco__barrier_wait(aco_barrier_t *barrier, aco__wait_t *wait, const char *location)
 {
     static const char call[] = "aco_barrier_wait";
     aco__thread_t *self = aco__self();
@@ -189,7 +189,7 @@ void aco_event_reset(aco_event_t *event)
     event->is_set = 0;
 }
 
-int aco__event_wait(aco_event_t *event, aco__wait_t *wait, const char *location)
+ACO__SWITCHES int aco__event_wait(aco_event_t *event, aco__wait_t *wait, const char *location)
 {
     aco__thread_t *self = aco__self();
     if (aco__check_waiting(self, "aco_event_wait") != 0)

@@ -17,6 +17,7 @@ static int check_owner(const aco__thread_t *self, const char *call, const aco_mu
 
 /* The calls of the fast paths below are at their ends, so that these need not save registers. */
 
+ACO__SWITCHES
 static __attribute__((noinline)) int wait_for_mutex(aco__thread_t *self, aco_mutex_t *mutex, aco__wait_t *wait,
                                                     const char *location)
 {
@@ -30,6 +31,7 @@ static __attribute__((noinline)) int wait_for_mutex(aco__thread_t *self, aco_mut
     return aco__wait_start(self, wait);
 }
 
+ACO__SWITCHES
 ACO__FORCE_INLINE int lock_mutex(aco__thread_t *self, aco_mutex_t *mutex, aco__wait_t *wait, const char *location)
 {
     if (aco_likely(!mutex->owner)) {
@@ -43,12 +45,13 @@ ACO__FORCE_INLINE int lock_mutex(aco__thread_t *self, aco_mutex_t *mutex, aco__w
     return aco__wait_start(self, wait);
 }
 
+ACO__SWITCHES
 ACO__COLD static int lock_inside(aco__thread_t *self, aco_mutex_t *mutex, aco__wait_t *wait, const char *location)
 {
     return aco__check_inner(self, "aco_mutex_lock") != 0 ? -1 : lock_mutex(self, mutex, wait, location);
 }
 
-int aco__mutex_lock(aco_mutex_t *mutex, aco__wait_t *wait, const char *location)
+ACO__SWITCHES int aco__mutex_lock(aco_mutex_t *mutex, aco__wait_t *wait, const char *location)
 {
     aco__thread_t *self = aco__self();
     return aco_likely(aco__is_in_task(self)) ? lock_mutex(self, mutex, wait, location)
@@ -105,7 +108,7 @@ static void leave_free(aco__thread_t *self, aco_mutex_t *mutex, aco__waiter_t *f
 }
 
 /* The task of such a wait runs: takes the mutex, or waits on. 0, or -1 and errno. */
-ACO__COLD static int lock_again(aco__wait_t *wait)
+ACO__SWITCHES ACO__COLD static int lock_again(aco__wait_t *wait)
 {
     aco__thread_t *self = aco__self();
     aco_mutex_t *mutex = (aco_mutex_t *)(uintptr_t)wait->object;
@@ -132,7 +135,7 @@ ACO__COLD static int lock_again(aco__wait_t *wait)
     return aco__wait_result(wait);
 }
 
-int aco__wait_failed(const aco__wait_t *wait)
+ACO__SWITCHES int aco__wait_failed(const aco__wait_t *wait)
 {
     aco__wait_t *own = (aco__wait_t *)(uintptr_t)wait;
     if (wait->error != ACO__LEFT_FREE)
@@ -194,7 +197,7 @@ int aco_mutex_unlock(aco_mutex_t *mutex)
 
 /* ---- Condition variable ---- */
 
-int aco__cond_wait(aco_cond_t *cond, aco_mutex_t *mutex, aco__wait_t *wait, const char *location)
+ACO__SWITCHES int aco__cond_wait(aco_cond_t *cond, aco_mutex_t *mutex, aco__wait_t *wait, const char *location)
 {
     static const char call[] = "aco_cond_wait";
     aco__thread_t *self = aco__self();
@@ -240,7 +243,7 @@ void aco_cond_broadcast(aco_cond_t *cond)
 
 /* ---- Semaphore ---- */
 
-int aco__semaphore_acquire(aco_semaphore_t *semaphore, aco__wait_t *wait, const char *location)
+ACO__SWITCHES int aco__semaphore_acquire(aco_semaphore_t *semaphore, aco__wait_t *wait, const char *location)
 {
     aco__thread_t *self = aco__self();
     if (aco__check_waiting(self, "aco_semaphore_acquire") != 0)
@@ -303,7 +306,7 @@ int aco_wait_group_done(aco_wait_group_t *group)
     return add(group, -1, "aco_wait_group_done");
 }
 
-int aco__wait_group_wait(aco_wait_group_t *group, aco__wait_t *wait, const char *location)
+ACO__SWITCHES int aco__wait_group_wait(aco_wait_group_t *group, aco__wait_t *wait, const char *location)
 {
     aco__thread_t *self = aco__self();
     if (aco__check_waiting(self, "aco_wait_group_wait") != 0)
