@@ -143,8 +143,7 @@ def seeded():
     for what, act in [("nothing changed", lambda root: None), *faults]:
         with tempfile.TemporaryDirectory() as root:
             for folder in FOLDERS:
-                shutil.copytree(os.path.join(ROOT, folder), os.path.join(root, folder),
-                                ignore=shutil.ignore_patterns("corpus"))
+                shutil.copytree(os.path.join(ROOT, folder), os.path.join(root, folder))
             for name in ("Makefile", "CMakeLists.txt"):
                 shutil.copy(os.path.join(ROOT, name), root)
             for folder in ("bench", "bindings", "cmake", "tools"):

@@ -13,7 +13,7 @@ if(ACORN_NIGHTLY)
   set(http_differential_count 5000000)
 endif()
 acorn_test(http_differential.release http_differential.c http_reader.c DEFINE ${define_release} TIMEOUT 3600 ARGS
-           ${PROJECT_SOURCE_DIR}/verification/fuzz/corpus/http ${http_differential_count} 1)
+           ${PROJECT_BINARY_DIR}/verification/fuzz/corpus/http ${http_differential_count} 1)
 target_link_libraries(test_http_differential_release PRIVATE acorn_http_static Threads::Threads)
 
 set(http_tunnel none)

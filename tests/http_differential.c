@@ -685,7 +685,7 @@ static void *compares(void *arg)
 int main(int argc, char **argv)
 {
     static const aco_function_t tests[] = {compares};
-    corpus = argc > 1 ? argv[1] : "verification/fuzz/corpus/http";
+    corpus = argc > 1 ? argv[1] : "";
     random_count = argc > 2 ? strtoul(argv[2], NULL, 0) : random_count;
     random_seed = argc > 3 ? strtoull(argv[3], NULL, 0) : random_seed;
     run_http_tests(tests, 1);

@@ -12,6 +12,7 @@ one line for each violation, on:
     replaces (src/libc), or that OF_THE_SYSTEM below lists. A hook would switch tasks, and nothing could stand in the
     place of the others. BY_NAME below gives reasons for some
   - a folder of src/ or an object without a layer
+  - a .c file of src/ that src/sources.txt does not list
 The objects are those of one build; the sources are read whole, for every platform and option.
 
 It exits with 77, "skipped", if the objects hold no symbols that nm can read: those of link-time optimisation.
@@ -29,6 +30,7 @@ LAYERS = ['system', 'os', 'base', 'stack', 'tools', 'coroutine', 'scheduler', 's
 BESIDE = [{'threads', 'io'}, {'libc', 'http'}, {'libc', 'tls'}]  # neither uses the other
 PUBLIC = 'include'  # the public headers stand below all layers,
 BELOW_ALL = ['src/os/platform.h']  # and so do these: what every file includes first
+LISTED = 'src/sources.txt'
 
 ISO_C = {name + '.h' for name in ('errno', 'float', 'inttypes', 'limits', 'stdarg', 'stddef', 'stdint', 'stdio',
                                   'stdlib', 'string')}
@@ -318,6 +320,10 @@ def check_sources(root):
     graph, found = {path: {} for path in files}, []
     folders = sorted({path.split('/')[1] for path in files if path.startswith('src/') and layer_of(path) is None})
     found += [f'src/{folder} has no layer' for folder in folders]
+    with open(os.path.join(root, LISTED), encoding='utf-8') as file:
+        listed = {line.split()[-1] for line in file if line.strip()}
+    found += [f'{path}: {LISTED} does not list it' for path in files
+              if path.startswith('src/') and path.endswith('.c') and path not in listed]
     for path in files:
         for line, kind, name in includes(root, path):
             if kind == '<':
@@ -418,15 +424,18 @@ CASES = [  # what, the files that differ from CLEAN, the violations that must be
      ['src/base/a.h:1: includes "lost.h", which is no file of src/ or include/']),
     ('a folder without a layer', {'src/misc/m.c': 'void misc(void) {}\n'},
      ['src/misc has no layer', 'src/misc/m.c.o: an object without a layer']),
+    ('a file that is not listed', {LISTED: 'acorn all src/os/os.c\nacorn all src/base/base.c\n'
+                                           'acorn all src/tools/tools.c\n'},
+     ['src/scheduler/s.c: src/sources.txt does not list it']),
 ]
 
 
 def compile_tree(folder, files, compiler):
-    for path, text in files.items():
+    sources = [path for path in files if path.endswith('.c')]
+    for path, text in {LISTED: '\n'.join(sources), **files}.items():
         os.makedirs(os.path.join(folder, os.path.dirname(path)), exist_ok=True)
         with open(os.path.join(folder, path), 'w', encoding='utf-8') as file:
             file.write(text)
-    sources = [path for path in files if path.endswith('.c')]
     for path in sources:
         subprocess.run([*compiler, '-c', path, '-o', path + '.o', '-Isrc', '-Iinclude'], cwd=folder, check=True)
     return [os.path.join(folder, path + '.o') for path in sources]

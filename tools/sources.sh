@@ -1,10 +1,6 @@
 #!/bin/sh
-# sources.sh [acorn|all]: prints the libraries' C sources for Linux on x86-64, as paths from the root of the tree: for
-# tools that compile them without CMake. acorn: those of libacorn alone. all: also those that need OpenSSL's headers,
-# those of acorn_hook, and those of acorn_http, which need -Ithird_party and third_party/llhttp/renamed_*.c.
-other='src/tls/ -e src/http/ -e src/libc/'
-case ${1:-} in
-acorn) other='src/tls/ -e src/http/ -e src/io/ -e src/threads/ -e src/libc/' ;;
-all) other=no-such-folder ;;
-esac
-cd "$(dirname "$0")/.." && find src -name "*.c" | LC_ALL=C sort | grep -v -e src/os/windows -e src/os/ucontext -e src/io/kqueue -e $other
+# sources.sh LIBRARY...: prints the libraries' C sources for Linux, as paths from the root of the tree: for tools that
+# compile them without CMake. acorn_http's need -Ithird_party and third_party/llhttp/renamed_*.c, acorn_tls's OpenSSL.
+cd "$(dirname "$0")/.." && for library; do
+    awk -v name="$library" '$1 ~ "^" name "(_own)?$" && $2 ~ /^(all|posix|linux)$/ { print $3 }' src/sources.txt
+done

@@ -471,8 +471,7 @@ detail::send_case<T, F, Api> on_send(detail::any_channel<T, Api> &to, const std:
  * it is made: one with a name does not compile.
  *
  *   aco::select(aco::on_receive(words, [&](std::optional<std::string> word) { ... }),
- *               aco::on_send(numbers, 7, [&](bool sent) { ... }));
- */
+ *               aco::on_send(numbers, 7, [&](bool sent) { ... })); */
 template<class... Cases>
 detail::case_index<Cases...> select(Cases &&...cases)
 {

@@ -87,6 +87,12 @@ static int ends_with_server(const aco__http_exchange_t *x)
     return !link->has_all || (link->in.end == link->at && !aco__http_has_input(link));
 }
 
+/* The bytes that begin_reply() puts around the status line, the content type and the handler's fields, at most. */
+enum {
+    MOST_OWN_FIELDS = HTTP_DATE + sizeof "Date: \r\nContent-Type: \r\nContent-Length: 18446744073709551615\r\n"
+                                         "Transfer-Encoding: chunked\r\nConnection: keep-alive\r\n\r\n"
+};
+
 /* Puts the head of the reply into the output. 0, or -1 and errno. */
 ACO__SWITCHES
 static int begin_reply(aco__http_exchange_t *x, int status, const char *type, int64_t length, const char *call,
@@ -107,7 +113,7 @@ static int begin_reply(aco__http_exchange_t *x, int status, const char *type, in
     if (!link->is_persistent || x->may_continue || ends_with_server(x) ||
         (!link->has_all && x->is.length > HTTP_DISCARDED && link->head->body == 0)) /* nobody is going to read that */
         x->will_close = 1;
-    begins = at = aco__http_room(link, line_n + type_n + x->fields_n + 160, location);
+    begins = at = aco__http_room(link, line_n + type_n + x->fields_n + MOST_OWN_FIELDS, location);
     if (!at)
         return -1;
     at = aco__http_put(at, line, line_n);

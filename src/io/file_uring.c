@@ -39,9 +39,9 @@ static void prepare_call(aco__io_op_t *op, struct io_uring_sqe *entry)
         io_uring_prep_statx(entry, c->path ? AT_FDCWD : c->fd, c->path ? c->path : "", c->path ? 0 : AT_EMPTY_PATH,
                             STATX_BASIC_STATS, c->p);
         break;
-    default:
-        ACO__ASSERT(c->operation == FILE_RENAME);
+    case FILE_RENAME:
         io_uring_prep_renameat(entry, AT_FDCWD, c->path, AT_FDCWD, c->other, 0);
+        break;
     }
 }
 

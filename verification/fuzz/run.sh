@@ -7,14 +7,15 @@
 # Builds, inputs that reach something new and findings are kept in build/fuzz. Exit 0: nothing was found, or the tools
 # are missing (it says so); 1: a finding, with the command that shows it again.
 #
-# run.sh --minimise [TARGET...]: makes verification/fuzz/corpus/TARGET anew: as few inputs as reach what it and
+# run.sh --minimise [TARGET...]: makes verification/fuzz/corpus/TARGET.tar.gz anew: as few inputs as reach what it and
 # build/fuzz/corpus reach together.
 set -u
 cd "$(dirname "$0")/../.."
 CC=${CC:-clang-19} CXX=${CXX:-clang++-19}
 dir=build/fuzz
 all="api cpp sizes scheduler http tls"
-sources="$(sh tools/sources.sh) $(ls src/http/*.c src/tls/*.c third_party/llhttp/renamed_*.c)"
+sources="$(sh tools/sources.sh acorn acorn_threads acorn_io acorn_http acorn_tls) third_party/llhttp/renamed_api.c
+    third_party/llhttp/renamed_llhttp.c"
 jobs=$(nproc 2>/dev/null || echo 2)
 
 if ! command -v "$CC" >/dev/null || ! command -v "$CXX" >/dev/null; then
@@ -98,7 +99,7 @@ build_all() { # BUILD...
 fuzz() { # TARGET BUILD SECONDS
     "$dir/$1-$2" -max_total_time="$3" -max_len="$(longest_of "$1")" -timeout=20 -rss_limit_mb=4096 \
         -artifact_prefix="$dir/$1-$2-" -print_final_stats=1 \
-        "$dir/corpus/$1" "verification/fuzz/corpus/$1" >"$dir/$1-$2.log" 2>&1
+        "$dir/corpus/$1" "$dir/kept/$1" >"$dir/$1-$2.log" 2>&1
     status=$?
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$dir/$1-$2.log")
     [ $status -eq 0 ] && echo "fuzz: $1, $2: ${runs:-?} inputs in $3 s, nothing found" && return
@@ -109,10 +110,15 @@ fuzz() { # TARGET BUILD SECONDS
     return 1
 }
 
+unpack() { # TARGET: its corpus into $dir/kept
+    mkdir -p "$dir/corpus/$1" && rm -rf "$dir/kept/$1" && mkdir -p "$dir/kept/$1" &&
+        tar xzf "verification/fuzz/corpus/$1.tar.gz" -C "$dir/kept/$1"
+}
+
 fuzz_target() { # TARGET SECONDS
     quarter=$(($2 / 4))
     [ $quarter -gt 0 ] || quarter=1
-    mkdir -p "$dir/corpus/$1" "verification/fuzz/corpus/$1"
+    unpack "$1" || return 1
     fuzz "$1" release $((quarter * 2)) && fuzz "$1" debug $quarter && fuzz "$1" address $quarter
 }
 
@@ -120,12 +126,12 @@ if [ "${1:-}" = --minimise ]; then
     shift
     build_all release
     for target in ${*:-$all}; do
-        rm -rf $dir/minimised && mkdir -p $dir/minimised "$dir/corpus/$target" "verification/fuzz/corpus/$target"
+        rm -rf $dir/minimised && mkdir -p $dir/minimised && unpack "$target" || exit 1
         "$dir/$target-release" -set_cover_merge=1 -use_counters=0 -max_len="$(longest_of "$target")" \
-            $dir/minimised "verification/fuzz/corpus/$target" "$dir/corpus/$target" >$dir/minimise.log 2>&1 ||
+            $dir/minimised "$dir/kept/$target" "$dir/corpus/$target" >$dir/minimise.log 2>&1 ||
             { tail $dir/minimise.log; exit 1; }
-        rm -rf "verification/fuzz/corpus/$target" && cp -R $dir/minimised "verification/fuzz/corpus/$target"
-        echo "fuzz: $(ls "verification/fuzz/corpus/$target" | wc -l) inputs in verification/fuzz/corpus/$target"
+        python3 verification/fuzz/pack.py $dir/minimised "verification/fuzz/corpus/$target.tar.gz" || exit 1
+        echo "fuzz: $(ls $dir/minimised | wc -l) inputs in verification/fuzz/corpus/$target.tar.gz"
     done
     exit 0
 fi

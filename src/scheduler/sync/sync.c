@@ -2,7 +2,6 @@
  * queue. */
 #include "scheduler/wait.h"
 
-
 /* ---- Mutex ---- */
 
 static int check_owner(const aco__thread_t *self, const char *call, const aco_mutex_t *mutex)

@@ -14,7 +14,7 @@ build() { # OUTPUT OPTION...
         -lpthread -o "$output"
 }
 
-(cd "$dir" && rm -f ./*.o libacorn.a && for file in $(sh "$root/tools/sources.sh"); do
+(cd "$dir" && rm -f ./*.o libacorn.a && for file in $(sh "$root/tools/sources.sh" acorn acorn_threads acorn_io); do
     clang-19 -std=gnu11 -D_GNU_SOURCE -O2 -fexceptions -I"$root/include" -I"$root/src" -c "$root/$file" || exit 1
 done && ar rc libacorn.a ./*.o) || { echo "the library does not build"; exit 1; }
 

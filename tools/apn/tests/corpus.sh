@@ -19,7 +19,7 @@ unit() { # FILE LEVEL
 number=0
 for file in "$root"/tests/*.c "$root"/tests/*.cpp "$root"/examples/*.c "$root"/examples/*.cpp \
     "$root"/bench/*.c "$root"/bench/*.cpp \
-    $(sh "$root/tools/sources.sh" | sed "s,^,$root/,") "$root"/tools/apn/tests/*.cpp; do
+    $(sh "$root/tools/sources.sh" acorn acorn_threads acorn_io | sed "s,^,$root/,") "$root"/tools/apn/tests/*.cpp; do
     number=$((number + 1))
     [ $((number % step)) -eq 0 ] || continue
     unit "$file" -O0 & # two at a time
