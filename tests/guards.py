@@ -103,7 +103,7 @@ def check(less=(), changed=None, only=None):
                 with open(os.path.join(tree, path), 'w', encoding='utf-8') as file:
                     file.write(text)
         strip(trees[1])
-        listed = only or subprocess.run(['sh', 'tools/sources.sh', 'all'], cwd=ROOT, capture_output=True, text=True,
+        listed = only or subprocess.run(['sh', 'tools/sources.sh'], cwd=ROOT, capture_output=True, text=True,
                                         check=True).stdout.split()
         listed = [source for source in listed if not source.startswith(tuple(less))]
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -334,7 +334,7 @@ class Unit:
 
 
 def sources(root):
-    every = subprocess.run(['sh', 'tools/sources.sh', 'all'], cwd=root, capture_output=True, text=True, check=True)
+    every = subprocess.run(['sh', 'tools/sources.sh'], cwd=root, capture_output=True, text=True, check=True)
     return every.stdout.split()
 
 
