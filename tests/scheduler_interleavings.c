@@ -301,8 +301,10 @@ static void *drives(void *unused)
     CHECK_EQ(aco_task_yield(), 0); /* the waiters wait */
     for (int i = 0; i < length; i++) {
         happens(sequence[i]);
+        scheduler_is_valid();
         if (turns[i])
             turn();
+        scheduler_is_valid();
     }
     turn();
     CHECK_EQ(aco_task_yield(), 0);
@@ -432,8 +434,10 @@ static void *drives_group(void *unused)
         } else if (tell(what / 2, succeeds ? 1 : -1)) {
             must_end |= policy == (succeeds ? ACO_FIRST_SUCCESS : ACO_CANCEL_ON_FAILURE);
         }
+        scheduler_is_valid();
         if (turns[i])
             CHECK_EQ(aco_task_yield(), 0);
+        scheduler_is_valid();
     }
     for (i = 0; i < 6; i++)
         CHECK_EQ(aco_task_yield(), 0);
@@ -517,6 +521,7 @@ static void *tells_many(void *unused)
             if (t->due)
                 aco_event_set(&t->told);
         }
+        scheduler_is_valid();
         tells_at = clock_ns + 1 + roll(50);
         CHECK_EQ(aco_sleep(tells_at - clock_ns), 0);
     }
@@ -572,6 +577,7 @@ static void *is_busy(void *unused)
     for (timed_left = BUSY_ROUNDS; timed_left; timed_left--) {
         int64_t before = clock_ns += roll(3) * roll(roll(10) ? BUSY_MS : 40 * BUSY_MS);
         aco_task_yield(); /* looks for deadlines */
+        scheduler_is_valid();
         aco_task_yield(); /* and those who are woken run */
         for (int i = 0; i < SLEEPERS; i++)
             CHECK(!sleeps_until[i] || sleeps_until[i] > before);

@@ -18,6 +18,7 @@ static FILE *messages;
 #define stderr messages
 #include "check.h"
 #include "random.h"
+#include "valid.h"
 
 enum { OPERATIONS = 20, SCOPES = 3, TASKS = 24, MUTEXES = 3, CONDITIONS = 2, SEMAPHORES = 2, GROUPS = 2, CHANNELS = 4,
        MOST_CASES = 4, QUEUE = 512, NOBODY = -1 };
@@ -771,7 +772,9 @@ static void *body(void *arg)
     CHECK_EQ(current, me);
     while (left > 0 && lifetime-- > 0) {
         left--;
+        scheduler_is_valid();
         operate(me);
+        scheduler_is_valid();
         CHECK_EQ(current, me);
         CHECK(aco_get_co() == tasks[me].co);
         if (check_failures) {
@@ -870,7 +873,7 @@ int main(int argc, char **argv)
             next_runs();
         }
         while (aco_run() != 0)
-            resolve_deadlock();
+            scheduler_is_valid(), resolve_deadlock(), scheduler_is_valid();
         CHECK_EQ(current, NOBODY);
     }
     printf("%ld tasks, %ld deadlocks\n", spawned, deadlocks);

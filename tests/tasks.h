@@ -6,6 +6,7 @@
 #include <aco/scheduler.h>
 #include "check.h"
 #include "sanitizers.h"
+#include "valid.h"
 
 #include <errno.h>
 
@@ -25,6 +26,7 @@ static inline aco_t *spawn_as(aco_function_t fn, void *arg, unsigned flags, cons
     o.name = name;
     task = aco_spawn(fn, arg, o.flags || name ? &o : NULL);
     CHECK(task != NULL);
+    scheduler_is_valid();
     return task;
 }
 
@@ -40,10 +42,12 @@ static inline aco_t *spawn_detached(aco_function_t fn, void *arg)
 
 static inline void run(void)
 {
+    scheduler_is_valid();
     if (aco_run() != 0) {
         fprintf(stderr, "aco_run: %s\n", aco_error_message());
         CHECK(!"aco_run");
     }
+    scheduler_is_valid();
 }
 
 /* For a coroutine on a share stack: other frames there are overwritten, unless they have been saved. */

@@ -79,6 +79,7 @@ static void collect(aco__tasks_t *s)
 aco__post_t *aco__inbox_take(aco__tasks_t *s)
 {
     aco__post_t *post = s->posts;
+    ACO__ASSERT(aco__tasks(aco__self()) == s); /* `posts` is the scheduler's own */
     if (!post || post == &end_of_list) {
         collect(s);
         post = s->posts;
@@ -86,6 +87,7 @@ aco__post_t *aco__inbox_take(aco__tasks_t *s)
     if (!post || post == &end_of_list)
         return NULL;
     s->posts = next_of(post);
+    ACO__ASSERT(s->posts != NULL); /* the post was claimed */
     release(post);
     return post;
 }
@@ -106,6 +108,21 @@ int aco__inbox_run(aco__thread_t *self, aco__tasks_t *s)
     }
     return any;
 }
+
+#ifdef ACO__INVARIANTS
+void aco__inbox_check(const aco__tasks_t *s)
+{
+    const aco__post_t *slow = s->posts;
+    int odd = 0;
+    for (const aco__post_t *post = s->posts; post && post != &end_of_list; odd = !odd) {
+        post = next_of(post);
+        ACO__ASSERT(post != NULL); /* each is claimed until it is taken */
+        ACO__ASSERT(post != slow); /* the list ends */
+        if (odd)
+            slow = next_of(slow);
+    }
+}
+#endif
 
 void aco__inbox_forget(aco__tasks_t *s, aco__post_t *post)
 {
@@ -156,6 +173,7 @@ int aco__inbox_spin(aco__tasks_t *s, int64_t now, int64_t until)
 
 int aco__inbox_sleeps(aco__tasks_t *s)
 {
+    ACO__ASSERT(!aco__in_turn(s)); /* a task that runs is not slept over */
     aco__store_then_load(&s->is_asleep, 1);
     if (!__atomic_load_n(&s->inbox, __ATOMIC_SEQ_CST) && (!s->posts || s->posts == &end_of_list))
         return 1;

@@ -48,6 +48,7 @@ static void move_wait(const move_t *move, aco_t *task)
     aco__tasks_t *s = aco__tasks(aco__self());
     aco__annex_t *annex = aco__annex(task);
     aco__wait_t *waits = aco__task_wait(task), *wait = moved(move, waits ? waits : annex->wait);
+    ACO__ASSERT(wait->task == task && wait->kind <= ACO__WAIT_SHARED);
     wait->object = moved(move, wait->object);
     if (wait->kind == ACO__WAIT_COND || wait->kind == ACO__WAIT_RELOCK || wait->kind == ACO__WAIT_MUTEX)
         wait->value = moved(move, wait->value); /* the mutex */
@@ -165,6 +166,7 @@ void aco__shared_ends(aco__thread_t *self, aco_t *task)
     if (annex->record)
         aco__memory_free(annex->record, sizeof *annex->record);
     annex->record = NULL;
+    ACO__ASSERT(self->scoped_tasks);
     self->scoped_tasks--;
     aco__stack_release(task);
 }

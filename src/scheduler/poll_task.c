@@ -21,6 +21,7 @@ static int is_quiet(aco__thread_t *self, aco__tasks_t *s)
 ACO__NO_SANITIZE ACO__ARRIVAL_ABI static void poll_task_turn(ACO__ARRIVAL_PARAMETERS)
 {
     aco__thread_t *self = aco__self();
+    ACO__ASSERT(self->task == &aco__tasks(self)->poll_task);
     if (!is_quiet(self, aco__tasks(self)))
         aco__switch_exit(aco__tls_ref(), 0, NULL);
     self->last_task = self->task;
@@ -45,6 +46,7 @@ int aco__poll_task_start(aco__thread_t *self)
 
 void aco__poll_task_stop(aco__thread_t *self)
 {
+    ACO__ASSERT(self->task == &aco__tasks(self)->poll_task && aco__tasks(self)->poll_task_is_queued);
     aco__ring_remove(self);
     aco__tasks(self)->poll_task_is_queued = 0;
 }

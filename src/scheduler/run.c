@@ -250,6 +250,9 @@ ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void run(aco__thread_t *self, aco__
     uintptr_t tagged;
     char name[ACO_NAME_SIZE];
     int64_t began = 0;
+    ACO__ASSERT(!self->running && aco__is_task(task) && task->share_stack->aco__thread == self);
+    ACO__ASSERT(!aco__in_turn(s) && !s->is_asleep); /* else a poster would wake who does not sleep */
+    ACO__ASSERT(s->poll_task_is_queued || !(s->timers_count || s->idle || aco__inbox_is_used(s)));
     if (aco_unlikely(s->measures_runs)) {
         name_of_task(task, name);
         began = aco__os_now();
@@ -261,6 +264,7 @@ ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void run(aco__thread_t *self, aco__
     aco__next_turn(s);
     tagged = aco__switch_resume(aco__tls_ref(), task, &value, 1);
     aco__next_turn(s);
+    ACO__ASSERT(aco__self() == self && !aco__in_turn(s));
     if (instrumented) {
         aco__shadow_leave(task, &resumer_state);
         aco__instrument_leave(task, &resumer_state);

@@ -75,6 +75,7 @@ static void reap(struct aco__scheduler *s)
     aco_t *zombie = s->zombie;
     if (!zombie)
         return;
+    ACO__ASSERT(aco__status(zombie) == ACO__DESTROYED && aco__self()->running != zombie);
     s->zombie = NULL;
     aco__coroutine_free(zombie);
 }
@@ -164,6 +165,7 @@ __attribute__((noreturn, always_inline)) static inline void end_task(aco_t *task
     slow_switches = self->slow_switch_tasks;
     if (aco_unlikely(needs_slow_switch(task)))
         self->slow_switch_tasks--;
+    ACO__ASSERT(self->tasks && self->task == task && aco__is_task(task));
     self->tasks--;
     if (aco_unlikely(self->scoped_tasks != 0))
         aco__scoped_task_ends(self, task, result);
@@ -174,6 +176,8 @@ __attribute__((noreturn, always_inline)) static inline void end_task(aco_t *task
     aco__set_status(task, ACO__ENDED);
     joiner = *aco__task_joiner(task);
     if (joiner) {
+        ACO__ASSERT(aco__task_wait(joiner) && aco__task_wait(joiner)->kind == ACO__WAIT_JOIN &&
+                    aco__task_wait(joiner)->object == task); /* its `value` is the result */
         aco__task_wait(joiner)->value = result;
         aco__wake(self, aco__task_wait(joiner), 0);
     }
@@ -400,6 +404,7 @@ static __attribute__((noinline)) int join_slowly(aco__thread_t *self, aco_t *tas
         return aco__fail(0, EDEADLK, join_call, task, "joins itself");
     if (aco__wait_prepare(self, wait, ACO__WAIT_JOIN, task, location) != 0)
         return -1;
+    ACO__ASSERT(!*aco__task_joiner(task));
     *aco__task_joiner(task) = wait->task;
     return aco__wait_start(self, wait);
 }

@@ -24,6 +24,7 @@ static int is_before(const aco__timer_t *a, const aco__timer_t *b)
 static void put(aco__tasks_t *s, size_t at, const aco__timer_t *timer)
 {
     s->timers[at] = *timer;
+    ACO__ASSERT((at + 1) * sizeof *timer <= s->timers_sz);
     timer->timed->index = at + 1;
 }
 
@@ -65,7 +66,9 @@ static void sift(aco__tasks_t *s, size_t at, const aco__timer_t *timer)
 
 static void remove_at(aco__tasks_t *s, size_t at)
 {
-    aco__timer_t last = s->timers[--s->timers_count];
+    aco__timer_t last;
+    ACO__ASSERT(at < s->timers_count);
+    last = s->timers[--s->timers_count];
     if (at != s->timers_count)
         sift(s, at, &last);
 }
@@ -75,6 +78,7 @@ static void remove_at(aco__tasks_t *s, size_t at)
 /* After a timer was removed. */
 static void forget_useless(aco__tasks_t *s)
 {
+    ACO__ASSERT(s->timers_count >= s->vacant_count + s->lost_count);
     if (s->timers_count == s->vacant_count + s->lost_count)
         s->timers_count = s->vacant_count = s->lost_count = 0;
 }
@@ -91,12 +95,15 @@ static void remove_first(aco__tasks_t *s)
     const aco__timed_t *last;
     remove_at(s, 0);
     if (vacant == &s->lost) {
+        ACO__ASSERT(s->lost_count);
         s->lost_count--;
         return;
     }
+    ACO__ASSERT(s->vacant_count && vacant >= s->vacant && vacant < s->vacant + s->vacant_count);
     last = &s->vacant[--s->vacant_count];
     if (vacant != last) {
         *vacant = *last;
+        ACO__ASSERT(s->timers[vacant->index - 1].timed == last);
         s->timers[vacant->index - 1].timed = vacant;
     }
 }
@@ -163,6 +170,7 @@ void aco__timer_set(aco__thread_t *self, aco__timed_t *timed, int64_t deadline,
 {
     aco__tasks_t *s = aco__tasks(self);
     aco__timer_t timer;
+    ACO__ASSERT(s->vacant_count || has_room(s, 1)); /* it was reserved */
     timer.deadline = deadline > 0 ? deadline : 0; /* long past in any case; -1 means none elsewhere */
     timer.sequence = s->timers_set++;
     timer.timed = timed;
@@ -176,6 +184,7 @@ void aco__timer_set(aco__thread_t *self, aco__timed_t *timed, int64_t deadline,
 void aco__timer_cancel(aco__tasks_t *s, aco__timed_t *timed)
 {
     size_t at = timed->index - 1;
+    ACO__ASSERT(at < s->timers_count && s->timers[at].timed == timed);
     timed->index = 0;
     if (s->vacant_count < ACO__VACANT_TIMERS) {
         aco__timed_t *vacant = &s->vacant[s->vacant_count++];
@@ -208,6 +217,7 @@ int64_t aco__timers_expire(aco__thread_t *self)
             remove_first(s);
             continue;
         }
+        ACO__ASSERT(timed->index == 1);
         note_lateness(s, now, s->timers[0].deadline);
         timed->index = 0;
         remove_at(s, 0);

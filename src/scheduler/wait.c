@@ -55,6 +55,8 @@ void aco__use_check(aco__queue_t *queue, const void *object, const char *call)
 static void relock(aco__thread_t *self, aco__wait_t *wait, int error)
 {
     aco_mutex_t *mutex = wait->value;
+    ACO__ASSERT(wait->kind == ACO__WAIT_COND && mutex); /* its `value` is a mutex */
+    ACO__ASSERT(mutex->owner != wait->task);
     if (!mutex->owner) {
         mutex->owner = wait->task;
         aco__wake(self, wait, error);
@@ -72,6 +74,8 @@ static void relock(aco__thread_t *self, aco__wait_t *wait, int error)
 int aco__rwlock_take(aco_rwlock_t *lock, const aco__wait_t *wait)
 {
     int writes = wait->kind == ACO__WAIT_WRLOCK;
+    ACO__ASSERT(writes || wait->kind == ACO__WAIT_RDLOCK);
+    ACO__ASSERT(!lock->writer || !lock->readers);
     if (lock->writer || (writes && lock->readers))
         return 0;
     if (writes)
@@ -89,7 +93,8 @@ void aco__rwlock_pass(aco__thread_t *self, aco_rwlock_t *lock)
             aco__wake(self, first->wait, 0);
             continue;
         }
-        aco__dequeue(first); /* its task is runnable already */
+        ACO__ASSERT(!aco__task_wait(first->wait->task)); /* its task is runnable already */
+        aco__dequeue(first);
         first->wait->error = 0;
         *aco__task_flags(first->wait->task) &= ~(size_t)TASK_EARLY;
     }
@@ -98,6 +103,7 @@ void aco__rwlock_pass(aco__thread_t *self, aco_rwlock_t *lock)
 void aco__interrupt(aco__thread_t *self, aco__wait_t *wait, int error)
 {
     void *object = (void *)(uintptr_t)wait->object;
+    ACO__ASSERT(aco__task_wait(wait->task) == wait);
     switch (wait->kind) {
     case ACO__WAIT_MEMBERS:
     case ACO__WAIT_RELOCK:
@@ -112,9 +118,11 @@ void aco__interrupt(aco__thread_t *self, aco__wait_t *wait, int error)
         relock(self, wait, error);
         return;
     case ACO__WAIT_JOIN:
+        ACO__ASSERT(*aco__task_joiner(object) == wait->task);
         *aco__task_joiner(object) = NULL;
         break;
     case ACO__WAIT_BARRIER:
+        ACO__ASSERT(((aco_barrier_t *)object)->arrived);
         ((aco_barrier_t *)object)->arrived--;
         break;
     default:
@@ -138,10 +146,12 @@ int aco__wait_reserve(const char *call)
 static void wait_due(aco__thread_t *self, aco__timed_t *timed)
 {
     aco__wait_t *wait = (aco__wait_t *)(void *)((char *)timed - offsetof(aco__wait_t, timer));
+    ACO__ASSERT(aco__task_wait(wait->task) == wait); /* a wait that has ended has no timer */
     aco__interrupt(self, wait, wait->kind == ACO__WAIT_SLEEP ? 0 : ETIMEDOUT);
 }
 
 void aco__wait_limit(aco__wait_t *wait, int64_t deadline)
 {
+    ACO__ASSERT(!wait->timer.index);
     aco__timer_set(aco__self(), &wait->timer, deadline, wait_due);
 }

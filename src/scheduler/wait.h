@@ -65,6 +65,8 @@ static inline __attribute__((always_inline)) aco_t **aco__task_joiner(const aco_
 /* Makes `task` the last in the ring. */
 static inline void aco__ring_append(aco__thread_t *self, aco_t *task)
 {
+    ACO__ASSERT(!self->task == !self->last_task);
+    ACO__ASSERT(!self->task || aco__task_next(self->last_task) == self->task); /* the ring is closed */
     if (aco_likely(self->task != NULL)) {
         aco__set_task_next(task, self->task);
         aco__set_task_next(self->last_task, task);
@@ -78,6 +80,7 @@ static inline void aco__ring_append(aco__thread_t *self, aco_t *task)
 /* The next task has its turn. */
 static inline void aco__ring_turn(aco__thread_t *self)
 {
+    ACO__ASSERT(!aco__task_wait(self->task) && aco__task_next(self->last_task) == self->task);
     self->last_task = self->task;
     self->task = aco__task_next(self->task);
 }
@@ -86,6 +89,8 @@ static inline void aco__ring_turn(aco__thread_t *self)
 static inline void aco__ring_remove(aco__thread_t *self)
 {
     aco_t *next = aco__task_next(self->task);
+    ACO__ASSERT(!aco__task_wait(self->task)); /* its `fp` is a link */
+    ACO__ASSERT(aco__task_next(self->last_task) == self->task);
     if (aco_likely(next != self->task)) {
         aco__set_task_next(self->last_task, next);
         self->task = next;
@@ -98,6 +103,7 @@ static inline void aco__ring_remove(aco__thread_t *self)
 
 static inline void aco__enqueue(aco__queue_t *queue, aco__waiter_t *waiter)
 {
+    ACO__ASSERT(!queue->first == !queue->last && (!queue->last || !queue->last->next));
     waiter->queue = queue;
     waiter->next = NULL;
     waiter->previous = queue->last;
@@ -108,6 +114,9 @@ static inline void aco__enqueue(aco__queue_t *queue, aco__waiter_t *waiter)
 static inline void aco__dequeue(aco__waiter_t *waiter)
 {
     aco__queue_t *queue = waiter->queue;
+    ACO__ASSERT(queue != NULL); /* a place leaves its queue once */
+    ACO__ASSERT((waiter->previous ? waiter->previous->next : queue->first) == waiter);
+    ACO__ASSERT((waiter->next ? waiter->next->previous : queue->last) == waiter);
     // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it is in a queue
     *(waiter->previous ? &waiter->previous->next : &queue->first) = waiter->next;
     // NOLINTNEXTLINE(clang-analyzer-core.NullDereference)
@@ -312,6 +321,7 @@ static inline void aco__wait_in_more(aco__wait_t *wait, aco__waiter_t *more)
 /* Removes the running task from the ring: it waits now. Returns what the first half of a waiting call returns. */
 static inline int aco__wait_start(aco__thread_t *self, aco__wait_t *wait)
 {
+    ACO__ASSERT(wait->task == self->task); /* it was filled in during this turn */
     aco__ring_remove(self);
     aco__set_task_wait(wait->task, wait);
     return ACO__MUST_WAIT;
@@ -357,6 +367,8 @@ ACO__SWITCHES static inline void aco__wait_on(aco__thread_t *self, aco__wait_t *
 static inline void aco__run_queued(aco__thread_t *self, aco__waiter_t *waiter)
 {
     aco_t *task = waiter->wait->task;
+    ACO__ASSERT(waiter->queue && aco__task_wait(task) == waiter->wait); /* it is not in the ring yet */
+    ACO__ASSERT(!(*aco__task_flags(task) & TASK_EARLY));
     if (!aco__is_on_private(task)) {
         *aco__task_flags(task) |= TASK_EARLY;
         aco__annex(task)->wait = waiter->wait;
@@ -400,6 +412,8 @@ ACO__HIDDEN int64_t aco__timers_expire(aco__thread_t *self);
 /* Ends a wait: removes it from its queues and makes the task runnable. */
 static inline void aco__wake(aco__thread_t *self, aco__wait_t *wait, int error)
 {
+    ACO__ASSERT(aco__task_wait(wait->task) == wait); /* it waits for this, and is not in the ring */
+    ACO__ASSERT(wait->task->share_stack->aco__thread == self);
     for (aco__waiter_t *waiter = wait->first; waiter; waiter = waiter->other)
         if (waiter->queue)
             aco__dequeue(waiter);
@@ -427,6 +441,16 @@ ACO__HIDDEN void aco__poll_task_stop(aco__thread_t *self);
 /* ---- channel.c ---- */
 /* Writes into text[sz] what a wait for several channels waits for. */
 ACO__HIDDEN void aco__describe_select(const aco__wait_t *wait, char *text, size_t sz);
+
+/* ---- valid.c ---- */
+#ifdef ACO__INVARIANTS
+/* Aborts if what the calling thread's scheduler keeps does not fit together. It may have none yet. */
+ACO_API void aco__scheduler_valid(const aco__thread_t *self);
+/* The parts that only channel.c and inbox.c know. The queue of those that wait to send, or to receive. */
+ACO__HIDDEN const aco__queue_t *aco__channel_check(const aco_channel_t *channel, int sends);
+ACO__HIDDEN void aco__select_check(const aco__wait_t *wait);
+ACO__HIDDEN void aco__inbox_check(const aco__tasks_t *s);
+#endif
 
 /* ---- report.c ---- */
 /* Prints where the tasks of the thread wait. Returns -1 with EDEADLK. */

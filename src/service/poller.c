@@ -35,6 +35,7 @@ ACO__SWITCHES int aco__poller_wait_end(aco__poller_t *poller, aco__wait_t *wait)
 {
     poller->waiters++;
     aco__task_leave(wait->task); /* by way of aco_run(), which gives the poller turns from now on */
+    ACO__ASSERT(poller->waiters && !wait->waiter.queue); /* all places have left their queues */
     poller->waiters--;
     if (aco_unlikely(aco__has(wait->task, ACO__INSTRUMENTED)))
         aco__trace_waited(wait->task, (int)(uintptr_t)wait->object, wait->kind == ACO__WAIT_WRITABLE, wait->error);
@@ -49,6 +50,7 @@ void aco__wait_for_answer(aco__thread_t *self, aco__wait_t *wait, void (*ask)(vo
     if (ask)
         ask(arg);
     aco__task_leave(wait->task); /* by way of aco_run(), which looks for news from now on */
+    ACO__ASSERT(s->askers && !wait->waiter.queue);
     s->askers--;
 }
 

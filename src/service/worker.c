@@ -49,12 +49,14 @@ size_t aco__worker_tasks(void)
 void aco__member_begin(aco__member_t *member, int64_t deadline)
 {
     (void)aco__scope_begin("aco_submit", &member->scope, deadline, 0, NULL); /* fails in no task on a private stack */
+    ACO__ASSERT(member->scope.aco__task == aco__self()->task && !aco__task_record(aco__self()->task)->member);
     aco__task_record(aco__self()->task)->member = member;
 }
 
 void aco__member_end(aco__member_t *member)
 {
     aco__thread_t *self = aco__self();
+    ACO__ASSERT(aco__task_record(self->task)->member == member);
     aco__task_record(self->task)->member = NULL;
     aco__scope_leave(self, &member->scope);
 }
@@ -85,6 +87,7 @@ int aco__shared_scope_check(const aco_scope_t *scope, const char *call)
 
 void aco__shared_scope_end(aco_scope_t *scope)
 {
+    ACO__ASSERT(aco__task_record(scope->aco__task)->groups && scope->aco__flags & ACO__SCOPE_SHARED);
     aco__task_record(scope->aco__task)->groups--;
     aco__scope_leave(aco__self(), scope);
 }
@@ -99,6 +102,7 @@ void aco__scope_end_early(aco_scope_t *scope, int error)
 static void told(aco__thread_t *self, aco__post_t *post)
 {
     aco__answer_t *answer = (aco__answer_t *)(void *)((char *)post - offsetof(aco__answer_t, post));
+    ACO__ASSERT(!answer->is_told && answer->scheduler == aco__tasks(self));
     answer->is_told = 1;
     while (answer->queue.first)
         aco__wake(self, answer->queue.first->wait, 0);

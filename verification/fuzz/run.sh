@@ -37,7 +37,7 @@ fi
 flags_of() { # BUILD
     case $1 in
     release) echo -fsanitize=fuzzer,undefined -DACO_DEBUG=0 ;;
-    debug) echo -fsanitize=fuzzer,undefined -DACO_DEBUG=1 ;;
+    debug) echo -fsanitize=fuzzer,undefined -DACO_DEBUG=1 -DACO_CONFIG_INVARIANTS ;;
     address) echo -fsanitize=fuzzer,address,undefined -DACO_DEBUG=0 ;;
     esac
 }

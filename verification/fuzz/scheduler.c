@@ -13,6 +13,7 @@
 #define FUZZ_NAME "scheduler"
 #include "fuzz.h"
 #include "own_clock.h"
+#include "../../tests/valid.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -974,8 +975,8 @@ static int operate(int me, unsigned op)
 
 static void interpret(int me)
 {
-    while (!is_over() && operate(me, next())) {
-    }
+    while (!is_over() && operate(me, next()))
+        scheduler_is_valid();
 }
 
 /* An event comes, or time goes by. */

@@ -77,6 +77,7 @@ int aco_channel_destroy(aco_channel_t *channel)
  * ns instead of 24 (Zen 5, gcc 12). */
 ACO__FORCE_INLINE void serve(aco__thread_t *self, aco__waiter_t *waiter, int error)
 {
+    ACO__ASSERT(waiter->queue && !waiter->wait->woken); /* a wait is served once */
     waiter->wait->woken = waiter;
     aco__wake(self, waiter->wait, error);
 }
@@ -128,6 +129,8 @@ int aco_channel_close(aco_channel_t *channel)
 ACO__FORCE_INLINE int send_element(aco__thread_t *self, aco_channel_t *channel, const void *from)
 {
     aco__waiter_t *receiver = channel->receivers.first;
+    ACO__ASSERT(channel->count <= channel->capacity);
+    ACO__ASSERT(!receiver || !channel->count || channel->is_mixed); /* nobody waits for what is there */
     if (aco_unlikely(channel->open_for != self)) {
         check_thread(self, channel, "aco_channel_send");
         if (channel->closed)
@@ -149,6 +152,8 @@ ACO__FORCE_INLINE int send_element(aco__thread_t *self, aco_channel_t *channel, 
 ACO__FORCE_INLINE int receive_element(aco__thread_t *self, aco_channel_t *channel, void *to)
 {
     aco__waiter_t *sender = channel->senders.first;
+    ACO__ASSERT(channel->count <= channel->capacity && (!channel->count || channel->head < channel->capacity));
+    ACO__ASSERT(!sender || channel->count == channel->capacity || channel->is_mixed); /* or for room that is there */
     if (aco_unlikely(channel->open_for != self)) {
         check_thread(self, channel, "aco_channel_receive");
         sender = claim_first(&channel->senders);
@@ -334,9 +339,33 @@ ACO__SWITCHES int aco__select_result(aco_select_case_t *cases, const aco__wait_t
 {
     if (!wait->woken)
         return aco__wait_failed(wait);
+    ACO__ASSERT(wait->kind == ACO__WAIT_SELECT && !wait->woken->queue); /* it was served */
     case_of(wait->woken)->error = wait->error;
     return (int)(case_of(wait->woken) - cases);
 }
+
+#ifdef ACO__INVARIANTS
+const aco__queue_t *aco__channel_check(const aco_channel_t *channel, int sends)
+{
+    ACO__ASSERT(channel->count <= channel->capacity && channel->head <= channel->capacity);
+    ACO__ASSERT(!channel->closed && (!channel->open_for || channel->open_for == channel->thread));
+    if (!channel->is_mixed) { /* else some in the queues may have been served by other threads */
+        ACO__ASSERT(channel->count == (sends ? channel->capacity : 0)); /* else the wait has lost its wake */
+        ACO__ASSERT(!channel->capacity || !channel->senders.first || !channel->receivers.first);
+    }
+    return sends ? &channel->senders : &channel->receivers;
+}
+
+void aco__select_check(const aco__wait_t *wait)
+{
+    ACO__ASSERT(!wait->woken);
+    for (const aco__waiter_t *waiter = wait->first; waiter; waiter = waiter->other) {
+        const aco_select_case_t *c = case_of(waiter);
+        ACO__ASSERT(waiter->queue ==
+                    (c->channel ? aco__channel_check(c->channel, c->operation == ACO_SELECT_SEND) : NULL));
+    }
+}
+#endif
 
 void aco__describe_select(const aco__wait_t *wait, char *text, size_t sz)
 {

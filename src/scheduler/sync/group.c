@@ -42,6 +42,7 @@ ACO__SWITCHES int aco__group_admit(aco_group_t *group, aco__wait_t *wait, const 
 
 static void add_member(aco_group_t *group, aco__task_record_t *record)
 {
+    ACO__ASSERT(!group->aco__first == !group->aco__last && (!group->aco__last || !group->aco__last->next));
     record->next = NULL;
     record->previous = group->aco__last;
     *(record->previous ? &record->previous->next : &group->aco__first) = record;
@@ -76,6 +77,7 @@ aco_t *aco__group_spawn(aco_group_t *group, aco_function_t fn, void *arg, const 
     if (spare)
         aco__annex(task)->record = spare;
     record = aco__scope_record(self, task);
+    ACO__ASSERT(!record->scope && !record->group); /* the task is new */
     record->scope = &group->scope;
     record->group = group;
     record->result = result;
@@ -139,6 +141,7 @@ ACO__SWITCHES int aco__group_end(aco_group_t *group, aco__wait_t *wait, const ch
         return -1;
     aco__wait_fill(self, wait, ACO__WAIT_MEMBERS, group, location);
     aco__wait_slowly_inside(self);
+    ACO__ASSERT(!group->aco__ender);
     group->aco__ender = wait;
     return aco__wait_start(self, wait);
 }
@@ -146,6 +149,8 @@ ACO__SWITCHES int aco__group_end(aco_group_t *group, aco__wait_t *wait, const ch
 int aco__group_result(aco_group_t *group)
 {
     int succeeded = group->policy == ACO_FIRST_SUCCESS && group->succeeded;
+    ACO__ASSERT(!group->running && !group->aco__first && !group->aco__spawners.first && !group->aco__ender);
+    ACO__ASSERT(aco__task_record(group->scope.aco__task)->groups);
     aco__task_record(group->scope.aco__task)->groups--;
     aco__scope_leave(aco__self(), &group->scope);
     if (succeeded || !group->failed)

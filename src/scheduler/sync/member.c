@@ -9,6 +9,7 @@ aco_group_t *aco__own_group(void)
 void aco__group_pass_places(aco__thread_t *self, aco_group_t *group)
 {
     while (group->aco__spawners.first && (!group->limit || group->running < group->limit)) {
+        ACO__ASSERT(group->aco__spawners.first->wait->kind == ACO__WAIT_PLACE);
         group->running++;
         aco__wake(self, group->aco__spawners.first->wait, 0);
     }
@@ -16,9 +17,11 @@ void aco__group_pass_places(aco__thread_t *self, aco_group_t *group)
 
 void aco__group_free_place(aco__thread_t *self, aco_group_t *group)
 {
+    ACO__ASSERT(group->running); /* the place was counted */
     group->running--;
     aco__group_pass_places(self, group);
     if (!group->running && group->aco__ender) {
+        ACO__ASSERT(group->aco__ender->kind == ACO__WAIT_MEMBERS && group->aco__ender->object == group);
         aco__wake(self, group->aco__ender, 0);
         group->aco__ender = NULL;
     }
@@ -26,6 +29,8 @@ void aco__group_free_place(aco__thread_t *self, aco_group_t *group)
 
 static void remove_member(aco_group_t *group, aco__task_record_t *record)
 {
+    ACO__ASSERT((record->previous ? record->previous->next : group->aco__first) == record);
+    ACO__ASSERT((record->next ? record->next->previous : group->aco__last) == record);
     *(record->previous ? &record->previous->next : &group->aco__first) = record->next;
     *(record->next ? &record->next->previous : &group->aco__last) = record->previous;
 }

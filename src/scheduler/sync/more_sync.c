@@ -65,6 +65,7 @@ int aco__rwlock_again(aco__wait_t *wait)
     int passes = 0;
     do {
         int failed = 0;
+        ACO__ASSERT(wait->task == self->task && wait->waiter.queue == &lock->aco__waiters);
         *aco__task_flags(wait->task) &= ~(size_t)TASK_EARLY;
         aco__tasks(self)->backs_off = NULL;
         wait->error = 0;
@@ -138,6 +139,7 @@ int aco__once_leave(aco_once_t *once, int result)
 {
     aco__thread_t *self = aco__self();
     aco__uses(self, &once->aco__waiters, once, "aco_once");
+    ACO__ASSERT(once->running && !once->done);
     once->running = NULL;
     once->done = result == 0;
     while (once->aco__waiters.first) { /* if it failed, the first of them runs its own */
@@ -159,6 +161,7 @@ ACO__SWITCHES int aco__barrier_wait(aco_barrier_t *barrier, aco__wait_t *wait, c
     if (aco__check_waiting(self, call) != 0)
         return -1;
     aco__uses_waiting(self, &barrier->aco__waiters, barrier, call);
+    ACO__ASSERT(!barrier->arrived == !barrier->aco__waiters.first);
     if (barrier->arrived + 1 == barrier->count) {
         barrier->arrived = 0;
         while (barrier->aco__waiters.first)

@@ -41,6 +41,7 @@ static void pass_on(aco__thread_t *self, aco_scope_t *cause, aco_scope_t *list)
     while (list) {
         aco_scope_t *ended = list;
         list = ended->aco__pending;
+        ACO__ASSERT(ended->aco__ended_by == cause);
         if (ended->aco__flags & ACO__SCOPE_GROUP)
             for (aco__task_record_t *member = ((aco_group_t *)ended)->aco__first; member; member = member->next)
                 end_inside(self, cause, task_of(member), ended, &list);
@@ -157,6 +158,7 @@ static void deadline_due(aco__thread_t *self, aco__timed_t *timed)
 {
     aco__task_record_t *record = record_of(timed);
     const aco_t *task = task_of(record);
+    ACO__ASSERT(aco__is_task(task) && aco__task_record(task) == record); /* an ended task has no timer */
     int64_t next;
     end_those_due(self, task, aco__os_now());
     next = next_deadline(task);
@@ -207,6 +209,7 @@ static inline int admit(aco__thread_t *self, const aco__wait_t *wait)
     limit = scope->aco__limit;
     if (!limit)
         return 0;
+    ACO__ASSERT(limit->aco__task && limit->aco__deadline != ACO_FOREVER); /* it has not been left */
     record = aco__task_record(limit->aco__task);
     if (!record->timer.index && aco__timers_reserve(self, 1, name_of_call(wait->kind)) != 0)
         return -1;
@@ -263,6 +266,7 @@ static inline void begin_in(aco_t *task, aco__task_record_t *record, aco_scope_t
                             unsigned flags, const char *location)
 {
     aco_scope_t *outer = record->scope;
+    ACO__ASSERT(record->task == task && outer != scope);
     record->scope = scope;
     scope->error = 0;
     scope->aco__flags = flags;
@@ -450,5 +454,6 @@ void aco__scopes_leave(aco__thread_t *self, aco__task_record_t *record)
         aco__inbox_filter(aco__tasks(self), cancels_scope_of, task_of(record));
     if (record->timer.index) /* of the scopes nothing can be said: their frames may be gone */
         aco__timer_cancel(aco__tasks(self), &record->timer);
+    ACO__ASSERT(self->scoped_tasks);
     self->scoped_tasks--;
 }

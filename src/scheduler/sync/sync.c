@@ -101,6 +101,7 @@ static int may_leave_free(const aco__thread_t *self, const aco_t *holder, const 
 
 static void leave_free(aco__thread_t *self, aco_mutex_t *mutex, aco__waiter_t *first)
 {
+    ACO__ASSERT(first == mutex->aco__waiters.first);
     mutex->owner = NULL;
     first->wait->kind = ACO__WAIT_RELOCK; /* nothing wakes it again */
     aco__leave_free(self, first);
@@ -114,12 +115,14 @@ ACO__SWITCHES ACO__COLD static int lock_again(aco__wait_t *wait)
     aco_t *task = wait->task;
     int passes = 0;
     do {
+        ACO__ASSERT(task == self->task && wait->kind == ACO__WAIT_RELOCK);
         *aco__task_flags(task) &= ~(size_t)TASK_EARLY;
         aco__tasks(self)->backs_off = NULL;
         wait->error = 0;
         wait->kind = ACO__WAIT_MUTEX;
         if (mutex->owner == task)
             return 0;
+        ACO__ASSERT(wait->waiter.queue == &mutex->aco__waiters);
         if (!mutex->owner) {
             aco__dequeue(&wait->waiter);
             mutex->owner = task;
@@ -166,6 +169,8 @@ ACO__COLD static void hand_over_slowly(aco__thread_t *self, aco_mutex_t *mutex, 
 ACO__FORCE_INLINE void hand_over(aco__thread_t *self, aco_mutex_t *mutex, const aco_t *holder)
 {
     aco__waiter_t *first = mutex->aco__waiters.first;
+    ACO__ASSERT(mutex->owner == holder && (!first || first->wait->task != holder));
+    ACO__ASSERT(!first || first->wait->kind == ACO__WAIT_MUTEX || first->wait->kind == ACO__WAIT_RELOCK);
     mutex->owner = first ? first->wait->task : NULL;
     if (!first)
         return;
@@ -215,6 +220,7 @@ ACO__SWITCHES int aco__cond_wait(aco_cond_t *cond, aco_mutex_t *mutex, aco__wait
 void aco__cond_again(aco__wait_t *wait)
 {
     aco__thread_t *self = aco__self();
+    ACO__ASSERT(wait->kind == ACO__WAIT_RELOCK && wait->value && wait->waiter.queue);
     wait->kind = ACO__WAIT_MUTEX; /* from now on it becomes runnable with the mutex only */
     *aco__task_flags(wait->task) &= ~(size_t)TASK_EARLY;
     aco__wait_slowly_inside(self);
@@ -225,6 +231,7 @@ void aco_cond_signal(aco_cond_t *cond)
 {
     aco__thread_t *self = aco__self();
     aco__uses(self, &cond->aco__waiters, cond, "aco_cond_signal");
+    ACO__ASSERT(!cond->aco__waiters.first || cond->aco__waiters.first->wait->kind == ACO__WAIT_COND);
     if (cond->aco__waiters.first)
         aco__interrupt(self, cond->aco__waiters.first->wait, 0);
 }
