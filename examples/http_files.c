@@ -9,7 +9,7 @@
 
 static void get(aco_http_request_t *request, void *folder)
 {
-    aco_http_serve_file(request, folder, aco_http_param(request, "*"));
+    aco_http_reply_file(request, folder, aco_http_request_param(request, "*"));
 }
 
 /* Tells how long the body was. */
@@ -19,7 +19,7 @@ static void put(aco_http_request_t *request, void *unused)
     long long sum = 0;
     ssize_t n;
     (void)unused;
-    while ((n = aco_http_read(request, part, sizeof part)) > 0)
+    while ((n = aco_http_request_read(request, part, sizeof part)) > 0)
         sum += n;
     if (n == 0)
         aco_http_reply(request, 200, "text/plain", text, (size_t)snprintf(text, sizeof text, "%lld bytes\n", sum));
@@ -28,7 +28,7 @@ static void put(aco_http_request_t *request, void *unused)
 static void to_files(aco_http_request_t *request, void *unused)
 {
     (void)unused;
-    aco_http_add_header(request, "Location", "/files/");
+    aco_http_reply_header(request, "Location", "/files/");
     aco_http_reply(request, 302, NULL, NULL, 0);
 }
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static aco_shared_group_t connections;
+static aco_mt_group_t connections;
 static int has_one_listener;
 
 /* Between lines, also a stop ends the wait. */
@@ -84,17 +84,17 @@ static void *serve(void *port)
 {
     char address[ACO_IO_ADDRESS_SIZE];
     int listener = listen_on(port), threads = aco_threads_count(aco_threads_current()), failed;
-    aco_shared_group_t listeners;
+    aco_mt_group_t listeners;
     if (listener < 0 || aco_io_local_address(listener, address, sizeof address) != 0)
         return fprintf(stderr, "%s\n", aco_error_message()), ACO_ERROR;
-    aco_shared_group_begin(&connections, ACO_KEEP_GOING);
-    aco_shared_group_begin(&listeners, ACO_CANCEL_ON_FAILURE);
+    aco_mt_group_begin(&connections, ACO_KEEP_GOING);
+    aco_mt_group_begin(&listeners, ACO_CANCEL_ON_FAILURE);
     for (int i = 1; i < threads && !has_one_listener; i++)
         aco_submit_to(i, &listeners, listen_too, strrchr(address, ':') + 1, NULL);
     fprintf(stderr, "listening on %s\n", address);
     accept_all(listener);
-    failed = aco_shared_group_end(&listeners);
-    aco_shared_group_end(&connections);
+    failed = aco_mt_group_end(&listeners);
+    aco_mt_group_end(&connections);
     return failed ? ACO_ERROR : NULL;
 }
 
@@ -105,7 +105,7 @@ int main(int argc, char **argv)
     options.flags = ACO_THREADS_FIRST_ONLY | ACO_THREADS_INTERRUPTIBLE;
     options.drain_ns = (argc > 3 ? atoll(argv[3]) : 5000) * ACO_MILLISECOND;
     has_one_listener = argc > 4 && strcmp(argv[4], "one") == 0;
-    failed = aco_threads_run_with(argc > 2 ? atoi(argv[2]) : 0, serve, argc > 1 ? argv[1] : "7000", &options);
+    failed = aco_threads_run(argc > 2 ? atoi(argv[2]) : 0, serve, argc > 1 ? argv[1] : "7000", &options);
     fprintf(stderr, "ended\n");
     return failed && errno != EINTR;
 }

@@ -47,12 +47,12 @@ static void *sum(void *arg)
         return NULL;
     }
     part_t left = {part->node->left, part->splits - 1, 0}, right = {part->node->right, part->splits - 1, 0};
-    aco_shared_group_t group;
-    aco_shared_group_begin(&group, ACO_CANCEL_ON_FAILURE);
+    aco_mt_group_t group;
+    aco_mt_group_begin(&group, ACO_CANCEL_ON_FAILURE);
     if (aco_submit(&group, sum, &left) != 0)
         sum(&left); /* no memory: then here */
     sum(&right);
-    if (aco_shared_group_end(&group) != 0)
+    if (aco_mt_group_end(&group) != 0)
         return ACO_ERROR;
     part->sum = part->node->value + left.sum + right.sum;
     return NULL;
@@ -65,7 +65,7 @@ int main(void)
     part_t whole = {tree, 8, 0};
     aco_threads_options_t options = {0};
     options.flags = ACO_THREADS_FIRST_ONLY;
-    if (aco_threads_run_with(0, sum, &whole, &options) != 0)
+    if (aco_threads_run(0, sum, &whole, &options) != 0)
         return fprintf(stderr, "%s\n", aco_error_message()), 1;
     printf("%ld nodes, sum %ld\n", next, whole.sum);
     fell(tree);

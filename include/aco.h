@@ -292,25 +292,25 @@ ACO_API __attribute__((noreturn)) void aco_exit1(aco_t *co);
 ACO_API void *aco_slot(const aco_t *co);
 ACO_API int aco_set_slot(aco_t *co, void *p);
 
-/* Keys for values of which each coroutine has its own; at most ACO_KEYS at a time. When a coroutine ends, `destructor`
- * (or NULL) is called with each value that is not NULL: on the coroutine's stack, after the deferred calls, in no
- * particular order, and up to four times while destructors set values again. Values of the root context are destroyed
- * when the thread ends. Destroying a coroutine that has not ended calls no destructor. 0, or -1 and errno: EAGAIN (no
- * key left), EINVAL (not a key). Any thread. */
-typedef struct aco_key_s {
+/* Keys for values of which each coroutine has its own; at most ACO_LOCAL_KEYS at a time. When a coroutine ends,
+ * `destructor` (or NULL) is called with each value that is not NULL: on the coroutine's stack, after the deferred
+ * calls, in no particular order, and up to four times while destructors set values again. Values of the root context
+ * are destroyed when the thread ends. Destroying a coroutine that has not ended calls no destructor. 0, or -1 and
+ * errno: EAGAIN (no key left), EINVAL (not a key). Any thread. */
+typedef struct aco_local_key_s {
     uint32_t index, generation;
-} aco_key_t;
-enum { ACO_KEYS = 1024 };
-ACO_API int aco_key_create(aco_key_t *key, void (*destructor)(void *));
+} aco_local_key_t;
+enum { ACO_LOCAL_KEYS = 1024 };
+ACO_API int aco_local_key_create(aco_local_key_t *key, void (*destructor)(void *));
 
 /* Calls no destructor: release the values first. */
-ACO_API int aco_key_delete(aco_key_t key);
+ACO_API int aco_local_key_delete(aco_local_key_t key);
 
 /* The value of the running coroutine, or of the root context if none is running. NULL: no value was set, or not a key.
  * */
-ACO_API void *aco_get_local(aco_key_t key);
+ACO_API void *aco_get_local(aco_local_key_t key);
 /* 0, or -1 and errno EINVAL (not a key), ENOMEM. */
-ACO_API int aco_set_local(aco_key_t key, void *value);
+ACO_API int aco_set_local(aco_local_key_t key, void *value);
 
 /* Declares a coroutine-local variable, at file scope:
  *

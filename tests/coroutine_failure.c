@@ -120,7 +120,7 @@ static void check_refusal(int line, int injected_before, const char *call)
 }
 
 static int called;
-static aco_key_t key;
+static aco_local_key_t key;
 
 static void count_call(void *arg)
 {
@@ -431,7 +431,7 @@ static void one_failure(void)
     aco_allocator_t allocator = {map, unmap, allocate, release, NULL};
     pthread_t thread;
     CHECK_EQ(aco_set_allocator(&allocator), 0);
-    CHECK_EQ(aco_key_create(&key, count_call), 0);
+    CHECK_EQ(aco_local_key_create(&key, count_call), 0);
     for (size_t i = 0; i < PARTS; i++) {
         CHECK_EQ(pthread_create(&thread, NULL, work, (void *)(uintptr_t)&parts[(first_part + i) % PARTS]), 0);
         pthread_join(thread, NULL);

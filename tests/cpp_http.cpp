@@ -119,7 +119,7 @@ void use_server(aco::http_client &client, const std::string &site)
     EXPECT_EQ(client.get(site + "/hello/again").read_all(), "hello again");
     EXPECT_EQ(thrown_by([&] { client.get("gopher://a/"); }), EINVAL);
     ASSERT_EQ(failures.size(), 5u);
-    EXPECT_NE(failures[0].find("/echo: aco_http_read_all"), std::string::npos) << failures[0];
+    EXPECT_NE(failures[0].find("/echo: aco_http_request_read_all"), std::string::npos) << failures[0];
     EXPECT_EQ(failures[1], "/throw: it broke");
     EXPECT_NE(failures[2].find("NUL"), std::string::npos);
     EXPECT_EQ(failures[4], "/throw/late: ?");

@@ -71,7 +71,7 @@ int sum_of_tree(int depth)
     if (depth == 0)
         return 1;
     int left = 0, right = 0;
-    aco::shared::task_group group;
+    aco::mt::task_group group;
     EXPECT_TRUE(group.submit([&] { left = sum_of_tree(depth - 1); }));
     EXPECT_TRUE(group.submit([&, owned = std::make_unique<int>(depth)] { right = sum_of_tree(*owned - 1); }));
     group.wait();
@@ -84,7 +84,7 @@ TEST(Threads, Groups)
     in_set([] {
         EXPECT_EQ(sum_of_tree(7), 128);
         std::atomic<int> where{-1}, ended{0};
-        aco::shared::task_group group;
+        aco::mt::task_group group;
         EXPECT_TRUE(group.submit_to(2, [&] { where = aco::threads::index(); }));
         std::thread([&] { EXPECT_TRUE(group.submit([&] { ++ended; })); }).join();
         EXPECT_EQ(thrown_by([&] { group.submit_to(99, [] {}); }), "error " + std::to_string(ESRCH));
@@ -92,8 +92,8 @@ TEST(Threads, Groups)
         EXPECT_EQ(where, 2);
         EXPECT_EQ(ended, 1);
 
-        auto fails = [&ended](aco_policy_t policy, bool keeps_going) {
-            aco::shared::task_group failing(policy);
+        auto fails = [&ended](aco_group_policy_t policy, bool keeps_going) {
+            aco::mt::task_group failing(policy);
             ended = 0;
             for (int i = 0; i < 6; ++i)
                 failing.submit_to(i % threads_here, [&ended, i, keeps_going] {
@@ -114,7 +114,7 @@ TEST(Threads, Groups)
         EXPECT_EQ(thrown_by([&] { fails(ACO_KEEP_GOING, true); }), "three");
         EXPECT_EQ(ended, 5);
         EXPECT_EQ(thrown_by([&] { // the exception of the block, after all members have ended
-                      aco::shared::task_group left;
+                      aco::mt::task_group left;
                       left.submit_to(1, [&ended] {
                           try {
                               aco::sleep_for(30s);
@@ -129,22 +129,22 @@ TEST(Threads, Groups)
         EXPECT_EQ(ended, -1);
         EXPECT_EQ(thrown_by([] { // a scope around the group
                       aco::deadline limit(1ms);
-                      aco::shared::task_group limited;
+                      aco::mt::task_group limited;
                       limited.submit_to(1, [] { aco::sleep_for(30s); });
                       limited.wait();
                   }),
                   "cancelled " + std::to_string(ETIMEDOUT));
-        aco::shared::task_group cancelled;
+        aco::mt::task_group cancelled;
         cancelled.submit_to(1, [] { aco::sleep_for(30s); });
         cancelled.cancel();
         EXPECT_FALSE(cancelled.submit([] { FAIL(); }));
         cancelled.wait();
-        aco::shared::task_group first(ACO_FIRST_SUCCESS);
+        aco::mt::task_group first(ACO_FIRST_SUCCESS);
         first.submit([] {});
         first.submit([] { throw std::runtime_error("ignored"); });
         first.wait();
     });
-    EXPECT_EQ(thrown_by([] { aco::shared::task_group group; }), "error " + std::to_string(EPERM));
+    EXPECT_EQ(thrown_by([] { aco::mt::task_group group; }), "error " + std::to_string(EPERM));
 }
 
 extern "C" void *end_thread(void *may_end)
@@ -162,7 +162,7 @@ TEST(Threads, UnrunMembers)
     in_set([] {
         auto token = std::make_shared<int>();
         std::atomic<bool> may_end{false};
-        aco::shared::task_group group(ACO_KEEP_GOING);
+        aco::mt::task_group group(ACO_KEEP_GOING);
         ASSERT_EQ(aco_submit_to(1, group.native_handle(), end_thread, &may_end, nullptr), 0);
         for (int i = 0; i < 10; ++i)
             EXPECT_TRUE(group.submit_to(1, [token] { FAIL(); }));
@@ -181,7 +181,7 @@ TEST(Threads, MemberEndsItsThread)
         GTEST_SKIP() << "its pthread_exit() does not know tasks";
     in_set([] {
         auto token = std::make_shared<int>();
-        aco::shared::task_group group(ACO_KEEP_GOING);
+        aco::mt::task_group group(ACO_KEEP_GOING);
         group.submit_to(1, [token] { pthread_exit(nullptr); });
         EXPECT_EQ(thrown_by([&] { group.wait(); }), "error " + std::to_string(ECANCELED));
         EXPECT_EQ(token.use_count(), 1);
@@ -290,30 +290,30 @@ TEST(Threads, ParallelReduce)
 // Promise: the standard's locks, conditions and the rest, for tasks of several threads and for plain threads.
 TEST(Shared, Locks)
 {
-    aco::shared::mutex mutex;
-    aco::shared::condition_variable ready;
-    aco::shared::shared_mutex map_mutex;
-    aco::shared::semaphore units(2);
-    aco::shared::wait_group pending;
-    aco::shared::event start;
-    aco::shared::once_flag once;
+    aco::mt::mutex mutex;
+    aco::mt::condition_variable ready;
+    aco::mt::shared_mutex map_mutex;
+    aco::mt::semaphore units(2);
+    aco::mt::wait_group pending;
+    aco::mt::event start;
+    aco::mt::once_flag once;
     int counter = 0, items = 0, entries = 0, initialised = 0;
     std::atomic<int> in_units{0}, tries{0};
     constexpr int rounds = 50, workers = 4;
     auto work = [&] {
         start.wait();
         try {
-            aco::shared::call_once(once, [&] {
+            aco::mt::call_once(once, [&] {
                 if (++tries < 3)
                     throw std::runtime_error("again");
                 ++initialised;
             });
         } catch (const std::runtime_error &) {
-            aco::shared::call_once(once, [&] { tries += 10, ++initialised; });
+            aco::mt::call_once(once, [&] { tries += 10, ++initialised; });
         }
         for (int i = 0; i < rounds; ++i) {
             {
-                std::lock_guard<aco::shared::mutex> lock(mutex);
+                std::lock_guard<aco::mt::mutex> lock(mutex);
                 ++counter, ++items;
                 if (i % 2)
                     ready.notify_one();
@@ -321,7 +321,7 @@ TEST(Shared, Locks)
                     ready.notify_all();
             }
             {
-                std::unique_lock<aco::shared::mutex> lock(mutex);
+                std::unique_lock<aco::mt::mutex> lock(mutex);
                 ready.wait(lock, [&] { return items > 0; });
                 --items;
             }
@@ -330,10 +330,10 @@ TEST(Shared, Locks)
             --in_units;
             units.release();
             if (i % 4 == 0) {
-                std::lock_guard<aco::shared::shared_mutex> writes(map_mutex);
+                std::lock_guard<aco::mt::shared_mutex> writes(map_mutex);
                 ++entries;
             } else {
-                std::shared_lock<aco::shared::shared_mutex> reads(map_mutex);
+                std::shared_lock<aco::mt::shared_mutex> reads(map_mutex);
                 EXPECT_GE(entries, 0);
             }
         }
@@ -344,7 +344,7 @@ TEST(Shared, Locks)
     for (int i = 0; i < 2; ++i)
         plain.emplace_back(work);
     in_set([&] {
-        aco::shared::task_group group;
+        aco::mt::task_group group;
         for (int i = 0; i < workers; ++i)
             group.submit_to(i % threads_here, work);
         EXPECT_FALSE(pending.wait_for(1ms));
@@ -364,14 +364,14 @@ TEST(Shared, Locks)
 // Promise: limits of their own are results, for tasks and threads; the ends of scopes are thrown.
 TEST(Shared, LimitsAndCancels)
 {
-    aco::shared::mutex mutex;
-    aco::shared::shared_mutex map_mutex;
-    aco::shared::condition_variable ready;
-    aco::shared::semaphore none(0);
-    aco::shared::event never;
-    aco::shared::channel<int> channel;
-    std::unique_lock<aco::shared::mutex> lock(mutex);
-    std::unique_lock<aco::shared::shared_mutex> writes(map_mutex);
+    aco::mt::mutex mutex;
+    aco::mt::shared_mutex map_mutex;
+    aco::mt::condition_variable ready;
+    aco::mt::semaphore none(0);
+    aco::mt::event never;
+    aco::mt::channel<int> channel;
+    std::unique_lock<aco::mt::mutex> lock(mutex);
+    std::unique_lock<aco::mt::shared_mutex> writes(map_mutex);
     auto limits = [&] {
         int element = 1;
         EXPECT_FALSE(mutex.try_lock());
@@ -386,8 +386,8 @@ TEST(Shared, LimitsAndCancels)
         EXPECT_EQ(channel.send_for(int(element), 1ms), aco::status::timed_out);
         EXPECT_EQ(channel.receive_for(element, 1ms), aco::status::timed_out);
         EXPECT_EQ(channel.try_receive(element), aco::status::would_wait);
-        aco::shared::mutex own;
-        std::unique_lock<aco::shared::mutex> own_lock(own);
+        aco::mt::mutex own;
+        std::unique_lock<aco::mt::mutex> own_lock(own);
         EXPECT_EQ(ready.wait_for(own_lock, 1ms), std::cv_status::timeout);
         EXPECT_FALSE(ready.wait_for(own_lock, 1ms, [] { return false; }));
         EXPECT_FALSE(own.try_lock());
@@ -406,8 +406,8 @@ TEST(Shared, LimitsAndCancels)
         EXPECT_EQ(thrown_by([&] { none.acquire(); }), cancelled);
         EXPECT_EQ(thrown_by([&] { never.wait_for(30s); }), cancelled);
         EXPECT_EQ(thrown_by([&] { channel.receive(); }), cancelled);
-        aco::shared::mutex own;
-        std::unique_lock<aco::shared::mutex> own_lock(own);
+        aco::mt::mutex own;
+        std::unique_lock<aco::mt::mutex> own_lock(own);
         EXPECT_EQ(thrown_by([&] { ready.wait(own_lock); }), cancelled);
         EXPECT_FALSE(own.try_lock());
         EXPECT_EQ(thrown_by([&] { aco::select(aco::on_receive(channel, [](std::optional<int>) {})); }), cancelled);
@@ -419,14 +419,14 @@ TEST(Shared, Channels)
 {
     in_set([] {
         constexpr int items = 300;
-        aco::shared::channel<std::unique_ptr<int>> boxes(2);
-        aco::shared::channel<std::string> words;
+        aco::mt::channel<std::unique_ptr<int>> boxes(2);
+        aco::mt::channel<std::string> words;
         std::atomic<long> sum{0};
         std::thread plain([&] {
             for (std::unique_ptr<int> &box : boxes)
                 sum += *box;
         });
-        aco::shared::task_group group;
+        aco::mt::task_group group;
         group.submit_to(1, [&] {
             for (int i = 0; i < items; ++i) {
                 boxes.send(std::make_unique<int>(i));
@@ -463,10 +463,10 @@ TEST(Shared, Channels)
         group.wait();
         plain.join();
         EXPECT_EQ(sum, items * (items - 1) / 2);
-        aco::shared::channel<std::string> left(3);
+        aco::mt::channel<std::string> left(3);
         left.send(std::string(100, 'x')); // destroyed with the channel
         aco::select(aco::on_send(left, "y", [](bool sent) { EXPECT_TRUE(sent); }));
-        aco::shared::channel<pinned> pins(2);
+        aco::mt::channel<pinned> pins(2);
         pins.send(pinned(3));
         pins.send(pinned(4));
         EXPECT_EQ(pins.receive()->number, 3);
@@ -477,12 +477,12 @@ TEST(Shared, Channels)
 // Promise: a group's block is not left without wait(), and a mutex that is not locked is not unlocked.
 TEST(DeathTest, SharedMisuse)
 {
-    EXPECT_DEATH(dies([] { aco::shared::mutex().unlock(); }), LAST_LINE("acorn: aco_shared_mutex_unlock: .*"));
+    EXPECT_DEATH(dies([] { aco::mt::mutex().unlock(); }), LAST_LINE("acorn: aco_mt_mutex_unlock: .*"));
     EXPECT_DEATH(in_set([] {
-                     aco::shared::task_group group;
+                     aco::mt::task_group group;
                      group.submit([] {});
                  }),
-                 LAST_LINE("acorn: aco::shared::task_group: its block is left without wait\\(\\)"));
+                 LAST_LINE("acorn: aco::mt::task_group: its block is left without wait\\(\\)"));
 }
 
 } // namespace

@@ -165,12 +165,12 @@ static void *goes_deep(void *arg)
 
 static void *works(void *arg)
 {
-    static aco_key_t key;
+    static aco_local_key_t key;
     int result;
     ATTEMPT(result, -1, aco_defer(count_call, arg));
     ATTEMPT(result, -1, aco_set_slot(NULL, arg));
     if (!key.generation)
-        ATTEMPT(result, -1, aco_key_create(&key, count_call));
+        ATTEMPT(result, -1, aco_local_key_create(&key, count_call));
     ATTEMPT(result, -1, aco_set_local(key, arg));
     CHECK(goes_deep(arg) == arg);
     for (int i = 0; i < 3; i++)

@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-MINIMUM = 60
+MINIMUM = 400
 CC = os.environ.get('CC', 'cc').split()
 FLAGS = ['-std=c11', '-O2', '-g0', '-fPIC', '-fvisibility=hidden', '-w', '-Isrc', '-Iinclude',
          '-Ithird_party']

@@ -8,7 +8,7 @@
 #define _GNU_SOURCE
 #include "scheduler/task.h"
 #include "threads/set.h"
-#include <aco/shared.h>
+#include <aco/mt.h>
 #include "child.h"
 #include "hook_tests.h"
 
@@ -131,17 +131,17 @@ static void await_sleep(const aco__worker_t *worker)
 static void *cancels_groups(void *unused)
 {
     const aco__worker_t *other = &aco__threads_worker(aco_threads_current(), 1)->base;
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     begin();
-    CHECK_EQ(aco_shared_group_begin(&group, ACO_KEEP_GOING), 0);
+    CHECK_EQ(aco_mt_group_begin(&group, ACO_KEEP_GOING), 0);
     CHECK_EQ(aco_submit_to(1, &group, has_poller, NULL, NULL), 0);
-    CHECK_EQ(aco_shared_group_end(&group), 0);
+    CHECK_EQ(aco_mt_group_end(&group), 0);
     start_counting(&turns);
     for (int i = 0; i < 4 * PHASES; i++) {
-        CHECK_EQ(aco_shared_group_begin(&group, ACO_KEEP_GOING), 0);
+        CHECK_EQ(aco_mt_group_begin(&group, ACO_KEEP_GOING), 0);
         await_sleep(other);
         CHECK_EQ(aco_scope_cancel(&group.scope), 0);
-        CHECK_EQ(aco_shared_group_end(&group), 0);
+        CHECK_EQ(aco_mt_group_end(&group), 0);
     }
     CHECK_EQ(turns_now(), 0);
     stop_counting(&turns);
@@ -152,7 +152,7 @@ static void test_cancelling(void)
 {
     aco_threads_options_t options = {.flags = ACO_THREADS_FIRST_ONLY};
     alarm(150);
-    CHECK_EQ(aco_threads_run_with(2, cancels_groups, NULL, &options), 0);
+    CHECK_EQ(aco_threads_run(2, cancels_groups, NULL, &options), 0);
 }
 
 /* ---- Locks of objects between threads ---- */
@@ -189,9 +189,9 @@ static void *holds_lock(void *arg)
  * want that lock, and spin for ever. A channel's first word is its lock. */
 static void *test_locks_of_shared(void *unused)
 {
-    aco_shared_channel_t *channels[2] = {aco_shared_channel_new(4, sizeof(int)),
-                                         aco_shared_channel_new(4, sizeof(int))};
-    aco_shared_select_case_t cases[2] = {{0}, {0}};
+    aco_mt_channel_t *channels[2] = {aco_mt_channel_new(4, sizeof(int)),
+                                         aco_mt_channel_new(4, sizeof(int))};
+    aco_mt_select_case_t cases[2] = {{0}, {0}};
     int element = 0, last = (uintptr_t)channels[1] > (uintptr_t)channels[0];
     holder_t holder = {(uint32_t *)(void *)channels[last], CLOCK_MONOTONIC, 0};
     pthread_t thread;
@@ -206,12 +206,12 @@ static void *test_locks_of_shared(void *unused)
     CHECK_EQ(pthread_create(&thread, NULL, holds_lock, &holder), 0);
     while (!__atomic_load_n(&holder.has_lock, __ATOMIC_SEQ_CST))
         ;
-    FAILS_WITH(aco_shared_select(cases, 2, 0), EAGAIN);
+    FAILS_WITH(aco_mt_select(cases, 2, 0), EAGAIN);
     CHECK_EQ(turns_now(), 0);
     stop_counting(&turns);
     CHECK_EQ(pthread_join(thread, NULL), 0);
-    aco_shared_channel_destroy(channels[0]);
-    aco_shared_channel_destroy(channels[1]);
+    aco_mt_channel_destroy(channels[0]);
+    aco_mt_channel_destroy(channels[1]);
     return unused;
 }
 

@@ -26,7 +26,7 @@ endif()
 if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
   acorn_test(http_failure.default http_failure.c TIMEOUT 300)
   target_link_libraries(test_http_failure_default PRIVATE acorn_http_static Threads::Threads)
-  foreach(call aco__poller_allocate read recv send sendmsg sendfile sendfile64 accept4 epoll_ctl connect socket
+  foreach(call aco__service_allocate read recv send sendmsg sendfile sendfile64 accept4 epoll_ctl connect socket
           setsockopt shutdown pread pread64 poll)
     target_link_options(test_http_failure_default PRIVATE -Wl,--wrap=${call})
   endforeach()

@@ -4,14 +4,14 @@
 
 static void redirects(aco_http_request_t *request, void *status)
 {
-    const char *to = aco_http_query(request, "to");
-    CHECK_EQ(aco_http_add_header(request, "Location", to ? to : request->path), 0);
+    const char *to = aco_http_request_query(request, "to");
+    CHECK_EQ(aco_http_reply_header(request, "Location", to ? to : request->path), 0);
     CHECK_EQ(aco_http_reply(request, (int)(intptr_t)status, NULL, "moved", 5), 0);
 }
 
 static void tells_credentials(aco_http_request_t *request, void *arg)
 {
-    const char *cookie = aco_http_header(request, "Cookie");
+    const char *cookie = aco_http_request_header(request, "Cookie");
     (void)arg;
     cookie = cookie ? cookie : "none";
     CHECK_EQ(aco_http_reply(request, 200, NULL, cookie, strlen(cookie)), 0);
@@ -47,7 +47,7 @@ static int call_url(aco_http_client_t *client, const stage_t *stage, aco_http_ca
     CHECK_EQ(n, 0);
     got[got_n] = 0;
     status = response->status;
-    aco_http_end(response);
+    aco_http_response_end(response);
     return status;
 }
 
@@ -188,7 +188,7 @@ static void *calls(void *arg)
         ssize_t n = response ? aco_http_response_read(response, got, 200) : 0;
         got[n > 0 ? n : 0] = 0;
         CHECK_TEXT("by a proxy", got, "GET|http://example.org:81/any/a?b|/any/a|b|example.org:81|1|-|a|-|-|0");
-        aco_http_end(response);
+        aco_http_response_end(response);
     }
     aco_http_client_destroy(client);
     stop(&stage);
@@ -250,7 +250,7 @@ static int get_pieces(aco_http_client_t *client, const char *text, size_t piece)
         n = aco_http_response_read(response, got + got_n, 100);
         error = n < 0 ? errno : 0;
     }
-    aco_http_end(response);
+    aco_http_response_end(response);
     aco_group_end(&group);
     CHECK_EQ(aco_io_close(listener), 0);
     return error;
@@ -302,13 +302,13 @@ static void *repeats_once(void *arg)
         CHECK(responses[i] != NULL);
         CHECK_EQ(aco_http_response_read(responses[i], got, 2), 2);
     }
-    aco_http_end(responses[0]);
-    aco_http_end(responses[1]);
+    aco_http_response_end(responses[0]);
+    aco_http_response_end(responses[1]);
     aco_scope_begin(&scope, aco_after(10 * ACO_SECOND)); /* of the two, the one that does not end says nothing */
     responses[0] = aco_http_get(client, url);
     aco_scope_end(&scope);
     CHECK(responses[0] && responses[0]->status == 200);
-    aco_http_end(responses[0]);
+    aco_http_response_end(responses[0]);
     aco_group_end(&group);
     CHECK_EQ(aco_io_close(listener), 0);
     aco_http_client_destroy(client);
@@ -438,7 +438,7 @@ static void moves(aco_http_request_t *request, void *arg)
     if (moved->asked++ == 0) {
         for (int i = 0; i < 2; i++)
             if (moved->to[i])
-                CHECK_EQ(aco_http_add_header(request, "Location", moved->to[i]), 0);
+                CHECK_EQ(aco_http_reply_header(request, "Location", moved->to[i]), 0);
         CHECK_EQ(aco_http_reply(request, moved->status, NULL, "moved", 5), 0);
         return;
     }
@@ -446,7 +446,7 @@ static void moves(aco_http_request_t *request, void *arg)
     for (size_t i = 0; i < request->header_count && n < (int)sizeof text; i++)
         n += snprintf(text + n, sizeof text - (size_t)n, "[%s:%s]", request->headers[i].name,
                       request->headers[i].value);
-    content = aco_http_read_all(request, 100, NULL);
+    content = aco_http_request_read_all(request, 100, NULL);
     n += snprintf(text + n, sizeof text - (size_t)n, "|%s", content ? content : "");
     CHECK_EQ(aco_http_reply(request, 200, NULL, text, (size_t)n), 0);
 }
@@ -616,7 +616,7 @@ static void dials_zone(void)
         CHECK(response && response->status == 204);
         if (!response)
             aco_scope_cancel(&group.scope);
-        aco_http_end(response);
+        aco_http_response_end(response);
         aco_group_end(&group);
         CHECK_EQ(aco_io_close(listener), 0);
     }
@@ -645,7 +645,7 @@ static void *names_hosts(void *arg)
         n = response ? aco_http_response_read(response, got, 200) : 0;
         got[n > 0 ? n : 0] = 0;
         CHECK_TEXT(zones[i], got, "GET http://[fe80::1]:81/a [fe80::1]:81 [Host:[fe80::1]:81]|");
-        aco_http_end(response);
+        aco_http_response_end(response);
     }
     aco_http_client_destroy(client);
     client = aco_http_client_new(NULL);
@@ -665,7 +665,7 @@ static void *names_hosts(void *arg)
         n = response ? aco_http_response_read(response, got, 200) : 0;
         got[n > 0 ? n : 0] = 0;
         CHECK_HAS("[Cookie:a]");
-        aco_http_end(response);
+        aco_http_response_end(response);
     }
     aco_http_client_destroy(client);
     stop(&moved.stage);
@@ -679,11 +679,11 @@ static void *names_hosts(void *arg)
 static void counts_down(aco_http_request_t *request, void *arg)
 {
     char to[16];
-    int n = atoi(aco_http_param(request, "n"));
+    int n = atoi(aco_http_request_param(request, "n"));
     (void)arg;
     snprintf(to, sizeof to, "%d", n - 1);
     if (n)
-        CHECK_EQ(aco_http_add_header(request, "Location", to), 0);
+        CHECK_EQ(aco_http_reply_header(request, "Location", to), 0);
     CHECK_EQ(aco_http_reply(request, n ? 302 : 204, NULL, NULL, 0), 0);
 }
 
@@ -764,7 +764,7 @@ static void *limits_kept(void *arg)
         }
         before = count_descriptors();
         while (n > 0)
-            aco_http_end(responses[--n]);
+            aco_http_response_end(responses[--n]);
         CHECK_EQ(before - count_descriptors(), 1);
         aco_http_client_destroy(client);
     }
@@ -826,7 +826,7 @@ static void asks_hosts(int max_idle, const char *hosts, const stage_t *stages, i
         response = aco_http_get(client, url);
         CHECK(response != NULL);
         streams_ended = 0;
-        aco_http_end(response);
+        aco_http_response_end(response);
     }
     CHECK_EQ(streams_opened, opened);
     CHECK_EQ(streams_opened - streams_closed, kept);
@@ -895,7 +895,7 @@ static aco_http_response_t *ask_host(two_hosts_t *two, int i)
 
 static void *asks_first_host(void *two)
 {
-    aco_http_end(ask_host(two, 0));
+    aco_http_response_end(ask_host(two, 0));
     return NULL;
 }
 
@@ -910,14 +910,14 @@ static void finds_them_over(two_hosts_t *two, int calls, const int pair[2])
     for (int i = 2; i-- > 0;)
         responses[i] = ask_host(two, i);
     for (int i = 2; i-- > 0;) /* the first host's connection is the first one in the list */
-        aco_http_end(responses[i]);
+        aco_http_response_end(responses[i]);
     for (int i = 0; i < 2; i++)
         gives_up_connections(&two->hosts[i]);
     aco_group_begin(&group, ACO_KEEP_GOING);
     member(&group, asks_first_host, two);
     for (int i = 0; i < calls; i++)
         FAILS_WITH(aco_io_recv(pair[0], &byte, 1, MSG_DONTWAIT), EAGAIN);
-    aco_http_end(ask_host(two, 1));
+    aco_http_response_end(ask_host(two, 1));
     aco_group_end(&group);
     aco_http_client_destroy(two->client);
     for (int i = 0; i < 2; i++)
@@ -997,7 +997,7 @@ static void *obeys_deadlines(void *arg)
             n = aco_http_response_read(response, got, 100);
         CHECK_EQ(errno, ETIMEDOUT);
         aco_scope_end(&scope);
-        aco_http_end(response);
+        aco_http_response_end(response);
         aco_group_end(&group);
         aco_io_close(stall.fd);
     }

@@ -232,7 +232,7 @@ static void look(aco_http_request_t *request, void *arg)
     put_number(view, request->minor);
     put_text(view, "\n");
     put_headers(view, request->headers, request->header_count);
-    while ((n = aco_http_read(request, view->body + view->body_n, sizeof view->body - view->body_n)) > 0)
+    while ((n = aco_http_request_read(request, view->body + view->body_n, sizeof view->body - view->body_n)) > 0)
         view->body_n += (size_t)n;
     view->failed = n < 0;
     if (!view->failed)
@@ -336,7 +336,7 @@ static void call_once(void)
     while ((n = aco_http_response_read(response, view->body + view->body_n, sizeof view->body - view->body_n)) > 0)
         view->body_n += (size_t)n;
     view->failed = n < 0;
-    aco_http_end(response);
+    aco_http_response_end(response);
 }
 
 /* A connection that goes on carries another response. */

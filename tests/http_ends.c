@@ -98,9 +98,9 @@ static void counts_body(aco_http_request_t *request, void *arg)
 {
     static char part[1 << 16];
     (void)arg;
-    CHECK_EQ(aco_http_read(request, part, sizeof part), 1);
-    FAILS_WITH(aco_http_read(request, part, sizeof part), ETIMEDOUT);
-    FAILS_WITH(aco_http_read(request, part, sizeof part), ETIMEDOUT);
+    CHECK_EQ(aco_http_request_read(request, part, sizeof part), 1);
+    FAILS_WITH(aco_http_request_read(request, part, sizeof part), ETIMEDOUT);
+    FAILS_WITH(aco_http_request_read(request, part, sizeof part), ETIMEDOUT);
     CHECK_EQ(steady_reads, 2);
 }
 
@@ -129,8 +129,8 @@ static void gives_file(aco_http_request_t *request, void *file)
     enum { SIZE = 64 << 20 };
     int fd = dup(fileno(file));
     CHECK_EQ(ftruncate(fd, SIZE), 0);
-    CHECK_EQ(aco_http_begin(request, 200, NULL, SIZE), 0);
-    FAILS_WITH(aco_http_write_file(request, fd, 0, SIZE), ETIMEDOUT);
+    CHECK_EQ(aco_http_reply_begin(request, 200, NULL, SIZE), 0);
+    FAILS_WITH(aco_http_reply_write_file(request, fd, 0, SIZE), ETIMEDOUT);
     CHECK_EQ(aco_http_connection_error(request), ETIMEDOUT);
     CHECK_EQ(aco_io_close(fd), 0);
     aco_semaphore_release(&turn);
@@ -229,15 +229,15 @@ static void reads_on(aco_http_request_t *request, void *arg)
     size_t n = 0;
     ssize_t part = 1;
     int error;
-    while (n < 5 && (part = aco_http_read(request, text + n, sizeof text - n)) > 0)
+    while (n < 5 && (part = aco_http_request_read(request, text + n, sizeof text - n)) > 0)
         n += (size_t)part;
     CHECK_EQ(n, 5);
     error = begin_ended(&scope, arg != NULL);
-    FAILS_WITH(aco_http_read(request, text + n, sizeof text - n), error);
-    FAILS_WITH(aco_http_read(request, text + n, 1), error);
+    FAILS_WITH(aco_http_request_read(request, text + n, sizeof text - n), error);
+    FAILS_WITH(aco_http_request_read(request, text + n, 1), error);
     CHECK_EQ(aco_scope_end(&scope), 0);
     aco_semaphore_release(&turn);
-    while ((part = aco_http_read(request, text + n, sizeof text - n)) > 0)
+    while ((part = aco_http_request_read(request, text + n, sizeof text - n)) > 0)
         n += (size_t)part;
     CHECK_EQ(part, 0);
     CHECK_EQ(aco_http_reply(request, 200, NULL, text, n), 0);
@@ -249,12 +249,12 @@ static void reads_all_on(aco_http_request_t *request, void *arg)
     char *all;
     size_t n = 0;
     int error = begin_ended(&scope, arg != NULL);
-    FAILS_WITH(aco_http_read_all(request, 100, &n) ? 0 : -1, error);
+    FAILS_WITH(aco_http_request_read_all(request, 100, &n) ? 0 : -1, error);
     CHECK_EQ(aco_scope_end(&scope), 0);
     aco_semaphore_release(&turn);
-    all = aco_http_read_all(request, 10, &n);
+    all = aco_http_request_read_all(request, 10, &n);
     CHECK(all != NULL && n == 10 && all[10] == 0);
-    CHECK(aco_http_read_all(request, 10, NULL) == all);
+    CHECK(aco_http_request_read_all(request, 10, NULL) == all);
     CHECK_EQ(aco_http_reply(request, 200, NULL, all, n), 0);
 }
 
@@ -349,7 +349,7 @@ static void *clients_read_on(void *arg)
             while ((part = aco_http_response_read(response, text + n, sizeof text - n)) > 0)
                 n += (size_t)part;
             CHECK(part == 0 && n == 10 && memcmp(text, "firstlater", 10) == 0);
-            aco_http_end(response); /* and keeps the connection */
+            aco_http_response_end(response); /* and keeps the connection */
         }
         CHECK_EQ(aco_group_end(&group), 0);
         aco_http_client_destroy(client);
@@ -391,7 +391,7 @@ static void *ends_reading(void *arg)
     (void)arg;
     CHECK(aco_io_write_all(root_fd, "later", 5) > 0);
     CHECK(aco_http_response_read(root_response, text, 5) == 5 && memcmp(text, "later", 5) == 0);
-    aco_http_end(root_response);
+    aco_http_response_end(root_response);
     aco_http_client_destroy(root_client);
     aco_io_close(root_fd);
     aco_io_close(root_peer.listener);
@@ -416,15 +416,15 @@ static int64_t length_of(const aco_http_request_t *request)
 
 static void begins(aco_http_request_t *request)
 {
-    CHECK_EQ(aco_http_begin(request, 200, NULL, length_of(request)), 0);
-    CHECK_EQ(aco_http_write(request, "part", 4), 0);
+    CHECK_EQ(aco_http_reply_begin(request, 200, NULL, length_of(request)), 0);
+    CHECK_EQ(aco_http_reply_write(request, "part", 4), 0);
 }
 
 static void aborts(aco_http_request_t *request, void *arg)
 {
     (void)arg;
     begins(request);
-    aco_http_abort(request);
+    aco_http_reply_abort(request);
 }
 
 static void sends_short_file(aco_http_request_t *request, void *arg)
@@ -432,8 +432,8 @@ static void sends_short_file(aco_http_request_t *request, void *arg)
     int fd = aco_file_open("/dev/null", O_RDONLY, 0);
     (void)arg;
     begins(request);
-    FAILS_WITH(aco_http_write_file(request, fd, 0, 5), EIO);
-    CHECK_EQ(aco_http_write(request, "more", 4), 0);
+    FAILS_WITH(aco_http_reply_write_file(request, fd, 0, 5), EIO);
+    CHECK_EQ(aco_http_reply_write(request, "more", 4), 0);
     aco_io_close(fd);
 }
 
@@ -443,7 +443,7 @@ static void sends_too_much(aco_http_request_t *request, void *has_scope)
     aco_scope_t scope;
     begins(request);
     aco_scope_begin(&scope, has_scope ? aco_now() : ACO_FOREVER);
-    while (aco_http_write(request, text, sizeof text) == 0)
+    while (aco_http_reply_write(request, text, sizeof text) == 0)
         ;
     CHECK_EQ(errno, ETIMEDOUT);
     aco_scope_end(&scope);
@@ -452,11 +452,11 @@ static void sends_too_much(aco_http_request_t *request, void *has_scope)
 
 static void ends_early(aco_http_request_t *request, void *begins_first)
 {
-    CHECK(aco_http_allocate(request, 10000) != NULL);
+    CHECK(aco_http_request_allocate(request, 10000) != NULL);
     if (begins_first)
         begins(request);
     if (begins_first)
-        CHECK_EQ(aco_http_flush(request), 0);
+        CHECK_EQ(aco_http_reply_flush(request), 0);
     aco_exit();
 }
 
@@ -465,7 +465,7 @@ static void is_cancelled(aco_http_request_t *request, void *arg)
 {
     (void)arg;
     begins(request);
-    CHECK_EQ(aco_http_flush(request), 0);
+    CHECK_EQ(aco_http_reply_flush(request), 0);
     aco_semaphore_release(&turn);
     CHECK_EQ(aco_sleep(ACO_FOREVER), -1);
 }
@@ -629,7 +629,7 @@ typedef struct question {
 
 static void leads_on(aco_http_request_t *request, void *to)
 {
-    CHECK_EQ(aco_http_add_header(request, "Location", to), 0);
+    CHECK_EQ(aco_http_reply_header(request, "Location", to), 0);
     CHECK_EQ(aco_http_reply(request, 302, NULL, NULL, 0), 0);
 }
 
@@ -655,7 +655,7 @@ static void *asks(void *arg)
     call.read_body = q->body ? makes_body : NULL;
     response = aco_http_call(q->client, &call);
     q->status = response ? response->status : errno;
-    aco_http_end(response); /* with the body unread */
+    aco_http_response_end(response); /* with the body unread */
     return NULL;
 }
 

@@ -22,7 +22,7 @@
 /* ---- What fails ---- */
 
 #define FUNCTIONS(X)                                                                                                   \
-    X(aco__poller_allocate, ENOMEM, 0, 0)                                                                              \
+    X(aco__service_allocate, ENOMEM, 0, 0)                                                                             \
     X(openssl_malloc, ENOMEM, 0, 0)                                                                                    \
     X(read, ECONNRESET, EIO, EINTR)                                                                                    \
     X(recv, ECONNRESET, EIO, EINTR)                                                                                    \
@@ -62,7 +62,7 @@ static int fails(int which)
     type __real_##name parameters;                                                                                     \
     type __wrap_##name parameters;                                                                                     \
     type __wrap_##name parameters { return fails(F_##as) ? (failed) : __real_##name arguments; }
-WRAP(void *, aco__poller_allocate, aco__poller_allocate, (size_t *sz, const char *call), (sz, call), NULL)
+WRAP(void *, aco__service_allocate, aco__service_allocate, (size_t *sz, const char *call), (sz, call), NULL)
 WRAP(ssize_t, read, read, (int fd, void *p, size_t n), (fd, p, n), -1)
 WRAP(ssize_t, recv, recv, (int fd, void *p, size_t n, int flags), (fd, p, n, flags), -1)
 WRAP(ssize_t, send, send, (int fd, const void *p, size_t n, int flags), (fd, p, n, flags), -1)
@@ -100,15 +100,15 @@ static int looks; /* calls of recv() and poll() for the last exchange */
 static void gives_file(aco_http_request_t *request, void *unused)
 {
     (void)unused;
-    (void)aco_http_serve_file(request, root, aco_http_param(request, "*"));
+    (void)aco_http_reply_file(request, root, aco_http_request_param(request, "*"));
 }
 
 static void gives_back(aco_http_request_t *request, void *unused)
 {
     size_t n;
-    char *body = aco_http_read_all(request, LARGE, &n);
+    char *body = aco_http_request_read_all(request, LARGE, &n);
     (void)unused;
-    if (body && aco_http_add_header(request, "X", large + LARGE - 2000) == 0)
+    if (body && aco_http_reply_header(request, "X", large + LARGE - 2000) == 0)
         (void)aco_http_reply(request, 200, "text/plain", body, n);
 }
 
@@ -149,7 +149,7 @@ static int gets(aco_http_client_t *client, const char *site, const char *method,
         have += part > 0 ? (size_t)part : 0;
     }
     n = response->status == 200 && part == 0 && have == n && memcmp(got, large, n) == 0;
-    aco_http_end(response);
+    aco_http_response_end(response);
     return (int)n;
 }
 
@@ -272,9 +272,9 @@ static int fail_memory(void)
     error = ENOMEM;
     scenario = asks_long_host;
     for (position = 1;; position++) {
-        target = F_aco__poller_allocate;
+        target = F_aco__service_allocate;
         run_scenario();
-        if (counts[F_aco__poller_allocate] < position)
+        if (counts[F_aco__service_allocate] < position)
             break;
     }
     CHECK(is_done);

@@ -11,46 +11,46 @@
 static void replies_wrongly(aco_http_request_t *request, void *arg)
 {
     (void)arg;
-    FAILS_WITH(aco_http_add_header(request, "A B", "c"), EINVAL);
-    FAILS_WITH(aco_http_add_header(request, "", "c"), EINVAL);
-    FAILS_WITH(aco_http_add_header(request, "A", "c\r\nB: d"), EINVAL);
-    FAILS_WITH(aco_http_add_header(request, "A", "c\n"), EINVAL);
-    FAILS_WITH(aco_http_add_header(request, "content-Length", "1"), EINVAL);
-    FAILS_WITH(aco_http_add_header(request, "Connection", "keep-alive"), EINVAL);
-    FAILS_WITH(aco_http_write(request, "a", 1), EINVAL);
-    FAILS_WITH(aco_http_begin(request, 199, NULL, 0), EINVAL);
-    FAILS_WITH(aco_http_begin(request, 600, NULL, 0), EINVAL);
-    FAILS_WITH(aco_http_begin(request, 200, "a\r\nb", 0), EINVAL);
+    FAILS_WITH(aco_http_reply_header(request, "A B", "c"), EINVAL);
+    FAILS_WITH(aco_http_reply_header(request, "", "c"), EINVAL);
+    FAILS_WITH(aco_http_reply_header(request, "A", "c\r\nB: d"), EINVAL);
+    FAILS_WITH(aco_http_reply_header(request, "A", "c\n"), EINVAL);
+    FAILS_WITH(aco_http_reply_header(request, "content-Length", "1"), EINVAL);
+    FAILS_WITH(aco_http_reply_header(request, "Connection", "keep-alive"), EINVAL);
+    FAILS_WITH(aco_http_reply_write(request, "a", 1), EINVAL);
+    FAILS_WITH(aco_http_reply_begin(request, 199, NULL, 0), EINVAL);
+    FAILS_WITH(aco_http_reply_begin(request, 600, NULL, 0), EINVAL);
+    FAILS_WITH(aco_http_reply_begin(request, 200, "a\r\nb", 0), EINVAL);
     for (int i = 0; i < 100; i++) /* more than the first memory for them */
-        CHECK_EQ(aco_http_add_header(request, "Set-Cookie", "0123456789012345678901234567890123456789"), 0);
+        CHECK_EQ(aco_http_reply_header(request, "Set-Cookie", "0123456789012345678901234567890123456789"), 0);
     {
-        char *large = aco_http_allocate(request, 8000);
+        char *large = aco_http_request_allocate(request, 8000);
         memset(large, 'x', 7999);
         large[7999] = 0;
-        FAILS_WITH(aco_http_add_header(request, "A", large), ENOMEM);
+        FAILS_WITH(aco_http_reply_header(request, "A", large), ENOMEM);
     }
-    CHECK_EQ(aco_http_begin(request, 299, "a/b", 3), 0);
-    FAILS_WITH(aco_http_begin(request, 200, NULL, 3), EBUSY);
+    CHECK_EQ(aco_http_reply_begin(request, 299, "a/b", 3), 0);
+    FAILS_WITH(aco_http_reply_begin(request, 200, NULL, 3), EBUSY);
     FAILS_WITH(aco_http_reply(request, 200, NULL, "", 0), EBUSY);
-    FAILS_WITH(aco_http_add_header(request, "A", "b"), EBUSY);
-    CHECK_EQ(aco_http_write(request, "ab", 2), 0);
-    FAILS_WITH(aco_http_write(request, "cd", 2), EMSGSIZE);
-    CHECK_EQ(aco_http_flush(request), 0);
-    CHECK_EQ(aco_http_write(request, "c", 1), 0);
+    FAILS_WITH(aco_http_reply_header(request, "A", "b"), EBUSY);
+    CHECK_EQ(aco_http_reply_write(request, "ab", 2), 0);
+    FAILS_WITH(aco_http_reply_write(request, "cd", 2), EMSGSIZE);
+    CHECK_EQ(aco_http_reply_flush(request), 0);
+    CHECK_EQ(aco_http_reply_write(request, "c", 1), 0);
 }
 
 static void replies_short(aco_http_request_t *request, void *arg)
 {
     (void)arg;
-    CHECK_EQ(aco_http_begin(request, 200, NULL, 10), 0);
-    CHECK_EQ(aco_http_write(request, "short", 5), 0);
+    CHECK_EQ(aco_http_reply_begin(request, 200, NULL, 10), 0);
+    CHECK_EQ(aco_http_reply_write(request, "short", 5), 0);
 }
 
 static void gives_up(aco_http_request_t *request, void *length)
 {
-    CHECK_EQ(aco_http_begin(request, 200, NULL, (intptr_t)length), 0);
-    CHECK_EQ(aco_http_write(request, "part", 4), 0);
-    aco_http_abort(request);
+    CHECK_EQ(aco_http_reply_begin(request, 200, NULL, (intptr_t)length), 0);
+    CHECK_EQ(aco_http_reply_write(request, "part", 4), 0);
+    aco_http_reply_abort(request);
 }
 
 typedef struct logged {
@@ -338,11 +338,11 @@ static int handled;
 static void streams_bytes(aco_http_request_t *request, void *arg)
 {
     (void)arg;
-    CHECK_EQ(aco_http_begin(request, 200, NULL, IN_A_ROW), 0);
+    CHECK_EQ(aco_http_reply_begin(request, 200, NULL, IN_A_ROW), 0);
     turns.n = 0;
     for (int i = 0; i < IN_A_ROW; i++) {
-        CHECK_EQ(aco_http_write(request, "s", 1), 0);
-        CHECK_EQ(aco_http_flush(request), 0);
+        CHECK_EQ(aco_http_reply_write(request, "s", 1), 0);
+        CHECK_EQ(aco_http_reply_flush(request), 0);
     }
     CHECK(turns.n >= IN_A_ROW / 128);
 }
@@ -474,7 +474,7 @@ static void make_file(const char *name, size_t n)
 static void serves_files(aco_http_request_t *request, void *arg)
 {
     (void)arg;
-    CHECK_EQ(aco_http_serve_file(request, root, aco_http_param(request, "*")), 0);
+    CHECK_EQ(aco_http_reply_file(request, root, aco_http_request_param(request, "*")), 0);
 }
 
 static void ask_file(const stage_t *stage, const char *path, const char *headers, const char *wanted)

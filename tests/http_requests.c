@@ -241,7 +241,7 @@ static void gives_secret(aco_http_request_t *request, void *arg)
 static void takes_ten(aco_http_request_t *request, void *arg)
 {
     size_t n;
-    char *text = aco_http_read_all(request, 10, &n);
+    char *text = aco_http_request_read_all(request, 10, &n);
     (void)arg;
     if (text)
         CHECK_EQ(aco_http_reply(request, 200, NULL, text, n), 0);
@@ -252,7 +252,7 @@ static void takes_ten(aco_http_request_t *request, void *arg)
 /* All fields, and the body. */
 static void tells_fields(aco_http_request_t *request, void *arg)
 {
-    char text[1024], *bytes = aco_http_read_all(request, 100, NULL);
+    char text[1024], *bytes = aco_http_request_read_all(request, 100, NULL);
     size_t n = 0;
     (void)arg;
     for (size_t i = 0; i < request->header_count; i++)
@@ -698,12 +698,12 @@ static void *limits_connections(void *arg)
 static void floods(aco_http_request_t *request, void *ended)
 {
     static const char bytes[1 << 16];
-    CHECK_EQ(aco_http_begin(request, 200, NULL, -1), 0);
-    while (aco_http_write(request, bytes, sizeof bytes) == 0)
+    CHECK_EQ(aco_http_reply_begin(request, 200, NULL, -1), 0);
+    while (aco_http_reply_write(request, bytes, sizeof bytes) == 0)
         ;
     CHECK_EQ(errno, ETIMEDOUT);
-    FAILS_WITH(aco_http_write(request, bytes, sizeof bytes), EPIPE);
-    FAILS_WITH(aco_http_flush(request), EPIPE);
+    FAILS_WITH(aco_http_reply_write(request, bytes, sizeof bytes), EPIPE);
+    FAILS_WITH(aco_http_reply_flush(request), EPIPE);
     *(int *)ended = 1;
 }
 
@@ -746,8 +746,8 @@ static void notes_failure(const aco_http_failure_t *failure, void *arg)
 static void floods_until_error(aco_http_request_t *request, void *bytes)
 {
     CHECK_EQ(aco_http_connection_error(request), 0);
-    CHECK_EQ(aco_http_begin(request, 200, NULL, -1), 0);
-    while (aco_http_write(request, bytes, 1 << 16) == 0)
+    CHECK_EQ(aco_http_reply_begin(request, 200, NULL, -1), 0);
+    while (aco_http_reply_write(request, bytes, 1 << 16) == 0)
         ;
     CHECK(aco_http_connection_error(request) == EPIPE || aco_http_connection_error(request) == ECONNRESET);
 }

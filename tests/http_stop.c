@@ -26,7 +26,7 @@ static void tells_health(aco_http_request_t *request, void *arg)
 
 static void tells_last(aco_http_request_t *request, void *text)
 {
-    CHECK_EQ(aco_http_add_header(request, "connection", "Close"), 0);
+    CHECK_EQ(aco_http_reply_header(request, "connection", "Close"), 0);
     tells(request, text);
 }
 
@@ -34,7 +34,7 @@ static void tells_last(aco_http_request_t *request, void *text)
 static void waits_on(aco_http_request_t *request, void *type)
 {
     if (type)
-        CHECK_EQ(aco_http_begin(request, 200, type, -1), 0);
+        CHECK_EQ(aco_http_reply_begin(request, 200, type, -1), 0);
     at_gate++;
     FAILS_WITH(aco_semaphore_acquire(&gate), ECANCELED);
     at_gate--;

@@ -146,13 +146,13 @@ static inline void tells(aco_http_request_t *request, void *text)
 static inline void describes(aco_http_request_t *request, void *arg)
 {
     char text[2048];
-    const char *id = aco_http_param(request, "id"), *rest = aco_http_param(request, "*");
-    const char *a = aco_http_query(request, "a"), *x = aco_http_header(request, "X-Test");
+    const char *id = aco_http_request_param(request, "id"), *rest = aco_http_request_param(request, "*");
+    const char *a = aco_http_request_query(request, "a"), *x = aco_http_request_header(request, "X-Test");
     int n = snprintf(text, sizeof text, "%s|%s|%s|%s|%s|%d|%s|%s|%s|%s|%lld", request->method, request->target,
                      request->path, request->query, request->host, request->minor, id ? id : "-", rest ? rest : "-",
                      a ? a : "-", x ? x : "-", (long long)request->length);
     (void)arg;
-    CHECK(aco_http_param(request, "none") == NULL && aco_http_header(request, "none") == NULL);
+    CHECK(aco_http_request_param(request, "none") == NULL && aco_http_request_header(request, "none") == NULL);
     n = n < (int)sizeof text ? n : (int)sizeof text - 1;
     CHECK_EQ(aco_http_reply(request, 200, "text/plain", text, (size_t)n), 0);
 }
@@ -160,7 +160,7 @@ static inline void describes(aco_http_request_t *request, void *arg)
 static inline void echoes(aco_http_request_t *request, void *arg)
 {
     size_t n;
-    char *text = aco_http_read_all(request, 4 << 20, &n); /* more than the server's own limit */
+    char *text = aco_http_request_read_all(request, 4 << 20, &n); /* more than the server's own limit */
     (void)arg;
     if (text && text[n] == 0)
         CHECK_EQ(aco_http_reply(request, 200, NULL, text, n), 0);
@@ -172,9 +172,9 @@ static inline void streams(aco_http_request_t *request, void *arg)
     char part[777];
     ssize_t n;
     (void)arg;
-    CHECK_EQ(aco_http_begin(request, 200, "application/octet-stream", -1), 0);
-    while ((n = aco_http_read(request, part, sizeof part)) > 0)
-        if (aco_http_write(request, part, (size_t)n) != 0)
+    CHECK_EQ(aco_http_reply_begin(request, 200, "application/octet-stream", -1), 0);
+    while ((n = aco_http_request_read(request, part, sizeof part)) > 0)
+        if (aco_http_reply_write(request, part, (size_t)n) != 0)
             return;
 }
 
@@ -197,10 +197,10 @@ static inline void has_no_body(aco_http_request_t *request, void *arg)
 static inline void streams_text(aco_http_request_t *request, void *arg)
 {
     (void)arg;
-    CHECK_EQ(aco_http_begin(request, 200, NULL, -1), 0);
-    CHECK_EQ(aco_http_write(request, "ab", 2), 0);
-    CHECK_EQ(aco_http_write(request, "", 0), 0); /* is not the end */
-    CHECK_EQ(aco_http_write(request, "c", 1), 0);
+    CHECK_EQ(aco_http_reply_begin(request, 200, NULL, -1), 0);
+    CHECK_EQ(aco_http_reply_write(request, "ab", 2), 0);
+    CHECK_EQ(aco_http_reply_write(request, "", 0), 0); /* is not the end */
+    CHECK_EQ(aco_http_reply_write(request, "c", 1), 0);
 }
 
 /* The tests of one program. */

@@ -29,16 +29,16 @@ static void *serve(void *listener)
 static void tell_path(aco_http_request_t *request, void *unused)
 {
     (void)unused;
-    CHECK(aco_http_header(request, "Authorization") != NULL);
+    CHECK(aco_http_request_header(request, "Authorization") != NULL);
     aco_http_reply(request, 200, "text/plain", request->path, strlen(request->path));
 }
 
 static void cut(aco_http_request_t *request, void *unused)
 {
     (void)unused;
-    CHECK_EQ(aco_http_begin(request, 200, NULL, -1), 0);
-    CHECK_EQ(aco_http_write(request, "part", 4), 0);
-    aco_http_abort(request);
+    CHECK_EQ(aco_http_reply_begin(request, 200, NULL, -1), 0);
+    CHECK_EQ(aco_http_reply_write(request, "part", 4), 0);
+    aco_http_reply_abort(request);
 }
 
 /* ---- The proxy ---- */
@@ -120,7 +120,7 @@ static int get(aco_http_client_t *client, const char *url, char body[64])
         n += got;
     CHECK(got >= 0);
     body[n] = 0;
-    aco_http_end(response);
+    aco_http_response_end(response);
     return 0;
 }
 

@@ -25,7 +25,7 @@ static void echo(aco_http_request_t *request, void *unused)
     size_t n;
     int type;
     (void)unused;
-    aco_http_add_header(request, "X-Added", "yes");
+    aco_http_reply_header(request, "X-Added", "yes");
     socket = aco_websocket_accept(request, &options);
     if (!socket) {
         last_error = errno;
@@ -42,7 +42,7 @@ static void echo(aco_http_request_t *request, void *unused)
     CHECK_EQ(aco_websocket_receive(socket, &data, &n), type); /* the same again */
     if (type < 0)
         CHECK_EQ(errno, last_error);
-    CHECK(strcmp(aco_http_header(request, "Host"), "a.test") == 0); /* what the request had is still there */
+    CHECK(strcmp(aco_http_request_header(request, "Host"), "a.test") == 0); /* what the request had is still there */
 }
 
 /* Closes with the code that it is told, and expects what comes after that. */

@@ -156,28 +156,28 @@ static inline void set_descriptor(rights_t *rights, int fd)
 #ifdef COUNTS_MEMORY /* tests/CMakeLists.txt: the linker has the library call these */
 static int blocks;               /* that the library has now */
 static const char *lacks_memory; /* the call that gets none; NULL: all get some */
-void *__real_aco__poller_allocate(size_t *sz, const char *call);
-void *__wrap_aco__poller_allocate(size_t *sz, const char *call);
-void __real_aco__poller_free(void *p, size_t sz);
-void __wrap_aco__poller_free(void *p, size_t sz);
+void *__real_aco__service_allocate(size_t *sz, const char *call);
+void *__wrap_aco__service_allocate(size_t *sz, const char *call);
+void __real_aco__service_free(void *p, size_t sz);
+void __wrap_aco__service_free(void *p, size_t sz);
 
-void *__wrap_aco__poller_allocate(size_t *sz, const char *call)
+void *__wrap_aco__service_allocate(size_t *sz, const char *call)
 {
     void *p = NULL;
     if (lacks_memory && strcmp(call, lacks_memory) == 0)
         errno = ENOMEM;
-    else if ((p = __real_aco__poller_allocate(sz, call)) != NULL)
+    else if ((p = __real_aco__service_allocate(sz, call)) != NULL)
         __atomic_fetch_add(&blocks, 1, __ATOMIC_RELAXED);
     return p;
 }
 
-void __wrap_aco__poller_free(void *p, size_t sz)
+void __wrap_aco__service_free(void *p, size_t sz)
 {
     if (p) {
         __atomic_fetch_sub(&blocks, 1, __ATOMIC_RELAXED);
         memset(p, 0xdd, sz); /* who still uses it, sees that */
     }
-    __real_aco__poller_free(p, sz);
+    __real_aco__service_free(p, sz);
 }
 
 static inline int count_blocks(void)

@@ -64,7 +64,7 @@ static void slots(void)
 
 /* ---- Keys ---- */
 
-static aco_key_t key, other_key, plain_key;
+static aco_local_key_t key, other_key, plain_key;
 static int destroyed, destroyed_other;
 static void *destroyed_value, *destroyed_in;
 static char events[64];
@@ -168,18 +168,18 @@ static void keys(end_t end)
 
 /* ---- Rounds ---- */
 
-static aco_key_t stubborn;
+static aco_local_key_t stubborn;
 static int stubborn_calls, stubborn_wants;
 
 static void set_anew(void *value)
 {
-    aco_key_t added;
+    aco_local_key_t added;
     stubborn_calls++;
     if (stubborn_calls < stubborn_wants) {
         CHECK_EQ(aco_set_local(stubborn, value), 0);
-        CHECK_EQ(aco_key_create(&added, NULL), 0); /* the values have to move */
+        CHECK_EQ(aco_local_key_create(&added, NULL), 0); /* the values have to move */
         CHECK_EQ(aco_set_local(added, value), 0);
-        CHECK_EQ(aco_key_delete(added), 0);
+        CHECK_EQ(aco_local_key_delete(added), 0);
     }
 }
 
@@ -193,7 +193,7 @@ static void *is_stubborn(void *arg)
 static void rounds(void)
 {
     const int wanted[] = {1, 2, 4, 100}, made[] = {1, 2, 4, 4};
-    CHECK_EQ(aco_key_create(&stubborn, set_anew), 0);
+    CHECK_EQ(aco_local_key_create(&stubborn, set_anew), 0);
     for (int i = 0; i < 4; i++) {
         aco_t *co = aco_new(is_stubborn, &stubborn, place);
         stubborn_calls = 0;
@@ -206,7 +206,7 @@ static void rounds(void)
         in_a_thread(is_stubborn, &stubborn);
         CHECK_EQ(stubborn_calls, made[i]);
     }
-    CHECK_EQ(aco_key_delete(stubborn), 0);
+    CHECK_EQ(aco_local_key_delete(stubborn), 0);
 }
 
 /* ---- Threads ---- */
@@ -242,45 +242,45 @@ static void own_flow(void)
 
 static void *sets_then_looks(void *arg)
 {
-    aco_key_t old = *(aco_key_t *)arg;
+    aco_local_key_t old = *(aco_local_key_t *)arg;
     CHECK_EQ(aco_set_local(old, arg), 0);
     aco_yield();
     CHECK(aco_get_local(old) == NULL);
-    CHECK(aco_get_local(*(aco_key_t *)arg) == NULL); /* one that took its place has no value here */
+    CHECK(aco_get_local(*(aco_local_key_t *)arg) == NULL); /* one that took its place has no value here */
     return arg;
 }
 
 /* Promises: a deleted key has no values, calls nothing, and does not come back with its successor in the same slot. */
 static void generations(void)
 {
-    aco_key_t first, again, all[2 * ACO_KEYS];
+    aco_local_key_t first, again, all[2 * ACO_LOCAL_KEYS];
     aco_t *co;
     int n = 0;
-    CHECK_EQ(aco_key_create(&first, destroy_other), 0);
+    CHECK_EQ(aco_local_key_create(&first, destroy_other), 0);
     again = first;
     destroyed_other = 0;
     co = aco_new(sets_then_looks, &again, place);
     aco_resume(co);
-    CHECK_EQ(aco_key_delete(first), 0);
-    FAILS(aco_key_delete(first), -1, EINVAL, "aco_key_delete", NULL, "not a key");
+    CHECK_EQ(aco_local_key_delete(first), 0);
+    FAILS(aco_local_key_delete(first), -1, EINVAL, "aco_local_key_delete", NULL, "not a key");
     FAILS(aco_set_local(first, &first), -1, EINVAL, "aco_set_local", NULL, "not a key");
     CHECK(aco_get_local(first) == NULL);
     do /* until its slot is used again */
-        CHECK_EQ(aco_key_create(&all[n], destroy_other), 0);
-    while (all[n++].index != first.index && n < ACO_KEYS);
+        CHECK_EQ(aco_local_key_create(&all[n], destroy_other), 0);
+    while (all[n++].index != first.index && n < ACO_LOCAL_KEYS);
     again = all[n - 1];
     CHECK(again.index == first.index && again.generation != first.generation);
     CHECK(aco_get_local(again) == NULL);
     CHECK_EQ(aco_set_local(again, &n), 0);
     CHECK(aco_get_local(first) == NULL && aco_get_local(again) == &n);
-    FAILS(aco_key_delete(first), -1, EINVAL, "aco_key_delete", NULL, "not a key");
+    FAILS(aco_local_key_delete(first), -1, EINVAL, "aco_local_key_delete", NULL, "not a key");
     aco_set_local(again, NULL);
     aco_resume(co);
     CHECK_EQ(aco_state(co), ACO_STATE_DONE);
     CHECK_EQ(destroyed_other, 0);
     aco_destroy(co);
     while (n)
-        CHECK_EQ(aco_key_delete(all[--n]), 0);
+        CHECK_EQ(aco_local_key_delete(all[--n]), 0);
 }
 
 ACO_LOCAL(int, one_too_many);
@@ -290,31 +290,32 @@ static void use_one_too_many(void)
     one_too_many();
 }
 
-/* Promises: ACO_KEYS keys at a time, then EAGAIN, and a variable that needs one aborts; each has a value; failures. */
+/* Promises: ACO_LOCAL_KEYS keys at a time, then EAGAIN, and a variable that needs one aborts; each has a value;
+ * failures. */
 static void exhaustion(void)
 {
-    static aco_key_t all[ACO_KEYS];
-    aco_key_t zero = {0, 0}, wild = {ACO_KEYS + 5, 1}, unused = {7, 0xfffffff1};
+    static aco_local_key_t all[ACO_LOCAL_KEYS];
+    aco_local_key_t zero = {0, 0}, wild = {ACO_LOCAL_KEYS + 5, 1}, unused = {7, 0xfffffff1};
     int n = 0;
-    while (n < ACO_KEYS && aco_key_create(&all[n], NULL) == 0)
+    while (n < ACO_LOCAL_KEYS && aco_local_key_create(&all[n], NULL) == 0)
         n++;
-    CHECK(n > ACO_KEYS - 16); /* this program has some */
-    FAILS(aco_key_create(&zero, NULL), -1, EAGAIN, "aco_key_create", NULL, "1024");
+    CHECK(n > ACO_LOCAL_KEYS - 16); /* this program has some */
+    FAILS(aco_local_key_create(&zero, NULL), -1, EAGAIN, "aco_local_key_create", NULL, "1024");
     ABORTS(use_one_too_many, "ACO_LOCAL", NULL, "one_too_many: all 1024 keys are in use");
     for (int i = 0; i < n; i++)
         CHECK_EQ(aco_set_local(all[i], &all[i]), 0);
     for (int i = 0; i < n; i++)
         CHECK(aco_get_local(all[i]) == &all[i]);
-    CHECK_EQ(aco_key_delete(all[n / 2]), 0);
-    CHECK_EQ(aco_key_create(&all[n / 2], NULL), 0);
+    CHECK_EQ(aco_local_key_delete(all[n / 2]), 0);
+    CHECK_EQ(aco_local_key_create(&all[n / 2], NULL), 0);
     CHECK(aco_get_local(all[n / 2]) == NULL);
     for (int i = 0; i < n; i++)
-        CHECK_EQ(aco_key_delete(all[i]), 0);
-    FAILS(aco_key_create(NULL, NULL), -1, EINVAL, "aco_key_create", NULL, "NULL");
+        CHECK_EQ(aco_local_key_delete(all[i]), 0);
+    FAILS(aco_local_key_create(NULL, NULL), -1, EINVAL, "aco_local_key_create", NULL, "NULL");
     zero.generation = 0;
     FAILS(aco_set_local(zero, all), -1, EINVAL, "aco_set_local", NULL, "not a key");
     FAILS(aco_set_local(wild, all), -1, EINVAL, "aco_set_local", NULL, "not a key");
-    FAILS(aco_key_delete(wild), -1, EINVAL, "aco_key_delete", NULL, "not a key");
+    FAILS(aco_local_key_delete(wild), -1, EINVAL, "aco_local_key_delete", NULL, "not a key");
     CHECK(aco_get_local(zero) == NULL && aco_get_local(wild) == NULL && aco_get_local(unused) == NULL);
 }
 
@@ -531,9 +532,9 @@ static void round_of_tests(const aco_options_t *options)
 
 int main(void)
 {
-    CHECK_EQ(aco_key_create(&key, destroy_value), 0);
-    CHECK_EQ(aco_key_create(&other_key, destroy_other), 0);
-    CHECK_EQ(aco_key_create(&plain_key, NULL), 0);
+    CHECK_EQ(aco_local_key_create(&key, destroy_value), 0);
+    CHECK_EQ(aco_local_key_create(&other_key, destroy_other), 0);
+    CHECK_EQ(aco_local_key_create(&plain_key, NULL), 0);
     round_of_tests(NULL);
     own_flow();
     exhaustion();

@@ -19,7 +19,7 @@ typedef struct migrant {
 } migrant_t;
 
 static migrant_t *migrants;
-static aco_key_t key;
+static aco_local_key_t key;
 ACO_LOCAL(aco_t *, its_local);
 
 static int is_it(aco_t *co, void *arg)
@@ -240,7 +240,7 @@ static void part_steps(void)
 {
     unsigned long long looks = 0;
     migrants = calloc(count, sizeof *migrants);
-    if (!migrants || aco_key_create(&key, NULL) != 0)
+    if (!migrants || aco_local_key_create(&key, NULL) != 0)
         exit(2);
     steps_left = 20000 + 40* (int)count;
     run_threads(steps_work, threads);
@@ -248,7 +248,7 @@ static void part_steps(void)
         looks += migrants[i].looks;
     CHECK(looks > 10000);
     run_threads(steps_end, 1);
-    CHECK_EQ(aco_key_delete(key), 0);
+    CHECK_EQ(aco_local_key_delete(key), 0);
     printf("looked around %llu times\n", looks);
     free(migrants);
 }

@@ -398,7 +398,7 @@ static void *refuses(void *unused)
     static turns_t a = {'a', 1, 0};
     aco_scope_begin(&outer, ACO_FOREVER);
     FAILS(aco_group_begin(NULL, ACO_KEEP_GOING), -1, EINVAL, "aco_group_begin", NULL, "NULL");
-    FAILS(aco_group_begin(&group, (aco_policy_t)3), -1, EINVAL, "aco_group_begin", NULL, "policy");
+    FAILS(aco_group_begin(&group, (aco_group_policy_t)3), -1, EINVAL, "aco_group_begin", NULL, "policy");
     CHECK_EQ(aco_group_begin(&group, ACO_KEEP_GOING), 0);
     FAILS(aco_scope_end(&outer), -1, EPERM, "aco_scope_end", me, "innermost scope is a group's");
     FAILS(aco_scope_end(&group.scope), -1, EBUSY, "aco_scope_end", me, "without aco_group_end()");

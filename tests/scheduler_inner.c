@@ -120,7 +120,7 @@ static void *waits_on_shared(void *unused)
 {
     FAILS(aco_sleep(1), -1, EPERM, "aco_sleep", aco_get_co(), "share stack");
     CHECK_EQ(aco_mutex_lock(&kept), -1);
-    CHECK_EQ(aco_mutex_trylock(&kept), 0);
+    CHECK_EQ(aco_mutex_try_lock(&kept), 0);
     CHECK(kept.owner == aco_current_task());
     CHECK_EQ(aco_mutex_unlock(&kept), 0);
     return unused;
@@ -176,7 +176,7 @@ static void *inner_on_same(void *unused)
     char room[100];
     memset(room, 1, sizeof room);
     CHECK(aco_current_task() == shared_task); /* although its frames were taken away */
-    CHECK_EQ(aco_mutex_trylock(&inner_mutex), 0);
+    CHECK_EQ(aco_mutex_try_lock(&inner_mutex), 0);
     CHECK_EQ(aco_mutex_unlock(&inner_mutex), 0);
     CHECK_EQ(aco_state(shared_task), ACO_STATE_RESUMING);
     errno = 0;

@@ -374,7 +374,7 @@ static void one_case(void)
 /* ---- Groups ---- */
 
 static aco_group_t group;
-static aco_policy_t policy;
+static aco_group_policy_t policy;
 static int verdicts[WAITERS], has_ended[WAITERS];
 enum { FAIL_0, SUCCEED_0, FAIL_1, SUCCEED_1, CANCEL_GROUP, GROUP_TIME, GROUP_EVENTS };
 
@@ -605,7 +605,7 @@ int main(int argc, char **argv)
     for (how = kinds; how < kinds + sizeof kinds / sizeof *kinds; how++)
         each_sequence(EVENTS, one_case);
     for (int p = ACO_CANCEL_ON_FAILURE; p <= ACO_FIRST_SUCCESS; p++) {
-        policy = (aco_policy_t)p;
+        policy = (aco_group_policy_t)p;
         each_sequence(GROUP_EVENTS, one_group);
     }
     CHECK_EQ(aco_channel_destroy(channel), 0);

@@ -35,7 +35,7 @@ static void *writes(void *name)
     CHECK_EQ(readers + writers++, 0);
     FAILS(aco_rwlock_wrlock(&lock), -1, EDEADLK, "aco_rwlock_wrlock", aco_get_co(), "for writing");
     FAILS(aco_rwlock_rdlock(&lock), -1, EDEADLK, "aco_rwlock_rdlock", aco_get_co(), "for writing");
-    CHECK_EQ(aco_rwlock_tryrdlock(&lock), -1);
+    CHECK_EQ(aco_rwlock_try_rdlock(&lock), -1);
     CHECK_EQ(errno, EBUSY);
     say(*(char *)name);
     aco_task_yield();
@@ -48,17 +48,17 @@ static void *tries(void *unused)
 {
     static aco_rwlock_t nobodys;
     FAILS(aco_rwlock_unlock(&nobodys), -1, EPERM, "aco_rwlock_unlock", aco_get_co(), "has not locked");
-    CHECK_EQ(aco_rwlock_trywrlock(&lock), -1); /* readers have it */
+    CHECK_EQ(aco_rwlock_try_wrlock(&lock), -1); /* readers have it */
     CHECK_EQ(errno, EBUSY);
-    CHECK_EQ(aco_rwlock_tryrdlock(&lock), -1); /* a writer waits */
+    CHECK_EQ(aco_rwlock_try_rdlock(&lock), -1); /* a writer waits */
     CHECK_EQ(errno, EBUSY);
     while (lock.readers || lock.writer)
         aco_task_yield();
-    CHECK_EQ(aco_rwlock_tryrdlock(&lock), 0);
-    CHECK_EQ(aco_rwlock_tryrdlock(&lock), 0);
+    CHECK_EQ(aco_rwlock_try_rdlock(&lock), 0);
+    CHECK_EQ(aco_rwlock_try_rdlock(&lock), 0);
     CHECK_EQ(aco_rwlock_unlock(&lock), 0);
     CHECK_EQ(aco_rwlock_unlock(&lock), 0);
-    CHECK_EQ(aco_rwlock_trywrlock(&lock), 0);
+    CHECK_EQ(aco_rwlock_try_wrlock(&lock), 0);
     CHECK_EQ(aco_rwlock_unlock(&lock), 0);
     return unused;
 }
@@ -350,7 +350,7 @@ static void failures(void)
     aco_send(co, NULL);
     aco_destroy(co);
     FAILS(aco_rwlock_unlock(&lock), -1, EPERM, "aco_rwlock_unlock", NULL, "root context");
-    FAILS(aco_rwlock_trywrlock(&lock), -1, EPERM, "aco_rwlock_trywrlock", NULL, "root context");
+    FAILS(aco_rwlock_try_wrlock(&lock), -1, EPERM, "aco_rwlock_try_wrlock", NULL, "root context");
     FAILS(aco_once(&once, never, NULL), -1, EPERM, "aco_once", NULL, "root context");
     FAILS(aco_barrier_wait(&none), -1, EINVAL, "aco_barrier_wait", NULL, "count is 0");
     FAILS(aco_barrier_wait(&barrier), -1, EPERM, "aco_barrier_wait", NULL, "root context");

@@ -383,7 +383,7 @@ static void lock(int me)
         return;
     if (pick(4) == 0) {
         errno = 0;
-        CHECK_EQ(aco_mutex_trylock(&mutexes[m]), owner[m] == NOBODY ? 0 : -1);
+        CHECK_EQ(aco_mutex_try_lock(&mutexes[m]), owner[m] == NOBODY ? 0 : -1);
         CHECK_EQ(errno, owner[m] == NOBODY ? 0 : EBUSY);
         if (owner[m] != NOBODY)
             return;

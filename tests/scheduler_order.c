@@ -156,7 +156,7 @@ static void *broadcasts(void *unused)
     while (s.waiting < KEEPERS)
         aco_task_yield();
     aco_cond_broadcast(&s.cond);
-    CHECK_EQ(aco_mutex_trylock(&s.mutex), -1); /* it was handed over */
+    CHECK_EQ(aco_mutex_try_lock(&s.mutex), -1); /* it was handed over */
     CHECK_EQ(aco_mutex_lock(&s.mutex), 0);
     CHECK_EQ(s.woken, KEEPERS); /* behind all that wait for it */
     CHECK_EQ(aco_mutex_unlock(&s.mutex), 0);

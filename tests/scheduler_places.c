@@ -94,7 +94,7 @@ static int locking(void)
     if (!failed) {
         CHECK(s.mutex.owner == s.waiter);
         errno = 0;
-        CHECK_EQ(aco_mutex_trylock(&s.mutex), -1);
+        CHECK_EQ(aco_mutex_try_lock(&s.mutex), -1);
         CHECK_EQ(errno, EBUSY);
         CHECK_EQ(aco_mutex_unlock(&s.mutex), 0);
     }

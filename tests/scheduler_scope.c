@@ -452,7 +452,7 @@ static void *waits_and_keeps(void *arg)
             CHECK_EQ(aco_scope_cancel(&pair[i].scope), 0);
             CHECK_EQ(aco_join(joined, &result), 0); /* has ended: no wait */
             CHECK(result == (void *)7);
-            CHECK_EQ(aco_mutex_trylock(&o.own), 0);
+            CHECK_EQ(aco_mutex_try_lock(&o.own), 0);
             CHECK_EQ(aco_mutex_unlock(&o.own), 0);
             CHECK_EQ(aco_mutex_lock(&o.own), 0); /* nor these */
             o.semaphore.value = 1;

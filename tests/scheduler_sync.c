@@ -29,13 +29,13 @@ static void *tries(void *arg)
 {
     shared_t *s = arg;
     errno = 0;
-    CHECK_EQ(aco_mutex_trylock(&s->mutex), -1);
+    CHECK_EQ(aco_mutex_try_lock(&s->mutex), -1);
     CHECK_EQ(errno, EBUSY);
     while (s->mutex.owner)
         aco_task_yield();
-    CHECK_EQ(aco_mutex_trylock(&s->mutex), 0);
+    CHECK_EQ(aco_mutex_try_lock(&s->mutex), 0);
     errno = 0;
-    CHECK_EQ(aco_mutex_trylock(&s->mutex), -1);
+    CHECK_EQ(aco_mutex_try_lock(&s->mutex), -1);
     CHECK_EQ(errno, EBUSY);
     CHECK_EQ(aco_mutex_unlock(&s->mutex), 0);
     return NULL;

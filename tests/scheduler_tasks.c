@@ -231,7 +231,7 @@ static void joins_refused(void)
 
 /* ---- What else is for tasks ---- */
 
-static aco_key_t key;
+static aco_local_key_t key;
 static int destroyed;
 ACO_LOCAL(int, counter);
 
@@ -271,7 +271,7 @@ static void belongings(void)
 {
     aco_t *a = spawn_as(asks, &key, 0, "a"), *b = spawn(asks, NULL);
     destroyed = 0;
-    CHECK_EQ(aco_key_create(&key, destroy_value), 0);
+    CHECK_EQ(aco_local_key_create(&key, destroy_value), 0);
     CHECK_EQ(aco_state(a), ACO_STATE_READY);
     CHECK_EQ(aco_set_name(b, "b"), 0);
     CHECK_EQ(aco_each(has_name, "a"), 1);
@@ -282,7 +282,7 @@ static void belongings(void)
     CHECK_EQ(destroyed, 2);
     CHECK_EQ(aco_join(a, NULL), 0);
     CHECK_EQ(aco_join(b, NULL), 0);
-    CHECK_EQ(aco_key_delete(key), 0);
+    CHECK_EQ(aco_local_key_delete(key), 0);
 }
 
 /* ---- Memory of the caller's ---- */
@@ -464,7 +464,7 @@ static void waits_in_cleanup(void *unused)
     FAILS(aco_task_yield(), -1, EPERM, "aco_task_yield", me, "is in its cleanup");
     FAILS(aco_park("x"), -1, EPERM, "aco_park", me, "is in its cleanup");
     FAILS(aco_sleep(0), -1, EPERM, "aco_task_yield", me, "is in its cleanup");
-    CHECK_EQ(aco_mutex_trylock(&mutex), 0);
+    CHECK_EQ(aco_mutex_try_lock(&mutex), 0);
     CHECK_EQ(aco_mutex_unlock(&mutex), 0);
     spawn_detached(three_turns, "s");
 }
@@ -530,7 +530,7 @@ static void nobody_waits_outside(void)
     FAILS(aco_park(NULL), -1, EPERM, "aco_park", NULL, reason);
     FAILS(aco_sleep(1), -1, EPERM, "aco_sleep", NULL, reason);
     FAILS(aco_mutex_lock(&mutex), -1, EPERM, "aco_mutex_lock", NULL, reason);
-    FAILS(aco_mutex_trylock(&mutex), -1, EPERM, "aco_mutex_trylock", NULL, reason);
+    FAILS(aco_mutex_try_lock(&mutex), -1, EPERM, "aco_mutex_try_lock", NULL, reason);
     FAILS(aco_mutex_unlock(&mutex), -1, EPERM, "aco_mutex_unlock", NULL, reason);
     FAILS(aco_cond_wait(&cond, &mutex), -1, EPERM, "aco_cond_wait", NULL, reason);
     FAILS(aco_semaphore_acquire(&semaphore), -1, EPERM, "aco_semaphore_acquire", NULL, reason);

@@ -599,7 +599,7 @@ static void selects(void)
 }
 /* Without waiting. */
 static void locks(void) { if (aco_mutex_lock(&mutex) == 0) aco_mutex_unlock(&mutex); }
-static void tries(void) { if (aco_mutex_trylock(&mutex) == 0) aco_mutex_unlock(&mutex); }
+static void tries(void) { if (aco_mutex_try_lock(&mutex) == 0) aco_mutex_unlock(&mutex); }
 static void reads(void) { if (aco_rwlock_rdlock(&rwlock) == 0) aco_rwlock_unlock(&rwlock); }
 static void tries_acquire(void) { aco_semaphore_try_acquire(&semaphore); }
 static void adds(void) { aco_wait_group_add(&group, 1); }
@@ -620,7 +620,7 @@ static const struct shared_use {
     {waits_once, waits_once, "aco_once"}, {waits_barrier, waits_barrier, "aco_barrier_wait"},
     {waits_event, sets, "aco_event_set"}, {waits_event, waits_event, "aco_event_wait"},
 }, passing[] = { /* noticed in debug builds */
-    {locks, locks, "aco_mutex_lock"}, {locks, tries, "aco_mutex_trylock"}, {reads, reads, "aco_rwlock_rdlock"},
+    {locks, locks, "aco_mutex_lock"}, {locks, tries, "aco_mutex_try_lock"}, {reads, reads, "aco_rwlock_rdlock"},
     {releases, tries_acquire, "aco_semaphore_try_acquire"}, {releases, waits_semaphore, "aco_semaphore_acquire"},
     {signals_cond, signals_cond, "aco_cond_signal"}, {adds, adds, "aco_wait_group_add"},
     {sets, resets, "aco_event_reset"}, {sets, waits_event, "aco_event_wait"},

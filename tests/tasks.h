@@ -26,7 +26,6 @@ static inline aco_t *spawn_as(aco_function_t fn, void *arg, unsigned flags, cons
     o.name = name;
     task = aco_spawn(fn, arg, o.flags || name ? &o : NULL);
     CHECK(task != NULL);
-    scheduler_is_valid();
     return task;
 }
 

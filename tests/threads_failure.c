@@ -38,9 +38,9 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
     return ++threads_made == fail_thread ? EAGAIN : __real_pthread_create(thread, attributes, fn, arg);
 }
 
-void __real_aco__poller_free(void *p, size_t sz);
-void __wrap_aco__poller_free(void *p, size_t sz);
-void __wrap_aco__poller_free(void *p, size_t sz)
+void __real_aco__service_free(void *p, size_t sz);
+void __wrap_aco__service_free(void *p, size_t sz);
+void __wrap_aco__service_free(void *p, size_t sz)
 {
     sigset_t blocked;
     if (p && p == watched_set) {
@@ -48,7 +48,7 @@ void __wrap_aco__poller_free(void *p, size_t sz)
         is_still_watched = sigismember(&blocked, SIGINT);
         memset(p, 0, sz); /* sanitizers see who still uses it */
     }
-    __real_aco__poller_free(p, sz);
+    __real_aco__service_free(p, sz);
 }
 
 static void dawdle(int when)
@@ -88,16 +88,16 @@ static void *leaf(void *arg)
 /* Submits as much as it can, to all. What was taken is called, or has failed with ENOMEM. */
 static void *inner(void *arg)
 {
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     int n = 0, ended;
-    if (aco_shared_group_begin(&group, ACO_KEEP_GOING) != 0)
+    if (aco_mt_group_begin(&group, ACO_KEEP_GOING) != 0)
         return ACO_ERROR;
     for (int i = 0; i < 100; i++)
         if (i % 10 ? aco_submit(&group, leaf, NULL) == 0 : aco_submit_to(i / 10 % 2, &group, leaf, NULL, NULL) == 0)
             n++;
         else
             CHECK_EQ(errno, ENOMEM);
-    ended = aco_shared_group_end(&group);
+    ended = aco_mt_group_end(&group);
     CHECK_EQ(ended, group.failed ? -1 : 0);
     if (ended != 0)
         CHECK_EQ(errno, ENOMEM);
@@ -108,13 +108,13 @@ static void *inner(void *arg)
 
 static void *root(void *arg)
 {
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     add(&roots, 1);
-    if (aco_shared_group_begin(&group, ACO_KEEP_GOING) != 0)
+    if (aco_mt_group_begin(&group, ACO_KEEP_GOING) != 0)
         return ACO_ERROR;
     for (int i = 0; i < 3; i++)
         (void)aco_submit(&group, inner, arg);
-    (void)aco_shared_group_end(&group);
+    (void)aco_mt_group_end(&group);
     return NULL;
 }
 
@@ -124,7 +124,7 @@ static int run_once(void)
     int whole = 0;
     roots = 0;
     errno = 0;
-    if (aco_threads_run(2, root, &whole) != 0) {
+    if (aco_threads_run(2, root, &whole, NULL) != 0) {
         CHECK(errno == ENOMEM || errno == EAGAIN);
         return 1;
     }
@@ -142,7 +142,7 @@ static void test_watcher_ends_first(void)
 {
     aco_threads_options_t options = {0};
     options.flags = ACO_THREADS_INTERRUPTIBLE;
-    CHECK_EQ(aco_threads_run_with(1, note_set, NULL, &options), 0);
+    CHECK_EQ(aco_threads_run(1, note_set, NULL, &options), 0);
     CHECK_EQ(is_still_watched, 0);
     watched_set = NULL;
 }
@@ -199,13 +199,13 @@ static void *submit_slowly(void *group)
 
 static void *end_when_told(void *thread)
 {
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     (void)note_set(NULL);
     begin(&group, ACO_KEEP_GOING);
     CHECK_EQ(pthread_create(thread, NULL, submit_slowly, &group), 0);
     while (!load(&is_told))
         aco_task_yield();
-    CHECK_EQ(aco_shared_group_end(&group), 0);
+    CHECK_EQ(aco_mt_group_end(&group), 0);
     return NULL;
 }
 
@@ -261,12 +261,12 @@ static void *fork_when_it_tells(void *arg)
 
 static void *end_while_forking(void *arg)
 {
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     int status = -1;
     aco_t *task = aco_spawn(fork_when_it_tells, NULL, NULL);
     begin(&group, ACO_KEEP_GOING);
     submit_to(1, &group, tell_slowly, NULL);
-    CHECK_EQ(aco_shared_group_end(&group), 0);
+    CHECK_EQ(aco_mt_group_end(&group), 0);
     if (forked == 0)
         _exit(check_failures != 0);
     CHECK_EQ(aco_join(task, NULL), 0);
@@ -312,14 +312,14 @@ static void *use_all_stacks(void *arg)
 
 static void *send_without_stacks(void *arg)
 {
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     begin(&group, ACO_KEEP_GOING);
     submit_to(1, &group, use_all_stacks, NULL);
     UNTIL(load(&is_full));
     submit_to(1, &group, note_thread, &ran_on);
     for (; load(&ran_on) < 0 && looks < 20; add(&looks, 1))
         aco_sleep(ACO_MILLISECOND / 10);
-    CHECK_EQ(aco_shared_group_end(&group), 0);
+    CHECK_EQ(aco_mt_group_end(&group), 0);
     CHECK_EQ(ran_on, 1);
     return arg;
 }
@@ -346,7 +346,7 @@ int main(void)
         }
     for (fail_thread = 1; fail_thread <= 3; fail_thread++) {
         threads_made = roots = 0;
-        FAILS_WITH(aco_threads_run(4, root, &roots), EAGAIN);
+        FAILS_WITH(aco_threads_run(4, root, &roots, NULL), EAGAIN);
         CHECK_EQ(roots, 0);
     }
     fail_thread = 0;

@@ -18,18 +18,18 @@ static void test_recursive_submission(void)
     run_on(2, sum_whole, &tree);
     for (int i = 0; i < crowd / 100; i++)
         run_on(THREADS, sum_whole, &small);
-    CHECK_EQ(aco_threads_run(THREADS, sum_whole, &small), 0); /* all of them at once */
+    CHECK_EQ(aco_threads_run(THREADS, sum_whole, &small, NULL), 0); /* all of them at once */
 }
 
 static void *submit_much(void *arg)
 {
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     int done = 0;
     (void)arg;
     begin(&group, ACO_KEEP_GOING);
     for (int i = 0; i < 100; i++)
         submit(&group, note_and_spin, &done);
-    CHECK_EQ(aco_shared_group_end(&group), 0);
+    CHECK_EQ(aco_mt_group_end(&group), 0);
     CHECK_EQ(done, 100);
     return NULL;
 }
@@ -43,14 +43,14 @@ static void *hog(void *arg) /* never gives its thread back before all others hav
 
 static void *submit_and_hog(void *arg)
 {
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     int done = 0;
     (void)arg;
     begin(&group, ACO_KEEP_GOING);
     for (int i = 0; i < 20; i++)
         submit(&group, note_and_spin, &done);
     hog(&done); /* what waits behind this task is stolen */
-    CHECK_EQ(aco_shared_group_end(&group), 0);
+    CHECK_EQ(aco_mt_group_end(&group), 0);
     return NULL;
 }
 
@@ -63,17 +63,17 @@ static void *rest(void *arg)
 /* A thread whose members wait starts several in one round. Those behind a hog are stolen all the same. */
 static void *submit_hog(void *arg)
 {
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     int done = 0;
     begin(&group, ACO_KEEP_GOING);
     for (int i = 0; i < 20; i++)
         submit(&group, rest, NULL);
-    CHECK_EQ(aco_shared_group_end(&group), 0);
+    CHECK_EQ(aco_mt_group_end(&group), 0);
     begin(&group, ACO_KEEP_GOING);
     for (int i = 0; i < 20; i++)
         submit(&group, count_one, &done);
     submit(&group, hog, &done);
-    CHECK_EQ(aco_shared_group_end(&group), 0);
+    CHECK_EQ(aco_mt_group_end(&group), 0);
     return arg;
 }
 
@@ -81,7 +81,7 @@ static void *submit_hog(void *arg)
 static void *hog_and_be_named(void *arg)
 {
     int64_t end = aco_after(30 * ACO_SECOND);
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     int done = 0;
     CHECK_EQ(aco_set_name(aco_current_task(), "Hugo"), 0);
     begin(&group, ACO_KEEP_GOING);
@@ -90,16 +90,16 @@ static void *hog_and_be_named(void *arg)
     while (!(load(&done) == 20 && strstr(look_at_captured(), "\"Hugo\"")) && aco_now() < end)
         sched_yield();
     add(arg, load(&done));
-    CHECK_EQ(aco_shared_group_end(&group), 0);
+    CHECK_EQ(aco_mt_group_end(&group), 0);
     return NULL;
 }
 
 static void *send_hog(void *arg)
 {
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     begin(&group, ACO_KEEP_GOING);
     submit_to(1, &group, hog_and_be_named, arg);
-    CHECK_EQ(aco_shared_group_end(&group), 0);
+    CHECK_EQ(aco_mt_group_end(&group), 0);
     return NULL;
 }
 
@@ -117,7 +117,7 @@ static void test_watchdog(void)
 /* Each item is submitted when the other thread is about to sleep, and this one never gives its own back. */
 static void *submit_to_sleepers(void *arg)
 {
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     int done = 0;
     begin(&group, ACO_KEEP_GOING);
     for (int i = 0; i < crowd; i++) {
@@ -131,7 +131,7 @@ static void *submit_to_sleepers(void *arg)
         if (load(&done) == i)
             break;
     }
-    CHECK_EQ(aco_shared_group_end(&group), 0);
+    CHECK_EQ(aco_mt_group_end(&group), 0);
     return arg;
 }
 
@@ -166,7 +166,7 @@ static void *hold(void *arg)
 /* Of twelve members, three for each thread, those of thread 2 end. So it gets the next three. */
 static void *submit_evenly(void *arg)
 {
-    aco_shared_group_t last, brief;
+    aco_mt_group_t last, brief;
     held_t held[15];
     total = 0;
     begin(&last, ACO_KEEP_GOING);
@@ -177,20 +177,20 @@ static void *submit_evenly(void *arg)
         if (i == 12) {
             UNTIL(load(&total) == 12);
             add(&releases[0], 1);
-            CHECK_EQ(aco_shared_group_end(&brief), 0);
+            CHECK_EQ(aco_mt_group_end(&brief), 0);
         }
         CHECK_EQ(aco_submit_evenly(held[i].is_late ? &last : &brief, hold, &held[i], NULL), 0);
     }
     UNTIL(load(&total) == 15);
     add(&releases[1], 1);
-    CHECK_EQ(aco_shared_group_end(&last), 0);
+    CHECK_EQ(aco_mt_group_end(&last), 0);
     for (int i = 0; i < 15; i++)
         CHECK_EQ(held[i].ran_on, i < 12 ? i % 4 : 2);
     for (int i = 0; i < 4; i++) { /* one after the other: in turn, as all have as few */
         held[i].is_late = 0;
         begin(&brief, ACO_KEEP_GOING);
         CHECK_EQ(aco_submit_evenly(&brief, hold, &held[i], NULL), 0);
-        CHECK_EQ(aco_shared_group_end(&brief), 0);
+        CHECK_EQ(aco_mt_group_end(&brief), 0);
         CHECK_EQ(held[i].ran_on, (held[0].ran_on + i) % 4);
     }
     return arg;
@@ -213,13 +213,13 @@ static void *in_order(void *arg)
 
 static void *submit_to_each(void *arg)
 {
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     (void)arg;
     begin(&group, ACO_KEEP_GOING);
     for (int i = 0; i < crowd; i++)
         for (int k = 0; k < 4; k++)
             submit_to(k, &group, in_order, (void *)(intptr_t)i);
-    CHECK_EQ(aco_shared_group_end(&group), 0);
+    CHECK_EQ(aco_mt_group_end(&group), 0);
     for (int k = 0; k < 4; k++) {
         CHECK_EQ(orders[k].next, crowd);
         CHECK_EQ(orders[k].wrong, 0);
@@ -237,34 +237,34 @@ static void *exit_early(void *arg)
 
 static void *results(void *arg)
 {
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     void *given = NULL, *exited = arg;
     begin(&group, ACO_KEEP_GOING);
     CHECK_EQ(aco_submit_result(&group, give, &group, &given), 0);
     CHECK_EQ(aco_submit_result(&group, exit_early, &group, &exited), 0);
-    CHECK_EQ(aco_shared_group_end(&group), 0);
+    CHECK_EQ(aco_mt_group_end(&group), 0);
     CHECK(given == &group && !exited);
 
     begin(&group, ACO_KEEP_GOING);
     submit(&group, fail_with, (void *)(intptr_t)EDOM);
     submit(&group, give, NULL);
     submit_to(1, &group, fail_with, (void *)(intptr_t)EDOM);
-    FAILS_WITH(aco_shared_group_end(&group), EDOM);
+    FAILS_WITH(aco_mt_group_end(&group), EDOM);
     CHECK_EQ(group.failed, 2);
 
     begin(&group, ACO_CANCEL_ON_FAILURE); /* a failure without a reason */
     submit(&group, fail_with, NULL);
-    FAILS_WITH(aco_shared_group_end(&group), EINVAL);
+    FAILS_WITH(aco_mt_group_end(&group), EINVAL);
 
     begin(&group, ACO_FIRST_SUCCESS);
     for (int i = 0; i < 4; i++)
         submit_to(i, &group, wait_long, (void *)(intptr_t)ECANCELED);
     submit_to(2, &group, give, &group);
-    CHECK_EQ(aco_shared_group_end(&group), 0);
+    CHECK_EQ(aco_mt_group_end(&group), 0);
     CHECK(group.result == &group);
     begin(&group, ACO_FIRST_SUCCESS);
     submit(&group, fail_with, (void *)(intptr_t)EDOM);
-    FAILS_WITH(aco_shared_group_end(&group), EDOM);
+    FAILS_WITH(aco_mt_group_end(&group), EDOM);
     return NULL;
 }
 
@@ -279,13 +279,13 @@ static void *fail_late(void *arg)
 /* A member with a group of its own, whose members wait on other threads. */
 static void *nested_groups(void *arg)
 {
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     int n = 0;
     begin(&group, ACO_KEEP_GOING);
     while (n < 4 && aco_submit_to(n, &group, wait_long, arg, NULL) == 0)
         n++;
     add(&total, n);
-    CHECK_EQ(aco_shared_group_end(&group), n ? -1 : 0);
+    CHECK_EQ(aco_mt_group_end(&group), n ? -1 : 0);
     CHECK_EQ(group.failed, n);
     errno = (int)(intptr_t)arg;
     return ACO_ERROR;
@@ -303,7 +303,7 @@ static void *shielded(void *arg)
 
 static void *ends(void *arg)
 {
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     aco_scope_t scope;
     int waits = crowd / 4;
     (void)arg;
@@ -312,7 +312,7 @@ static void *ends(void *arg)
     for (int i = 0; i < waits; i++)
         submit(&group, wait_long, (void *)(intptr_t)ECANCELED);
     submit_to(3, &group, fail_late, (void *)(intptr_t)EDOM);
-    FAILS_WITH(aco_shared_group_end(&group), EDOM);
+    FAILS_WITH(aco_mt_group_end(&group), EDOM);
     CHECK_EQ(cancelled_waits, waits);
     CHECK_EQ(group.failed, waits + 1);
 
@@ -322,12 +322,12 @@ static void *ends(void *arg)
     for (int i = 0; i < 4; i++)
         submit_to(i, &group, nested_groups, (void *)(intptr_t)ETIMEDOUT);
     submit_to(1, &group, shielded, (void *)(intptr_t)ETIMEDOUT);
-    FAILS_WITH(aco_shared_group_end(&group), ETIMEDOUT);
+    FAILS_WITH(aco_mt_group_end(&group), ETIMEDOUT);
     CHECK_EQ(cancelled_waits, total);
     CHECK_EQ(group.failed, 4);
     begin(&group, ACO_KEEP_GOING); /* in a scope that has ended */
     FAILS_WITH(aco_submit(&group, give, NULL), ETIMEDOUT);
-    CHECK_EQ(aco_shared_group_end(&group), 0);
+    CHECK_EQ(aco_mt_group_end(&group), 0);
     CHECK_EQ(aco_scope_end(&scope), 0);
 
     cancelled_waits = 0; /* members that start when it has ended: all are called */
@@ -336,7 +336,7 @@ static void *ends(void *arg)
         submit(&group, wait_long, (void *)(intptr_t)ECANCELED);
     CHECK_EQ(aco_scope_cancel(&group.scope), 0);
     FAILS_WITH(aco_submit(&group, give, NULL), ECANCELED);
-    FAILS_WITH(aco_shared_group_end(&group), ECANCELED);
+    FAILS_WITH(aco_mt_group_end(&group), ECANCELED);
     CHECK_EQ(cancelled_waits, waits);
     return NULL;
 }
@@ -347,7 +347,7 @@ static void *cancel_at_random(void *arg)
     unsigned seed = (unsigned)aco_threads_index() + 1;
     (void)arg;
     for (int i = 0; i < crowd / 10; i++) {
-        aco_shared_group_t group;
+        aco_mt_group_t group;
         int n = 0;
         begin(&group, i % 2 ? ACO_CANCEL_ON_FAILURE : ACO_KEEP_GOING);
         for (; n < 10; n++)
@@ -356,7 +356,7 @@ static void *cancel_at_random(void *arg)
         for (unsigned k = (seed = seed * 1103515245 + 12345) >> 16 & 3; k; k--)
             aco_task_yield();
         CHECK_EQ(aco_scope_cancel(&group.scope), 0);
-        FAILS_WITH(aco_shared_group_end(&group), ECANCELED);
+        FAILS_WITH(aco_mt_group_end(&group), ECANCELED);
         CHECK_EQ(group.failed, n);
     }
     return NULL;
@@ -369,7 +369,7 @@ static void test_groups(void)
     run_on(4, submit_to_each, NULL);
     run_on(4, submit_evenly, NULL);
     run_on(4, ends, NULL);
-    CHECK_EQ(aco_threads_run(THREADS, cancel_at_random, &done), 0);
+    CHECK_EQ(aco_threads_run(THREADS, cancel_at_random, &done, NULL), 0);
 }
 
 /* ---- aco_parallel_for() ---- */
@@ -430,18 +430,18 @@ static void *loops(void *arg)
 
 static void *on_share_stack(void *arg)
 {
-    aco_shared_group_t on_stack, *group = arg;
+    aco_mt_group_t on_stack, *group = arg;
     int *done = malloc(sizeof *done);
     *done = 0;
 #if !UNDER_ASAN
-    FAILS_WITH(aco_shared_group_begin(&on_stack, ACO_KEEP_GOING), EINVAL);
+    FAILS_WITH(aco_mt_group_begin(&on_stack, ACO_KEEP_GOING), EINVAL);
 #else
     (void)on_stack;
 #endif
     begin(group, ACO_KEEP_GOING);
     for (int i = 0; i < 20; i++)
         submit(group, count_one, done);
-    CHECK_EQ(aco_shared_group_end(group), 0);
+    CHECK_EQ(aco_mt_group_end(group), 0);
     CHECK_EQ(*done, 20);
     free(done);
     return NULL;
@@ -449,7 +449,7 @@ static void *on_share_stack(void *arg)
 
 static void *with_share_stacks(void *arg)
 {
-    static aco_shared_group_t groups[3];
+    static aco_mt_group_t groups[3];
     aco_share_stack_t *stack = aco_share_stack_new(0);
     aco_options_t options = {0};
     aco_t *tasks[3];

@@ -34,7 +34,7 @@ int main(void)
     cpu_set_t after;
     CHECK_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
     options.flags = ACO_THREADS_PIN;
-    CHECK_EQ(aco_threads_run_with(CPU_COUNT(&allowed) < 4 ? CPU_COUNT(&allowed) : 4, starts_pool, NULL, &options), 0);
+    CHECK_EQ(aco_threads_run(CPU_COUNT(&allowed) < 4 ? CPU_COUNT(&allowed) : 4, starts_pool, NULL, &options), 0);
     CHECK_EQ(sched_getaffinity(0, sizeof after, &after), 0);
     CHECK(CPU_EQUAL(&after, &allowed));
     return check_result("threads_offload");

@@ -93,7 +93,7 @@ static void *note_owner(void *arg)
 static void *be_robbed(void *arg)
 {
     aco__crew_t *self = (aco__crew_t *)(void *)aco__worker();
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     self->place = aco__threads_place(machine.root, self->index);
     CHECK_EQ(self->place.node, self->index / 4);
     CHECK_EQ(self->place.cache, self->index / 2 * 2);
@@ -111,7 +111,7 @@ static void *be_robbed(void *arg)
     add(&machine.submitted, 1);
     while (load(&machine.stolen) < CPUS - 1)
         sched_yield();
-    CHECK_EQ(aco_shared_group_end(&group), 0);
+    CHECK_EQ(aco_mt_group_end(&group), 0);
     return arg;
 }
 
@@ -124,7 +124,7 @@ static void test_near_first(void)
     CHECK_EQ(aco__threads_place(root, 0).cache, -1);
     make_machine(root);
     machine.root = root;
-    CHECK_EQ(aco_threads_run(CPUS, be_robbed, NULL), 0);
+    CHECK_EQ(aco_threads_run(CPUS, be_robbed, NULL, NULL), 0);
     CHECK_EQ(machine.stolen, CPUS - 1);
     for (int i = 0; i < CPUS - 1; i++)
         CHECK_EQ(machine.from[i], wanted[i]);
@@ -195,7 +195,7 @@ static void test_pinning(void)
     cpu_set_t before, after;
     CHECK_EQ(sched_getaffinity(0, sizeof before, &before), 0);
     options.flags = ACO_THREADS_PIN;
-    CHECK_EQ(aco_threads_run_with(CPU_COUNT(&before), note_processor, NULL, &options), 0);
+    CHECK_EQ(aco_threads_run(CPU_COUNT(&before), note_processor, NULL, &options), 0);
     for (int i = 0; i < CPU_SETSIZE; i++)
         CHECK_EQ(pinned[i], CPU_ISSET(i, &before) != 0);
     CHECK_EQ(sched_getaffinity(0, sizeof after, &after), 0);

@@ -2,7 +2,7 @@
  * exit(). threads_groups.c has the work submitted to them, threads_failure.c what fails for want of memory or threads.
  * With the argument "exit" the program only exits while other threads run; with another one, the crowds are larger. */
 #define _GNU_SOURCE
-#include <aco/shared.h>
+#include <aco/mt.h>
 #include "threads_work.h"
 
 #include <signal.h>
@@ -29,11 +29,11 @@ static void test_each_thread_runs(void)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         int n = sizes[i];
         memset(ran, 0, sizeof ran);
-        CHECK_EQ(aco_threads_run(n, note_thread, &n), 0);
+        CHECK_EQ(aco_threads_run(n, note_thread, &n, NULL), 0);
         for (int k = 0; k <= THREADS; k++)
             CHECK_EQ(ran[k], k < n);
     }
-    CHECK_EQ(aco_threads_run(0, note_thread, &usable), 0);
+    CHECK_EQ(aco_threads_run(0, note_thread, &usable, NULL), 0);
     CHECK(!aco_threads_current());
     CHECK_EQ(aco_threads_index(), -1);
 }
@@ -61,7 +61,7 @@ static void *set_local(void *arg)
 static void test_thread_locals(void)
 {
     CHECK_EQ(pthread_key_create(&local_key, destroy_local), 0);
-    CHECK_EQ(aco_threads_run(4, set_local, NULL), 0);
+    CHECK_EQ(aco_threads_run(4, set_local, NULL, NULL), 0);
     CHECK_EQ(locals_destroyed, 1 + 2 + 3); /* all but the calling thread's */
     free(pthread_getspecific(local_key));
     CHECK_EQ(pthread_key_delete(local_key), 0);
@@ -99,29 +99,29 @@ static void test_failures(void)
 {
     aco_threads_options_t options = {0};
     int one = 1, zero = 0;
-    FAILS_WITH(aco_threads_run(4, fail_or_wait, &one), EDOM);
+    FAILS_WITH(aco_threads_run(4, fail_or_wait, &one, NULL), EDOM);
     CHECK_EQ(cancelled_waits, 3);
-    FAILS_WITH(aco_threads_run(4, fail_or_wait, &zero), EDOM);
+    FAILS_WITH(aco_threads_run(4, fail_or_wait, &zero, NULL), EDOM);
     CHECK_EQ(cancelled_waits, 6);
     options.flags = ACO_THREADS_KEEP_GOING;
-    FAILS_WITH(aco_threads_run_with(4, fail_or_end, &one, &options), EDOM);
+    FAILS_WITH(aco_threads_run(4, fail_or_end, &one, &options), EDOM);
     CHECK_EQ(cancelled_waits, 6);
-    CHECK_EQ(aco_threads_run(4, cancel_set, NULL), 0);
-    FAILS_WITH(aco_threads_run(-1, cancel_set, NULL), EINVAL);
-    FAILS_WITH(aco_threads_run(1, NULL, NULL), EINVAL);
+    CHECK_EQ(aco_threads_run(4, cancel_set, NULL, NULL), 0);
+    FAILS_WITH(aco_threads_run(-1, cancel_set, NULL, NULL), EINVAL);
+    FAILS_WITH(aco_threads_run(1, NULL, NULL, NULL), EINVAL);
     options.flags = 1024;
-    FAILS_WITH(aco_threads_run_with(1, cancel_set, NULL, &options), EINVAL);
+    FAILS_WITH(aco_threads_run(1, cancel_set, NULL, &options), EINVAL);
     FAILS_WITH(aco_threads_cancel(NULL), EINVAL);
 }
 
 static void *nested(void *arg)
 {
-    aco_shared_group_t group;
-    FAILS_WITH(aco_threads_run(2, nested, arg), EPERM);
+    aco_mt_group_t group;
+    FAILS_WITH(aco_threads_run(2, nested, arg, NULL), EPERM);
     FAILS_WITH(aco_threads_join(aco_threads_current(), nested, arg), EPERM);
-    FAILS_WITH(aco_shared_group_begin(NULL, ACO_KEEP_GOING), EINVAL);
-    FAILS_WITH(aco_shared_group_begin(&group, (aco_policy_t)7), EINVAL);
-    FAILS_WITH(aco_shared_group_end(NULL), EINVAL);
+    FAILS_WITH(aco_mt_group_begin(NULL, ACO_KEEP_GOING), EINVAL);
+    FAILS_WITH(aco_mt_group_begin(&group, (aco_group_policy_t)7), EINVAL);
+    FAILS_WITH(aco_mt_group_end(NULL), EINVAL);
     begin(&group, ACO_KEEP_GOING);
     FAILS_WITH(aco_scope_end(&group.scope), EBUSY);
     FAILS_WITH(aco_submit(&group, NULL, NULL), EINVAL);
@@ -129,17 +129,17 @@ static void *nested(void *arg)
     FAILS_WITH(aco_submit_to(99, &group, nested, NULL, NULL), ESRCH);
     FAILS_WITH(aco_submit_to(-1, &group, nested, NULL, NULL), ESRCH);
     FAILS_WITH(aco_submit_to(2, &group, nested, NULL, NULL), ESRCH); /* the thread that could not join */
-    CHECK_EQ(aco_shared_group_end(&group), 0);
-    FAILS_WITH(aco_shared_group_end(&group), EPERM);
+    CHECK_EQ(aco_mt_group_end(&group), 0);
+    FAILS_WITH(aco_mt_group_end(&group), EPERM);
     return NULL;
 }
 
 static void *outside(void *arg)
 {
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     (void)arg;
-    FAILS_WITH(aco_shared_group_begin(&group, ACO_KEEP_GOING), EPERM);
-    FAILS_WITH(aco_threads_run(2, nested, arg), EPERM);
+    FAILS_WITH(aco_mt_group_begin(&group, ACO_KEEP_GOING), EPERM);
+    FAILS_WITH(aco_threads_run(2, nested, arg, NULL), EPERM);
     return NULL;
 }
 
@@ -154,7 +154,7 @@ static void test_misuse(void)
 /* ---- Threads of the program ---- */
 
 typedef struct plain {
-    aco_shared_group_t *group;
+    aco_mt_group_t *group;
     aco_threads_t *threads;
     int done, is_over, joined_ran, left;
 } plain_t;
@@ -172,7 +172,7 @@ static void *submit_from_outside(void *arg)
 
 static void *with_plain_threads(void *arg)
 {
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     plain_t plain = {&group, NULL, 0, 0, 0, 0};
     pthread_t threads[3];
     (void)arg;
@@ -180,7 +180,7 @@ static void *with_plain_threads(void *arg)
     for (int i = 0; i < 3; i++)
         CHECK_EQ(pthread_create(&threads[i], NULL, submit_from_outside, &plain), 0);
     UNTIL(load(&plain.is_over) == 3);
-    CHECK_EQ(aco_shared_group_end(&group), 0);
+    CHECK_EQ(aco_mt_group_end(&group), 0);
     CHECK_EQ(plain.done, 6 * crowd);
     for (int i = 0; i < 3; i++)
         CHECK_EQ(pthread_join(threads[i], NULL), 0);
@@ -211,7 +211,7 @@ static void *with_joined_threads(void *arg)
 {
     plain_t *plain = arg;
     tree_t tree = {1024, 5};
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     pthread_t thread;
     plain->threads = aco_threads_current();
     for (int i = 0; i < 2; i++) {
@@ -222,13 +222,13 @@ static void *with_joined_threads(void *arg)
     for (int sent = 0; sent < 2; sent++)
         while (aco_submit_to(2 + sent, &group, give, NULL, NULL) != 0)
             CHECK_EQ(errno, ESRCH);
-    CHECK(aco_shared_group_end(&group) == 0 || errno == ECANCELED); /* it has just left */
+    CHECK(aco_mt_group_end(&group) == 0 || errno == ECANCELED); /* it has just left */
     sum_whole(&tree);
     UNTIL(load(&plain->left) == 2);
     begin(&group, ACO_KEEP_GOING); /* both have joined again */
     UNTIL(aco_submit_to(2, &group, give, NULL, NULL) == 0);
     UNTIL(aco_submit_to(3, &group, give, NULL, NULL) == 0);
-    CHECK_EQ(aco_shared_group_end(&group), 0);
+    CHECK_EQ(aco_mt_group_end(&group), 0);
     sum_whole(&tree);
     return NULL;
 }
@@ -239,7 +239,7 @@ static void test_plain_threads(void)
     plain_t plain = {NULL, NULL, 0, 0, 0, 0};
     run_on(4, with_plain_threads, NULL);
     options.flags = ACO_THREADS_FIRST_ONLY | ACO_THREADS_KEEP_GOING; /* those that join fail */
-    FAILS_WITH(aco_threads_run_with(2, with_joined_threads, &plain, &options), ERANGE);
+    FAILS_WITH(aco_threads_run(2, with_joined_threads, &plain, &options), ERANGE);
     CHECK_EQ(plain.joined_ran, 2);
 }
 
@@ -305,10 +305,10 @@ static void *open_idle(void *arg)
 /* The last task of the set posts, and ends. */
 static void *post_last(void *arg)
 {
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     begin(&group, ACO_KEEP_GOING);
     submit_to(1, &group, open_idle, NULL);
-    CHECK_EQ(aco_shared_group_end(&group), 0);
+    CHECK_EQ(aco_mt_group_end(&group), 0);
     CHECK_EQ(aco_post(idle_scheduler, post_arrives, NULL), 0);
     return arg;
 }
@@ -357,7 +357,7 @@ static void *end_thread(void *arg)
 
 static void *own_group_and_die(void *arg)
 {
-    aco_shared_group_t *group = arg; /* it stays when its thread is gone */
+    aco_mt_group_t *group = arg; /* it stays when its thread is gone */
     begin(group, ACO_KEEP_GOING);
     submit_to(0, group, wait_long, (void *)(intptr_t)ECANCELED);
     submit_to(2, group, wait_long, (void *)(intptr_t)ECANCELED);
@@ -369,12 +369,12 @@ static void *own_group_and_die(void *arg)
 enum { HEIRS = 4 };
 
 static int dead_waits, heirs_over, heirs;
-static aco_shared_event_t for_the_dead;
+static aco_mt_event_t for_the_dead;
 
 static void *wait_and_never_return(void *arg)
 {
     add(&dead_waits, 1);
-    aco_shared_event_wait(&for_the_dead);
+    aco_mt_event_wait(&for_the_dead);
     CHECK(!"its thread has ended");
     return arg;
 }
@@ -401,18 +401,18 @@ static void *join_as_heir(void *threads)
 /* Tasks of a dead thread stay as they are when they are given what they wait for, and new threads have its memory. */
 static void *wake_the_dead(void *arg)
 {
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     pthread_t threads[HEIRS];
     begin(&group, ACO_KEEP_GOING);
     for (int i = 0; i < HEIRS; i++)
         submit_to(1, &group, wait_and_never_return, NULL);
     submit_to(1, &group, end_thread_of_waiters, NULL);
-    FAILS_WITH(aco_shared_group_end(&group), ECANCELED);
+    FAILS_WITH(aco_mt_group_end(&group), ECANCELED);
     aco_sleep(10 * ACO_MILLISECOND);
     for (int i = 0; i < HEIRS; i++)
         CHECK_EQ(pthread_create(&threads[i], NULL, join_as_heir, aco_threads_current()), 0);
     UNTIL(load(&heirs) == HEIRS);
-    aco_shared_event_set(&for_the_dead);
+    aco_mt_event_set(&for_the_dead);
     aco_sleep(10 * ACO_MILLISECOND);
     add(&heirs_over, 1);
     for (int i = 0; i < HEIRS; i++)
@@ -422,8 +422,8 @@ static void *wake_the_dead(void *arg)
 
 static void *around_dead_threads(void *arg)
 {
-    static aco_shared_group_t lost;
-    aco_shared_group_t group;
+    static aco_mt_group_t lost;
+    aco_mt_group_t group;
     (void)arg;
     begin(&group, ACO_KEEP_GOING);
     for (int i = 0; i < 10; i++)
@@ -438,20 +438,20 @@ static void *around_dead_threads(void *arg)
     submit_to(1, &group, give, NULL); /* and it does not look for these any more */
     submit_to(1, &group, give, NULL);
     add(&turns, 1);
-    FAILS_WITH(aco_shared_group_end(&group), ECANCELED);
+    FAILS_WITH(aco_mt_group_end(&group), ECANCELED);
     CHECK_EQ(group.failed, 33);
     begin(&group, ACO_KEEP_GOING);
     FAILS_WITH(aco_submit_to(1, &group, give, NULL, NULL), ESRCH);
     for (int i = 0; i < crowd; i++)
         submit(&group, give, NULL);
-    CHECK_EQ(aco_shared_group_end(&group), 0);
+    CHECK_EQ(aco_mt_group_end(&group), 0);
 
     cancelled_waits = total = 0; /* a thread with a group */
     begin(&group, ACO_KEEP_GOING);
     submit_to(2, &group, own_group_and_die, &lost);
     aco_sleep(2 * ACO_MILLISECOND);
     add(&total, 1);
-    FAILS_WITH(aco_shared_group_end(&group), ECANCELED);
+    FAILS_WITH(aco_mt_group_end(&group), ECANCELED);
     UNTIL(load(&cancelled_waits) == 2); /* the members here and on thread 3; the other is gone */
     return NULL;
 }
@@ -472,22 +472,22 @@ static void *break_scheduler(void *arg)
 
 static void *around_a_broken_scheduler(void *arg)
 {
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     (void)arg;
     begin(&group, ACO_KEEP_GOING);
     submit_to(1, &group, break_scheduler, NULL);
-    FAILS_WITH(aco_shared_group_end(&group), ECANCELED);
+    FAILS_WITH(aco_mt_group_end(&group), ECANCELED);
     return NULL;
 }
 
 static void *break_own_scheduler(void *arg)
 {
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     begin(&group, ACO_KEEP_GOING);
     submit_to(0, &group, wait_long, NULL);
     submit_to(1, &group, give, NULL);
     CHECK_EQ(aco_on_idle(idle_fails, NULL), 0);
-    (void)aco_shared_group_end(&group);
+    (void)aco_mt_group_end(&group);
     CHECK(!"it never returns");
     return arg;
 }
@@ -528,7 +528,7 @@ static void end_child(void)
 /* On a thread that is in no set: in the child, none of the set is here. */
 static void *fork_outside(void *arg)
 {
-    aco_shared_group_t *group = arg;
+    aco_mt_group_t *group = arg;
     pid_t child = fork();
     if (child == 0) {
         int done = 0;
@@ -543,7 +543,7 @@ static void *fork_outside(void *arg)
 
 static void *fork_inside(void *arg)
 {
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     pthread_t thread;
     pid_t child;
     int done = 0;
@@ -561,7 +561,7 @@ static void *fork_inside(void *arg)
         submit_to(0, &group, count_one, &done);
         FAILS_WITH(aco_submit_to(1, &group, count_one, &done, NULL), ESRCH);
         aco_scope_cancel(&group.scope);
-        FAILS_WITH(aco_shared_group_end(&group), ECANCELED);
+        FAILS_WITH(aco_mt_group_end(&group), ECANCELED);
         CHECK_EQ(done, 3);
         CHECK_EQ(group.failed, 4);
         end_child();
@@ -570,7 +570,7 @@ static void *fork_inside(void *arg)
     CHECK_EQ(pthread_create(&thread, NULL, fork_outside, &group), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK_EQ(aco_scope_cancel(&group.scope), 0);
-    FAILS_WITH(aco_shared_group_end(&group), ECANCELED);
+    FAILS_WITH(aco_mt_group_end(&group), ECANCELED);
     CHECK_EQ(done, 1);
     CHECK_EQ(group.failed, 4);
     return NULL;
@@ -596,7 +596,7 @@ static void test_fork(void)
 #endif
     run_on(4, fork_inside, NULL);
     options.flags = ACO_THREADS_FIRST_ONLY | ACO_THREADS_INTERRUPTIBLE;
-    CHECK_EQ(aco_threads_run_with(4, fork_and_return, &child, &options), 0);
+    CHECK_EQ(aco_threads_run(4, fork_and_return, &child, &options), 0);
     if (child == 0) {
         pthread_sigmask(SIG_SETMASK, NULL, &blocked);
         CHECK(!sigismember(&blocked, SIGTERM));
@@ -619,12 +619,12 @@ static void *exit_from_here(void *arg)
 
 static void *exit_while_others_run(void *arg)
 {
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     begin(&group, ACO_KEEP_GOING);
     for (int i = 0; i < 100; i++)
         submit(&group, i % 2 ? wait_long : note_and_spin, arg);
     submit_to(2, &group, exit_from_here, NULL);
-    aco_shared_group_end(&group);
+    aco_mt_group_end(&group);
     return NULL;
 }
 
@@ -703,18 +703,18 @@ static void test_stop(void)
     FAILS_WITH(aco_stop_begin(&stop, ACO_FOREVER), EPERM);
     FAILS_WITH(aco_stop_end(NULL), EINVAL);
     options.drain_ns = -1;
-    FAILS_WITH(aco_threads_run_with(1, wait_for_stop, NULL, &options), EINVAL);
-    CHECK_EQ(aco_threads_run(4, wait_for_stop, NULL), 0);
+    FAILS_WITH(aco_threads_run(1, wait_for_stop, NULL, &options), EINVAL);
+    CHECK_EQ(aco_threads_run(4, wait_for_stop, NULL, NULL), 0);
     sends_signals = 1;
     options.flags = ACO_THREADS_INTERRUPTIBLE;
     options.drain_ns = 60 * ACO_SECOND;
     ready_to_stop = 0;
-    CHECK_EQ(aco_threads_run_with(4, wait_for_stop, NULL, &options), 0);
+    CHECK_EQ(aco_threads_run(4, wait_for_stop, NULL, &options), 0);
     ready_to_stop = 0;
-    FAILS_WITH(aco_threads_run_with(4, wait_for_stop, &again, &options), EINTR);
+    FAILS_WITH(aco_threads_run(4, wait_for_stop, &again, &options), EINTR);
     ready_to_stop = 0;
     options.drain_ns = ACO_MILLISECOND; /* the deadline; the signal 0 does nothing */
-    FAILS_WITH(aco_threads_run_with(4, wait_for_stop, &none, &options), EINTR);
+    FAILS_WITH(aco_threads_run(4, wait_for_stop, &none, &options), EINTR);
 }
 
 static void test_signals(void)
@@ -725,8 +725,8 @@ static void test_signals(void)
     options.flags = ACO_THREADS_INTERRUPTIBLE | ACO_THREADS_PIN;
     pthread_sigmask(SIG_SETMASK, NULL, &before);
     memset(ran, 0, sizeof ran);
-    CHECK_EQ(aco_threads_run_with(n, note_thread, &n, &options), 0);
-    FAILS_WITH(aco_threads_run_with(4, interrupt, NULL, &options), EINTR);
+    CHECK_EQ(aco_threads_run(n, note_thread, &n, &options), 0);
+    FAILS_WITH(aco_threads_run(4, interrupt, NULL, &options), EINTR);
     pthread_sigmask(SIG_SETMASK, NULL, &after);
     CHECK_EQ(sigismember(&before, SIGINT), sigismember(&after, SIGINT));
 }
@@ -740,7 +740,7 @@ static void *end_first(void *arg)
 
 static void *run_and_end(void *options)
 {
-    aco_threads_run_with(2, end_first, NULL, options);
+    aco_threads_run(2, end_first, NULL, options);
     CHECK(!"the thread has ended");
     return NULL;
 }

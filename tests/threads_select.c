@@ -1,4 +1,4 @@
-/* aco_shared_select() (include/aco/shared.h): over shared channels and those of one thread, in tasks of several threads
+/* aco_mt_select() (include/aco/mt.h): over shared channels and those of one thread, in tasks of several threads
  * and in plain threads, on both sides of a channel; deadlines and scopes that end it while it is served. With an
  * argument, all of it lasts longer. */
 #define _GNU_SOURCE
@@ -6,13 +6,13 @@
 
 #include "cancelled_at_random.h"
 
-#include <aco/shared.h>
+#include <aco/mt.h>
 
 enum { THREADS_HERE = 3, CHANNELS = 4, TASKS = 4 };
 
 static int rounds = UNDER_TSAN ? 300 : 3000;
 
-static aco_shared_channel_t *channels[CHANNELS];
+static aco_mt_channel_t *channels[CHANNELS];
 static long sum_sent, sum_received;
 static int sent, received, failed;
 
@@ -21,32 +21,32 @@ static void add_long(long *sum, long n)
     __atomic_fetch_add(sum, n, __ATOMIC_RELAXED);
 }
 
-static aco_shared_select_case_t receives(aco_shared_channel_t *from, long *to)
+static aco_mt_select_case_t receives(aco_mt_channel_t *from, long *to)
 {
-    aco_shared_select_case_t c = {0};
+    aco_mt_select_case_t c = {0};
     c.channel = from;
     c.element = to;
     c.operation = ACO_SELECT_RECEIVE;
     return c;
 }
 
-static aco_shared_select_case_t sends(aco_shared_channel_t *to, long *from)
+static aco_mt_select_case_t sends(aco_mt_channel_t *to, long *from)
 {
-    aco_shared_select_case_t c = receives(to, from);
+    aco_mt_select_case_t c = receives(to, from);
     c.operation = ACO_SELECT_SEND;
     return c;
 }
 
-static aco_shared_select_case_t local(aco_channel_t *channel, long *element, aco_select_operation_t operation)
+static aco_mt_select_case_t local(aco_channel_t *channel, long *element, aco_select_operation_t operation)
 {
-    aco_shared_select_case_t c = receives(NULL, element);
+    aco_mt_select_case_t c = receives(NULL, element);
     c.local = channel;
     c.operation = operation;
     return c;
 }
 
 /* What a case has done. */
-static void count_case(const aco_shared_select_case_t *c)
+static void count_case(const aco_mt_select_case_t *c)
 {
     CHECK_EQ(c->error, 0);
     if (c->operation == ACO_SELECT_SEND) {
@@ -63,7 +63,7 @@ static void make_channels(size_t capacity)
     sum_sent = sum_received = 0;
     sent = received = failed = 0;
     for (int i = 0; i < CHANNELS; i++)
-        channels[i] = aco_shared_channel_new(capacity, sizeof(long));
+        channels[i] = aco_mt_channel_new(capacity, sizeof(long));
 }
 
 /* Nothing was lost and nothing came twice. */
@@ -71,13 +71,13 @@ static void check_channels(void)
 {
     long element;
     for (int i = 0; i < CHANNELS; i++) {
-        while (aco_shared_channel_try_receive(channels[i], &element) == 0) {
+        while (aco_mt_channel_try_receive(channels[i], &element) == 0) {
             received++;
             sum_received += element;
         }
         CHECK_EQ(errno, EAGAIN);
-        FAILS_WITH(aco_shared_channel_try_send(channels[i], NULL), EINVAL);
-        aco_shared_channel_destroy(channels[i]);
+        FAILS_WITH(aco_mt_channel_try_send(channels[i], NULL), EINVAL);
+        aco_mt_channel_destroy(channels[i]);
     }
     CHECK(sent > 0);
     CHECK_EQ(sent, received);
@@ -91,44 +91,44 @@ static void *alone(void *arg)
     long in = 0, out = 7;
     int chosen[2] = {0, 0}, i;
     aco_channel_t *own = aco_channel_new(1, sizeof(long));
-    aco_shared_channel_t *a = aco_shared_channel_new(1, sizeof(long)), *b = aco_shared_channel_new(1, sizeof(long));
-    aco_shared_select_case_t cases[] = {receives(a, &in), receives(b, &in), local(own, &in, ACO_SELECT_RECEIVE),
+    aco_mt_channel_t *a = aco_mt_channel_new(1, sizeof(long)), *b = aco_mt_channel_new(1, sizeof(long));
+    aco_mt_select_case_t cases[] = {receives(a, &in), receives(b, &in), local(own, &in, ACO_SELECT_RECEIVE),
                                         receives(NULL, &in)};
-    FAILS_WITH(aco_shared_select(cases, 4, 0), EAGAIN);
-    FAILS_WITH(aco_shared_select(cases, 4, ACO_MILLISECOND), ETIMEDOUT);
-    FAILS_WITH(aco_shared_select_until(cases, 4, aco_now()), ETIMEDOUT);
-    FAILS_WITH(aco_shared_select(cases, 0, ACO_MILLISECOND), ETIMEDOUT);
-    FAILS_WITH(aco_shared_select(NULL, 1, 0), EINVAL);
-    FAILS_WITH(aco_shared_select(cases, -1, 0), EINVAL);
+    FAILS_WITH(aco_mt_select(cases, 4, 0), EAGAIN);
+    FAILS_WITH(aco_mt_select(cases, 4, ACO_MILLISECOND), ETIMEDOUT);
+    FAILS_WITH(aco_mt_select_until(cases, 4, aco_now()), ETIMEDOUT);
+    FAILS_WITH(aco_mt_select(cases, 0, ACO_MILLISECOND), ETIMEDOUT);
+    FAILS_WITH(aco_mt_select(NULL, 1, 0), EINVAL);
+    FAILS_WITH(aco_mt_select(cases, -1, 0), EINVAL);
     cases[3].channel = a;
     cases[3].local = own;
-    FAILS_WITH(aco_shared_select(cases, 4, 0), EINVAL);
+    FAILS_WITH(aco_mt_select(cases, 4, 0), EINVAL);
     cases[3] = sends(a, NULL);
-    FAILS_WITH(aco_shared_select(cases, 4, 0), EINVAL);
+    FAILS_WITH(aco_mt_select(cases, 4, 0), EINVAL);
     CHECK_EQ(aco_channel_send(own, &out), 0);
-    CHECK_EQ(aco_shared_select(cases, 3, 0), 2);
+    CHECK_EQ(aco_mt_select(cases, 3, 0), 2);
     CHECK_EQ(in, 7);
     for (i = 0; i < 200; i++) { /* both are ready: each has its turns */
         int at;
-        CHECK(aco_shared_channel_try_send(a, &out) == 0 || errno == EAGAIN);
-        CHECK(aco_shared_channel_try_send(b, &out) == 0 || errno == EAGAIN);
-        at = aco_shared_select(cases, 3, -1);
+        CHECK(aco_mt_channel_try_send(a, &out) == 0 || errno == EAGAIN);
+        CHECK(aco_mt_channel_try_send(b, &out) == 0 || errno == EAGAIN);
+        at = aco_mt_select(cases, 3, -1);
         CHECK(at == 0 || at == 1);
         chosen[at == 1]++;
     }
     CHECK(chosen[0] > 50 && chosen[1] > 50);
-    CHECK_EQ(aco_shared_channel_close(b), 0);
-    (void)aco_shared_channel_try_receive(a, NULL);
-    (void)aco_shared_channel_try_receive(b, NULL);
-    CHECK_EQ(aco_shared_select(cases, 3, -1), 1);
+    CHECK_EQ(aco_mt_channel_close(b), 0);
+    (void)aco_mt_channel_try_receive(a, NULL);
+    (void)aco_mt_channel_try_receive(b, NULL);
+    CHECK_EQ(aco_mt_select(cases, 3, -1), 1);
     CHECK_EQ(cases[1].error, EPIPE);
     CHECK_EQ(aco_channel_close(own), 0);
     cases[1].channel = NULL;
-    CHECK_EQ(aco_shared_select(cases, 3, -1), 2);
+    CHECK_EQ(aco_mt_select(cases, 3, -1), 2);
     CHECK_EQ(cases[2].error, EPIPE);
     CHECK_EQ(aco_channel_destroy(own), 0);
-    aco_shared_channel_destroy(a);
-    aco_shared_channel_destroy(b);
+    aco_mt_channel_destroy(a);
+    aco_mt_channel_destroy(b);
     return arg;
 }
 
@@ -140,9 +140,9 @@ static int own_result;
 static void *select_both(void *arg)
 {
     long element = 0;
-    aco_shared_select_case_t cases[] = {local(own_channel, &element, ACO_SELECT_RECEIVE),
+    aco_mt_select_case_t cases[] = {local(own_channel, &element, ACO_SELECT_RECEIVE),
                                         receives(channels[0], &element), sends(channels[1], &element)};
-    own_result = aco_shared_select(cases, 3, -1);
+    own_result = aco_mt_select(cases, 3, -1);
     CHECK_EQ(own_result >= 0 ? cases[own_result].error : 0, arg ? EPIPE : 0);
     return (void *)element;
 }
@@ -164,24 +164,24 @@ static void send_local(void)
     long element = 1;
     CHECK_EQ(aco_channel_send(own_channel, &element), 0);
     FAILS_WITH(aco_channel_try_send(own_channel, &element), EAGAIN); /* its task has been served, and has not run */
-    FAILS_WITH(aco_shared_channel_try_send(channels[0], &element), EAGAIN);
-    FAILS_WITH(aco_shared_channel_try_receive(channels[1], &element), EAGAIN);
+    FAILS_WITH(aco_mt_channel_try_send(channels[0], &element), EAGAIN);
+    FAILS_WITH(aco_mt_channel_try_receive(channels[1], &element), EAGAIN);
 }
 
 static void send_shared(void)
 {
     long element = 1;
-    CHECK_EQ(aco_shared_channel_send(channels[0], &element), 0);
+    CHECK_EQ(aco_mt_channel_send(channels[0], &element), 0);
     FAILS_WITH(aco_channel_try_send(own_channel, &element), EAGAIN);
-    FAILS_WITH(aco_shared_channel_try_receive(channels[1], &element), EAGAIN);
+    FAILS_WITH(aco_mt_channel_try_receive(channels[1], &element), EAGAIN);
 }
 
 static void receive_shared(void)
 {
     long element;
-    CHECK_EQ(aco_shared_channel_receive(channels[1], &element), 0);
+    CHECK_EQ(aco_mt_channel_receive(channels[1], &element), 0);
     FAILS_WITH(aco_channel_try_send(own_channel, &element), EAGAIN);
-    FAILS_WITH(aco_shared_channel_try_send(channels[0], &element), EAGAIN);
+    FAILS_WITH(aco_mt_channel_try_send(channels[0], &element), EAGAIN);
 }
 
 static void close_local(void)
@@ -191,7 +191,7 @@ static void close_local(void)
 
 static void close_shared(void)
 {
-    CHECK_EQ(aco_shared_channel_close(channels[0]), 0);
+    CHECK_EQ(aco_mt_channel_close(channels[0]), 0);
 }
 
 static void *both_kinds(void *arg)
@@ -205,7 +205,7 @@ static void *both_kinds(void *arg)
         CHECK_EQ(while_both_wait(receive_shared, 0), 2);
     }
     CHECK_EQ(while_both_wait(close_shared, 1), 1);
-    aco_shared_channel_destroy(channels[0]);
+    aco_mt_channel_destroy(channels[0]);
     channels[0] = NULL; /* never ready */
     CHECK_EQ(while_both_wait(close_local, 1), 0);
     CHECK_EQ(aco_channel_destroy(own_channel), 0);
@@ -217,7 +217,7 @@ static void *both_kinds(void *arg)
 #endif
     (void)options;
     for (int i = 1; i < CHANNELS; i++)
-        aco_shared_channel_destroy(channels[i]);
+        aco_mt_channel_destroy(channels[i]);
     return arg;
 }
 
@@ -226,12 +226,12 @@ static void *both_kinds(void *arg)
 /* Without deadlines: all is sent and received, or the test hangs. */
 static void *send_all(void *arg)
 {
-    aco_shared_select_case_t cases[CHANNELS];
+    aco_mt_select_case_t cases[CHANNELS];
     for (long i = 0; i < rounds; i++) {
         int at;
         for (int c = 0; c < CHANNELS; c++)
             cases[c] = sends(channels[(c + i) % CHANNELS], &i);
-        at = aco_shared_select(cases, CHANNELS, -1);
+        at = aco_mt_select(cases, CHANNELS, -1);
         CHECK(at >= 0);
         count_case(&cases[at < 0 ? 0 : at]);
     }
@@ -240,13 +240,13 @@ static void *send_all(void *arg)
 
 static void *receive_all(void *arg)
 {
-    aco_shared_select_case_t cases[CHANNELS];
+    aco_mt_select_case_t cases[CHANNELS];
     long element;
     for (long i = 0; i < rounds; i++) {
         int at;
         for (int c = 0; c < CHANNELS; c++)
             cases[c] = receives(channels[(c * 3 + i) % CHANNELS], &element);
-        at = aco_shared_select(cases, CHANNELS, -1);
+        at = aco_mt_select(cases, CHANNELS, -1);
         CHECK(at >= 0);
         count_case(&cases[at < 0 ? 0 : at]);
     }
@@ -255,7 +255,7 @@ static void *receive_all(void *arg)
 
 static void *exchange(void *arg)
 {
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     pthread_t plain[2];
     begin(&group, ACO_KEEP_GOING);
     for (int i = 0; i < 2; i++)
@@ -264,7 +264,7 @@ static void *exchange(void *arg)
         submit_to(i % THREADS_HERE, &group, send_all, NULL);
         submit_to((i + 1) % THREADS_HERE, &group, receive_all, NULL);
     }
-    CHECK_EQ(aco_shared_group_end(&group), 0);
+    CHECK_EQ(aco_mt_group_end(&group), 0);
     for (int i = 0; i < 2; i++)
         CHECK_EQ(pthread_join(plain[i], NULL), 0);
     return arg;
@@ -291,12 +291,12 @@ static void select_one(int i)
 {
     long in = 0, out = i;
     aco_channel_t *channel = aco_current_task() ? own() : NULL;
-    aco_shared_select_case_t cases[] = {
+    aco_mt_select_case_t cases[] = {
         receives(channels[i % CHANNELS], &in), sends(channels[(i / 2 + 1) % CHANNELS], &out),
         receives(channels[i % CHANNELS], &in), sends(channels[(i + 1) % CHANNELS], &out),
         local(channel, i & 1 ? &in : &out, i & 1 ? ACO_SELECT_RECEIVE : ACO_SELECT_SEND)};
-    int at = i % 4 == 0 ? aco_shared_select(cases, 5, 0)
-                        : aco_shared_select_until(cases, 5, i % 4 == 1 ? aco_after(i % 11 * 2000) : aco_after(200000));
+    int at = i % 4 == 0 ? aco_mt_select(cases, 5, 0)
+                        : aco_mt_select_until(cases, 5, i % 4 == 1 ? aco_after(i % 11 * 2000) : aco_after(200000));
     if (at >= 0)
         count_case(&cases[at]);
     else {
@@ -308,17 +308,17 @@ static void select_one(int i)
 static void use_one(int i)
 {
     long element = i;
-    aco_shared_select_case_t c = i & 1 ? sends(channels[i / 2 % CHANNELS], &element)
+    aco_mt_select_case_t c = i & 1 ? sends(channels[i / 2 % CHANNELS], &element)
                                        : receives(channels[i / 2 % CHANNELS], &element);
     int is_local = i % 5 == 0 && aco_current_task();
     int64_t deadline = aco_after(i % 13 * 3000);
     int result;
     if (i & 1)
         result = is_local ? aco_channel_send_until(own(), &element, deadline)
-                          : aco_shared_channel_send_until(c.channel, &element, deadline);
+                          : aco_mt_channel_send_until(c.channel, &element, deadline);
     else
         result = is_local ? aco_channel_receive_until(own(), &element, deadline)
-                          : aco_shared_channel_receive_until(c.channel, &element, deadline);
+                          : aco_mt_channel_receive_until(c.channel, &element, deadline);
     if (result == 0)
         count_case(&c);
     else
@@ -373,7 +373,7 @@ static void test_all_at_once(size_t capacity)
     start_cancelling(&canceller);
     for (intptr_t i = 0; i < 2; i++)
         CHECK_EQ(pthread_create(&plain[i], NULL, use_plain, (void *)i), 0);
-    CHECK_EQ(aco_threads_run(THREADS_HERE, use_on_thread, &capacity), 0);
+    CHECK_EQ(aco_threads_run(THREADS_HERE, use_on_thread, &capacity, NULL), 0);
     for (int i = 0; i < 2; i++)
         CHECK_EQ(pthread_join(plain[i], NULL), 0);
     stop_cancelling(canceller);
@@ -385,13 +385,13 @@ static void test_root_context(void)
 {
     long element = 0;
     aco_channel_t *channel = aco_channel_new(1, sizeof(long));
-    aco_shared_select_case_t cases[] = {local(channel, &element, ACO_SELECT_RECEIVE)};
-    FAILS_WITH(aco_shared_select(cases, 1, -1), EPERM);
-    FAILS_WITH(aco_shared_select(cases, 1, 0), EAGAIN);
+    aco_mt_select_case_t cases[] = {local(channel, &element, ACO_SELECT_RECEIVE)};
+    FAILS_WITH(aco_mt_select(cases, 1, -1), EPERM);
+    FAILS_WITH(aco_mt_select(cases, 1, 0), EAGAIN);
     CHECK_EQ(aco_channel_try_send(channel, &element), 0);
-    CHECK_EQ(aco_shared_select(cases, 1, 0), 0);
+    CHECK_EQ(aco_mt_select(cases, 1, 0), 0);
     cases[0].local = NULL;
-    FAILS_WITH(aco_shared_select(cases, 1, ACO_MILLISECOND), ETIMEDOUT);
+    FAILS_WITH(aco_mt_select(cases, 1, ACO_MILLISECOND), ETIMEDOUT);
     CHECK_EQ(aco_channel_destroy(channel), 0);
 }
 

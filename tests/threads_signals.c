@@ -105,11 +105,11 @@ static void test_detached(void)
     for (int i = 0; i < 2; i++) {
         options.drain_ns = i * ACO_MILLISECOND;
         begun = cancelled = 0;
-        FAILS_WITH(aco_threads_run_with(2, kills_beside_detached, NULL, &options), EINTR);
+        FAILS_WITH(aco_threads_run(2, kills_beside_detached, NULL, &options), EINTR);
         CHECK_EQ(cancelled, 2 * CANCELLED);
     }
     begun = cancelled = 0;
-    CHECK_EQ(aco_threads_run(2, kills_beside_detached, &cancelled), 0);
+    CHECK_EQ(aco_threads_run(2, kills_beside_detached, &cancelled, NULL), 0);
     CHECK_EQ(cancelled, 2 * CANCELLED);
 }
 
@@ -117,7 +117,7 @@ static void test_detached(void)
 static void fails_at_start(void)
 {
     begun = cancelled = 0;
-    FAILS_WITH(aco_threads_run(1, fails_beside_detached, NULL), EADDRINUSE);
+    FAILS_WITH(aco_threads_run(1, fails_beside_detached, NULL, NULL), EADDRINUSE);
     CHECK_EQ(cancelled, CANCELLED);
 }
 
@@ -154,7 +154,7 @@ static void run_sender(int64_t drain_ns, int most)
 {
     aco_threads_options_t options = interruptible(drain_ns);
     signal(SIGTERM, SIG_DFL);
-    (void)aco_threads_run_with(2, sends, &most, &options);
+    (void)aco_threads_run(2, sends, &most, &options);
 }
 
 static void second_without_drain(void) { run_sender(0, 2); }
@@ -173,13 +173,13 @@ static void *exits(void *arg)
 
 static void *submits_and_exits(void *unused)
 {
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     void *results[3] = {&group, &group, &group};
     begin(&group, ACO_CANCEL_ON_FAILURE);
     CHECK_EQ(aco_submit_result(&group, exits, &group, &results[0]), 0);
     CHECK_EQ(aco_submit_to(1, &group, exits, &group, &results[1]), 0);
     CHECK_EQ(aco_submit_evenly(&group, exits, &group, &results[2]), 0);
-    CHECK_EQ(aco_shared_group_end(&group), 0);
+    CHECK_EQ(aco_mt_group_end(&group), 0);
     CHECK(!results[0] && !results[1] && !results[2]);
     detach(exits, &cancelled);
     aco_exit();
@@ -191,7 +191,7 @@ static void test_exits(void)
 {
     cancelled = 0;
     run_on(2, submits_and_exits, NULL);
-    CHECK_EQ(aco_threads_run(2, exits, &cancelled), 0);
+    CHECK_EQ(aco_threads_run(2, exits, &cancelled, NULL), 0);
     CHECK_EQ(cancelled, 3 + 1 + 2);
 }
 
@@ -212,7 +212,7 @@ static void *waits_in_set(void *kills)
 static void *runs_set(void *kills)
 {
     aco_threads_options_t options = interruptible(0);
-    FAILS_WITH(aco_threads_run_with(1, waits_in_set, kills, &options), EINTR);
+    FAILS_WITH(aco_threads_run(1, waits_in_set, kills, &options), EINTR);
     return NULL;
 }
 
@@ -267,7 +267,7 @@ static void test_set_and_interrupts(void)
 {
     aco_threads_options_t options = interruptible(0);
     ready = 0;
-    FAILS_WITH(aco_threads_run_with(2, listens, NULL, &options), EINTR);
+    FAILS_WITH(aco_threads_run(2, listens, NULL, &options), EINTR);
     CHECK_EQ(ready, 4);
     CHECK(!is_blocked());
 }

@@ -29,7 +29,7 @@ static inline int run_first(int n, aco_function_t fn, void *arg)
 {
     aco_threads_options_t options = {0};
     options.flags = ACO_THREADS_FIRST_ONLY;
-    return aco_threads_run_with(n, fn, arg, &options);
+    return aco_threads_run(n, fn, arg, &options);
 }
 
 /* Runs a test with a set of threads, and checks that it succeeds. */
@@ -41,17 +41,17 @@ static inline void run_on(int n, aco_function_t fn, void *arg)
     }
 }
 
-static inline void begin(aco_shared_group_t *group, aco_policy_t policy)
+static inline void begin(aco_mt_group_t *group, aco_group_policy_t policy)
 {
-    CHECK_EQ(aco_shared_group_begin(group, policy), 0);
+    CHECK_EQ(aco_mt_group_begin(group, policy), 0);
 }
 
-static inline void submit(aco_shared_group_t *group, aco_function_t fn, void *arg)
+static inline void submit(aco_mt_group_t *group, aco_function_t fn, void *arg)
 {
     CHECK_EQ(aco_submit(group, fn, arg), 0);
 }
 
-static inline void submit_to(int thread, aco_shared_group_t *group, aco_function_t fn, void *arg)
+static inline void submit_to(int thread, aco_mt_group_t *group, aco_function_t fn, void *arg)
 {
     CHECK_EQ(aco_submit_to(thread, group, fn, arg, NULL), 0);
 }

@@ -17,7 +17,7 @@ static inline void *sum_tree(void *arg)
     const tree_t *tree = arg;
     tree_t below[4];
     void *sums[4];
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     intptr_t sum = 0;
     if (!tree->depth)
         return (void *)1;
@@ -28,7 +28,7 @@ static inline void *sum_tree(void *arg)
     }
     if (tree->depth % 3 == 1)
         aco_task_yield();
-    CHECK_EQ(aco_shared_group_end(&group), 0);
+    CHECK_EQ(aco_mt_group_end(&group), 0);
     for (int i = 0; i < 4; i++)
         sum += (intptr_t)sums[i];
     return (void *)sum;

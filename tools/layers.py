@@ -55,8 +55,8 @@ SYSTEM_HEADERS = [  # the file or folder, the header or folder of headers, the r
     ('include/aco.h', 'unistd.h', "libaco's aco.h includes it"),
 ]
 
-# libc's functions that wait, tell the time or random numbers, or make threads, processes, descriptors or pages, and that
-# the table does not have. Who needs one puts it there.
+# libc's functions that wait, tell the time or random numbers, or make threads, processes, descriptors or pages, and
+# that the table does not have. Who needs one puts it there.
 OF_THE_SYSTEM = set("""
     accept alarm arc4random chdir clock_nanosleep copy_file_range creat dup dup2 dup3 epoll_pwait
     epoll_pwait2 execv execve execvp fdatasync flock fork freopen fstatat getaddrinfo getentropy getnameinfo getrandom

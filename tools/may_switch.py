@@ -58,12 +58,12 @@ CALLBACKS = {
     ('aco_http_transport_s', 'close'): (False, 'as aco_io_close(): what is closed is in lists'),
     ('aco_http_transport_s', 'abort'): (False, 'the same'),
     ('aco_once_at', 1): (True, 'others wait for it meanwhile'),
-    ('aco_shared_once_until_at', 1): (True, 'the same'),
+    ('aco_mt_once_until_at', 1): (True, 'the same'),
     ('aco_parallel_for', 3): (True, 'a part of the loop'),
     ('aco_submit_result', 1): (True, 'a task of its own'),
     ('aco_submit_evenly', 1): (True, 'the same'),
     ('aco_submit_to', 2): (True, 'the same'),
-    ('aco_threads_run_with', 1): (True, 'the same'),
+    ('aco_threads_run', 1): (True, 'the same'),
     ('aco_threads_join', 1): (True, 'the same'),
     ('aco__guarded_s', 'run'): (True, 'the same'),
     ('aco_defer', 0): (False, 'in its cleanup a task cannot wait'),
@@ -503,7 +503,7 @@ class Answer:
 # ---- the table of public functions ----
 
 ROWS = [('src/scheduler/', 'tasks (`aco/scheduler.h`, `aco/sync.h`, `aco/group.h`)'),
-        ('src/threads/', 'threads (`aco/threads.h`, `aco/shared.h`)'),
+        ('src/threads/', 'threads (`aco/threads.h`, `aco/mt.h`)'),
         ('src/io/', 'descriptors, files, processes (`aco/io.h`, …)'), ('src/tls/', 'TLS (`aco/tls.h`)'),
         ('src/http/', 'HTTP (`aco/http.h`, `aco/websocket.h`)'), ('src/libc/', 'hooks on libc (`aco/hook.h`)')]
 

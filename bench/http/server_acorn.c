@@ -30,7 +30,7 @@ static void reply_bytes(aco_http_request_t *request, void *number)
 static void reply_file(aco_http_request_t *request, void *arg)
 {
     (void)arg;
-    aco_http_serve_file(request, root, aco_http_param(request, "*"));
+    aco_http_reply_file(request, root, aco_http_request_param(request, "*"));
 }
 
 static int listen_here(void)
@@ -89,7 +89,7 @@ int main(int argc, char **argv)
     if (threads > 1 || getenv("STOPS")) {
         aco_threads_options_t options = {.flags = getenv("STOPS") ? ACO_THREADS_INTERRUPTIBLE : 0,
                                          .drain_ns = 20 * ACO_SECOND};
-        return aco_threads_run_with(threads, serve, (void *)(intptr_t)listener, &options) != 0;
+        return aco_threads_run(threads, serve, (void *)(intptr_t)listener, &options) != 0;
     }
     return aco_spawn(serve, (void *)(intptr_t)listener, NULL) && aco_run() == 0 ? 0 : 1;
 }

@@ -6,7 +6,7 @@
  *   across       the same with each task on a thread of its own, where the runtime would rather have both on one
  *   many         N messages from four tasks to four others, through a channel with room for 64
  *   yields       Acorn only: N turns of two tasks on the first thread; the others are idle */
-#include <aco/shared.h>
+#include <aco/mt.h>
 #include <aco/threads.h>
 
 #include <stdio.h>
@@ -41,12 +41,12 @@ static void *work_1us(void *arg)
 static void submit_all(aco_function_t fn)
 {
     for (size_t done = 0; done < n; done += BATCH) {
-        aco_shared_group_t group;
-        aco_shared_group_begin(&group, ACO_KEEP_GOING);
+        aco_mt_group_t group;
+        aco_mt_group_begin(&group, ACO_KEEP_GOING);
         for (int i = 0; i < BATCH; i++)
             if (aco_submit(&group, fn, NULL) != 0)
                 abort();
-        aco_shared_group_end(&group);
+        aco_mt_group_end(&group);
     }
 }
 
@@ -59,17 +59,17 @@ static void *skynet(void *arg)
     range_t *range = arg, parts[CHILDREN];
     void *sums[CHILDREN];
     size_t sum = 0;
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     if (range->count == 1)
         return (void *)range->from;
-    aco_shared_group_begin(&group, ACO_KEEP_GOING);
+    aco_mt_group_begin(&group, ACO_KEEP_GOING);
     for (int i = 0; i < CHILDREN; i++) {
         parts[i].count = range->count / CHILDREN;
         parts[i].from = range->from + (size_t)i * parts[i].count;
         if (aco_submit_result(&group, skynet, &parts[i], &sums[i]) != 0)
             abort();
     }
-    aco_shared_group_end(&group);
+    aco_mt_group_end(&group);
     for (int i = 0; i < CHILDREN; i++)
         sum += (size_t)sums[i];
     return (void *)sum;
@@ -79,54 +79,54 @@ static void *tree(void *arg)
 {
     range_t *range = arg, left, right;
     void *sums[2];
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     if (range->count == 1)
         return (void *)range->from;
     left.from = range->from;
     left.count = range->count / 2;
     right.from = range->from + left.count;
     right.count = range->count - left.count;
-    aco_shared_group_begin(&group, ACO_KEEP_GOING);
+    aco_mt_group_begin(&group, ACO_KEEP_GOING);
     if (aco_submit_result(&group, tree, &left, &sums[0]) != 0)
         abort();
     sums[1] = tree(&right);
-    aco_shared_group_end(&group);
+    aco_mt_group_end(&group);
     return (void *)((size_t)sums[0] + (size_t)sums[1]);
 }
 
 /* ---- Channels ---- */
 
-static aco_shared_channel_t *there, *back;
+static aco_mt_channel_t *there, *back;
 
 static void *answer(void *arg)
 {
     size_t value;
-    while (aco_shared_channel_receive(there, &value) == 0)
-        aco_shared_channel_send(back, &value);
+    while (aco_mt_channel_receive(there, &value) == 0)
+        aco_mt_channel_send(back, &value);
     return arg;
 }
 
 static void ping_pong_with(int is_on_last)
 {
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     size_t value = 0;
-    there = aco_shared_channel_new(1, sizeof value);
-    back = aco_shared_channel_new(1, sizeof value);
-    aco_shared_group_begin(&group, ACO_KEEP_GOING);
+    there = aco_mt_channel_new(1, sizeof value);
+    back = aco_mt_channel_new(1, sizeof value);
+    aco_mt_group_begin(&group, ACO_KEEP_GOING);
     if (is_on_last)
         aco_submit_to(aco_threads_count(aco_threads_current()) - 1, &group, answer, NULL, NULL);
     else
         aco_submit(&group, answer, NULL);
     for (; value < n / 2; value++) {
         size_t got;
-        aco_shared_channel_send(there, &value);
-        if (aco_shared_channel_receive(back, &got) != 0 || got != value)
+        aco_mt_channel_send(there, &value);
+        if (aco_mt_channel_receive(back, &got) != 0 || got != value)
             abort();
     }
-    aco_shared_channel_close(there);
-    aco_shared_group_end(&group);
-    aco_shared_channel_destroy(there);
-    aco_shared_channel_destroy(back);
+    aco_mt_channel_close(there);
+    aco_mt_group_end(&group);
+    aco_mt_channel_destroy(there);
+    aco_mt_channel_destroy(back);
 }
 
 static void ping_pong(void)
@@ -142,7 +142,7 @@ static void ping_pong_across(void)
 static void *send_part(void *arg)
 {
     for (size_t value = 0; value < n / PAIRS; value++)
-        aco_shared_channel_send(there, &value);
+        aco_mt_channel_send(there, &value);
     return arg;
 }
 
@@ -150,21 +150,21 @@ static void *receive_part(void *arg)
 {
     size_t value;
     for (size_t i = 0; i < n / PAIRS; i++)
-        aco_shared_channel_receive(there, &value);
+        aco_mt_channel_receive(there, &value);
     return arg;
 }
 
 static void many_to_many(void)
 {
-    aco_shared_group_t group;
-    there = aco_shared_channel_new(ROOM, sizeof(size_t));
-    aco_shared_group_begin(&group, ACO_KEEP_GOING);
+    aco_mt_group_t group;
+    there = aco_mt_channel_new(ROOM, sizeof(size_t));
+    aco_mt_group_begin(&group, ACO_KEEP_GOING);
     for (int i = 0; i < PAIRS; i++) {
         aco_submit(&group, send_part, NULL);
         aco_submit(&group, receive_part, NULL);
     }
-    aco_shared_group_end(&group);
-    aco_shared_channel_destroy(there);
+    aco_mt_group_end(&group);
+    aco_mt_channel_destroy(there);
 }
 
 /* ---- A busy thread beside idle ones ---- */
@@ -245,5 +245,5 @@ int main(int argc, char **argv)
     name = argv[2];
     n = strtoul(argv[3], NULL, 10);
     options.flags = ACO_THREADS_FIRST_ONLY;
-    return aco_threads_run_with(atoi(argv[1]), measure, NULL, &options) != 0;
+    return aco_threads_run(atoi(argv[1]), measure, NULL, &options) != 0;
 }

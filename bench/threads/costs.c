@@ -44,14 +44,14 @@ static void *measure_tasks(void *arg)
 {
     double submits[ROUNDS], tasks[ROUNDS];
     for (int round = 0; round < ROUNDS; round++) {
-        aco_shared_group_t group;
+        aco_mt_group_t group;
         int64_t begin = aco_now(), submitted;
-        aco_shared_group_begin(&group, ACO_KEEP_GOING);
+        aco_mt_group_begin(&group, ACO_KEEP_GOING);
         for (int i = 0; i < TASKS; i++)
             if (aco_submit(&group, empty, arg) != 0)
                 return ACO_ERROR;
         submitted = aco_now();
-        aco_shared_group_end(&group);
+        aco_mt_group_end(&group);
         submits[round] = (double)(submitted - begin) / TASKS;
         tasks[round] = (double)(aco_now() - submitted) / TASKS;
     }
@@ -139,7 +139,7 @@ static int measure_wakes(void)
 
 int main(void)
 {
-    if (aco_threads_run(1, measure_tasks, NULL) != 0 || measure_line() != 0 || measure_wakes() != 0)
+    if (aco_threads_run(1, measure_tasks, NULL, NULL) != 0 || measure_line() != 0 || measure_wakes() != 0)
         return perror("threads-costs"), 1;
     return 0;
 }

@@ -8,7 +8,7 @@
 
 enum { ROOM = 4096 };
 
-static aco_shared_group_t connections;
+static aco_mt_group_t connections;
 
 static void *echo(void *connection)
 {
@@ -47,12 +47,12 @@ static void *serve(void *port)
     int listener = listen_on(port), threads = aco_threads_count(aco_threads_current());
     if (listener < 0 || aco_io_local_address(listener, address, sizeof address) != 0)
         return fprintf(stderr, "%s\n", aco_error_message()), ACO_ERROR;
-    aco_shared_group_begin(&connections, ACO_KEEP_GOING);
+    aco_mt_group_begin(&connections, ACO_KEEP_GOING);
     for (int i = 1; i < threads; i++)
         aco_submit_to(i, &connections, listen_too, strrchr(address, ':') + 1, NULL);
     fprintf(stderr, "listening on %s\n", address);
     accept_all(listener);
-    return aco_shared_group_end(&connections), NULL;
+    return aco_mt_group_end(&connections), NULL;
 }
 
 int main(int argc, char **argv)
@@ -60,5 +60,5 @@ int main(int argc, char **argv)
     const aco_threads_options_t options = {.flags = ACO_THREADS_FIRST_ONLY};
     if (argc != 3)
         return fprintf(stderr, "usage: %s PORT THREADS\n", argv[0]), 2;
-    return aco_threads_run_with(atoi(argv[2]), serve, argv[1], &options) != 0;
+    return aco_threads_run(atoi(argv[2]), serve, argv[1], &options) != 0;
 }

@@ -52,7 +52,7 @@ static int is_well(aco_http_client_t *client, const backend_t *backend)
     aco_scope_begin(&limit, aco_after(proxy.try_time));
     response = aco_http_get(client, url);
     status = response ? response->status : 0;
-    aco_http_end(response);
+    aco_http_response_end(response);
     aco_scope_end(&limit);
     return status >= 200 && status < 400;
 }

@@ -89,7 +89,7 @@ static const char *forwarded_for(aco_http_request_t *request)
     size_t room = sizeof peer;
     for (size_t i = 0; i < request->header_count; i++)
         room += strlen(request->headers[i].value) + 2;
-    if (aco_io_peer_address(request->fd, peer, sizeof peer) != 0 || !(from = aco_http_allocate(request, room)))
+    if (aco_io_peer_address(request->fd, peer, sizeof peer) != 0 || !(from = aco_http_request_allocate(request, room)))
         return NULL;
     if ((end = strrchr(peer, ':')) != NULL)
         *end = 0;
@@ -128,7 +128,7 @@ typedef struct body {
 static ssize_t next_part(void *arg, void *p, size_t n)
 {
     body_t *body = arg;
-    ssize_t got = aco_http_read(body->request, p, n);
+    ssize_t got = aco_http_request_read(body->request, p, n);
     body->has_begun = 1;
     body->has_failed |= got < 0;
     return got;
@@ -140,7 +140,7 @@ static int take_body(aco_http_request_t *request, aco_http_call_t *call, body_t 
     size_t n = 0;
     call->length = request->length;
     if (request->length >= 0 && request->length <= MOST_KEPT) {
-        call->body = request->length ? aco_http_read_all(request, MOST_KEPT, &n) : NULL;
+        call->body = request->length ? aco_http_request_read_all(request, MOST_KEPT, &n) : NULL;
         return request->length && !call->body ? -1 : 0;
     }
     call->read_body = next_part;
@@ -240,12 +240,12 @@ static int begin(aco_http_request_t *request, const aco_http_response_t *respons
         const aco_http_header_t *header = &response->headers[i];
         if (!is_dropped(header->name, response->headers, response->header_count) &&
             strcasecmp(header->name, "Content-Type") != 0 &&
-            aco_http_add_header(request, header->name, header->value) != 0)
+            aco_http_reply_header(request, header->name, header->value) != 0)
             return -1;
     }
     if (strcmp(request->method, "HEAD") == 0)
         n = length ? strtoll(length, NULL, 10) : -1;
-    return aco_http_begin(request, response->status, aco_http_response_header(response, "Content-Type"), n);
+    return aco_http_reply_begin(request, response->status, aco_http_response_header(response, "Content-Type"), n);
 }
 
 /* Passes the answer on. 0; -1: the backend has failed in the middle of it. */
@@ -261,12 +261,13 @@ static int pass_on(aco_http_request_t *request, aco_http_response_t *response)
         n = aco_http_response_read(response, part, sizeof part);
         aco_scope_end(&stall);
         if (n > 0 &&
-            (aco_http_write(request, part, (size_t)n) != 0 || (response->length < 0 && aco_http_flush(request) != 0)))
+            (aco_http_reply_write(request, part, (size_t)n) != 0 ||
+             (response->length < 0 && aco_http_reply_flush(request) != 0)))
             return 0; /* the client is gone */
     } while (n > 0);
     if (n == 0)
         return 0;
-    aco_http_abort(request);
+    aco_http_reply_abort(request);
     add(&proxy.aborted, 1);
     return -1;
 }
@@ -305,7 +306,7 @@ static void answer(aco_http_request_t *request)
         return;
     }
     tell_backend(backend, pass_on(request, response) != 0);
-    aco_http_end(response);
+    aco_http_response_end(response);
     atomic_fetch_sub(&backend->in_flight, 1);
 }
 

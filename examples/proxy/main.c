@@ -168,7 +168,7 @@ int main(int argc, char **argv)
         return 1;
     options.flags = ACO_THREADS_INTERRUPTIBLE;
     options.drain_ns = proxy.drain_time + ACO_SECOND; /* each server cancels what is left, before */
-    failed = aco_threads_run_with(threads, serve, NULL, &options) != 0 && errno != EINTR;
+    failed = aco_threads_run(threads, serve, NULL, &options) != 0 && errno != EINTR;
     fprintf(stderr, "%s\n", failed ? aco_error_message() : "ended");
     return failed;
 }

@@ -19,7 +19,7 @@ static void __attribute__((format(printf, 2, 3))) print(aco_http_request_t *requ
     n = vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     if (n > 0)
-        (void)aco_http_write(request, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
+        (void)aco_http_reply_write(request, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
 }
 
 static unsigned long long resident_bytes(void)
@@ -109,7 +109,7 @@ static void print_backends(aco_http_request_t *request)
 void show_metrics(aco_http_request_t *request, void *arg)
 {
     (void)arg;
-    if (aco_http_begin(request, 200, "text/plain; version=0.0.4", -1) != 0)
+    if (aco_http_reply_begin(request, 200, "text/plain; version=0.0.4", -1) != 0)
         return;
     print(request, "# HELP proxy_answers_total Answers to clients.\n# TYPE proxy_answers_total counter\n");
     for (int i = 2; i < 6; i++)
@@ -152,9 +152,9 @@ void show_status(aco_http_request_t *request, void *arg)
 {
     int64_t now = aco_now();
     (void)arg;
-    if (aco_http_begin(request, 200, "text/html; charset=utf-8", -1) != 0)
+    if (aco_http_reply_begin(request, 200, "text/html; charset=utf-8", -1) != 0)
         return;
-    (void)aco_http_write(request, page_begins, sizeof page_begins - 1);
+    (void)aco_http_reply_write(request, page_begins, sizeof page_begins - 1);
     print_number(request, "answers", answers());
     print_number(request, "errors (5xx)", value(&proxy.by_class[5]));
     print_number(request, "broken off", value(&proxy.aborted));

@@ -32,11 +32,11 @@
 
 ACO__BEGIN_C
 
-typedef enum aco_policy_e {
+typedef enum aco_group_policy_e {
     ACO_CANCEL_ON_FAILURE, /* the first member that fails cancels the group */
     ACO_KEEP_GOING,        /* failures are counted */
     ACO_FIRST_SUCCESS      /* the first member that succeeds cancels the group; failures are counted */
-} aco_policy_t;
+} aco_group_policy_t;
 
 /* A group. Read-only, except `limit`. */
 typedef struct aco_group_s {
@@ -47,7 +47,7 @@ typedef struct aco_group_s {
     size_t running;           /* members that have not ended, and places that waiting spawners were given */
     size_t succeeded, failed; /* members that have ended so */
     int error;                /* the errno of the first that failed (EINVAL if that was 0); 0: none has failed */
-    aco_policy_t policy;
+    aco_group_policy_t policy;
     void *result;             /* what the first that succeeded returned; NULL: none has */
     struct aco__task_record *aco__first, *aco__last; /* the members */
     aco__queue_t aco__spawners;
@@ -56,7 +56,7 @@ typedef struct aco_group_s {
 
 /* Begins a group without members. The calling task is inside its scope until it calls aco_group_end(). 0, or -1 and
  * errno: EPERM (the caller is not a task), EINVAL (NULL, an unknown policy). */
-ACO_API int aco_group_begin_at(aco_group_t *group, aco_policy_t policy, const char *location);
+ACO_API int aco_group_begin_at(aco_group_t *group, aco_group_policy_t policy, const char *location);
 #define aco_group_begin(group, policy) aco_group_begin_at(group, policy, ACO_PLACE)
 
 /* Makes a task that runs fn(arg), as aco_spawn() does, as a member of the group. With a limit, waits until fewer

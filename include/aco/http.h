@@ -67,14 +67,14 @@ typedef struct aco_http_request_s {
 
 /* The value of the first header with this name, in any case of letters; NULL: none. There may be further ones, in
  * `headers`: lists may have several lines, and what may stand there only once (Origin) is worth nothing twice. */
-ACO_API const char *aco_http_header(const aco_http_request_t *request, const char *name);
+ACO_API const char *aco_http_request_header(const aco_http_request_t *request, const char *name);
 /* The text that stands in the path for {name} of the route; "*": for its end. NULL: the route has no such name. */
-ACO_API const char *aco_http_param(aco_http_request_t *request, const char *name);
+ACO_API const char *aco_http_request_param(aco_http_request_t *request, const char *name);
 /* The decoded value of the first `name=value` of the query, "+" as a space; "" if there is no "=". NULL: none; or the
  * value has a wrong escape or a NUL (EINVAL), ENOMEM. */
-ACO_API const char *aco_http_query(aco_http_request_t *request, const char *name);
+ACO_API const char *aco_http_request_query(aco_http_request_t *request, const char *name);
 /* Memory that is freed when the request is done. NULL and errno ENOMEM. */
-ACO_API void *aco_http_allocate(aco_http_request_t *request, size_t n);
+ACO_API void *aco_http_request_allocate(aco_http_request_t *request, size_t n);
 
 /* Reads of the body what has come, at most `n` bytes; waits if there is nothing. 0: the end. A client that expects
  * "100 Continue" gets it at the first call. -1 and errno: EFBIG (more than max_body), EBADMSG (wrong chunks),
@@ -82,12 +82,12 @@ ACO_API void *aco_http_allocate(aco_http_request_t *request, size_t n);
  * tells), ECANCELED, ENOMEM. After the end of a scope and after ENOMEM the next call goes on; after the others it fails
  * again. If the last of these calls has failed and the handler returns without a reply, the server answers 413, 400 or
  * 408. */
-ACO_API ssize_t aco_http_read_at(aco_http_request_t *request, void *p, size_t n, const char *location);
-#define aco_http_read(request, p, n) aco_http_read_at(request, p, n, ACO_PLACE)
+ACO_API ssize_t aco_http_request_read_at(aco_http_request_t *request, void *p, size_t n, const char *location);
+#define aco_http_request_read(request, p, n) aco_http_request_read_at(request, p, n, ACO_PLACE)
 /* The whole body, at most `most` bytes, with a 0 behind it; *n becomes its length (`n` may be NULL). NULL and errno: as
  * above, EFBIG also for more than `most`. What came before a failure is kept for the next call. */
-ACO_API char *aco_http_read_all_at(aco_http_request_t *request, size_t most, size_t *n, const char *location);
-#define aco_http_read_all(request, most, n) aco_http_read_all_at(request, most, n, ACO_PLACE)
+ACO_API char *aco_http_request_read_all_at(aco_http_request_t *request, size_t most, size_t *n, const char *location);
+#define aco_http_request_read_all(request, most, n) aco_http_request_read_all_at(request, most, n, ACO_PLACE)
 
 /* ---- Replies ----------------------------------------------------------------------------------------------------- */
 
@@ -95,7 +95,7 @@ ACO_API char *aco_http_read_all_at(aco_http_request_t *request, size_t most, siz
  * connection after the reply. The server itself sends Date, Content-Length, Transfer-Encoding and other values of
  * Connection: the last three fail with EINVAL. -1 and errno: EINVAL (also a name or value that HTTP does not allow,
  * such as one with a line end), EBUSY (the reply has begun), ENOMEM (also beyond 6 KiB of headers). */
-ACO_API int aco_http_add_header(aco_http_request_t *request, const char *name, const char *value);
+ACO_API int aco_http_reply_header(aco_http_request_t *request, const char *name, const char *value);
 
 /* The whole reply, with `n` bytes as its body; `type`: its Content-Type, or NULL. A handler may call it once; after
  * that nothing of the body is used. The bytes are sent when the handler has returned and no further request is there,
@@ -107,23 +107,25 @@ ACO_API int aco_http_reply_at(aco_http_request_t *request, int status, const cha
 
 /* A reply in parts: begun, written, and ended by the handler's return. `length`: the bytes that will be written; less
  * than 0: it is not known, and the reply is sent in chunks (to HTTP/1.0: up to the connection's end). */
-ACO_API int aco_http_begin_at(aco_http_request_t *request, int status, const char *type, int64_t length,
-                              const char *location);
-#define aco_http_begin(request, status, type, length) aco_http_begin_at(request, status, type, length, ACO_PLACE)
+ACO_API int aco_http_reply_begin_at(aco_http_request_t *request, int status, const char *type, int64_t length,
+                                    const char *location);
+#define aco_http_reply_begin(request, status, type, length) \
+    aco_http_reply_begin_at(request, status, type, length, ACO_PLACE)
 /* Writes the next `n` bytes; few are collected. 0; or -1 and errno: EPIPE, ECONNRESET (the client is gone), EINVAL (not
  * begun), EMSGSIZE (more than `length`), ETIMEDOUT (write_time is over, or a scope), ECANCELED. Of a reply without a
  * body (to HEAD, 204, 304) nothing is sent. */
-ACO_API int aco_http_write_at(aco_http_request_t *request, const void *p, size_t n, const char *location);
-#define aco_http_write(request, p, n) aco_http_write_at(request, p, n, ACO_PLACE)
+ACO_API int aco_http_reply_write_at(aco_http_request_t *request, const void *p, size_t n, const char *location);
+#define aco_http_reply_write(request, p, n) aco_http_reply_write_at(request, p, n, ACO_PLACE)
 /* Sends what was collected so far. 0; or -1 and errno as above: after the end of a scope the rest is sent later (not in
  * TLS: there the reply is cut). */
-ACO_API int aco_http_flush_at(aco_http_request_t *request, const char *location);
-#define aco_http_flush(request) aco_http_flush_at(request, ACO_PLACE)
+ACO_API int aco_http_reply_flush_at(aco_http_request_t *request, const char *location);
+#define aco_http_reply_flush(request) aco_http_reply_flush_at(request, ACO_PLACE)
 /* Writes `n` bytes of a file from `offset` on, by sendfile() where that is possible. -1 and errno: also EIO (the file
  * is shorter). */
-ACO_API int aco_http_write_file_at(aco_http_request_t *request, int fd, int64_t offset, int64_t n,
-                                   const char *location);
-#define aco_http_write_file(request, fd, offset, n) aco_http_write_file_at(request, fd, offset, n, ACO_PLACE)
+ACO_API int aco_http_reply_write_file_at(aco_http_request_t *request, int fd, int64_t offset, int64_t n,
+                                         const char *location);
+#define aco_http_reply_write_file(request, fd, offset, n) \
+    aco_http_reply_write_file_at(request, fd, offset, n, ACO_PLACE)
 
 /* Whether the server has been stopped, and goes on for lame_time and drain_time only: 1 or 0. For what tells a load
  * balancer to send no more: it replies 503 then. */
@@ -142,7 +144,7 @@ ACO_API int aco_http_connection_error(const aco_http_request_t *request);
  * is sent. Earlier replies of the connection that the client has not received yet may be lost, too. A Unix socket has
  * no reset: there only a length or the lack of a last chunk tells. (A handler that returns without a reply has the
  * server answer 500.) */
-ACO_API void aco_http_abort(aco_http_request_t *request);
+ACO_API void aco_http_reply_abort(aco_http_request_t *request);
 
 /* The whole reply: the file root/path, or index.html there if `path` is "" or ends with "/". Answers GET and HEAD;
  * conditions (If-Match, If-None-Match, their forms with dates, If-Range) and single ranges. A date, a Range or an
@@ -150,9 +152,9 @@ ACO_API void aco_http_abort(aco_http_request_t *request);
  * told by the name's end. Answers 404 for what is no file of the root or may not be read, for names with "." or ".." as
  * a segment, and for names that begin with "."; 503 if there is no descriptor or memory for the file, 500 for the
  * system's other errors. Returns 0; on error -1 with errno as aco_http_reply(), ETIMEDOUT, ECANCELED. */
-ACO_API int aco_http_serve_file_at(aco_http_request_t *request, const char *root, const char *path,
+ACO_API int aco_http_reply_file_at(aco_http_request_t *request, const char *root, const char *path,
                                    const char *location);
-#define aco_http_serve_file(request, root, path) aco_http_serve_file_at(request, root, path, ACO_PLACE)
+#define aco_http_reply_file(request, root, path) aco_http_reply_file_at(request, root, path, ACO_PLACE)
 
 /* ---- Servers ----------------------------------------------------------------------------------------------------- */
 
@@ -232,8 +234,8 @@ typedef struct aco_http_server_s {
     void *failed_arg;
     uint64_t *failures;     /* ACO_HTTP_FAILURES counters, one for each kind, that are increased. Several servers may
                                have the same ones, also on several threads: atomic, relaxed. NULL: none. Not counted:
-                               aco_http_abort(), aco_exit(), replies that are shorter than announced, resets between
-                               requests, and what was answered with 408 */
+                               aco_http_reply_abort(), aco_exit(), replies that are shorter than announced, resets
+                               between requests, and what was answered with 408 */
     /* Of the connections' tasks; NULL: the defaults. The least stack, 4 KiB, is enough for what the server does by
      * itself (8 KiB without optimisation); handlers need more for theirs, files, WebSockets and TLS. */
     const aco_options_t *task;
@@ -296,7 +298,7 @@ typedef struct aco_http_call_s {
     void *read_arg;
 } aco_http_call_t;
 
-/* Read-only. Valid until aco_http_end(). */
+/* Read-only. Valid until aco_http_response_end(). */
 typedef struct aco_http_response_s {
     int status;
     int minor;                        /* of the version */
@@ -332,7 +334,7 @@ ACO_API const char *aco_http_response_header(const aco_http_response_t *response
 ACO_API ssize_t aco_http_response_read_at(aco_http_response_t *response, void *p, size_t n, const char *location);
 #define aco_http_response_read(response, p, n) aco_http_response_read_at(response, p, n, ACO_PLACE)
 /* Ends a response. Its connection is kept if the whole body was read, or is there already. */
-ACO_API void aco_http_end(aco_http_response_t *response);
+ACO_API void aco_http_response_end(aco_http_response_t *response);
 
 ACO__END_C
 

@@ -58,17 +58,17 @@ public:
     std::int64_t length() const noexcept { return request_->length; }
     std::optional<std::string_view> header(const char *name) const
     {
-        return detail::text_of(aco_http_header(request_, name));
+        return detail::text_of(aco_http_request_header(request_, name));
     }
     std::optional<std::string_view> param(const char *name) const
     {
-        return detail::text_of(aco_http_param(request_, name));
+        return detail::text_of(aco_http_request_param(request_, name));
     }
     /* Throws aco::error: the value has a wrong escape. */
     std::optional<std::string_view> query(const char *name) const
     {
         errno = 0;
-        const char *value = aco_http_query(request_, name);
+        const char *value = aco_http_request_query(request_, name);
         detail::io_check(value || errno == 0 ? 0 : -1, "aco::http_request::query");
         return detail::text_of(value);
     }
@@ -76,12 +76,12 @@ public:
     /* 0: the end of the body. */
     std::size_t read(void *p, std::size_t n, const char *location = ACO__CALLER)
     {
-        return detail::io_done(aco_http_read_at(request_, p, n, location), "aco::http_request::read");
+        return detail::io_done(aco_http_request_read_at(request_, p, n, location), "aco::http_request::read");
     }
     std::string_view read_all(std::size_t most, const char *location = ACO__CALLER)
     {
         std::size_t n = 0;
-        const char *bytes = aco_http_read_all_at(request_, most, &n, location);
+        const char *bytes = aco_http_request_read_all_at(request_, most, &n, location);
         detail::io_check(bytes ? 0 : -1, "aco::http_request::read_all");
         return std::string_view(bytes, n);
     }
@@ -91,7 +91,7 @@ public:
         /* C would take what is before a NUL. */
         if (name.find('\0') != std::string::npos || value.find('\0') != std::string::npos)
             detail::refused(EINVAL, "aco::http_request::add_header", nullptr, "the name or value has a NUL");
-        detail::io_check(aco_http_add_header(request_, name.c_str(), value.c_str()), "aco::http_request::add_header");
+        detail::io_check(aco_http_reply_header(request_, name.c_str(), value.c_str()), "aco::http_request::add_header");
         return *this;
     }
     /* `type`: nullptr: none. */
@@ -102,19 +102,20 @@ public:
     }
     void begin(int status, const char *type, std::int64_t length = -1, const char *location = ACO__CALLER)
     {
-        detail::io_check(aco_http_begin_at(request_, status, type, length, location), "aco::http_request::begin");
+        detail::io_check(aco_http_reply_begin_at(request_, status, type, length, location), "aco::http_request::begin");
     }
     void write(std::string_view part, const char *location = ACO__CALLER)
     {
-        detail::io_check(aco_http_write_at(request_, part.data(), part.size(), location), "aco::http_request::write");
+        detail::io_check(aco_http_reply_write_at(request_, part.data(), part.size(), location),
+                         "aco::http_request::write");
     }
     void flush(const char *location = ACO__CALLER)
     {
-        detail::io_check(aco_http_flush_at(request_, location), "aco::http_request::flush");
+        detail::io_check(aco_http_reply_flush_at(request_, location), "aco::http_request::flush");
     }
     void serve_file(const char *root, const char *path, const char *location = ACO__CALLER)
     {
-        detail::io_check(aco_http_serve_file_at(request_, root, path, location), "aco::http_request::serve_file");
+        detail::io_check(aco_http_reply_file_at(request_, root, path, location), "aco::http_request::serve_file");
     }
     bool is_draining() const noexcept { return aco_http_is_draining(request_) != 0; }
     aco_http_request_t *native_handle() const noexcept { return request_; }
@@ -217,7 +218,7 @@ private:
     }
     static void fail(http_request &request, const failure &failed, const std::exception *e)
     {
-        aco_http_abort(request.native_handle());
+        aco_http_reply_abort(request.native_handle());
         try {
             failed ? failed(request, e) : log_failure(request, e);
         } catch (...) {
@@ -231,9 +232,9 @@ private:
         try {
             e->f(request);
         } catch (const cancelled &) { /* of a scope that ended: the handler's own, or the server's */
-            aco_http_abort(raw);
+            aco_http_reply_abort(raw);
         } catch (const error &left) {
-            aco_http_connection_error(raw) ? aco_http_abort(raw) : fail(request, *e->failed, &left);
+            aco_http_connection_error(raw) ? aco_http_reply_abort(raw) : fail(request, *e->failed, &left);
         } catch (const std::exception &left) {
             fail(request, *e->failed, &left);
         } catch (...) {
@@ -257,7 +258,7 @@ public:
         std::swap(response_, from.response_);
         return *this;
     }
-    ~http_response() { aco_http_end(response_); }
+    ~http_response() { aco_http_response_end(response_); }
 
     int status() const noexcept { return response_->status; }
     std::int64_t length() const noexcept { return response_->length; }

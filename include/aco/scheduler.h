@@ -44,7 +44,7 @@
  * waits, and afterwards it goes on itself. While it waits, nobody else can resume, cancel or destroy it. Locks and
  * scopes that it takes are its task's; it must not yield inside a scope that it began. The calls fail with EPERM in the
  * root context, in a coroutine that is in no task, in cleanup (aco_defer()), and in an inner coroutine on a share
- * stack. Non-blocking calls work in all of these. Only aco_mutex_trylock() and aco_mutex_unlock() need a task; they
+ * stack. Non-blocking calls work in all of these. Only aco_mutex_try_lock() and aco_mutex_unlock() need a task; they
  * work in cleanup. Blocking calls have `_at` forms that take a static location string, for reports of a
  * deadlock; the plain forms are macros that pass their own file and line.
  *
@@ -67,7 +67,7 @@
  * waits of a task at once, and cancel them: then each blocking call fails with ETIMEDOUT or ECANCELED.
  *
  * Errors are those of aco.h: -1 or NULL, errno, and aco_error_message(). Expected answers leave no message: EAGAIN,
- * EBUSY of aco_mutex_trylock(), ETIMEDOUT, ECANCELED, and EPIPE of a closed channel. What follows does not repeat
+ * EBUSY of aco_mutex_try_lock(), ETIMEDOUT, ECANCELED, and EPIPE of a closed channel. What follows does not repeat
  * ETIMEDOUT, ECANCELED and, of a wait in a scope with a deadline, ENOMEM. */
 #ifndef ACO_SCHEDULER_H
 #define ACO_SCHEDULER_H
@@ -259,7 +259,7 @@ ACO__CALL int aco_mutex_lock_until_at(aco_mutex_t *mutex, int64_t deadline, cons
 #define aco_mutex_lock_until(mutex, deadline) aco_mutex_lock_until_at(mutex, deadline, ACO_PLACE)
 /* The same without waiting. 0, or -1 and errno: EBUSY (a task has it, perhaps the caller), EPERM (the caller is not a
  * task). */
-ACO_API int aco_mutex_trylock(aco_mutex_t *mutex);
+ACO_API int aco_mutex_try_lock(aco_mutex_t *mutex);
 /* 0, or -1 and errno EPERM (the caller does not have it). */
 ACO_API int aco_mutex_unlock(aco_mutex_t *mutex);
 

@@ -35,8 +35,8 @@ ACO__CALL int aco_rwlock_wrlock_at(aco_rwlock_t *lock, const char *location);
 ACO__CALL int aco_rwlock_wrlock_until_at(aco_rwlock_t *lock, int64_t deadline, const char *location);
 #define aco_rwlock_wrlock_until(lock, deadline) aco_rwlock_wrlock_until_at(lock, deadline, ACO_PLACE)
 /* The same without waiting. 0, or -1 and errno: EBUSY (it would have to wait), EPERM (the caller is not a task). */
-ACO_API int aco_rwlock_tryrdlock(aco_rwlock_t *lock);
-ACO_API int aco_rwlock_trywrlock(aco_rwlock_t *lock);
+ACO_API int aco_rwlock_try_rdlock(aco_rwlock_t *lock);
+ACO_API int aco_rwlock_try_wrlock(aco_rwlock_t *lock);
 /* Unlocks what the caller has. 0, or -1 and errno EPERM (a writer has it that is not the caller, or nobody has it). */
 ACO_API int aco_rwlock_unlock(aco_rwlock_t *lock);
 

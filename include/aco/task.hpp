@@ -464,7 +464,7 @@ inline void check_cancelled() /* throws aco::cancelled if a wait would */
 class task_group : aco_group_t {
 public:
     /* Throws aco::error with EPERM outside tasks. */
-    explicit task_group(aco_policy_t how = ACO_CANCEL_ON_FAILURE, const char *location = ACO__CALLER)
+    explicit task_group(aco_group_policy_t how = ACO_CANCEL_ON_FAILURE, const char *location = ACO__CALLER)
     {
         if (aco_unlikely(aco_group_begin_at(this, how, location) != 0))
             detail::refused();
@@ -590,7 +590,7 @@ private:
 /* Calls f(group) with a new group, and waits for its members. If f() is cancelled because a member failed, throws what
  * the member threw. */
 template<class F>
-void in_group(F &&f, aco_policy_t how = ACO_CANCEL_ON_FAILURE, const char *location = ACO__CALLER)
+void in_group(F &&f, aco_group_policy_t how = ACO_CANCEL_ON_FAILURE, const char *location = ACO__CALLER)
 {
     task_group group(how, location);
     try {

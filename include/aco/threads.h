@@ -6,16 +6,16 @@
  *
  *   static void *first(void *trees)
  *   {
- *       aco_shared_group_t group;
- *       aco_shared_group_begin(&group, ACO_CANCEL_ON_FAILURE);
+ *       aco_mt_group_t group;
+ *       aco_mt_group_begin(&group, ACO_CANCEL_ON_FAILURE);
  *       for (int i = 0; i < 1000; i++)
  *           aco_submit(&group, sum, &((tree_t *)trees)[i]);
- *       return aco_shared_group_end(&group) == 0 ? NULL : ACO_ERROR; // waits for all
+ *       return aco_mt_group_end(&group) == 0 ? NULL : ACO_ERROR; // waits for all
  *   }
  *   ...
  *   aco_threads_options_t options = {0};
  *   options.flags = ACO_THREADS_FIRST_ONLY;
- *   aco_threads_run_with(0, first, trees, &options); // on as many threads as the process may use
+ *   aco_threads_run(0, first, trees, &options); // on as many threads as the process may use
  *
  * A set of threads. Each thread of a set has a scheduler of its own: aco_threads_run() makes the calling thread and
  * n - 1 new ones run tasks, until all tasks of all threads have ended. A task that has started stays on its thread.
@@ -27,7 +27,7 @@
  * another thread than those of the set, or by aco_submit_to(), runs in the order of submission. A submitted function
  * may do all that a task may. Its stack is one of the default pool, of the default size.
  *
- * Shared groups. Each submitted function is a member of a group, which it may share with members on other threads. As
+ * Groups. Each submitted function is a member of a group, which it may share with members on other threads. As
  * with aco/group.h, a member fails by returning ACO_ERROR with errno as the reason, whoever began the group waits for
  * all members, and a group is a scope: its deadline counts for the members, and its end reaches them, on other threads
  * soon after. A function that starts in a group that has ended is called all the same: its waits fail. One for which no
@@ -84,8 +84,7 @@ typedef struct aco_threads_options_s {
  * once. Also -1 and errno: EPERM (a coroutine calls it), EBUSY (the thread is in a set, or its aco_run() runs),
  * EINVAL (n less than 0 or too large, NULL, unknown flags), EAGAIN and ENOMEM (a thread or its task cannot be made:
  * then no `fn` has been called, and tasks that the thread had are cancelled), or those of aco_run(). */
-ACO_API int aco_threads_run(int n, aco_function_t fn, void *arg);
-ACO_API int aco_threads_run_with(int n, aco_function_t fn, void *arg, const aco_threads_options_t *opts);
+ACO_API int aco_threads_run(int n, aco_function_t fn, void *arg, const aco_threads_options_t *options);
 
 /* How many threads the process can use at once: the processors that its affinity and its cgroup's quota (version 2 or
  * 1, rounded up) allow; at least 1. */
@@ -134,9 +133,9 @@ ACO_API int aco_threads_join(aco_threads_t *threads, aco_function_t fn, void *ar
 
 /* A group with members on several threads. Read-only; `failed`, `error` and `result` when it has ended. It is a plain
  * structure, not on a share stack. */
-typedef struct aco_shared_group_s {
+typedef struct aco_mt_group_s {
     aco_scope_t scope;      /* of the task that began the group, while inside; its end is that of the members' scopes */
-    aco_policy_t policy;
+    aco_group_policy_t policy;
     int error;              /* the errno of the first member that failed; 0: none has. Atomic, like the next three */
     size_t failed;          /* members that have failed */
     void *result;           /* with ACO_FIRST_SUCCESS, what the first member that succeeded returned */
@@ -149,35 +148,35 @@ typedef struct aco_shared_group_s {
     char aco__more_padding[64];
     size_t aco__own;        /* the other ones, counted by the thread of its task */
     int aco__is_open;       /* it has not come to its end */
-    struct aco_shared_group_s *aco__next, *aco__previous; /* others that this thread's tasks began */
+    struct aco_mt_group_s *aco__next, *aco__previous; /* others that this thread's tasks began */
     aco__answer_t aco__answer;
-} aco_shared_group_t;
+} aco_mt_group_t;
 
-/* Begins a group without members. The calling task is inside its scope until it calls aco_shared_group_end(). 0, or -1
+/* Begins a group without members. The calling task is inside its scope until it calls aco_mt_group_end(). 0, or -1
  * and errno: EPERM (the caller is not a task of a set's thread), EINVAL (NULL, on a share stack, an unknown policy). */
-ACO_API int aco_shared_group_begin_at(aco_shared_group_t *group, aco_policy_t policy, const char *location);
-#define aco_shared_group_begin(group, policy) aco_shared_group_begin_at(group, policy, ACO_PLACE)
+ACO_API int aco_mt_group_begin_at(aco_mt_group_t *group, aco_group_policy_t policy, const char *location);
+#define aco_mt_group_begin(group, policy) aco_mt_group_begin_at(group, policy, ACO_PLACE)
 
 /* Waits until all members have ended, and leaves the group's scope. Nothing interrupts it. A task must not end inside a
  * group that it began. 0 if the group succeeded, as for aco_group_end(). -1 and errno: `error`; or, with the group
  * still open, EPERM (its scope is not the innermost one of the calling task, or the caller cannot wait), EINVAL. */
-ACO_API int aco_shared_group_end_at(aco_shared_group_t *group, const char *location);
-#define aco_shared_group_end(group) aco_shared_group_end_at(group, ACO_PLACE)
+ACO_API int aco_mt_group_end_at(aco_mt_group_t *group, const char *location);
+#define aco_mt_group_end(group) aco_mt_group_end_at(group, ACO_PLACE)
 
 /* Has a thread of the group's set run fn(arg) as a member of the group. If `result` is not NULL, *result becomes what
- * it returns; it is valid after aco_shared_group_end(). Any thread may call it, in a task or not, before the group's
- * task calls aco_shared_group_end(); afterwards its members may. 0, or -1 and errno: ETIMEDOUT, ECANCELED (the group's
+ * it returns; it is valid after aco_mt_group_end(). Any thread may call it, in a task or not, before the group's
+ * task calls aco_mt_group_end(); afterwards its members may. 0, or -1 and errno: ETIMEDOUT, ECANCELED (the group's
  * scope has ended), EINVAL (NULL), ENOMEM. */
-ACO_API int aco_submit_result(aco_shared_group_t *group, aco_function_t fn, void *arg, void **result);
+ACO_API int aco_submit_result(aco_mt_group_t *group, aco_function_t fn, void *arg, void **result);
 #define aco_submit(group, fn, arg) aco_submit_result(group, fn, arg, NULL)
 
 /* The same for the thread with this number; no other runs it. Also ESRCH: there is no such thread. */
-ACO_API int aco_submit_to(int thread, aco_shared_group_t *group, aco_function_t fn, void *arg, void **result);
+ACO_API int aco_submit_to(int thread, aco_mt_group_t *group, aco_function_t fn, void *arg, void **result);
 
 /* The same for the thread with the fewest members that this call and aco_submit_to() have given it and that have not
  * ended; of several, for each in turn. For what lasts, such as connections: aco_submit() goes to whoever is idle at
  * that moment. Threads that have joined get none. ESRCH: all others have ended. */
-ACO_API int aco_submit_evenly(aco_shared_group_t *group, aco_function_t fn, void *arg, void **result);
+ACO_API int aco_submit_evenly(aco_mt_group_t *group, aco_function_t fn, void *arg, void **result);
 
 /* Not for programs: as `result`, says that *arg begins with a function, a void (*)(void *arg), that frees it. It is
  * called if `fn` will not be: on any thread, before the group ends. */

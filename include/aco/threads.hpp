@@ -1,4 +1,4 @@
-/* Every core, and what threads share, for C++17 and later, on top of <aco/threads.h> and <aco/shared.h>. Header only;
+/* Every core, and what threads share, for C++17 and later, on top of <aco/threads.h> and <aco/mt.h>. Header only;
  * link acorn_threads.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -6,7 +6,7 @@
  *   std::size_t count(const tree &t)
  *   {
  *       std::atomic<std::size_t> n{1};
- *       aco::shared::task_group group;
+ *       aco::mt::task_group group;
  *       for (const tree &child : t.children)
  *           group.submit([&] { n += count(child); }); // on whichever thread is idle first
  *       group.wait();                                 // throws what the first failing member threw
@@ -16,7 +16,7 @@
  *   aco::threads::run(0, [&] { std::cout << count(root); }, ACO_THREADS_FIRST_ONLY);
  *
  * The C headers say what all of this does; <aco/task.hpp> what C++ adds: failures, cancelling, callables. The types of
- * namespace aco::shared have the names and members of those for one thread, as far as both exist. Tasks of any thread,
+ * namespace aco::mt have the names and members of those for one thread, as far as both exist. Tasks of any thread,
  * and threads in their root context, may use them, and wait for them. aco::select() takes channels of both kinds.
  *
  * The task that runs a member or a part of a loop is on another thread than the caller's: what the callables share must
@@ -24,7 +24,7 @@
 #ifndef ACO_THREADS_HPP
 #define ACO_THREADS_HPP
 
-#include "shared.h"
+#include "mt.h"
 #include "task.hpp"
 #include "threads.h"
 
@@ -90,7 +90,7 @@ struct called_by_all {
 
 namespace threads {
 
-/* Runs f() as a task on each of `n` threads, or, with ACO_THREADS_FIRST_ONLY, on the first: aco_threads_run_with() with
+/* Runs f() as a task on each of `n` threads, or, with ACO_THREADS_FIRST_ONLY, on the first: aco_threads_run() with
  * these flags and `drain_ns`. Throws what the first f() that failed threw; aco::cancelled if a cancelling ended one;
  * aco::error. */
 template<class F, class Rep = std::int64_t, class Period = std::nano>
@@ -102,7 +102,7 @@ void run(int n, F &&f, unsigned flags = 0,
     aco_threads_options_t options = {};
     options.flags = flags;
     options.drain_ns = detail::nanoseconds_in(drain);
-    calls.end(aco_threads_run_with(
+    calls.end(aco_threads_run(
         n, [](void *arg) { return static_cast<all *>(arg)->call() == 0 ? nullptr : ACO_ERROR; }, &calls, &options));
 }
 
@@ -198,19 +198,19 @@ public:
 
 } // namespace detail
 
-namespace shared {
+namespace mt {
 
 /* ---- Groups ------------------------------------------------------------------------------------------------------ */
 
 /* A group of a task of a set's thread, with members on all threads of the set: a local variable, and a scope from
  * construction to wait(). Fails and ends as aco::task_group. Each member is allocated. A function that could not be
- * started (aco/threads.h, Shared groups and Ends) is destroyed, by any thread; then wait() throws aco::error. */
-class task_group : aco_shared_group_t {
+ * started (aco/threads.h, Groups and Ends) is destroyed, by any thread; then wait() throws aco::error. */
+class task_group : aco_mt_group_t {
 public:
     /* Throws aco::error, with EPERM outside tasks of a set. */
-    explicit task_group(aco_policy_t how = ACO_CANCEL_ON_FAILURE, const char *location = ACO__CALLER)
+    explicit task_group(aco_group_policy_t how = ACO_CANCEL_ON_FAILURE, const char *location = ACO__CALLER)
     {
-        if (aco_unlikely(aco_shared_group_begin_at(this, how, location) != 0))
+        if (aco_unlikely(aco_mt_group_begin_at(this, how, location) != 0))
             detail::refused();
     }
     task_group(const task_group &) = delete;
@@ -243,7 +243,7 @@ public:
     /* Waits until all members have ended, and ends the group. Throws as aco::task_group::wait(). */
     void wait(const char *location = ACO__CALLER)
     {
-        const int ended = aco_shared_group_end_at(this, location);
+        const int ended = aco_mt_group_end_at(this, location);
         if (aco_unlikely(is_open()))
             detail::refused();
         if (aco_unlikely(ended != 0 || was_cancelled_))
@@ -251,7 +251,7 @@ public:
     }
 
     void cancel() { detail::check(aco_scope_cancel(&scope)); } /* any thread */
-    aco_shared_group_t *native_handle() noexcept { return this; }
+    aco_mt_group_t *native_handle() noexcept { return this; }
 
 private:
     bool is_open() const noexcept { return scope.aco__task != nullptr; }
@@ -266,7 +266,7 @@ private:
         if (by && by != &scope)
             throw cancelled(by->error);
         if (failed > threw_)
-            detail::refused(error, "aco::shared::task_group", nullptr, "members could not be started, or were lost");
+            detail::refused(error, "aco::mt::task_group", nullptr, "members could not be started, or were lost");
     }
 
     ACO__COLD void leave() noexcept
@@ -274,8 +274,8 @@ private:
         if (std::uncaught_exceptions() > exceptions_)
             detail::must(aco_scope_cancel(&scope));
         else if (has_members_)
-            detail::die("aco::shared::task_group: its block is left without wait()");
-        aco_shared_group_end(this);
+            detail::die("aco::mt::task_group: its block is left without wait()");
+        aco_mt_group_end(this);
         if (is_open())
             detail::die(aco_error_message());
     }
@@ -353,17 +353,17 @@ public:
     mutex &operator=(const mutex &) = delete;
 
     void lock(const char *location = ACO__CALLER) { detail::check(lock_until_(ACO_FOREVER, location)); }
-    bool try_lock() { return detail::tried(aco_shared_mutex_trylock(&mutex_)); }
-    void unlock() noexcept { detail::must(aco_shared_mutex_unlock(&mutex_)); } /* aborts if it is not locked */
-    aco_shared_mutex_t *native_handle() noexcept { return &mutex_; }
+    bool try_lock() { return detail::tried(aco_mt_mutex_try_lock(&mutex_)); }
+    void unlock() noexcept { detail::must(aco_mt_mutex_unlock(&mutex_)); } /* aborts if it is not locked */
+    aco_mt_mutex_t *native_handle() noexcept { return &mutex_; }
 
 private:
     friend class detail::timed_lock<mutex>;
     int lock_until_(std::int64_t deadline, const char *location)
     {
-        return aco_shared_mutex_lock_until_at(&mutex_, deadline, location);
+        return aco_mt_mutex_lock_until_at(&mutex_, deadline, location);
     }
-    aco_shared_mutex_t mutex_ = {};
+    aco_mt_mutex_t mutex_ = {};
 };
 
 /* As std::condition_variable, without spurious wakes. A wait that throws has locked the mutex again. */
@@ -373,18 +373,18 @@ public:
     condition_variable(const condition_variable &) = delete;
     condition_variable &operator=(const condition_variable &) = delete;
 
-    void notify_one() noexcept { aco_shared_cond_signal(&cond_); }
-    void notify_all() noexcept { aco_shared_cond_broadcast(&cond_); }
-    aco_shared_cond_t *native_handle() noexcept { return &cond_; }
+    void notify_one() noexcept { aco_mt_cond_signal(&cond_); }
+    void notify_all() noexcept { aco_mt_cond_broadcast(&cond_); }
+    aco_mt_cond_t *native_handle() noexcept { return &cond_; }
 
 private:
     friend class detail::any_condition<condition_variable, mutex>;
-    int wait_(aco_shared_mutex_t *locked, const char *location) { return wait_until_(locked, ACO_FOREVER, location); }
-    int wait_until_(aco_shared_mutex_t *locked, std::int64_t deadline, const char *location)
+    int wait_(aco_mt_mutex_t *locked, const char *location) { return wait_until_(locked, ACO_FOREVER, location); }
+    int wait_until_(aco_mt_mutex_t *locked, std::int64_t deadline, const char *location)
     {
-        return aco_shared_cond_wait_until_at(&cond_, locked, deadline, location);
+        return aco_mt_cond_wait_until_at(&cond_, locked, deadline, location);
     }
-    aco_shared_cond_t cond_ = {};
+    aco_mt_cond_t cond_ = {};
 };
 
 /* A reader-writer lock, for std::shared_lock and std::unique_lock. Fair: a reader waits behind a writer that waits. */
@@ -395,43 +395,43 @@ public:
     shared_mutex &operator=(const shared_mutex &) = delete;
 
     void lock(const char *location = ACO__CALLER) { detail::check(lock_until_(ACO_FOREVER, location)); }
-    bool try_lock() { return detail::tried(aco_shared_rwlock_trywrlock(&lock_)); }
-    void unlock() noexcept { detail::must(aco_shared_rwlock_unlock(&lock_)); }
+    bool try_lock() { return detail::tried(aco_mt_rwlock_try_wrlock(&lock_)); }
+    void unlock() noexcept { detail::must(aco_mt_rwlock_unlock(&lock_)); }
 
     void lock_shared(const char *location = ACO__CALLER) { detail::check(lock_shared_until_(ACO_FOREVER, location)); }
-    bool try_lock_shared() { return detail::tried(aco_shared_rwlock_tryrdlock(&lock_)); }
+    bool try_lock_shared() { return detail::tried(aco_mt_rwlock_try_rdlock(&lock_)); }
     void unlock_shared() noexcept { unlock(); }
-    aco_shared_rwlock_t *native_handle() noexcept { return &lock_; }
+    aco_mt_rwlock_t *native_handle() noexcept { return &lock_; }
 
 private:
     friend class detail::timed_lock<shared_mutex>;
     friend class detail::timed_shared_lock<shared_mutex>;
     int lock_shared_until_(std::int64_t deadline, const char *location)
     {
-        return aco_shared_rwlock_rdlock_until_at(&lock_, deadline, location);
+        return aco_mt_rwlock_rdlock_until_at(&lock_, deadline, location);
     }
     int lock_until_(std::int64_t deadline, const char *location)
     {
-        return aco_shared_rwlock_wrlock_until_at(&lock_, deadline, location);
+        return aco_mt_rwlock_wrlock_until_at(&lock_, deadline, location);
     }
-    aco_shared_rwlock_t lock_ = {};
+    aco_mt_rwlock_t lock_ = {};
 };
 
-} // namespace shared
+} // namespace mt
 } // namespace ACO__CPP_KIND
 } // namespace aco
 
-ACO__STD_LOCKS(aco::shared::mutex)
-ACO__STD_SHARED_LOCKS(aco::shared::shared_mutex)
+ACO__STD_LOCKS(aco::mt::mutex)
+ACO__STD_SHARED_LOCKS(aco::mt::shared_mutex)
 
 namespace aco {
 inline namespace ACO__CPP_KIND {
-namespace shared {
+namespace mt {
 
 /* A number of units, as std::counting_semaphore. */
 class semaphore : public detail::timed_semaphore<semaphore> {
 public:
-    explicit constexpr semaphore(std::size_t value) noexcept : semaphore_ ACO_SHARED_SEMAPHORE_INIT(value) {}
+    explicit constexpr semaphore(std::size_t value) noexcept : semaphore_ ACO_MT_SEMAPHORE_INIT(value) {}
     semaphore(const semaphore &) = delete;
     semaphore &operator=(const semaphore &) = delete;
 
@@ -439,21 +439,21 @@ public:
     {
         detail::check(acquire_until_(ACO_FOREVER, location));
     }
-    bool try_acquire() noexcept { return aco_shared_semaphore_try_acquire(&semaphore_) == 0; }
+    bool try_acquire() noexcept { return aco_mt_semaphore_try_acquire(&semaphore_) == 0; }
     void release(std::size_t units = 1) noexcept
     {
         for (; units; units--)
-            aco_shared_semaphore_release(&semaphore_);
+            aco_mt_semaphore_release(&semaphore_);
     }
-    aco_shared_semaphore_t *native_handle() noexcept { return &semaphore_; }
+    aco_mt_semaphore_t *native_handle() noexcept { return &semaphore_; }
 
 private:
     friend class detail::timed_semaphore<semaphore>;
     int acquire_until_(std::int64_t deadline, const char *location)
     {
-        return aco_shared_semaphore_acquire_until_at(&semaphore_, deadline, location);
+        return aco_mt_semaphore_acquire_until_at(&semaphore_, deadline, location);
     }
-    aco_shared_semaphore_t semaphore_;
+    aco_mt_semaphore_t semaphore_;
 };
 
 /* Something that has happened, or not. */
@@ -463,16 +463,16 @@ public:
     event(const event &) = delete;
     event &operator=(const event &) = delete;
 
-    void set() noexcept { aco_shared_event_set(&event_); } /* wakes all that wait */
-    void reset() noexcept { aco_shared_event_reset(&event_); }
+    void set() noexcept { aco_mt_event_set(&event_); } /* wakes all that wait */
+    void reset() noexcept { aco_mt_event_reset(&event_); }
 
 private:
     friend class detail::timed_wait<event>;
     int wait_until_(std::int64_t deadline, const char *location)
     {
-        return aco_shared_event_wait_until_at(&event_, deadline, location);
+        return aco_mt_event_wait_until_at(&event_, deadline, location);
     }
-    aco_shared_event_t event_ = {};
+    aco_mt_event_t event_ = {};
 };
 
 /* wait() lasts until the count is zero. */
@@ -484,7 +484,7 @@ public:
 
     void add(std::ptrdiff_t n = 1) /* throws aco::error with ERANGE */
     {
-        if (aco_shared_wait_group_add(&group_, n) != 0)
+        if (aco_mt_wait_group_add(&group_, n) != 0)
             detail::refused();
     }
     void done() { add(-1); }
@@ -493,9 +493,9 @@ private:
     friend class detail::timed_wait<wait_group>;
     int wait_until_(std::int64_t deadline, const char *location)
     {
-        return aco_shared_wait_group_wait_until_at(&group_, deadline, location);
+        return aco_mt_wait_group_wait_until_at(&group_, deadline, location);
     }
-    aco_shared_wait_group_t group_ = {};
+    aco_mt_wait_group_t group_ = {};
 };
 
 class once_flag {
@@ -503,10 +503,10 @@ public:
     constexpr once_flag() noexcept = default;
     once_flag(const once_flag &) = delete;
     once_flag &operator=(const once_flag &) = delete;
-    aco_shared_once_t *native_handle() noexcept { return &once_; }
+    aco_mt_once_t *native_handle() noexcept { return &once_; }
 
 private:
-    aco_shared_once_t once_ = {};
+    aco_mt_once_t once_ = {};
 };
 
 /* Calls f() unless a call for this flag has returned. What f() throws comes out here, and another call tries again. */
@@ -514,69 +514,69 @@ template<class F>
 void call_once(once_flag &once, F &&f, const char *location = ACO__CALLER)
 {
     detail::call_once(f, [&](int (*fn)(void *), void *arg) {
-        return aco_shared_once_until_at(once.native_handle(), fn, arg, ACO_FOREVER, location);
+        return aco_mt_once_until_at(once.native_handle(), fn, arg, ACO_FOREVER, location);
     });
 }
 
-} // namespace shared
+} // namespace mt
 
 /* ---- Channels ---------------------------------------------------------------------------------------------------- */
 
 namespace detail {
 
-struct shared_channel {
-    using handle = aco_shared_channel_t;
-    using select_case = aco_shared_select_case_t;
-    static handle *make(std::size_t capacity, std::size_t size) { return aco_shared_channel_new(capacity, size); }
-    static void destroy(handle *c) noexcept { aco_shared_channel_destroy(c); }
-    static int close(handle *c) { return aco_shared_channel_close(c); }
+struct mt_channel {
+    using handle = aco_mt_channel_t;
+    using select_case = aco_mt_select_case_t;
+    static handle *make(std::size_t capacity, std::size_t size) { return aco_mt_channel_new(capacity, size); }
+    static void destroy(handle *c) noexcept { aco_mt_channel_destroy(c); }
+    static int close(handle *c) { return aco_mt_channel_close(c); }
     static bool has_waiters(const handle *) { return false; } /* the contract */
     static int send(handle *c, const void *element, const char *location)
     {
-        return aco_shared_channel_send_until_at(c, element, ACO_FOREVER, location);
+        return aco_mt_channel_send_until_at(c, element, ACO_FOREVER, location);
     }
     static int receive(handle *c, void *element, const char *location)
     {
-        return aco_shared_channel_receive_until_at(c, element, ACO_FOREVER, location);
+        return aco_mt_channel_receive_until_at(c, element, ACO_FOREVER, location);
     }
-    static int try_send(handle *c, const void *element) { return aco_shared_channel_try_send(c, element); }
-    static int try_receive(handle *c, void *element) { return aco_shared_channel_try_receive(c, element); }
+    static int try_send(handle *c, const void *element) { return aco_mt_channel_try_send(c, element); }
+    static int try_receive(handle *c, void *element) { return aco_mt_channel_try_receive(c, element); }
     static int send_until(handle *c, const void *element, std::int64_t deadline, const char *location)
     {
-        return aco_shared_channel_send_until_at(c, element, deadline, location);
+        return aco_mt_channel_send_until_at(c, element, deadline, location);
     }
     static int receive_until(handle *c, void *element, std::int64_t deadline, const char *location)
     {
-        return aco_shared_channel_receive_until_at(c, element, deadline, location);
+        return aco_mt_channel_receive_until_at(c, element, deadline, location);
     }
 };
 
 template<>
-struct select_calls<aco_shared_select_case_t> {
-    static void set(aco_shared_select_case_t &c, aco_channel_t *channel) { c.local = channel; }
-    static void set(aco_shared_select_case_t &c, aco_shared_channel_t *channel) { c.channel = channel; }
-    static int select(aco_shared_select_case_t *c, int n, std::int64_t timeout_ns, const char *location)
+struct select_calls<aco_mt_select_case_t> {
+    static void set(aco_mt_select_case_t &c, aco_channel_t *channel) { c.local = channel; }
+    static void set(aco_mt_select_case_t &c, aco_mt_channel_t *channel) { c.channel = channel; }
+    static int select(aco_mt_select_case_t *c, int n, std::int64_t timeout_ns, const char *location)
     {
-        return aco_shared_select_at(c, n, timeout_ns, location);
+        return aco_mt_select_at(c, n, timeout_ns, location);
     }
-    static int select_until(aco_shared_select_case_t *c, int n, std::int64_t deadline, const char *location)
+    static int select_until(aco_mt_select_case_t *c, int n, std::int64_t deadline, const char *location)
     {
-        return aco_shared_select_until_at(c, n, deadline, location);
+        return aco_mt_select_until_at(c, n, deadline, location);
     }
 };
 
 } // namespace detail
 
-namespace shared {
+namespace mt {
 
-/* As aco::channel, from any threads to any threads: aco_shared_channel_t. Nobody may use it when it is destroyed. */
+/* As aco::channel, from any threads to any threads: aco_mt_channel_t. Nobody may use it when it is destroyed. */
 template<class T>
-class channel : public detail::any_channel<T, detail::shared_channel> {
+class channel : public detail::any_channel<T, detail::mt_channel> {
 public:
-    using detail::any_channel<T, detail::shared_channel>::any_channel;
+    using detail::any_channel<T, detail::mt_channel>::any_channel;
 };
 
-} // namespace shared
+} // namespace mt
 
 /* Map and reduce: combine(a, b) of `first` and of map(i) for each i in [begin, end), or of map(from, to) for parts that
  * cover it, by parallel_for(). It calls combine in any order and grouping, on several threads at once. */
@@ -584,7 +584,7 @@ template<class T, class Map, class Combine>
 T parallel_reduce(std::size_t begin, std::size_t end, T first, Map &&map, Combine &&combine, std::size_t grain = 0)
 {
     constexpr bool takes_parts = std::is_invocable_v<Map &, std::size_t, std::size_t>;
-    shared::mutex mutex;
+    mt::mutex mutex;
     auto part = [&](std::size_t from, std::size_t to) {
         const auto all_of_part = [&]() -> T {
             if constexpr (takes_parts) {
@@ -597,7 +597,7 @@ T parallel_reduce(std::size_t begin, std::size_t end, T first, Map &&map, Combin
             }
         };
         T sum = all_of_part();
-        const std::lock_guard<shared::mutex> lock(mutex);
+        const std::lock_guard<mt::mutex> lock(mutex);
         first = combine(std::move(first), std::move(sum));
     };
     parallel_for(begin, end, part, grain);

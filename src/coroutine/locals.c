@@ -82,21 +82,21 @@ int aco_set_slot(aco_t *co, void *p)
 
 /* ---- Coroutine-local storage ---- */
 
-/* A key in use has an odd generation, which is atomic. aco_key_create() sets it before the destructor. */
+/* A key in use has an odd generation, which is atomic. aco_local_key_create() sets it before the destructor. */
 static struct {
     uint32_t generation;
     void (*destructor)(void *); /* atomic */
-} keys[ACO_KEYS];
+} keys[ACO_LOCAL_KEYS];
 static unsigned keys_tried; /* where the next search starts; atomic */
 
 enum { DESTRUCTOR_ROUNDS = 4 };
 
-int aco_key_create(aco_key_t *key, void (*destructor)(void *))
+int aco_local_key_create(aco_local_key_t *key, void (*destructor)(void *))
 {
     if (!key)
-        return aco__fail(0, EINVAL, "aco_key_create", NULL, "the key is NULL");
-    for (unsigned n = 0; n < ACO_KEYS; n++) {
-        unsigned i = __atomic_fetch_add(&keys_tried, 1, __ATOMIC_RELAXED) % ACO_KEYS;
+        return aco__fail(0, EINVAL, "aco_local_key_create", NULL, "the key is NULL");
+    for (unsigned n = 0; n < ACO_LOCAL_KEYS; n++) {
+        unsigned i = __atomic_fetch_add(&keys_tried, 1, __ATOMIC_RELAXED) % ACO_LOCAL_KEYS;
         uint32_t generation = __atomic_load_n(&keys[i].generation, __ATOMIC_RELAXED);
         if (generation % 2 == 0 &&
             __atomic_compare_exchange_n(&keys[i].generation, &generation, generation + 1, 0, __ATOMIC_ACQ_REL,
@@ -107,22 +107,22 @@ int aco_key_create(aco_key_t *key, void (*destructor)(void *))
             return 0;
         }
     }
-    return aco__fail(0, EAGAIN, "aco_key_create", NULL, "all %d keys are in use", ACO_KEYS);
+    return aco__fail(0, EAGAIN, "aco_local_key_create", NULL, "all %d keys are in use", ACO_LOCAL_KEYS);
 }
 
-static int is_key(aco_key_t key)
+static int is_key(aco_local_key_t key)
 {
-    return key.index < ACO_KEYS && key.generation % 2 == 1 &&
+    return key.index < ACO_LOCAL_KEYS && key.generation % 2 == 1 &&
         __atomic_load_n(&keys[key.index].generation, __ATOMIC_ACQUIRE) == key.generation;
 }
 
-int aco_key_delete(aco_key_t key)
+int aco_local_key_delete(aco_local_key_t key)
 {
     uint32_t generation = key.generation;
     if (!is_key(key) ||
         !__atomic_compare_exchange_n(&keys[key.index].generation, &generation, generation + 1, 0, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED))
-        return aco__fail(0, EINVAL, "aco_key_delete", NULL, "not a key in use");
+        return aco__fail(0, EINVAL, "aco_local_key_delete", NULL, "not a key in use");
     return 0;
 }
 
@@ -132,13 +132,13 @@ static aco__value_t *value_of_key(aco__cold_t *cold, uint32_t index)
     return cold && index < cold->values_sz / sizeof *cold->values ? &cold->values[index] : NULL;
 }
 
-void *aco__local_of(const aco_t *co, aco_key_t key)
+void *aco__local_of(const aco_t *co, aco_local_key_t key)
 {
     aco__value_t *value = value_of_key(aco__cold(data_owner(co)), key.index);
     return value && value->generation == key.generation && is_key(key) ? value->value : NULL;
 }
 
-void *aco_get_local(aco_key_t key)
+void *aco_get_local(aco_local_key_t key)
 {
     return aco__local_of(NULL, key);
 }
@@ -165,7 +165,7 @@ static aco__value_t *value_of_key_make(aco_t *co, uint32_t index)
     return value_of_key(cold, index);
 }
 
-int aco_set_local(aco_key_t key, void *p)
+int aco_set_local(aco_local_key_t key, void *p)
 {
     aco__value_t *value;
     if (!is_key(key))
@@ -185,7 +185,7 @@ void aco__values_destroy(aco__cold_t *cold)
         again = 0;
         for (uint32_t i = 0; value_of_key(cold, i); i++) {
             aco__value_t *at = value_of_key(cold, i);
-            aco_key_t key = {i, at->generation};
+            aco_local_key_t key = {i, at->generation};
             void *value = at->value;
             void (*destructor)(void *);
             if (!value || at->size || !is_key(key))
@@ -205,10 +205,10 @@ void *aco__local(aco__local_t *local, const char *name)
     aco_t *co = data_owner(NULL);
     aco__value_t *value;
     if (aco_unlikely(!__atomic_load_n(&local->made, __ATOMIC_ACQUIRE))) {
-        aco_key_t key = {0, 0};
+        aco_local_key_t key = {0, 0};
         aco__lock();
-        if (!local->made && aco_key_create(&key, NULL) != 0)
-            aco__die("ACO_LOCAL", co, "%s: all %d keys are in use", name, ACO_KEYS);
+        if (!local->made && aco_local_key_create(&key, NULL) != 0)
+            aco__die("ACO_LOCAL", co, "%s: all %d keys are in use", name, ACO_LOCAL_KEYS);
         if (!local->made) {
             local->index = key.index;
             local->generation = key.generation;

@@ -195,7 +195,7 @@ static int redirect(url_t *url, const char *to, int may_be_tls)
 static void close_peer(peer_t *peer)
 {
     aco__http_link_close(&peer->link);
-    aco__poller_free(peer, peer->sz);
+    aco__service_free(peer, peer->sz);
 }
 
 /* Whether nothing has come on a kept connection, not even its end. */
@@ -298,7 +298,7 @@ ACO__SWITCHES static peer_t *dial_peer(aco_http_client_t *client, const url_t *u
     const char *host = host_of(client, url), *port = port_of(client, url);
     int fd = aco_io_dial_at("tcp", options->proxy_host ? options->proxy_host : host,
                             options->proxy_host ? options->proxy_port : port, NULL, location);
-    peer_t *peer = fd >= 0 ? aco__poller_allocate(&sz, call_name) : NULL;
+    peer_t *peer = fd >= 0 ? aco__service_allocate(&sz, call_name) : NULL;
     if (!peer) {
         if (fd >= 0)
             (void)aco_io_close(fd);
@@ -430,7 +430,7 @@ ACO__SWITCHES static int send_body(peer_t *peer, const aco_http_call_t *call, co
     ssize_t n;
     if (!call->read_body)
         return aco__http_write_body(link, call->body, (size_t)call->length, call_name, location);
-    part = aco__poller_allocate(&sz, call_name); /* too large for a small stack */
+    part = aco__service_allocate(&sz, call_name); /* too large for a small stack */
     if (!part)
         return -1;
     while ((n = call->read_body(call->read_arg, part, 4096)) > 0)
@@ -438,7 +438,7 @@ ACO__SWITCHES static int send_body(peer_t *peer, const aco_http_call_t *call, co
             n = -1;
             break;
         }
-    aco__poller_free(part, sz);
+    aco__service_free(part, sz);
     return n < 0 ? -1 : 0;
 }
 
@@ -598,7 +598,7 @@ aco_http_client_t *aco_http_client_new(const aco_http_client_options_t *options)
 {
     static const char call[] = "aco_http_client_new";
     size_t sz = sizeof(aco_http_client_t);
-    aco_http_client_t *client = aco__poller_allocate(&sz, call);
+    aco_http_client_t *client = aco__service_allocate(&sz, call);
     aco_http_client_options_t *o;
     if (!client)
         return NULL;
@@ -613,7 +613,7 @@ aco_http_client_t *aco_http_client_new(const aco_http_client_options_t *options)
     if (o->max_head < 64 || o->max_head > 1 << 20 || o->max_headers < 1 || o->max_headers > 1000 ||
         (o->proxy_host &&
          (!o->proxy_port || strlen(o->proxy_host) >= CLIENT_HOST || strlen(o->proxy_port) >= CLIENT_PORT))) {
-        aco__poller_free(client, sizeof *client);
+        aco__service_free(client, sizeof *client);
         aco__http_fail(EINVAL, call, "the options");
         return NULL;
     }
@@ -629,7 +629,7 @@ void aco_http_client_destroy(aco_http_client_t *client)
         client->kept = peer->next;
         close_peer(peer);
     }
-    aco__poller_free(client, sizeof *client);
+    aco__service_free(client, sizeof *client);
 }
 
 static int is_redirect(int status)
@@ -680,7 +680,7 @@ static aco_http_response_t *exchange_all(aco_http_client_t *client, step_t *step
         if (goes_on == 0)
             return &peer->is;
         error = errno;
-        aco_http_end(&peer->is);
+        aco_http_response_end(&peer->is);
         errno = error;
         if (goes_on < 0)
             return NULL;
@@ -698,7 +698,7 @@ aco_http_response_t *aco_http_call_at(aco_http_client_t *client, const aco_http_
     }
     if (check_call(call) != 0)
         return NULL;
-    urls = aco__poller_allocate(&sz, call_name); /* too large for a small stack */
+    urls = aco__service_allocate(&sz, call_name); /* too large for a small stack */
     if (!urls)
         return NULL;
     if (parse_url(urls, call->url, client->options.open != NULL, 0) == 0) {
@@ -706,7 +706,7 @@ aco_http_response_t *aco_http_call_at(aco_http_client_t *client, const aco_http_
         urls[1] = urls[0];
         response = exchange_all(client, &step, urls, location);
     }
-    aco__poller_free(urls, sz);
+    aco__service_free(urls, sz);
     return response;
 }
 
@@ -730,7 +730,7 @@ ssize_t aco_http_response_read_at(aco_http_response_t *response, void *p, size_t
     return aco__http_read_body(&((peer_t *)(void *)response)->link, p, n, "aco_http_response_read", location);
 }
 
-void aco_http_end(aco_http_response_t *response)
+void aco_http_response_end(aco_http_response_t *response)
 {
     peer_t *peer = (peer_t *)(void *)response;
     aco_http_client_t *client;
@@ -739,7 +739,7 @@ void aco_http_end(aco_http_response_t *response)
     client = peer->client;
     peer->link.must_not_wait = 1;
     while (!peer->link.has_all)
-        if (aco__http_skip_body(&peer->link, "aco_http_end", NULL) <= 0)
+        if (aco__http_skip_body(&peer->link, "aco_http_response_end", NULL) <= 0)
             break;
     peer->link.must_not_wait = 0;
     if (!peer->link.has_all || !peer->link.is_persistent || peer->link.is_broken || peer->link.body_error) {

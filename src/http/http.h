@@ -112,7 +112,7 @@ ACO__HIDDEN int aco__http_parse_head(aco__http_link_t *link);
 ACO__SWITCHES ACO__HIDDEN ssize_t aco__http_more_head(aco__http_link_t *link, const char *location);
 /* Reads behind what was not parsed, which moves to the head's end for it. */
 ACO__SWITCHES ACO__HIDDEN ssize_t aco__http_more_input(aco__http_link_t *link, const char *location);
-/* Reads the body, as aco_http_read(). */
+/* Reads the body, as aco_http_request_read(). */
 ACO__SWITCHES
 ACO__HIDDEN ssize_t aco__http_read_body(aco__http_link_t *link, void *p, size_t n, const char *call,
                                         const char *location);
@@ -129,7 +129,7 @@ ACO__SWITCHES
 ACO__HIDDEN int aco__http_send(aco__http_link_t *link, const void *p, size_t n, int is_more, const char *location);
 /* Sends of the collected output what can be sent without waiting. Does not switch. */
 ACO__HIDDEN void aco__http_try_send(aco__http_link_t *link);
-/* The next bytes of the outgoing body, as aco_http_write(). */
+/* The next bytes of the outgoing body, as aco_http_reply_write(). */
 ACO__SWITCHES
 ACO__HIDDEN int aco__http_write_body(aco__http_link_t *link, const void *p, size_t n, const char *call,
                                      const char *location);
@@ -141,7 +141,7 @@ ACO__SWITCHES ACO__HIDDEN int aco__http_end_body(aco__http_link_t *link, const c
 
 static inline int aco__http_fail(int error, const char *call, const char *reason)
 {
-    return aco__poller_fail(error, call, reason);
+    return aco__service_fail(error, call, reason);
 }
 
 static inline char *aco__http_put(char *at, const void *p, size_t n)
@@ -225,7 +225,7 @@ typedef struct aco__http_exchange {
     unsigned char will_close;
     unsigned char is_aborted;
     struct aco_websocket_s *websocket; /* that the connection has become; or NULL */
-    char *all; /* what aco_http_read_all() has got */
+    char *all; /* what aco_http_request_read_all() has got */
     size_t all_n, all_room;
     size_t sz; /* of this record and what follows it: headers, memory, output */
 } aco__http_exchange_t;

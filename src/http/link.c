@@ -323,7 +323,7 @@ ssize_t aco__http_await(aco__http_link_t *link, const char *location)
         int is_over = !is_first && await_input(link, location) != 0, error = errno;
         if (is_over && link->transport && !aco__http_has_input(link)) /* a last look; without one, below */
             return -1;
-        if (!in->buffer && !(in->buffer = aco__poller_allocate(&sz, "aco_http_serve")))
+        if (!in->buffer && !(in->buffer = aco__service_allocate(&sz, "aco_http_serve")))
             return -1;
         if (link->transport)
             return append(link, location);
@@ -830,7 +830,7 @@ ACO__SWITCHES static int send_file(aco__http_link_t *link, int fd, int64_t offse
             return -1;
         ACO__ASSERT(sent <= link->left && at - offset <= n);
         link->left -= sent;
-        aco__poller_yield();
+        aco__service_yield();
     }
     return 0;
 }
@@ -856,7 +856,7 @@ int aco__http_write_file(aco__http_link_t *link, int fd, int64_t offset, int64_t
         if (result <= 0)
             return result;
     }
-    buffer = aco__poller_allocate(&sz, call);
+    buffer = aco__service_allocate(&sz, call);
     if (!buffer)
         return -1;
     for (result = 0; n > 0 && result == 0;) {
@@ -867,6 +867,6 @@ int aco__http_write_file(aco__http_link_t *link, int fd, int64_t offset, int64_t
         offset += got;
         n -= got;
     }
-    aco__poller_free(buffer, sz);
+    aco__service_free(buffer, sz);
     return result;
 }

@@ -8,9 +8,9 @@
 
 /* ---- Headers ---- */
 
-int aco_http_add_header(aco_http_request_t *request, const char *name, const char *value)
+int aco_http_reply_header(aco_http_request_t *request, const char *name, const char *value)
 {
-    static const char call[] = "aco_http_add_header";
+    static const char call[] = "aco_http_reply_header";
     aco__http_exchange_t *x = aco__http_exchange_of(request);
     size_t name_n = name ? strlen(name) : 0, value_n = value ? strlen(value) : 0, n = name_n + value_n + 4;
     char *at;
@@ -29,7 +29,7 @@ int aco_http_add_header(aco_http_request_t *request, const char *name, const cha
         return aco__http_fail(ENOMEM, call, "the headers of a reply have 6 KiB");
     if (n > x->fields_room - x->fields_n) {
         size_t room = 2 * x->fields_room + n + 128;
-        char *fields = aco_http_allocate(request, room);
+        char *fields = aco_http_request_allocate(request, room);
         if (!fields)
             return -1;
         if (x->fields_n)
@@ -147,9 +147,10 @@ int aco_http_reply_at(aco_http_request_t *request, int status, const char *type,
     return aco__http_write_body(&x->connection->link, body, n, call, location);
 }
 
-int aco_http_begin_at(aco_http_request_t *request, int status, const char *type, int64_t length, const char *location)
+int aco_http_reply_begin_at(aco_http_request_t *request, int status, const char *type, int64_t length,
+                            const char *location)
 {
-    return begin_reply(aco__http_exchange_of(request), status, type, length, "aco_http_begin", location);
+    return begin_reply(aco__http_exchange_of(request), status, type, length, "aco_http_reply_begin", location);
 }
 
 static int check_begun(const aco__http_exchange_t *x, const char *call)
@@ -165,9 +166,9 @@ static int fail_to_write(aco__http_exchange_t *x)
     return -1;
 }
 
-int aco_http_write_at(aco_http_request_t *request, const void *p, size_t n, const char *location)
+int aco_http_reply_write_at(aco_http_request_t *request, const void *p, size_t n, const char *location)
 {
-    static const char call[] = "aco_http_write";
+    static const char call[] = "aco_http_reply_write";
     aco__http_exchange_t *x = aco__http_exchange_of(request);
     if (check_begun(x, call) != 0)
         return -1;
@@ -178,14 +179,14 @@ int aco_http_write_at(aco_http_request_t *request, const void *p, size_t n, cons
     return 0;
 }
 
-int aco_http_flush_at(aco_http_request_t *request, const char *location)
+int aco_http_reply_flush_at(aco_http_request_t *request, const char *location)
 {
     return aco__http_send(&aco__http_exchange_of(request)->connection->link, NULL, 0, 0, location);
 }
 
-int aco_http_write_file_at(aco_http_request_t *request, int fd, int64_t offset, int64_t n, const char *location)
+int aco_http_reply_write_file_at(aco_http_request_t *request, int fd, int64_t offset, int64_t n, const char *location)
 {
-    static const char call[] = "aco_http_write_file";
+    static const char call[] = "aco_http_reply_write_file";
     aco__http_exchange_t *x = aco__http_exchange_of(request);
     if (check_begun(x, call) != 0)
         return -1;
@@ -196,7 +197,7 @@ int aco_http_write_file_at(aco_http_request_t *request, int fd, int64_t offset, 
     return 0;
 }
 
-void aco_http_abort(aco_http_request_t *request)
+void aco_http_reply_abort(aco_http_request_t *request)
 {
     aco__http_exchange_of(request)->is_aborted = 1;
 }

@@ -10,7 +10,7 @@ void aco__http_free_blocks(aco__http_exchange_t *x)
     while (x->blocks) {
         aco__http_block_t *block = x->blocks;
         x->blocks = block->next;
-        aco__poller_free(block, block->sz);
+        aco__service_free(block, block->sz);
     }
 }
 
@@ -30,7 +30,7 @@ static void *allocate(aco__http_exchange_t *x, size_t n, const char *call)
         return NULL;
     }
     sz = n + 2 * align;
-    block = aco__poller_allocate(&sz, call);
+    block = aco__service_allocate(&sz, call);
     if (!block)
         return NULL;
     block->next = x->blocks;
@@ -39,9 +39,9 @@ static void *allocate(aco__http_exchange_t *x, size_t n, const char *call)
     return (char *)block + 2 * align;
 }
 
-void *aco_http_allocate(aco_http_request_t *request, size_t n)
+void *aco_http_request_allocate(aco_http_request_t *request, size_t n)
 {
-    return allocate(aco__http_exchange_of(request), n, "aco_http_allocate");
+    return allocate(aco__http_exchange_of(request), n, "aco_http_request_allocate");
 }
 
 /* ---- The head ---- */
@@ -136,14 +136,14 @@ int aco__http_understand(aco__http_exchange_t *x)
 
 /* ---- For handlers ---- */
 
-const char *aco_http_header(const aco_http_request_t *request, const char *name)
+const char *aco_http_request_header(const aco_http_request_t *request, const char *name)
 {
     const char *value;
     (void)aco__http_find(request->headers, request->header_count, name, &value);
     return value;
 }
 
-const char *aco_http_param(aco_http_request_t *request, const char *name)
+const char *aco_http_request_param(aco_http_request_t *request, const char *name)
 {
     aco__http_exchange_t *x = aco__http_exchange_of(request);
     size_t n = strlen(name);
@@ -153,9 +153,9 @@ const char *aco_http_param(aco_http_request_t *request, const char *name)
     return NULL;
 }
 
-const char *aco_http_query(aco_http_request_t *request, const char *name)
+const char *aco_http_request_query(aco_http_request_t *request, const char *name)
 {
-    static const char call[] = "aco_http_query";
+    static const char call[] = "aco_http_request_query";
     aco__http_exchange_t *x = aco__http_exchange_of(request);
     size_t name_n = strlen(name), n;
     char *value = NULL;
@@ -212,9 +212,9 @@ static ssize_t read_part(aco__http_exchange_t *x, void *p, size_t n, const char 
     return aco__http_read_body(link, p, n, call, location);
 }
 
-ssize_t aco_http_read_at(aco_http_request_t *request, void *p, size_t n, const char *location)
+ssize_t aco_http_request_read_at(aco_http_request_t *request, void *p, size_t n, const char *location)
 {
-    return read_part(aco__http_exchange_of(request), p, n, "aco_http_read", location);
+    return read_part(aco__http_exchange_of(request), p, n, "aco_http_request_read", location);
 }
 
 /* Makes room for more of the text, or for all of it if its length is known. 0, or -1 and errno. */
@@ -257,9 +257,9 @@ ACO__SWITCHES static int read_all(aco__http_exchange_t *x, size_t most, const ch
     return (int)part;
 }
 
-char *aco_http_read_all_at(aco_http_request_t *request, size_t most, size_t *n, const char *location)
+char *aco_http_request_read_all_at(aco_http_request_t *request, size_t most, size_t *n, const char *location)
 {
-    static const char call[] = "aco_http_read_all";
+    static const char call[] = "aco_http_request_read_all";
     aco__http_exchange_t *x = aco__http_exchange_of(request);
     int result = read_all(x, most, call, location);
     if (result > 0) {

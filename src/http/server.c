@@ -29,7 +29,7 @@ static aco__http_exchange_t *new_exchange(aco__http_server_t *server)
         server->spare = x->next;
         return x;
     }
-    x = aco__poller_allocate(&sz, "aco_http_serve");
+    x = aco__service_allocate(&sz, "aco_http_serve");
     if (!x)
         return NULL;
     x->sz = sz;
@@ -117,7 +117,7 @@ static int fits(aco__http_exchange_t *x, const char *pattern)
             continue;
         }
         n = strcspn(path, "/");
-        value = n ? aco_http_allocate(&x->is, n + 1) : NULL;
+        value = n ? aco_http_request_allocate(&x->is, n + 1) : NULL;
         if (!value)
             return n ? -1 : 0;
         *aco__http_put(value, path, n) = 0;
@@ -165,7 +165,7 @@ static void add_allow(aco__http_exchange_t *x)
         n += (size_t)part;
     }
     text[n] = 0;
-    (void)aco_http_add_header(&x->is, "Allow", text);
+    (void)aco_http_reply_header(&x->is, "Allow", text);
 }
 
 /* ---- Output of earlier replies, while a handler runs ---- */
@@ -200,9 +200,9 @@ static void free_server(aco__http_server_t *server)
     while (server->spare) {
         aco__http_exchange_t *x = server->spare;
         server->spare = x->next;
-        aco__poller_free(x, x->sz);
+        aco__service_free(x, x->sz);
     }
-    aco__poller_free(server, server->sz);
+    aco__service_free(server, server->sz);
 }
 
 /* The keeper's turn comes when the handlers wait. */
@@ -511,7 +511,7 @@ static void end_connection(void *arg)
         c->next->place = c->place;
     aco__http_link_close(&c->link);
     if (sz)
-        aco__poller_free(c, sz);
+        aco__service_free(c, sz);
 }
 
 ACO__SWITCHES static void run_connection(aco__http_connection_t *c, newcomer_t *newcomer, size_t sz)
@@ -520,7 +520,7 @@ ACO__SWITCHES static void run_connection(aco__http_connection_t *c, newcomer_t *
     memset(c, 0, sizeof *c);
     c->sz = sz;
     aco__http_link_open(&c->link, newcomer->fd, (size_t)server->options.max_head + HTTP_BEHIND_HEAD);
-    aco__poller_free(newcomer, sizeof *newcomer);
+    aco__service_free(newcomer, sizeof *newcomer);
     c->link.most_body = server->options.max_body < 0 ? UINT64_MAX : (uint64_t)server->options.max_body;
     c->link.write_time = server->options.write_time;
     c->link.body_time = server->options.body_time;
@@ -552,10 +552,10 @@ ACO__SWITCHES static void *connection_on_share_stack(void *arg)
 {
     newcomer_t *newcomer = arg;
     size_t sz = sizeof(aco__http_connection_t);
-    aco__http_connection_t *record = aco__poller_allocate(&sz, "aco_http_serve");
+    aco__http_connection_t *record = aco__service_allocate(&sz, "aco_http_serve");
     if (!record) {
         (void)aco_io_close(newcomer->fd);
-        aco__poller_free(newcomer, sizeof *newcomer);
+        aco__service_free(newcomer, sizeof *newcomer);
         return NULL;
     }
     run_connection(record, newcomer, sz);
@@ -569,7 +569,7 @@ ACO__SWITCHES static int add_connection(aco__http_server_t *server, const char *
     const aco_options_t *task = server->options.task;
     aco_function_t run = task && task->stack ? connection_on_share_stack : connection;
     size_t sz = sizeof(newcomer_t);
-    newcomer_t *newcomer = aco__poller_allocate(&sz, "aco_http_serve");
+    newcomer_t *newcomer = aco__service_allocate(&sz, "aco_http_serve");
     if (newcomer) {
         newcomer->server = server;
         newcomer->fd = server->taken;
@@ -577,7 +577,7 @@ ACO__SWITCHES static int add_connection(aco__http_server_t *server, const char *
         if (aco_group_spawn_at(&server->group, run, newcomer, task, NULL, location))
             return 0;
         server->taken = newcomer->fd;
-        aco__poller_free(newcomer, sizeof *newcomer);
+        aco__service_free(newcomer, sizeof *newcomer);
     }
     failure.error = errno;
     if (aco_check_cancelled() != 0)
@@ -771,7 +771,7 @@ int aco_http_serve_at(int listener, const aco_http_server_t *options, const char
         return -1; /* with what aco_io_listen() left */
     if (!options)
         (void)aco__http_fail(EINVAL, call, "the pointer to the server is NULL");
-    else if ((server = aco__poller_allocate(&sz, call)) != NULL) {
+    else if ((server = aco__service_allocate(&sz, call)) != NULL) {
         memset(server, 0, sizeof *server);
         server->sz = sz;
         server->options = *options;

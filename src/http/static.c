@@ -63,7 +63,7 @@ static char *full_path(aco_http_request_t *request, const char *root, const char
         errno = ENOENT;
         return NULL;
     }
-    full = aco_http_allocate(request, root_n + n + sizeof index_name + 1);
+    full = aco_http_request_allocate(request, root_n + n + sizeof index_name + 1);
     if (!full)
         return NULL;
     at = aco__http_put(full, root, root_n);
@@ -121,7 +121,7 @@ static int has_tag(const aco_http_request_t *request, const char *name, const ch
     aco__http_list_t list = {"", request->headers, request->header_count, name};
     size_t n, tag_n = strlen(tag);
     const char *at;
-    if (!aco_http_header(request, name))
+    if (!aco_http_request_header(request, name))
         return -1;
     while ((at = aco__http_next(&list, &n)) != NULL) {
         if (n == 1 && *at == '*')
@@ -153,7 +153,7 @@ static int is_for_other(const aco_http_request_t *request, const version_t *vers
 {
     const char *condition = only_header(request, "If-Range");
     if (!condition)
-        return aco_http_header(request, "If-Range") != NULL;
+        return aco_http_request_header(request, "If-Range") != NULL;
     return strcmp(condition, version->tag) != 0 && date_in(request, "If-Range") != version->seconds;
 }
 
@@ -210,9 +210,9 @@ static int reply_with(aco_http_request_t *request, int fd, const aco_file_status
     int64_t size = (int64_t)status->size, first = 0, n = size;
     int is_range;
     set_version(&version, status);
-    if (aco_http_add_header(request, "ETag", version.tag) != 0 ||
-        aco_http_add_header(request, "Last-Modified", version.date) != 0 ||
-        aco_http_add_header(request, "Accept-Ranges", "bytes") != 0)
+    if (aco_http_reply_header(request, "ETag", version.tag) != 0 ||
+        aco_http_reply_header(request, "Last-Modified", version.date) != 0 ||
+        aco_http_reply_header(request, "Accept-Ranges", "bytes") != 0)
         return -1;
     if (is_other(request, &version))
         return aco__http_answer(aco__http_exchange_of(request), 412, location);
@@ -225,14 +225,14 @@ static int reply_with(aco_http_request_t *request, int fd, const aco_file_status
                      (long long)size);
         else
             snprintf(text, sizeof text, "bytes */%lld", (long long)size);
-        if (aco_http_add_header(request, "Content-Range", text) != 0)
+        if (aco_http_reply_header(request, "Content-Range", text) != 0)
             return -1;
     }
     if (is_range < 0)
         return aco_http_reply_at(request, 416, NULL, NULL, 0, location);
-    if (aco_http_begin_at(request, is_range ? 206 : 200, type_of(path), n, location) != 0)
+    if (aco_http_reply_begin_at(request, is_range ? 206 : 200, type_of(path), n, location) != 0)
         return -1;
-    return aco_http_write_file_at(request, fd, first, n, location);
+    return aco_http_reply_write_file_at(request, fd, first, n, location);
 }
 
 /* The file root/path, if it is one. -1 and errno. */
@@ -280,14 +280,14 @@ static int status_of_open(int error)
     }
 }
 
-int aco_http_serve_file_at(aco_http_request_t *request, const char *root, const char *path, const char *location)
+int aco_http_reply_file_at(aco_http_request_t *request, const char *root, const char *path, const char *location)
 {
     aco__http_exchange_t *x = aco__http_exchange_of(request);
     aco_file_status_t status;
     int fd, result;
     char *full;
     if (strcmp(request->method, "GET") != 0 && !x->is_head) {
-        if (aco_http_add_header(request, "Allow", "GET, HEAD") != 0)
+        if (aco_http_reply_header(request, "Allow", "GET, HEAD") != 0)
             return -1;
         return aco__http_answer(x, 405, location);
     }

@@ -124,8 +124,8 @@ ACO__SWITCHES
 static int refuse_handshake(aco_http_request_t *request, int status, const char *call, const char *location)
 {
     if (status == 426) {
-        (void)aco_http_add_header(request, "Upgrade", "websocket");
-        (void)aco_http_add_header(request, "Sec-WebSocket-Version", "13");
+        (void)aco_http_reply_header(request, "Upgrade", "websocket");
+        (void)aco_http_reply_header(request, "Sec-WebSocket-Version", "13");
     }
     (void)aco__http_answer(aco__http_exchange_of(request), status, location);
     return status == 403 ? aco__http_fail(EACCES, call, "a page of this origin may not connect")
@@ -181,7 +181,7 @@ aco_websocket_t *aco_websocket_accept_at(aco_http_request_t *request, const aco_
         refuse_handshake(request, status, call, location);
         return NULL;
     }
-    socket = aco__poller_allocate(&sz, call);
+    socket = aco__service_allocate(&sz, call);
     if (!socket)
         return NULL;
     memset(socket, 0, sizeof *socket);
@@ -388,12 +388,12 @@ ACO__SWITCHES static int make_room(aco_websocket_t *socket, size_t n, const char
     char *larger;
     if (socket->n + n < socket->room)
         return 0;
-    larger = aco__poller_allocate(&sz, receive_call);
+    larger = aco__service_allocate(&sz, receive_call);
     if (!larger)
         return fail(socket, 1011, ENOMEM, "no memory for the message", location);
     aco__http_put(larger, socket->bytes, socket->n);
     if (socket->bytes)
-        aco__poller_free(socket->bytes, socket->room);
+        aco__service_free(socket->bytes, socket->room);
     socket->bytes = larger;
     socket->room = sz;
     return 0;
@@ -511,7 +511,7 @@ ACO__SWITCHES static int receive(aco_websocket_t *socket, const char *location)
 static void drop_message(aco_websocket_t *socket)
 {
     if (socket->bytes)
-        aco__poller_free(socket->bytes, socket->room);
+        aco__service_free(socket->bytes, socket->room);
     socket->bytes = NULL;
     socket->n = socket->room = 0;
 }
@@ -565,7 +565,7 @@ void aco__http_end_websocket(aco__http_exchange_t *x, const char *location)
     if (!socket->has_sent_close && !socket->link->is_broken)
         (void)send_close(socket, 1001, NULL, 0, location);
     drop_message(socket);
-    aco__poller_free(socket, sizeof *socket);
+    aco__service_free(socket, sizeof *socket);
     x->websocket = NULL;
 }
 

@@ -280,5 +280,5 @@ int aco__io_fail_address(const char *call, const char *network, const char *host
         return -1;
     snprintf(reason, sizeof reason, "%s %s%s%s: %s", network ? network : "(no network)", host ? host : "*",
              port ? ":" : "", port ? port : "", problem ? problem : strerror(error));
-    return aco__poller_fail(error, call, reason);
+    return aco__service_fail(error, call, reason);
 }

@@ -13,13 +13,13 @@
 
 static char *lend(size_t size, const char *call)
 {
-    return aco__poller_allocate(&size, call);
+    return aco__service_allocate(&size, call);
 }
 
 static void take_back(char **buffer, size_t size)
 {
     if (*buffer)
-        aco__poller_free(*buffer, size);
+        aco__service_free(*buffer, size);
     *buffer = NULL;
 }
 
@@ -27,7 +27,7 @@ static int fail_for_size(const char *call, size_t size)
 {
     char reason[64];
     snprintf(reason, sizeof reason, "the buffer's %zu bytes are too few", size);
-    return aco__poller_fail(ENOBUFS, call, reason);
+    return aco__service_fail(ENOBUFS, call, reason);
 }
 
 /* ---- Reading ---- */
@@ -265,7 +265,7 @@ int aco_io_writer_print(aco_io_writer_t *writer, const char *format, ...)
         if (n < 0 || writer->end == 0) {
             if (writer->end == 0 && writer->aco__is_lent)
                 take_back(&writer->buffer, writer->size);
-            return n < 0 ? aco__poller_fail(errno, call, strerror(errno)) : fail_for_size(call, writer->size);
+            return n < 0 ? aco__service_fail(errno, call, strerror(errno)) : fail_for_size(call, writer->size);
         }
         if (aco_io_writer_flush_at(writer, call) != 0)
             return -1;

@@ -26,7 +26,7 @@ ACO__COLD int aco__io_fail(const char *call, int fd)
     if (error == EAGAIN || error == EPIPE || error == ETIMEDOUT || error == ECANCELED)
         return -1;
     snprintf(reason, sizeof reason, "descriptor %d: %s", fd, strerror(error));
-    return aco__poller_fail(error, call, reason);
+    return aco__service_fail(error, call, reason);
 }
 
 /* ---- The thread's record ---- */
@@ -61,12 +61,12 @@ static void close_io(aco__poller_t *poller)
     for (size_t i = 0; i < io->room; i++)
         if (io->table[i]) {
             ACO__ASSERT((size_t)io->table[i]->fd == i);
-            aco__poller_free(io->table[i], sizeof(aco__io_fd_t));
+            aco__service_free(io->table[i], sizeof(aco__io_fd_t));
         }
     if (io->table)
-        aco__poller_free(io->table, io->table_sz);
+        aco__service_free(io->table, io->table_sz);
     aco__io_events_close(io);
-    aco__poller_free(io, io->sz);
+    aco__service_free(io, io->sz);
 }
 
 aco__io_t *aco__io_get(const char *call)
@@ -75,7 +75,7 @@ aco__io_t *aco__io_get(const char *call)
     size_t sz = sizeof *io;
     if (aco_likely(io != NULL))
         return io;
-    io = aco__poller_allocate(&sz, call);
+    io = aco__service_allocate(&sz, call);
     if (!io)
         return NULL;
     memset(io, 0, sizeof *io);
@@ -83,8 +83,8 @@ aco__io_t *aco__io_get(const char *call)
     io->ready = ready;
     io->sz = sz;
     if (aco__io_events_open(io) != 0) {
-        aco__poller_fail(errno, call, strerror(errno));
-        aco__poller_free(io, sz);
+        aco__service_fail(errno, call, strerror(errno));
+        aco__service_free(io, sz);
         return NULL;
     }
     if (aco__io_choose_poller(io, call) != 0 || aco__poller_install(&io->base, call) != 0) {
@@ -108,14 +108,14 @@ static int make_room(aco__io_t *io, int fd, const char *call)
     while (room <= (size_t)fd)
         room *= 2;
     sz = room * sizeof *table;
-    table = aco__poller_allocate(&sz, call);
+    table = aco__service_allocate(&sz, call);
     if (!table)
         return -1;
     memset(table, 0, sz);
     ACO__ASSERT(sz / sizeof *table >= room && room > io->room);
     if (io->table) {
         memcpy(table, io->table, io->room * sizeof *table);
-        aco__poller_free(io->table, io->table_sz);
+        aco__service_free(io->table, io->table_sz);
     }
     io->table = table;
     io->room = room;
@@ -127,7 +127,7 @@ static int make_room(aco__io_t *io, int fd, const char *call)
 static aco__io_fd_t *record_new(aco__io_t *io, int fd, const char *call)
 {
     size_t sz = sizeof(aco__io_fd_t);
-    aco__io_fd_t *d = make_room(io, fd, call) == 0 ? aco__poller_allocate(&sz, call) : NULL;
+    aco__io_fd_t *d = make_room(io, fd, call) == 0 ? aco__service_allocate(&sz, call) : NULL;
     if (!d)
         return NULL;
     memset(d, 0, sizeof *d);
@@ -167,7 +167,7 @@ static void retire(aco__io_t *io, aco__io_fd_t *d)
     if (d->pairs)
         wake_pairs(io);
     if (!d->users)
-        aco__poller_free(d, sizeof *d);
+        aco__service_free(d, sizeof *d);
     ACO__NO_SWITCH_END();
 }
 
@@ -186,7 +186,7 @@ static int check_nonblocking(int fd, const char *call)
     if (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode) || S_ISBLK(status.st_mode))
         return 0;
     snprintf(reason, sizeof reason, "descriptor %d is blocking: aco_io_adopt() makes it non-blocking", fd);
-    return aco__poller_fail(EINVAL, call, reason);
+    return aco__service_fail(EINVAL, call, reason);
 }
 
 /* A task whose calls could wait but never do lets the others run from time to time. */
@@ -200,7 +200,7 @@ ACO__SWITCHES static void spend(aco__io_t *io)
     if (aco_likely(--io->budget > 0))
         return;
     io->budget = BUDGET;
-    aco__poller_yield();
+    aco__service_yield();
 }
 
 ACO__SWITCHES void aco__io_spend(const char *call, const char *location)
@@ -261,7 +261,7 @@ void aco__io_leave(aco__io_fd_t *d)
     ACO__ASSERT(d->users > d->pairs); /* aco__io_leave_both() has counted its pair */
     ACO__ASSERT(d->users > 1 || (!d->wait_is_used && !d->queues[IO_READ].first && !d->queues[IO_WRITE].first));
     if (--d->users == 0 && aco_unlikely(d->closed))
-        aco__poller_free(d, sizeof *d);
+        aco__service_free(d, sizeof *d);
 }
 
 int aco__io_enter_both(aco__io_t *io, const int fds[2], aco__io_fd_t *d[2], int may_wait, const char *call)
@@ -341,7 +341,7 @@ typedef struct own_wait {
 static ACO__COLD aco__wait_t *wait_new(const char *call)
 {
     size_t sz = sizeof(own_wait_t);
-    own_wait_t *own = aco__poller_allocate(&sz, call);
+    own_wait_t *own = aco__service_allocate(&sz, call);
     if (!own)
         return NULL;
     own->sz = sz;
@@ -350,7 +350,7 @@ static ACO__COLD aco__wait_t *wait_new(const char *call)
 
 static ACO__COLD void wait_free(aco__wait_t *wait)
 {
-    aco__poller_free(wait, ((own_wait_t *)(void *)wait)->sz);
+    aco__service_free(wait, ((own_wait_t *)(void *)wait)->sz);
 }
 
 int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline, const char *call,
@@ -574,7 +574,7 @@ int aco_io_stats(aco_io_stats_t *stats)
     static const aco_io_stats_t none = {0};
     const aco__io_t *io = (aco__io_t *)(void *)aco__poller();
     if (!stats)
-        return aco__poller_fail(EINVAL, "aco_io_stats", "the pointer to the statistics is NULL");
+        return aco__service_fail(EINVAL, "aco_io_stats", "the pointer to the statistics is NULL");
     *stats = io ? io->stats : none;
     return 0;
 }

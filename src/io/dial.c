@@ -250,7 +250,7 @@ static int dial_any(aco__io_t *io, aco__io_targets_t *targets, unsigned flags, c
                     const char *call, const char *location)
 {
     size_t sz = sizeof(race_t);
-    race_t *race = aco__poller_allocate(&sz, call);
+    race_t *race = aco__service_allocate(&sz, call);
     int fd;
     if (!race)
         return -1;
@@ -264,7 +264,7 @@ static int dial_any(aco__io_t *io, aco__io_targets_t *targets, unsigned flags, c
     fd = run_race(race);
     close_attempts(race);
     *failed = race->failed;
-    aco__poller_free(race, race->sz);
+    aco__service_free(race, race->sz);
     return fd;
 }
 
@@ -305,6 +305,6 @@ int aco_io_dial_at(const char *network, const char *host, const char *port, cons
             failed = failed ? failed : &targets->at[0];
         fail_dial(network, host, port, failed, call);
     }
-    aco__poller_free(targets, targets->sz);
+    aco__service_free(targets, targets->sz);
     return fd;
 }

@@ -36,7 +36,7 @@ static void release_dir(void *arg, void *result)
     (void)result;
     if (dir->dir)
         aco__system.closedir(dir->dir);
-    aco__poller_free(dir, dir->sz);
+    aco__service_free(dir, dir->sz);
 }
 
 static void pack(aco_dir_t *dir, const struct dirent *entry)
@@ -81,9 +81,9 @@ aco_dir_t *aco_dir_open_at(const char *path, const char *location)
     aco_dir_t *dir = NULL;
     int error;
     if (!path)
-        (void)aco__poller_fail(EINVAL, call, "the path is NULL");
+        (void)aco__service_fail(EINVAL, call, "the path is NULL");
     else
-        dir = aco__poller_allocate(&sz, call);
+        dir = aco__service_allocate(&sz, call);
     if (!dir)
         return NULL;
     memset(dir, 0, offsetof(aco_dir_t, batch));
@@ -108,8 +108,8 @@ int aco_dir_read_at(aco_dir_t *dir, aco_dir_entry_t *entry, const char *location
     const char *from;
     int failed;
     if (!dir || !entry || dir->is_read)
-        return aco__poller_fail(dir && entry ? EBUSY : EINVAL, call,
-                                dir && entry ? "another task reads the directory" : "a pointer is NULL");
+        return aco__service_fail(dir && entry ? EBUSY : EINVAL, call,
+                                 dir && entry ? "another task reads the directory" : "a pointer is NULL");
     if (dir->next == dir->used && !dir->is_at_end) {
         dir->is_read = 1;
         failed = aco__io_offload(call, fill_batch, dir, NULL, NULL, location);
@@ -133,7 +133,8 @@ int aco_dir_close(aco_dir_t *dir)
 {
     static const char call[] = "aco_dir_close";
     if (!dir || dir->is_read)
-        return aco__poller_fail(dir ? EBUSY : EINVAL, call, dir ? "a task reads the directory" : "the pointer is NULL");
+        return aco__service_fail(dir ? EBUSY : EINVAL, call,
+                                 dir ? "a task reads the directory" : "the pointer is NULL");
     release_dir(dir, NULL);
     return 0;
 }

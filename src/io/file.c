@@ -90,7 +90,7 @@ static void release_call(void *arg, void *result)
     file_call_t *c = arg;
     if (result && c->operation == FILE_OPEN && c->result >= 0)
         aco__system.close((int)c->result);
-    aco__poller_free(c, c->sz);
+    aco__service_free(c, c->sz);
 }
 
 int aco__io_fail_path(const char *call, const char *path)
@@ -100,7 +100,7 @@ int aco__io_fail_path(const char *call, const char *path)
     if (error == ETIMEDOUT || error == ECANCELED)
         return -1;
     snprintf(reason, sizeof reason, "%.200s: %s", path, strerror(error));
-    return aco__poller_fail(error, call, reason);
+    return aco__service_fail(error, call, reason);
 }
 
 static char *copy_path(char **room, const char *path)
@@ -117,7 +117,7 @@ static file_call_t *call_new(const char *call, file_operation_t operation, int f
 {
     size_t status_sz = operation == FILE_STAT ? sizeof(aco_file_status_t) + LARGEST_STATX : 0;
     size_t sz = sizeof(file_call_t) + status_sz + (path ? strlen(path) + 1 : 0) + (other ? strlen(other) + 1 : 0);
-    file_call_t *c = aco__poller_allocate(&sz, call);
+    file_call_t *c = aco__service_allocate(&sz, call);
     char *room;
     if (!c)
         return NULL;
@@ -151,7 +151,7 @@ static ssize_t result_of(file_call_t *c, const char *call, aco_file_status_t *st
         aco__io_fail_path(call, c->path);
     else if (result < 0)
         aco__io_fail(call, c->fd);
-    aco__poller_free(c, c->sz);
+    aco__service_free(c, c->sz);
     return result;
 }
 
@@ -194,7 +194,7 @@ static ssize_t have_performed(file_call_t *c, const char *call, aco_file_status_
 
 static int fail_null(const char *call)
 {
-    return aco__poller_fail(EINVAL, call, "a pointer is NULL");
+    return aco__service_fail(EINVAL, call, "a pointer is NULL");
 }
 
 int aco_file_open_at(const char *path, int flags, unsigned mode, const char *location)
@@ -278,7 +278,7 @@ static ssize_t have_moved(const char *call, file_operation_t operation, int fd, 
     c->offset = offset;
     if ((offset < 0 ? perform_at_own_position : perform_elsewhere)(c, call, location) == 0)
         return result_of(c, call, NULL);
-    aco__poller_free(c, c->sz);
+    aco__service_free(c, c->sz);
     return -1;
 }
 
@@ -288,7 +288,7 @@ static ssize_t have_moved_by_copy(const char *call, file_operation_t operation, 
                                   int64_t offset, const char *location)
 {
     size_t part = n < LARGEST_COPY ? n : LARGEST_COPY, sz = part;
-    void *copy = aco__poller_allocate(&sz, call);
+    void *copy = aco__service_allocate(&sz, call);
     ssize_t moved;
     if (!copy)
         return -1;
@@ -298,7 +298,7 @@ static ssize_t have_moved_by_copy(const char *call, file_operation_t operation, 
     ACO__ASSERT(moved <= (ssize_t)part);
     if (operation == FILE_READ && moved > 0)
         memcpy(p, copy, (size_t)moved);
-    aco__poller_free(copy, sz);
+    aco__service_free(copy, sz);
     return moved;
 }
 
@@ -306,7 +306,7 @@ ACO__SWITCHES
 static ssize_t move_bytes(const char *call, file_operation_t operation, int fd, void *p, size_t n, int64_t offset,
                           const char *location)
 {
-    return aco__poller_moves(p) ? have_moved_by_copy(call, operation, fd, p, n, offset, location)
+    return aco__may_move(p) ? have_moved_by_copy(call, operation, fd, p, n, offset, location)
                                 : have_moved(call, operation, fd, p, n, offset, location);
 }
 
@@ -368,7 +368,7 @@ ACO__SWITCHES static int spend_file_budget(const char *call)
     if (!io)
         return -1;
     if (++io->file_reads % FILE_BUDGET == 0)
-        aco__poller_yield();
+        aco__service_yield();
     return 0;
 }
 
@@ -419,7 +419,7 @@ ACO__SWITCHES static ssize_t read_on(const char *call, int fd, void *p, size_t n
 
 static int fail_offset(const char *call)
 {
-    return aco__poller_fail(EINVAL, call, "the offset is negative");
+    return aco__service_fail(EINVAL, call, "the offset is negative");
 }
 
 ssize_t aco_file_read_at(int fd, void *p, size_t n, const char *location)

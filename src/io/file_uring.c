@@ -84,7 +84,7 @@ static void call_is_done(aco__io_t *io, aco__io_op_t *op, int result)
     else if (c->release)
         c->release(c, c);
     else
-        aco__poller_free(c, c->sz);
+        aco__service_free(c, c->sz);
 }
 
 int aco__file_by_ring(aco__io_t *io, file_call_t *c, const char *call, const char *location)

@@ -200,7 +200,7 @@ static void clear_away(aco__io_job_t *job)
     aco__io_pool_unlock();
     if (job->release)
         job->release(job->arg, job->result);
-    aco__poller_free(job, job->sz);
+    aco__service_free(job, job->sz);
     aco__io_pool_lock();
     become_free(kind);
 }
@@ -338,7 +338,7 @@ unsigned aco__io_pool_forks(void)
 int aco_offload_limits(unsigned most, int64_t idle_ns)
 {
     if (!most || idle_ns < 0)
-        return aco__poller_fail(EINVAL, "aco_offload_limits", most ? "the time is negative" : "no thread is allowed");
+        return aco__service_fail(EINVAL, "aco_offload_limits", most ? "the time is negative" : "no thread is allowed");
     (void)aco__io_pool_ready();
     aco__io_pool_lock();
     most_threads = most;
@@ -354,7 +354,7 @@ int aco_offload_limits(unsigned most, int64_t idle_ns)
 int aco_offload_stats(aco_offload_stats_t *stats)
 {
     if (!stats)
-        return aco__poller_fail(EINVAL, "aco_offload_stats", "the pointer to the statistics is NULL");
+        return aco__service_fail(EINVAL, "aco_offload_stats", "the pointer to the statistics is NULL");
     memset(stats, 0, sizeof *stats);
     (void)aco__io_pool_ready();
     aco__io_pool_lock();

@@ -54,7 +54,7 @@ static void shrink_cache(size_t most, int64_t now)
             n++;
         } else {
             *link = entry->next;
-            aco__poller_free(entry, entry->sz);
+            aco__service_free(entry, entry->sz);
         }
     }
 }
@@ -95,7 +95,7 @@ static int find_cached(const name_t *name, ips_t *ips)
 static void keep_in_cache(const name_t *name, const ips_t *ips)
 {
     size_t sz = sizeof(cached_name_t);
-    cached_name_t *entry = aco__poller_allocate(&sz, "aco_io_dial"), *old;
+    cached_name_t *entry = aco__service_allocate(&sz, "aco_io_dial"), *old;
     if (!entry)
         return;
     entry->sz = sz;
@@ -104,7 +104,7 @@ static void keep_in_cache(const name_t *name, const ips_t *ips)
     aco__io_pool_lock();
     old = take_from_cache(name);
     if (old)
-        aco__poller_free(old, old->sz);
+        aco__service_free(old, old->sz);
     entry->until = aco_after(cached_for);
     put_first(entry);
     shrink_cache(most_cached, aco_now());
@@ -114,7 +114,7 @@ static void keep_in_cache(const name_t *name, const ips_t *ips)
 int aco_io_name_cache(size_t entries, int64_t ns)
 {
     if (ns < 0)
-        return aco__poller_fail(EINVAL, "aco_io_name_cache", "the time is negative");
+        return aco__service_fail(EINVAL, "aco_io_name_cache", "the time is negative");
     (void)aco__io_pool_ready();
     aco__io_pool_lock();
     most_cached = entries;
@@ -201,7 +201,7 @@ static void *look_up(void *arg)
 static void release_lookup(void *arg, void *result)
 {
     (void)result;
-    aco__poller_free(arg, ((lookup_t *)arg)->sz);
+    aco__service_free(arg, ((lookup_t *)arg)->sz);
 }
 
 /* 0; or -1, errno, and in *problem what a message says about it, NULL if errno is enough. */
@@ -209,7 +209,7 @@ ACO__SWITCHES
 static int look_up_waiting(const name_t *name, ips_t *ips, const char **problem, const char *call, const char *location)
 {
     size_t sz = sizeof(lookup_t);
-    lookup_t *lookup = aco__poller_allocate(&sz, call);
+    lookup_t *lookup = aco__service_allocate(&sz, call);
     int failure;
     if (!lookup)
         return -1;
@@ -233,7 +233,7 @@ static int look_up_waiting(const name_t *name, ips_t *ips, const char **problem,
 static aco__io_targets_t *targets_new(const char *call)
 {
     size_t sz = sizeof(aco__io_targets_t) + IO_MOST_TARGETS * sizeof(aco__io_address_t);
-    aco__io_targets_t *targets = aco__poller_allocate(&sz, call);
+    aco__io_targets_t *targets = aco__service_allocate(&sz, call);
     if (targets) {
         targets->n = 0;
         targets->sz = sz;
@@ -243,7 +243,7 @@ static aco__io_targets_t *targets_new(const char *call)
 
 static aco__io_targets_t *no_targets(aco__io_targets_t *targets)
 {
-    aco__poller_free(targets, targets->sz);
+    aco__service_free(targets, targets->sz);
     return NULL;
 }
 
@@ -335,7 +335,7 @@ int aco_io_look_up_at(const char *network, const char *host, const char *port, s
     n = (int)targets->n;
     for (int i = 0; i < n && i < room; i++)
         addresses[i] = targets->at[i].is.storage;
-    aco__poller_free(targets, targets->sz);
+    aco__service_free(targets, targets->sz);
     return n;
 }
 
@@ -359,14 +359,14 @@ static void *look_up_reverse(void *arg)
 static void release_reverse(void *arg, void *result)
 {
     (void)result;
-    aco__poller_free(arg, ((reverse_lookup_t *)arg)->sz);
+    aco__service_free(arg, ((reverse_lookup_t *)arg)->sz);
 }
 
 int aco_io_name_of_at(const struct sockaddr *address, socklen_t length, char *name, size_t size, const char *location)
 {
     static const char call[] = "aco_io_name_of";
     size_t sz = sizeof(reverse_lookup_t);
-    reverse_lookup_t *lookup = aco__poller_allocate(&sz, call);
+    reverse_lookup_t *lookup = aco__service_allocate(&sz, call);
     char text[ACO_IO_ADDRESS_SIZE] = "?";
     int result = 0;
     if (!lookup)

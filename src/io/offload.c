@@ -72,7 +72,7 @@ static void jobs_end(aco__io_t *io)
             done = job;
         } else if (state != IO_RUNS) {
             release_arg(job->arg, job->release);
-            aco__poller_free(job, job->sz);
+            aco__service_free(job, job->sz);
         }
     }
     while (__atomic_load_n(&io->posting, __ATOMIC_ACQUIRE))
@@ -82,7 +82,7 @@ static void jobs_end(aco__io_t *io)
         aco__poller_forget(&io->base, &job->post);
         if (job->release)
             job->release(job->arg, job->result);
-        aco__poller_free(job, job->sz);
+        aco__service_free(job, job->sz);
     }
 }
 
@@ -90,7 +90,7 @@ static aco__io_job_t *job_new(aco__io_t *io, const char *call, void *(*fn)(void 
                               void (*release)(void *arg, void *result))
 {
     size_t sz = sizeof(aco__io_job_t);
-    aco__io_job_t *job = aco__poller_allocate(&sz, call);
+    aco__io_job_t *job = aco__service_allocate(&sz, call);
     if (!job)
         return NULL;
     if (!io->jobs_end) {
@@ -142,7 +142,7 @@ ACO__SWITCHES static int is_done_all_the_same(aco__io_t *io, aco__io_job_t *job,
     }
     if (state != IO_RUNS) {
         release_arg(job->arg, job->release);
-        aco__poller_free(job, job->sz);
+        aco__service_free(job, job->sz);
     }
     return 0;
 }
@@ -159,13 +159,14 @@ int aco__io_offload_as(int kind, const char *call, void *(*fn)(void *arg), void 
     }
     job->kind = kind;
     if (wait_for_job(job, call, queue_job, location) != 0 && !is_done_all_the_same(io, job, call, location))
-        return errno == EAGAIN ? aco__poller_fail(EAGAIN, call, "the pool has no thread, and none can be started") : -1;
+        return errno == EAGAIN ? aco__service_fail(EAGAIN, call, "the pool has no thread, and none can be started")
+                               : -1;
     if (result)
         *result = job->result;
     ACO__ASSERT(job->is_told); /* or a thread of the pool still uses the record */
     errno = job->error;
     unlink_job(io, job);
-    aco__poller_free(job, job->sz);
+    aco__service_free(job, job->sz);
     return 0;
 }
 
@@ -182,5 +183,5 @@ int aco_offload_at(void *(*fn)(void *arg), void *arg, void **result, void (*rele
     if (fn)
         return aco__io_offload(call, fn, arg, result, release, location);
     release_arg(arg, release);
-    return aco__poller_fail(EINVAL, call, "the function is NULL");
+    return aco__service_fail(EINVAL, call, "the function is NULL");
 }

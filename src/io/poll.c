@@ -41,7 +41,7 @@ static size_t places_for(const struct pollfd *fds, size_t n)
 static several_t *several_new(size_t places, const char *call)
 {
     size_t sz = sizeof(several_t) + places * (sizeof(aco__waiter_t) + sizeof(aco__io_fd_t *) + 1);
-    several_t *s = aco__poller_allocate(&sz, call);
+    several_t *s = aco__service_allocate(&sz, call);
     if (!s)
         return NULL;
     memset(s, 0, sz);
@@ -104,7 +104,7 @@ static int wait_for_events(aco__io_t *io, struct pollfd *fds, size_t n, size_t p
     error = errno;
     for (size_t i = 0; i < s->n; i++)
         aco__io_leave(s->ds[i]);
-    aco__poller_free(s, s->sz);
+    aco__service_free(s, s->sz);
     errno = error;
     return closed ? closed : result;
 }

@@ -173,7 +173,7 @@ int aco_process_start(aco_process_t *process, const char *const argv[], unsigned
     int error;
     *process = (aco_process_t){-1, -1, -1, -1, 0, -1, (flags & ACO_PROCESS_GROUP) != 0};
     if (flags & ~31u || (flags & ACO_PROCESS_ERR && flags & ACO_PROCESS_ERR_TO_OUT))
-        return aco__poller_fail(EINVAL, call, "flags");
+        return aco__service_fail(EINVAL, call, "flags");
     error = open_pipes(&s, flags) != 0 ? errno : spawn(&s, argv, flags, environment);
     for (int i = 0; i < 3; i++)
         if (s.theirs[i] >= 0)
@@ -186,7 +186,7 @@ int aco_process_start(aco_process_t *process, const char *const argv[], unsigned
     close_if(&process->out);
     close_if(&process->err);
     snprintf(reason, sizeof reason, "%.60s: %s", argv[0], strerror(error));
-    return aco__poller_fail(error, call, reason);
+    return aco__service_fail(error, call, reason);
 }
 
 /* ---- The child's end ---- */
@@ -200,10 +200,10 @@ int aco_process_signal(aco_process_t *process, int signal)
 {
     static const char call[] = "aco_process_signal";
     if (process->aco__fd < 0)
-        return aco__poller_fail(ESRCH, call, "the child has ended");
+        return aco__service_fail(ESRCH, call, "the child has ended");
     if (signal_child(process, signal) == 0)
         return 0;
-    return aco__poller_fail(errno, call, strerror(errno));
+    return aco__service_fail(errno, call, strerror(errno));
 }
 
 int aco_process_wait_at(aco_process_t *process, const char *location)
@@ -213,7 +213,7 @@ int aco_process_wait_at(aco_process_t *process, const char *location)
         if (pid == process->pid)
             close_if(&process->aco__fd);
         else if (pid < 0 && errno != EINTR)
-            return aco__poller_fail(errno, "aco_process_wait", strerror(errno));
+            return aco__service_fail(errno, "aco_process_wait", strerror(errno));
         else if (aco_io_wait_readable_at(process->aco__fd, location) != 0 && process->aco__fd >= 0)
             return -1; /* and no other task has got the status meanwhile */
     }

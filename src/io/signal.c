@@ -70,10 +70,10 @@ static int make_set(sigset_t *set, uint64_t *bits, const int *signals, size_t n,
     *bits = 0;
     for (size_t i = 0; i < n; i++) {
         if (signals[i] > SIGNALS || signals[i] == SIGKILL || signals[i] == SIGSTOP || sigaddset(set, signals[i]) != 0)
-            return aco__poller_fail(EINVAL, call, "no signal that can be blocked");
+            return aco__service_fail(EINVAL, call, "no signal that can be blocked");
         *bits |= (uint64_t)1 << (signals[i] - 1);
     }
-    return n ? 0 : aco__poller_fail(EINVAL, call, "no signals");
+    return n ? 0 : aco__service_fail(EINVAL, call, "no signals");
 }
 
 static void tell_listener(aco__listener_t *base, int signal, int32_t sender)
@@ -93,7 +93,7 @@ static void free_listener(listener_t *listener)
         aco__system.close(listener->signals);
     if (listener->told >= 0)
         aco__system.close(listener->told);
-    aco__poller_free(listener, listener->sz);
+    aco__service_free(listener, listener->sz);
 }
 
 /* The descriptor is about to be closed. */
@@ -131,11 +131,11 @@ static int open_signals(const int *signals, size_t n, int for_good, const char *
     uint64_t bits;
     size_t sz = sizeof(listener_t);
     aco__io_t *io = aco__io_get(call);
-    listener_t *listener = io && make_set(&set, &bits, signals, n, call) == 0 ? aco__poller_allocate(&sz, call) : NULL;
+    listener_t *listener = io && make_set(&set, &bits, signals, n, call) == 0 ? aco__service_allocate(&sz, call) : NULL;
     if (!listener)
         return -1;
     if (aco__io_pool_ready() != 0) {
-        aco__poller_free(listener, sz);
+        aco__service_free(listener, sz);
         return -1;
     }
     memset(listener, 0, sizeof *listener);
@@ -147,7 +147,7 @@ static int open_signals(const int *signals, size_t n, int for_good, const char *
         if (listener->fd >= 0)
             aco__system.close(listener->fd);
         free_listener(listener);
-        return aco__poller_fail(error, call, strerror(error));
+        return aco__service_fail(error, call, strerror(error));
     }
     at_close(listener->fd); /* unknown to us, if there was one */
     __atomic_store_n(&aco__io_at_close, at_close, __ATOMIC_RELEASE);
@@ -216,7 +216,7 @@ int aco_signal_wait_at(int fd, pid_t *sender, const char *location)
         if (!listener && aco__system.fcntl(fd, F_GETFD) < 0)
             return aco__io_fail(call, fd);
         if (!listener)
-            return aco__poller_fail(EINVAL, call, "not a descriptor of aco_signal_open()");
+            return aco__service_fail(EINVAL, call, "not a descriptor of aco_signal_open()");
         signal = take_signal(listener, &from);
         if (signal && sender)
             *sender = from;

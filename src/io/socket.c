@@ -19,7 +19,7 @@ int aco__io_check_options(const char *call, const aco_io_options_t *opts)
         ACO_IO_REUSEPORT | ACO_IO_KEEPALIVE | ACO_IO_DELAY | ACO_IO_ONLY_IPV6 | ACO_IO_ALL_PROCESSES;
     if (!opts || (!(opts->flags & ~known) && opts->backlog >= 0))
         return 0;
-    return aco__poller_fail(EINVAL, call, opts->backlog < 0 ? "the backlog is negative" : "unknown flags");
+    return aco__service_fail(EINVAL, call, opts->backlog < 0 ? "the backlog is negative" : "unknown flags");
 }
 
 static int set(int fd, int level, int option, int value)
@@ -332,7 +332,7 @@ int aco_io_text_of_address(const struct sockaddr *address, socklen_t length, cha
 {
     return aco__io_format(address, length, text, size) == 0
                ? 0
-               : aco__poller_fail(errno, "aco_io_text_of_address", strerror(errno));
+               : aco__service_fail(errno, "aco_io_text_of_address", strerror(errno));
 }
 
 int aco_io_shutdown(int fd, int how)

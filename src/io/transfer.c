@@ -218,7 +218,7 @@ ssize_t aco_io_write_at(int fd, const void *p, size_t n, const char *location)
 /* -1 and EINVAL, also where sendmsg(), which writes vectors to sockets, would see another error or none. */
 static int check_count(int count, const char *call)
 {
-    return count >= 0 && count <= IOV_MAX ? 0 : aco__poller_fail(EINVAL, call, "the number of parts");
+    return count >= 0 && count <= IOV_MAX ? 0 : aco__service_fail(EINVAL, call, "the number of parts");
 }
 
 ssize_t aco_io_readv_at(int fd, const struct iovec *parts, int count, const char *location)

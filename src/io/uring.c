@@ -253,7 +253,7 @@ static void ring_close(aco__io_t *io)
     }
     io_uring_queue_exit(&ring->uring);
     aco__system.close(ring->told);
-    aco__poller_free(ring, ring->sz);
+    aco__service_free(ring, ring->sz);
     io->ring = NULL;
 }
 
@@ -318,7 +318,7 @@ static int watch_ring(const aco__io_t *io, ring_t *ring)
 static int open_ring(aco__io_t *io, const char *call)
 {
     size_t sz = sizeof(ring_t);
-    ring_t *ring = aco__poller_allocate(&sz, call);
+    ring_t *ring = aco__service_allocate(&sz, call);
     int error;
     if (!ring)
         return ENOMEM;
@@ -327,7 +327,7 @@ static int open_ring(aco__io_t *io, const char *call)
     if (!error && (error = watch_ring(io, ring)) != 0)
         io_uring_queue_exit(&ring->uring);
     if (error) {
-        aco__poller_free(ring, sz);
+        aco__service_free(ring, sz);
         return error;
     }
     ring->forks = aco__io_pool_forks();
@@ -453,7 +453,7 @@ int aco__io_ring_need(aco__io_t *io, const char *variable, const char *call)
     if (!error)
         return 0;
     snprintf(reason, sizeof reason, "%s is uring, but io_uring cannot be had: %s", variable, strerror(error));
-    return aco__poller_fail(error, call, reason);
+    return aco__service_fail(error, call, reason);
 }
 
 /* The thread's first operation for a file. */
@@ -466,7 +466,7 @@ static int choose_way(aco__io_t *io, const char *call)
             return -1;
         io->files_by_ring = 1;
     } else if (wanted && *wanted && strcmp(wanted, "pool") != 0) {
-        return aco__poller_fail(EINVAL, call, "the environment variable ACO_FILES is neither uring nor pool");
+        return aco__service_fail(EINVAL, call, "the environment variable ACO_FILES is neither uring nor pool");
     } else if ((!wanted || !*wanted) && try_ring(io, call) == 0) {
         io->files_by_ring = 1;
     }

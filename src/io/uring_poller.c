@@ -82,7 +82,7 @@ int aco__io_choose_poller(aco__io_t *io, const char *call)
     if (!wanted || !*wanted || strcmp(wanted, "epoll") == 0)
         return 0;
     if (strcmp(wanted, "uring") != 0)
-        return aco__poller_fail(EINVAL, call, "the environment variable ACO_POLLER is neither epoll nor uring");
+        return aco__service_fail(EINVAL, call, "the environment variable ACO_POLLER is neither epoll nor uring");
     if (aco__io_ring_need(io, variable, call) != 0)
         return -1;
 #ifdef ACO_CONFIG_URING

@@ -34,14 +34,14 @@ static int check_place(const char *call)
                                        &aco__hooks_of_signals};
     for (size_t i = 0; i < sizeof here / sizeof *here; i++)
         if (!*here[i] || !hooks_are_found())
-            return aco__poller_fail(ENOTSUP, call,
-                                    "the program finds libc's functions before acorn_hook's: link it "
-                                    "with the program, before other libraries, or name libacorn_hook.so in "
-                                    "LD_PRELOAD");
+            return aco__service_fail(ENOTSUP, call,
+                                     "the program finds libc's functions before acorn_hook's: link it "
+                                     "with the program, before other libraries, or name libacorn_hook.so in "
+                                     "LD_PRELOAD");
     if (aco__hook_is_sanitized() && !aco__hook_is_first())
-        return aco__poller_fail(ENOTSUP, call,
-                                "the program finds a sanitizer's functions before acorn_hook's: link the "
-                                "static library");
+        return aco__service_fail(ENOTSUP, call,
+                                 "the program finds a sanitizer's functions before acorn_hook's: link the "
+                                 "static library");
     return 0;
 }
 
@@ -84,7 +84,7 @@ int aco_hook_active(void)
 int aco_hook_stats(aco_hook_stats_t *stats)
 {
     if (!stats)
-        return aco__poller_fail(EINVAL, "aco_hook_stats", "the pointer to the statistics is NULL");
+        return aco__service_fail(EINVAL, "aco_hook_stats", "the pointer to the statistics is NULL");
     *stats = aco__hook_self.stats;
     return 0;
 }

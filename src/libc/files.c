@@ -89,7 +89,7 @@ static ssize_t give_back(int fd, int64_t offset, size_t moved, size_t kept)
 ACO__SWITCHES static ssize_t move_several(int fd, const struct iovec *parts, size_t count, int64_t offset, int is_write)
 {
     size_t n = aco__parts_size(parts, count), sz = n;
-    char *all = aco__poller_allocate(&sz, "acorn_hook");
+    char *all = aco__service_allocate(&sz, "acorn_hook");
     ssize_t moved = -1;
     if (!all)
         return -1;
@@ -101,7 +101,7 @@ ACO__SWITCHES static ssize_t move_several(int fd, const struct iovec *parts, siz
         errno = EFAULT;
     if (!is_write && moved > 0)
         moved = give_back(fd, offset, (size_t)moved, copy_parts(all, parts, count, (size_t)moved, 0));
-    aco__poller_free(all, sz);
+    aco__service_free(all, sz);
     return moved;
 }
 
@@ -203,7 +203,7 @@ static void free_file_job(void *arg, void *result)
     file_job_t *job = arg;
     if (result && job->path[0] && job->result >= 0)
         (void)aco__libc()->close(job->result);
-    aco__poller_free(job, job->sz);
+    aco__service_free(job, job->sz);
 }
 
 /* Runs fn on the pool: HOOK_IS_DONE with *result and errno. */
@@ -212,7 +212,7 @@ static int have_done(void *(*fn)(void *arg), int fd, const char *path, int flags
                      const char *location)
 {
     size_t length = strlen(path) + 1, sz = sizeof(file_job_t) + length;
-    file_job_t *job = aco__poller_allocate(&sz, location);
+    file_job_t *job = aco__service_allocate(&sz, location);
     int error = errno, action;
     if (!job)
         return HOOK_GIVES_UP;
@@ -227,7 +227,7 @@ static int have_done(void *(*fn)(void *arg), int fd, const char *path, int flags
         return action;
     *result = job->result;
     errno = job->result < 0 ? job->error : error;
-    aco__poller_free(job, job->sz);
+    aco__service_free(job, job->sz);
     return action;
 }
 

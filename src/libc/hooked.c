@@ -14,7 +14,7 @@ enum { CALLS_IN_A_ROW = 64, VAIN_ATTEMPTS = 8, FIRST_NAP_NS = 1000000, LONGEST_N
 __thread aco__hook_thread_t aco__hook_self __attribute__((tls_model("initial-exec")));
 unsigned aco__hook_everyone;
 
-static aco_key_t record_key;
+static aco_local_key_t record_key;
 static int key_error;
 static void (*begin_on_thread)(void); /* written once */
 
@@ -39,12 +39,12 @@ static void forget_task(void *record)
     ACO__ASSERT(!task->depth || aco__hook_self.tasks > 0); /* or its thread is hooked for ever */
     aco__hook_self.tasks -= task->depth != 0;
     call_ends(task);
-    aco__poller_free(task, task->sz);
+    aco__service_free(task, task->sz);
 }
 
 static void make_key(void)
 {
-    key_error = aco_key_create(&record_key, forget_task) == 0 ? 0 : errno;
+    key_error = aco_local_key_create(&record_key, forget_task) == 0 ? 0 : errno;
 }
 
 static aco__hook_task_t *record_of(const aco_t *task)
@@ -55,7 +55,7 @@ static aco__hook_task_t *record_of(const aco_t *task)
 static aco__hook_task_t *new_record(aco_t *task, const char *call)
 {
     size_t sz = sizeof(aco__hook_task_t);
-    aco__hook_task_t *record = aco__poller_allocate(&sz, call);
+    aco__hook_task_t *record = aco__service_allocate(&sz, call);
     if (!record)
         return NULL;
     memset(record, 0, sizeof *record);
@@ -63,7 +63,7 @@ static aco__hook_task_t *new_record(aco_t *task, const char *call)
     record->sz = sz;
     if (aco_set_local(record_key, record) == 0)
         return record;
-    aco__poller_free(record, sz);
+    aco__service_free(record, sz);
     return NULL;
 }
 
@@ -134,7 +134,7 @@ int aco__hook_begin(void (*on_thread)(void), const char *call)
     if (!__atomic_load_n(&begin_on_thread, __ATOMIC_RELAXED))
         __atomic_store_n(&begin_on_thread, on_thread, __ATOMIC_RELAXED);
     pthread_once(&once, make_key);
-    return key_error ? aco__poller_fail(key_error, call, "no key for values of tasks") : 0;
+    return key_error ? aco__service_fail(key_error, call, "no key for values of tasks") : 0;
 }
 
 int aco__hook_task_begin(const char *call)
@@ -143,10 +143,10 @@ int aco__hook_task_begin(const char *call)
     aco_t *task = aco_current_task();
     aco__hook_task_t *record;
     if (!task || aco_get_co() != task)
-        return aco__poller_fail(EPERM, call, "the caller is not a task");
+        return aco__service_fail(EPERM, call, "the caller is not a task");
     prepare_thread();
     if (!aco__hook_is_own_process())
-        return aco__poller_fail(EPERM, call, "in a child of fork()");
+        return aco__service_fail(EPERM, call, "in a child of fork()");
     record = record_of(task);
     if (!record && !(record = new_record(task, call)))
         return -1;
@@ -159,7 +159,7 @@ int aco__hook_task_end(const char *call)
     const aco_t *task = aco_current_task();
     aco__hook_task_t *record = aco__hook_self.tasks && task && aco_get_co() == task ? record_of(task) : NULL;
     if (!record || !record->depth)
-        return aco__poller_fail(EPERM, call, "the caller is not a hooked task");
+        return aco__service_fail(EPERM, call, "the caller is not a hooked task");
     aco__hook_self.tasks -= --record->depth == 0;
     return 0;
 }
@@ -290,7 +290,7 @@ void aco__hook_spend(int fd, const char *location)
     if (fd >= 0)
         flags = aco__libc()->fcntl(fd, F_GETFL);
     if (flags >= 0 && !(flags & O_NONBLOCK))
-        aco__poller_yield();
+        aco__service_yield();
     errno = error;
 }
 

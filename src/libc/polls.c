@@ -252,7 +252,7 @@ ACO__SWITCHES static int select_by_poll(int n, fd_set *const sets[SETS], int64_t
     if (n > FD_SETSIZE && check_sets(n, sets) != 0)
         return -1;
     sz = ((size_t)n + 1) * sizeof(struct pollfd);
-    fds = aco__poller_allocate(&sz, "acorn_hook");
+    fds = aco__service_allocate(&sz, "acorn_hook");
     if (!fds)
         return -1;
     used = polls_of_sets(fds, n, sets);
@@ -260,7 +260,7 @@ ACO__SWITCHES static int select_by_poll(int n, fd_set *const sets[SETS], int64_t
     if (result >= 0)
         result = answer_sets(fds, used, n, sets);
     error = errno;
-    aco__poller_free(fds, sz);
+    aco__service_free(fds, sz);
     errno = error;
     return result;
 }

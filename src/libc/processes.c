@@ -96,7 +96,7 @@ static void *run_command(void *arg)
 static void free_command_job(void *arg, void *result)
 {
     (void)result;
-    aco__poller_free(arg, ((command_job_t *)arg)->sz);
+    aco__service_free(arg, ((command_job_t *)arg)->sz);
 }
 
 /* As system(); HOOK_CANNOT_WAIT: libc is to do it, and block. */
@@ -104,7 +104,7 @@ ACO__SWITCHES static int have_run(const char *command, size_t length)
 {
     static const char location[] = "libc's system()";
     size_t sz = sizeof(command_job_t) + length;
-    command_job_t *job = aco__poller_allocate(&sz, location);
+    command_job_t *job = aco__service_allocate(&sz, location);
     int error = errno, result;
     if (!job)
         return -1;
@@ -121,7 +121,7 @@ ACO__SWITCHES static int have_run(const char *command, size_t length)
     }
     result = job->result;
     errno = result == -1 ? job->error : error;
-    aco__poller_free(job, job->sz);
+    aco__service_free(job, job->sz);
     return result;
 }
 

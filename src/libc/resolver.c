@@ -31,7 +31,7 @@ static void free_look_up(void *arg, void *result)
     look_up_job_t *job = arg;
     if (result && job->result == 0)
         freeaddrinfo(job->found);
-    aco__poller_free(job, job->sz);
+    aco__service_free(job, job->sz);
 }
 
 static const char *copy_text(char **room, const char *text)
@@ -48,7 +48,7 @@ static const char *copy_text(char **room, const char *text)
 static look_up_job_t *look_up_new(const char *host, const char *port, const struct addrinfo *hints)
 {
     size_t sz = sizeof(look_up_job_t) + (host ? strlen(host) + 1 : 0) + (port ? strlen(port) + 1 : 0);
-    look_up_job_t *job = aco__poller_allocate(&sz, "libc's getaddrinfo()");
+    look_up_job_t *job = aco__service_allocate(&sz, "libc's getaddrinfo()");
     char *room;
     if (!job)
         return NULL;
@@ -97,7 +97,7 @@ ACO__HOOK(int, getaddrinfo,
     if (result == 0)
         *found = job->found;
     errno = result == EAI_SYSTEM ? job->error : error;
-    aco__poller_free(job, job->sz);
+    aco__service_free(job, job->sz);
     return result;
 }
 
@@ -121,14 +121,14 @@ static void *find_name(void *arg)
 static void free_name_job(void *arg, void *result)
 {
     (void)result;
-    aco__poller_free(arg, ((name_job_t *)arg)->sz);
+    aco__service_free(arg, ((name_job_t *)arg)->sz);
 }
 
 static name_job_t *name_job_new(const struct sockaddr *address, socklen_t length, socklen_t host_room,
                                 socklen_t port_room, int flags)
 {
     size_t sz = sizeof(name_job_t);
-    name_job_t *job = aco__poller_allocate(&sz, "libc's getnameinfo()");
+    name_job_t *job = aco__service_allocate(&sz, "libc's getnameinfo()");
     if (!job)
         return NULL;
     memcpy(&job->address, address, length);
@@ -172,6 +172,6 @@ ACO__HOOK(int, getnameinfo,
     if (result == 0 && port && job->port_room)
         memcpy(port, job->port, strlen(job->port) + 1);
     errno = result == EAI_SYSTEM ? job->error : error;
-    aco__poller_free(job, job->sz);
+    aco__service_free(job, job->sz);
     return result;
 }

@@ -17,7 +17,7 @@ ACO__SWITCHES static int sleep_for(int64_t deadline, int64_t ns, const char *loc
     if (ns > 0)
         return aco__hook_sleep(deadline, &call, location);
     if (aco__hook_is_own_process())
-        aco__poller_yield();
+        aco__service_yield();
     return 0;
 }
 
@@ -95,6 +95,6 @@ ACO__HOOK(unsigned, sleep, (unsigned seconds))
 ACO__HOOK(int, sched_yield, (void))
 {
     if (aco__hooked() && aco__hook_is_own_process())
-        aco__poller_yield();
+        aco__service_yield();
     return aco__libc()->sched_yield();
 }

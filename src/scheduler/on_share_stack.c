@@ -8,7 +8,7 @@
  * The same is done with what the record points to, such as the element of a channel. */
 #include "scheduler/wait.h"
 
-#include "aco/detail/poller.h"
+#include "aco/detail/service.h"
 
 /* The bytes that were moved. */
 typedef struct move {
@@ -25,7 +25,7 @@ static void *moved(const move_t *move, const void *p)
 static void move_waiters(const move_t *move, aco__wait_t *wait)
 {
     int has_elements =
-        (wait->kind >= ACO__WAIT_SEND && wait->kind <= ACO__WAIT_SELECT) || wait->kind == ACO__WAIT_SHARED;
+        (wait->kind >= ACO__WAIT_SEND && wait->kind <= ACO__WAIT_SELECT) || wait->kind == ACO__WAIT_MT;
     aco__waiter_t *waiter;
     for (aco__waiter_t **link = &wait->first; *link; link = &waiter->other) {
         waiter = *link = moved(move, *link);
@@ -48,7 +48,7 @@ static void move_wait(const move_t *move, aco_t *task)
     aco__tasks_t *s = aco__tasks(aco__self());
     aco__annex_t *annex = aco__annex(task);
     aco__wait_t *waits = aco__task_wait(task), *wait = moved(move, waits ? waits : annex->wait);
-    ACO__ASSERT(wait->task == task && wait->kind <= ACO__WAIT_SHARED);
+    ACO__ASSERT(wait->task == task && wait->kind <= ACO__WAIT_MT);
     wait->object = moved(move, wait->object);
     if (wait->kind == ACO__WAIT_COND || wait->kind == ACO__WAIT_RELOCK || wait->kind == ACO__WAIT_MUTEX)
         wait->value = moved(move, wait->value); /* the mutex */
@@ -139,7 +139,7 @@ ACO__NO_SANITIZE ACO__ARRIVAL_ABI static void arrives(ACO__ARRIVAL_PARAMETERS)
     aco__switch_enter(aco__tls_ref(), task, tagged, value);
 }
 
-int aco__shared_prepare(aco_t *co, aco__arrival_t *first, aco_function_t fn)
+int aco__on_share_stack_prepare(aco_t *co, aco__arrival_t *first, aco_function_t fn)
 {
     static const char call[] = "aco_spawn";
     aco__annex_t *annex;
@@ -160,7 +160,7 @@ int aco__shared_prepare(aco_t *co, aco__arrival_t *first, aco_function_t fn)
     return 0;
 }
 
-void aco__shared_ends(aco__thread_t *self, aco_t *task)
+void aco__on_share_stack_ends(aco__thread_t *self, aco_t *task)
 {
     aco__annex_t *annex = aco__annex(task);
     if (annex->record)
@@ -176,7 +176,7 @@ ACO__AT_LOAD static void register_shared(void)
     aco__upcalls.task_moved = task_moved;
 }
 
-int aco__poller_moves(const void *p)
+int aco__may_move(const void *p)
 {
     const aco__thread_t *self = aco__self();
     const aco_t *task = aco__current(self), *running = self->running;

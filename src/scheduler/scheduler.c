@@ -224,7 +224,7 @@ static __attribute__((noinline)) aco_t *task_new(aco__thread_t *self, aco_functi
         return NULL;
     o.flags &= ~(unsigned)ACO_DETACHED;
     task = aco__new_called("aco_spawn", fn, arg, &o, 1);
-    if (task && o.stack && aco__shared_prepare(task, begin, fn) != 0) {
+    if (task && o.stack && aco__on_share_stack_prepare(task, begin, fn) != 0) {
         int error = errno;
         aco__coroutine_free(task);
         errno = error;
@@ -468,7 +468,7 @@ static void unpark_posted(aco__thread_t *self, aco__post_t *post)
         unpark(self, task);
 }
 
-static void unpark_shared_posted(aco__thread_t *self, aco__post_t *post)
+static void unpark_on_share_stack(aco__thread_t *self, aco__post_t *post)
 {
     aco_t *task = ((aco__annex_t *)(void *)((char *)post - offsetof(aco__annex_t, post)))->task;
     if (aco__is_task(task))
@@ -483,7 +483,8 @@ static int unpark_from_afar(const aco__thread_t *self, aco_t *task)
     if (!other || other == self || !aco__is_open(other))
         return 0;
     post = aco__task_post(task);
-    __atomic_store_n(&post->run, aco__has(task, ACO__PRIVATE) ? unpark_posted : unpark_shared_posted, __ATOMIC_RELAXED);
+    __atomic_store_n(&post->run, aco__has(task, ACO__PRIVATE) ? unpark_posted : unpark_on_share_stack,
+                     __ATOMIC_RELAXED);
     aco__inbox_post(aco__tasks(other), post);
     return 1;
 }

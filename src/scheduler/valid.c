@@ -182,7 +182,7 @@ static void check_object(tally_t *tally, const aco__wait_t *wait)
         ACO__ASSERT(wait->first == &wait->waiter && wait->waiter.queue);
         break;
     case ACO__WAIT_ANSWER:
-    case ACO__WAIT_SHARED:
+    case ACO__WAIT_MT:
         tally->answers++;
         ACO__ASSERT(wait->first == &wait->waiter && wait->waiter.queue);
         break;
@@ -259,7 +259,7 @@ static void check_scopes(tally_t *tally, const aco_t *task)
     ACO__ASSERT(record->task == task);
     check_timer(tally, &record->timer);
     for (const aco_scope_t *scope = record->scope; scope; scope = scope->aco__outer) {
-        ACO__ASSERT(scope->aco__task || (scope->aco__flags & ACO__SCOPE_SHARED)); /* it has not been left */
+        ACO__ASSERT(scope->aco__task || (scope->aco__flags & ACO__SCOPE_MT)); /* it has not been left */
         if (scope->aco__task != task) /* a group's, and those around it */
             is_own = 0;
         else
@@ -267,7 +267,7 @@ static void check_scopes(tally_t *tally, const aco_t *task)
         check_scope(scope);
         if (is_own && scope->aco__flags & ACO__SCOPE_GROUP)
             check_members(tally->self, (const aco_group_t *)scope);
-        groups += is_own && scope->aco__flags & (ACO__SCOPE_GROUP | ACO__SCOPE_SHARED);
+        groups += is_own && scope->aco__flags & (ACO__SCOPE_GROUP | ACO__SCOPE_MT);
     }
     ACO__ASSERT(record->groups == groups);
     if (record->group) {

@@ -110,7 +110,7 @@ void aco__interrupt(aco__thread_t *self, aco__wait_t *wait, int error)
         return;
     case ACO__WAIT_MUTEX:
     case ACO__WAIT_ANSWER:
-    case ACO__WAIT_SHARED:
+    case ACO__WAIT_MT:
         if (wait->value) /* a wait for a condition has become one for the mutex; the answer is on its way */
             return;
         break;

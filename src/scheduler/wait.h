@@ -38,7 +38,7 @@ enum { /* aco__wait_t.kind; the comments say what `object` is */
     ACO__WAIT_READABLE,   /* the descriptor, as an integer; likewise below */
     ACO__WAIT_WRITABLE,
     ACO__WAIT_ANSWER,     /* the function whose end another thread will tell; NULL: the system will */
-    ACO__WAIT_SHARED      /* a text: what another thread will give */
+    ACO__WAIT_MT          /* a text: what another thread will give */
 };
 
 enum {
@@ -164,7 +164,7 @@ static inline int aco__is_posted(const aco__post_t *post)
 enum { /* aco_scope_t.aco__flags */
     ACO__SCOPE_SHIELD = 1,
     ACO__SCOPE_GROUP = 2,  /* it is the first field of one */
-    ACO__SCOPE_SHARED = 4, /* acorn_threads began it and must end it */
+    ACO__SCOPE_MT = 4, /* acorn_threads began it and must end it */
     ACO__SCOPE_TOLD = 8    /* and is told when it ends early */
 };
 /* The record of a task; it becomes valid. NULL and errno on failure; not for a task on a private stack. */
@@ -423,11 +423,11 @@ static inline void aco__wake(aco__thread_t *self, aco__wait_t *wait, int error)
         aco__timer_cancel(aco__tasks(self), &wait->timer);
 }
 
-/* ---- shared.c: tasks on share stacks ---- */
+/* ---- on_share_stack.c ---- */
 /* Prepares a new one, which is no task yet: it will begin with begin(). 0, or -1 and errno. */
-ACO__HIDDEN int aco__shared_prepare(aco_t *co, aco__arrival_t *first, aco_function_t fn);
+ACO__HIDDEN int aco__on_share_stack_prepare(aco_t *co, aco__arrival_t *first, aco_function_t fn);
 /* One ends, and still runs on the stack. */
-ACO__HIDDEN void aco__shared_ends(aco__thread_t *self, aco_t *task);
+ACO__HIDDEN void aco__on_share_stack_ends(aco__thread_t *self, aco_t *task);
 
 /* ---- scheduler.c ---- */
 /* The thread's scheduler, created if needed, with the memory that the poll task needs. NULL after a failure. */

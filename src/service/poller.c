@@ -1,4 +1,4 @@
-/* What a poller (aco/detail/poller.h) needs of the scheduler: waiting, waking, memory and errors. */
+/* What a poller (aco/detail/poller.h) needs of the scheduler: waiting and waking. */
 #include "scheduler/wait.h"
 
 #include "aco/detail/poller.h"
@@ -100,33 +100,4 @@ void aco__poller_interrupt(const aco_t *task, int error)
     aco__wait_t *wait = aco__task_wait(task);
     if (wait)
         aco__interrupt(aco__self(), wait, error);
-}
-
-ACO__SWITCHES void aco__poller_yield(void)
-{
-    int error = errno;
-    ACO__MAY_SWITCH("a call that lets others run", NULL);
-    if (aco__current(aco__self()))
-        (void)aco__task_yield(); /* puts aside the exceptions that the caller handles, which the inline form does not */
-    errno = error;
-}
-
-void *aco__poller_allocate(size_t *sz, const char *call)
-{
-    void *p = aco__memory_new(sz);
-    if (!p)
-        aco__fail_memory(0, call, *sz);
-    return p;
-}
-
-void aco__poller_free(void *p, size_t sz)
-{
-    int error = errno;
-    aco__memory_free(p, sz);
-    errno = error;
-}
-
-int aco__poller_fail(int error, const char *call, const char *reason)
-{
-    return aco__fail(0, error, call, NULL, "%s", reason);
 }

@@ -71,23 +71,23 @@ int aco__member_is_like_new(void)
            !aco__is_posted(aco__task_post(task));
 }
 
-int aco__shared_scope_begin(aco_scope_t *scope, int64_t deadline, int is_told, const char *call, const char *location)
+int aco__mt_scope_begin(aco_scope_t *scope, int64_t deadline, int is_told, const char *call, const char *location)
 {
-    unsigned flags = ACO__SCOPE_SHARED | (is_told ? ACO__SCOPE_TOLD : 0);
+    unsigned flags = ACO__SCOPE_MT | (is_told ? ACO__SCOPE_TOLD : 0);
     if (aco__scope_begin(call, scope, deadline, flags, location) != 0)
         return -1;
     aco__task_record(scope->aco__task)->groups++;
     return 0;
 }
 
-int aco__shared_scope_check(const aco_scope_t *scope, const char *call)
+int aco__mt_scope_check(const aco_scope_t *scope, const char *call)
 {
     return aco__scope_check_end(aco__self(), call, scope);
 }
 
-void aco__shared_scope_end(aco_scope_t *scope)
+void aco__mt_scope_end(aco_scope_t *scope)
 {
-    ACO__ASSERT(aco__task_record(scope->aco__task)->groups && scope->aco__flags & ACO__SCOPE_SHARED);
+    ACO__ASSERT(aco__task_record(scope->aco__task)->groups && scope->aco__flags & ACO__SCOPE_MT);
     aco__task_record(scope->aco__task)->groups--;
     aco__scope_leave(aco__self(), scope);
 }
@@ -135,7 +135,7 @@ int aco__answer_wait(aco__answer_t *answer, const char *call, const char *what, 
     if (answer->is_told)
         return 0;
     if ((deadline != ACO_FOREVER && aco__timers_reserve(self, 2, call) != 0) ||
-        aco__wait_prepare(self, wait, ACO__WAIT_SHARED, what, location) != 0)
+        aco__wait_prepare(self, wait, ACO__WAIT_MT, what, location) != 0)
         return -1;
     if (deadline != ACO_FOREVER)
         aco__wait_limit(wait, deadline);
@@ -150,7 +150,7 @@ ACO__SWITCHES void aco__answer_await(aco__answer_t *answer, const char *what, co
     aco__thread_t *self = aco__self();
     if (answer->is_told)
         return;
-    aco__wait_fill(self, &answer->wait, ACO__WAIT_SHARED, what, location);
+    aco__wait_fill(self, &answer->wait, ACO__WAIT_MT, what, location);
     aco__wait_slowly_inside(self);
     answer->wait.value = answer; /* nothing interrupts it */
     aco__wait_in(&answer->queue, &answer->wait);

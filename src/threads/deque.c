@@ -42,7 +42,7 @@ static void get(const aco__items_t *items, size_t at, aco__item_t *item)
 static aco__items_t *new_items(size_t count)
 {
     size_t sz = sizeof(aco__items_t) + count * sizeof(uintptr_t[WORDS]);
-    aco__items_t *items = aco__poller_allocate(&sz, "aco_submit");
+    aco__items_t *items = aco__service_allocate(&sz, "aco_submit");
     if (!items)
         return NULL;
     items->mask = count - 1;
@@ -123,7 +123,7 @@ int aco__deque_steal(aco__deque_t *deque, aco__item_t *item)
     return __atomic_compare_exchange_n(&deque->top, &top, top + 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED) ? 1 : -1;
 }
 
-size_t aco__deque_count_of(const aco__deque_t *deque, const aco_shared_group_t *group)
+size_t aco__deque_count_of(const aco__deque_t *deque, const aco_mt_group_t *group)
 {
     aco__item_t item;
     size_t count = 0;
@@ -152,6 +152,6 @@ void aco__deque_free(aco__deque_t *deque)
     while (deque->items) {
         aco__items_t *items = deque->items;
         deque->items = items->before;
-        aco__poller_free(items, items->sz);
+        aco__service_free(items, items->sz);
     }
 }

@@ -1,6 +1,6 @@
 /* Channels between threads, and selecting among several of them and channels of the caller's thread.
  *
- * A select locks all its shared channels, each once, in the order of their addresses. With all locks it tries its
+ * A select locks all its channels of this kind, each once, in the order of their addresses. With all locks it tries its
  * cases; if none is ready, it puts its places into all queues, and releases the locks. So nothing is slept over: what
  * came before is seen by the tries, what comes later finds the places. Two selects that meet need one claim: the later
  * one serves the one that waits. A channel of the task's own thread is tried between the locks; whoever sends there
@@ -10,9 +10,9 @@
 
 enum { FIRST_ELEMENTS = 16 };
 
-struct aco_shared_channel_s {
-    aco__shared_t senders;   /* its lock is that of the whole channel */
-    aco__shared_t receivers; /* the queue only */
+struct aco_mt_channel_s {
+    aco__mt_t senders;       /* its lock is that of the whole channel */
+    aco__mt_t receivers; /* the queue only */
     size_t capacity, element_size;
     size_t first, count, room; /* of the ring of elements */
     char *elements;
@@ -20,13 +20,13 @@ struct aco_shared_channel_s {
     int is_closed;
 };
 
-static void copy_element(const aco_shared_channel_t *channel, void *to, const void *from)
+static void copy_element(const aco_mt_channel_t *channel, void *to, const void *from)
 {
     if (to && from) /* either may be NULL for elements without bytes; `to` also where a value is not wanted */
         memcpy(to, from, channel->element_size);
 }
 
-static char *element_at(const aco_shared_channel_t *channel, size_t i)
+static char *element_at(const aco_mt_channel_t *channel, size_t i)
 {
     size_t at = channel->first + i;
     ACO__ASSERT_SHARED(&channel->senders);
@@ -35,7 +35,7 @@ static char *element_at(const aco_shared_channel_t *channel, size_t i)
 }
 
 /* Room for at least one more, if the capacity allows it. 0, or -1 without memory. */
-static int make_room(aco_shared_channel_t *channel)
+static int make_room(aco_mt_channel_t *channel)
 {
     size_t room = channel->room ? 2 * channel->room : FIRST_ELEMENTS, sz;
     char *elements;
@@ -45,13 +45,13 @@ static int make_room(aco_shared_channel_t *channel)
         room = channel->capacity;
     if (__builtin_mul_overflow(room, channel->element_size ? channel->element_size : 1, &sz))
         return -1;
-    elements = aco__poller_allocate(&sz, "aco_shared_channel_send");
+    elements = aco__service_allocate(&sz, "aco_mt_channel_send");
     if (!elements)
         return -1;
     for (size_t i = 0; i < channel->count; i++)
         copy_element(channel, elements + i * channel->element_size, element_at(channel, i));
     if (channel->elements)
-        aco__poller_free(channel->elements, channel->elements_sz);
+        aco__service_free(channel->elements, channel->elements_sz);
     channel->elements = elements;
     channel->elements_sz = sz;
     channel->room = room;
@@ -59,7 +59,7 @@ static int make_room(aco_shared_channel_t *channel)
     return 0;
 }
 
-static int put_element(aco_shared_channel_t *channel, const void *element)
+static int put_element(aco_mt_channel_t *channel, const void *element)
 {
     ACO__ASSERT(channel->count <= channel->capacity);
     if (channel->count == channel->capacity)
@@ -72,12 +72,12 @@ static int put_element(aco_shared_channel_t *channel, const void *element)
 }
 
 /* With the lock: 1, 0 if it would have to wait, or an errno as a negative number. */
-static int put_or_give(aco_shared_channel_t *channel, const void *element, aco__woken_t *woken)
+static int put_or_give(aco_mt_channel_t *channel, const void *element, aco__woken_t *woken)
 {
-    const aco__shared_place_t *receiver;
+    const aco__mt_place_t *receiver;
     if (channel->is_closed)
         return -EPIPE;
-    receiver = aco__shared_give(&channel->receivers, woken);
+    receiver = aco__mt_give(&channel->receivers, woken);
     if (!receiver)
         return put_element(channel, element);
     ACO__ASSERT(!channel->count); /* a receiver waits only for an empty channel */
@@ -85,20 +85,20 @@ static int put_or_give(aco_shared_channel_t *channel, const void *element, aco__
     return 1;
 }
 
-static int take_element(aco_shared_channel_t *channel, void *element, aco__woken_t *woken)
+static int take_element(aco_mt_channel_t *channel, void *element, aco__woken_t *woken)
 {
-    const aco__shared_place_t *sender;
+    const aco__mt_place_t *sender;
     if (channel->count) {
         copy_element(channel, element, element_at(channel, 0));
         channel->first = channel->first + 1 < channel->room ? channel->first + 1 : 0;
         channel->count--;
-        sender = aco__shared_give(&channel->senders, woken);
+        sender = aco__mt_give(&channel->senders, woken);
         ACO__ASSERT(!sender || channel->count == channel->capacity - 1); /* a sender waits only for a full one */
         if (sender) /* its element takes the place: there is room */
             (void)put_element(channel, sender->element);
         return 1;
     }
-    sender = aco__shared_give(&channel->senders, woken);
+    sender = aco__mt_give(&channel->senders, woken);
     if (!sender)
         return channel->is_closed ? -EPIPE : 0;
     ACO__ASSERT(!channel->capacity);
@@ -116,29 +116,30 @@ static int receive_element(const aco__request_t *request, aco__woken_t *woken)
     return take_element(request->object, request->element, woken);
 }
 
-static const char send_call[] = "aco_shared_channel_send", receive_call[] = "aco_shared_channel_receive";
+static const char send_call[] = "aco_mt_channel_send", receive_call[] = "aco_mt_channel_receive";
 
-static aco__request_t for_channel(aco_shared_channel_t *channel, void *element, int sends, int64_t deadline,
+static aco__request_t for_channel(aco_mt_channel_t *channel, void *element, int sends, int64_t deadline,
                                   const char *location)
 {
     const aco__request_t request = {
         &channel->senders, sends ? &channel->senders : &channel->receivers, sends ? send_element : receive_element,
         NULL, channel, element,
-        {sends ? send_call : receive_call, sends ? "room in a shared channel" : "an element of a shared channel",
+        {sends ? send_call : receive_call,
+         sends ? "room in a channel between threads" : "an element of a channel between threads",
          location, deadline}};
     return request;
 }
 
-aco_shared_channel_t *aco_shared_channel_new(size_t capacity, size_t element_size)
+aco_mt_channel_t *aco_mt_channel_new(size_t capacity, size_t element_size)
 {
-    static const char call[] = "aco_shared_channel_new";
-    aco_shared_channel_t *channel;
+    static const char call[] = "aco_mt_channel_new";
+    aco_mt_channel_t *channel;
     size_t sz = sizeof *channel;
     if (capacity != ACO_UNBOUNDED && element_size && capacity > SIZE_MAX / 2 / element_size) {
-        aco__poller_fail(EINVAL, call, "the channel is too large");
+        aco__service_fail(EINVAL, call, "the channel is too large");
         return NULL;
     }
-    channel = aco__poller_allocate(&sz, call);
+    channel = aco__service_allocate(&sz, call);
     if (!channel)
         return NULL;
     memset(channel, 0, sizeof *channel);
@@ -147,82 +148,82 @@ aco_shared_channel_t *aco_shared_channel_new(size_t capacity, size_t element_siz
     return channel;
 }
 
-void aco_shared_channel_destroy(aco_shared_channel_t *channel)
+void aco_mt_channel_destroy(aco_mt_channel_t *channel)
 {
     if (!channel)
         return;
     if (channel->elements)
-        aco__poller_free(channel->elements, channel->elements_sz);
-    aco__poller_free(channel, sizeof *channel);
+        aco__service_free(channel->elements, channel->elements_sz);
+    aco__service_free(channel, sizeof *channel);
 }
 
-int aco_shared_channel_close(aco_shared_channel_t *channel)
+int aco_mt_channel_close(aco_mt_channel_t *channel)
 {
     aco__woken_t woken = {NULL, NULL};
     int was_closed;
     if (!channel)
-        return aco__poller_fail(EINVAL, "aco_shared_channel_close", "the channel is NULL");
-    aco__shared_lock(&channel->senders);
+        return aco__service_fail(EINVAL, "aco_mt_channel_close", "the channel is NULL");
+    aco__mt_lock(&channel->senders);
     was_closed = channel->is_closed;
     channel->is_closed = 1;
-    aco__shared_give_all(&channel->senders, &woken);
-    aco__shared_give_all(&channel->receivers, &woken);
-    for (aco__sharer_t *sharer = woken.first; sharer; sharer = sharer->next_woken)
-        sharer->is_closed = 1;
-    aco__shared_unlock(&channel->senders);
-    aco__shared_wake(&woken);
+    aco__mt_give_all(&channel->senders, &woken);
+    aco__mt_give_all(&channel->receivers, &woken);
+    for (aco__mt_waiter_t *waiter = woken.first; waiter; waiter = waiter->next_woken)
+        waiter->is_closed = 1;
+    aco__mt_unlock(&channel->senders);
+    aco__mt_wake(&woken);
     errno = was_closed ? EPIPE : errno;
     return was_closed ? -1 : 0;
 }
 
 /* 0, or -1 and errno. */
-static int check_element(const aco_shared_channel_t *channel, const void *element, int sends, const char *call)
+static int check_element(const aco_mt_channel_t *channel, const void *element, int sends, const char *call)
 {
     if (!channel || (sends && !element && channel->element_size)) {
-        aco__poller_fail(EINVAL, call, channel ? "the element is NULL" : "the channel is NULL");
+        aco__service_fail(EINVAL, call, channel ? "the element is NULL" : "the channel is NULL");
         return -1;
     }
-    if (element && aco__poller_moves(element))
-        return aco__poller_fail(EINVAL, call, "the element is on a share stack");
+    if (element && aco__may_move(element))
+        return aco__service_fail(EINVAL, call, "the element is on a share stack");
     return 0;
 }
 
-int aco_shared_channel_send_until_at(aco_shared_channel_t *channel, const void *element, int64_t deadline,
-                                     const char *location)
+int aco_mt_channel_send_until_at(aco_mt_channel_t *channel, const void *element, int64_t deadline,
+                                 const char *location)
 {
     aco__request_t request;
     if (check_element(channel, element, 1, send_call) != 0)
         return -1;
     request = for_channel(channel, (void *)(uintptr_t)element, 1, deadline, location);
-    return aco__shared_request(&request);
+    return aco__mt_request(&request);
 }
 
-int aco_shared_channel_receive_until_at(aco_shared_channel_t *channel, void *element, int64_t deadline,
-                                        const char *location)
+int aco_mt_channel_receive_until_at(aco_mt_channel_t *channel, void *element, int64_t deadline,
+                                    const char *location)
 {
     aco__request_t request;
     if (check_element(channel, element, 0, receive_call) != 0)
         return -1;
     request = for_channel(channel, element, 0, deadline, location);
-    return aco__shared_request(&request);
+    return aco__mt_request(&request);
 }
 
-int aco_shared_channel_try_send(aco_shared_channel_t *channel, const void *element)
+int aco_mt_channel_try_send(aco_mt_channel_t *channel, const void *element)
 {
     aco__request_t request;
     if (check_element(channel, element, 1, send_call) != 0)
         return -1;
     request = for_channel(channel, (void *)(uintptr_t)element, 1, 0, NULL);
-    return aco__shared_try(&request, EAGAIN);
+    return aco__mt_try(&request, EAGAIN);
 }
 
-int aco_shared_channel_try_receive(aco_shared_channel_t *channel, void *element)
+int aco_mt_channel_try_receive(aco_mt_channel_t *channel, void *element)
 {
     aco__request_t request;
     if (check_element(channel, element, 0, receive_call) != 0)
         return -1;
     request = for_channel(channel, element, 0, 0, NULL);
-    return aco__shared_try(&request, EAGAIN);
+    return aco__mt_try(&request, EAGAIN);
 }
 
 /* ---- Select ---- */
@@ -230,9 +231,10 @@ int aco_shared_channel_try_receive(aco_shared_channel_t *channel, void *element)
 /* The locks of all channels are held while the cases are tried and the places put into the queues. So a select that
  * serves another waiter cannot be claimed by others at the same time: only one that has found no case ready can. */
 
-typedef aco_shared_select_case_t select_case_t;
+typedef aco_mt_select_case_t select_case_t;
 
-/* The cases with a shared channel, linked in the order of the channels' addresses: all selects lock in that order. */
+/* The cases with a channel between threads, linked in the order of the channels' addresses: all selects lock in that
+ * order. */
 static select_case_t *in_lock_order(select_case_t *cases, int n)
 {
     select_case_t *first = NULL, **at;
@@ -249,11 +251,11 @@ static select_case_t *in_lock_order(select_case_t *cases, int n)
 
 static void lock_all(const select_case_t *first)
 {
-    const aco_shared_channel_t *locked = NULL;
+    const aco_mt_channel_t *locked = NULL;
     for (const select_case_t *c = first; c; c = c->aco__next) {
         ACO__ASSERT((uintptr_t)locked <= (uintptr_t)c->channel); /* another select waits the other way round */
         if (c->channel != locked)
-            aco__shared_lock(&c->channel->senders);
+            aco__mt_lock(&c->channel->senders);
         locked = c->channel;
     }
 }
@@ -263,11 +265,11 @@ static void unlock_all(const select_case_t *first)
     for (const select_case_t *c = first, *next; c; c = next) {
         next = c->aco__next;
         if (!next || next->channel != c->channel)
-            aco__shared_unlock(&c->channel->senders);
+            aco__mt_unlock(&c->channel->senders);
     }
 }
 
-static aco__shared_t *queue_of(const select_case_t *c)
+static aco__mt_t *queue_of(const select_case_t *c)
 {
     return c->operation == ACO_SELECT_SEND ? &c->channel->senders : &c->channel->receivers;
 }
@@ -310,7 +312,7 @@ static int try_cases(select_case_t *cases, int n, aco__woken_t *woken)
 static int check_case(const select_case_t *c, const char *call)
 {
     if (c->local && c->channel)
-        return aco__poller_fail(EINVAL, call, "a case has two channels");
+        return aco__service_fail(EINVAL, call, "a case has two channels");
     return c->channel ? check_element(c->channel, c->element, c->operation == ACO_SELECT_SEND, call) : 0;
 }
 
@@ -318,34 +320,34 @@ static int check_case(const select_case_t *c, const char *call)
 static int check_cases(const select_case_t *cases, int n, int polls, const char *call)
 {
     if (n < 0 || (n && !cases))
-        return aco__poller_fail(EINVAL, call, n < 0 ? "the number of cases is negative" : "the cases are NULL");
-    if (n && aco__poller_moves(cases))
-        return aco__poller_fail(EINVAL, call, "the cases are on a share stack");
+        return aco__service_fail(EINVAL, call, n < 0 ? "the number of cases is negative" : "the cases are NULL");
+    if (n && aco__may_move(cases))
+        return aco__service_fail(EINVAL, call, "the cases are on a share stack");
     for (int i = 0; i < n; i++) {
         if (check_case(&cases[i], call) != 0)
             return -1;
         if (cases[i].local && !polls && !aco_get_co())
-            return aco__poller_fail(EPERM, call, "only a task can wait for a channel of its thread");
+            return aco__service_fail(EPERM, call, "only a task can wait for a channel of its thread");
     }
     return 0;
 }
 
-/* Tries the cases; if none is ready and `sharer` is not NULL, puts its places into the queues. As try_cases(). */
-static int try_or_queue(select_case_t *cases, int n, const select_case_t *first, aco__sharer_t *sharer)
+/* Tries the cases; if none is ready and `waiter` is not NULL, puts its places into the queues. As try_cases(). */
+static int try_or_queue(select_case_t *cases, int n, const select_case_t *first, aco__mt_waiter_t *waiter)
 {
     aco__woken_t woken = {NULL, NULL};
     int done;
     lock_all(first);
     done = try_cases(cases, n, &woken);
-    if (done == n && sharer)
+    if (done == n && waiter)
         for (select_case_t *c = cases; c < cases + n; c++) {
             if (!c->channel)
                 continue;
             c->aco__place.element = c->element;
-            aco__shared_append(queue_of(c), &c->aco__place, sharer);
+            aco__mt_append(queue_of(c), &c->aco__place, waiter);
         }
     unlock_all(first);
-    aco__shared_wake(&woken);
+    aco__mt_wake(&woken);
     return done;
 }
 
@@ -369,41 +371,41 @@ static void leave_queues(const select_case_t *first)
 {
     int error = errno;
     for (const select_case_t *c = first; c; c = c->aco__next) {
-        aco__shared_lock(&c->channel->senders);
-        aco__shared_remove(queue_of(c), (aco__shared_place_t *)(uintptr_t)&c->aco__place);
-        aco__shared_unlock(&c->channel->senders);
+        aco__mt_lock(&c->channel->senders);
+        aco__mt_remove(queue_of(c), (aco__mt_place_t *)(uintptr_t)&c->aco__place);
+        aco__mt_unlock(&c->channel->senders);
     }
     errno = error;
 }
 
 /* The index of the case that was served. */
-static int served(select_case_t *cases, const aco__sharer_t *sharer)
+static int served(select_case_t *cases, const aco__mt_waiter_t *waiter)
 {
-    const char *local = sharer->is_task ? (const char *)sharer->answer.wait.woken : NULL;
+    const char *local = waiter->is_task ? (const char *)waiter->answer.wait.woken : NULL;
     const char *place = local ? local - offsetof(select_case_t, aco__waiter)
-                              : (const char *)sharer->given - offsetof(select_case_t, aco__place);
+                              : (const char *)waiter->given - offsetof(select_case_t, aco__place);
     int i = (int)((const select_case_t *)(const void *)place - cases);
-    ACO__ASSERT(local || sharer->given);
-    cases[i].error = local ? sharer->answer.wait.error : sharer->is_closed ? EPIPE : 0;
+    ACO__ASSERT(local || waiter->given);
+    cases[i].error = local ? waiter->answer.wait.error : waiter->is_closed ? EPIPE : 0;
     return i;
 }
 
 ACO__SWITCHES
-static int wait_for_cases(select_case_t *cases, int n, const select_case_t *first, aco__sharer_t *sharer,
+static int wait_for_cases(select_case_t *cases, int n, const select_case_t *first, aco__mt_waiter_t *waiter,
                           const aco__waiting_t *waiting)
 {
-    int done = try_or_queue(cases, n, first, sharer);
+    int done = try_or_queue(cases, n, first, waiter);
     if (done != n)
         return done;
-    done = aco__sharer_wait(sharer, waiting, local_places(cases, n));
+    done = aco__mt_waiter_wait(waiter, waiting, local_places(cases, n));
     leave_queues(first);
-    return done == 0 ? served(cases, sharer) : -errno;
+    return done == 0 ? served(cases, waiter) : -errno;
 }
 
 ACO__SWITCHES static int select_until(select_case_t *cases, int n, int polls, int64_t deadline, const char *location)
 {
-    const aco__waiting_t waiting = {"aco_shared_select", "one of several channels", location, deadline};
-    aco__sharer_t on_stack, *sharer;
+    const aco__waiting_t waiting = {"aco_mt_select", "one of several channels", location, deadline};
+    aco__mt_waiter_t on_stack, *waiter;
     const select_case_t *first;
     int done;
     if (check_cases(cases, n, polls, waiting.call) != 0)
@@ -414,23 +416,23 @@ ACO__SWITCHES static int select_until(select_case_t *cases, int n, int polls, in
         if (done == n)
             done = -EAGAIN;
     } else {
-        sharer = aco__sharer_open(&on_stack, waiting.call);
-        if (!sharer)
+        waiter = aco__mt_waiter_open(&on_stack, waiting.call);
+        if (!waiter)
             return -1;
-        done = wait_for_cases(cases, n, first, sharer, &waiting);
-        aco__sharer_close(sharer, &on_stack);
+        done = wait_for_cases(cases, n, first, waiter, &waiting);
+        aco__mt_waiter_close(waiter, &on_stack);
     }
     if (done < 0)
         errno = -done;
     return done < 0 ? -1 : done;
 }
 
-int aco_shared_select_at(aco_shared_select_case_t *cases, int n, int64_t timeout_ns, const char *location)
+int aco_mt_select_at(aco_mt_select_case_t *cases, int n, int64_t timeout_ns, const char *location)
 {
     return select_until(cases, n, timeout_ns == 0, timeout_ns < 0 ? ACO_FOREVER : aco_after(timeout_ns), location);
 }
 
-int aco_shared_select_until_at(aco_shared_select_case_t *cases, int n, int64_t deadline, const char *location)
+int aco_mt_select_until_at(aco_mt_select_case_t *cases, int n, int64_t deadline, const char *location)
 {
     return select_until(cases, n, 0, deadline, location);
 }

@@ -224,7 +224,7 @@ static int open_node(aco__node_t *node, aco__item_t *item)
     if (!node)
         return 0;
     *item = node->item;
-    aco__poller_free(node, node->sz);
+    aco__service_free(node, node->sz);
     return 1;
 }
 
@@ -258,7 +258,7 @@ void aco__threads_find_near(aco__crew_t *worker)
     if (!has_far)
         return;
     worker->order_sz = (size_t)n * sizeof *worker->order;
-    worker->order = aco__poller_allocate(&worker->order_sz, "aco_threads_run");
+    worker->order = aco__service_allocate(&worker->order_sz, "aco_threads_run");
     if (!worker->order) /* it can do without */
         return;
     for (int distance = 0; distance <= 2; distance++)
@@ -389,7 +389,7 @@ void aco__threads_slept(aco__crew_t *worker)
 static aco__node_t *new_node(const aco__item_t *item)
 {
     size_t sz = sizeof(aco__node_t);
-    aco__node_t *node = aco__poller_allocate(&sz, "aco_submit");
+    aco__node_t *node = aco__service_allocate(&sz, "aco_submit");
     if (node) {
         node->next = NULL;
         node->item = *item;
@@ -441,7 +441,7 @@ int aco__threads_send(aco__crew_t *worker, const aco__item_t *item)
         return -1;
     if (!aco__threads_enter(worker)) {
         aco__threads_leave(worker);
-        aco__poller_free(node, node->sz);
+        aco__service_free(node, node->sz);
         errno = ESRCH;
         return -1;
     }

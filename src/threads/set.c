@@ -154,12 +154,12 @@ static aco__crew_t *worker_in(aco_threads_t *threads, int slot, const char *call
     aco__crew_t *worker = threads->workers[slot];
     size_t sz = sizeof *worker;
     if (!worker) {
-        worker = aco__poller_allocate(&sz, call);
+        worker = aco__service_allocate(&sz, call);
         if (!worker)
             return NULL;
         memset(worker, 0, sizeof *worker);
         if (aco__deque_open(&worker->deque) != 0) {
-            aco__poller_free(worker, sizeof *worker);
+            aco__service_free(worker, sizeof *worker);
             return NULL;
         }
         worker->threads = threads;
@@ -345,7 +345,7 @@ static aco_threads_t *new_set(int n, ACO__SWITCHES aco_function_t fn, void *arg,
 {
     int forks = aco__threads_handle_forks(in_child);
     size_t slots = (size_t)n + THREADS_JOINED, sz = sizeof(aco_threads_t) + slots * sizeof(aco__crew_t *);
-    aco_threads_t *threads = forks < 0 ? NULL : aco__poller_allocate(&sz, call);
+    aco_threads_t *threads = forks < 0 ? NULL : aco__service_allocate(&sz, call);
     if (!threads)
         return NULL;
     memset(threads, 0, sizeof *threads + slots * sizeof(aco__crew_t *));
@@ -364,9 +364,9 @@ static aco_threads_t *new_set(int n, ACO__SWITCHES aco_function_t fn, void *arg,
 static void free_worker(aco__crew_t *worker)
 {
     if (worker->order)
-        aco__poller_free(worker->order, worker->order_sz);
+        aco__service_free(worker->order, worker->order_sz);
     aco__deque_free(&worker->deque);
-    aco__poller_free(worker, sizeof *worker);
+    aco__service_free(worker, sizeof *worker);
 }
 
 static void free_set(aco_threads_t *threads)
@@ -374,7 +374,7 @@ static void free_set(aco_threads_t *threads)
     ACO__ASSERT(!threads->held);
     aco__threads_each(threads, free_worker);
     pthread_cond_destroy(&threads->changed);
-    aco__poller_free(threads, threads->sz);
+    aco__service_free(threads, threads->sz);
 }
 
 /* Waits until the other threads, `made` with the calling one, have ended. */
@@ -433,17 +433,17 @@ static int start_set(aco_threads_t *threads, const char *call)
     return error ? fail_with(error) : 0;
 }
 
-int aco_threads_run_with(int n, aco_function_t fn, void *arg, const aco_threads_options_t *opts)
+int aco_threads_run(int n, aco_function_t fn, void *arg, const aco_threads_options_t *opts)
 {
     static const char call[] = "aco_threads_run";
     const unsigned all = ACO_THREADS_FIRST_ONLY | ACO_THREADS_PIN | ACO_THREADS_KEEP_GOING | ACO_THREADS_INTERRUPTIBLE;
     unsigned flags = opts ? opts->flags : 0;
     aco_threads_t *threads;
     if (!fn || n < 0 || n > THREADS_MOST || flags & ~all || (opts && opts->drain_ns < 0))
-        return aco__poller_fail(EINVAL, call,
-                                !fn                          ? "the function is NULL"
-                                : flags & ~all               ? "unknown flags"
-                                : opts && opts->drain_ns < 0 ? "the time to drain is negative"
+        return aco__service_fail(EINVAL, call,
+                                 !fn                          ? "the function is NULL"
+                                 : flags & ~all               ? "unknown flags"
+                                 : opts && opts->drain_ns < 0 ? "the time to drain is negative"
                                                              : "not so many threads are possible");
     threads = new_set(n ? n : aco_threads_usable(), fn, arg, opts, call);
     return threads ? start_set(threads, call) : -1;
@@ -476,7 +476,7 @@ static aco__crew_t *take_slot(aco_threads_t *threads, const char *call)
     while (slot < end && threads->workers[slot] && threads->workers[slot]->is_used)
         slot++;
     if (slot == end) {
-        aco__poller_fail(EAGAIN, call, "too many threads have joined the set");
+        aco__service_fail(EAGAIN, call, "too many threads have joined the set");
     } else if ((worker = worker_in(threads, slot, call)) != NULL) {
         worker->is_used = 1;
         if (slot >= threads->slots)
@@ -492,9 +492,9 @@ int aco_threads_join(aco_threads_t *threads, aco_function_t fn, void *arg)
     aco__crew_t *worker;
     int error;
     if (!threads)
-        return aco__poller_fail(EINVAL, call, "the set is NULL");
+        return aco__service_fail(EINVAL, call, "the set is NULL");
     if (aco__threads_forked(threads) || !count_late(threads))
-        return aco__poller_fail(ESRCH, call, "the set has ended");
+        return aco__service_fail(ESRCH, call, "the set has ended");
     worker = take_slot(threads, call);
     if (!worker || enter_set(worker, fn, arg, call) != 0) {
         error = errno;
@@ -526,9 +526,4 @@ int aco_threads_index(void)
 int aco_threads_count(const aco_threads_t *threads)
 {
     return threads ? threads->n : 0;
-}
-
-int aco_threads_run(int n, aco_function_t fn, void *arg)
-{
-    return aco_threads_run_with(n, fn, arg, NULL);
 }

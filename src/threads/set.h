@@ -25,7 +25,7 @@ enum {
 typedef struct aco__item {
     ACO__SWITCHES aco_function_t fn;
     void *arg;
-    aco_shared_group_t *group;
+    aco_mt_group_t *group;
     void **result;
 } aco__item_t;
 
@@ -47,7 +47,7 @@ ACO__HIDDEN int aco__deque_pop(aco__deque_t *deque, aco__item_t *item);
 /* Any thread: the item pushed first. 0: there is none; -1: another thread was faster. */
 ACO__HIDDEN int aco__deque_steal(aco__deque_t *deque, aco__item_t *item);
 /* The owner's thread, while there is no other: how many are of this group. */
-ACO__HIDDEN size_t aco__deque_count_of(const aco__deque_t *deque, const aco_shared_group_t *group);
+ACO__HIDDEN size_t aco__deque_count_of(const aco__deque_t *deque, const aco_mt_group_t *group);
 /* The owner's thread: whether a push needs no memory. */
 ACO__HIDDEN int aco__deque_has_room(const aco__deque_t *deque);
 /* Any thread: how many there are, or were a moment ago. */
@@ -88,7 +88,7 @@ typedef struct aco__crew {
     char leaves;             /* when it has no task left */
     char is_used;            /* of a slot for threads that join: under the lock */
     aco__run_t *runs;        /* its members that have not ended */
-    aco_shared_group_t *groups; /* that its tasks began and have not ended */
+    aco_mt_group_t *groups; /* that its tasks began and have not ended */
     aco_stop_t *stops;       /* likewise */
     aco__item_t starting[THREADS_AT_ONCE]; /* for tasks that were spawned and have not run */
     unsigned started, begun; /* items put there and taken out */

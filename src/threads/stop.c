@@ -16,7 +16,7 @@ static void post_end(aco__crew_t *worker)
 int aco_threads_stop(aco_threads_t *threads)
 {
     if (!threads)
-        return aco__poller_fail(EINVAL, "aco_threads_stop", "the set is NULL");
+        return aco__service_fail(EINVAL, "aco_threads_stop", "the set is NULL");
     aco__threads_hold(threads);
     __atomic_store_n(&threads->is_stopped, 1, __ATOMIC_SEQ_CST);
     aco__threads_each(threads, post_end);
@@ -27,7 +27,7 @@ int aco_threads_stop(aco_threads_t *threads)
 int aco_threads_cancel(aco_threads_t *threads)
 {
     if (!threads)
-        return aco__poller_fail(EINVAL, "aco_threads_cancel", "the set is NULL");
+        return aco__service_fail(EINVAL, "aco_threads_cancel", "the set is NULL");
     __atomic_store_n(&threads->is_cancelled, 1, __ATOMIC_SEQ_CST);
     return aco_threads_stop(threads);
 }
@@ -41,12 +41,12 @@ int aco_stop_begin_at(aco_stop_t *stop, int64_t deadline, const char *location)
     static const char call[] = "aco_stop_begin";
     aco__crew_t *worker = aco__threads_self();
     if (!stop)
-        return aco__poller_fail(EINVAL, call, "the scope is NULL");
+        return aco__service_fail(EINVAL, call, "the scope is NULL");
     if (!worker)
-        return aco__poller_fail(EPERM, call, "the thread is in no set of threads");
-    if (aco__poller_moves(stop))
-        return aco__poller_fail(EINVAL, call, "the scope is on a share stack");
-    if (aco__shared_scope_begin(&stop->scope, deadline, 0, call, location) != 0)
+        return aco__service_fail(EPERM, call, "the thread is in no set of threads");
+    if (aco__may_move(stop))
+        return aco__service_fail(EINVAL, call, "the scope is on a share stack");
+    if (aco__mt_scope_begin(&stop->scope, deadline, 0, call, location) != 0)
         return -1;
     stop->aco__previous = NULL;
     stop->aco__next = worker->stops;
@@ -63,15 +63,15 @@ int aco_stop_end(aco_stop_t *stop)
     static const char call[] = "aco_stop_end";
     aco__crew_t *worker = aco__threads_self();
     if (!stop)
-        return aco__poller_fail(EINVAL, call, "the scope is NULL");
-    if (aco__shared_scope_check(&stop->scope, call) != 0)
+        return aco__service_fail(EINVAL, call, "the scope is NULL");
+    if (aco__mt_scope_check(&stop->scope, call) != 0)
         return -1;
     ACO__ASSERT((stop->aco__previous ? stop->aco__previous->aco__next : worker->stops) == stop);
     ACO__ASSERT(!stop->aco__next || stop->aco__next->aco__previous == stop);
     *(stop->aco__previous ? &stop->aco__previous->aco__next : &worker->stops) = stop->aco__next;
     if (stop->aco__next)
         stop->aco__next->aco__previous = stop->aco__previous;
-    aco__shared_scope_end(&stop->scope);
+    aco__mt_scope_end(&stop->scope);
     return 0;
 }
 
@@ -207,7 +207,7 @@ static void *watch_signals(void *arg)
 static int begin_watch(aco_threads_t *threads)
 {
     size_t sz = sizeof(watcher_t);
-    watcher_t *watcher = aco__poller_allocate(&sz, "aco_threads_run");
+    watcher_t *watcher = aco__service_allocate(&sz, "aco_threads_run");
     unsigned told;
     int error;
     if (!watcher)
@@ -223,7 +223,7 @@ static int begin_watch(aco_threads_t *threads)
     error = aco__system.pthread_create(&watcher->thread, NULL, watch_signals, watcher);
     if (error) {
         aco__listen_end(&watcher->base);
-        aco__poller_free(watcher, sizeof *watcher);
+        aco__service_free(watcher, sizeof *watcher);
         return error;
     }
     threads->watcher = watcher;
@@ -248,7 +248,7 @@ void aco__threads_end_watch(aco_threads_t *threads)
         tell_watcher(&watcher->base, SIGINT, 0);
         aco__system.pthread_join(watcher->thread, NULL);
     }
-    aco__poller_free(watcher, sizeof *watcher);
+    aco__service_free(watcher, sizeof *watcher);
 }
 
 int aco__threads_run_watched(aco_threads_t *threads, aco__crew_t *worker,

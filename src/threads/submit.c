@@ -5,23 +5,23 @@
  * thread of the set, which then ends the scopes of those of its members whose groups have such a note. A member reads
  * the note when it starts, after it stands in its thread's list: so it sees the note, or the post finds it.
  *
- * Members that have not ended are counted. Until its task comes to aco_shared_group_end(), the group's thread counts
+ * Members that have not ended are counted. Until its task comes to aco_mt_group_end(), the group's thread counts
  * what begins and ends there in `aco__own`, without atomics. The other threads use `aco__pending`, which therefore may
  * fall: it begins at COUNT_OPEN, so that nobody takes it for 0. At the end `aco__own` is added and COUNT_OPEN taken
  * away; from then on all use `aco__pending`, and whoever makes it 0 tells the task. */
 #include "threads/set.h"
 
-static const char what_group[] = "members of a shared group, perhaps on other threads";
+static const char what_group[] = "members of a group, perhaps on other threads";
 
 #define COUNT_OPEN (SIZE_MAX / 2)
 
-static int counts_apart(const aco_shared_group_t *group, const aco__crew_t *worker)
+static int counts_apart(const aco_mt_group_t *group, const aco__crew_t *worker)
 {
     return worker == group->aco__owner && group->aco__is_open;
 }
 
 /* A member is submitted by this worker; NULL: by another thread. */
-static inline void count_member(aco_shared_group_t *group, const aco__crew_t *worker)
+static inline void count_member(aco_mt_group_t *group, const aco__crew_t *worker)
 {
     if (counts_apart(group, worker))
         group->aco__own++;
@@ -31,14 +31,14 @@ static inline void count_member(aco_shared_group_t *group, const aco__crew_t *wo
 
 /* ---- The members' ends ---- */
 
-static void cancel(aco_shared_group_t *group)
+static void cancel(aco_mt_group_t *group)
 {
     if (aco__threads_enter(group->aco__owner))
         (void)aco_scope_cancel(&group->scope);
     aco__threads_leave(group->aco__owner);
 }
 
-static void succeed(aco_shared_group_t *group, void *result)
+static void succeed(aco_mt_group_t *group, void *result)
 {
     int none = 0;
     if (!__atomic_compare_exchange_n(&group->succeeded, &none, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
@@ -47,7 +47,7 @@ static void succeed(aco_shared_group_t *group, void *result)
     cancel(group);
 }
 
-static void fail_group(aco_shared_group_t *group, int error)
+static void fail_group(aco_mt_group_t *group, int error)
 {
     int none = 0;
     int is_first = __atomic_compare_exchange_n(&group->error, &none, error, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
@@ -57,7 +57,7 @@ static void fail_group(aco_shared_group_t *group, int error)
 }
 
 /* A member is no longer pending. The group may be gone when this returns. */
-static void finish(aco_shared_group_t *group)
+static void finish(aco_mt_group_t *group)
 {
     aco__crew_t *owner = group->aco__owner;
     const aco__crew_t *self = aco__threads_self();
@@ -253,7 +253,7 @@ static int start_sent(aco__crew_t *worker, int drops)
     started = spawn_for(worker, &item, run_sent_item);
     if (started || drops) {
         worker->first = node->next;
-        aco__poller_free(node, node->sz);
+        aco__service_free(node, node->sz);
     }
     if (!started && drops) {
         uncount_sent(worker);
@@ -327,7 +327,7 @@ static void post_cancel(aco__crew_t *worker)
     aco__threads_post(worker, &worker->cancel_post);
 }
 
-static void note_end(aco_shared_group_t *group, int error)
+static void note_end(aco_mt_group_t *group, int error)
 {
     __atomic_store_n(&group->aco__ended, error, __ATOMIC_SEQ_CST);
     aco__threads_each(group->aco__owner->threads, post_cancel);
@@ -336,7 +336,7 @@ static void note_end(aco_shared_group_t *group, int error)
 /* On the thread of the group's task. */
 void aco__threads_group_ended(aco__worker_t *worker, aco_scope_t *scope)
 {
-    aco_shared_group_t *group = (aco_shared_group_t *)(void *)scope;
+    aco_mt_group_t *group = (aco_mt_group_t *)(void *)scope;
     (void)worker;
     note_end(group, scope->aco__ended_by->error);
 }
@@ -357,7 +357,7 @@ void aco__threads_abandon(aco__crew_t *worker)
     aco__run_t *run;
     append_nodes(worker, aco__threads_receive(worker)); /* first: once a group has ended, nothing more is taken */
     while (worker->groups) {
-        aco_shared_group_t *group = worker->groups;
+        aco_mt_group_t *group = worker->groups;
         worker->groups = group->aco__next;
         note_end(group, ECANCELED);
     }
@@ -370,12 +370,12 @@ void aco__threads_abandon(aco__crew_t *worker)
     while ((node = worker->first) != NULL) {
         worker->first = node->next;
         aco__threads_drop(&node->item, ECANCELED);
-        aco__poller_free(node, node->sz);
+        aco__service_free(node, node->sz);
     }
 }
 
 /* How many members of the group only this thread runs, or will start. */
-static size_t count_own(const aco__crew_t *worker, const aco_shared_group_t *group, const aco__deque_t *deque)
+static size_t count_own(const aco__crew_t *worker, const aco_mt_group_t *group, const aco__deque_t *deque)
 {
     size_t count = 0;
     for (const aco__run_t *run = worker->runs; run; run = run->next)
@@ -387,7 +387,7 @@ static size_t count_own(const aco__crew_t *worker, const aco_shared_group_t *gro
     return count + aco__deque_count_of(deque, group);
 }
 
-static void lose_members(aco_shared_group_t *group, size_t lost)
+static void lose_members(aco_mt_group_t *group, size_t lost)
 {
     group->failed += lost;
     if (!group->error)
@@ -399,7 +399,7 @@ static void lose_members(aco_shared_group_t *group, size_t lost)
 void aco__threads_forget_others(aco__crew_t *worker)
 {
     append_nodes(worker, aco__threads_receive(worker));
-    for (aco_shared_group_t *group = worker->groups, *next; group; group = next) {
+    for (aco_mt_group_t *group = worker->groups, *next; group; group = next) {
         size_t own = count_own(worker, group, &worker->deque), lost = group->aco__pending - own;
         next = group->aco__next;
         group->aco__pending = own;
@@ -419,7 +419,7 @@ void aco__threads_forget_others(aco__crew_t *worker)
 
 /* ---- The calls ---- */
 
-static void link_group(aco__crew_t *worker, aco_shared_group_t *group)
+static void link_group(aco__crew_t *worker, aco_mt_group_t *group)
 {
     group->aco__previous = NULL;
     group->aco__next = worker->groups;
@@ -428,7 +428,7 @@ static void link_group(aco__crew_t *worker, aco_shared_group_t *group)
     worker->groups = group;
 }
 
-static void unlink_group(aco__crew_t *worker, const aco_shared_group_t *group)
+static void unlink_group(aco__crew_t *worker, const aco_mt_group_t *group)
 {
     ACO__ASSERT((group->aco__previous ? group->aco__previous->aco__next : worker->groups) == group);
     ACO__ASSERT(!group->aco__next || group->aco__next->aco__previous == group);
@@ -437,18 +437,18 @@ static void unlink_group(aco__crew_t *worker, const aco_shared_group_t *group)
         group->aco__next->aco__previous = group->aco__previous;
 }
 
-int aco_shared_group_begin_at(aco_shared_group_t *group, aco_policy_t policy, const char *location)
+int aco_mt_group_begin_at(aco_mt_group_t *group, aco_group_policy_t policy, const char *location)
 {
-    static const char call[] = "aco_shared_group_begin";
+    static const char call[] = "aco_mt_group_begin";
     aco__crew_t *worker = aco__threads_self();
     const aco_scope_t *ended_by;
     if (!group || (unsigned)policy > ACO_FIRST_SUCCESS)
-        return aco__poller_fail(EINVAL, call, group ? "the policy is unknown" : "the group is NULL");
+        return aco__service_fail(EINVAL, call, group ? "the policy is unknown" : "the group is NULL");
     if (!worker)
-        return aco__poller_fail(EPERM, call, "the thread is in no set of threads");
-    if (aco__poller_moves(group))
-        return aco__poller_fail(EINVAL, call, "the group is on a share stack");
-    if (aco__shared_scope_begin(&group->scope, ACO_FOREVER, 1, call, location) != 0)
+        return aco__service_fail(EPERM, call, "the thread is in no set of threads");
+    if (aco__may_move(group))
+        return aco__service_fail(EINVAL, call, "the group is on a share stack");
+    if (aco__mt_scope_begin(&group->scope, ACO_FOREVER, 1, call, location) != 0)
         return -1;
     ended_by = aco_scope_ended_by(&group->scope);
     group->policy = policy;
@@ -465,13 +465,13 @@ int aco_shared_group_begin_at(aco_shared_group_t *group, aco_policy_t policy, co
     return 0;
 }
 
-int aco_shared_group_end_at(aco_shared_group_t *group, const char *location)
+int aco_mt_group_end_at(aco_mt_group_t *group, const char *location)
 {
-    static const char call[] = "aco_shared_group_end";
+    static const char call[] = "aco_mt_group_end";
     size_t others; /* what `aco__pending` is if nobody is left */
     if (!group)
-        return aco__poller_fail(EINVAL, call, "the group is NULL");
-    if (aco__shared_scope_check(&group->scope, call) != 0 || aco__answer_prepare(&group->aco__answer, call) != 0)
+        return aco__service_fail(EINVAL, call, "the group is NULL");
+    if (aco__mt_scope_check(&group->scope, call) != 0 || aco__answer_prepare(&group->aco__answer, call) != 0)
         return -1;
     group->aco__is_open = 0;
     others = COUNT_OPEN - group->aco__own;
@@ -479,7 +479,7 @@ int aco_shared_group_end_at(aco_shared_group_t *group, const char *location)
         aco__answer_wait(&group->aco__answer, call, what_group, ACO_FOREVER, location, NULL) != 0)
         aco__answer_await(&group->aco__answer, what_group, location); /* the members were told why */
     unlink_group(group->aco__owner, group);
-    aco__shared_scope_end(&group->scope);
+    aco__mt_scope_end(&group->scope);
     if (group->policy == ACO_FIRST_SUCCESS ? group->succeeded || !group->failed : !group->failed)
         return 0;
     errno = group->error;
@@ -487,13 +487,13 @@ int aco_shared_group_end_at(aco_shared_group_t *group, const char *location)
 }
 
 /* 0 if the group takes members; else -1. */
-static int check_submission(const char *call, const aco_shared_group_t *group, aco_function_t fn, const void *result)
+static int check_submission(const char *call, const aco_mt_group_t *group, aco_function_t fn, const void *result)
 {
     int ended;
     if (!group || !fn)
-        return aco__poller_fail(EINVAL, call, group ? "the function is NULL" : "the group is NULL");
-    if (result && aco__poller_moves(result))
-        return aco__poller_fail(EINVAL, call, "the result is on a share stack");
+        return aco__service_fail(EINVAL, call, group ? "the function is NULL" : "the group is NULL");
+    if (result && aco__may_move(result))
+        return aco__service_fail(EINVAL, call, "the result is on a share stack");
     ended = __atomic_load_n(&group->aco__ended, __ATOMIC_RELAXED);
     if (aco_unlikely(ended != 0)) {
         errno = ended;
@@ -503,7 +503,7 @@ static int check_submission(const char *call, const aco_shared_group_t *group, a
 }
 
 /* A submission has failed: -1 and errno. */
-static int withdraw(aco_shared_group_t *group)
+static int withdraw(aco_mt_group_t *group)
 {
     int error = errno;
     finish(group);
@@ -511,7 +511,7 @@ static int withdraw(aco_shared_group_t *group)
     return -1;
 }
 
-int aco_submit_result(aco_shared_group_t *group, aco_function_t fn, void *arg, void **result)
+int aco_submit_result(aco_mt_group_t *group, aco_function_t fn, void *arg, void **result)
 {
     const aco__item_t item = {fn, arg, group, result};
     aco__crew_t *worker;
@@ -527,7 +527,7 @@ int aco_submit_result(aco_shared_group_t *group, aco_function_t fn, void *arg, v
     return 0;
 }
 
-int aco_submit_to(int thread, aco_shared_group_t *group, aco_function_t fn, void *arg, void **result)
+int aco_submit_to(int thread, aco_mt_group_t *group, aco_function_t fn, void *arg, void **result)
 {
     static const char call[] = "aco_submit_to";
     const aco__item_t item = {fn, arg, group, result};
@@ -536,12 +536,12 @@ int aco_submit_to(int thread, aco_shared_group_t *group, aco_function_t fn, void
         return -1;
     worker = aco__threads_worker(group->aco__owner->threads, thread);
     if (!worker)
-        return aco__poller_fail(ESRCH, call, "the set has no thread with this number");
+        return aco__service_fail(ESRCH, call, "the set has no thread with this number");
     count_member(group, aco__threads_self());
     return aco__threads_send(worker, &item) == 0 ? 0 : withdraw(group);
 }
 
-int aco_submit_evenly(aco_shared_group_t *group, aco_function_t fn, void *arg, void **result)
+int aco_submit_evenly(aco_mt_group_t *group, aco_function_t fn, void *arg, void **result)
 {
     static const char call[] = "aco_submit_evenly";
     const aco__item_t item = {fn, arg, group, result};
@@ -555,7 +555,7 @@ int aco_submit_evenly(aco_shared_group_t *group, aco_function_t fn, void *arg, v
         if (errno != ESRCH) /* it has ended just now */
             return withdraw(group);
     }
-    aco__poller_fail(ESRCH, call, "all threads of the set have ended");
+    aco__service_fail(ESRCH, call, "all threads of the set have ended");
     return withdraw(group);
 }
 
@@ -590,16 +590,16 @@ ACO__SWITCHES static void *run_parts(void *arg)
 /* Part of the caller's own work; the helpers' failures are the group's. */
 ACO__SWITCHES static int run_with_helpers(loop_t *loop, size_t helpers)
 {
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     void *own;
     int error, ended;
-    if (aco_shared_group_begin(&group, ACO_CANCEL_ON_FAILURE) != 0)
+    if (aco_mt_group_begin(&group, ACO_CANCEL_ON_FAILURE) != 0)
         return -1;
     while (helpers-- && aco_submit(&group, run_parts, loop) == 0)
         ;
     own = run_parts(loop);
     error = errno;
-    ended = aco_shared_group_end(&group);
+    ended = aco_mt_group_end(&group);
     if (own == ACO_ERROR && (ended == 0 || error != ECANCELED)) {
         errno = error;
         return -1;
@@ -615,13 +615,13 @@ int aco_parallel_for(size_t begin, size_t end, size_t grain, int (*fn)(size_t fr
     size_t threads = worker ? (size_t)worker->threads->n : 1, parts;
     loop_t loop = {begin, end, grain, fn, arg};
     if (!fn || begin > end)
-        return aco__poller_fail(EINVAL, call, fn ? "the end is before the beginning" : "the function is NULL");
+        return aco__service_fail(EINVAL, call, fn ? "the end is before the beginning" : "the function is NULL");
     if (!grain)
         loop.grain = (end - begin) / (threads * PARTS_PER_THREAD) + 1;
     parts = (end - begin) / loop.grain + ((end - begin) % loop.grain != 0);
     if (threads == 1 || parts < 2 || !aco_current_task())
         return run_parts(&loop) == ACO_ERROR ? -1 : 0;
-    if (aco__poller_moves(&loop))
-        return aco__poller_fail(EINVAL, call, "the caller is on a share stack");
+    if (aco__may_move(&loop))
+        return aco__service_fail(EINVAL, call, "the caller is on a share stack");
     return run_with_helpers(&loop, (parts < threads ? parts : threads) - 1);
 }

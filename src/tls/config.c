@@ -122,7 +122,7 @@ aco_tls_config_t *aco_tls_config_new(unsigned flags)
     const unsigned of_client = ACO_TLS_NO_SYSTEM_STORE | ACO_TLS_NO_VERIFY;
     aco_tls_config_t *config;
     if (flags & ACO_TLS_SERVER ? flags & ~(unsigned)(ACO_TLS_SERVER | ACO_TLS_VERIFY_CLIENT) : flags & ~of_client) {
-        aco__poller_fail(EINVAL, call, "flags that are unknown, or not for this side");
+        aco__service_fail(EINVAL, call, "flags that are unknown, or not for this side");
         return NULL;
     }
     aco__tls_begin_work();
@@ -134,7 +134,7 @@ aco_tls_config_t *aco_tls_config_new(unsigned flags)
 int aco_tls_config_destroy(aco_tls_config_t *config)
 {
     if (!config)
-        return aco__poller_fail(EINVAL, "aco_tls_config_destroy", "the configuration is NULL");
+        return aco__service_fail(EINVAL, "aco_tls_config_destroy", "the configuration is NULL");
     aco__tls_begin_work();
     aco__tls_config_leave(config);
     aco__tls_end_work();
@@ -160,14 +160,14 @@ int aco_tls_config_replace(aco_tls_config_t *config, aco_tls_config_t *replaceme
     aco_tls_config_t *former;
     int is_done;
     if (!config || !replacement || config == replacement)
-        return aco__poller_fail(EINVAL, call, "a configuration is NULL, or both are one");
+        return aco__service_fail(EINVAL, call, "a configuration is NULL, or both are one");
     if ((config->flags ^ replacement->flags) & ACO_TLS_SERVER || replacement->replacement)
-        return aco__poller_fail(EINVAL, call, "the new configuration is of the other side, or was replaced itself");
+        return aco__service_fail(EINVAL, call, "the new configuration is of the other side, or was replaced itself");
     if (replacement->flags & ACO_TLS_SERVER && !SSL_CTX_get0_certificate(replacement->context))
-        return aco__poller_fail(EINVAL, call, "the server has no certificate");
+        return aco__service_fail(EINVAL, call, "the server has no certificate");
     if (__atomic_load_n(&config->is_replacement, __ATOMIC_RELAXED) ||
         __atomic_exchange_n(&replacement->is_replacement, 1, __ATOMIC_RELAXED))
-        return aco__poller_fail(EINVAL, call, "a configuration is a replacement already");
+        return aco__service_fail(EINVAL, call, "a configuration is a replacement already");
     aco__tls_begin_work();
     former = exchange(config, replacement, &is_done);
     if (former)
@@ -191,7 +191,7 @@ SSL_CTX *aco_tls_config_context(const aco_tls_config_t *config)
 static int begin(const aco_tls_config_t *config, const char *text, const char *call)
 {
     ERR_clear_error();
-    return config && text ? 0 : aco__poller_fail(EINVAL, call, "an argument is NULL");
+    return config && text ? 0 : aco__service_fail(EINVAL, call, "an argument is NULL");
 }
 
 /* OpenSSL may have failed on the way and gone on. */
@@ -315,7 +315,7 @@ int aco_tls_config_alpn(aco_tls_config_t *config, const char *protocols)
         return -1;
     wire = length < 65535 ? wire_form(protocols, length) : NULL;
     if (!wire)
-        return aco__poller_fail(EINVAL, call, "the protocols are no names with commas between them");
+        return aco__service_fail(EINVAL, call, "the protocols are no names with commas between them");
     OPENSSL_free(config->protocols);
     config->protocols = wire;
     config->protocols_length = (unsigned)length + 1;
@@ -329,7 +329,7 @@ int aco_tls_config_alpn(aco_tls_config_t *config, const char *protocols)
 int aco_tls_config_sessions(aco_tls_config_t *config, size_t hosts)
 {
     if (!config || config->flags & ACO_TLS_SERVER)
-        return aco__poller_fail(EINVAL, "aco_tls_config_sessions", "no configuration of a client");
+        return aco__service_fail(EINVAL, "aco_tls_config_sessions", "no configuration of a client");
     config->most_sessions = hosts;
     return succeeded();
 }

@@ -34,7 +34,7 @@ static int fail_if_closed(const aco_tls_t *tls)
 /* OpenSSL was told to stop in the middle. 0, or -1: the connection was closed. */
 ACO__SWITCHES static int let_others_run(const aco_tls_t *tls)
 {
-    aco__poller_yield();
+    aco__service_yield();
     return fail_if_closed(tls);
 }
 
@@ -158,7 +158,7 @@ static void leave(aco_tls_t *tls, int direction)
 ACO__SWITCHES static int enter(aco_tls_t *tls, const char *call, int direction, const char *location)
 {
     if (!tls)
-        return aco__poller_fail(EINVAL, call, "the connection is NULL");
+        return aco__service_fail(EINVAL, call, "the connection is NULL");
     tls->users++;
     if (aco_semaphore_acquire_at(&tls->turn[direction], location) != 0) {
         drop(tls);
@@ -189,7 +189,7 @@ static int check_stack(const char *call)
         return 0;
     snprintf(reason, sizeof reason, "%td bytes of stack are left, too few for a handshake: stack_size ACO_TLS_STACK",
              here - (char *)lo);
-    return aco__poller_fail(EOVERFLOW, call, reason);
+    return aco__service_fail(EOVERFLOW, call, reason);
 }
 
 /* 0, or -1 and errno. */
@@ -204,7 +204,7 @@ static int check_arguments(const char *call, const char *host, const aco_tls_con
         problem = "the host is NULL";
     else if (host && (!*host || *host == '.' || strlen(host) > 255)) /* OpenSSL takes ".a" for all names below "a" */
         problem = "the host is no name";
-    return problem ? aco__poller_fail(EINVAL, call, problem) : 0;
+    return problem ? aco__service_fail(EINVAL, call, problem) : 0;
 }
 
 /* The certificate must be for this host. 1, or 0: no memory, or no name. */
@@ -249,7 +249,7 @@ static aco_tls_t *connection_new(const char *call, int fd, const char *host, aco
     BIO *bio = NULL;
     ERR_clear_error();
     if (!tls) {
-        aco__poller_fail(ENOMEM, call, "no memory");
+        aco__service_fail(ENOMEM, call, "no memory");
         return NULL;
     }
     __atomic_add_fetch(&config->users, 1, __ATOMIC_RELAXED);
@@ -505,7 +505,7 @@ int aco_tls_shutdown_at(aco_tls_t *tls, int how, const char *location)
     static const char call[] = "aco_tls_shutdown";
     int n;
     if (how != SHUT_WR && how != SHUT_RDWR)
-        return aco__poller_fail(EINVAL, call, "neither SHUT_WR nor SHUT_RDWR");
+        return aco__service_fail(EINVAL, call, "neither SHUT_WR nor SHUT_RDWR");
     n = send_end(tls, call, location);
     return n == 0 && how == SHUT_RDWR ? await_end(tls, call, location) : n;
 }
@@ -514,7 +514,7 @@ int aco_tls_close(aco_tls_t *tls)
 {
     int result;
     if (!tls)
-        return aco__poller_fail(EINVAL, "aco_tls_close", "the connection is NULL");
+        return aco__service_fail(EINVAL, "aco_tls_close", "the connection is NULL");
     /* While a task waits in a write, OpenSSL can have a part of a record left. */
     if (!tls->has_failed[TLS_READ] && !tls->has_failed[TLS_WRITE] &&
         aco_semaphore_try_acquire(&tls->turn[TLS_WRITE]) == 0) {
@@ -540,7 +540,7 @@ static const char *text_or_none(const char *text)
 int aco_tls_info(const aco_tls_t *tls, aco_tls_info_t *info)
 {
     if (!tls || !info)
-        return aco__poller_fail(EINVAL, "aco_tls_info", "an argument is NULL");
+        return aco__service_fail(EINVAL, "aco_tls_info", "an argument is NULL");
     info->protocol = text_or_none(SSL_get_version(tls->ssl));
     info->cipher = text_or_none(SSL_get_cipher_name(tls->ssl));
     info->alpn = tls->alpn;
@@ -557,7 +557,7 @@ int aco_tls_peer_name(const aco_tls_t *tls, char *text, size_t size)
     char *name;
     long length = -1;
     if (!tls || !text)
-        return aco__poller_fail(EINVAL, call, "an argument is NULL");
+        return aco__service_fail(EINVAL, call, "an argument is NULL");
     if (!certificate)
         return aco__tls_fail_with(tls, call, ENOENT, "the peer has no certificate");
     bio = BIO_new(BIO_s_mem());
@@ -569,7 +569,7 @@ int aco_tls_peer_name(const aco_tls_t *tls, char *text, size_t size)
     }
     BIO_free(bio);
     if (length < 0)
-        return aco__poller_fail(ENOMEM, call, "no memory");
+        return aco__service_fail(ENOMEM, call, "no memory");
     return (size_t)length < size ? 0 : aco__tls_fail_with(tls, call, ENOSPC, "the name is longer");
 }
 

@@ -51,7 +51,7 @@ int aco__tls_fail_with(const aco_tls_t *tls, const char *call, int error, const 
         snprintf(line, sizeof line, "%.253s: %s", tls->host, reason);
     else
         snprintf(line, sizeof line, "descriptor %d: %s", tls->fd, reason);
-    return aco__poller_fail(error, call, line);
+    return aco__service_fail(error, call, line);
 }
 
 static int fail_certificate(const aco_tls_t *tls, const char *call)
@@ -113,5 +113,5 @@ int aco__tls_fail_config(const char *call, const char *file)
     const char *reason = ERR_SYSTEM_ERROR(code) ? strerror(error) : or_unknown(ERR_reason_error_string(code));
     ERR_clear_error();
     snprintf(line, sizeof line, "%.200s%s%s", file ? file : "", file ? ": " : "", reason);
-    return aco__poller_fail(error, call, line);
+    return aco__service_fail(error, call, line);
 }

@@ -60,7 +60,7 @@ static void *stream_of(aco_tls_t *tls, const char *call, const aco_http_transpor
     if (!*tls->alpn || strcmp(tls->alpn, "http/1.1") == 0 || strcmp(tls->alpn, "http/1.0") == 0)
         return tls;
     (void)aco_tls_close(tls);
-    aco__poller_fail(EPROTO, call, "the protocol that was agreed upon is not HTTP/1");
+    aco__service_fail(EPROTO, call, "the protocol that was agreed upon is not HTTP/1");
     return NULL;
 }
 

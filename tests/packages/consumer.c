@@ -71,7 +71,7 @@ int main(void)
 {
     size_t sum = 0;
     aco_http_client_t *client = NULL;
-    if (generated() != 2 || over_a_socket() != 0 || aco_threads_run(2, on_threads, &sum) != 0 || sum != 2000)
+    if (generated() != 2 || over_a_socket() != 0 || aco_threads_run(2, on_threads, &sum, NULL) != 0 || sum != 2000)
         return fprintf(stderr, "%s\n", aco_error_message()), 1;
     if (!(client = aco_http_client_new(NULL)))
         return fprintf(stderr, "%s\n", aco_error_message()), 1;

@@ -5,7 +5,7 @@
 #include <aco/io.h>
 #include <aco/offload.h>
 #include <aco/process.h>
-#include <aco/shared.h>
+#include <aco/mt.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -368,12 +368,12 @@ static void coroutines(void)
 static void between_threads(void)
 {
     aco_options_t detached = {0};
-    aco_shared_channel_t *channel = aco_shared_channel_new(4, sizeof(int));
+    aco_mt_channel_t *channel = aco_mt_channel_new(4, sizeof(int));
     pthread_t thread;
     detached.flags = ACO_DETACHED;
     CHECK(pthread_create(&thread, NULL, produce, channel) == 0 && aco_spawn(consume, channel, &detached));
     CHECK(aco_run() == 0 && pthread_join(thread, NULL) == 0 && sum == 500500);
-    aco_shared_channel_destroy(channel);
+    aco_mt_channel_destroy(channel);
 }
 
 int main(void)

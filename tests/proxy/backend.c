@@ -35,12 +35,12 @@ static void answer(aco_http_request_t *request, long id)
     char one[32], part[4096];
     int n = snprintf(one, sizeof one, "%ld:", id), times = id % EACH_LONG == 0 ? MANY : 1;
     int most = (int)sizeof part / n;
-    if (aco_http_begin(request, 200, "text/plain", id % EACH_CHUNKED == 0 ? -1 : (int64_t)n * times) != 0)
+    if (aco_http_reply_begin(request, 200, "text/plain", id % EACH_CHUNKED == 0 ? -1 : (int64_t)n * times) != 0)
         return;
     for (int i = 0; i < most; i++)
         memcpy(part + i * n, one, (size_t)n);
     for (; times > 0; times -= most)
-        if (aco_http_write(request, part, (size_t)n * (size_t)(times < most ? times : most)) != 0)
+        if (aco_http_reply_write(request, part, (size_t)n * (size_t)(times < most ? times : most)) != 0)
             return;
 }
 
@@ -74,16 +74,16 @@ static void close_at_once(aco_http_request_t *request, long id)
 static void cut(aco_http_request_t *request, long id)
 {
     write_log(request, id);
-    (void)aco_http_begin(request, 200, "text/plain", 1000);
-    (void)aco_http_write(request, "cut", 3);
+    (void)aco_http_reply_begin(request, 200, "text/plain", 1000);
+    (void)aco_http_reply_write(request, "cut", 3);
 }
 
 static void cut_chunked(aco_http_request_t *request, long id)
 {
     write_log(request, id);
-    (void)aco_http_begin(request, 200, "text/plain", -1);
-    (void)aco_http_write(request, "cut", 3);
-    aco_http_abort(request);
+    (void)aco_http_reply_begin(request, 200, "text/plain", -1);
+    (void)aco_http_reply_write(request, "cut", 3);
+    aco_http_reply_abort(request);
 }
 
 static void stall(aco_http_request_t *request, long id)
@@ -110,10 +110,10 @@ static const struct kind *kind;
 
 static void count(aco_http_request_t *request, void *arg)
 {
-    const char *id_text = aco_http_query(request, "id");
+    const char *id_text = aco_http_request_query(request, "id");
     long id = id_text ? atol(id_text) : -1;
     size_t n = 0;
-    char *body = aco_http_read_all(request, 1000, &n);
+    char *body = aco_http_request_read_all(request, 1000, &n);
     (void)arg;
     if (!body)
         return;
@@ -132,7 +132,7 @@ static void count(aco_http_request_t *request, void *arg)
 
 static void set_fault(aco_http_request_t *request, void *arg)
 {
-    const char *name = aco_http_query(request, "kind"), *number = aco_http_query(request, "count");
+    const char *name = aco_http_request_query(request, "kind"), *number = aco_http_request_query(request, "count");
     (void)arg;
     left = number ? atoi(number) : 0;
     is_sick = 0;

@@ -68,7 +68,7 @@ static actor_t actors[COROUTINES + 1];
 static int running;     /* who runs */
 static void *came_back; /* what the one that yielded or ended handed to its resumer */
 static struct {
-    aco_key_t key;
+    aco_local_key_t key;
     int is_live, has_destructor;
 } keys[KEYS];
 static aco_share_stack_t *stacks[2];
@@ -765,13 +765,13 @@ OUTLINE void op_key(int me)
     int i = byte % KEYS;
     if (!keys[i].is_live) {
         keys[i].has_destructor = (byte >> 2) % 4 != 0;
-        EXPECT_INT(aco_key_create, (&keys[i].key, keys[i].has_destructor ? destructors[i] : NULL), 0);
+        EXPECT_INT(aco_local_key_create, (&keys[i].key, keys[i].has_destructor ? destructors[i] : NULL), 0);
         keys[i].is_live = 1;
         for (int k = 0; k < COROUTINES; k++)
             actors[k].destructed[i] = 0;
     } else if (byte >= 160) {
-        EXPECT_INT(aco_key_delete, (keys[i].key), 0);
-        EXPECT_INT(aco_key_delete, (keys[i].key), EINVAL);
+        EXPECT_INT(aco_local_key_delete, (keys[i].key), 0);
+        EXPECT_INT(aco_local_key_delete, (keys[i].key), EINVAL);
         keys[i].is_live = 0;
         for (int k = 0; k <= MAIN; k++)
             actors[k].values[i] = NULL;
@@ -896,13 +896,13 @@ OUTLINE void op_each(void)
 OUTLINE void op_fails(int me)
 {
     void *lo, *hi;
-    aco_key_t bad = {ACO_KEYS, 1};
+    aco_local_key_t bad = {ACO_LOCAL_KEYS, 1};
     EXPECT_POINTER(aco_send, (NULL, NULL), EINVAL);
     EXPECT_POINTER(aco_result, (NULL), EINVAL);
     EXPECT_INT(aco_cancel, (NULL), EINVAL);
     EXPECT_INT(aco_restart, (NULL, entry, NULL), EINVAL);
     EXPECT_INT(aco_stack_bounds, (NULL, &lo, &hi), EINVAL);
-    EXPECT_INT(aco_key_delete, (bad), EINVAL);
+    EXPECT_INT(aco_local_key_delete, (bad), EINVAL);
     EXPECT_INT(aco_set_local, (bad, &bad), EINVAL);
     EXPECT(aco_get_local(bad) == NULL);
     EXPECT_INT(aco_yield_to, (NULL), me == MAIN || actors[me].is_ending ? EPERM : EINVAL);
@@ -1010,7 +1010,7 @@ static void finish(int cancels)
     EXPECT(aco_each(visited, NULL) == 0);
     for (int i = 0; i < KEYS; i++) {
         if (keys[i].is_live)
-            EXPECT_INT(aco_key_delete, (keys[i].key), 0);
+            EXPECT_INT(aco_local_key_delete, (keys[i].key), 0);
         keys[i].is_live = 0;
         actors[MAIN].values[i] = NULL;
     }

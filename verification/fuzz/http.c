@@ -56,7 +56,7 @@ static void note_body(uint64_t n, ssize_t end)
 
 static void handle(aco_http_request_t *request, void *how)
 {
-    const char *rest = aco_http_param(request, "*"), *a = aco_http_query(request, "a");
+    const char *rest = aco_http_request_param(request, "*"), *a = aco_http_request_query(request, "a");
     size_t n = 0;
     char *body, part[7];
     ssize_t got = 0;
@@ -68,7 +68,7 @@ static void handle(aco_http_request_t *request, void *how)
     EXPECT(!strstr(request->path, "/../") && !strpbrk(request->host, " /@,\r\n"));
     switch ((intptr_t)how) {
     case 0: /* all at once */
-        body = aco_http_read_all(request, 600, &n);
+        body = aco_http_request_read_all(request, 600, &n);
         if (body)
             note_bytes(body, n);
         else
@@ -77,10 +77,10 @@ static void handle(aco_http_request_t *request, void *how)
             EXPECT(aco_http_reply(request, 200, NULL, body, n) == 0);
         break;
     case 1: /* both ways at the same time */
-        aco_http_begin(request, 200, NULL, -1);
-        while ((got = aco_http_read(request, part, sizeof part)) > 0) {
+        aco_http_reply_begin(request, 200, NULL, -1);
+        while ((got = aco_http_request_read(request, part, sizeof part)) > 0) {
             n += (size_t)got;
-            aco_http_write(request, part, (size_t)got);
+            aco_http_reply_write(request, part, (size_t)got);
         }
         note_body(n, got);
         break;
@@ -233,7 +233,7 @@ static void *test_client(void *how)
             n += (uint64_t)got;
         EXPECT(response->length < 0 || got < 0 || n == (uint64_t)response->length || how);
         note_body(n, got);
-        aco_http_end(response);
+        aco_http_response_end(response);
     }
     EXPECT(aco_check_cancelled() == 0);
     aco_scope_end(&limit);

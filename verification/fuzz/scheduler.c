@@ -515,7 +515,7 @@ OUTLINE void op_team(int me, unsigned how)
     memset(t, 0, sizeof *t);
     t->deadline = clock_ns + a_time();
     EXPECT_INT(aco_scope_begin, (&around, how & 16 ? t->deadline : ACO_FOREVER), 0);
-    EXPECT_INT(aco_group_begin, (&group, (aco_policy_t)(how % 3)), 0);
+    EXPECT_INT(aco_group_begin, (&group, (aco_group_policy_t)(how % 3)), 0);
     t->group = &group;
     group.limit = how >> 2 & 3;
     for (int i = 0; i < n; i++) {
@@ -633,7 +633,7 @@ OUTLINE void op_mutex(int me, unsigned how)
     } else if (how & 8) {
         int is_free = !mutex->owner;
         errno = 0;
-        got = aco_mutex_trylock(mutex);
+        got = aco_mutex_try_lock(mutex);
         EXPECT(is_free ? got == 0 : got == -1 && errno == EBUSY); /* also to the one that has it */
         if (is_free)
             inside[m] = me;

@@ -1,19 +1,19 @@
 /* What the sources under test call of the layers below, for tests that include it after them. */
 #include "litmus.h"
 
-void *aco__poller_allocate(size_t *sz, const char *call)
+void *aco__service_allocate(size_t *sz, const char *call)
 {
     (void)call;
     return litmus_allocate(*sz);
 }
 
-void aco__poller_free(void *p, size_t sz)
+void aco__service_free(void *p, size_t sz)
 {
     (void)p;
     (void)sz;
 }
 
-int aco__poller_fail(int error, const char *call, const char *reason)
+int aco__service_fail(int error, const char *call, const char *reason)
 {
     (void)error;
     (void)call;
@@ -21,7 +21,7 @@ int aco__poller_fail(int error, const char *call, const char *reason)
     return -1;
 }
 
-int aco__poller_moves(const void *p)
+int aco__may_move(const void *p)
 {
     (void)p;
     return 0;

@@ -3,7 +3,7 @@
 
 #include "litmus.h"
 
-static aco__shared_t shared;
+static aco__mt_t shared;
 static int data;
 
 static void begin(void)
@@ -15,9 +15,9 @@ static void begin(void)
 static void add(int t)
 {
     (void)t;
-    aco__shared_lock(&shared);
+    aco__mt_lock(&shared);
     litmus_write(&data, litmus_read(&data) + 1);
-    aco__shared_unlock(&shared);
+    aco__mt_unlock(&shared);
 }
 
 static void end_two(void)

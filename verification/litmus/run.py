@@ -35,7 +35,7 @@ SEARCH_SIZES = [
 SIZES = {'deque': [('threads/deque.c', r'FIRST_COUNT = 64', 'FIRST_COUNT = 2')],
          'search': SEARCH_SIZES, 'set': SEARCH_SIZES,
          'shared': [('threads/shared.h',
-                     r'(?s)(static inline void aco__shared_lock\(aco__shared_t \*shared\)\n){.*?\n}\n',
+                     r'(?s)(static inline void aco__mt_lock\(aco__mt_t \*shared\)\n){.*?\n}\n',
                      r'\1{\n    litmus_lock(&shared->lock);\n}\n')]}
 
 
@@ -110,12 +110,12 @@ FAULTS = [
     Fault('set: the end wakes nobody', 'set', 'set.one', SET, 'static void set_is_done',
           'aco__threads_each(threads, aco__threads_wake);', ';'),
     Fault('shared: a wait that fails gives nothing back', 'shared', 'shared.mutex shared.semaphore', SHARED,
-          'int aco__sharer_wait(', 'if (!aco__answer_claim(&sharer->answer))', 'if (0)'),
+          'int aco__mt_waiter_wait(', 'if (!aco__answer_claim(&sharer->answer))', 'if (0)'),
     Fault('shared: a mutex that is handed over is free', 'shared', 'shared.mutex', SHARED,
           'static void pass_mutex', 'mutex->aco__is_locked = place != NULL;', 'mutex->aco__is_locked = 0;'),
-    weaker('lock: it is left relaxed', 'lock', 'lock.two', 'threads/shared.h', 'void aco__shared_unlock',
+    weaker('lock: it is left relaxed', 'lock', 'lock.two', 'threads/shared.h', 'void aco__mt_unlock',
            'store_n(&shared->lock, 0, __ATOMIC_RELEASE', 'RELAXED'),
-    weaker('lock: it is taken relaxed', 'lock', 'lock.two', 'threads/shared.h', 'void aco__shared_lock',
+    weaker('lock: it is taken relaxed', 'lock', 'lock.two', 'threads/shared.h', 'void aco__mt_lock',
            'exchange_n(&shared->lock, 1, __ATOMIC_ACQUIRE', 'RELAXED')]
 TESTS = ('deque', 'inbox', 'lock', 'shared', 'search', 'set')
 BY_CHANCE = ('set.one', 'set.sent', 'set.two', 'set.three', 'search.two')  # they have too many executions

@@ -146,10 +146,10 @@ int aco__listen_tell(const aco__listener_t *listener, int signal, int32_t sender
 int aco_scope_cancel(aco_scope_t *scope) { (void)scope; return 0; }
 const aco_scope_t *aco_scope_ended_by(const aco_scope_t *scope) { (void)scope; return NULL; }
 int64_t aco_deadline(void) { return ACO_FOREVER; }
-int aco__shared_scope_check(const aco_scope_t *scope, const char *call) { (void)scope; (void)call; return 0; }
-void aco__shared_scope_end(aco_scope_t *scope) { (void)scope; }
+int aco__mt_scope_check(const aco_scope_t *scope, const char *call) { (void)scope; (void)call; return 0; }
+void aco__mt_scope_end(aco_scope_t *scope) { (void)scope; }
 
-int aco__shared_scope_begin(aco_scope_t *scope, int64_t deadline, int is_told, const char *call, const char *location)
+int aco__mt_scope_begin(aco_scope_t *scope, int64_t deadline, int is_told, const char *call, const char *location)
 {
     (void)deadline;
     (void)is_told;
@@ -228,28 +228,28 @@ static void check_results(void)
 
 static void *submits_all(void *arg)
 {
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     (void)arg;
-    aco_shared_group_begin(&group, ACO_KEEP_GOING);
+    aco_mt_group_begin(&group, ACO_KEEP_GOING);
     for (int i = 0; i < submits; i++) {
         litmus_write(&data[i], 1);
         litmus_assert(aco_submit(&group, item, &data[i]) == 0);
     }
-    litmus_assert(aco_shared_group_end(&group) == 0);
+    litmus_assert(aco_mt_group_end(&group) == 0);
     check_results();
     return NULL;
 }
 
 static void *submits_to(void *arg)
 {
-    aco_shared_group_t group;
+    aco_mt_group_t group;
     (void)arg;
-    aco_shared_group_begin(&group, ACO_KEEP_GOING);
+    aco_mt_group_begin(&group, ACO_KEEP_GOING);
     for (int i = 0; i < submits; i++) {
         litmus_write(&data[i], 1);
         litmus_assert(aco_submit_to(n - 1, &group, item, &data[i], NULL) == 0);
     }
-    litmus_assert(aco_shared_group_end(&group) == 0);
+    litmus_assert(aco_mt_group_end(&group) == 0);
     check_results();
     return NULL;
 }

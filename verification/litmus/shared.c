@@ -8,9 +8,9 @@
 
 enum { MOST = 2 };
 
-static aco_shared_mutex_t mutex;
-static aco_shared_semaphore_t semaphore;
-static aco_shared_channel_t *channel;
+static aco_mt_mutex_t mutex;
+static aco_mt_semaphore_t semaphore;
+static aco_mt_channel_t *channel;
 static int data[MOST], inside, got;
 
 /* ---- Answers: a wait is told; or it fails at any time before, or while it is being told ---- */
@@ -62,18 +62,18 @@ static void begin(void)
     memset(&semaphore, 0, sizeof semaphore);
     memset(data, 0, sizeof data);
     inside = got = 0;
-    channel = aco_shared_channel_new(0, sizeof(int));
+    channel = aco_mt_channel_new(0, sizeof(int));
 }
 
 static void use_mutex(int64_t deadline)
 {
-    if (aco_shared_mutex_lock_until_at(&mutex, deadline, NULL) != 0)
+    if (aco_mt_mutex_lock_until_at(&mutex, deadline, NULL) != 0)
         return;
     litmus_assert(inside++ == 0);
     litmus_write(&data[0], litmus_read(&data[0]) + 1);
     inside--;
     got++;
-    litmus_assert(aco_shared_mutex_unlock(&mutex) == 0);
+    litmus_assert(aco_mt_mutex_unlock(&mutex) == 0);
 }
 
 /* The second thread's wait may fail. */
@@ -93,8 +93,8 @@ static void end_lock(void)
 static void units(int t)
 {
     if (t == 0) {
-        aco_shared_semaphore_release(&semaphore);
-    } else if (aco_shared_semaphore_acquire_until_at(&semaphore, 1, NULL) == 0) {
+        aco_mt_semaphore_release(&semaphore);
+    } else if (aco_mt_semaphore_acquire_until_at(&semaphore, 1, NULL) == 0) {
         got++;
     }
 }
@@ -111,8 +111,8 @@ static void elements(int t)
     int element = 7;
     if (t == 0) {
         litmus_write(&data[0], 1);
-        data[1] += aco_shared_channel_send_until_at(channel, &element, 1, NULL) == 0;
-    } else if (element = 0, aco_shared_channel_receive_until_at(channel, &element, 1, NULL) == 0) {
+        data[1] += aco_mt_channel_send_until_at(channel, &element, 1, NULL) == 0;
+    } else if (element = 0, aco_mt_channel_receive_until_at(channel, &element, 1, NULL) == 0) {
         litmus_assert(element == 7 && litmus_read(&data[0]) == 1);
         got++;
     }

@@ -95,7 +95,7 @@ typedef struct aco__local_s {
 ACO_API void *aco__local(aco__local_t *local, const char *name);
 #ifndef ACO_CONFIG_LIBACO_ONLY
 /* aco_get_local() for another coroutine; NULL: the running one. */
-ACO_API void *aco__local_of(const struct aco_s *co, struct aco_key_s key);
+ACO_API void *aco__local_of(const struct aco_s *co, struct aco_local_key_s key);
 #endif
 
 ACO__END_C

@@ -2,7 +2,7 @@
 #ifndef ACO_DETAIL_POLLER_H
 #define ACO_DETAIL_POLLER_H
 
-#include "../scheduler.h"
+#include "service.h"
 
 ACO__BEGIN_C
 
@@ -47,18 +47,6 @@ ACO_API int aco__poller_ask(const char *call, aco__wait_t *wait, aco__queue_t *q
 ACO_API void aco__poller_post(aco__poller_t *poller, aco__post_t *post);
 /* For close(): the post is not under way any more, or was never. */
 ACO_API void aco__poller_forget(aco__poller_t *poller, aco__post_t *post);
-/* Yields, if the caller may. */
-ACO_API void aco__poller_yield(void);
-
-/* Whether `p` is on a share stack on which the caller runs: another task's frames are there while it waits. */
-ACO_API int aco__poller_moves(const void *p);
-
-/* Memory of the library's allocator: at least *sz bytes; *sz becomes the actual size. NULL and errno.
- * aco__poller_free() keeps errno. */
-ACO_API void *aco__poller_allocate(size_t *sz, const char *call);
-ACO_API void aco__poller_free(void *p, size_t sz);
-/* Stores "call: reason" for aco_error_message(), sets errno and returns -1. */
-ACO_API int aco__poller_fail(int error, const char *call, const char *reason);
 
 ACO__END_C
 

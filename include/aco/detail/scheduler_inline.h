@@ -4,8 +4,8 @@
 
 ACO__BEGIN_C
 
-/* aco_mutex_trylock() for std::lock(): if it fails, the unlocks that the task does next do not hand over, but let other
- * tasks take the mutexes before those that wait. */
+/* aco_mutex_try_lock() for std::lock(): if it fails, the unlocks that the task does next do not hand over, but let
+ * other tasks take the mutexes before those that wait. */
 ACO_API int aco__mutex_trylock_or_back_off(aco_mutex_t *mutex);
 
 /* Whether tasks wait for the channel. */

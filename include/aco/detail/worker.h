@@ -44,12 +44,12 @@ ACO_API void aco__member_begin(aco__member_t *member, int64_t deadline);
 ACO_API void aco__member_end(aco__member_t *member);
 /* Whether the calling task, which was a member, has nothing left of that: no name, local, cleanup, permit or post. */
 ACO_API int aco__member_is_like_new(void);
-/* A scope that only aco__shared_scope_end() ends. The worker may be told when it ends early. Else as aco_scope_begin()
+/* A scope that only aco__mt_scope_end() ends. The worker may be told when it ends early. Else as aco_scope_begin()
  * and aco_scope_end(). */
-ACO_API int aco__shared_scope_begin(aco_scope_t *scope, int64_t deadline, int is_told, const char *call,
-                                    const char *location);
-ACO_API int aco__shared_scope_check(const aco_scope_t *scope, const char *call); /* 0: it is the innermost */
-ACO_API void aco__shared_scope_end(aco_scope_t *scope);
+ACO_API int aco__mt_scope_begin(aco_scope_t *scope, int64_t deadline, int is_told, const char *call,
+                                const char *location);
+ACO_API int aco__mt_scope_check(const aco_scope_t *scope, const char *call); /* 0: it is the innermost */
+ACO_API void aco__mt_scope_end(aco_scope_t *scope);
 
 /* aco_scope_cancel() with this error, for a scope of the calling thread. */
 ACO_API void aco__scope_end_early(aco_scope_t *scope, int error);

@@ -197,7 +197,7 @@ static void describe(report_t *report, const aco__wait_t *wait, char text[TEXT])
         aco__os_describe_code(wait->object, name, sizeof name);
         snprintf(text, TEXT, "for another thread to run %.200s", name);
         break;
-    case ACO__WAIT_SHARED:
+    case ACO__WAIT_MT:
         snprintf(text, TEXT, "for %.200s", (const char *)wait->object);
         break;
     case ACO__WAIT_PLACE:

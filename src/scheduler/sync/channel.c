@@ -87,7 +87,7 @@ ACO__FORCE_INLINE void serve(aco__thread_t *self, aco__waiter_t *waiter, int err
 ACO__COLD static aco__waiter_t *claim_first(aco__queue_t *queue)
 {
     aco__waiter_t *first;
-    while ((first = queue->first) != NULL && first->wait->kind == ACO__WAIT_SHARED &&
+    while ((first = queue->first) != NULL && first->wait->kind == ACO__WAIT_MT &&
            !aco__answer_claim((aco__answer_t *)(void *)((char *)first->wait - offsetof(aco__answer_t, wait))))
         aco__dequeue(first);
     return first;

@@ -51,7 +51,7 @@ static void add_member(aco_group_t *group, aco__task_record_t *record)
 
 static int check_result(const aco__thread_t *self, const void *result)
 {
-    return aco_likely(!result || !aco__poller_moves(result))
+    return aco_likely(!result || !aco__may_move(result))
                ? 0
                : aco__fail(0, EINVAL, "aco_group_spawn", self->running, "is on a share stack, and so is the result");
 }
@@ -96,7 +96,7 @@ static int check_stack(const char *call, const aco_group_t *group)
     const aco_scope_t *scope;
     if (aco_likely(!task || aco__stack_is_kept(task)))
         return 0;
-    if (aco__poller_moves(group))
+    if (aco__may_move(group))
         return aco__fail(0, EINVAL, call, task, "is on a share stack, and so is its group");
     scope = *aco__task_flags(task) & TASK_SCOPED ? aco__task_record(task)->scope : NULL;
     for (; scope && scope->aco__task == task; scope = scope->aco__outer)
@@ -105,7 +105,7 @@ static int check_stack(const char *call, const aco_group_t *group)
     return 0;
 }
 
-int aco_group_begin_at(aco_group_t *group, aco_policy_t policy, const char *location)
+int aco_group_begin_at(aco_group_t *group, aco_group_policy_t policy, const char *location)
 {
     static const char call[] = "aco_group_begin";
     if (!group || (unsigned)policy > ACO_FIRST_SUCCESS)

@@ -82,5 +82,5 @@ void aco__scoped_task_ends(aco__thread_t *self, aco_t *task, void *result)
     if (*aco__task_flags(task) & TASK_SCOPED)
         leave_scopes(self, task, result, error);
     if (!aco__is_on_private(task))
-        aco__shared_ends(self, task);
+        aco__on_share_stack_ends(self, task);
 }

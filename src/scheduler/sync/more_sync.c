@@ -52,7 +52,7 @@ static int try_lock(aco_rwlock_t *lock, int writes, const char *call)
 int aco__rwlock_trylock_or_back_off(aco_rwlock_t *lock, int writes)
 {
     aco__thread_t *self = aco__self();
-    int result = writes ? aco_rwlock_trywrlock(lock) : aco_rwlock_tryrdlock(lock);
+    int result = writes ? aco_rwlock_try_wrlock(lock) : aco_rwlock_try_rdlock(lock);
     if (self->scheduler)
         aco__tasks(self)->backs_off = result != 0 ? aco__current(self) : NULL;
     return result;
@@ -79,14 +79,14 @@ int aco__rwlock_again(aco__wait_t *wait)
     return aco__wait_result(wait);
 }
 
-int aco_rwlock_tryrdlock(aco_rwlock_t *lock)
+int aco_rwlock_try_rdlock(aco_rwlock_t *lock)
 {
-    return try_lock(lock, 0, "aco_rwlock_tryrdlock");
+    return try_lock(lock, 0, "aco_rwlock_try_rdlock");
 }
 
-int aco_rwlock_trywrlock(aco_rwlock_t *lock)
+int aco_rwlock_try_wrlock(aco_rwlock_t *lock)
 {
-    return try_lock(lock, 1, "aco_rwlock_trywrlock");
+    return try_lock(lock, 1, "aco_rwlock_try_wrlock");
 }
 
 int aco_rwlock_unlock(aco_rwlock_t *lock)

@@ -101,7 +101,7 @@ void aco__scope_end_all(aco_scope_t *all, int error)
         return;
     memset(all, 0, sizeof *all);
     all->error = error;
-    all->aco__flags = ACO__SCOPE_SHARED;
+    all->aco__flags = ACO__SCOPE_MT;
     all->aco__deadline = ACO_FOREVER;
     all->aco__ended_by = all;
     ACO__NO_SWITCH_BEGIN();
@@ -188,7 +188,7 @@ static const char *name_of_call(unsigned kind)
         "aco_wait_group_wait", "aco_channel_send", "aco_channel_receive", "aco_select", "aco_group_spawn",
         "aco_group_end", "aco_cond_wait", "aco_rwlock_rdlock", "aco_rwlock_wrlock", "aco_once", "aco_barrier_wait",
         "aco_event_wait", "aco_io_wait_readable", "aco_io_wait_writable", "aco_offload", "a wait for another thread"};
-    _Static_assert(sizeof names / sizeof *names == ACO__WAIT_SHARED + 1, "each kind has a name");
+    _Static_assert(sizeof names / sizeof *names == ACO__WAIT_MT + 1, "each kind has a name");
     return names[kind];
 }
 
@@ -363,7 +363,7 @@ ACO__COLD static int end_slowly(aco__thread_t *self, aco_scope_t *scope)
         return aco__fail(0, EINVAL, call, NULL, "the scope is NULL");
     if (aco__scope_check_end(self, call, scope) != 0)
         return -1;
-    if (scope->aco__flags & (ACO__SCOPE_GROUP | ACO__SCOPE_SHARED))
+    if (scope->aco__flags & (ACO__SCOPE_GROUP | ACO__SCOPE_MT))
         return aco__fail(0, EBUSY, call, scope->aco__task, "leaves the scope of a group without aco_group_end()");
     aco__scope_leave(self, scope);
     return 0;
@@ -374,7 +374,7 @@ int aco_scope_end(aco_scope_t *scope)
     aco__thread_t *self = aco__self();
     const aco_t *task = self->running;
     if (aco_unlikely(!scope || !task || task != self->task || aco__innermost(task) != scope ||
-                     scope->aco__flags & (ACO__SCOPE_GROUP | ACO__SCOPE_SHARED) || aco__is_posted(&scope->aco__post)))
+                     scope->aco__flags & (ACO__SCOPE_GROUP | ACO__SCOPE_MT) || aco__is_posted(&scope->aco__post)))
         return end_slowly(self, scope);
     aco__task_record(task)->scope = scope->aco__outer; /* its own: only a group's may be inherited */
     scope->aco__task = NULL;

@@ -61,19 +61,19 @@ ACO__SWITCHES int aco__mutex_lock(aco_mutex_t *mutex, aco__wait_t *wait, const c
 int aco__mutex_trylock_or_back_off(aco_mutex_t *mutex)
 {
     aco__thread_t *self = aco__self();
-    int result = aco_mutex_trylock(mutex);
+    int result = aco_mutex_try_lock(mutex);
     if (self->scheduler)
         aco__tasks(self)->backs_off = result != 0 ? aco__current(self) : NULL;
     return result;
 }
 
-int aco_mutex_trylock(aco_mutex_t *mutex)
+int aco_mutex_try_lock(aco_mutex_t *mutex)
 {
     aco__thread_t *self = aco__self();
     aco_t *task = aco__current(self);
     if (!task)
-        return aco__fail_waiting("aco_mutex_trylock");
-    aco__uses(self, &mutex->aco__waiters, mutex, "aco_mutex_trylock");
+        return aco__fail_waiting("aco_mutex_try_lock");
+    aco__uses(self, &mutex->aco__waiters, mutex, "aco_mutex_try_lock");
     if (mutex->owner) {
         errno = EBUSY;
         return -1;

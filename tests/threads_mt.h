@@ -1,17 +1,17 @@
-/* Objects and tasks for the tests of aco/shared.h. */
+/* Objects and tasks for the tests of aco/mt.h. */
 #ifndef THREADS_SHARED_H
 #define THREADS_SHARED_H
 
-#include <aco/shared.h>
+#include <aco/mt.h>
 #include "threads_tests.h"
 
 enum { THREADS_HERE = 4 };
 
 static int rounds = UNDER_TSAN ? 200 : 2000;
 
-static aco_shared_mutex_t mutex;
-static aco_shared_rwlock_t rwlock;
-static aco_shared_cond_t tokens_added;
+static aco_mt_mutex_t mutex;
+static aco_mt_rwlock_t rwlock;
+static aco_mt_cond_t tokens_added;
 static int inside; /* those that have the mutex */
 
 static inline void pause_sometimes(int i)

@@ -1,0 +1,24 @@
+/* What acorn offers to the libraries above it, besides waiting (detail/poller.h, detail/worker.h). Not for programs. */
+#ifndef ACO_DETAIL_SERVICE_H
+#define ACO_DETAIL_SERVICE_H
+
+#include "../scheduler.h"
+
+ACO__BEGIN_C
+
+/* Gives other tasks their turn, if the caller may switch. Keeps errno. */
+ACO_API void aco__service_yield(void);
+
+/* Whether `p` is on a share stack on which the caller runs: another task's frames are there while it waits. */
+ACO_API int aco__may_move(const void *p);
+
+/* Memory of the library's allocator: at least *sz bytes; *sz becomes the actual size. NULL and errno.
+ * aco__service_free() keeps errno. */
+ACO_API void *aco__service_allocate(size_t *sz, const char *call);
+ACO_API void aco__service_free(void *p, size_t sz);
+/* Stores "call: reason" for aco_error_message(), sets errno and returns -1. */
+ACO_API int aco__service_fail(int error, const char *call, const char *reason);
+
+ACO__END_C
+
+#endif
