@@ -252,7 +252,9 @@ static inline void aco__wait_fill(const aco__thread_t *self, aco__wait_t *wait, 
 /* The innermost scope of a task; NULL: none. */
 static inline aco_scope_t *aco__innermost(const aco_t *task)
 {
-    return *aco__task_flags(task) & TASK_SCOPED ? aco__task_record(task)->scope : NULL;
+    aco_scope_t *scope = *aco__task_flags(task) & TASK_SCOPED ? aco__task_record(task)->scope : NULL;
+    ACO__ASSERT(!scope || scope->aco__task || scope->aco__flags & ACO__SCOPE_MT); /* it has not been left */
+    return scope;
 }
 
 /* Whether the running task may wait, in the common case: it waits itself and not in a generator, and its scopes have
