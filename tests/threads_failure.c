@@ -226,7 +226,7 @@ static void *end_when_cancelled(void *thread)
 
 /* ---- A thread forks while another one is about to tell that a member has ended ---- */
 
-static int is_telling, has_forked;
+static int is_awaited, is_telling, has_forked;
 
 void __real_aco__answer_tell(aco__answer_t *answer);
 void __wrap_aco__answer_tell(aco__answer_t *answer);
@@ -243,6 +243,7 @@ void __wrap_aco__answer_tell(aco__answer_t *answer)
 
 static void *tell_slowly(void *arg)
 {
+    UNTIL(load(&is_awaited)); /* else there is nobody to tell */
     pace = SLOW_TO_TELL;
     return arg;
 }
@@ -251,6 +252,7 @@ static pid_t forked = -1;
 
 static void *fork_when_it_tells(void *arg)
 {
+    add(&is_awaited, 1); /* this task runs once the other one waits in aco_mt_group_end() */
     UNTIL(load(&is_telling));
     forked = fork();
     if (forked == 0)
