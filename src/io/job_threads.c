@@ -34,26 +34,16 @@ static int64_t idle_limit = 10 * ACO_SECOND;
 
 /* ---- The lock ---- */
 
-#ifdef ACO__INVARIANTS
-static __thread int has_pool_lock; /* the calling thread, which also has it when a wait for a call is over */
-#define POOL_LOCKED(is) (has_pool_lock = (is))
-#else
-#define POOL_LOCKED(is) ((void)0)
-#endif
-
 void aco__io_pool_lock(void)
 {
+    ACO__LOCKED_BEGIN(&pool_lock);
     aco__system.pthread_mutex_lock(&pool_lock);
-    ACO__NO_SWITCH_BEGIN();
-    POOL_LOCKED(1);
 }
 
 void aco__io_pool_unlock(void)
 {
-    ACO__ASSERT(has_pool_lock);
-    POOL_LOCKED(0);
-    ACO__NO_SWITCH_END();
     aco__system.pthread_mutex_unlock(&pool_lock);
+    ACO__LOCKED_END(&pool_lock);
 }
 
 /* ---- The queues ---- */
@@ -66,7 +56,7 @@ static struct job_queue *queue_of(const aco__io_job_t *job)
 static void append(aco__io_job_t *job)
 {
     struct job_queue *queue = queue_of(job);
-    ACO__ASSERT(has_pool_lock && job->state == IO_NEW);
+    ACO__ASSERT(aco__holds(&pool_lock) && job->state == IO_NEW);
     job->state = IO_QUEUED;
     job->next = NULL;
     *(queue->first ? &queue->last->next : &queue->first) = job;
@@ -78,7 +68,7 @@ static void remove_job(aco__io_job_t *job)
 {
     struct job_queue *queue = queue_of(job);
     aco__io_job_t **link = &queue->first, *before = NULL;
-    ACO__ASSERT(has_pool_lock && job->state == IO_QUEUED && queue->n > 0);
+    ACO__ASSERT(aco__holds(&pool_lock) && job->state == IO_QUEUED && queue->n > 0);
     for (; *link != job; link = &before->next)
         before = *link;
     *link = job->next;
@@ -117,7 +107,7 @@ static aco__io_job_t *take_job(void)
 static void call_idle(void)
 {
     idle_thread_t *thread = idle_threads;
-    ACO__ASSERT(has_pool_lock && !thread->is_called);
+    ACO__ASSERT(aco__holds(&pool_lock) && !thread->is_called);
     idle_threads = thread->next;
     thread->is_called = 1;
     aco__system.pthread_cond_signal(&thread->called);
@@ -174,7 +164,7 @@ static int wait_for_call(void)
 /* The calling thread can take another job. */
 static void become_free(int after_kind)
 {
-    ACO__ASSERT(has_pool_lock && busy_threads > 0 && busy_threads <= threads && look_ups <= busy_threads);
+    ACO__ASSERT(aco__holds(&pool_lock) && busy_threads > 0 && busy_threads <= threads && look_ups <= busy_threads);
     busy_threads--;
     look_ups -= after_kind == ACO__LOOK_UP;
 }
@@ -207,7 +197,7 @@ static void clear_away(aco__io_job_t *job)
 
 static void run_job(aco__io_job_t *job)
 {
-    ACO__ASSERT(has_pool_lock && job->state == IO_NEW);
+    ACO__ASSERT(aco__holds(&pool_lock) && job->state == IO_NEW);
     job->state = IO_RUNS;
     busy_threads++;
     look_ups += job->kind == ACO__LOOK_UP;
@@ -247,7 +237,7 @@ static int start_thread(void)
     pthread_attr_t attributes;
     pthread_t thread;
     int error;
-    ACO__ASSERT(has_pool_lock); /* the new thread counts itself as free with it only */
+    ACO__ASSERT_LOCKED(&pool_lock); /* the new thread counts itself as free with it only */
     sigfillset(&blocked);
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         sigdelset(&blocked, kept[i]);

@@ -48,22 +48,21 @@ static inline void aco__woken_add(aco__woken_t *woken, aco__mt_waiter_t *waiter)
 
 #ifdef ACO__INVARIANTS
 /* What a lock holds while the calling thread has it. */
-static inline uint32_t aco__shared_holder(void)
+static inline uint32_t aco__mt_holder(void)
 {
     return (uint32_t)((uintptr_t)aco__self() >> 4) | 1;
 }
 #endif
 
-#define ACO__ASSERT_SHARED(mt)                                                                                         \
-    ACO__ASSERT(__atomic_load_n(&(mt)->lock, __ATOMIC_RELAXED) == aco__shared_holder())
+#define ACO__ASSERT_MT(mt)                                                                                             \
+    ACO__ASSERT(__atomic_load_n(&(mt)->lock, __ATOMIC_RELAXED) == aco__mt_holder())
 
 /* Whether it was free: it is locked now. */
-static inline int aco__shared_lock_now(aco__mt_t *mt)
+static inline int aco__mt_lock_now(aco__mt_t *mt)
 {
 #ifdef ACO__INVARIANTS
     uint32_t none = 0; /* an exchange would overwrite the holder */
-    return __atomic_compare_exchange_n(&mt->lock, &none, aco__shared_holder(), 0, __ATOMIC_ACQUIRE,
-                                       __ATOMIC_RELAXED);
+    return __atomic_compare_exchange_n(&mt->lock, &none, aco__mt_holder(), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 #else
     return !__atomic_exchange_n(&mt->lock, 1, __ATOMIC_ACQUIRE);
 #endif
@@ -77,7 +76,7 @@ static inline void aco__mt_lock(aco__mt_t *mt)
     enum { PAUSES = 64, LOOKS = 16 };
     int looks = 0;
     ACO__NO_SWITCH_BEGIN(); /* another task of the thread would spin for the lock for ever */
-    while (!aco__shared_lock_now(mt))
+    while (!aco__mt_lock_now(mt))
         do {
             for (int i = 0; i < PAUSES; i++)
                 aco__spin_pause();
@@ -89,7 +88,7 @@ static inline void aco__mt_lock(aco__mt_t *mt)
 /* The last that the caller does with the object: another thread may free it as soon as it gets the lock. */
 static inline void aco__mt_unlock(aco__mt_t *mt)
 {
-    ACO__ASSERT_SHARED(mt);
+    ACO__ASSERT_MT(mt);
     __atomic_store_n(&mt->lock, 0, __ATOMIC_RELEASE);
     ACO__NO_SWITCH_END();
 }

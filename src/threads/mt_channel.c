@@ -29,7 +29,7 @@ static void copy_element(const aco_mt_channel_t *channel, void *to, const void *
 static char *element_at(const aco_mt_channel_t *channel, size_t i)
 {
     size_t at = channel->first + i;
-    ACO__ASSERT_SHARED(&channel->senders);
+    ACO__ASSERT_MT(&channel->senders);
     ACO__ASSERT(i < channel->room && channel->first < channel->room && channel->count <= channel->room);
     return channel->elements + (at < channel->room ? at : at - channel->room) * channel->element_size;
 }

@@ -273,7 +273,7 @@ static void pass_mutex(aco_mt_mutex_t *mutex, aco__woken_t *woken)
 {
     aco__mt_place_t *place = aco__mt_claim(&mutex->aco__waiters);
     aco__mt_waiter_t *waiter;
-    ACO__ASSERT_SHARED(&mutex->aco__waiters);
+    ACO__ASSERT_MT(&mutex->aco__waiters);
     ACO__ASSERT(place || !mutex->aco__waiters.first); /* no waiter is left beside a free mutex */
     mutex->aco__is_locked = place != NULL;
     if (!place)
@@ -590,7 +590,7 @@ int aco_mt_once_until_at(aco_mt_once_t *once, int (*fn)(void *arg), void *arg, i
 
 static int take_rwlock(aco_mt_rwlock_t *lock, int writes)
 {
-    ACO__ASSERT_SHARED(&lock->aco__waiters);
+    ACO__ASSERT_MT(&lock->aco__waiters);
     ACO__ASSERT(!lock->aco__is_writing || !lock->aco__readers);
     if (lock->aco__is_writing || (writes && lock->aco__readers))
         return 0;

@@ -13,31 +13,22 @@
 #include <sched.h>
 
 static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
-#ifdef ACO__INVARIANTS
-static __thread int has_threads_lock; /* the calling thread, which also has it when aco__threads_wait() returns */
-#define THREADS_LOCKED(is) (has_threads_lock = (is))
-#else
-#define THREADS_LOCKED(is) ((void)0)
-#endif
 
 void aco__threads_lock(void)
 {
+    ACO__LOCKED_BEGIN(&threads_lock);
     aco__system.pthread_mutex_lock(&threads_lock);
-    ACO__NO_SWITCH_BEGIN();
-    THREADS_LOCKED(1);
 }
 
 void aco__threads_unlock(void)
 {
-    ACO__ASSERT(has_threads_lock);
-    THREADS_LOCKED(0);
-    ACO__NO_SWITCH_END();
     aco__system.pthread_mutex_unlock(&threads_lock);
+    ACO__LOCKED_END(&threads_lock);
 }
 
 void aco__threads_wait(aco_threads_t *threads)
 {
-    ACO__ASSERT(has_threads_lock);
+    ACO__ASSERT_LOCKED(&threads_lock);
     aco__system.pthread_cond_wait(&threads->changed, &threads_lock);
 }
 
