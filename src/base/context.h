@@ -21,8 +21,8 @@ static inline const aco__context_t *aco__saved_context(const aco__thread_t *self
  * its own status), or the trap of a cleanup. */
 static inline int aco__may_be_resumer(const aco__thread_t *self, const aco_t *co)
 {
-    return !co || aco__is_task(co) || co == &self->scratch->trap || aco__status(co) == ACO__RESUMING ||
-           aco__status(co) == ACO__RESUMING_SAVED;
+    return !co || aco__is_task(co) || (self->scratch && co == &self->scratch->trap) ||
+           aco__status(co) == ACO__RESUMING || aco__status(co) == ACO__RESUMING_SAVED;
 }
 #endif
 
