@@ -192,3 +192,42 @@ void aco__inbox_close(aco__tasks_t *s)
     while (__atomic_load_n(&s->posting, __ATOMIC_ACQUIRE) && s->process == aco__os_process_number())
         aco__os_sleep_until(aco__os_now() + 1000);
 }
+
+/* ---- Calls of aco_post() ---- */
+
+typedef struct posted_call {
+    aco__post_t post;
+    void (*fn)(void *arg);
+    void *arg;
+} posted_call_t;
+
+static void run_posted(aco__thread_t *self, aco__post_t *post)
+{
+    posted_call_t call = *(posted_call_t *)(void *)post;
+    (void)self;
+    aco__memory_free(post, sizeof call);
+    call.fn(call.arg);
+}
+
+int aco__inbox_call(aco__tasks_t *s, void (*fn)(void *arg), void *arg)
+{
+    posted_call_t *call;
+    size_t sz = sizeof *call;
+    call = aco__memory_new(&sz);
+    if (!call)
+        return aco__fail_memory(0, "aco_post", sizeof *call);
+    call->post.next = NULL;
+    call->post.run = run_posted;
+    call->fn = fn;
+    call->arg = arg;
+    aco__inbox_post(s, &call->post);
+    return 0;
+}
+
+void aco__inbox_drop(aco__tasks_t *s)
+{
+    aco__post_t *post;
+    while ((post = aco__inbox_take(s)) != NULL)
+        if (post->run == run_posted)
+            aco__memory_free(post, sizeof(posted_call_t));
+}

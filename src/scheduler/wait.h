@@ -41,6 +41,8 @@ enum { /* aco__wait_t.kind; the comments say what `object` is */
     ACO__WAIT_MT          /* a text: what another thread will give */
 };
 
+#define ACO__NO_END "a detached task has no stack_memory: its end is not known"
+
 enum {
     TASK_DETACHED = 1,
     TASK_PERMIT = 2,
@@ -153,8 +155,11 @@ ACO__HIDDEN int aco__inbox_spin(aco__tasks_t *s, int64_t now, int64_t until);
 /* Says that the thread is about to wait for events, or has. The first returns 0 if something was posted before. */
 ACO__HIDDEN int aco__inbox_sleeps(aco__tasks_t *s);
 ACO__HIDDEN void aco__inbox_awake(aco__tasks_t *s);
-/* The thread ends: waits until nobody is about to post any more. */
+/* The thread ends: waits until nobody is about to post any more; and frees what nobody will run. */
 ACO__HIDDEN void aco__inbox_close(aco__tasks_t *s);
+ACO__HIDDEN void aco__inbox_drop(aco__tasks_t *s);
+/* Posts a call of fn(arg): aco_post(). 0, or -1 and errno ENOMEM. */
+ACO__HIDDEN int aco__inbox_call(aco__tasks_t *s, void (*fn)(void *arg), void *arg);
 static inline int aco__is_posted(const aco__post_t *post)
 {
     return __atomic_load_n(&post->next, __ATOMIC_RELAXED) != NULL;
@@ -432,6 +437,8 @@ ACO__HIDDEN int aco__on_share_stack_prepare(aco_t *co, aco__arrival_t *first, ac
 ACO__HIDDEN void aco__on_share_stack_ends(aco__thread_t *self, aco_t *task);
 
 /* ---- scheduler.c ---- */
+/* The thread's scheduler, created if needed. NULL after a failure. */
+ACO__HIDDEN aco__tasks_t *aco__scheduler_of(aco__thread_t *self, const char *call);
 /* The thread's scheduler, created if needed, with the memory that the poll task needs. NULL after a failure. */
 ACO__HIDDEN aco__tasks_t *aco__polling_scheduler_of(aco__thread_t *self, const char *call);
 

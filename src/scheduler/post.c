@@ -1,0 +1,37 @@
+/* Calls by other threads: aco_post(), for schedulers that are open. */
+#include "scheduler/wait.h"
+
+aco_scheduler_t *aco_scheduler_open(void)
+{
+    aco__thread_t *self = aco__self();
+    aco__tasks_t *s = aco__polling_scheduler_of(self, "aco_scheduler_open");
+    if (!s)
+        return NULL;
+    __atomic_store_n(&s->open, s->open + 1, __ATOMIC_RELEASE);
+    if (!s->opened)
+        self->scoped_tasks++; /* the ends of tasks look for posts from now on */
+    s->opened = 1;
+    return (aco_scheduler_t *)s;
+}
+
+int aco_scheduler_close(void)
+{
+    aco__thread_t *self = aco__self();
+    aco__tasks_t *s = aco__tasks(self);
+    if (!s || !s->open)
+        return aco__fail(0, EINVAL, "aco_scheduler_close", NULL, "the thread's scheduler is not open");
+    __atomic_store_n(&s->open, s->open - 1, __ATOMIC_RELEASE);
+    return 0;
+}
+
+int aco_post(aco_scheduler_t *scheduler, void (*fn)(void *arg), void *arg)
+{
+    aco__tasks_t *s = (aco__tasks_t *)scheduler;
+    if (!s || !fn)
+        return aco__fail(0, EINVAL, "aco_post", NULL, s ? "the function is NULL" : "the scheduler is NULL");
+    if (!__atomic_load_n(&s->open, __ATOMIC_ACQUIRE)) {
+        errno = EPIPE;
+        return -1;
+    }
+    return aco__inbox_call(s, fn, arg);
+}
