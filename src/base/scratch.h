@@ -25,15 +25,15 @@ typedef struct aco__cold {
     aco__deferred_t *deferred; /* the last deferred call first */
     aco__value_t *values;      /* coroutine-local storage, by the key's index */
     size_t values_sz;          /* bytes */
-    aco__exceptions_t exceptions; /* its own, while it does not run: hooks/exceptions.c */
+    aco__exceptions_t exceptions; /* its own, while it does not run: tools/exceptions.c */
     void *fiber, *fake_stack;  /* the sanitizers' */
     void *left_fiber;          /* the fiber it last ran on: NULL, or a generator's */
     const void *left_bottom;   /* the stack it last ran on; NULL: its own */
     size_t left_size;
-    struct aco__usage *usage;  /* its record in hooks/profile.c, or NULL: not measured */
+    struct aco__usage *usage;  /* its record in tools/profile.c, or NULL: not measured */
     size_t trimmed_depth;      /* if measured: the stack's depth before a trim */
 #ifdef ACO__SHADOW_STACKS
-    struct aco__shadow *shadow; /* hooks/shadow_stack.h; NULL: none */
+    struct aco__shadow *shadow; /* tools/shadow_stack.h; NULL: none */
 #endif
     uint32_t number;           /* its number in a trace; 0: not traced */
     char own_exceptions;

@@ -8,7 +8,7 @@
 struct aco__scratch;
 
 typedef struct aco__upcalls {
-    /* hooks/sanitizers.c. Leak checkers know the heap and the threads' stacks. These two tell them about other memory
+    /* tools/sanitizers.c. Leak checkers know the heap and the threads' stacks. These two tell them about other memory
      * that contains pointers. */
     void (*region_new)(const void *p, size_t sz);
     void (*region_freed)(const void *p, size_t sz);
@@ -22,8 +22,8 @@ typedef struct aco__upcalls {
      * needed. */
     void (*frames_restored)(const aco_t *co);
     void (*area_freed)(const aco_t *co);
-    /* scheduler/shared.c: the frames of a task on a share stack, or the bytes that they are saved in, have been copied
-     * from `from` to `to`. */
+    /* scheduler/on_share_stack.c: the frames of a task on a share stack, or the bytes that they are saved in, have
+     * been copied from `from` to `to`. */
     void (*task_moved)(aco_t *task, const void *from, size_t sz, void *to);
     /* AddressSanitizer is present. Its shadow memory for a stack cannot be copied, so each coroutine on a share stack
      * gets a private one. */
@@ -36,7 +36,7 @@ typedef struct aco__upcalls {
     /* stack/overflow.c: a thread is about to make its first coroutine. */
     void (*thread_begins)(void);
 
-    /* hooks/instrument.c: a coroutine is about to be freed. */
+    /* tools/instrument.c: a coroutine is about to be freed. */
     void (*destroyed)(aco_t *co);
 
 #ifdef ACO__INVARIANTS
@@ -44,7 +44,7 @@ typedef struct aco__upcalls {
     const char *(*name)(const aco_t *co);
 #endif
 
-    /* hooks/trace.c: the process is about to die. May be called in any context. */
+    /* tools/trace.c: the process is about to die. May be called in any context. */
     void (*process_dies)(void);
 
     /* coroutine/create.c: frees the thread's cached coroutines. */
@@ -55,8 +55,8 @@ typedef struct aco__upcalls {
     void (*root_values_destroy)(struct aco__scratch *scratch);
 
 #ifdef ACO__SHADOW_STACKS
-    /* coroutine/entry/x86_64.inc: puts aco__returned on the new shadow stack that has its token here, and a new token below
-     * it. */
+    /* coroutine/entry/x86_64.inc: puts aco__returned on the new shadow stack that has its token here, and a new
+     * token below it. */
     void (*shadow_begin)(uintptr_t token);
 #endif
 #ifdef _WIN32

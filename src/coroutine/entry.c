@@ -1,6 +1,7 @@
 /* The first function on every stack, in assembly, and what unwinders and switches need of it. The assembly for an
- * architecture (src/coroutine/entry/ARCH.inc) is part of this object, because every program that creates a coroutine links it. An
- * archive member with nothing but assembly would not be found: link-time optimisation sees no symbol in it. */
+ * architecture (src/coroutine/entry/ARCH.inc) is part of this object, because every program that creates a coroutine
+ * links it. An archive member with nothing but assembly would not be found: link-time optimisation sees no symbol in
+ * it. */
 #include "coroutine/internal.h"
 #include "coroutine/unwinder.h"
 #ifndef __arm__ /* Arm has its own */

@@ -76,7 +76,7 @@ ACO__HIDDEN int aco__is_cancellation(const void *exception);
  * stack, else the end of its frames on its consumer's stack. Aborts without memory. */
 ACO__HIDDEN aco__injected_t *aco__generator_closing(const char *call, const void *frames_end, int kind);
 
-/* ---- entry.c and src/entry: the first and last instructions on a stack ---- */
+/* ---- entry.c and entry/: the first and last instructions on a stack ---- */
 /* The return address of entry functions, and that of first functions without a resumer. */
 ACO__HIDDEN_EXTERN const char aco__returned[];
 #ifdef ACO__UNWINDS_TO_RESUMER /* else they are the same */

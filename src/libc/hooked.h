@@ -275,7 +275,7 @@ ACO__SWITCHES ACO__HIDDEN ssize_t aco__hook_move_file(int fd, const struct iovec
 /* The calling thread will have hooked tasks. */
 ACO__HIDDEN void aco__hook_locks_begin(void);
 
-/* ---- signals.c ---- */
+/* ---- handlers.c ---- */
 /* From now on handlers of signals that run on the calling thread end its waits. */
 ACO__HIDDEN void aco__hook_signals_begin(void);
 

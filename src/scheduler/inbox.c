@@ -3,6 +3,7 @@
  * A poster claims the post (`next` is not NULL any more), adds it, and then looks whether the thread is asleep. The
  * thread says that it is going to sleep and then looks into the inbox. All of that is sequentially consistent, so one
  * of the two sees the other: no post is slept over. */
+#include "scheduler/inbox.h"
 #include "scheduler/wait.h"
 
 #include "os/clock.h"

@@ -1,5 +1,5 @@
 /* Joining and detaching: who gets a task's result, and destroys it. */
-#include "scheduler/task_life.h"
+#include "scheduler/inbox.h"
 #include "scheduler/wait.h"
 
 aco_t *aco_current_task(void)

@@ -6,6 +6,7 @@
  * A task that waits has its wait record, its places in queues and its scopes among its frames. When the frames are
  * copied, all pointers to these are changed to the copy: while the frames are saved, a waker writes into the save area.
  * The same is done with what the record points to, such as the element of a channel. */
+#include "scheduler/on_share_stack.h"
 #include "scheduler/wait.h"
 
 #include "aco/detail/service.h"

@@ -1,5 +1,5 @@
 /* aco_park() and aco_unpark(), also by other threads. */
-#include "scheduler/task_life.h"
+#include "scheduler/inbox.h"
 #include "scheduler/wait.h"
 
 ACO__SWITCHES int aco__park(const char *what, aco__wait_t *wait, const char *location)

@@ -1,5 +1,7 @@
 /* The poll task: a member of the ring that gives aco_run() a turn in each round, for timers and the idle hook. */
 #include "os/clock.h"
+#include "scheduler/inbox.h"
+#include "scheduler/poll_task.h"
 #include "scheduler/wait.h"
 
 /* Whether aco_run() would find nothing to do in this round: there are only timers, and none is due soon. */

@@ -1,4 +1,5 @@
 /* Calls by other threads: aco_post(), for schedulers that are open. */
+#include "scheduler/inbox.h"
 #include "scheduler/wait.h"
 
 aco_scheduler_t *aco_scheduler_open(void)

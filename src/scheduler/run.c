@@ -6,6 +6,12 @@
  * or is instrumented (tools/tools.h). While one exists, every switch between tasks goes through aco_run(). The same is
  * true while runs are measured (aco_run_measure()), a task is cleaned up, or an inner coroutine waits: all of these
  * raise the count `slow_switch_tasks`. */
+#include "scheduler/inbox.h"
+#include "scheduler/listeners.h"
+#include "scheduler/poll_task.h"
+#include "scheduler/reports/report.h"
+#include "scheduler/reports/stuck.h"
+#include "scheduler/reports/watchdog.h"
 #include "scheduler/wait.h"
 
 #include "tools/shadow_stack.h"

@@ -1,5 +1,5 @@
 /* aco_spawn(): a new task, from the thread's cache or not. */
-#include "scheduler/task_life.h"
+#include "scheduler/on_share_stack.h"
 #include "scheduler/wait.h"
 
 /* A new task that does not come from the cache. NULL after a failure. */

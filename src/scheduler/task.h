@@ -1,95 +1,21 @@
-/* The record of a thread's scheduler. */
+/* task.c: what a thread's scheduler keeps of a task, and how a task begins, ends and is freed.
+ *
+ * A task's stack record is a cache line that spawning and ending access anyway. Some of its fields have a meaning for
+ * share stacks only, and for tasks they hold the thread, the joiner and the TASK_… flags. A task on a share stack has
+ * the last two in its annex. */
 #ifndef ACO_TASK_H
 #define ACO_TASK_H
 
-#include "coroutine/internal.h"
-#include "scheduler/spin.h"
-
-#include "aco/detail/poller.h"
-#include "aco/detail/worker.h"
-#include "aco/group.h"
+#include "scheduler/record.h"
 
 enum {
-    ACO__LATE_NS = 10000000, /* later wakes and longer runs are counted */
-    ACO__TRIM_NS = 100000000, /* the least time between two trims of tasks' stacks */
-    ACO__VACANT_TIMERS = 64
+    TASK_DETACHED = 1,
+    TASK_PERMIT = 2,
+    TASK_SCOPED = 4,       /* its aco__task_record_t is valid */
+    TASK_EARLY = 8,        /* on a share stack: it is runnable, and still in a mutex's queue */
+    TASK_PASSED_OVER = 16, /* it waits for a lock that must be handed to it */
+    TASK_SELECTION = 32    /* and the bits above: the number of its selects */
 };
-
-typedef struct aco__timer {
-    int64_t deadline;  /* on the clock of aco_now() */
-    uint64_t sequence; /* orders timers with the same deadline: the first one set is first */
-    aco__timed_t *timed;
-} aco__timer_t;
-
-/* What the watchdog knows of a scheduler, under its lock; what a handler reads is atomic. */
-typedef struct aco__watch {
-    struct aco__tasks *next, **link; /* the list of watched schedulers */
-    aco__thread_t *of;
-    uintptr_t thread;    /* for signals; 0: it gets none */
-    const aco_t *task;   /* as seen last, like `turns`; atomic, like the next three */
-    uint32_t turns;
-    uint32_t since;      /* when this was seen first, in milliseconds modulo 2^32 */
-    uint32_t pending;    /* a handler is wanted to report this */
-    unsigned looks;      /* that have found the same since then */
-    char is_told;        /* of this, a report was wanted */
-} aco__watch_t;
-
-/* What the thread record does not hold. */
-typedef struct aco__tasks {
-    struct aco__scheduler base; /* what lower layers use */
-    aco_t poll_task;     /* takes turns in the ring for aco_run(), which serves timers and the idle hook */
-    char poll_task_is_queued;
-    unsigned rounds;     /* turns of the poll task */
-    unsigned selections;
-    const aco_t *backs_off; /* wait.h: it unlocks several locks because it could not get one more; or NULL */
-    int (*idle)(void *ctx, int64_t timeout_ns);
-    void *idle_ctx;
-    aco__poller_t *poller; /* NULL: none. Posters read it: atomic */
-    size_t askers;       /* tasks that wait for an answer of another thread */
-    aco__worker_t *worker; /* NULL: none */
-    const struct aco_scope_s *all; /* that aco__scope_end_all() has put around all tasks but those spawned since */
-    uint32_t all_spawned; /* `spawned` then */
-    int64_t polled_at;   /* on the clock of aco_now() */
-    int64_t until;       /* when aco_run_ready() returns, at the latest; 0: aco_run() */
-    aco__timer_t *timers; /* a heap */
-    size_t timers_count, timers_sz; /* timers_sz: bytes */
-    uint64_t timers_set;
-    size_t vacant_count, lost_count; /* entries of the heap without a timer; fewer than all, or 0 */
-    aco__timed_t vacant[ACO__VACANT_TIMERS]; /* what they are for: `due` is NULL. The last one vacated last */
-    aco__timed_t lost;    /* what all lost entries are for, the same */
-    int64_t looked_at;   /* when timers were last looked for that are due; on the clock of aco_now() */
-    aco_run_stats_t stats;
-    aco__exceptions_t exceptions; /* the thread's own, those of the caller of aco_run() */
-    char measures_runs;
-    int8_t is_watched;   /* by the watchdog */
-    aco__watch_t watch;
-    uint32_t turns;      /* of tasks and of aco_run(), modulo 2^32: odd while tasks run. Written atomically */
-    unsigned open;       /* how often aco_scheduler_open() was called; atomic, like the next two */
-    char opened;         /* it was open once: its tasks and posts may still be known to other threads */
-    char is_lost;        /* its tasks never run again: they use a set of threads that it has left */
-    uint32_t is_asleep;  /* the thread waits for events: a poster wakes it */
-    aco__post_t *inbox;  /* what other threads have posted, the last one first */
-    unsigned posting;    /* threads that use this record to post. Atomic */
-    aco__spin_t spin;    /* before the thread sleeps */
-    long process;        /* whose threads they are */
-    aco__post_t *posts;  /* what was taken out of the inbox, the first one first */
-    void (*wake)(void *ctx);
-    void *wake_ctx;
-    char dumps;          /* a signal has it dump its tasks, to dump_fd */
-    int dump_fd;
-    aco__post_t dump_post;
-    uint64_t blocked;    /* signals that the thread has blocked for listeners: signals.c. Its own thread writes it */
-    aco__post_t unblock_post;
-    struct aco__tasks *next_blocker, **blocker_link; /* others with such signals */
-    struct aco__ended_task *ended_tasks; /* names: report.c. NULL: none yet */
-    size_t ended_tasks_sz;
-    int64_t stuck_at;    /* when tasks were looked for that never wake, on the clock of aco_now() */
-    uint32_t stuck_turns; /* `turns` then */
-    unsigned stuck_reports;
-    uintptr_t stuck_mark; /* of those that were found */
-    int64_t trimmed_at;  /* on the clock of aco_now() */
-    size_t trim_from;
-} aco__tasks_t;
 
 /* What tasks with scopes have besides; on a private stack behind the cold data, else in memory of its own. Valid with
  * TASK_SCOPED. */
@@ -148,27 +74,33 @@ static inline aco__post_t *aco__task_post(const aco_t *task)
                                         : &aco__annex(task)->post;
 }
 
-/* Whether a task runs, or a coroutine inside it. */
-static inline int aco__in_turn(const aco__tasks_t *s)
+static inline __attribute__((always_inline)) size_t *aco__task_flags(const aco_t *task)
 {
-    return s->turns & 1;
+    return aco__is_on_private(task) ? &task->share_stack->aco__use.task_flags : &aco__annex(task)->flags;
 }
 
-static inline void aco__next_turn(aco__tasks_t *s)
+static inline __attribute__((always_inline)) aco_t **aco__task_joiner(const aco_t *task)
 {
-    __atomic_store_n(&s->turns, s->turns + 1, __ATOMIC_RELAXED);
+    return aco__is_on_private(task) ? &task->share_stack->aco__link.joiner : &aco__annex(task)->joiner;
 }
 
-/* NULL until the thread spawns a task. */
-static inline aco__tasks_t *aco__tasks(const aco__thread_t *self)
-{
-    return (aco__tasks_t *)self->scheduler;
-}
+#define ACO__NO_END "a detached task has no stack_memory: its end is not known"
 
-/* Whether other threads may post to this one. */
-static inline int aco__is_open(const aco__thread_t *other)
+/* A new task begins here, on its stack. */
+ACO__HIDDEN ACO__ARRIVAL_ABI void aco__task_begin(ACO__ARRIVAL_PARAMETERS);
+/* The running task ends: `end_task` of the scheduler's record. */
+ACO__HIDDEN __attribute__((noreturn)) void aco__task_end_running(aco_t *task, void *result);
+/* Frees the task that has ended last and still stood on its stack: `reap` of the record. */
+ACO__HIDDEN void aco__task_reap(struct aco__scheduler *s);
+/* 0 if `task` is a live task of this thread; else -1 and errno. */
+ACO__HIDDEN int aco__task_check(const aco__thread_t *self, const char *call, const aco_t *task);
+/* Whether `task` is a task that has ended and was neither destroyed nor restarted. */
+ACO__HIDDEN int aco__task_has_ended(const aco_t *task);
+
+/* While such a task lives, its thread's tasks switch through aco_run(). */
+static inline int aco__needs_slow_switch(const aco_t *task)
 {
-    return other && other->scheduler && __atomic_load_n(&aco__tasks(other)->open, __ATOMIC_ACQUIRE);
+    return (task->aco__state & (ACO__INSTRUMENTED | ACO__SHARES_FP)) != ACO__SHARES_FP;
 }
 
 #endif

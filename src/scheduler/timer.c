@@ -12,6 +12,7 @@
  * and write into each of these tasks' stacks. Lost entries go as vacant ones do, and all of them when the heap is full
  * and half of it is lost. */
 #include "os/clock.h"
+#include "scheduler/poll_task.h"
 #include "scheduler/wait.h"
 
 enum { CHILDREN = 4, FIRST_ROOM = 16 };

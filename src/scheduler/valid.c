@@ -1,6 +1,10 @@
 /* The scheduler's books compared with each other, for tests and in builds with invariants only (base/invariants.h): the
  * ring, the queues that tasks wait in, the timers, the scopes, the groups' members, the posts, and the counts of all.
  * What does not fit aborts. It allocates nothing and walks no list further than there can be members. */
+#include "scheduler/inbox.h"
+#include "scheduler/sync/back_off.h"
+#include "scheduler/sync/channels.h"
+#include "scheduler/valid.h"
 #include "scheduler/wait.h"
 
 #ifdef ACO__INVARIANTS

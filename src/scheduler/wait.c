@@ -1,4 +1,5 @@
 /* The parts of waiting that are not inline: who the caller is, why it cannot wait, and how a wait ends early. */
+#include "scheduler/sync/back_off.h"
 #include "scheduler/wait.h"
 
 #include "base/slab.h"

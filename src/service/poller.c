@@ -1,4 +1,6 @@
 /* What a poller (aco/detail/poller.h) needs of the scheduler: waiting and waking. */
+#include "scheduler/answer.h"
+#include "scheduler/inbox.h"
 #include "scheduler/wait.h"
 
 #include "aco/detail/poller.h"
@@ -40,18 +42,6 @@ ACO__SWITCHES int aco__poller_wait_end(aco__poller_t *poller, aco__wait_t *wait)
     if (aco_unlikely(aco__has(wait->task, ACO__INSTRUMENTED)))
         aco__trace_waited(wait->task, (int)(uintptr_t)wait->object, wait->kind == ACO__WAIT_WRITABLE, wait->error);
     return aco_unlikely(wait->error != 0) ? aco__wait_failed(wait) : 0;
-}
-
-void aco__wait_for_answer(aco__thread_t *self, aco__wait_t *wait, void (*ask)(void *arg), void *arg)
-{
-    aco__tasks_t *s = aco__tasks(self);
-    (void)aco__wait_start(self, wait);
-    s->askers++;
-    if (ask)
-        ask(arg);
-    aco__task_leave(wait->task); /* by way of aco_run(), which looks for news from now on */
-    ACO__ASSERT(s->askers && !wait->waiter.queue);
-    s->askers--;
 }
 
 ACO__SWITCHES

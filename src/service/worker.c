@@ -1,4 +1,6 @@
 /* What threads that share work (aco/detail/worker.h) need of the scheduler. */
+#include "scheduler/answer.h"
+#include "scheduler/inbox.h"
 #include "scheduler/wait.h"
 
 #include "aco/detail/worker.h"

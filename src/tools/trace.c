@@ -1,4 +1,4 @@
-/* Writes traces: a file in the trace event format, and probes (hooks/trace.h). */
+/* Writes traces: a file in the trace event format, and probes (tools/trace.h). */
 #include "tools/trace.h"
 
 #if !defined(ACO_CONFIG_NO_TRACE) && !defined(_WIN32) /* the whole file */

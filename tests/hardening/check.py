@@ -187,7 +187,8 @@ def check_pads(what, compiler, kinds, arch, in_assembly, extra, execute, stopped
             check("%s: without the landing pad of %s: status %d" % (what, pad, status), status == stopped, text)
             ran += 1
     path, mutant = "src/coroutine/entry/%s.inc" % arch, os.path.join(folder, "mutant.o")
-    including = next(source for source in sources() if '#include "coroutine/entry/%s.inc"' % arch in open(source).read())
+    line = '#include "coroutine/entry/%s.inc"' % arch
+    including = next(source for source in sources() if line in open(source).read())
     for pad, text in pads(os.path.join(ROOT, path), in_assembly):
         root = copied(folder, path, text)
         if builds(pad, compiler + includes(root) + AS_LIBRARY + ["-c", including.replace(ROOT, root), "-o", mutant]):

@@ -59,8 +59,8 @@ class Arch(NamedTuple):
     pad: bytes = b""
     entry_below_top: int = 8
     return_word: int = 0
-    # how a generator's function is entered, as src/coroutine/entry/ has it: the words laid out, its parameters, where those on
-    # the stack begin
+    # how a generator's function is entered, as src/coroutine/entry/ has it: the words laid out, its parameters, where
+    # those on the stack begin
     start_return: int = 1
     start_argument: int = 2
     start_words: int = 6

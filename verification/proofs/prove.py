@@ -37,7 +37,7 @@ CALLERS = [ROOT / "verification/proofs/callers" / name
 LIBRARY = [ROOT / "src" / name for name in (
     "stack/layout.c", "coroutine/entry.c", "coroutine/resume.c", "coroutine/exit.c", "coroutine/exports.c",
     "coroutine/cancel.c", "coroutine/generator.c",
-    "scheduler/task_life.c", "scheduler/sleep.c", "scheduler/run.c", "scheduler/task_exports.c", "scheduler/wait.c",
+    "scheduler/task.c", "scheduler/sleep.c", "scheduler/run.c", "scheduler/task_exports.c", "scheduler/wait.c",
     "scheduler/poll_task.c", "scheduler/inner.c", "scheduler/on_share_stack.c")]
 RESULTS, README = ROOT / "verification/proofs/results.json", ROOT / "verification/proofs/README.md"
 # Functions without a switch, on which first entries rest.

@@ -1,5 +1,6 @@
 /* The data that a switch stores and loads: its layout, and the offsets by which assembly finds it, in include/aco/arch/
- * and in src/coroutine/entry/. Also the status byte of a control block. Nothing here needs the complete types; fields.h does. */
+ * and in src/coroutine/entry/. Also the status byte of a control block. Nothing here needs the complete types; fields.h
+ * does. */
 #ifndef ACO_DETAIL_COROUTINE_H
 #define ACO_DETAIL_COROUTINE_H
 

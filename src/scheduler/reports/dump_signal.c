@@ -1,5 +1,7 @@
 /* A signal that has the schedulers dump their tasks. Its handler posts to the scheduler of each thread that wants it
  * (inbox.c), which is async-signal-safe on any thread, and the scheduler dumps in its next round. */
+#include "scheduler/inbox.h"
+#include "scheduler/reports/dump_signal.h"
 #include "scheduler/wait.h"
 
 enum { MOST_DUMPERS = 256 };

@@ -4,6 +4,10 @@
  * first. Suppose that all tasks with such waits, without a time limit, never wake; drop one if a task that it waits for
  * is none of them (of a group: if all are none), until nothing changes. Those that are left wait for each other. What
  * any task may signal, such as a channel, an event or a park, proves nothing; nor does a cancellation that may come. */
+#include "scheduler/inbox.h"
+#include "scheduler/reports/report.h"
+#include "scheduler/reports/stuck.h"
+#include "scheduler/reports/watchdog.h"
 #include "scheduler/wait.h"
 
 #include "os/clock.h"

@@ -1,5 +1,6 @@
 /* Groups. The members' records are linked into the group; a member's outermost scope is the group's. member.c has what
  * happens when a member ends. */
+#include "scheduler/sync/member.h"
 #include "scheduler/wait.h"
 
 /* ---- Places ---- */

@@ -1,4 +1,7 @@
 /* The ends of tasks that have scopes, and of the members of groups. */
+#include "scheduler/inbox.h"
+#include "scheduler/on_share_stack.h"
+#include "scheduler/sync/member.h"
 #include "scheduler/wait.h"
 
 aco_group_t *aco__own_group(void)

@@ -1,4 +1,6 @@
 /* Reader-writer lock, once, barrier, event. */
+#include "scheduler/sync/back_off.h"
+#include "scheduler/sync/more_sync.h"
 #include "scheduler/wait.h"
 
 /* ---- Reader-writer lock ---- */

@@ -1,5 +1,7 @@
 /* Mutex, condition variable, semaphore, wait group. A task that releases something hands it to the first task in the
  * queue. */
+#include "scheduler/sync/back_off.h"
+#include "scheduler/sync/more_sync.h"
 #include "scheduler/wait.h"
 
 /* ---- Mutex ---- */

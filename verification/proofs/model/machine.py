@@ -3,7 +3,7 @@
 One text, run in three ways: on z3's terms, where every comparison splits the path (prove.py); on plain values,
 exhaustively for a few coroutines (explore.py); and at random, for the real library to follow (conform.py). Each
 function down to "The calls" does what the function of the same name in src/coroutine, src/stack/copy.c or
-src/scheduler/task_life.c does to the state.
+src/scheduler/task.c does to the state.
 
 What a switch does to one context, and copying to one range of bytes, is proved elsewhere (../README.md). Here a context
 is a token: what a departing side's stack pointer, program counter, frame pointer and base pointer were. So are the

@@ -6,6 +6,7 @@
  * most one timer for its scopes, due at or before the first of their deadlines that matters. When it is due, it looks
  * at the scopes that are open then, and moves to the next deadline. */
 #include "os/clock.h"
+#include "scheduler/inbox.h"
 #include "scheduler/wait.h"
 
 static aco_t *task_of(aco__task_record_t *record)

@@ -1,6 +1,10 @@
 /* The scheduler of a thread: its record, from the first use to the thread's end; what it is told to do, and its
  * statistics. run.c runs its tasks in turn. */
-#include "scheduler/task_life.h"
+#include "scheduler/inbox.h"
+#include "scheduler/listeners.h"
+#include "scheduler/poll_task.h"
+#include "scheduler/reports/dump_signal.h"
+#include "scheduler/reports/watchdog.h"
 #include "scheduler/wait.h"
 
 #include "os/clock.h"

@@ -1,5 +1,6 @@
 /* A task's life: it begins, ends, and is freed. spawn.c makes it. */
-#include "scheduler/task_life.h"
+#include "scheduler/reports/report.h"
+#include "scheduler/sync/member.h"
 #include "scheduler/wait.h"
 
 void aco__task_reap(struct aco__scheduler *s)

@@ -3,6 +3,8 @@
  * A thread that unblocks a signal gets it, and may die of it, although another one listens. So each thread remembers
  * what it has blocked for listeners and keeps that blocked until the last listener of the process has gone. Whoever
  * that was posts to the threads that still block the signal. */
+#include "scheduler/inbox.h"
+#include "scheduler/listeners.h"
 #include "scheduler/wait.h"
 
 #include "aco/detail/signals.h"

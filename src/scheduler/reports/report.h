@@ -1,0 +1,15 @@
+/* report.c: lines on what tasks do. */
+#ifndef ACO_REPORT_H
+#define ACO_REPORT_H
+
+#include "scheduler/record.h"
+
+/* Prints where the tasks of the thread wait. Returns -1 with EDEADLK. */
+ACO__HIDDEN ACO__COLD int aco__fail_deadlock(const aco__thread_t *self);
+/* The task ends: its name is kept for reports. */
+ACO__HIDDEN ACO__COLD void aco__remember_name(aco__thread_t *self, const aco_t *task);
+/* Says what those tasks, `n` of them, wait for that is_stuck(task, arg) names. */
+ACO__HIDDEN void aco__report_stuck(const aco__thread_t *self, int (*is_stuck)(const aco_t *task, const void *arg),
+                                   const void *arg, size_t n);
+
+#endif

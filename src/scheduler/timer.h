@@ -1,0 +1,18 @@
+/* timer.c: what becomes due. */
+#ifndef ACO_TIMER_H
+#define ACO_TIMER_H
+
+#include "scheduler/record.h"
+
+/* Allocates what `count` more timers need. 0, or -1 and errno. */
+ACO__HIDDEN int aco__timers_reserve(aco__thread_t *self, size_t count, const char *call);
+/* Sets a timer, which must be reserved: due(timed) at `deadline`. */
+ACO__HIDDEN void aco__timer_set(aco__thread_t *self, aco__timed_t *timed, int64_t deadline,
+                                void (*due)(aco__thread_t *self, aco__timed_t *timed));
+ACO__HIDDEN void aco__timer_cancel(aco__tasks_t *s, aco__timed_t *timed);
+/* Has a timer first in the heap, if there is any. */
+ACO__HIDDEN void aco__timers_settle(aco__tasks_t *s);
+/* Removes the timers with a deadline in the past and calls their due(). The time of that; 0: there is none. */
+ACO__HIDDEN int64_t aco__timers_expire(aco__thread_t *self);
+
+#endif
