@@ -111,8 +111,8 @@ typedef void *(*aco_function_t)(void *arg);
 /* How to make a coroutine. Initialise it with {0} and set what you need. 0 in a field stands for the default; NULL for
  * the whole structure stands for all defaults. Later versions turn reserved fields into options. */
 typedef struct aco_options_s {
-    size_t stack_size;        /* bytes of its private stack, at least 4 KiB. Up to 8 MiB it is rounded up to a power of two;
-                                 above that, and outside of pools (aco/pool.h), to pages or less. 0: 256 KiB */
+    size_t stack_size;        /* bytes of its private stack, at least 4 KiB. Rounded up: to a power of two up to 8 MiB; above
+                                 that, and outside of pools (aco/pool.h), to pages or less. 0: 256 KiB */
     aco_share_stack_t *stack; /* run on this share stack instead of a private one */
     size_t save_size;         /* with `stack`: bytes to reserve for its save area. 0: what the first save needs */
     const char *name;         /* for aco_name(). Copied, at most ACO_NAME_SIZE - 1 bytes */
@@ -132,8 +132,9 @@ enum {
                                of its own. Its switches are slower. Units compiled with
                                ACO_CONFIG_SHARE_FPU_MXCSR_ENV cannot ask for it (EINVAL) */
     ACO_SHARED_FP = 2,      /* share the resumer's environment: the default */
-    ACO_OWN_EXCEPTIONS = 4, /* C++: keep the exceptions that the coroutine handles apart from the thread's. It can then be
-                               suspended inside a catch block while others are inside theirs. The default in aco.hpp */
+    ACO_OWN_EXCEPTIONS = 4, /* C++: keep the exceptions that the coroutine handles apart from the thread's. It can then
+                               be suspended inside a catch block while others are inside theirs. The default in
+                               aco.hpp */
     ACO_NO_GUARD = 8,       /* no guard page below its private stack */
     ACO_DETACHED = 16,      /* for aco_spawn() only (aco/scheduler.h): the task is not joined */
     ACO_SHARED_EXCEPTIONS = 32 /* C++: the exceptions that the coroutine handles are the thread's. It must not be
@@ -306,7 +307,8 @@ ACO_API int aco_set_slot(aco_t *co, void *p);
  * aco_local_key_create() makes one. When a coroutine ends, `destructor` (or NULL) is called with each value that is not
  * NULL: on the coroutine's stack, after the deferred calls, in no particular order. If destructors set values again,
  * this is repeated, up to four rounds in all. Values of the root context are destroyed when the thread ends. Destroying
- * a coroutine that has not ended calls no destructor. Any thread. Returns 0; on error -1 with errno EAGAIN (no key left), EINVAL (`key` is NULL). */
+ * a coroutine that has not ended calls no destructor. Any thread. Returns 0; on error -1 with errno EAGAIN (no key
+ * left), EINVAL (`key` is NULL). */
 typedef struct aco_local_key_s {
     uint32_t index, generation;
 } aco_local_key_t;
