@@ -111,8 +111,8 @@ typedef void *(*aco_function_t)(void *arg);
 /* How to make a coroutine. Initialise it with {0} and set what you need. 0 in a field stands for the default; NULL for
  * the whole structure stands for all defaults. Later versions turn reserved fields into options. */
 typedef struct aco_options_s {
-    size_t stack_size;        /* bytes of its private stack, at least 4 KiB. Rounded up: to a power of two up to 8 MiB; above
-                                 that, and outside of pools (aco/pool.h), to pages or less. 0: 256 KiB */
+    size_t stack_size;        /* bytes of its private stack, at least 4 KiB. Rounded up: to a power of two up to 8 MiB;
+                                 above that, and outside of pools (aco/pool.h), to pages or less. 0: 256 KiB */
     aco_share_stack_t *stack; /* run on this share stack instead of a private one */
     size_t save_size;         /* with `stack`: bytes to reserve for its save area. 0: what the first save needs */
     const char *name;         /* for aco_name(). Copied, at most ACO_NAME_SIZE - 1 bytes */
