@@ -79,8 +79,8 @@ ACO__FORCE_INLINE int aco_generator_next(aco_generator_t *g);
  * generator has ended, was closed, or is all zeros. Aborts without memory. */
 ACO__FORCE_INLINE void aco_generator_close(aco_generator_t *g);
 
-/* Ends the generator and releases its stack without unwinding, which is much cheaper: for a generator that holds nothing
- * to release. */
+/* Ends the generator and releases its stack without unwinding, which is much cheaper: for a generator that holds
+ * nothing to release. */
 ACO__FORCE_INLINE void aco_generator_drop(aco_generator_t *g);
 
 /* Called in a generator: suspends it and gives `value` to its consumer. Returns when the consumer asks for the next
