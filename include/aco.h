@@ -21,8 +21,8 @@
  *
  * Signals. The library is not async-signal-safe: a handler that interrupted a call of this library must not call it.
  *
- * Memory. Save areas grow on demand. If there is no memory for that, a resume fails. A yield or an end cannot fail: if
- * the frames of its resumer must come back from a save area and there is no memory for that, it aborts the process.
+ * Memory. Save areas grow on demand. If there is no memory for that, a resume fails. A yield or an end aborts the
+ * process if the frames of its resumer must come back from a save area and there is no memory for that.
  *
  * Errors. A call of our own API that fails changes nothing. It returns -1, NULL or ACO_ERROR, sets errno, and
  * aco_error_message() says why. Where ENOMEM is documented, a call may fail with EAGAIN instead: the kernel's limit
@@ -138,7 +138,8 @@ enum {
     ACO_NO_GUARD = 8,       /* no guard page below its private stack */
     ACO_DETACHED = 16,      /* for aco_spawn() only (aco/scheduler.h): the task is not joined */
     ACO_SHARED_EXCEPTIONS = 32 /* C++: the exceptions that the coroutine handles are the thread's. It must not be
-                               suspended inside a catch block while others enter or leave theirs. The default here */
+                               suspended inside a catch block while others enter or leave theirs. The default of
+                               aco_new() */
 };
 enum { ACO_NAME_SIZE = 32 }; /* bytes of a name, with the 0 at its end */
 
@@ -161,10 +162,10 @@ ACO__CALL int aco_restart(aco_t *co, aco_function_t fn, void *arg);
 #endif
 
 /* Frees a coroutine: its control block, save area and private stack, but not a share stack. Also frees a main coroutine
- * object. Ignores NULL. It releases nothing that the frames of a suspended coroutine hold: no deferred call and no
- * destructor runs. Where they must run, call aco_cancel() first; a debug build warns once on stderr. A coroutine that
- * destroys itself aborts the process. Any thread, while no other thread uses the coroutine; but only its own thread may
- * free a main coroutine object. */
+ * object. Ignores NULL. Destroying a suspended coroutine releases nothing that its frames hold: no deferred call and no
+ * destructor runs, and a debug build warns once on stderr. Where they must run, call aco_cancel() first. A coroutine
+ * that destroys itself aborts the process. Any thread, while no other thread uses the coroutine; but only its own
+ * thread may free a main coroutine object. */
 ACO__CALL void aco_destroy(aco_t *co);
 
 #ifndef ACO__LIBACO_NAMES
@@ -200,15 +201,15 @@ ACO_API int aco_exit_to(aco_t *co, void *value);
 
 /* Calls fn(arg) on a stack of its own and returns its result: for deep recursion, and for foreign code that needs more
  * stack than the caller has. `opts` says how to make the stack; it must not name a share stack. `fn` runs in a
- * coroutine of its own, with its own name, values and deferred calls. When that coroutine yields, the caller yields the
- * same value, and passes on what it then receives; if the caller is no coroutine, a yield in `fn` fails. If the caller
- * is a task, `fn` may wait. If the caller is cancelled, the coroutine of `fn` is cancelled first. Returns the result of
- * `fn`; on error ACO_ERROR with the errno of aco_new(), and EPERM (in a generator). */
+ * coroutine of its own, with its own name, values and deferred calls. When `fn` yields, the caller yields the same
+ * value, and the yield in `fn` returns what the caller then receives. If the caller is no coroutine, a yield in `fn`
+ * fails. If the caller is a task, `fn` may wait. If the caller is cancelled, the coroutine of `fn` is cancelled first.
+ * Returns the result of `fn`; on error ACO_ERROR with the errno of aco_new(), and EPERM (in a generator). */
 ACO_API void *aco_call_on_stack(aco_function_t fn, void *arg, const aco_options_t *opts);
 
 /* Starts to load what a resume of `co` will touch: the control block, and up to 200 bytes of a save area right behind
- * it. For a loop that resumes many coroutines in its own order: call it about eight resumes ahead. It waits for nothing
- * and reads nothing, so `co` may be any address. */
+ * it. For a loop that resumes many coroutines in an order of its own: call it about eight resumes ahead. It waits for
+ * nothing and reads nothing, so `co` may be any address. */
 ACO__CALL void aco_prefetch(const aco_t *co);
 
 /* The second step after aco_prefetch(), about four resumes ahead. It reads the control block, which should have arrived
@@ -271,9 +272,9 @@ ACO_API int aco_defer_pop(int call);
 
 /* Ends a coroutine. A suspended one is resumed to unwind its stack, from the innermost frame outward. For each frame,
  * first the calls deferred in it run, the last one first; then its C++ destructors, if the frame has unwind tables. In
- * C, a cleanup attribute counts as a destructor under -fexceptions (ACO_CLEANUP). The unwinder needs about 8 KiB of
- * free stack. Then the coroutine is done. A coroutine that was never resumed becomes done and runs nothing. One that is
- * done stays so. Cleanup may resume other coroutines; a yield in it aborts the process, and aco_yield_to() fails.
+ * C, a cleanup attribute counts as a destructor under -fexceptions (ACO_CLEANUP). Then the coroutine is done. The
+ * unwinder needs about 8 KiB of free stack. A coroutine that was never resumed becomes done and runs nothing. One that
+ * is done stays so. Cleanup may resume other coroutines; a yield in it aborts the process, and aco_yield_to() fails.
  * Returns 0; on error -1 with errno EINVAL (NULL, a main coroutine object), ESRCH (destroyed), EBUSY (running, or
  * resuming another one), EPERM (it belongs to another thread), ENOMEM. */
 ACO_API int aco_cancel(aco_t *co);
@@ -358,10 +359,10 @@ ACO_API const char *aco_error_message(void);
  * that the program installs later takes its place, and may call it. The environment variable ACO_EXPLAIN_OVERFLOW
  * changes this. 0: never install it. 1: install it before whatever handler there is.
  *
- * This call installs it in any case, before the handler that is there, and gives the calling thread its signal stack. A
- * handler that itself calls the one it replaced must not be installed in between. Returns 0; on error -1 with errno
- * ENOMEM, EAGAIN, ENOSYS (on Windows, where a fault is described on the stack where it happened, and that has no room
- * left). */
+ * This call installs it in any case, before the handler that is there, and gives the calling thread its signal stack.
+ * Between the library's own installation and this call, do not install a handler that calls the one it replaced.
+ * Returns 0; on error -1 with errno ENOMEM, EAGAIN, ENOSYS (on Windows, where a fault is described on the stack where
+ * it happened, and that has no room left). */
 ACO_API int aco_explain_overflow(void);
 
 /* Where the library gets its memory; by default from mmap and malloc. Each function gets `ctx`. `map` returns `sz`
@@ -398,15 +399,16 @@ ACO__CALL void *aco_mem_new(size_t sz);
 typedef void (*aco_cofuncp_t)(void);
 
 /* Prepares the calling thread for libaco's other calls. New coroutines start with the floating-point control words that
- * the thread has now. If a coroutine returns from its entry function, `last_word` (or NULL) is called on its stack,
- * where aco_get_co() returns the coroutine; then the process aborts. The default last word prints that as a line. */
+ * the thread has now. If a coroutine returns from its entry function, `last_word` is called on its stack, where
+ * aco_get_co() returns the coroutine; then the process aborts. NULL stands for a last word that prints this as a
+ * line. */
 ACO_API void aco_thread_init(aco_cofuncp_t last_word);
 
-/* Makes a share stack of at least `sz` bytes; 0 means 2 MiB, and the least is 4096. The stack's own field `sz` is then
- * that size rounded up, plus at most one page. With a guard page it is whole pages, rounded up to pages; without one it
- * is rounded up to 64 bytes. The guard page below the stack turns an overflow into SIGSEGV. Without one, an overflow is
- * detected when the stack's bytes are next copied. The caller owns the stack. Aborts if the system has no memory or no
- * mapping left. Any thread. */
+/* Makes a share stack of at least `sz` bytes; 0 means 2 MiB, and the least is 4096. With a guard page the size is
+ * rounded up to pages, without one to 64 bytes. The stack's field `sz` is that size or at most a page more, and with a
+ * guard page it is whole pages. The guard page below the stack turns an overflow into SIGSEGV. Without one, an overflow
+ * is detected when the stack's bytes are next copied. The caller owns the stack. Aborts if the system has no memory or
+ * no mapping left. Any thread. */
 ACO_API aco_share_stack_t *aco_share_stack_new2(size_t sz, char guard_page_enabled);
 
 /* aco_share_stack_new2(sz, 1). */
