@@ -918,9 +918,9 @@ private:
         HANDLES = 4 /* it is suspended in a catch block: frame_->kept */
     };
 
-    /* The consumer does for both sides what their exceptions need: nothing, where neither side handles one. The functions
-     * that it calls for the rest are not declared cold: gcc would move the code behind the consumer's loop away with
-     * them. */
+    /* The consumer does for both sides what their exceptions need: nothing, where neither side handles one. The
+     * functions that it calls for the rest are not declared cold: gcc would move the code behind the consumer's loop
+     * away with them. */
     ACO__FORCE_INLINE_MEMBER element next()
     {
         element made;
