@@ -18,11 +18,11 @@
  * ignore them.
  *
  * Guards. Below each stack is a page that cannot be accessed. Linux 6.13 and later marks it in the page tables, at no
- * further cost. An older kernel needs two mappings for each guard. So once guards take seven eighths of the
- * mappings that the kernel allows the process (vm.max_map_count), pools make no more of them. Later stacks have a
- * canary instead: 64 known bytes in a page of their own. They are compared when the coroutine ends, when it is
- * destroyed and, in debug builds, at every yield. A changed byte aborts the process. A pool with ACO_POOL_MUST_GUARD
- * makes no canaries: it uses all mappings, and then fails.
+ * further cost. An older kernel needs two mappings for each guard. So once guards take seven eighths of the mappings
+ * that the kernel allows the process (vm.max_map_count), pools make no more of them. Later stacks have a canary
+ * instead: 64 known bytes in a page of their own. They are compared when the coroutine ends, when it is destroyed and,
+ * in debug builds, at every yield. A changed byte aborts the process. A pool with ACO_POOL_MUST_GUARD makes no
+ * canaries: it uses all mappings, and then fails.
  *
  * Reuse. The stack that became idle last is used first: its pages are warm. For the default size of the default pool,
  * each thread also caches up to 64 destroyed coroutines with their stacks, and uses these first. Memory stays with the
