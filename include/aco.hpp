@@ -9,26 +9,28 @@
  *   while (numbers.resume() && numbers.value() < 10)
  *       std::cout << numbers.value();
  *
- * A coroutine or generator owns its function and its stack with the objects there. The destructor unwinds the stack
+ * A coroutine or generator owns its function, and its stack with the objects there. The destructor unwinds the stack
  * (aco_cancel()), so the destructors of live objects run. Both are movable, not copyable. An empty one (moved from) may
  * be destroyed, assigned to, and asked whether it is done; everything else throws aco::error with EINVAL.
  *
  * Exceptions. An exception that the function throws and does not catch ends the coroutine. The resume(), raise() or
- * iterator step that was running throws it again. A call that fails throws aco::error. When a coroutine is cancelled, a
- * catch (...) inside it must throw again, and no noexcept function may be suspended: both as with pthread_cancel(). A
- * coroutine or generator may be suspended inside a catch block: the exceptions that it is handling are its own. With
- * the flag ACO_SHARED_EXCEPTIONS a coroutine's are the thread's: then it must not yield there (debug builds check it),
- * nor, while its resumer handles an exception, in a generator's function.
+ * iterator step that was running the function throws the exception again. A call that fails throws aco::error. When a
+ * coroutine is cancelled, a catch (...) inside it must throw again, and no noexcept function in it may be suspended;
+ * pthread_cancel() has the same two rules. A coroutine or generator may be suspended inside a catch block, because it
+ * keeps the exceptions that it is handling to itself. With the flag ACO_SHARED_EXCEPTIONS the exceptions that
+ * a coroutine is handling are the thread's. Then it must not yield inside a catch block (debug builds check it), nor in
+ * a generator's function while the coroutine's resumer handles an exception.
  * With -fno-exceptions, calls that fail abort instead, and a cancelled coroutine's frames have no destructors to run.
  *
  * A coroutine should suspend itself only by its self or yielder. If it does so in another way (aco_yield() in a C
  * function, say), resume() returns false though the coroutine is not done, and a range ends. pthread_exit() and
- * pthread_cancel() inside unwind its frames and end the thread; its object must not be destroyed then: it is running.
+ * pthread_cancel() inside a coroutine unwind its frames and end the thread. Then its object must not be destroyed,
+ * because the coroutine is still running.
  *
- * Threads: as <aco.h>. The object that self.yield() or a generator's element refers to belongs to the coroutine: it is
- * valid until the coroutine is next resumed or ended, and on a share stack until another coroutine runs there. Values
- * are passed by address. So a coroutine on a share stack that passes values must not be resumed by a coroutine on the
- * same stack; the call fails with EINVAL. */
+ * Threads: as <aco.h> says. The object that self.yield() or a generator's element refers to belongs to the coroutine.
+ * It is valid until the coroutine is next resumed or ended, and on a share stack until another coroutine runs there.
+ * Values are passed by address. So a coroutine on a share stack that passes values must not be resumed by a coroutine
+ * on the same stack; the call fails with EINVAL. */
 #ifndef ACO_HPP
 #define ACO_HPP
 
@@ -76,7 +78,7 @@
 namespace aco {
 inline namespace ACO__CPP_KIND {
 
-/* How to make a coroutine: aco_options_t, which documents the fields, with setters. */
+/* How to make a coroutine: aco_options_t with setters. aco_options_t documents the fields. */
 struct options : aco_options_t {
     options() noexcept : aco_options_t() {}
     options &with_stack_size(std::size_t bytes) noexcept { return stack_size = bytes, *this; }
@@ -87,7 +89,7 @@ struct options : aco_options_t {
     options &with(unsigned more_flags) noexcept { return flags |= more_flags, *this; }
 };
 
-/* A call failed: errno as the code, aco_error_message() in what(). */
+/* A call failed: code() is errno, what() is aco_error_message(). */
 class error : public std::system_error {
 public:
     error() : std::system_error(errno, std::generic_category(), aco_error_message()) {}
@@ -118,8 +120,8 @@ namespace detail {
 }
 
 #if ACO__CPP_EXCEPTIONS
-/* In a handler of all exceptions: the exception. One that is not of C++ cannot be kept, and goes on from here: the
- * unwinding of pthread_cancel() or pthread_exit(), and exceptions of other languages. */
+/* In a handler of all exceptions: returns the exception. Only a C++ exception can be kept. Another one goes on from
+ * here: the unwinding of pthread_cancel() or pthread_exit(), or an exception of another language. */
 ACO__COLD inline std::exception_ptr caught()
 {
     std::exception_ptr e = std::current_exception();
@@ -128,7 +130,7 @@ ACO__COLD inline std::exception_ptr caught()
     return e;
 }
 
-/* Whether the thread's record of exceptions may hold one. */
+/* Whether the thread's record of exceptions may hold an exception. */
 ACO__FORCE_INLINE_MEMBER bool handles_exceptions() noexcept
 {
     const aco__exceptions_t *here = aco__exceptions_at(aco__tls_ref());
@@ -148,7 +150,8 @@ public:
             put_back_cold();
     }
     bool any() const noexcept { return any_; }
-    /* The other side has ended with this injected call. It may throw, while the record is still the other side's. */
+    /* The other side has ended with this injected call. The call may throw, while the record is still the other
+     * side's. */
     ACO__COLD void make_call(void *injected, const aco__context_t *from = nullptr)
     {
         struct later {
@@ -171,7 +174,7 @@ private:
     {
         any_ = false;
         if (aco__exceptions_t *here = aco__exceptions_here()) {
-            kept_.uncaught += here->uncaught; /* one may be on its way through this frame */
+            kept_.uncaught += here->uncaught; /* an exception may be on its way through this frame */
             *here = kept_;
         }
     }
@@ -192,14 +195,14 @@ struct handled {
 };
 #endif
 
-/* What all frames have: a function object and the data of its coroutine. Its address does not change. */
+/* What all frames have. A frame is a function object and the data of its coroutine. Its address does not change. */
 struct frame_base : aco__guarded_t {
     aco_t *co = nullptr;
     bool shared = false; /* on a share stack */
 #if ACO__CPP_EXCEPTIONS
     bool shared_exceptions = false;
     unsigned char resumable = 0; /* the bits of its state, in ACO__FAST_MASK, with which it is resumed inline */
-    const aco__exceptions_t *own; /* while it does not run */
+    const aco__exceptions_t *own; /* its exceptions, while it does not run */
     std::exception_ptr error;               /* thrown in the coroutine, to be thrown again in the resumer */
     std::exception_ptr outside;             /* debug builds: what the resumer was handling when it resumed */
 #endif
@@ -232,8 +235,8 @@ struct frame_base : aco__guarded_t {
 #endif
     }
 
-    /* aco_send(), which throws if it fails. It is inline if neither side is handling an exception, and the caller is
-     * no coroutine. */
+    /* aco_send(), but throws if it fails. Inline if neither side is handling an exception and the caller is no
+     * coroutine. */
     ACO__FORCE_INLINE_MEMBER void *send(void *value, bool passes_values)
     {
 #if ACO__CPP_EXCEPTIONS && !ACO_DEBUG
@@ -267,7 +270,8 @@ struct frame_base : aco__guarded_t {
         return value;
     }
 
-    /* For the owner's destructor: what the function object captured must outlive the objects on the stack. */
+    /* For the owner's destructor. It ends the coroutine first, because the objects on the stack may use what the
+     * function object captured. */
     void end() noexcept
     {
         if (!co)
@@ -369,7 +373,7 @@ public:
         self(const self &) = delete;
         self &operator=(const self &) = delete;
 
-        /* Suspends the coroutine; resume() returns true. Returns what is sent next. */
+        /* Suspends the coroutine; resume() returns true. Returns what the next resume() sends. */
         template<class Y = Yield>
         ACO__FORCE_INLINE_MEMBER std::enable_if_t<!std::is_void_v<Y>, Send> yield(detail::parameter<Yield> value)
         {
@@ -402,8 +406,8 @@ public:
 
     coroutine() noexcept = default;
 
-    /* The first resume() calls f(self, first) with the value sent, or f(self), which ignores that value. Throws
-     * aco::error, std::bad_alloc, and what moving `f` throws. */
+    /* The first resume() calls f(self, first) with the value that it sends, or f(self), which ignores that value.
+     * Throws aco::error, std::bad_alloc, and what moving `f` throws. */
     template<class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, coroutine>>>
     explicit coroutine(F &&f, const options &how = {})
     {
@@ -470,8 +474,8 @@ public:
         value_ = {};
     }
 
-    /* Runs it until it yields (true) or ends (false). Throws what it threw, or aco::error where aco_send() fails and if
-     * this object is empty. */
+    /* Runs the coroutine until it yields (true) or ends (false). Throws what the coroutine threw; throws aco::error if
+     * aco_send() fails or this object is empty. */
     template<class S = Send>
     ACO__FORCE_INLINE_MEMBER std::enable_if_t<std::is_void_v<S>, bool> resume()
     {
@@ -487,7 +491,7 @@ public:
         return came_back(frame_->send(detail::erase(value), true));
     }
 
-    /* What it yielded last. Throws aco::error with EINVAL if it has not yielded yet. */
+    /* Returns what the coroutine yielded last. Throws aco::error with EINVAL if it has not yielded yet. */
     template<class Y = Yield>
     std::enable_if_t<!std::is_void_v<Y>, std::add_lvalue_reference_t<Yield>> value() const
     {
@@ -496,7 +500,8 @@ public:
         return value_.get();
     }
 
-    /* What it returned. Throws aco::error, with EBUSY if it has not ended and EINVAL if it did not end by returning. */
+    /* Returns what the coroutine returned. Throws aco::error with EBUSY (it has not ended) or EINVAL (it did not end by
+     * returning). */
     template<class R = Return>
     std::enable_if_t<!std::is_void_v<R>, std::add_lvalue_reference_t<R>> result()
     {
@@ -508,8 +513,9 @@ public:
     }
 
 #if ACO__CPP_EXCEPTIONS
-    /* Throws an exception at the point where the coroutine is suspended; otherwise as resume(). No value is sent: the
-     * yield does not return. A coroutine that was never resumed ends at once, and the exception comes back. */
+    /* Throws an exception at the point where the coroutine is suspended; the yield there does not return, so no value
+     * is sent. Otherwise as resume(). A coroutine that was never resumed ends at once, and raise() throws the
+     * exception. */
     bool raise(std::exception_ptr e)
     {
         check_not_empty("aco::coroutine::raise");
@@ -530,7 +536,7 @@ public:
     }
 #endif
 
-    /* aco_cancel(): the coroutine is done afterwards. Throws aco::error. */
+    /* aco_cancel(): afterwards the coroutine is done. Throws aco::error. */
     void cancel()
     {
         check_not_empty("aco::coroutine::cancel");
@@ -538,7 +544,7 @@ public:
             detail::refused();
     }
 
-    /* Whether it has returned, thrown or been cancelled, or is empty. */
+    /* Whether the coroutine has returned, thrown or been cancelled, or this object is empty. */
     bool done() const noexcept { return !frame_ || frame_->co->is_end; }
     explicit operator bool() const noexcept { return !done(); }
     aco_t *native_handle() const noexcept { return frame_ ? frame_->co : nullptr; }
@@ -642,13 +648,13 @@ struct generator_frame {
     aco_t *block = nullptr;               /* holds its stack */
     generator_frame *parent = nullptr;    /* passes its elements on, and waits in peer_of_parent; or NULL */
     aco__context_t peer_of_parent;
-    aco__context_t *consumer = nullptr;   /* where `parent` keeps the consumer's context until then */
+    aco__context_t *consumer = nullptr;   /* where `parent` keeps the consumer's context while it waits */
     generator_frame *leaf = this;         /* in the root: the generator that makes the next element */
     generator_frame *root = this;         /* the one that the consumer iterates over */
     bool begun = false;
     bool ended = false;                   /* its function has returned, has thrown or was unwound */
     bool instrumented = false;            /* as ACO__INSTRUMENTED */
-    handled kept;                         /* in the root, while it is suspended in a catch block: its exceptions */
+    handled kept;                         /* in the root: its exceptions, while it is suspended in a catch block */
 
     generator_frame() = default;
     generator_frame(const generator_frame &) = delete;
@@ -673,7 +679,8 @@ struct generator_frame {
         return aco__generator_context(block, function, this);
     }
 
-    /* Unwinds this generator, suspended in `peer`. Generators whose elements it passes on are unwound first. */
+    /* Unwinds this generator, which is suspended in `peer`. If it passes on elements of other generators, unwinds these
+     * first. */
     void unwind(const aco__context_t &peer) noexcept
     {
         aco__context_t at = peer;
@@ -691,7 +698,7 @@ struct generator_frame {
         mine.put_back();
     }
 
-    /* The function has ended, with an injected call or with NULL. `consumer`: where its yielder goes on. */
+    /* The function has ended, with an injected call or with NULL. `to`: the consumer's context, from the yielder. */
     [[noreturn]] ACO__FORCE_INLINE_MEMBER void leave(const aco__context_t &to, void *injected)
     {
         ended = true;
@@ -725,9 +732,10 @@ public:
         }
     }
 
-    /* Makes the elements of a range, or the remaining ones of a generator. The elements of a generator<T> that was not
-     * begun go directly to the consumer, through any number of levels; under a sanitizer they pass through each level.
-     * Do not use `inner` until then. If the consumer stops early, `inner` has ended. */
+    /* Makes the elements of a range, or the remaining elements of a generator. If `inner` is a generator<T> that has
+     * not begun, its elements go directly to the consumer, through any number of levels; under a sanitizer they pass
+     * through each level. Do not use `inner` until yield_from() returns. If the consumer stops early, `inner` has
+     * ended. */
     template<class Range>
     void yield_from(Range &&range)
     {
@@ -780,11 +788,11 @@ private:
     aco__context_t peer_;
 };
 
-/* A range of `T`s (or references). A function f(yielder<T> &) makes them one by one. It can be iterated over once:
- * begin() starts it, every iterator stands at the current element, and iterators are valid until the generator is moved
- * or destroyed.
+/* A range of `T`s (or references). A function f(yielder<T> &) makes them one by one. A generator can be iterated over
+ * once: begin() starts it, and every iterator stands at the current element. Iterators are valid until the generator is
+ * moved or destroyed.
  *
- * It is a generator like those of <aco/generator.h>, on a private stack: the running coroutine and the floating-point
+ * It is a generator as in <aco/generator.h>, on a private stack: the running coroutine and the floating-point
  * environment are its consumer's. It accepts the options stack size, name and ACO_NO_GUARD. */
 template<class T>
 class generator {
@@ -884,9 +892,9 @@ public:
         special_ = NO_MORE;
     }
 
-    /* The first call makes the first element. A later one does not start again (std::generator leaves it undefined): it
-     * returns an iterator at the current element too. So a loop after one that was left by `break` repeats the element
-     * of the break, unless it begins with `++g.begin()`. */
+    /* The first call makes the first element. A later call does not start again: it too returns an iterator at the
+     * current element (with std::generator a second call is undefined). So after a loop that was left by `break`,
+     * another loop repeats the element of the break, unless it begins with `++g.begin()`. */
     ACO__FORCE_INLINE_MEMBER iterator begin()
     {
         if (!frame_)
@@ -905,13 +913,14 @@ private:
 
     /* Why a step is more than the switch. */
     enum : unsigned char {
-        NO_MORE = 1, /* it has ended, or another generator passes its elements on, or there is none */
+        NO_MORE = 1, /* it has ended, or another generator passes its elements on, or there is no generator */
         INSTRUMENTED = 2,
         HANDLES = 4 /* it is suspended in a catch block: frame_->kept */
     };
 
-    /* The consumer does for both sides what their exceptions need: nothing, where neither handles one. What is not
-     * inline is not declared cold: gcc would move the code behind the consumer's loop away with it. */
+    /* The consumer does for both sides what their exceptions need: nothing, where neither side handles one. The
+     * functions that it calls for the rest are not declared cold: gcc would move the code behind the consumer's loop
+     * away with them. */
     ACO__FORCE_INLINE_MEMBER element next()
     {
         element made;

@@ -16,18 +16,19 @@
  *       printf("%ld\n", (long)(intptr_t)g.value);
  *   aco_generator_close(&g);
  *
- * Speed. Each side keeps the other side's stack pointer, frame pointer and resume address in local variables, in a
- * tight loop even in registers; a switch touches no control block. So keep aco_generator_t a local variable, pass its
- * address only to the calls below, and call aco_generate() in the generator's own function where speed matters most.
- * Functions that it calls can get `y` and yield from any depth; the cost of a value does not depend on the depth.
+ * Speed. Each side keeps the stack pointer, frame pointer and resume address of the other side in local variables, in a
+ * tight loop even in registers. A switch touches no control block. So keep aco_generator_t a local variable, and pass
+ * its address only to the calls below. Where speed matters most, call aco_generate() in the generator's own function.
+ * Functions that the generator calls can get `y` and yield from any depth; the cost of a value does not depend on the
+ * depth.
  *
- * A generator has its own stack but is not a coroutine: to aco_get_co() and everything else that uses the running
- * coroutine, it is a function that the consumer calls. So aco_yield() in a generator suspends the coroutine that
- * consumes it. That coroutine needs a private stack: on a share stack the process aborts, in debug builds at the yield,
+ * A generator has its own stack but is not a coroutine. aco_get_co() and everything else that uses the running
+ * coroutine take it for a function that the consumer calls. So aco_yield() in a generator suspends the coroutine that
+ * consumes it. That coroutine needs a private stack. On a share stack the process aborts: in debug builds at the yield,
  * else when the coroutine's frames are saved. aco_defer() fails in a generator. A generator runs in its consumer's
  * floating-point environment.
  *
- * Exceptions (C++). An exception that leaves the generator's function comes out of the call that was running it. The
+ * Exceptions (C++). An exception that leaves the generator's function comes out of the call that ran the generator. The
  * generator must not be suspended inside a catch block while its consumer enters or leaves one.
  *
  * Threads. Any thread may consume a generator, one thread at a time. */
@@ -50,7 +51,7 @@ ACO__BEGIN_C
 typedef struct aco_generator_s {
     void *value;
     aco__context_t aco__peer; /* where the generator goes on; pc is NULL when it has ended */
-    aco_t *aco__block;        /* holds its stack; NULL: there is none any more */
+    aco_t *aco__block;        /* holds its stack; NULL: it has no stack */
 } aco_generator_t;
 
 /* The generator's side. */
@@ -63,24 +64,27 @@ typedef void aco_generator_function_t(ACO__GENERATOR_PARAMETERS, void *arg);
 /* ACO_GENERATOR(name, y, arg) { … } defines the static function `name` for aco_generator_open(). Its body has
  * `aco_yielder_t *y` and `void *arg`, the argument of aco_generator_open(). Returning ends the generator. */
 
-/* Makes a generator. Its function does not run yet. `opts` may be NULL or have stack_size (0: 256 KiB), pool, name and
- * ACO_NO_GUARD; every other option must be 0. 0, or -1 and errno as aco_new(). The caller closes it. */
+/* Makes a generator. Its function does not run yet. `opts` may be NULL, or set stack_size (0: 256 KiB), pool, name and
+ * ACO_NO_GUARD; every other option must be 0. The caller closes the generator. Returns 0; on error -1 with the errno of
+ * aco_new(). */
 ACO__FORCE_INLINE int aco_generator_open(aco_generator_t *g, aco_generator_function_t *function, void *arg,
                                          const aco_options_t *opts);
 
-/* Runs the generator until its next aco_generate(). 1: g->value is the new value. 0: finished, stack released; later
- * calls also return 0. */
+/* Runs the generator until its next aco_generate(). Returns 1 with the new value in g->value, or 0 if the generator
+ * has finished: then its stack is released, and later calls also return 0. */
 ACO__FORCE_INLINE int aco_generator_next(aco_generator_t *g);
 
 /* Ends the generator wherever it is suspended: unwinds its frames, so that C++ destructors and cleanup attributes run,
- * and releases its stack. As in aco_cancel(), they must not yield. Does nothing if the generator has ended, was closed,
- * or is all zeros. Aborts without memory. */
+ * and releases its stack. The destructors and cleanups must not yield, as under aco_cancel(). Does nothing if the
+ * generator has ended, was closed, or is all zeros. Aborts without memory. */
 ACO__FORCE_INLINE void aco_generator_close(aco_generator_t *g);
 
-/* The same without unwinding, and much cheaper: for a generator that holds nothing to release. */
+/* Ends the generator and releases its stack without unwinding, which is much cheaper: for a generator that holds
+ * nothing to release. */
 ACO__FORCE_INLINE void aco_generator_drop(aco_generator_t *g);
 
-/* In a generator: suspends it and gives `value` to its consumer. Returns when the consumer asks for the next value. */
+/* Called in a generator: suspends it and gives `value` to its consumer. Returns when the consumer asks for the next
+ * value. */
 ACO__FORCE_INLINE void aco_generate(aco_yielder_t *y, void *value);
 
 ACO__END_C

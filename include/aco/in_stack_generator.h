@@ -1,4 +1,5 @@
-/* In-stack generators: generators without a stack of their own. They run on their consumer's, right below its frame.
+/* In-stack generators: generators without a stack of their own. They run on their consumer's stack, right below its
+ * frame.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -18,18 +19,19 @@
  *   - The function that opens a generator must also consume and close it. Therefore aco_in_stack_open() is a macro. Do
  *     not wrap it in an inline function that opens for its caller: the compiler may restore the stack pointer at the
  *     end of the inlined code, and then the next call fails.
- *   - The generators on one stack must end in reverse order, and so must everything else that is put on this stack
- *     while one lives (alloca(), arrays of variable length). The calls for a generator that is not the innermost one
- *     fail.
+ *   - The generators on one stack must end in reverse order. While a generator lives, everything else that is put on
+ *     its stack (alloca(), arrays of variable length) must be gone before it ends. Calls for a generator that is not
+ *     the innermost one fail.
  *   - A generator has as much stack as its consumer has left.
  *   - aco_yield() in a generator suspends the consumer's coroutine on every kind of stack.
  *   - The compiler addresses the consumer's frame by the frame pointer, because the stack pointer is the generator's.
  *
- * aco_in_stack_open() aborts where it cannot work: in a function for which gcc keeps arguments of calls at the stack
- * pointer (on x86 with -maccumulate-outgoing-args, which some -march options imply; on other processors if they exceed
- * the room there, which is at least 64 bytes), and on a thread with a shadow stack, in a unit compiled for shadow
- * stacks (docs/platforms.md). Under ThreadSanitizer and MemorySanitizer, on Windows and with ACO_CONFIG_UCONTEXT the
- * generator gets a stack of its own: opening aborts without memory, and no call fails with EBUSY. */
+ * In two cases aco_in_stack_open() cannot work and aborts. One is a function for which gcc keeps arguments of calls at
+ * the stack pointer: on x86 with -maccumulate-outgoing-args, which some -march options imply; on other processors if
+ * the arguments exceed the room there, which is at least 64 bytes. The other is a thread with a shadow stack, in a unit
+ * compiled for shadow stacks (docs/platforms.md).
+ * Under ThreadSanitizer and MemorySanitizer, on Windows and with ACO_CONFIG_UCONTEXT the generator gets a stack of its
+ * own: then opening aborts without memory, and no call fails with EBUSY. */
 #ifndef ACO_IN_STACK_GENERATOR_H
 #define ACO_IN_STACK_GENERATOR_H
 
@@ -57,16 +59,18 @@ typedef void aco_in_stack_function_t(ACO__GENERATOR_PARAMETERS, struct aco__in_s
  *
  * aco_in_stack_open(g, function, arg) begins a generator below the frame of the calling function. */
 
-/* As aco_generator_next(); also -1 and errno EBUSY: something that was put on the stack after the generator is still
- * there. */
+/* Runs the generator until its next aco_generate_in_stack(), as aco_generator_next() does. Returns 1 with the new value
+ * in g->value, or 0 if the generator has finished; on error -1 with errno EBUSY (something that was put on the stack
+ * after the generator is still there). */
 ACO__FORCE_INLINE int aco_in_stack_next(aco_in_stack_t *g);
 
-/* As aco_generator_close() and aco_generator_drop(); the generator's frames leave the stack. 0, or -1 and errno EBUSY.
- * */
+/* End the generator as aco_generator_close() and aco_generator_drop() do: the first unwinds its frames, the second does
+ * not. The frames leave the stack. Return 0; on error -1 with errno EBUSY (see aco_in_stack_next()). */
 ACO__FORCE_INLINE int aco_in_stack_close(aco_in_stack_t *g);
 ACO__FORCE_INLINE int aco_in_stack_drop(aco_in_stack_t *g);
 
-/* As aco_generate(). */
+/* Called in a generator: suspends it and gives `value` to its consumer. Returns when the consumer asks for the next
+ * value. */
 ACO__FORCE_INLINE void aco_generate_in_stack(aco_in_stack_yielder_t *y, void *value);
 
 ACO__END_C
