@@ -73,8 +73,8 @@ ACO__CALL aco_t *aco_group_spawn_at(aco_group_t *group, aco_function_t fn, void 
 
 /* Waits until no member runs, and leaves the group's scope. Returns 0 if the group succeeded: with ACO_FIRST_SUCCESS,
  * if a member succeeded or there was none; else, if no member failed. If the group failed, returns -1 with errno
- * `error`. On error the group is still open: -1 with errno EPERM (its scope is not the innermost one of the calling
- * task, or the caller cannot wait), EINVAL (NULL). */
+ * `error`. If the call fails itself, the group is still open: returns -1 with errno EPERM (its scope is not the
+ * innermost one of the calling task, or the caller cannot wait), EINVAL (NULL). */
 ACO__CALL int aco_group_end_at(aco_group_t *group, const char *location);
 #define aco_group_end(group) aco_group_end_at(group, ACO_PLACE)
 
