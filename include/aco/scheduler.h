@@ -45,10 +45,10 @@
  * task waits, and afterwards the caller itself goes on. Until then nobody else can resume, cancel or destroy the
  * caller. Locks and scopes that it takes belong to its task. It must not yield inside a scope that it began. Blocking
  * calls fail with EPERM in the root context, in a coroutine that is in no task, in cleanup (aco_defer()), and in an
- * inner coroutine on a share stack: "the caller cannot wait". Non-blocking calls work in all of these, except that
- * aco_mutex_try_lock() and aco_mutex_unlock() need a task; they work in cleanup. Blocking calls have `_at` forms that
- * take a location, a static string, for reports of a deadlock. The plain forms are macros that pass their own file and
- * line.
+ * inner coroutine on a share stack. The contracts below then say "the caller cannot wait". Non-blocking calls work in
+ * all of these, except that aco_mutex_try_lock() and aco_mutex_unlock() need a task; they work in cleanup. Blocking
+ * calls have `_at` forms that take a location, a static string, for reports of a deadlock. The plain forms are macros
+ * that pass their own file and line.
  *
  * Deadlock. If no task is runnable, none waits with a time limit, and no idle hook can wake one, aco_run() fails. First
  * it prints for each waiting task where it waits and for what.
@@ -97,10 +97,10 @@ ACO_API int aco_run(void);
 
 /* Runs tasks until none can run, or for about a millisecond: for a program that keeps its own event loop. The loop
  * calls it again at the time *next on the clock of aco_now(), when aco_io_poll_fd() (aco/io.h) is readable, and after
- * it has spawned or woken tasks itself. If tasks can run already, *next is not after now; ACO_FOREVER: no such time. It
- * finds no deadlocks, since the loop may wake anybody. It calls the idle hook only as aco_run() does while tasks run.
- * Returns 1 if tasks are left, 0 if not; on error -1 with errno EINVAL (NULL), EPERM and EBUSY as aco_run(), ENOMEM, or
- * the errno of a poller or hook that failed. */
+ * it has spawned or woken tasks itself. If tasks can run already, *next is not after now. If there is no such time,
+ * *next is ACO_FOREVER. The call finds no deadlocks, since the loop may wake anybody. It calls the idle hook only as
+ * aco_run() does while tasks run. Returns 1 if tasks are left, 0 if not; on error -1 with errno EINVAL (NULL), EPERM
+ * and EBUSY as aco_run(), ENOMEM, or the errno of a poller or hook that failed. */
 ACO_API int aco_run_ready(int64_t *next);
 
 /* What the calling thread's scheduler has seen. While a task neither yields nor waits, all others starve and wakes come
@@ -125,10 +125,10 @@ ACO_API int aco_run_measure(int on);
 
 /* Writes to descriptor `fd` (2: stderr) what the calling thread's tasks do. Each task that has not ended gets a line:
  * its address and name; what it waits for and where, or whether it can run; how long it has waited; when its wait and
- * its scope end; its group; its entry function. Of many tasks at one place it writes 8 and how many more there are. The
- * time waited is an upper bound: it counts from the scheduler's last clock reading before the wait. The scheduler reads
- * the clock in each round with sleepers, time limits or aco_tasks_dump_on(). The report of a deadlock has the same
- * lines. Uses some 8 KiB of stack. Returns 0; on error -1 with the errno of a write. */
+ * its scope end; its group; its entry function. Of many tasks at one place it writes 8, and how many more there are.
+ * The time waited is an upper bound: it counts from the scheduler's last clock reading before the wait. The scheduler
+ * reads the clock in each round with sleepers, time limits or aco_tasks_dump_on(). The report of a deadlock has the
+ * same lines. Uses some 8 KiB of stack. Returns 0; on error -1 with the errno of a write. */
 ACO_API int aco_tasks_dump(int fd);
 
 /* From now on `signal` (SIGUSR1 or the like) makes the calling thread's scheduler call aco_tasks_dump(fd). `signal` 0
@@ -155,9 +155,9 @@ ACO_API int aco_tasks_dump_on(int signal, int fd);
  * aco_once(), or for a group with it as a member. aco_run() looks for them once in a limit at most, reports them once,
  * and goes on. It makes 16 such reports for each thread at most.
  *
- * The first kind of report is printed by the task's thread, in a handler of the signal SIGURG. The signal ends the
- * system calls that signals end (sleep(), epoll_wait(); not read()). The report is a line without name and backtrace if
- * the program has its own handler for the signal, has given the thread a signal stack below 32 KiB, or blocks the
+ * The first kind of report is printed by the task's thread, in a handler of the signal SIGURG. It interrupts the system
+ * calls that any signal interrupts (sleep(), epoll_wait(); not read()). The report is a line without name and backtrace
+ * if the program has its own handler for the signal, has given the thread a signal stack below 32 KiB, or blocks the
  * signal. With glibc on i386 and s390x it never has a backtrace. A watched thread pays one way to aco_run() and back in
  * each round of the queue. Returns 0; on error -1 with errno EINVAL (less than 0), ENOMEM, EAGAIN (no thread could be
  * made), ENOSYS (Windows). */
