@@ -135,7 +135,7 @@ ACO_API int aco_tasks_dump(int fd);
  * ends that for this thread; the handler stays. The process has one handler for the signal. It only tells the
  * schedulers of the threads that called this, and each one dumps in its next round of the queue. So a thread does not
  * dump while one of its tasks neither yields nor waits; outside of aco_run() it dumps when that is called next. The
- * signal wakes a sleeping aco_run(). If that waits in an idle hook, it wakes if the signal ends the hook's wait
+ * signal wakes a sleeping aco_run(). An aco_run() that waits in an idle hook wakes if the signal ends the hook's wait
  * (EINTR), or by aco_on_wake()'s function, which must be async-signal-safe then. Costs one way to aco_run() and back in
  * each round. Returns 0; on error -1 with errno EINVAL (no such signal), EAGAIN (256 threads have it), ENOMEM, ENOSYS
  * (Windows). */
