@@ -11,8 +11,8 @@
 namespace aco {
 inline namespace ACO__CPP_KIND {
 
-/* Whether copying the bytes of a T to another place moves the object, if nobody uses the bytes of the first place
- * again. Specialise it for types of your own that can be moved so; channels then need no memory for them. */
+/* Whether a T can be moved by copying its bytes to another place, if nobody uses the bytes in the first place again.
+ * Specialise it for types of your own that can: channels then need no memory for them. */
 template<class T>
 struct is_trivially_relocatable : std::is_trivially_copyable<T> {};
 template<class T>
@@ -20,8 +20,8 @@ struct is_trivially_relocatable<std::unique_ptr<T>> : std::true_type {};
 
 namespace detail {
 
-/* A C channel carries bytes: those of the element itself, if it is trivially relocatable; else those of a pointer to an
- * element that was allocated. Whoever holds the bytes owns the element. */
+/* A C channel carries bytes: the element's own if it is trivially relocatable, else those of a pointer to an allocated
+ * element. Whoever holds the bytes owns the element. */
 template<class T>
 inline constexpr bool in_bytes = is_trivially_relocatable<T>::value;
 
@@ -103,7 +103,7 @@ private:
     std::conditional_t<std::is_trivially_copyable_v<T>, nothing, carried<T>> carried_;
 };
 
-/* How a channel's call ended. */
+/* How a call of a channel ended. */
 ACO__FORCE_INLINE_MEMBER bool is_open(int result)
 {
     if (aco_likely(result == 0))
@@ -124,7 +124,7 @@ ACO__FORCE_INLINE_MEMBER status status_of(int result)
     return status::timed_out;
 }
 
-/* The calls of a kind of channel. */
+/* The C calls of one kind of channel. */
 struct local_channel {
     using handle = aco_channel_t;
     using select_case = aco_select_case_t;
@@ -168,8 +168,8 @@ public:
             refused();
     }
 
-    /* Waits while the channel is full. False: the channel is closed. An element that was not sent, for that or another
-     * reason, is still in `element`. */
+    /* Waits while the channel is full. Returns false if the channel is closed. An element that was not sent, for that
+     * or another reason, is still in `element`. */
     ACO__FORCE_INLINE_MEMBER bool send(T &&element, const char *location = ACO__CALLER)
     {
         sending<T> e(std::move(element));
@@ -183,7 +183,7 @@ public:
             return send(T(element), location);
     }
 
-    /* Waits while the channel is empty. Empty result, or false: the channel is closed and empty. */
+    /* Waits while the channel is empty. Returns nullopt, or false, if the channel is closed and empty. */
     ACO__FORCE_INLINE_MEMBER std::optional<T> receive(const char *location = ACO__CALLER)
     {
         received<T> e;
@@ -203,7 +203,7 @@ public:
         }
     }
 
-    /* Without waiting, and with a limit: done, closed, would_wait or timed_out. */
+    /* These do not wait, or wait with a limit. They return done, closed, would_wait or timed_out. */
     status try_send(T &&element)
     {
         sending<T> e(std::move(element));
@@ -237,7 +237,7 @@ public:
         return receive_until_(element, deadline_at(when), location);
     }
 
-    /* False: it was closed before. */
+    /* Closes the channel. Returns false if it was closed before. */
     bool close() { return is_open(Api::close(channel_.get())); }
     handle *native_handle() const noexcept { return channel_.get(); }
 
@@ -327,8 +327,8 @@ private:
 } // namespace detail
 
 /* A channel for elements of type T, which can be moved without exceptions: aco_channel_t. The object owns it: its
- * destructor destroys the elements inside, and aborts if tasks wait for the channel. An empty one (moved from) fails
- * with EINVAL. */
+ * destructor destroys the elements inside, and aborts if tasks wait for the channel. Calls of an empty object (moved
+ * from) fail with EINVAL. */
 template<class T>
 class channel : public detail::any_channel<T, detail::local_channel> {
 public:
@@ -355,7 +355,7 @@ struct select_calls<aco_select_case_t> {
     }
 };
 
-/* The type of the cases: that of local channels if all are local. */
+/* The type of the cases: that of local channels if all channels are local. */
 template<class First, class... Rest>
 struct common_case : std::conditional_t<std::is_same_v<typename First::c_case, aco_select_case_t>,
                                         common_case<Rest...>, common_case<First>> {};
@@ -416,8 +416,8 @@ private:
     sending<T> element_;
 };
 
-/* The index of the case that was done. -1: the time was over; or with `tries`, which means not to wait, none is
- * ready. */
+/* Returns the index of the case that was done. -1: the time is over; or with `tries`, which means not to wait, no case
+ * is ready. */
 template<std::size_t... I, class... Cases>
 int select(std::index_sequence<I...>, bool tries, std::int64_t deadline, Cases &...cases)
 {
@@ -440,22 +440,22 @@ int select(std::index_sequence<I...>, bool tries, std::int64_t deadline, Cases &
     return chosen;
 }
 
-/* int, if no case is an lvalue: after a call a case has no element any more to send. */
+/* int, if no case is an lvalue: after a call, a case no longer has an element to send. */
 template<class... Cases>
 using case_index = std::enable_if_t<(!std::is_lvalue_reference_v<Cases> && ...), int>;
 
 } // namespace detail
 
-/* A case of select(): receives from the channel. Then f(std::optional<T>) is called, with nullopt if the channel is
- * closed and empty. */
+/* A case of select(): receives from the channel, then calls f(std::optional<T>), with nullopt if the channel is closed
+ * and empty. */
 template<class T, class F, class Api>
 detail::receive_case<T, F, Api> on_receive(detail::any_channel<T, Api> &from, F &&f)
 {
     return {from, std::forward<F>(f)};
 }
 
-/* A case of select(): sends the element. Then f(bool) is called, with false if the channel is closed. An element that
- * was not sent is still in `element`. */
+/* A case of select(): sends the element, then calls f(bool), with false if the channel is closed. An element that was
+ * not sent is still in `element`. */
 template<class T, class F, class Api>
 detail::send_case<T, F, Api> on_send(detail::any_channel<T, Api> &to, std::common_type_t<T> &&element, F &&f)
 {
@@ -467,8 +467,8 @@ detail::send_case<T, F, Api> on_send(detail::any_channel<T, Api> &to, const std:
     return {to, element, std::forward<F>(f)};
 }
 
-/* Does one of the cases, as aco_select(), and calls its function. Returns its index. A case serves one call, in which
- * it is made: one with a name does not compile.
+/* Does one of the cases, as aco_select(), calls its function, and returns its index. A case serves only the call in
+ * which it is made: one with a name does not compile.
  *
  *   aco::select(aco::on_receive(words, [&](std::optional<std::string> word) { ... }),
  *               aco::on_send(numbers, 7, [&](bool sent) { ... })); */
@@ -477,7 +477,7 @@ detail::case_index<Cases...> select(Cases &&...cases)
 {
     return detail::select(std::index_sequence_for<Cases...>(), false, ACO_FOREVER, cases...);
 }
-/* The same with a limit, or without waiting: -1 if the time is over, or if no case is ready. */
+/* The same with a limit, or without waiting. They return -1 if the time is over, or if no case is ready. */
 template<class Rep, class Period, class... Cases>
 detail::case_index<Cases...> select_for(const std::chrono::duration<Rep, Period> &limit, Cases &&...cases)
 {

@@ -1,4 +1,4 @@
-/* How waits of tasks fail, and scopes, in C++17 and later: <aco/scope.h>. <aco/task.hpp> includes this header, and says
+/* Scopes, and how waits of tasks fail, in C++17 and later: <aco/scope.h>. <aco/task.hpp> includes this header, and says
  * what C++ adds to the C calls.
  *
  * SPDX-License-Identifier: Apache-2.0 */
@@ -12,7 +12,7 @@
 #error "acorn: tasks in C++ need exceptions; without them use the C calls"
 #endif
 
-#ifdef __GLIBCXX__ /* there the two have durations, clocks and literals, and take less time to compile than <chrono> */
+#ifdef __GLIBCXX__ /* there these two have durations, clocks and literals, and compile faster than <chrono> */
 #include <condition_variable>
 #include <mutex>
 #else
@@ -25,7 +25,7 @@
 namespace aco {
 inline namespace ACO__CPP_KIND {
 
-/* A wait was ended by its scope. */
+/* Thrown by a wait because its scope has ended. */
 class cancelled {
 public:
     explicit cancelled(int error) noexcept : error_(error) {}
@@ -36,7 +36,7 @@ private:
     int error_;
 };
 
-/* How a call ended that does not wait for ever. */
+/* How a call ended that waits with a time limit, or not at all. */
 enum class status {
     done,
     timed_out,
@@ -46,7 +46,7 @@ enum class status {
 
 namespace detail {
 
-/* A location as it is passed to C calls. HWASan has tags in the addresses. */
+/* A location as C calls take it. HWASan has its tags where the line would be in the address. */
 ACO__FORCE_INLINE_MEMBER const char *caller(const char *file, std::uintptr_t line)
 {
 #if defined(ACO__LINE_SHIFT) && !defined(__SANITIZE_HWADDRESS__)
@@ -72,7 +72,8 @@ ACO__FORCE_INLINE_MEMBER void check(int result)
         wait_failed();
 }
 
-/* After a wait with a time limit has failed: returns if it was that limit, and throws if it was the task's scope. */
+/* After a failed wait with a time limit: returns if that has passed; else throws, as when the task's scope has
+ * ended. */
 ACO__COLD inline void check_timed_out()
 {
     if (errno != ETIMEDOUT || (aco_current_task() && aco_check_cancelled() != 0))
@@ -87,7 +88,7 @@ ACO__FORCE_INLINE_MEMBER bool in_time(int result)
     return false;
 }
 
-/* Whether a lock was got that would have had to be waited for otherwise. */
+/* Whether a try_… call got the lock. */
 inline bool tried(int result)
 {
     if (result != 0 && errno != EBUSY)
@@ -102,8 +103,8 @@ ACO__FORCE_INLINE_MEMBER void must(int result) noexcept
         die(aco_error_message());
 }
 
-/* A duration in nanoseconds, rounded up; what has more or fewer than an int64_t can hold gets its limit. <chrono>'s
- * conversions and comparisons overflow instead: max() of a coarse type would be negative. */
+/* A duration in nanoseconds, rounded up. One that an int64_t cannot hold gives the nearest limit. <chrono>'s
+ * conversions and comparisons would overflow: max() of a coarse type would be negative. */
 template<class Rep, class Period>
 std::int64_t nanoseconds_in(const std::chrono::duration<Rep, Period> &d)
 {
@@ -141,7 +142,7 @@ std::int64_t deadline_at(const std::chrono::time_point<Clock, Duration> &when)
     return at == INT64_MAX || left > INT64_MAX ? ACO_FOREVER : aco_after(static_cast<std::int64_t>(left));
 }
 
-/* Room for an object. */
+/* Room for a T. */
 template<class T>
 struct raw {
     alignas(T) unsigned char byte[sizeof(T)];
@@ -149,8 +150,8 @@ struct raw {
 
 } // namespace detail
 
-/* A scope of the running task, from construction to destruction: a local variable. Destruction in another order than
- * that of local variables aborts. The constructors throw aco::error with EPERM outside tasks. */
+/* A scope of the running task, from construction to destruction: a local variable. Scopes must be destroyed in the
+ * order of local variables, else the process aborts. The constructors throw aco::error with EPERM outside tasks. */
 class scope {
 public:
     explicit scope(const char *location = ACO__CALLER) : scope(ACO_FOREVER, location) {}
@@ -160,7 +161,7 @@ public:
 
     void cancel() { detail::check(aco_scope_cancel(&scope_)); }
     int error() const noexcept { return scope_.error; } /* why it ended early: ETIMEDOUT, ECANCELED; 0: it has not */
-    /* Whether it, and no scope around it, is why waits inside fail. */
+    /* Whether waits inside fail because of this scope, and not because of one around it. */
     bool ended() const noexcept { return aco_scope_ended_by(&scope_) == &scope_; }
     aco_scope_t *native_handle() noexcept { return &scope_; }
 
@@ -192,7 +193,7 @@ public:
         : scope(detail::deadline_at(when), location) {}
 };
 
-/* A scope that the end of the scopes around it does not reach. */
+/* A scope that does not end with the scopes around it. */
 class shield : public scope {
 public:
     explicit shield(const char *location = ACO__CALLER) : scope(shielded(), ACO_FOREVER, location) {}
@@ -216,7 +217,7 @@ bool try_within(Limit &&limit, F &&f)
 }
 } // namespace detail
 
-/* Calls f() in a scope with a deadline. False: f() was left because the deadline had passed. */
+/* Calls f() in a scope with a deadline. Returns false if f() was left because the deadline had passed. */
 template<class Rep, class Period, class F>
 bool try_for(const std::chrono::duration<Rep, Period> &limit, F &&f, const char *location = ACO__CALLER)
 {

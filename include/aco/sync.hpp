@@ -1,6 +1,6 @@
 /* Locks, conditions, semaphores, events, barriers and once, between the tasks of one thread, in C++17 and later:
- * <aco/sync.h>. <aco/task.hpp> includes this header, and says what C++ adds to the C calls. <aco/threads.hpp> has those
- * between threads.
+ * <aco/sync.h>. <aco/task.hpp> includes this header, and says what C++ adds to the C calls. <aco/threads.hpp> has
+ * objects of this kind between threads.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef ACO_SYNC_HPP
@@ -18,8 +18,8 @@ inline namespace ACO__CPP_KIND {
 
 namespace detail {
 
-/* The forms with a limit, of what has lock_until_(), lock_shared_until_(), acquire_until_(), wait_until_(); also for
- * aco/threads.hpp. They return 0, or -1 and errno. */
+/* The calls with a time limit, for classes that have lock_until_(), lock_shared_until_(), acquire_until_() or
+ * wait_until_(). Those return 0, or -1 and errno. aco/threads.hpp uses this too. */
 template<class Lock>
 class timed_lock {
 public:
@@ -63,7 +63,8 @@ public:
     }
 };
 
-/* These lock. The switch stands apart: so compilers inline the constructors of std::lock_guard and the like. */
+/* These lock. The switch is in a function of its own, so that compilers inline the constructors of std::lock_guard and
+ * the like. */
 #if ACO_DEBUG
 inline void lock(aco_mutex_t *mutex, const char *location)
 {
@@ -120,7 +121,7 @@ public:
     {
         return wait_in_time(lock, deadline_at(when), location);
     }
-    /* Return whether the predicate is true. */
+    /* These return whether the predicate is true. */
     template<class Rep, class Period, class Predicate, class = std::enable_if_t<std::is_invocable_v<Predicate &>>>
     bool wait_for(std::unique_lock<Mutex> &lock, const std::chrono::duration<Rep, Period> &limit, Predicate is_true,
                   const char *location = ACO__CALLER)
@@ -154,8 +155,8 @@ private:
 
 /* ---- The standard's locks ----
  *
- * The standard's own templates would name themselves as the caller of lock(). So for Acorn's mutexes they are
- * specialised by these, which differ in one thing: what waits takes a location as its last argument. */
+ * The standard's own templates would appear in reports as the callers of lock(). So for Acorn's mutexes they are
+ * specialised by the classes below. These differ in one thing: calls that wait take a location as last argument. */
 
 template<class Mutex>
 class lock_guard {
@@ -208,7 +209,7 @@ struct for_reading {
     static void unlock(Mutex &mutex) { mutex.unlock_shared(); }
 };
 
-/* std::unique_lock and std::shared_lock. */
+/* For std::unique_lock and std::shared_lock. */
 template<class Mutex, class How>
 class movable_lock {
 public:
@@ -307,8 +308,9 @@ private:
 } // namespace detail
 
 /* For std::lock_guard, std::unique_lock, std::lock() and std::scoped_lock. lock() throws aco::error with EDEADLK if the
- * task has it. An unlock hands the mutex over, unless the task's last try_lock() failed, as in std::lock() of several:
- * then another task may take it before the one that has waited longest, up to 64 times. */
+ * task has it. An unlock hands the mutex to the task that has waited longest, unless the unlocking task's last
+ * try_lock() failed, as in std::lock() of several mutexes. Then other tasks may take it before that task, up to 64
+ * times. */
 class mutex : public detail::timed_lock<mutex> {
 public:
     constexpr mutex() noexcept = default;
@@ -359,8 +361,8 @@ private:
     aco_cond_t cond_ = ACO_COND_INIT;
 };
 
-/* A reader-writer lock, for std::shared_lock and std::unique_lock. Fair: a reader waits behind a writer that waits. An
- * unlock hands over as that of a mutex. */
+/* A reader-writer lock, for std::shared_lock and std::unique_lock. Fair: a reader waits behind a waiting writer. An
+ * unlock hands it over as aco::mutex does. */
 class shared_mutex : public detail::timed_shared_lock<shared_mutex> {
 public:
     constexpr shared_mutex() noexcept = default;
@@ -434,7 +436,7 @@ private:
 } // namespace ACO__CPP_KIND
 } // namespace aco
 
-/* The standard's locks of a mutex are those of detail. */
+/* Makes the classes of detail the standard's locks of a mutex. */
 #define ACO__STD_LOCK(template_name, mutex, ...)                                                                       \
     template<>                                                                                                         \
     class std::template_name<mutex> : public __VA_ARGS__ {                                                             \
@@ -463,7 +465,7 @@ public:
     event(const event &) = delete;
     event &operator=(const event &) = delete;
 
-    void set() noexcept { aco_event_set(&event_); } /* wakes all that wait */
+    void set() noexcept { aco_event_set(&event_); } /* wakes all tasks that wait */
     void reset() noexcept { aco_event_reset(&event_); }
     bool is_set() const noexcept { return event_.is_set != 0; }
     ACO__FORCE_INLINE_MEMBER void wait(const char *location = ACO__CALLER)
@@ -480,7 +482,7 @@ private:
     aco_event_t event_ = ACO_EVENT_INIT;
 };
 
-/* So many tasks meet. */
+/* Where `count` tasks meet. */
 class barrier {
 public:
     explicit constexpr barrier(std::size_t count) noexcept : barrier_ ACO_BARRIER_INIT(count) {}
@@ -511,7 +513,7 @@ private:
 };
 
 namespace detail {
-/* once(fn, arg) is the C call. */
+/* once(fn, arg) makes the C call. */
 template<class F, class Once>
 void call_once(F &f, Once once)
 {
@@ -537,7 +539,7 @@ void call_once(F &f, Once once)
 }
 } // namespace detail
 
-/* Calls f() unless a call for this flag has returned. What f() throws comes out here, and another call tries again. */
+/* Calls f(), unless an f() has returned for this flag. Throws what f() throws; then another call tries again. */
 template<class F>
 void call_once(once_flag &once, F &&f, const char *location = ACO__CALLER)
 {

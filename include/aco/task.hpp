@@ -17,33 +17,33 @@
  *   aco::spawn([] { print(get_all({"a.example", "b.example"})); });
  *   aco_run();
  *
- * The C headers say what all of this does: order, scopes, groups, who may wait, threads. Here is what C++ adds.
+ * The C headers say what all of this does: order, scopes, groups, who may wait, threads. This comment says what C++
+ * adds.
  *
- * Failures. A call that fails throws aco::error, with the C call's errno. It is no failure that a wait with a time
- * limit of its own ends late, that a call finds a channel closed, or that a try_… call would have to wait: results tell
- * that.
+ * Failures. A call that fails throws aco::error with the C call's errno. Three things are no failures, and the result
+ * tells them: a wait's own time limit has passed; a channel is closed; a try_… call would have to wait.
  *
  * Cancelling. When the scope of a task ends, each of its waits throws aco::cancelled, until the task has left the
- * scope. That type is no std::exception. Its way through the frames runs their destructors and ends, as a rule, where
- * the scope began: aco::try_for() catches it there. A wait in a destructor or another noexcept function must be inside
- * a aco::shield, else a cancelling terminates the process. What a wait has obtained is never dropped, as in C.
+ * scope. aco::cancelled is no std::exception. It runs the destructors on its way through the frames, and is caught, as
+ * a rule, where the scope began: by aco::try_for(). A wait in a destructor or another noexcept function must be inside
+ * an aco::shield, else a cancelling terminates the process. What a wait has obtained is never dropped, as in C.
  *
- * Exceptions that leave a task's function: join() throws them again, or the group's wait() does. If nobody can join the
- * task, std::terminate() is called after a line on stderr with the type and the text; but aco::cancelled then ends the
- * task quietly. The waits of C++ units, C calls included, may be in catch blocks and in destructors that an exception
- * runs; so may aco::yield(), but not aco_task_yield(). aco_exit() must not be called in these tasks. An exception that
+ * Exceptions. If an exception leaves a task's function, join() throws it again, or the group's wait() does. If nobody
+ * can join the task, a line on stderr tells its type and text, and std::terminate() is called; but aco::cancelled ends
+ * such a task quietly. In C++ units, waits (C calls too) may be in catch blocks, and in destructors that an exception
+ * runs. So may aco::yield(), but not aco_task_yield(). aco_exit() must not be called in these tasks. An exception that
  * is not of C++ is not kept: it goes on out of the task, as out of a C function. So pthread_exit() and pthread_cancel()
  * in a task unwind its frames and end the thread, as in C; but inside a task_group's block they abort the process.
  *
  * Memory. A callable is moved into the task. It is allocated if it is larger than a pointer or not trivially copyable.
- * So is a result that is larger than half a pointer or not trivially copyable. Nothing else takes memory besides the C
- * calls', except elements of channels that are not trivially relocatable, and exceptions.
+ * A result is allocated if it is larger than half a pointer or not trivially copyable. Nothing else takes memory,
+ * except the C calls, elements of channels that are not trivially relocatable, and exceptions.
  *
- * Reports name the file and the line of the call where a task waits; in 32-bit programs, the file. So do they for the
- * standard's locks of one of Acorn's mutexes, which <aco/sync.hpp> therefore defines itself.
+ * Reports name the file and the line of the call where a task waits; in 32-bit programs, only the file. They also do so
+ * if one of the standard's locks waits for one of Acorn's mutexes: <aco/sync.hpp> defines these locks itself.
  *
- * Threads. Everything belongs to the thread that made it. Only scope::cancel() and task_group::cancel() may be called
- * by other threads, as aco_scope_cancel(). */
+ * Threads. Everything belongs to the thread that made it. Other threads may call only scope::cancel() and
+ * task_group::cancel(), as aco_scope_cancel(). */
 #ifndef ACO_TASK_HPP
 #define ACO_TASK_HPP
 
@@ -94,7 +94,7 @@ ACO__FORCE_INLINE_MEMBER decltype(auto) call_packed(void *packed)
     }
 }
 
-/* Owns what pack() made, until a task does. A failure is thrown while it still does: the callable's destructor may
+/* Owns what pack() made, until a task does. A failure must be thrown while this owns the callable, whose destructor may
  * change errno and the message. */
 template<class F>
 class packed_callable {
@@ -118,7 +118,8 @@ private:
 
 /* ---- Exceptions that leave a task ---- */
 
-/* The caller handles an exception of a task that nobody joins: the task had this address and name. */
+/* Reports the exception that the caller handles, and terminates the process. The exception left a task that nobody
+ * joins, with this address and name. */
 [[noreturn]] ACO__COLD inline void nobody_joins(const void *task, const char *name) noexcept
 {
     const char *type = abi::__cxa_current_exception_type()->name();
@@ -136,7 +137,7 @@ private:
     std::terminate();
 }
 
-/* The same for an exception that was kept. */
+/* Does that for an exception that was kept, unless it is aco::cancelled. */
 ACO__COLD inline void dropped(std::exception_ptr error, const void *task, const char *name) noexcept
 {
     try {
@@ -147,8 +148,8 @@ ACO__COLD inline void dropped(std::exception_ptr error, const void *task, const 
     }
 }
 
-/* A task with a small result, or none, has nothing allocated for it. Its C result is that value, shifted left by one;
- * or the address of the exception that left its function, plus one. */
+/* For a small result, or none, nothing is allocated. The task's C result is the value, shifted left by one; or the
+ * address of the exception that left its function, plus one. */
 template<class T>
 inline constexpr bool is_small = std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(void *) / 2;
 template<>
@@ -164,7 +165,7 @@ ACO__COLD inline void *keep_exception(std::exception_ptr error) noexcept
     return nullptr;
 }
 
-/* The exception in a C result, which becomes invalid; NULL: there is none. */
+/* Takes the exception out of a C result, which is invalid then. NULL: there is none. */
 ACO__FORCE_INLINE_MEMBER std::exception_ptr exception_in(void *left)
 {
     if (aco_likely((reinterpret_cast<std::uintptr_t>(left) & 1) == 0))
@@ -204,7 +205,7 @@ ACO__FORCE_INLINE_MEMBER T small_result(void *left)
     }
 }
 
-/* What a task with another result shares with its handle. Who is done last frees it. */
+/* What a task with another result shares with its handle. The one that is done last frees it. */
 template<class T>
 struct outcome {
     std::optional<T> value;
@@ -239,7 +240,7 @@ struct job final : outcome<T> {
     }
 };
 
-/* For the destructor of a handle: joins a live task, whatever scopes say. Returns its C result. */
+/* For the destructor of a handle: joins a live task, also in a scope that has ended. Returns its C result. */
 ACO__COLD inline void *join_shielded(aco_t *co) noexcept
 {
     aco_scope_t shield;
@@ -250,7 +251,7 @@ ACO__COLD inline void *join_shielded(aco_t *co) noexcept
     return left;
 }
 
-/* The part of a handle that only these tasks have. */
+/* The part of a handle that only a task with an outcome has. */
 template<class T, bool = is_small<T>>
 struct outcome_owner {
     outcome<T> *out = nullptr;
@@ -265,11 +266,11 @@ using result_of = std::invoke_result_t<std::decay_t<F>>;
 
 /* ---- Tasks ------------------------------------------------------------------------------------------------------- */
 
-/* A handle of a task that returns a T. The task is joined, or it is detached by detach() or by the handle's destructor.
- * A detached task goes on by itself; if it ends, or has ended, with an exception, that terminates the process (see
+/* A handle of a task that returns a T. join() joins the task; detach() or the handle's destructor detaches it. A
+ * detached task goes on by itself; if it ends, or has ended, with an exception, that terminates the process (see
  * above). So a task with references to local variables should be a group's: a block cannot be left before its group's
  * members have ended. A task on `stack_memory` cannot be left to itself: detach() and the destructor wait until it has
- * ended, whatever scopes say. Outside of tasks that aborts the process. */
+ * ended, also in a scope that has ended. Outside of tasks that aborts the process. */
 template<class T = void>
 class task : detail::outcome_owner<T> {
 public:
@@ -287,9 +288,9 @@ public:
     }
     ACO__FORCE_INLINE_MEMBER ~task() { detach(); }
 
-    /* Waits until the task has ended; then the handle is empty. Returns what the task's function returned or throws
-     * what it threw. A task that has ended can be joined where nobody may wait. If the wait fails, the task can be
-     * joined again. Throws aco::error as aco_join(); with EINVAL if the handle is empty. */
+    /* Waits until the task has ended; then the handle is empty. Returns what the task's function returned, or throws
+     * what it threw. A caller that cannot wait may join a task that has ended. If the wait fails, the task can be
+     * joined again. Throws aco::error as aco_join() fails; with EINVAL if the handle is empty. */
     ACO__FORCE_INLINE_MEMBER T join(const char *location = ACO__CALLER)
     {
         void *left = nullptr;
@@ -298,7 +299,7 @@ public:
         return take(left);
     }
 
-    /* The same with a limit. If the time is over before: false, or nullopt, and the task can be joined again. */
+    /* The same with a limit. If the time is over first, returns false, or nullopt; the task can be joined again. */
     template<class Rep, class Period>
     auto join_for(const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)
     {
@@ -335,7 +336,7 @@ private:
         detail::wait_failed();
     }
 
-    /* The result of a task that was joined with this C result. */
+    /* Returns the result of a task that was joined with this C result. */
     ACO__FORCE_INLINE_MEMBER T take(void *left)
     {
         co_ = nullptr;
@@ -418,8 +419,8 @@ ACO__FORCE_INLINE_MEMBER task<detail::result_of<F>> spawn_with(F &&f, const aco_
     return made;
 }
 
-/* Makes a task that runs f(), at the end of the queue: aco_spawn(). Throws aco::error, std::bad_alloc, and what moving
- * `f` throws. */
+/* Makes a task that runs f(), at the end of the queue, as aco_spawn(). Throws aco::error, std::bad_alloc, and what
+ * moving `f` throws. */
 template<class F>
 ACO__FORCE_INLINE_MEMBER auto spawn(F &&f)
 {
@@ -459,8 +460,8 @@ inline void check_cancelled() /* throws aco::cancelled if a wait would */
 /* ---- Groups ------------------------------------------------------------------------------------------------------ */
 
 /* A group of the running task: a local variable, and a scope from construction to wait(). A member fails by throwing.
- * An exception that leaves the block cancels the group and waits for its members; what they throw is dropped then.
- * Leaving the block in another way without wait() aborts the process, unless the group has had no member. */
+ * If an exception leaves the block, the group is cancelled and its members are waited for; what they throw is dropped
+ * then. Leaving the block in another way without wait() aborts the process, unless the group has had no member. */
 class task_group : aco_group_t {
 public:
     /* Throws aco::error with EPERM outside tasks. */
@@ -477,9 +478,9 @@ public:
             leave();
     }
 
-    /* Makes a member that runs f(), which returns nothing or something that is dropped. False: the group or a scope
-     * around it has ended, and f() will not run; wait() tells why. With a limit, waits for a place; then, if a scope of
-     * the calling task inside the group ends, throws aco::cancelled. Else throws as aco::spawn(). */
+    /* Makes a member that runs f(); what that returns is dropped. With a limit, waits for a place. Returns false if the
+     * group or a scope around it has ended: f() will not run, and wait() tells why. If a scope of the calling task
+     * inside the group ends while the call waits, throws aco::cancelled. Else throws as aco::spawn(). */
     template<class F>
     bool spawn(F &&f, const char *location = ACO__CALLER)
     {
@@ -493,7 +494,7 @@ public:
 
     /* Waits until no member runs, and ends the group. Then throws what the first failing member threw; or
      * aco::cancelled, if members were cancelled because a scope around the group has ended. It throws neither if the
-     * policy is ACO_FIRST_SUCCESS and a member succeeded. With aco::error (EPERM), the group is still open. */
+     * policy is ACO_FIRST_SUCCESS and a member succeeded. If it throws aco::error (EPERM), the group is still open. */
     ACO__FORCE_INLINE_MEMBER void wait(const char *location = ACO__CALLER)
     {
         const int ended = aco_group_end_at(this, location);
@@ -504,7 +505,7 @@ public:
     }
 
     void cancel() { detail::check(aco_scope_cancel(&scope)); }
-    void set_limit(std::size_t most) noexcept { limit = most; } /* of members at once; 0: none */
+    void set_limit(std::size_t most) noexcept { limit = most; } /* members at once; 0: no limit */
     aco_group_t *native_handle() noexcept { return this; }
 
 private:
