@@ -37,9 +37,9 @@
  *
  * Ends. A thread of the set may end although it has tasks, or its aco_run() may fail. Then its members count as failed
  * with ECANCELED, its groups are cancelled, and the other threads go on. After such a failure of its aco_run() the
- * thread runs no tasks any more (EBUSY). In the child of fork() the set has only the thread that called fork(). The
- * groups of that thread go on; their members that other threads were to run count as failed with ECANCELED. The thread
- * runs all that it submits. If it was in no set, its aco_submit() fails with ECANCELED.
+ * thread runs no tasks any more (EBUSY). In the child of fork() only the thread that called fork() is left. The groups
+ * of that thread go on; their members that other threads were to run count as failed with ECANCELED. The thread runs
+ * all that it submits. If it was in no set, its aco_submit() fails with ECANCELED.
  *
  * Errors are reported as in aco/scheduler.h. Linux and other POSIX systems. */
 #ifndef ACO_THREADS_H
