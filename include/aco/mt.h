@@ -11,7 +11,7 @@
  * Order. Tasks and threads wait in one queue, first come, first served: what becomes free is handed to the one that has
  * waited longest.
  *
- * Failing. Scopes and deadlines end the waits of tasks; deadlines also end those of threads. A wait fails as in
+ * Failing. Scopes and deadlines end the waits of tasks; deadlines also end the waits of threads. A wait fails as in
  * aco/scheduler.h, with ETIMEDOUT, ECANCELED, or ENOMEM before anything has changed; the contracts below do not repeat
  * these. What a waiter was handed is never dropped. Waits for these objects are no deadlock: another thread may end
  * them.
@@ -45,7 +45,7 @@ typedef struct aco_mt_mutex_s {
 } aco_mt_mutex_t;
 
 /* Locks the mutex; waits while it is locked. The mutex does not know its owner: whoever locks it twice waits for ever.
- * Returns 0; on error -1 with errno as above. */
+ * Returns 0; on error -1 with errno. */
 ACO_API int aco_mt_mutex_lock_until_at(aco_mt_mutex_t *mutex, int64_t deadline, const char *location);
 #define aco_mt_mutex_lock_until(mutex, deadline) aco_mt_mutex_lock_until_at(mutex, deadline, ACO_PLACE)
 #define aco_mt_mutex_lock(mutex) aco_mt_mutex_lock_until_at(mutex, ACO_FOREVER, ACO_PLACE)
@@ -77,14 +77,14 @@ ACO_API void aco_mt_cond_broadcast(aco_mt_cond_t *cond);
 
 /* ---- Reader-writer lock: many readers or one writer -------------------------------------------------------------- */
 
-/* Fair, as aco_rwlock_t: a reader waits behind a writer that waits. The lock does not know its owners. */
+/* Fair, like aco_rwlock_t: a reader waits behind a writer that waits. The lock does not know its owners. */
 typedef struct aco_mt_rwlock_s {
     aco__mt_t aco__waiters;
     int aco__is_writing;
     size_t aco__readers;
 } aco_mt_rwlock_t;
 
-/* Locks for reading, or for writing; waits until that is possible. Returns 0; on error -1 with errno as above. */
+/* Locks for reading, or for writing; waits until that is possible. Returns 0; on error -1 with errno. */
 ACO_API int aco_mt_rwlock_rdlock_until_at(aco_mt_rwlock_t *lock, int64_t deadline, const char *location);
 #define aco_mt_rwlock_rdlock_until(lock, deadline) aco_mt_rwlock_rdlock_until_at(lock, deadline, ACO_PLACE)
 #define aco_mt_rwlock_rdlock(lock) aco_mt_rwlock_rdlock_until_at(lock, ACO_FOREVER, ACO_PLACE)
@@ -106,7 +106,7 @@ typedef struct aco_mt_semaphore_s {
 } aco_mt_semaphore_t;
 #define ACO_MT_SEMAPHORE_INIT(value) {{0, NULL, NULL}, value}
 
-/* Takes a unit; waits while none is free. Returns 0; on error -1 with errno as above. */
+/* Takes a unit; waits while none is free. Returns 0; on error -1 with errno. */
 ACO_API int aco_mt_semaphore_acquire_until_at(aco_mt_semaphore_t *semaphore, int64_t deadline,
                                               const char *location);
 #define aco_mt_semaphore_acquire_until(semaphore, deadline)                                                            \
@@ -129,7 +129,7 @@ typedef struct aco_mt_wait_group_s {
 ACO_API int aco_mt_wait_group_add(aco_mt_wait_group_t *group, ptrdiff_t n);
 /* The same as aco_mt_wait_group_add(group, -1). */
 ACO_API int aco_mt_wait_group_done(aco_mt_wait_group_t *group);
-/* Waits until the count is zero. Returns 0; on error -1 with errno as above. */
+/* Waits until the count is zero. Returns 0; on error -1 with errno. */
 ACO_API int aco_mt_wait_group_wait_until_at(aco_mt_wait_group_t *group, int64_t deadline,
                                             const char *location);
 #define aco_mt_wait_group_wait_until(group, deadline)                                                                  \
@@ -147,7 +147,7 @@ typedef struct aco_mt_event_s {
 /* Sets the event: all waiters go on, and later waits return at once, until it is reset. */
 ACO_API void aco_mt_event_set(aco_mt_event_t *event);
 ACO_API void aco_mt_event_reset(aco_mt_event_t *event);
-/* Waits until the event is set. Returns 0; on error -1 with errno as above. */
+/* Waits until the event is set. Returns 0; on error -1 with errno. */
 ACO_API int aco_mt_event_wait_until_at(aco_mt_event_t *event, int64_t deadline, const char *location);
 #define aco_mt_event_wait_until(event, deadline) aco_mt_event_wait_until_at(event, deadline, ACO_PLACE)
 #define aco_mt_event_wait(event) aco_mt_event_wait_until_at(event, ACO_FOREVER, ACO_PLACE)
@@ -187,7 +187,7 @@ ACO_API void aco_mt_channel_destroy(aco_mt_channel_t *channel);
 ACO_API int aco_mt_channel_close(aco_mt_channel_t *channel);
 /* Send and receive elements as aco_channel_send() and aco_channel_receive() do. Return 0; on error -1 with errno EPIPE
  * (closed; for a receiver, closed and empty), EINVAL (NULL, or the element is on a share stack on which the caller
- * runs), or as above. */
+ * runs), or that of a failed wait. */
 ACO_API int aco_mt_channel_send_until_at(aco_mt_channel_t *channel, const void *element, int64_t deadline,
                                          const char *location);
 #define aco_mt_channel_send_until(channel, element, deadline)                                                          \
