@@ -35,11 +35,11 @@
  * fail. If a function gets no stack although all tasks of its thread wait, it is not called and counts as failed with
  * ENOMEM.
  *
- * Ends. A thread of the set may end although it has tasks, or its aco_run() may fail. Then its members count as failed
- * with ECANCELED, its groups are cancelled, and the other threads go on. After such a failure of its aco_run() the
- * thread runs no tasks any more (EBUSY). In the child of fork() only the thread that called fork() is left. The groups
- * of that thread go on; their members that other threads were to run count as failed with ECANCELED. The thread runs
- * all that it submits. If it was in no set, its aco_submit() fails with ECANCELED.
+ * Ends. A thread of the set may end although it has tasks, or its aco_run() may fail. Then the members on it count as
+ * failed with ECANCELED, its groups are cancelled, and the other threads go on. After such a failure of its aco_run()
+ * the thread runs no tasks any more (EBUSY). In the child of fork() only the thread that called fork() is left. The
+ * groups of that thread go on; their members that other threads were to run count as failed with ECANCELED. The thread
+ * runs all that it submits. If it was in no set, its aco_submit() fails with ECANCELED.
  *
  * Errors are reported as in aco/scheduler.h. Linux and other POSIX systems. */
 #ifndef ACO_THREADS_H
@@ -154,7 +154,7 @@ typedef struct aco_mt_group_s {
     char aco__padding[64];  /* keeps what other threads write and what that thread writes in different cache lines */
     size_t aco__pending;    /* members that have not ended: src/threads/submit.c says which. Atomic */
     char aco__more_padding[64];
-    size_t aco__own;        /* the others of them, counted by the thread of its task */
+    size_t aco__own;        /* the rest of these members, counted by the thread of its task */
     int aco__is_open;       /* its task has not called aco_mt_group_end() yet */
     struct aco_mt_group_s *aco__next, *aco__previous; /* other groups that this thread's tasks began */
     aco__answer_t aco__answer;
