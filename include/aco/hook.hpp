@@ -15,7 +15,8 @@
 namespace aco {
 inline namespace ACO__CPP_KIND {
 
-/* Calls aco_hook_begin() and aco_hook_end(), in the same task. These nest. Throws aco::error as the first. */
+/* Begins hooks when it is made (aco_hook_begin()) and ends them when it is destroyed (aco_hook_end()), which must be in
+ * the same task. Objects nest. The constructor throws aco::error when aco_hook_begin() fails. */
 class hooks {
 public:
     hooks()

@@ -1,18 +1,23 @@
-/* Locks, channels and the like between threads: for tasks of any scheduler, and for threads that have none
- * (acorn_threads). C++: aco/threads.hpp.
+/* Locks, channels and other objects between threads: for tasks of any scheduler, and for threads that have none
+ * (library acorn_threads). C++: aco/threads.hpp.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Any thread may use these objects, in a task or in its root context. A task waits alone, as with the objects of
- * aco/scheduler.h, which belong to one thread and are faster there. In the root context the thread waits, also if
- * pthread_cancel() is called for it; its tasks do not run meanwhile. Tasks and threads wait in one queue, first come,
- * first served: what becomes free is handed to the one that has waited longest.
+ * Threads. Any thread may use these objects, in a task or in its root context. A task that waits lets the other tasks
+ * of its thread run, as with the objects of aco/scheduler.h; those belong to one thread and are faster there. In the
+ * root context the whole thread waits: its tasks do not run meanwhile, and pthread_cancel() does not end the wait. A
+ * coroutine outside all tasks may not wait (EPERM). No call is async-signal-safe.
  *
- * Scopes and deadlines count for tasks; a deadline also for threads. Waits fail as those of aco/scheduler.h do, with
- * ETIMEDOUT, ECANCELED, or ENOMEM before anything has changed, and what was obtained is never dropped. Waits for these
- * objects are no deadlock: another thread may end them. All zeros is the initial state, except of a channel, and there
- * is nothing to destroy; an object must stay while calls use it. Not for coroutines outside of tasks (EPERM), and not
- * async-signal-safe. In the child of fork(), only objects that no other thread used may be used. */
+ * Order. Tasks and threads wait in one queue, first come, first served: what becomes free is handed to the one that has
+ * waited longest.
+ *
+ * Failing. Scopes and deadlines end the waits of tasks; deadlines also end the waits of threads. A wait fails as in
+ * aco/scheduler.h, with ETIMEDOUT, ECANCELED, or ENOMEM before anything has changed; the contracts below do not repeat
+ * these. What a waiter was handed is never dropped. Waits for these objects are no deadlock: another thread may end
+ * them.
+ *
+ * Memory. All zeros is the initial state, except of a channel, and there is nothing to destroy. An object must stay
+ * while calls use it. In the child of fork(), only objects that no other thread used may be used. */
 #ifndef ACO_MT_H
 #define ACO_MT_H
 
@@ -20,7 +25,7 @@
 
 ACO__BEGIN_C
 
-typedef struct aco__mt_place { /* of one that waits */
+typedef struct aco__mt_place { /* of one waiter */
     struct aco__mt_place *next, *previous;
     struct aco__mt_waiter *waiter;
     void *element;
@@ -39,13 +44,14 @@ typedef struct aco_mt_mutex_s {
     int aco__is_locked;
 } aco_mt_mutex_t;
 
-/* Locks the mutex. It does not know its owner: whoever locks it twice waits for ever. 0, or -1 and errno. */
+/* Locks the mutex; waits while it is locked. The mutex does not know its owner: whoever locks it twice waits for ever.
+ * Returns 0; on error -1 with errno. */
 ACO_API int aco_mt_mutex_lock_until_at(aco_mt_mutex_t *mutex, int64_t deadline, const char *location);
 #define aco_mt_mutex_lock_until(mutex, deadline) aco_mt_mutex_lock_until_at(mutex, deadline, ACO_PLACE)
 #define aco_mt_mutex_lock(mutex) aco_mt_mutex_lock_until_at(mutex, ACO_FOREVER, ACO_PLACE)
-/* 0, or -1 and errno EBUSY. */
+/* Locks the mutex if it is free. Returns 0; on error -1 with errno EBUSY (it is locked). */
 ACO_API int aco_mt_mutex_try_lock(aco_mt_mutex_t *mutex);
-/* Any task or thread may unlock it. 0, or -1 and errno EPERM (it is not locked). */
+/* Unlocks the mutex; any task or thread may do that. Returns 0; on error -1 with errno EPERM (it is not locked). */
 ACO_API int aco_mt_mutex_unlock(aco_mt_mutex_t *mutex);
 
 /* ---- Condition --------------------------------------------------------------------------------------------------- */
@@ -54,39 +60,42 @@ typedef struct aco_mt_cond_s {
     aco__mt_t aco__waiters;
 } aco_mt_cond_t;
 
-/* As aco_cond_wait(), with a mutex that the caller has locked. Whatever ends the wait, the mutex is locked again then:
- * nothing ends the wait for that. 0; or -1 and errno: EPERM (the mutex is not locked, or the caller cannot wait), and
- * ENOMEM on a share stack: then it was never unlocked. */
+/* Unlocks `mutex`, which the caller has locked, waits to be woken, and locks it again, as aco_cond_wait() does. The
+ * mutex is locked again however the wait ends, and nothing ends the wait for it. Returns 0; on error -1 with errno
+ * EPERM (the mutex is not locked, or the caller cannot wait), ENOMEM (on a share stack: the mutex was never
+ * unlocked). */
 ACO_API int aco_mt_cond_wait_until_at(aco_mt_cond_t *cond, aco_mt_mutex_t *mutex, int64_t deadline,
                                       const char *location);
 #define aco_mt_cond_wait_until(cond, mutex, deadline)                                                                  \
     aco_mt_cond_wait_until_at(cond, mutex, deadline, ACO_PLACE)
 #define aco_mt_cond_wait(cond, mutex) aco_mt_cond_wait_until_at(cond, mutex, ACO_FOREVER, ACO_PLACE)
-/* Wakes the one that has waited longest, or all. Those that are woken queue for the mutex; of a broadcast, those of one
- * thread behind each other: they run in one round of its queue, unless one of them waits with the mutex locked. */
+/* Wakes the one that has waited longest, or all. The woken ones queue for the mutex. A broadcast puts the tasks of one
+ * thread next to each other in that queue: they run in one round of their thread's queue, unless one of them waits with
+ * the mutex locked. */
 ACO_API void aco_mt_cond_signal(aco_mt_cond_t *cond);
 ACO_API void aco_mt_cond_broadcast(aco_mt_cond_t *cond);
 
 /* ---- Reader-writer lock: many readers or one writer -------------------------------------------------------------- */
 
-/* Fair, as aco_rwlock_t: a reader waits behind a writer that waits. It does not know its owners. */
+/* Fair, like aco_rwlock_t: a reader waits behind a writer that waits. The lock does not know its owners. */
 typedef struct aco_mt_rwlock_s {
     aco__mt_t aco__waiters;
     int aco__is_writing;
     size_t aco__readers;
 } aco_mt_rwlock_t;
 
-/* Locks for reading, or for writing. 0, or -1 and errno. */
+/* Locks for reading, or for writing; waits until that is possible. Returns 0; on error -1 with errno. */
 ACO_API int aco_mt_rwlock_rdlock_until_at(aco_mt_rwlock_t *lock, int64_t deadline, const char *location);
 #define aco_mt_rwlock_rdlock_until(lock, deadline) aco_mt_rwlock_rdlock_until_at(lock, deadline, ACO_PLACE)
 #define aco_mt_rwlock_rdlock(lock) aco_mt_rwlock_rdlock_until_at(lock, ACO_FOREVER, ACO_PLACE)
 ACO_API int aco_mt_rwlock_wrlock_until_at(aco_mt_rwlock_t *lock, int64_t deadline, const char *location);
 #define aco_mt_rwlock_wrlock_until(lock, deadline) aco_mt_rwlock_wrlock_until_at(lock, deadline, ACO_PLACE)
 #define aco_mt_rwlock_wrlock(lock) aco_mt_rwlock_wrlock_until_at(lock, ACO_FOREVER, ACO_PLACE)
-/* 0, or -1 and errno EBUSY. */
+/* Locks without waiting. Returns 0; on error -1 with errno EBUSY (it would have to wait). */
 ACO_API int aco_mt_rwlock_try_rdlock(aco_mt_rwlock_t *lock);
 ACO_API int aco_mt_rwlock_try_wrlock(aco_mt_rwlock_t *lock);
-/* Any task or thread may unlock it, for the writer or for one reader. 0, or -1 and errno EPERM (nobody has it). */
+/* Unlocks for the writer or for one reader; any task or thread may do that. Returns 0; on error -1 with errno EPERM
+ * (nobody has it). */
 ACO_API int aco_mt_rwlock_unlock(aco_mt_rwlock_t *lock);
 
 /* ---- Semaphore --------------------------------------------------------------------------------------------------- */
@@ -97,14 +106,14 @@ typedef struct aco_mt_semaphore_s {
 } aco_mt_semaphore_t;
 #define ACO_MT_SEMAPHORE_INIT(value) {{0, NULL, NULL}, value}
 
-/* Takes a unit; waits while none is free. 0, or -1 and errno. */
+/* Takes a unit; waits while none is free. Returns 0; on error -1 with errno. */
 ACO_API int aco_mt_semaphore_acquire_until_at(aco_mt_semaphore_t *semaphore, int64_t deadline,
                                               const char *location);
 #define aco_mt_semaphore_acquire_until(semaphore, deadline)                                                            \
     aco_mt_semaphore_acquire_until_at(semaphore, deadline, ACO_PLACE)
 #define aco_mt_semaphore_acquire(semaphore)                                                                            \
     aco_mt_semaphore_acquire_until_at(semaphore, ACO_FOREVER, ACO_PLACE)
-/* 0, or -1 and errno EAGAIN. */
+/* Takes a unit without waiting. Returns 0; on error -1 with errno EAGAIN (none is free). */
 ACO_API int aco_mt_semaphore_try_acquire(aco_mt_semaphore_t *semaphore);
 ACO_API void aco_mt_semaphore_release(aco_mt_semaphore_t *semaphore);
 
@@ -115,12 +124,12 @@ typedef struct aco_mt_wait_group_s {
     size_t aco__count;
 } aco_mt_wait_group_t;
 
-/* Adds `n`, which may be negative, to the count; at zero all that wait go on. 0, or -1 and errno ERANGE (the count
- * would be less than zero, or too large). */
+/* Adds `n`, which may be negative, to the count. At zero all waiters go on. Returns 0; on error -1 with errno ERANGE
+ * (the count would be less than zero, or too large). */
 ACO_API int aco_mt_wait_group_add(aco_mt_wait_group_t *group, ptrdiff_t n);
-/* aco_mt_wait_group_add(group, -1) */
+/* The same as aco_mt_wait_group_add(group, -1). */
 ACO_API int aco_mt_wait_group_done(aco_mt_wait_group_t *group);
-/* Waits until the count is zero. 0, or -1 and errno. */
+/* Waits until the count is zero. Returns 0; on error -1 with errno. */
 ACO_API int aco_mt_wait_group_wait_until_at(aco_mt_wait_group_t *group, int64_t deadline,
                                             const char *location);
 #define aco_mt_wait_group_wait_until(group, deadline)                                                                  \
@@ -135,10 +144,10 @@ typedef struct aco_mt_event_s {
     int aco__is_set;
 } aco_mt_event_t;
 
-/* Sets it: all that wait go on, and later waits return at once, until it is reset. */
+/* Sets the event: all waiters go on, and later waits return at once, until it is reset. */
 ACO_API void aco_mt_event_set(aco_mt_event_t *event);
 ACO_API void aco_mt_event_reset(aco_mt_event_t *event);
-/* Waits until it is set. 0, or -1 and errno. */
+/* Waits until the event is set. Returns 0; on error -1 with errno. */
 ACO_API int aco_mt_event_wait_until_at(aco_mt_event_t *event, int64_t deadline, const char *location);
 #define aco_mt_event_wait_until(event, deadline) aco_mt_event_wait_until_at(event, deadline, ACO_PLACE)
 #define aco_mt_event_wait(event) aco_mt_event_wait_until_at(event, ACO_FOREVER, ACO_PLACE)
@@ -151,10 +160,11 @@ typedef struct aco_mt_once_s {
     const void *aco__runner;
 } aco_mt_once_t;
 
-/* Runs fn(arg), unless a call for this `once` has run its function with success. Waits while another task or thread
- * runs it; the deadline is for that wait. `fn` returns 0 for success; else the one that has waited longest, or the next
- * caller, runs its own. It may wait; it must neither throw nor end the task. 0; or -1 and errno: what `fn` left there
- * if it did not return 0; EDEADLK (`fn` calls this). */
+/* Runs fn(arg), unless an earlier call for this `once` has run its function with success. While another task or thread
+ * runs its function, the call waits; the deadline limits only this wait. `fn` returns 0 for success. If it does not,
+ * the one that has waited longest runs its own function, or else the next caller does. `fn` may wait; it must neither
+ * throw nor end the task. Returns 0; on error -1 with the errno that `fn` left if it did not return 0, or EDEADLK (`fn`
+ * calls this). */
 ACO_API int aco_mt_once_until_at(aco_mt_once_t *once, int (*fn)(void *arg), void *arg, int64_t deadline,
                                  const char *location);
 #define aco_mt_once_until(once, fn, arg, deadline) aco_mt_once_until_at(once, fn, arg, deadline, ACO_PLACE)
@@ -162,19 +172,22 @@ ACO_API int aco_mt_once_until_at(aco_mt_once_t *once, int (*fn)(void *arg), void
 
 /* ---- Channel ----------------------------------------------------------------------------------------------------- */
 
-/* As aco_channel_t, from any threads to any threads. */
+/* A channel like aco_channel_t, from any threads to any threads. */
 typedef struct aco_mt_channel_s aco_mt_channel_t;
 
 #define ACO_UNBOUNDED SIZE_MAX /* as a capacity: sending never waits, and fails with ENOMEM without memory */
 
-/* NULL and errno EINVAL (too large), ENOMEM. */
+/* Makes a channel; the arguments are those of aco_channel_new(). Returns NULL on error, with errno EINVAL (too large),
+ * ENOMEM. */
 ACO_API aco_mt_channel_t *aco_mt_channel_new(size_t capacity, size_t element_size);
-/* Nobody may use the channel any more. NULL: nothing happens. */
+/* Frees the channel and the elements in it. Nobody may use the channel any more. NULL: nothing happens. */
 ACO_API void aco_mt_channel_destroy(aco_mt_channel_t *channel);
-/* 0, or -1 and errno EINVAL (NULL), EPIPE (closed before). */
+/* Closes the channel, as aco_channel_close() does. Returns 0; on error -1 with errno EINVAL (NULL), EPIPE (closed
+ * before). */
 ACO_API int aco_mt_channel_close(aco_mt_channel_t *channel);
-/* 0, or -1 and errno: EPIPE (closed; for a receiver, and empty), EINVAL (NULL, or the element is on a share stack on
- * which the caller runs), those of waits. Elements as for aco_channel_send() and aco_channel_receive(). */
+/* Send and receive elements as aco_channel_send() and aco_channel_receive() do. Return 0; on error -1 with errno EPIPE
+ * (closed; for a receiver, closed and empty), EINVAL (NULL, or the element is on a share stack on which the caller
+ * runs), or that of a failed wait. */
 ACO_API int aco_mt_channel_send_until_at(aco_mt_channel_t *channel, const void *element, int64_t deadline,
                                          const char *location);
 #define aco_mt_channel_send_until(channel, element, deadline)                                                          \
@@ -187,13 +200,13 @@ ACO_API int aco_mt_channel_receive_until_at(aco_mt_channel_t *channel, void *ele
     aco_mt_channel_receive_until_at(channel, element, deadline, ACO_PLACE)
 #define aco_mt_channel_receive(channel, element)                                                                       \
     aco_mt_channel_receive_until_at(channel, element, ACO_FOREVER, ACO_PLACE)
-/* The same without waiting: also EAGAIN. */
+/* Send and receive without waiting. Also fail with EAGAIN. */
 ACO_API int aco_mt_channel_try_send(aco_mt_channel_t *channel, const void *element);
 ACO_API int aco_mt_channel_try_receive(aco_mt_channel_t *channel, void *element);
 
 /* ---- Select ------------------------------------------------------------------------------------------------------ */
 
-/* One of the operations that aco_mt_select() chooses from: on a channel between threads, or on one of the calling
+/* One of the operations that aco_mt_select() chooses from: on a channel between threads, or on a channel of the calling
  * task's thread. */
 typedef struct aco_mt_select_case_s {
     aco_mt_channel_t *channel; /* NULL: `local` counts */
@@ -206,11 +219,11 @@ typedef struct aco_mt_select_case_s {
     aco__waiter_t aco__waiter;
 } aco_mt_select_case_t;
 
-/* As aco_select(): does one of the `n` cases, the first that is ready, beginning its search at another one each time.
- * The cases must stay as they are until it returns, and must not be on a share stack (EINVAL). Without waiting
- * (timeout_ns 0) any thread may call it, else a task; or a thread, if all are channels between threads (EPERM). Its
- * time grows with the square of `n`. A channel in `local` is a little slower from then on. ENOMEM of an unbounded
- * channel: nothing was done. */
+/* Does one of the `n` cases: the first that is ready; each call starts its search at another case. Waits and returns as
+ * aco_select() does. The cases must stay as they are until the call returns, and must not be on a share stack (EINVAL).
+ * With timeout_ns 0, which does not wait, any thread may call it. Else a task may, and a thread outside tasks only if
+ * all channels are channels between threads (EPERM). If an unbounded channel fails with ENOMEM, nothing was done. The
+ * time of a call grows with the square of `n`. A channel in `local` is a little slower from then on. */
 ACO_API int aco_mt_select_at(aco_mt_select_case_t *cases, int n, int64_t timeout_ns, const char *location);
 #define aco_mt_select(cases, n, timeout_ns) aco_mt_select_at(cases, n, timeout_ns, ACO_PLACE)
 ACO_API int aco_mt_select_until_at(aco_mt_select_case_t *cases, int n, int64_t deadline, const char *location);

@@ -5,9 +5,10 @@
  *
  *   const std::string sum = aco::offload([&] { return hash_file(path); }); // only this task waits
  *
- * The callable is moved into the heap, called and destroyed on a thread of the pool; there it may not wait as tasks do.
- * The calls return what it returns, by moving, and throw what it throws. If the task's scope ends before it was called,
- * it is not called, and they throw aco::cancelled. They throw aco::error as aco_offload(), and std::bad_alloc. */
+ * The callable is moved into the heap. A thread of the pool calls and destroys it; there it may not wait as tasks do.
+ * The calls below return what it returns, by moving, and throw what it throws. If the task's scope ends before the
+ * callable was called, it is not called, and they throw aco::cancelled. On other errors of aco_offload() they throw
+ * aco::error; they also throw std::bad_alloc. */
 #ifndef ACO_OFFLOAD_HPP
 #define ACO_OFFLOAD_HPP
 
@@ -61,7 +62,7 @@ struct offloaded {
 
 } // namespace detail
 
-/* A call that has begun is waited for, whatever scopes say. So the callable may refer to local variables, unless the
+/* Waits for a callable that has begun, even if the task's scope ends. So it may refer to local variables, unless the
  * task is on a share stack. */
 template<class F>
 detail::result_of<F> offload(F &&f, const char *location = ACO__CALLER)
@@ -72,7 +73,7 @@ detail::result_of<F> offload(F &&f, const char *location = ACO__CALLER)
     return o->take();
 }
 
-/* If the task's scope ends, it throws aco::cancelled at once. A callable that is running then runs to its end; what it
+/* Throws aco::cancelled as soon as the task's scope ends. A callable that is running then runs to its end, and what it
  * returns or throws is destroyed on the thread of the pool. So it must own all that it uses. */
 template<class F>
 detail::result_of<F> offload_or_abandon(F &&f, const char *location = ACO__CALLER)

@@ -1,4 +1,4 @@
-/* Every core, and what threads share, for C++17 and later, on top of <aco/threads.h> and <aco/mt.h>. Header only;
+/* Every core, and objects between threads, for C++17 and later, on top of <aco/threads.h> and <aco/mt.h>. Header only;
  * link acorn_threads.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -15,12 +15,14 @@
  *   ...
  *   aco::threads::run(0, [&] { std::cout << count(root); }, ACO_THREADS_FIRST_ONLY);
  *
- * The C headers say what all of this does; <aco/task.hpp> what C++ adds: failures, cancelling, callables. The types of
- * namespace aco::mt have the names and members of those for one thread, as far as both exist. Tasks of any thread,
- * and threads in their root context, may use them, and wait for them. aco::select() takes channels of both kinds.
+ * The C headers say what all of this does; <aco/task.hpp> says what C++ adds: failures, cancelling, callables. A type
+ * of namespace aco::mt has the name and the members of the type for one thread, as far as both exist. Tasks of any
+ * thread, and threads in their root context, may use such an object and wait for it. aco::select() takes channels of
+ * both kinds.
  *
- * The task that runs a member or a part of a loop is on another thread than the caller's: what the callables share must
- * be fit for that. An exception that leaves one is thrown again on the thread of the call or group. */
+ * A member, or a part of a loop, may run on another thread than the caller. So data that several callables use must be
+ * safe to use on several threads at once. An exception that leaves a callable is thrown again on the thread of the call
+ * or group. */
 #ifndef ACO_THREADS_HPP
 #define ACO_THREADS_HPP
 
@@ -36,7 +38,7 @@ inline namespace ACO__CPP_KIND {
 
 namespace detail {
 
-/* The first exception of several threads. */
+/* The exception of several threads that came first. */
 class first_exception {
 public:
     void keep(std::exception_ptr error) noexcept
@@ -55,13 +57,13 @@ private:
     std::exception_ptr error_;
 };
 
-/* A callable that several threads call, and how that ended. */
+/* A callable that several threads call, and how the calls ended. */
 template<class F>
 struct called_by_all {
     F &f;
     first_exception first;
 
-    /* 0, or -1 and errno. */
+    /* Returns 0; on error -1 with errno. */
     template<class... Args>
     int call(Args... args)
     {
@@ -90,8 +92,8 @@ struct called_by_all {
 
 namespace threads {
 
-/* Runs f() as a task on each of `n` threads, or, with ACO_THREADS_FIRST_ONLY, on the first: aco_threads_run() with
- * these flags and `drain_ns`. Throws what the first f() that failed threw; aco::cancelled if a cancelling ended one;
+/* Runs f() as a task on each of `n` threads, or, with ACO_THREADS_FIRST_ONLY, on the first, by aco_threads_run() with
+ * these `flags` and `drain`. Throws what the first f() that failed threw; aco::cancelled if a cancelling ended one;
  * aco::error. */
 template<class F, class Rep = std::int64_t, class Period = std::nano>
 void run(int n, F &&f, unsigned flags = 0,
@@ -110,12 +112,12 @@ inline int usable() { return aco_threads_usable(); }
 inline int index() { return aco_threads_index(); }
 inline aco_threads_t *current() noexcept { return aco_threads_current(); } /* nullptr: the thread is in no set */
 
-/* Stops the set, or cancels it: aco_threads_stop(), aco_threads_cancel(). Any thread. They throw aco::error (EINVAL) if
- * `set` is nullptr. */
+/* Stop or cancel the set: aco_threads_stop(), aco_threads_cancel(). Any thread. Throw aco::error (EINVAL) if `set` is
+ * nullptr. */
 inline void stop(aco_threads_t *set = current()) { detail::check(aco_threads_stop(set)); }
 inline void cancel(aco_threads_t *set = current()) { detail::check(aco_threads_cancel(set)); }
 
-/* An aco::scope that ends also when the set of its thread is stopped: aco_stop_t. The constructors throw aco::error
+/* An aco::scope that also ends when the set of its thread is stopped: aco_stop_t. The constructors throw aco::error
  * with EPERM outside tasks of a set. */
 class stop_scope {
 public:
@@ -131,7 +133,7 @@ public:
     ~stop_scope() { detail::must(aco_stop_end(&stop_)); }
 
     void cancel() { detail::check(aco_scope_cancel(&stop_.scope)); }
-    int error() const noexcept { return stop_.scope.error; } /* why it ended early, as scope::error() */
+    int error() const noexcept { return stop_.scope.error; } /* why it ended early, like scope::error() */
     bool ended() const noexcept { return aco_scope_ended_by(&stop_.scope) == &stop_.scope; }
     aco_stop_t *native_handle() noexcept { return &stop_; }
 
@@ -144,7 +146,7 @@ private:
     aco_stop_t stop_;
 };
 
-/* Calls f() in a stop_scope. False: f() was left because the set was stopped. */
+/* Calls f() in a stop_scope. Returns false if f() was left because the set was stopped. */
 template<class F>
 bool try_until_stopped(F &&f, const char *location = ACO__CALLER)
 {
@@ -153,9 +155,9 @@ bool try_until_stopped(F &&f, const char *location = ACO__CALLER)
 
 } // namespace threads
 
-/* Calls f(i) for each i in [begin, end), or f(from, to) for parts that cover it, on all threads of the calling task's
- * set: aco_parallel_for(). After an exception parts that have not begun are left out; it is thrown when the others have
- * ended. */
+/* Calls f(i) for each i in [begin, end), or f(from, to) for parts that cover [begin, end), on all threads of the
+ * calling task's set: aco_parallel_for(). After an exception parts that have not begun are left out; the exception is
+ * thrown when the others have ended. */
 template<class F>
 void parallel_for(std::size_t begin, std::size_t end, F &&f, std::size_t grain = 0)
 {
@@ -176,7 +178,7 @@ void parallel_for(std::size_t begin, std::size_t end, F &&f, std::size_t grain =
 
 namespace detail {
 
-/* What has wait_until_(). */
+/* The waits of an object that has wait_until_(). */
 template<class Object>
 class timed_wait {
 public:
@@ -202,9 +204,9 @@ namespace mt {
 
 /* ---- Groups ------------------------------------------------------------------------------------------------------ */
 
-/* A group of a task of a set's thread, with members on all threads of the set: a local variable, and a scope from
- * construction to wait(). Fails and ends as aco::task_group. Each member is allocated. A function that could not be
- * started (aco/threads.h, Groups and Ends) is destroyed, by any thread; then wait() throws aco::error. */
+/* A group with members on all threads of a set. It belongs to a task of the set. It is a local variable, and a scope
+ * from construction to wait(). It fails and ends like aco::task_group. Each member is allocated. A function that could
+ * not be started (aco/threads.h, Groups and Ends) is destroyed, by any thread; then wait() throws aco::error. */
 class task_group : aco_mt_group_t {
 public:
     /* Throws aco::error, with EPERM outside tasks of a set. */
@@ -221,10 +223,10 @@ public:
             leave();
     }
 
-    /* Has whichever thread is idle first, or the one with this number, run f() as a member. What f() returns is
-     * dropped. False: the group or a scope around it has ended, and f() will not run; wait() tells why. Any thread may
-     * call these before wait(), then members may. Throws aco::error (ENOMEM, ESRCH), std::bad_alloc, and what moving
-     * `f` throws. */
+    /* Have a thread run f() as a member: the first that is idle, or the one with this number. What f() returns is
+     * dropped. Return false if the group or a scope around it has ended: then f() will not run, and wait() tells why.
+     * Any thread may call these before wait(); afterwards only members may. Throw aco::error (ENOMEM, ESRCH),
+     * std::bad_alloc, and what moving `f` throws. */
     template<class F>
     bool submit(F &&f)
     {
@@ -240,7 +242,7 @@ public:
         });
     }
 
-    /* Waits until all members have ended, and ends the group. Throws as aco::task_group::wait(). */
+    /* Waits until all members have ended, and ends the group. Throws what aco::task_group::wait() throws. */
     void wait(const char *location = ACO__CALLER)
     {
         const int ended = aco_mt_group_end_at(this, location);
@@ -326,7 +328,7 @@ private:
         std::unique_ptr<mine> m(new mine(this, std::forward<F>(f)));
         has_members_ = true;
         if (aco_likely(how(mine::run, static_cast<any_member *>(m.get())) == 0)) {
-            static_cast<void>(m.release()); /* perhaps it has ended already */
+            static_cast<void>(m.release()); /* the member may have ended already */
             return true;
         }
         if ((errno != ECANCELED && errno != ETIMEDOUT) || !has_ended())
@@ -337,15 +339,15 @@ private:
 
     detail::first_exception first_;
     std::atomic<std::size_t> threw_{0};
-    std::atomic<bool> was_cancelled_{false}; /* a member was, or could not be submitted */
+    std::atomic<bool> was_cancelled_{false}; /* a member was cancelled, or could not be submitted */
     std::atomic<bool> has_members_{false};
     int exceptions_ = std::uncaught_exceptions();
 };
 
 /* ---- Locks and the like ------------------------------------------------------------------------------------------ */
 
-/* For std::lock_guard and the like. It does not know its owner. An unlock hands it over: so tasks that lock several at
- * once by std::lock() may go round for ever; lock several in one order instead. */
+/* For std::lock_guard and the like. The mutex does not know its owner. An unlock hands it to a waiter. So tasks that
+ * lock several at once by std::lock() may go round for ever: lock several in one order instead. */
 class mutex : public detail::timed_lock<mutex> {
 public:
     constexpr mutex() noexcept = default;
@@ -366,7 +368,7 @@ private:
     aco_mt_mutex_t mutex_ = {};
 };
 
-/* As std::condition_variable, without spurious wakes. A wait that throws has locked the mutex again. */
+/* Like std::condition_variable, without spurious wakes. A wait that throws has locked the mutex again. */
 class condition_variable : public detail::any_condition<condition_variable, mutex> {
 public:
     constexpr condition_variable() noexcept = default;
@@ -428,7 +430,7 @@ namespace aco {
 inline namespace ACO__CPP_KIND {
 namespace mt {
 
-/* A number of units, as std::counting_semaphore. */
+/* A number of units, like std::counting_semaphore. */
 class semaphore : public detail::timed_semaphore<semaphore> {
 public:
     explicit constexpr semaphore(std::size_t value) noexcept : semaphore_ ACO_MT_SEMAPHORE_INIT(value) {}
@@ -463,7 +465,7 @@ public:
     event(const event &) = delete;
     event &operator=(const event &) = delete;
 
-    void set() noexcept { aco_mt_event_set(&event_); } /* wakes all that wait */
+    void set() noexcept { aco_mt_event_set(&event_); } /* wakes all waiters */
     void reset() noexcept { aco_mt_event_reset(&event_); }
 
 private:
@@ -509,7 +511,8 @@ private:
     aco_mt_once_t once_ = {};
 };
 
-/* Calls f() unless a call for this flag has returned. What f() throws comes out here, and another call tries again. */
+/* Calls f(), unless a call for this flag has returned. What f() throws is thrown here; then another call tries
+ * again. */
 template<class F>
 void call_once(once_flag &once, F &&f, const char *location = ACO__CALLER)
 {
@@ -530,7 +533,7 @@ struct mt_channel {
     static handle *make(std::size_t capacity, std::size_t size) { return aco_mt_channel_new(capacity, size); }
     static void destroy(handle *c) noexcept { aco_mt_channel_destroy(c); }
     static int close(handle *c) { return aco_mt_channel_close(c); }
-    static bool has_waiters(const handle *) { return false; } /* the contract */
+    static bool has_waiters(const handle *) { return false; } /* by contract nobody uses it any more */
     static int send(handle *c, const void *element, const char *location)
     {
         return aco_mt_channel_send_until_at(c, element, ACO_FOREVER, location);
@@ -569,7 +572,7 @@ struct select_calls<aco_mt_select_case_t> {
 
 namespace mt {
 
-/* As aco::channel, from any threads to any threads: aco_mt_channel_t. Nobody may use it when it is destroyed. */
+/* Like aco::channel, from any threads to any threads: aco_mt_channel_t. Nobody may use it when it is destroyed. */
 template<class T>
 class channel : public detail::any_channel<T, detail::mt_channel> {
 public:
@@ -578,8 +581,8 @@ public:
 
 } // namespace mt
 
-/* Map and reduce: combine(a, b) of `first` and of map(i) for each i in [begin, end), or of map(from, to) for parts that
- * cover it, by parallel_for(). It calls combine in any order and grouping, on several threads at once. */
+/* Map and reduce, by parallel_for(). Combines `first` and map(i) for each i in [begin, end), or map(from, to) for parts
+ * that cover [begin, end), by combine(a, b). Calls combine in any order and grouping, on several threads at once. */
 template<class T, class Map, class Combine>
 T parallel_reduce(std::size_t begin, std::size_t end, T first, Map &&map, Combine &&combine, std::size_t grain = 0)
 {
