@@ -13,7 +13,7 @@
  * cannot wait (aco/scheduler.h) may make every call; one that would have to wait fails with EPERM. Each plain form
  * below is a macro for the form with `_at`, which takes a static location string for reports.
  *
- * Descriptors. Use any non-blocking descriptor, or a file; other blocking descriptors fail with EINVAL. A descriptor
+ * Descriptors. Use any non-blocking descriptor, or a file; any other descriptor fails with EINVAL. A descriptor
  * that these calls make is non-blocking, close-on-exec and *owned*: close it by aco_io_close(), or give it up by
  * aco_io_release() before something else closes it. aco_io_adopt() makes any other descriptor owned. If a descriptor is
  * not owned, such as a library's, its owner may close it while no task waits for it; each call and each wait for it
@@ -64,8 +64,8 @@ ACO_API int aco_io_wait_writable_until_at(int fd, int64_t deadline, const char *
 
 /* These do what the system calls do. Other tasks may use the same descriptor meanwhile; if two read, each gets a part
  * of the bytes, and if two write, each writes a part. With MSG_DONTWAIT, MSG_ERRQUEUE or SPLICE_F_NONBLOCK in the flags
- * a call does not wait but fails with EAGAIN. aco_io_wait_readable() also waits for what MSG_ERRQUEUE gets. MSG_WAITALL
- * has no effect: use aco_io_read_exactly(). */
+ * a call never waits: it fails with EAGAIN instead. aco_io_wait_readable() also waits for what MSG_ERRQUEUE gets.
+ * MSG_WAITALL has no effect: use aco_io_read_exactly(). */
 ACO_API ssize_t aco_io_read_at(int fd, void *p, size_t n, const char *location);
 ACO_API ssize_t aco_io_write_at(int fd, const void *p, size_t n, const char *location);
 ACO_API ssize_t aco_io_readv_at(int fd, const struct iovec *parts, int count, const char *location);
@@ -121,11 +121,10 @@ ACO_API ssize_t aco_io_read_exactly_at(int fd, void *p, size_t n, size_t *done, 
  *                                     port: NULL
  * Unless `flags` says otherwise, TCP sockets send at once (TCP_NODELAY) and listeners have SO_REUSEADDR. */
 enum {
-    ACO_IO_REUSEPORT = 1, /* several listeners share the connections of one port: one listener for each thread, for
-                             example. On Linux only this process may have them: a second start of the program fails
-                             with EADDRINUSE. If the process has a listener for a certain host, one for any host fails
-                             so too: open the one for any host first. A child of fork() counts inherited listeners as
-                             its own */
+    ACO_IO_REUSEPORT = 1, /* several listeners share the connections of one port: one for each thread, for example. On
+                             Linux they must all be this process's: a second start of the program fails with
+                             EADDRINUSE. So does a listener for any host if the process has one for a certain host:
+                             open the one for any host first. A child of fork() counts inherited ones as its own */
     ACO_IO_KEEPALIVE = 2, /* the system sends probes to find dead peers (SO_KEEPALIVE) */
     ACO_IO_DELAY = 4,     /* no TCP_NODELAY */
     ACO_IO_ONLY_IPV6 = 8, /* a listener on an IPv6 address takes no IPv4 connections */
@@ -213,10 +212,10 @@ typedef struct aco_io_stats_s {
 /* Fills in *stats. Returns 0; on error -1 with errno EINVAL (NULL). */
 ACO_API int aco_io_stats(aco_io_stats_t *stats);
 
-/* Gives a descriptor that is readable when a task of this thread can be woken, or when another thread has news for it.
- * It is for another event loop, which calls aco_run_ready() (aco/scheduler.h) or in which an idle hook (aco_on_idle())
- * waits: that loop must wait for this descriptor, too. The descriptor belongs to the library. Returns it; on error -1
- * with errno ENOMEM, EMFILE, ENFILE. */
+/* Gives a descriptor that is readable when a task of this thread can be woken, or when another thread has news for this
+ * one. It is for another event loop, which calls aco_run_ready() (aco/scheduler.h) or in which an idle hook
+ * (aco_on_idle()) waits: that loop must wait for this descriptor, too. The descriptor belongs to the library. Returns
+ * it; on error -1 with errno ENOMEM, EMFILE, ENFILE. */
 ACO_API int aco_io_poll_fd(void);
 
 ACO__END_C
