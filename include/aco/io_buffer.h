@@ -9,9 +9,9 @@
  *       answer(line);
  *   aco_io_reader_close(&in);
  *
- * Buffers. A reader or a writer uses `size` bytes of the caller's memory, from open to close. With NULL instead, the
- * thread lends a buffer, only while there are bytes in it: a task that waits in an empty reader holds none. Then calls
- * may fail with ENOMEM.
+ * Buffers. A reader or a writer uses `size` bytes of the caller's memory, from open to close. With NULL instead the
+ * thread lends a buffer, but only while there are bytes in it: a task that waits in an empty reader holds none. Then
+ * calls may fail with ENOMEM.
  *
  * Failures. Bytes that have come stay in the reader; bytes that were not written stay in the writer. So after ETIMEDOUT
  * or ECANCELED a call can be made again. Errors are those of aco_io_read() and aco_io_write(), and those named here.
