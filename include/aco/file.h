@@ -7,7 +7,7 @@
  *   aco_io_close(fd);
  *
  * The calls do what the system calls with these names do. They go by io_uring where the kernel allows it, else by
- * threads of the pool (aco/offload.h); docs/io.md says how to choose. A read of what is in memory already is done at
+ * threads of the pool (aco/offload.h); docs/io.md says how to choose. A read of bytes already in memory is done at
  * once. No call fails with EINTR. Memory on a share stack is copied, at most 256 KiB for each call, so it cannot be
  * aligned as O_DIRECT needs it. Each plain form is a macro for the form with `_at`. A caller that cannot wait gets
  * EPERM, except from a read that need not wait.
