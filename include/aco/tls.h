@@ -65,14 +65,15 @@ ACO_API aco_tls_config_t *aco_tls_config_new(unsigned flags);
  * aco_tls_accept() and each server that has its address must be over. Any thread may call. */
 ACO_API int aco_tls_config_destroy(aco_tls_config_t *config);
 
-/* Has connections that begin with `config` from now on use `replacement`: new certificates, for example. Connections
- * that have begun go on as they were. `replacement` must be of the same side. It then belongs to `config`; an earlier
- * replacement is freed with its last connection. Any thread may call, while others use `config`. Returns 0; on error -1
- * with errno EINVAL (NULL, both are the same, `replacement` is of the other side, a server's without a certificate or
- * was replaced itself, one of the two is or was a replacement already), ENOMEM; then nothing changes. */
+/* Replaces `config` for new connections: those that begin with it from now on use `replacement`, with new certificates,
+ * for example. Connections that have begun go on as they were. `replacement` must be of the same side. It then belongs
+ * to `config`; an earlier one is freed with its last connection. Any thread may call, while others use `config`.
+ * Returns 0; on error -1 with errno EINVAL (NULL, both are the same, `replacement` is of the other side, a server's
+ * without a certificate or was replaced itself, one of the two is or was a replacement already), ENOMEM; then
+ * nothing changes. */
 ACO_API int aco_tls_config_replace(aco_tls_config_t *config, aco_tls_config_t *replacement);
 
-/* Adds a certificate of one's own. `chain_file` is a PEM file with the certificate and after it the intermediate ones;
+/* Adds this side's certificate. `chain_file` is a PEM file with the certificate and after it the intermediate ones;
  * `key_file` is a PEM file with its key, not encrypted. A server can have several certificates: it uses those for the
  * name that the client asks for (SNI), else the first. Two for the same names may have keys of different kinds (RSA,
  * ECDSA). */
@@ -88,8 +89,8 @@ ACO_API int aco_tls_config_crl(aco_tls_config_t *config, const char *file);
  * a client that offers only others. */
 ACO_API int aco_tls_config_alpn(aco_tls_config_t *config, const char *protocols);
 
-/* Has a client keep sessions for up to `hosts` hosts, 0 by default, and resume them, which saves sending and checking
- * certificates. (A server lets clients resume by tickets; the tickets' key lives as long as the configuration.) */
+/* Lets a client keep sessions for up to `hosts` hosts (0, the default: none) and resume them, which saves sending and
+ * checking certificates. (A server lets clients resume by tickets; their key lives as long as the configuration.) */
 ACO_API int aco_tls_config_sessions(aco_tls_config_t *config, size_t hosts);
 
 /* Returns OpenSSL's part of `config` itself, not of its replacement; NULL for NULL. */
@@ -163,9 +164,10 @@ ACO_API int aco_tls_info(const aco_tls_t *tls, aco_tls_info_t *info);
  * Returns 0; on error -1 with errno ENOENT (the peer has sent no certificate), ENOSPC, ENOMEM. */
 ACO_API int aco_tls_peer_name(const aco_tls_t *tls, char *text, size_t size);
 
-/* HTTP over TLS (aco/http.h): set these as `open` of a server's and of a client's options, with the configuration as
- * open_arg. They speak only HTTP/1, so offer only that: aco_tls_config_alpn(config, "http/1.1,http/1.0"). Return the
- * connection; on error NULL with errno as the handshakes, also EPROTO (ALPN chose another protocol). */
+/* HTTP over TLS (aco/http.h): set the first as `open` of a server, the second as `open` of a client's options, with the
+ * configuration as open_arg. They speak only HTTP/1, so offer only that: aco_tls_config_alpn(config,
+ * "http/1.1,http/1.0"). Return the connection; on error NULL with errno as the handshakes, also EPROTO (ALPN chose
+ * another protocol). */
 struct aco_http_transport_s;
 ACO_API void *aco_tls_http_accept(int fd, const struct aco_http_transport_s **transport, void *config);
 ACO_API void *aco_tls_http_connect(int fd, const char *host, const struct aco_http_transport_s **transport,
