@@ -6,22 +6,22 @@
  *   ssize_t n = aco_file_pread(fd, block, sizeof block, 0);
  *   aco_io_close(fd);
  *
- * The calls do what the system calls with these names do, by io_uring where the kernel allows it, else on threads of
- * the pool (aco/offload.h); docs/io.md says how to choose. Reads of what is in memory already are done at once. EINTR
- * does not occur. Memory on a share stack is copied, at most 256 KiB for each call, so it cannot be aligned as O_DIRECT
- * needs it.
+ * The calls do what the system calls with these names do. They go by io_uring where the kernel allows it, else by
+ * threads of the pool (aco/offload.h); docs/io.md says how to choose. A read of bytes already in memory is done at
+ * once. No call fails with EINTR. Memory on a share stack is copied, at most 256 KiB for each call, so it cannot be
+ * aligned as O_DIRECT needs it. Each plain form is a macro for the form with `_at`. A caller that cannot wait gets
+ * EPERM, except from a read that need not wait.
  *
- * Scopes. Reads, writes and aco_dir_read() use the caller's memory: after the end of a scope they return when nobody
- * uses it any more. io_uring stops what can be stopped (a read from a FIFO): then the call fails. The pool cannot, so
- * the call waits for its result. A result that was obtained is returned. The other calls fail as soon as the scope
- * ends. What they do may happen all the same (a rename), but leaves nothing open. Each plain form is a macro for the
- * form with `_at`. A caller that cannot wait gets EPERM, except from reads that need not.
+ * Scopes. Reads, writes and aco_dir_read() use the caller's memory. So if a scope ends, they return only when nobody
+ * uses that memory any more. io_uring stops what it can (a read from a FIFO), and the call fails. The pool cannot stop
+ * what a thread has begun, so the call waits for its result. A call that has got a result returns it. All other calls
+ * fail as soon as the scope ends. What they were to do may still happen (a rename), but leaves nothing open.
  *
- * Closing. What other tasks have asked of a descriptor must be done before it is closed. With io_uring aco_io_close()
- * may come earlier: what has been asked for is done with the old file. On the pool, or with close(), it could be done
- * with the file that gets the number next.
+ * Closing. Close a descriptor only when all calls of other tasks for it are done. With io_uring aco_io_close() may come
+ * earlier: these calls still use the old file. On the pool, or after close(), they could use the file that gets the
+ * number next.
  *
- * Errors are the system's, and those of aco_offload(). The message has the call and the path or descriptor. */
+ * Errors are the system's, and those of aco_offload(). The message names the call and the path or descriptor. */
 #ifndef ACO_FILE_H
 #define ACO_FILE_H
 
@@ -31,8 +31,9 @@
 
 ACO__BEGIN_C
 
-/* A descriptor, close-on-exec: any call of the system's may use it, and aco_io_close() (aco/io.h) or close() closes
- * it. `flags` and `mode` as for open(). A FIFO waits for its other end. */
+/* Opens a file. `flags` and `mode` are those of open(). For a FIFO the call waits until its other end is open. Returns
+ * the descriptor, close-on-exec; on error -1 with errno. Any system call may use it; close it by aco_io_close()
+ * (aco/io.h) or close(). */
 ACO_API int aco_file_open_at(const char *path, int flags, unsigned mode, const char *location);
 #define aco_file_open(path, flags, mode) aco_file_open_at(path, flags, mode, ACO_PLACE)
 
@@ -49,13 +50,13 @@ ACO_API ssize_t aco_file_pwrite_at(int fd, const void *p, size_t n, int64_t offs
 ACO_API int aco_file_sync_at(int fd, const char *location);
 #define aco_file_sync(fd) aco_file_sync_at(fd, ACO_PLACE)
 
-typedef struct aco_file_status_s { /* as struct stat, the same on all systems */
+typedef struct aco_file_status_s { /* what struct stat has, but the same on all systems */
     uint64_t device, inode, links, size, blocks; /* blocks: of 512 bytes */
     uint32_t mode, user, group, block_size;
-    int64_t accessed_ns, modified_ns, changed_ns; /* since 1970; beyond int64_t its first or last */
+    int64_t accessed_ns, modified_ns, changed_ns; /* since 1970; INT64_MIN or INT64_MAX if the time does not fit */
 } aco_file_status_t;
 
-/* stat() of a path; fstat() of a descriptor. */
+/* stat() for a path; fstat() for a descriptor. */
 ACO_API int aco_file_stat_at(const char *path, aco_file_status_t *status, const char *location);
 ACO_API int aco_file_fstat_at(int fd, aco_file_status_t *status, const char *location);
 #define aco_file_stat(path, status) aco_file_stat_at(path, status, ACO_PLACE)
@@ -69,19 +70,19 @@ ACO_API int aco_file_rename_at(const char *from, const char *to, const char *loc
 typedef struct aco_dir_s aco_dir_t;
 
 typedef struct aco_dir_entry_s {
-    const char *name;   /* until the next call for the directory */
+    const char *name;   /* valid until the next call for the directory */
     uint64_t inode;
     unsigned char type; /* DT_… of <dirent.h>; 0: the file system does not tell */
 } aco_dir_entry_t;
 
-/* Opens a directory. NULL and errno. The caller owns it. */
+/* Opens a directory. The caller owns it. Returns it; on error NULL with errno. */
 ACO_API aco_dir_t *aco_dir_open_at(const char *path, const char *location);
 #define aco_dir_open(path) aco_dir_open_at(path, ACO_PLACE)
-/* Reads the next entry; "." and ".." are left out. 1; 0: there is none; -1 and errno: also EBUSY (another task reads).
- * Entries are read some hundreds at a time. */
+/* Reads the next entry, other than "." and "..". It gets some hundreds of entries at a time from the system. Returns 1,
+ * or 0 if there is no entry left; on error -1 with errno, also EBUSY (another task reads the directory). */
 ACO_API int aco_dir_read_at(aco_dir_t *dir, aco_dir_entry_t *entry, const char *location);
 #define aco_dir_read(dir, entry) aco_dir_read_at(dir, entry, ACO_PLACE)
-/* 0, or -1 and errno: EBUSY (a task reads it), EINVAL (NULL). */
+/* Closes a directory. Returns 0; on error -1 with errno EBUSY (a task reads it), EINVAL (NULL). */
 ACO_API int aco_dir_close(aco_dir_t *dir);
 
 ACO__END_C

@@ -1,5 +1,5 @@
-/* Files and directories for C++17 and later, on top of <aco/file.h>, which says what all of this does. Header only;
- * link acorn_io. Failures, cancelling and owning are as in <aco/io.hpp>.
+/* Files and directories for C++17 and later, on top of <aco/file.h>, which says what these calls do. Header only; link
+ * acorn_io. Failures, cancelling and owning are as in <aco/io.hpp>.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -19,7 +19,7 @@
 namespace aco {
 inline namespace ACO__CPP_KIND {
 
-/* Owns a descriptor that aco_file_open() made, or any other of a file. */
+/* Owns the descriptor of a file, from aco_file_open() or elsewhere. */
 class file : descriptor {
 public:
     file() noexcept = default;
@@ -34,7 +34,7 @@ public:
     using descriptor::release;
     using descriptor::close;
 
-    /* 0: the end of the file. */
+    /* Returns 0 at the end of the file. */
     std::size_t read(void *p, std::size_t n, const char *location = ACO__CALLER)
     {
         return detail::io_done(aco_file_read_at(get(), p, n, location), "aco::file::read");
@@ -77,7 +77,7 @@ public:
     }
 };
 
-/* A directory, whose entries are read once: by a range-for, or by next(). */
+/* A directory. Its entries can be read once: by a range-for, or by next(). */
 class directory {
 public:
     explicit directory(const char *path, const char *location = ACO__CALLER)
@@ -99,7 +99,7 @@ public:
             (void)aco_dir_close(dir_);
     }
 
-    /* NULL: there is none. Valid until the next call. */
+    /* Returns the next entry, valid until the next call, or NULL if there is none. */
     const aco_dir_entry_t *next(const char *location = ACO__CALLER)
     {
         const int result = aco_dir_read_at(dir_, &entry_, location);

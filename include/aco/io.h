@@ -6,36 +6,36 @@
  *   while ((c = aco_io_accept(l)) >= 0)
  *       aco_group_spawn(&connections, echo, (void *)(intptr_t)c, NULL);
  *
- * Calls. A call with the name of a system call does what that call does. It tries first; if the system would block, the
- * calling task waits and the others run. Waits obey scopes (aco/scope.h): -1 with ETIMEDOUT or ECANCELED. What was
- * obtained is returned: a call that has moved bytes, or has a connection, does not fail because its scope ended. So in
- * a scope that has ended a call still does what needs no wait, and fails where it would wait. EINTR does not occur. A
- * caller that cannot wait (aco/scheduler.h) may call everything too; a call that would have to wait fails with EPERM.
- * Each plain form below is a macro for the form with `_at`, which takes a static location string for reports.
+ * Calls. A call named after a system call does what that system call does. It tries first; if the system would block,
+ * the calling task waits and the other tasks run. A scope (aco/scope.h) ends the wait: -1 with ETIMEDOUT or ECANCELED.
+ * A call that has moved bytes or has got a connection succeeds, even if its scope has ended meanwhile. So in an ended
+ * scope a call that need not wait still succeeds; one that would wait fails. No call fails with EINTR. A caller that
+ * cannot wait (aco/scheduler.h) may make every call; one that would have to wait fails with EPERM. Each plain form
+ * below is a macro for the form with `_at`, which takes a static location string for reports.
  *
- * Descriptors. Any non-blocking descriptor can be used, and files; a blocking one fails with EINVAL. Descriptors that
- * these calls make are non-blocking, close-on-exec and *owned*: aco_io_close() must close them, or aco_io_release()
- * must give them up before something else does. aco_io_adopt() makes any other descriptor owned. A descriptor that is
- * not owned, a library's, may be closed by its owner while no task waits for it; each call and each wait for it costs
- * one more system call.
+ * Descriptors. Use any non-blocking descriptor, or a file; any other descriptor fails with EINVAL. A descriptor
+ * that these calls make is non-blocking, close-on-exec and *owned*: close it by aco_io_close(), or give it up by
+ * aco_io_release() before something else closes it. aco_io_adopt() makes any other descriptor owned. If a descriptor is
+ * not owned, such as a library's, its owner may close it while no task waits for it; each call and each wait for it
+ * costs one more system call.
  *
- * Closing. aco_io_close() wakes the tasks that wait for the descriptor: ECANCELED. They never touch the descriptor that
- * gets the number next.
+ * Closing. aco_io_close() wakes the tasks that wait for the descriptor; their calls fail with ECANCELED. These tasks
+ * never touch the descriptor that gets the number next.
  *
- * Fairness. Of the calls that may wait, one in 64 that do not have to lets the other tasks run, at its begin. A call
- * that does not wait by its contract never switches tasks: with MSG_DONTWAIT or SPLICE_F_NONBLOCK, closing, and what
- * tells or sets something. A loop of such calls alone must yield by itself. What a buffer has already is no call here
- * (aco/io_buffer.h, bodies of HTTP): the call that fills the buffer counts.
+ * Fairness. Of the calls that could wait but need not, every 64th first lets the other tasks run. A call that never
+ * waits by its contract never switches tasks: one with MSG_DONTWAIT or SPLICE_F_NONBLOCK, a close, or a call that only
+ * queries or sets something. A loop of such calls alone must yield by itself. Taking bytes that a buffer already has
+ * (aco/io_buffer.h, bodies of HTTP) does not count; the call that fills the buffer does.
  *
- * Threads. A descriptor belongs to the thread whose calls have waited for it, until aco_io_close() or aco_io_release()
- * there. After fork() the child may not use these calls.
+ * Threads. A descriptor belongs to the thread whose calls have waited for it, until that thread calls aco_io_close() or
+ * aco_io_release(). After fork() the child may not use these calls.
  *
- * Errors are the system's, besides those named here. ETIMEDOUT may be TCP's, too: aco_check_cancelled() tells. A
- * write or sendfile to a socket whose peer is gone fails with EPIPE and raises no SIGPIPE; a write to a pipe and splice
- * do raise it, as usual.
+ * Errors are the system's, besides those named here. ETIMEDOUT can also come from TCP: aco_check_cancelled() tells
+ * whether a scope has ended. A write or sendfile to a socket whose peer is gone fails with EPIPE and raises no SIGPIPE;
+ * a write to a pipe and a splice do raise it, as usual.
  *
- * Linux; built for macOS and FreeBSD too, and not tested there (docs/platforms.md). The names of structures are the
- * system's. */
+ * For Linux. It also builds for macOS and FreeBSD, but is not tested there (docs/platforms.md). Structures have the
+ * system's names. */
 #ifndef ACO_IO_H
 #define ACO_IO_H
 
@@ -49,8 +49,8 @@ ACO__BEGIN_C
 
 /* ---- Waiting ----------------------------------------------------------------------------------------------------- */
 
-/* Waits until the descriptor can be read or written, has an error, or was hung up; as poll() tells. 0, or -1 and errno:
- * EBADF, ENOMEM, ECANCELED (closed meanwhile). */
+/* Waits until poll() would report that the descriptor can be read or written, has an error, or was hung up. Returns 0;
+ * on error -1 with errno EBADF, ENOMEM, ECANCELED (closed meanwhile). */
 ACO_API int aco_io_wait_readable_at(int fd, const char *location);
 ACO_API int aco_io_wait_writable_at(int fd, const char *location);
 ACO_API int aco_io_wait_readable_until_at(int fd, int64_t deadline, const char *location);
@@ -62,9 +62,10 @@ ACO_API int aco_io_wait_writable_until_at(int fd, int64_t deadline, const char *
 
 /* ---- Bytes ------------------------------------------------------------------------------------------------------- */
 
-/* As the system calls. Another call for the same descriptor may run in another task; if two read, or two write, each
- * gets or puts a part. With MSG_DONTWAIT, MSG_ERRQUEUE or SPLICE_F_NONBLOCK in the flags a call does not wait: EAGAIN.
- * aco_io_wait_readable() also waits for what MSG_ERRQUEUE gets. MSG_WAITALL has no effect: aco_io_read_exactly(). */
+/* These do what the system calls do. Other tasks may use the same descriptor meanwhile; if two read, each gets a part
+ * of the bytes, and if two write, each writes a part. With MSG_DONTWAIT, MSG_ERRQUEUE or SPLICE_F_NONBLOCK in the flags
+ * a call never waits: it fails with EAGAIN instead. aco_io_wait_readable() also waits for what MSG_ERRQUEUE gets.
+ * MSG_WAITALL has no effect: use aco_io_read_exactly(). */
 ACO_API ssize_t aco_io_read_at(int fd, void *p, size_t n, const char *location);
 ACO_API ssize_t aco_io_write_at(int fd, const void *p, size_t n, const char *location);
 ACO_API ssize_t aco_io_readv_at(int fd, const struct iovec *parts, int count, const char *location);
@@ -88,8 +89,9 @@ ACO_API ssize_t aco_io_sendmsg_at(int fd, const struct msghdr *message, int flag
 #define aco_io_recvmsg(fd, message, flags) aco_io_recvmsg_at(fd, message, flags, ACO_PLACE)
 #define aco_io_sendmsg(fd, message, flags) aco_io_sendmsg_at(fd, message, flags, ACO_PLACE)
 
-/* sendfile() waits for `to`; `from` must be a file. splice() waits for either side; one is a pipe. If one of the two is
- * closed by aco_io_close() meanwhile, they fail with ECANCELED. splice() leaves out urgent data of TCP, as read(). */
+/* aco_io_sendfile() waits for `to`; `from` must be a file. aco_io_splice() waits for either side; one must be a pipe.
+ * It skips urgent data of TCP, as read() does. Both fail with ECANCELED if aco_io_close() closes `from` or `to`
+ * meanwhile. */
 ACO_API ssize_t aco_io_sendfile_at(int to, int from, int64_t *offset, size_t n, const char *location);
 ACO_API ssize_t aco_io_splice_at(int from, int64_t *from_offset, int to, int64_t *to_offset, size_t n, unsigned flags,
                                  const char *location);
@@ -97,12 +99,13 @@ ACO_API ssize_t aco_io_splice_at(int from, int64_t *from_offset, int to, int64_t
 #define aco_io_splice(from, from_offset, to, to_offset, n, flags)                                                      \
     aco_io_splice_at(from, from_offset, to, to_offset, n, flags, ACO_PLACE)
 
-/* Writes all `n` bytes: n; or -1 and errno, after a part of them. If `done` is not NULL, *done becomes the number of
- * bytes written, in any case. */
+/* Writes all `n` bytes. If `done` is not NULL, *done becomes the number of bytes written, also on error. Returns n; on
+ * error -1 with errno, perhaps after it has written a part. */
 ACO_API ssize_t aco_io_write_all_at(int fd, const void *p, size_t n, size_t *done, const char *location);
 #define aco_io_write_all(fd, p, n) aco_io_write_all_at(fd, p, n, NULL, ACO_PLACE)
 #define aco_io_write_all_done(fd, p, n, done) aco_io_write_all_at(fd, p, n, done, ACO_PLACE)
-/* Reads `n` bytes: n, or fewer at the end of the stream; or -1 and errno, after a part of them. `done` likewise. */
+/* Reads `n` bytes. If `done` is not NULL, *done becomes the number of bytes read, also on error. Returns n, or fewer at
+ * the end of the stream; on error -1 with errno, perhaps after it has read a part. */
 ACO_API ssize_t aco_io_read_exactly_at(int fd, void *p, size_t n, size_t *done, const char *location);
 #define aco_io_read_exactly(fd, p, n) aco_io_read_exactly_at(fd, p, n, NULL, ACO_PLACE)
 #define aco_io_read_exactly_done(fd, p, n, done) aco_io_read_exactly_at(fd, p, n, done, ACO_PLACE)
@@ -110,68 +113,72 @@ ACO_API ssize_t aco_io_read_exactly_at(int fd, void *p, size_t n, size_t *done, 
 /* ---- Sockets ----------------------------------------------------------------------------------------------------- */
 
 /* Networks:
- *   "tcp", "tcp4", "tcp6"             host: a numeric address, IPv6 with or without brackets, and with %ZONE behind
- *                                     it, an interface's name or number; "localhost"; NULL: any address (to listen),
- *                                     this machine (to dial); a name (to dial). port: decimal; "0": any free one
- *   "udp", "udp4", "udp6"             the same, for datagrams
+ *   "tcp", "tcp4", "tcp6"             host: a numeric address; "localhost"; a name (to dial); NULL: any address (to
+ *                                     listen), this machine (to dial). An IPv6 address may be in brackets, and may
+ *                                     end with %ZONE: an interface's name or number. port: decimal; "0": any free one
+ *   "udp", "udp4", "udp6"             as for TCP, but for datagrams
  *   "unix", "unixpacket", "unixgram"  stream, seqpacket and datagrams. host: a path, or @NAME for an abstract name;
  *                                     port: NULL
- * TCP sockets send at once (TCP_NODELAY), and listeners have SO_REUSEADDR, unless `flags` says otherwise. */
+ * Unless `flags` says otherwise, TCP sockets send at once (TCP_NODELAY) and listeners have SO_REUSEADDR. */
 enum {
-    ACO_IO_REUSEPORT = 1, /* several listeners on one port share its connections: one of each thread, for example. On
-                             Linux those of this process alone: a second start of the program fails with EADDRINUSE.
-                             So does a listener for any host beside one of the process for a certain host: begin with
-                             the former. What a child of fork() inherits counts as its own */
-    ACO_IO_KEEPALIVE = 2, /* probes of the system find dead peers (SO_KEEPALIVE) */
+    ACO_IO_REUSEPORT = 1, /* several listeners share the connections of one port: one for each thread, for example. On
+                             Linux they must all be this process's: a second start of the program fails with
+                             EADDRINUSE. So does a listener for any host if the process has one for a certain host:
+                             open the one for any host first. A child of fork() counts inherited ones as its own */
+    ACO_IO_KEEPALIVE = 2, /* the system sends probes to find dead peers (SO_KEEPALIVE) */
     ACO_IO_DELAY = 4,     /* no TCP_NODELAY */
     ACO_IO_ONLY_IPV6 = 8, /* a listener on an IPv6 address takes no IPv4 connections */
     ACO_IO_ALL_PROCESSES = 16 /* with ACO_IO_REUSEPORT: the user's other processes may share the port, too */
 };
 typedef struct aco_io_options_s {
     unsigned flags; /* ACO_IO_… */
-    int backlog;    /* connections that wait to be accepted; 0: as many as the system allows */
+    int backlog;    /* most connections that wait to be accepted; 0: as many as the system allows */
 } aco_io_options_t;
 
-/* A listening socket; options NULL: none. Accepted connections inherit the options. -1 and errno: EINVAL (the network,
- * address or options), those of bind(). */
+/* Opens a listening socket. `opts` may be NULL: no options. Accepted connections inherit the options. Returns the
+ * descriptor; on error -1 with errno EINVAL (the network, address or options), or one of bind(). */
 ACO_API int aco_io_listen(const char *network, const char *host, const char *port, const aco_io_options_t *opts);
 
-/* A socket for datagrams that is bound to this address; of unixgram, host NULL: to an abstract name that the system
- * finds. aco_io_recvfrom() and aco_io_sendto() use it. -1 and errno as above. */
+/* Opens a socket for datagrams and binds it to this address. For "unixgram" `host` may be NULL: the system chooses an
+ * abstract name. Use it with aco_io_recvfrom() and aco_io_sendto(). Returns the descriptor; on error -1 with errno as
+ * for aco_io_listen(). */
 ACO_API int aco_io_bind(const char *network, const char *host, const char *port, const aco_io_options_t *opts);
 
-/* The next connection. Waits on if one failed before it was accepted. Without free descriptors or memory (EMFILE,
- * ENFILE, ENOBUFS, ENOMEM) it tries again after 1 ms, 2 ms, and so on to 100 ms: connections stay in the backlog
- * meanwhile. Scopes end that, too. */
+/* Accepts the next connection. If a connection fails before it is accepted, the call waits for another. Without free
+ * descriptors or memory (EMFILE, ENFILE, ENOBUFS, ENOMEM) it tries again after 1 ms, then after twice as long each
+ * time, at most 100 ms; connections stay in the backlog meanwhile. Scopes end these waits, too. Returns the
+ * connection's descriptor; on error -1 with errno. */
 ACO_API int aco_io_accept_at(int fd, const char *location);
 #define aco_io_accept(fd) aco_io_accept_at(fd, ACO_PLACE)
 
-/* A connected socket. A name is looked up (aco/names.h) in the process's cache, or by the system on another thread
- * while the task waits. Its addresses, IPv6 and IPv4 in turns, are tried one after the other: the next one when one has
- * failed or after 250 ms, while those before go on. The first connection is returned, the others are closed.
- * "localhost" and NULL are ::1 and 127.0.0.1. A datagram socket has one peer then, from which nothing need come;
- * "localhost" is 127.0.0.1 for it. A TCP socket that the system connects to itself, for want of a listener, is refused
- * (ECONNREFUSED). -1 and errno: EINVAL (as above), those of connect(), for a name of the address whose failure tells
- * most, and those of aco_io_look_up(). */
+/* Opens a socket and connects it. A name is looked up (aco/names.h) in the process's cache, or by the system on another
+ * thread while the task waits. The call tries the name's addresses in turn, IPv6 and IPv4 alternating: the next one as
+ * soon as an attempt has failed, or after 250 ms while earlier attempts go on. It returns the first connection and
+ * closes the others. "localhost" and NULL mean ::1 and 127.0.0.1. A datagram socket gets one peer, and the call waits
+ * for no answer from it; for datagrams "localhost" is 127.0.0.1. If nobody listens and the system connects a TCP socket
+ * to itself, the call fails with ECONNREFUSED. Returns the descriptor; on error -1 with errno EINVAL (the network,
+ * address or options), or one of connect() or aco_io_look_up(). If all addresses of a name fail, errno is that of the
+ * first that failed for another reason than a missing network. */
 ACO_API int aco_io_dial_at(const char *network, const char *host, const char *port, const aco_io_options_t *opts,
                            const char *location);
 #define aco_io_dial(network, host, port, opts) aco_io_dial_at(network, host, port, opts, ACO_PLACE)
 
-/* connect(), of a non-blocking socket. If it fails in a wait, the socket is still connecting: close it. */
+/* connect() for a non-blocking socket. If it fails while it waits, the socket is still connecting: close it. */
 ACO_API int aco_io_connect_at(int fd, const struct sockaddr *address, socklen_t length, const char *location);
 #define aco_io_connect(fd, address, length) aco_io_connect_at(fd, address, length, ACO_PLACE)
 
-/* The address of a socket, or of its peer, as text: "127.0.0.1:80", "[::1]:80", a path, "@NAME", "" (a unix socket
- * without a name). Writes at most `size` bytes, the 0 included; ACO_IO_ADDRESS_SIZE is enough for any. 0, or -1 and
- * errno: ENOSPC, EAFNOSUPPORT, those of getsockname() and getpeername(). */
+/* Writes the address of a socket, or of its peer, as text: "127.0.0.1:80", "[::1]:80", a path, "@NAME", or "" (a unix
+ * socket without a name). Writes at most `size` bytes, the 0 included; ACO_IO_ADDRESS_SIZE is enough for any. Returns
+ * 0; on error -1 with errno ENOSPC, EAFNOSUPPORT, or one of getsockname() or getpeername(). */
 enum { ACO_IO_ADDRESS_SIZE = 112 };
 ACO_API int aco_io_local_address(int fd, char *text, size_t size);
 ACO_API int aco_io_peer_address(int fd, char *text, size_t size);
 
-/* Between addresses and text, without a look-up of names. The first is for aco_io_sendto() and the like: what
- * aco_io_dial() would understand, of several addresses its first. For the second a length of 0 is a unix socket without
- * a name, as aco_io_recvfrom() tells of one; an interface without a name has its number. 0, or -1 and errno: EINVAL
- * (also a length less than the family's); ENOSPC, EAFNOSUPPORT. */
+/* Convert text to an address and an address to text, without looking up names.
+ * aco_io_address_of_text(), for aco_io_sendto() and the like, takes what aco_io_dial() takes; if that means several
+ * addresses, it stores the first. aco_io_text_of_address() takes length 0 for a unix socket without a name, as
+ * aco_io_recvfrom() reports it; it writes an interface without a name as a number. Both return 0; on error -1 with
+ * errno EINVAL (also a length less than the family's), ENOSPC, EAFNOSUPPORT. */
 ACO_API int aco_io_address_of_text(const char *network, const char *host, const char *port,
                                    struct sockaddr_storage *address, socklen_t *length);
 ACO_API int aco_io_text_of_address(const struct sockaddr *address, socklen_t length, char *text, size_t size);
@@ -181,32 +188,34 @@ ACO_API int aco_io_shutdown(int fd, int how);
 
 /* ---- Descriptors ------------------------------------------------------------------------------------------------- */
 
-/* Closes the descriptor; tasks that wait for it fail with ECANCELED. The number is free in any case. 0, or -1 and errno
- * of close(). */
+/* Closes the descriptor; calls of tasks that wait for it fail with ECANCELED. Returns 0; on error -1 with errno of
+ * close(). The number is free also on error. */
 ACO_API int aco_io_close(int fd);
 
-/* Makes the descriptor non-blocking and owned. 0, or -1 and errno: EBADF, ENOMEM. */
+/* Makes the descriptor non-blocking and owned. Returns 0; on error -1 with errno EBADF, ENOMEM. */
 ACO_API int aco_io_adopt(int fd);
-/* Forgets the descriptor, as aco_io_close() does, without closing it. 0, or -1 and errno EBADF (not known here). */
+/* Does what aco_io_close() does, but leaves the descriptor open, no longer owned. Returns 0; on error -1 with errno
+ * EBADF (not known on this thread). */
 ACO_API int aco_io_release(int fd);
 
 /* What the calls of this thread have done so far. Many waits for few calls: peers are slow, or the tasks wait for each
- * other. Few events for each poll: the thread is idle. As many registrations as calls: descriptors that aco_io_adopt()
- * should own. */
+ * other. Few events for each poll: the thread is idle. As many registrations as calls: make these descriptors owned by
+ * aco_io_adopt(). */
 typedef struct aco_io_stats_s {
-    uint64_t calls;         /* for descriptors that found one; aco_io_write_all() and the like: for each part */
-    uint64_t waits;         /* of tasks for descriptors; a call that does not wait is done at once */
+    uint64_t calls;         /* calls that found their descriptor; aco_io_write_all() and the like count each part */
+    uint64_t waits;         /* how often a task waited for a descriptor; other calls were done at once */
     uint64_t polls;         /* how often aco_run() has asked the system for events */
-    uint64_t events;        /* of descriptors, that it was told */
-    uint64_t registrations; /* of descriptors with the system, and changes of them */
-    uint64_t bytes_read, bytes_written; /* sendfile and splice count for both */
+    uint64_t events;        /* events of descriptors that the system reported */
+    uint64_t registrations; /* how often descriptors were registered with the system, or registrations changed */
+    uint64_t bytes_read, bytes_written; /* aco_io_sendfile() and aco_io_splice() count in both */
 } aco_io_stats_t;
-/* 0, or -1 and errno EINVAL (NULL). */
+/* Fills in *stats. Returns 0; on error -1 with errno EINVAL (NULL). */
 ACO_API int aco_io_stats(aco_io_stats_t *stats);
 
-/* For another event loop, which calls aco_run_ready() (aco/scheduler.h), or in which an idle hook (aco_on_idle())
- * waits: a descriptor that is readable when a task can be woken here, or another thread has news. The loop must wait
- * for it, too. It belongs to the library. -1 and errno: ENOMEM, EMFILE, ENFILE. */
+/* Gives a descriptor that is readable when a task of this thread can be woken, or when another thread has news for this
+ * one. It is for another event loop, which calls aco_run_ready() (aco/scheduler.h) or in which an idle hook
+ * (aco_on_idle()) waits: that loop must wait for this descriptor, too. The descriptor belongs to the library. Returns
+ * it; on error -1 with errno ENOMEM, EMFILE, ENFILE. */
 ACO_API int aco_io_poll_fd(void);
 
 ACO__END_C

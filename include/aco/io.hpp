@@ -14,14 +14,14 @@
  *           });
  *   }
  *
- * The C headers say what all of this does. Here is what C++ adds.
+ * The C headers say what these calls do. Here is what C++ adds.
  *
- * Owning. A descriptor, socket or listener owns its descriptor and closes it when it is destroyed. It can be moved. The
- * functions of one that was moved from fail with EBADF.
+ * Owning. A descriptor, socket or listener object owns its descriptor and closes it when it is destroyed. It can be
+ * moved; the functions of an object that was moved from fail with EBADF.
  *
  * Failures. A call that fails throws aco::error. If it fails because a scope of the task has ended, it throws
- * aco::cancelled, as all waits do (aco/task.hpp). A read, a line or an accept that another task's close() ends throws
- * aco::error with ECANCELED. */
+ * aco::cancelled, as all waits do (aco/task.hpp). If another task's close() ends a read, a line or an accept, that
+ * throws aco::error with ECANCELED. */
 #ifndef ACO_IO_HPP
 #define ACO_IO_HPP
 
@@ -41,7 +41,7 @@ inline namespace ACO__CPP_KIND {
 
 namespace detail {
 
-/* A call of aco/io.h has failed. It leaves no message if the failure can be an expected answer. */
+/* A call of aco/io.h has failed. Such a call leaves no message for a failure that can be an expected answer. */
 [[noreturn]] ACO__COLD inline void io_failed(const char *call)
 {
     const int error = errno;
@@ -75,9 +75,9 @@ ACO__FORCE_INLINE_MEMBER void io_check(int result, const char *call)
 class descriptor {
 public:
     descriptor() noexcept = default;
-    /* Takes over one that these calls made, or that aco_io_adopt() made owned. */
+    /* Takes over a descriptor that these calls made, or that aco_io_adopt() made owned. */
     explicit descriptor(int fd) noexcept : fd_(fd) {}
-    /* Takes over any other: aco_io_adopt(). If that throws, it is still the caller's. */
+    /* Takes over any other descriptor by aco_io_adopt(). If this throws, the caller still owns it. */
     static descriptor adopt(int fd)
     {
         detail::io_check(aco_io_adopt(fd), "aco::descriptor::adopt");
@@ -96,16 +96,16 @@ public:
 
     int get() const noexcept { return fd_; } /* -1: none */
     explicit operator bool() const noexcept { return fd_ >= 0; }
-    /* Gives it up, unclosed and unknown to aco/io.h. */
+    /* Gives up the descriptor by aco_io_release(), without closing it, and returns it. */
     int release() noexcept
     {
         if (fd_ >= 0)
             (void)aco_io_release(fd_);
         return std::exchange(fd_, -1);
     }
-    /* Gives it up to whoever closes it by aco_io_close(). */
+    /* Gives up the descriptor and returns it: the caller closes it by aco_io_close(). */
     int detach() noexcept { return std::exchange(fd_, -1); }
-    /* Wakes the tasks that wait for it. */
+    /* Wakes the tasks that wait for the descriptor. */
     void close() { detail::io_check(aco_io_close(std::exchange(fd_, -1)), "aco::descriptor::close"); }
 
     void wait_readable(const char *location = ACO__CALLER) const
@@ -117,12 +117,12 @@ public:
         detail::io_check(aco_io_wait_writable_at(fd_, location), "aco::descriptor::wait_writable");
     }
 
-    /* 0: the end of the stream. */
+    /* Returns 0 at the end of the stream. */
     std::size_t read(void *p, std::size_t n, const char *location = ACO__CALLER)
     {
         return detail::io_done(aco_io_read_at(fd_, p, n, location), "aco::descriptor::read");
     }
-    /* Fewer than `n`: the stream has ended. */
+    /* Returns fewer than `n` if the stream has ended. */
     std::size_t read_exactly(void *p, std::size_t n, const char *location = ACO__CALLER)
     {
         return detail::io_done(aco_io_read_exactly_at(fd_, p, n, nullptr, location), "aco::descriptor::read_exactly");
@@ -153,7 +153,7 @@ private:
 class address {
 public:
     address() noexcept = default;
-    /* As aco_io_address_of_text(). */
+    /* Understands what aco_io_address_of_text() does. */
     address(const char *network, const char *host, const char *port)
     {
         detail::io_check(aco_io_address_of_text(network, host, port, &storage_, &length_), "aco::address");
@@ -195,7 +195,7 @@ inline std::vector<address> look_up(const char *network, const char *host, const
         all.push_back(address(found[i]));
     return all;
 }
-/* The name of its host: aco_io_name_of(). */
+/* The name of the address's host: aco_io_name_of(). */
 inline std::string name_of(const address &of, const char *location = ACO__CALLER)
 {
     char name[ACO_IO_NAME_SIZE];
@@ -203,7 +203,7 @@ inline std::string name_of(const address &of, const char *location = ACO__CALLER
     return name;
 }
 
-/* A socket: a connection, or for datagrams. */
+/* A socket, for a connection or for datagrams. */
 class socket : public descriptor {
 public:
     using descriptor::descriptor;
@@ -283,8 +283,8 @@ public:
     }
 };
 
-/* A buffered reader: aco_io_reader_t, with a lent buffer. It does not own the descriptor. What it returns is valid
- * until the next call. */
+/* A buffered reader: aco_io_reader_t with a lent buffer. It does not own the descriptor. The text that it returns is
+ * valid until the next call. */
 class reader {
 public:
     explicit reader(const descriptor &from, std::size_t size = 4096) noexcept
@@ -295,14 +295,14 @@ public:
     reader &operator=(const reader &) = delete;
     ~reader() { aco_io_reader_close(&reader_); }
 
-    /* The next line without its end; empty result: there is none. */
+    /* Returns the next line without its end, or std::nullopt if there is none. */
     std::optional<std::string_view> line(const char *location = ACO__CALLER)
     {
         char *text;
         const std::size_t n = detail::io_done(aco_io_reader_line_at(&reader_, &text, location), "aco::reader::line");
         return text ? std::optional<std::string_view>(std::in_place, text, n) : std::nullopt;
     }
-    /* With the delimiter, except perhaps at the end of the stream; then an empty one. */
+    /* Returns the text with its delimiter; a last text may have none. After that it returns an empty text. */
     std::string_view until(char delimiter, const char *location = ACO__CALLER)
     {
         char *text;
@@ -310,7 +310,7 @@ public:
                                               "aco::reader::until");
         return std::string_view(text, n);
     }
-    /* At least `n` bytes, or all to the end of the stream. They stay. */
+    /* Returns at least `n` bytes, or all up to the end of the stream. They are not consumed. */
     std::string_view peek(std::size_t n, const char *location = ACO__CALLER)
     {
         const char *bytes;
@@ -334,8 +334,8 @@ private:
     aco_io_reader_t reader_;
 };
 
-/* A buffered writer: aco_io_writer_t, with a lent buffer. It does not own the descriptor. Its destructor drops what was
- * not flushed. */
+/* A buffered writer: aco_io_writer_t with a lent buffer. It does not own the descriptor. Its destructor drops bytes
+ * that were not flushed. */
 class writer {
 public:
     explicit writer(const descriptor &to, std::size_t size = 4096) noexcept

@@ -9,12 +9,12 @@
  *       answer(line);
  *   aco_io_reader_close(&in);
  *
- * Buffers. A reader and a writer use `size` bytes of the caller's memory, from open to close; or, with NULL, a buffer
- * that the thread lends while there are bytes in it: a task that waits in a reader for more holds none. Then calls may
- * fail with ENOMEM.
+ * Buffers. A reader or a writer uses `size` bytes of the caller's memory, from open to close. With NULL instead the
+ * thread lends a buffer, but only while there are bytes in it: a task that waits in an empty reader holds none. Then
+ * calls may fail with ENOMEM.
  *
- * Failures. What has come stays in the reader, and what was not written in the writer: after ETIMEDOUT or ECANCELED a
- * call can be made again. Errors are those of aco_io_read() and aco_io_write(), and those named here.
+ * Failures. Bytes that have come stay in the reader; bytes that were not written stay in the writer. So after ETIMEDOUT
+ * or ECANCELED a call can be made again. Errors are those of aco_io_read() and aco_io_write(), and those named here.
  *
  * A reader or writer is a plain structure that must not be copied while it is open. It does not own its descriptor. One
  * task at a time may use it, on the descriptor's thread. */
@@ -27,7 +27,7 @@ ACO__BEGIN_C
 
 /* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
-/* Read-only. buffer[begin] to buffer[end - 1] have come and were not consumed. */
+/* Read-only. buffer[begin] to buffer[end - 1] have come and are not consumed yet. */
 typedef struct aco_io_reader_s {
     int fd;
     int aco__is_lent;
@@ -35,37 +35,39 @@ typedef struct aco_io_reader_s {
     size_t size, begin, end;
 } aco_io_reader_t;
 
-/* `buffer` has `size` bytes, at least 1; NULL: see above. */
+/* Begins to read `fd`. `buffer` has `size` bytes, at least 1; NULL: the thread lends it. */
 ACO_API void aco_io_reader_open(aco_io_reader_t *reader, int fd, void *buffer, size_t size);
-/* Gives up what has come and was not consumed, and the buffer. */
+/* Gives up the buffer, and bytes that are not consumed yet. */
 ACO_API void aco_io_reader_close(aco_io_reader_t *reader);
 
 /* The pointers that these calls store point into the buffer. They are valid until the next call with the reader. */
 
-/* Waits until there are `n` bytes that were not consumed. Returns how many there are, at least n, or fewer at the end
- * of the stream; *bytes becomes the first one's address. -1 and errno: ENOBUFS (`n` is more than `size`). */
+/* Waits until the buffer has at least `n` bytes. They are not consumed; *bytes becomes the address of the first.
+ * Returns how many bytes there are, fewer than n only at the end of the stream; on error -1 with errno ENOBUFS (`n` is
+ * more than `size`). */
 ACO_API ssize_t aco_io_reader_peek_at(aco_io_reader_t *reader, size_t n, const char **bytes, const char *location);
 #define aco_io_reader_peek(reader, n, bytes) aco_io_reader_peek_at(reader, n, bytes, ACO_PLACE)
-/* Consumes `n` bytes, at most as many as there are. */
+/* Consumes `n` bytes, or all if the buffer has fewer. */
 ACO_API void aco_io_reader_consume(aco_io_reader_t *reader, size_t n);
 
-/* Consumes all bytes up to the next `delimiter` and it: how many, *bytes is the first one's address. At the end of the
- * stream: what there is, without a delimiter; then 0. -1 and errno: ENOBUFS (`size` bytes have come without it; they
- * were not consumed). */
+/* Consumes the bytes up to the next `delimiter`, and the delimiter; *bytes becomes the address of the first. At the end
+ * of the stream it consumes what is left, without a delimiter. Returns how many bytes it has consumed, 0 if none are
+ * left; on error -1 with errno ENOBUFS (`size` bytes have come without a delimiter; they are not consumed). */
 ACO_API ssize_t aco_io_reader_until_at(aco_io_reader_t *reader, char delimiter, char **bytes, const char *location);
 #define aco_io_reader_until(reader, delimiter, bytes) aco_io_reader_until_at(reader, delimiter, bytes, ACO_PLACE)
 
-/* Consumes the next line, which ends with "\n" or "\r\n" or the stream: its length without that; *line becomes its text
- * with a 0 after it. After the last line: 0, and *line is NULL. -1 and errno: ENOBUFS, as above; `size` is the most for
- * a line and its end, or 1 less for a last line without an end. */
+/* Consumes the next line. It ends with "\n", with "\r\n" or with the stream. *line becomes its text without that end
+ * but with a 0 after it; after the last line *line becomes NULL. A line and its end have at most `size` bytes; a last
+ * line without an end has at most size - 1. Returns the length of the text, 0 after the last line; on error -1 with
+ * errno ENOBUFS (the line is longer; it is not consumed). */
 ACO_API ssize_t aco_io_reader_line_at(aco_io_reader_t *reader, char **line, const char *location);
 #define aco_io_reader_line(reader, line) aco_io_reader_line_at(reader, line, ACO_PLACE)
 
-/* As aco_io_read(): what there is, at most `n` bytes; waits only if there is nothing. */
+/* Reads what there is, at most `n` bytes, as aco_io_read() does. It waits only if there is nothing. */
 ACO_API ssize_t aco_io_reader_read_at(aco_io_reader_t *reader, void *p, size_t n, const char *location);
 #define aco_io_reader_read(reader, p, n) aco_io_reader_read_at(reader, p, n, ACO_PLACE)
-/* As aco_io_read_exactly(): n, or fewer at the end of the stream. -1 and errno: *done of the bytes have been consumed
- * and stored; `done` may be NULL. */
+/* Reads `n` bytes, as aco_io_read_exactly() does. *done becomes the number of bytes that were consumed and stored, also
+ * on error; `done` may be NULL. Returns n, or fewer at the end of the stream; on error -1 with errno. */
 ACO_API ssize_t aco_io_reader_read_exactly_at(aco_io_reader_t *reader, void *p, size_t n, size_t *done,
                                               const char *location);
 #define aco_io_reader_read_exactly(reader, p, n, done) aco_io_reader_read_exactly_at(reader, p, n, done, ACO_PLACE)
@@ -81,21 +83,22 @@ typedef struct aco_io_writer_s {
 } aco_io_writer_t;
 
 ACO_API void aco_io_writer_open(aco_io_writer_t *writer, int fd, void *buffer, size_t size);
-/* Gives up the buffer and what was not flushed. */
+/* Gives up the buffer, and bytes that were not flushed. */
 ACO_API void aco_io_writer_close(aco_io_writer_t *writer);
 
-/* Puts `n` bytes into the buffer, which is flushed before if they do not fit. What does not fit into an empty buffer is
- * written at once. 0; or -1 and errno, then nothing of `p` was taken; of more than `size` bytes, perhaps a part. */
+/* Puts `n` bytes into the buffer. If they do not fit, it flushes the buffer first; more than `size` bytes it then
+ * writes at once. Returns 0; on error -1 with errno: it has taken nothing from `p`, or of more than `size` bytes
+ * perhaps a part. */
 ACO_API int aco_io_writer_write_at(aco_io_writer_t *writer, const void *p, size_t n, const char *location);
 #define aco_io_writer_write(writer, p, n) aco_io_writer_write_at(writer, p, n, ACO_PLACE)
-/* The same for a text as printf() makes it. -1 and errno: also ENOBUFS (`size` bytes are too few for it and a 0), those
- * of vsnprintf(). */
+/* Puts a text as printf() makes it into the buffer. If it does not fit, it flushes the buffer first. Returns 0; on
+ * error -1 with errno ENOBUFS (`size` bytes are too few for the text and a 0), or one of vsnprintf(). */
 ACO_API int aco_io_writer_print(aco_io_writer_t *writer, const char *format, ...)
 #ifdef __GNUC__
     __attribute__((format(printf, 2, 3)))
 #endif
     ;
-/* Writes all that is in the buffer. 0; or -1 and errno: what was not written is still there. */
+/* Writes all bytes in the buffer. Returns 0; on error -1 with errno: bytes that were not written are still there. */
 ACO_API int aco_io_writer_flush_at(aco_io_writer_t *writer, const char *location);
 #define aco_io_writer_flush(writer) aco_io_writer_flush_at(writer, ACO_PLACE)
 

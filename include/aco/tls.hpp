@@ -8,8 +8,8 @@
  *   while (std::size_t n = peer.read(bytes, sizeof bytes))
  *       ...
  *
- * The C header says what all of this does. Failures are exceptions, as in <aco/io.hpp>: aco::error, with the code and
- * the message, and aco::cancelled. */
+ * The C header says what these calls do. Failures are exceptions, as in <aco/io.hpp>: aco::error, with the code and the
+ * message, and aco::cancelled. */
 #ifndef ACO_TLS_HPP
 #define ACO_TLS_HPP
 
@@ -46,7 +46,7 @@ public:
     tls_config &crl(const char *file) { return done(aco_tls_config_crl(config_, file)); }
     tls_config &alpn(const char *protocols) { return done(aco_tls_config_alpn(config_, protocols)); }
     tls_config &sessions(std::size_t hosts) { return done(aco_tls_config_sessions(config_, hosts)); }
-    /* Any thread. If it throws, `replacement` is unchanged. */
+    /* Any thread may call. If it throws, `replacement` is unchanged. */
     void replace(tls_config &&replacement)
     {
         done(aco_tls_config_replace(config_, replacement.config_));
@@ -63,7 +63,7 @@ private:
     aco_tls_config_t *config_;
 };
 
-/* Owns a connection, and closes it when it is destroyed. */
+/* Owns a connection and closes it when destroyed. */
 class tls {
 public:
     tls() noexcept = default;
@@ -80,7 +80,7 @@ public:
     ~tls() { close_quietly(); }
 
     explicit operator bool() const noexcept { return tls_ != nullptr; }
-    /* 0: the peer has sent the end. */
+    /* Returns 0 if the peer has sent the end. */
     std::size_t read(void *p, std::size_t n, const char *location = ACO__CALLER)
     {
         return detail::io_done(aco_tls_read_at(tls_, p, n, location), "aco::tls::read");
@@ -105,7 +105,7 @@ public:
     {
         detail::io_check(aco_tls_shutdown_at(tls_, how, location), "aco::tls::shutdown");
     }
-    /* Wakes the tasks that wait in it. */
+    /* Wakes the tasks that wait in the connection. */
     void close() { detail::io_check(aco_tls_close(std::exchange(tls_, nullptr)), "aco::tls::close"); }
 
     aco_tls_info_t info() const
@@ -114,7 +114,7 @@ public:
         detail::io_check(aco_tls_info(tls_, &info), "aco::tls::info");
         return info;
     }
-    /* Empty: the peer has sent no certificate. Of a longer name, its first 255 bytes would be too few: aco::error. */
+    /* Returns an empty text if the peer has sent no certificate. Throws aco::error if the name is over 255 bytes. */
     std::string peer_name() const
     {
         char text[256];
