@@ -63,7 +63,7 @@ ACO_API int aco_websocket_receive_at(aco_websocket_t *socket, const char **data,
 
 /* Sends a message. Returns 0; on error -1 with errno EINVAL (the type, or text that is no UTF-8), EPIPE (the WebSocket
  * is closed, or the peer is gone), ETIMEDOUT (also: the peer takes nothing for the server's write_time), ECANCELED.
- * After the end of a scope the message can be sent again if no part of it was sent; else later calls fail with EPIPE. */
+ * After the end of a scope the message can be sent again if no part of it was sent; else later calls fail: EPIPE. */
 ACO_API int aco_websocket_send_at(aco_websocket_t *socket, int type, const void *p, size_t n, const char *location);
 #define aco_websocket_send(socket, type, p, n) aco_websocket_send_at(socket, type, p, n, ACO_PLACE)
 
