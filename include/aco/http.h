@@ -80,8 +80,8 @@ ACO_API const char *aco_http_request_query(aco_http_request_t *request, const ch
 /* Allocates `n` bytes, which are freed when the request is done. On error NULL with errno ENOMEM. */
 ACO_API void *aco_http_request_allocate(aco_http_request_t *request, size_t n);
 
-/* Reads at most `n` bytes of the body: what has come, or, if nothing has, waits for more. A client that expects "100
- * Continue" gets it at the first call.
+/* Reads what has come of the body, at most `n` bytes. Waits if nothing has come. The first call sends "100 Continue" to
+ * a client that expects it.
  *
  * Returns the number of bytes; 0 at the end; on error -1 with errno EFBIG (more than max_body), EBADMSG (wrong chunks),
  * ECONNRESET (the connection ended before the body), ETIMEDOUT (body_time is over, or a scope has ended:
@@ -135,8 +135,8 @@ ACO_API int aco_http_reply_write_file_at(aco_http_request_t *request, int fd, in
 #define aco_http_reply_write_file(request, fd, offset, n) \
     aco_http_reply_write_file_at(request, fd, offset, n, ACO_PLACE)
 
-/* Returns 1 if the server has been stopped and goes on only for lame_time and drain_time, else 0. A handler that tells
- * a load balancer to send no more replies 503 then. */
+/* Returns 1 if the server has been stopped and goes on only for lame_time and drain_time, else 0. For the handler that
+ * a load balancer asks: it replies 503 then, so that the balancer sends no more. */
 ACO_API int aco_http_is_draining(const aco_http_request_t *request);
 
 /* Returns the errno with which the request's connection has failed, so that no reply reaches the client: EPIPE,
@@ -233,7 +233,7 @@ typedef struct aco_http_server_s {
     int64_t write_time;     /* ns in which a client takes nothing of what is sent: 30 s */
     int64_t lame_time;      /* ns for which a stopped server goes on as before, except that aco_http_is_draining() tells
                                of the stop: none */
-    int64_t drain_time;     /* ns that requests have to end after that: 10 s */
+    int64_t drain_time;     /* ns that requests have to end after lame_time: 10 s */
     int64_t drain_idle_time; /* ns of drain_time in which an idle connection, even one that is accepted only then,
                                may still begin a request or make its stream: 500 ms */
     /* Called after each reply. The connection's next request waits for this call; so does the reply, if it is still
@@ -291,8 +291,8 @@ typedef struct aco_http_client_options_s {
     int sends_body_elsewhere; /* whether a redirect may take a request's body to another host, port or scheme. 0: no */
 } aco_http_client_options_t;
 
-/* Makes a client. NULL options: the defaults. The options must stay valid. Returns the client; on error
- * NULL with errno ENOMEM, EINVAL. */
+/* Makes a client. NULL options: the defaults. The options must stay valid. Returns the client; on error NULL with errno
+ * ENOMEM, EINVAL. */
 ACO_API aco_http_client_t *aco_http_client_new(const aco_http_client_options_t *options);
 /* Closes the kept connections. All responses must have been ended before. */
 ACO_API void aco_http_client_destroy(aco_http_client_t *client);
@@ -303,7 +303,7 @@ typedef struct aco_http_call_s {
     /* "http://host:port/path?query", in ASCII, with escapes. An IPv6 address may have a zone, which is not sent:
      * "[fe80::1%25eth0]", as in RFC 6874, or "[fe80::1%eth0]". */
     const char *url;
-    const aco_http_header_t *headers; /* the client itself sends Host and the headers of the body's length */
+    const aco_http_header_t *headers; /* besides Host and the headers of the body's length, which the client adds */
     size_t header_count;
     const void *body;
     int64_t length;                   /* of the body; with read_body, less than 0: not known, it is sent in chunks */
