@@ -53,7 +53,7 @@ ACO_API aco_websocket_t *aco_websocket_accept_at(aco_http_request_t *request, co
 
 enum { ACO_WEBSOCKET_TEXT = 1, ACO_WEBSOCKET_BINARY = 2 };
 
-/* Waits for a message. Stores its bytes in *data, with a 0 behind them, and their number in *n. The bytes are valid
+/* Waits for a message. Points *data to its bytes, which a 0 follows, and stores their number in *n. They are valid
  * until the next call. Returns the message's type; 0: the peer has closed (aco_websocket_code()); on error -1 with
  * errno EBADMSG (the peer breaks the protocol), EFBIG (more than max_message), ETIMEDOUT (idle_time or message_time is
  * over, or a scope has ended: aco_check_cancelled() tells), ECONNRESET (the connection ended without a close), ENOMEM.
