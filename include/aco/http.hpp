@@ -19,9 +19,9 @@
  *
  * The C headers say what all of this does. Failures are exceptions, as in <aco/io.hpp>: aco::error and aco::cancelled.
  *
- * An exception that leaves a handler is logged, but not an aco::error after the connection has failed: `failed` of the
- * options is called for that. The server answers 500; or what the failed read of the body calls for, 413, 400 or 408.
- * If the reply has begun, the connection ends without the rest. */
+ * If an exception leaves a handler, it is logged, and the server answers 500; or 413, 400 or 408 if a read of the body
+ * has failed. If the reply has begun, the connection ends without the rest. An aco::error after the connection has
+ * failed is not logged: `failed` of the options is called for the failure. */
 #ifndef ACO_HTTP_HPP
 #define ACO_HTTP_HPP
 
@@ -44,7 +44,7 @@ inline std::optional<std::string_view> text_of(const char *text)
 
 } // namespace detail
 
-/* A request, in its handler. The texts are valid until the handler returns. */
+/* A request, for its handler. The texts are valid until the handler returns. */
 class http_request {
 public:
     explicit http_request(aco_http_request_t *request) noexcept : request_(request) {}
@@ -64,7 +64,7 @@ public:
     {
         return detail::text_of(aco_http_request_param(request_, name));
     }
-    /* Throws aco::error: the value has a wrong escape. */
+    /* Throws aco::error if the value has a wrong escape. */
     std::optional<std::string_view> query(const char *name) const
     {
         errno = 0;
@@ -73,7 +73,7 @@ public:
         return detail::text_of(value);
     }
 
-    /* 0: the end of the body. */
+    /* Returns the number of bytes; 0 at the end of the body. */
     std::size_t read(void *p, std::size_t n, const char *location = ACO__CALLER)
     {
         return detail::io_done(aco_http_request_read_at(request_, p, n, location), "aco::http_request::read");
@@ -88,13 +88,13 @@ public:
 
     http_request &add_header(const std::string &name, const std::string &value)
     {
-        /* C would take what is before a NUL. */
+        /* C would take only what is before a NUL. */
         if (name.find('\0') != std::string::npos || value.find('\0') != std::string::npos)
             detail::refused(EINVAL, "aco::http_request::add_header", nullptr, "the name or value has a NUL");
         detail::io_check(aco_http_reply_header(request_, name.c_str(), value.c_str()), "aco::http_request::add_header");
         return *this;
     }
-    /* `type`: nullptr: none. */
+    /* A `type` of nullptr means none. */
     void reply(int status, const char *type, std::string_view body, const char *location = ACO__CALLER)
     {
         detail::io_check(aco_http_reply_at(request_, status, type, body.data(), body.size(), location),
@@ -124,15 +124,15 @@ private:
     aco_http_request_t *request_;
 };
 
-/* A connection of messages that a request becomes, until its handler returns. Several tasks may send. */
+/* A request becomes a connection that carries messages, until its handler returns. Several tasks may send. */
 class websocket {
 public:
     struct message {
         int type;              /* ACO_WEBSOCKET_TEXT, ACO_WEBSOCKET_BINARY */
-        std::string_view data; /* valid until the next one is received */
+        std::string_view data; /* valid until the next message is received */
     };
 
-    /* Throws if the request is no right handshake; it has been answered then. */
+    /* If the request is no right handshake, answers it and throws. */
     explicit websocket(http_request &request, const aco_websocket_options_t &options = {},
                        const char *location = ACO__CALLER)
         : socket_(aco_websocket_accept_at(request.native_handle(), &options, location))
@@ -142,7 +142,7 @@ public:
     websocket(const websocket &) = delete;
     websocket &operator=(const websocket &) = delete;
 
-    /* Nothing: the peer has closed. */
+    /* Returns nothing if the peer has closed. */
     std::optional<message> receive(const char *location = ACO__CALLER)
     {
         const char *data = nullptr;
@@ -166,7 +166,7 @@ private:
     aco_websocket_t *socket_;
 };
 
-/* A server and its routes. It must not change while it serves. */
+/* A server and its routes. They must not change while it serves. */
 class http_server {
 public:
     using handler = std::function<void(http_request &)>;
@@ -175,14 +175,14 @@ public:
     http_server(const http_server &) = delete;
     http_server &operator=(const http_server &) = delete;
 
-    /* `method`: nullptr: any. */
+    /* A `method` of nullptr means any. */
     http_server &route(const char *method, std::string path, handler f)
     {
         handlers_.push_back({method ? std::optional<std::string>(method) : std::nullopt, std::move(path), std::move(f),
                              &failed_});
         return *this;
     }
-    /* Called with what leaves a handler, nullptr if it is no std::exception. By default it is a line on stderr. */
+    /* `f` gets the exception that leaves a handler; nullptr if it is no std::exception. Default: a line on stderr. */
     http_server &on_failure(std::function<void(const http_request &, const std::exception *)> f)
     {
         failed_ = std::move(f);
@@ -190,7 +190,7 @@ public:
     }
     aco_http_server_t &options() noexcept { return options_; }
 
-    /* Throws aco::cancelled when a scope of the caller ends, aco::error if accepting fails. */
+    /* Throws aco::cancelled when a scope of the caller ends, and aco::error if accepting fails. */
     void serve(listener &&door, const char *location = ACO__CALLER)
     {
         std::vector<aco_http_route_t> routes;
@@ -231,7 +231,7 @@ private:
         http_request request(raw);
         try {
             e->f(request);
-        } catch (const cancelled &) { /* of a scope that ended: the handler's own, or the server's */
+        } catch (const cancelled &) { /* a scope ended: the handler's own, or the server's */
             aco_http_reply_abort(raw);
         } catch (const error &left) {
             aco_http_connection_error(raw) ? aco_http_reply_abort(raw) : fail(request, *e->failed, &left);
@@ -266,12 +266,12 @@ public:
     {
         return detail::text_of(aco_http_response_header(response_, name));
     }
-    /* 0: the end of the body. */
+    /* Returns the number of bytes; 0 at the end of the body. */
     std::size_t read(void *p, std::size_t n, const char *location = ACO__CALLER)
     {
         return detail::io_done(aco_http_response_read_at(response_, p, n, location), "aco::http_response::read");
     }
-    /* All that is left of the body; more than `most` bytes: aco::error, EFBIG. */
+    /* Returns all that is left of the body. Throws aco::error with EFBIG if that is more than `most` bytes. */
     std::string read_all(std::size_t most = 64 << 20, const char *location = ACO__CALLER)
     {
         std::string all;

@@ -1,5 +1,5 @@
-/* WebSocket (RFC 6455) for servers of aco/http.h: a handler turns its request into a connection of messages. In the
- * library acorn_http.
+/* WebSocket (RFC 6455) for servers of aco/http.h: a handler turns its request into a connection that carries messages.
+ * In the library acorn_http.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -13,15 +13,15 @@
  *           aco_websocket_send(socket, type, data, n);
  *   }
  *
- * It lives until the handler returns. If the handler has not closed it, the peer is told then that it is going away
- * (1001). One task receives; any tasks of the thread send, each message as a whole.
+ * A WebSocket lives until its handler returns. If the handler has not closed it by then, the peer gets the close code
+ * 1001 (going away). One task receives. Any tasks of the thread may send; each message is sent as a whole.
  *
- * Pings are answered, and fragments joined, inside of aco_websocket_receive(): call it all the time. Extensions, such
- * as compression, are not offered.
+ * aco_websocket_receive() answers pings and joins fragments: call it all the time. Extensions, such as compression, are
+ * not offered.
  *
- * Waits obey scopes, as in aco/io.h. When the server stops, WebSockets have its drain_time to end, as requests do.
+ * Waits obey scopes, as in aco/io.h. When the server stops, WebSockets have its drain_time to end, as requests have.
  *
- * A peer that breaks the protocol (frames without a mask, wrong UTF-8, unknown codes) is told why by a close code. */
+ * A close code tells a peer how it broke the protocol: frames without a mask, wrong UTF-8, unknown codes. */
 #ifndef ACO_WEBSOCKET_H
 #define ACO_WEBSOCKET_H
 
@@ -31,49 +31,52 @@ ACO__BEGIN_C
 
 typedef struct aco_websocket_s aco_websocket_t;
 
-/* Zeros are the defaults. Limits: less than 0: none. */
+/* Zeros are the defaults. A limit less than 0 means: none. */
 typedef struct aco_websocket_options_s {
-    /* Which pages of a browser may connect: "*": all; or origins, with commas between them: "https://a.org,http://b".
-     * NULL: only those of the request's own host and port. Clients that are no browsers send no Origin and may. */
+    /* Which pages of a browser may connect. "*": all; or a list of origins, separated by commas:
+     * "https://a.org,http://b"; NULL: only pages of the request's own host and port. Clients that are no browsers send
+     * no Origin and may connect. */
     const char *origins;
     const char *protocols; /* subprotocols, separated by commas, the preferred first. NULL: none */
     int64_t max_message;   /* bytes of a message: 1 MiB */
-    int64_t message_time;  /* ns from the begin of a message to its end: 60 s */
-    int64_t idle_time;     /* ns without anything; then the peer gets a ping, and as long again to answer: 60 s */
+    int64_t message_time;  /* ns from the beginning of a message to its end: 60 s */
+    int64_t idle_time;     /* ns in which nothing comes; then the peer gets a ping, and as long again to answer: 60 s */
 } aco_websocket_options_t;
 
-/* Answers the handshake. NULL `options`: the defaults; what they point to must stay valid. Headers that were added to
- * the reply are sent. NULL and errno: EBUSY (the reply has begun), ENOMEM, those of writing; or the request is refused
- * and answered: EPROTO (no right handshake, or several keys, versions or origins: 400; another version: 426), EACCES
- * (the origin: 403). */
+/* Answers the handshake, and sends the headers that were added to the reply. NULL `options`: the defaults. What the
+ * options point to must stay valid. Returns the WebSocket; on error NULL with errno EBUSY (the reply has begun),
+ * ENOMEM, or an error of writing; or, if it has refused the request by an answer, with EPROTO (400: no right handshake,
+ * or several keys, versions or origins; 426: another version), EACCES (403: the origin). */
 ACO_API aco_websocket_t *aco_websocket_accept_at(aco_http_request_t *request, const aco_websocket_options_t *options,
                                                  const char *location);
 #define aco_websocket_accept(request, options) aco_websocket_accept_at(request, options, ACO_PLACE)
 
 enum { ACO_WEBSOCKET_TEXT = 1, ACO_WEBSOCKET_BINARY = 2 };
 
-/* Waits for a message. Returns its type; *data are its `*n` bytes with a 0 behind them, valid until the next call. 0:
- * the peer has closed (aco_websocket_code()). -1 and errno: EBADMSG (against the protocol), EFBIG (max_message),
- * ETIMEDOUT (idle_time or message_time is over, or a scope: aco_check_cancelled() tells), ECONNRESET (the connection
- * ended without a close), ENOMEM. After the end of a scope the next call goes on; after the others it fails again. */
+/* Waits for a message. Points *data to its bytes, which a 0 follows, and stores their number in *n. They are valid
+ * until the next call. Returns the message's type; 0: the peer has closed (aco_websocket_code()); on error -1 with
+ * errno EBADMSG (the peer breaks the protocol), EFBIG (more than max_message), ETIMEDOUT (idle_time or message_time is
+ * over, or a scope has ended: aco_check_cancelled() tells), ECONNRESET (the connection ended without a close), ENOMEM.
+ * After the end of a scope the next call goes on; after any other error it fails again. */
 ACO_API int aco_websocket_receive_at(aco_websocket_t *socket, const char **data, size_t *n, const char *location);
 #define aco_websocket_receive(socket, data, n) aco_websocket_receive_at(socket, data, n, ACO_PLACE)
 
-/* Sends a message. 0; or -1 and errno: EINVAL (the type, text that is no UTF-8), EPIPE (closed, or the peer is gone),
- * ETIMEDOUT (also: it takes nothing for the server's write_time), ECANCELED. After the end of a scope the message can
- * be sent again; but if a part of it was sent, later calls fail with EPIPE. */
+/* Sends a message. Returns 0; on error -1 with errno EINVAL (the type, or text that is no UTF-8), EPIPE (the WebSocket
+ * is closed, or the peer is gone), ETIMEDOUT (also: the peer takes nothing for the server's write_time), ECANCELED.
+ * After the end of a scope the message can be sent again if no part of it was sent; else later calls fail: EPIPE. */
 ACO_API int aco_websocket_send_at(aco_websocket_t *socket, int type, const void *p, size_t n, const char *location);
 #define aco_websocket_send(socket, type, p, n) aco_websocket_send_at(socket, type, p, n, ACO_PLACE)
 
-/* Closes: tells the peer the code (1000: done; 1001 to 1003, 1007 to 1014: RFC 6455's; 3000 to 4999: the program's) and
- * a reason of up to 123 bytes or NULL, and waits for its answer for 5 s at most; messages that come before it are
- * dropped. For the task that receives. 0; or -1 and errno: EINVAL, as sending and receiving. */
+/* Closes: sends the peer a code and a reason, and waits at most 5 s for its answer. Messages that come before it are
+ * dropped. `code`: 1000 (done); 1001 to 1003, 1007 to 1014 (RFC 6455's); 3000 to 4999 (the program's). `reason`: up to
+ * 123 bytes, or NULL. Only the task that receives may call it. Returns 0; on error -1 with errno EINVAL (the code or
+ * the reason), or an error of sending or receiving. */
 ACO_API int aco_websocket_close_at(aco_websocket_t *socket, int code, const char *reason, const char *location);
 #define aco_websocket_close(socket, code, reason) aco_websocket_close_at(socket, code, reason, ACO_PLACE)
 
-/* The code with which the peer has closed; 1005: without one; 1006: it has not. */
+/* Returns the code with which the peer has closed; 1005: it gave none; 1006: it has not closed. */
 ACO_API int aco_websocket_code(const aco_websocket_t *socket);
-/* The subprotocol that was chosen, one of those in the options; "": none. Valid as long as the connection. */
+/* Returns the chosen subprotocol, which is one from the options; "": none. Valid as long as the connection. */
 ACO_API const char *aco_websocket_protocol(const aco_websocket_t *socket);
 
 ACO__END_C
