@@ -20,7 +20,8 @@
  *
  * Refused requests. Two programs must not see the end of a request at different places. So the server refuses requests
  * with both Content-Length and Transfer-Encoding, with several lengths, with folded lines, bare line ends, NULs or
- * spaces before a colon, and without exactly one Host. It also refuses paths with "." or ".." as a segment. It answers
+ * spaces before a colon, and without exactly one Host, which only HTTP/1.0 may leave out. It also refuses
+ * paths with "." or ".." as a segment. It answers
  * with an error and ends the connection.
  *
  * Waits obey scopes (aco/scope.h): they fail with -1 and ETIMEDOUT or ECANCELED. Each plain form below is a macro for
@@ -214,7 +215,7 @@ typedef struct aco_http_failure_s {
 } aco_http_failure_t;
 
 /* A server. A field that is 0 or NULL has its default, which the comment names. A limit or time less than 0 means: none
- * (for lame_time: no time). */
+ * (for lame_time: no time). max_head and max_headers always have a limit: at least 64 bytes, and 1. */
 typedef struct aco_http_server_s {
     const aco_http_route_t *routes;
     int max_head;           /* bytes of the request line and the headers: 15 KiB; at most 1 MiB */
@@ -228,8 +229,8 @@ typedef struct aco_http_server_s {
     int64_t head_time;      /* ns, from the first byte of a request to the end of its headers: 10 s */
     int64_t idle_time;      /* ns without a request, also before the first: 60 s */
     int64_t body_time;      /* ns for a body, from the first wait for it by a handler or the server itself: 60 s. It
-                               runs on between a handler's reads: after it, a read of what has not come yet fails with
-                               ETIMEDOUT */
+                               runs on between a handler's reads: after it, a read of what the server has not read yet
+                               fails with ETIMEDOUT */
     int64_t write_time;     /* ns in which a client takes nothing of what is sent: 30 s */
     int64_t lame_time;      /* ns for which a stopped server goes on as before, except that aco_http_is_draining() tells
                                of the stop: none */
@@ -275,15 +276,15 @@ ACO_API int aco_http_serve_at(int listener, const aco_http_server_t *server, con
 
 /* ---- Clients ----------------------------------------------------------------------------------------------------- */
 
-/* A client keeps connections for further requests, a few for each host. Without TLS its calls need 4 KiB of stack, or
- * 8 KiB if the library was built without optimisation. */
+/* A client keeps connections for further requests. Without TLS its calls need 4 KiB of stack, or 8 KiB if the library
+ * was built without optimisation. */
 typedef struct aco_http_client_s aco_http_client_t;
 
 /* Zeros are the defaults. */
 typedef struct aco_http_client_options_s {
     int max_idle;           /* kept connections, the most recently used: 16. Less than 0: none */
     int max_redirects;      /* that are followed: 10. Less than 0: none */
-    int max_head, max_headers; /* of responses, as for a server: 31 KiB, 200 */
+    int max_head, max_headers; /* of responses, as for a server, and never without a limit: 31 KiB, 200 */
     const char *proxy_host, *proxy_port; /* an HTTP proxy for all requests; NULL: none */
     /* Makes the stream to this host for https:// URLs, as `open` of a server does. NULL: https:// is refused. */
     void *(*open)(int fd, const char *host, const aco_http_transport_t **transport, void *open_arg);
@@ -291,8 +292,8 @@ typedef struct aco_http_client_options_s {
     int sends_body_elsewhere; /* whether a redirect may take a request's body to another host, port or scheme. 0: no */
 } aco_http_client_options_t;
 
-/* Makes a client. NULL options: the defaults. The options must stay valid. Returns the client; on error NULL with errno
- * ENOMEM, EINVAL. */
+/* Makes a client. NULL options: the defaults. The structure is copied; what it points to must stay valid. Returns the client;
+ * on error NULL with errno ENOMEM, EINVAL (a limit out of bounds). */
 ACO_API aco_http_client_t *aco_http_client_new(const aco_http_client_options_t *options);
 /* Closes the kept connections. All responses must have been ended before. */
 ACO_API void aco_http_client_destroy(aco_http_client_t *client);

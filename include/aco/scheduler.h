@@ -66,8 +66,8 @@
  * Deadlines. Blocking calls have `_until` forms that take a deadline on the clock of aco_now(). If the wait is not over
  * by then, they return -1 with errno ETIMEDOUT. A call that need not wait succeeds even if the deadline has passed.
  * Without memory these forms fail with ENOMEM before they change anything. ACO_FOREVER means no deadline, as in the
- * plain forms. Scopes (aco/scope.h) limit all waits of a task at once, and cancel them: then each blocking call fails
- * with ETIMEDOUT or ECANCELED.
+ * plain forms. Scopes (aco/scope.h) limit all waits of a task at once, and cancel them: then each call that must wait
+ * fails with ETIMEDOUT or ECANCELED.
  *
  * Errors are reported as in aco.h: -1 or NULL, errno, and aco_error_message(). Expected errors leave no message:
  * EAGAIN, EBUSY of aco_mutex_try_lock(), ETIMEDOUT, ECANCELED, and EPIPE of a closed channel. The contracts below do

@@ -58,7 +58,7 @@ static chain_t look_at(const aco__thread_t *self, const aco_t *task)
     return chain;
 }
 
-/* The hooks' part of a switch from `from` to `to`, of which one is the task and the other its innermost coroutine. The
+/* The tools' part of a switch from `from` to `to`, of which one is the task and the other its innermost coroutine. The
  * thread's record of exceptions becomes *in. */
 ACO__NO_SANITIZE static inline __attribute__((always_inline))
 void transfer(aco_t *from, aco_t *to, const aco__exceptions_t *in)

@@ -16,7 +16,7 @@ enum {
     THREADS_LINE = 64,     /* what one thread writes often and others read stands in a cache line of its own */
     THREADS_JOINED = 64,   /* at most so many threads of the program join a set */
     THREADS_MOST = 4096,
-    THREADS_AT_ONCE = 4,   /* submitted functions that a thread starts in one round of its queue, see group.c */
+    THREADS_AT_ONCE = 4,   /* submitted functions that a thread starts in one round of its queue, see submit.c */
     THREADS_STOLEN = 32    /* at most so many are stolen at a time */
 };
 #define THREADS_END_NS (2 * ACO_SECOND) /* after a second signal, tasks have so long to end */
@@ -200,7 +200,7 @@ ACO__HIDDEN int aco__threads_send(aco__crew_t *worker, const aco__item_t *item);
 /* The worker's thread: what it was sent, in order; NULL: no more. */
 ACO__HIDDEN aco__node_t *aco__threads_receive(aco__crew_t *worker);
 
-/* ---- group.c: groups and their members ---- */
+/* ---- submit.c: groups and their members ---- */
 /* The item has not been run, and never will be. */
 ACO__HIDDEN void aco__threads_drop(const aco__item_t *item, int error);
 /* The worker's thread: starts items of its own and, if it searches, else of others. Whether it has started any. */

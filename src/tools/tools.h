@@ -3,8 +3,8 @@
  * and every resume of them takes the slow path. A yield does nothing more than usual. The resumer does the work of both
  * sides: its part before it leaves, the coroutine's part after the switch back. Other coroutines pay nothing at a
  * switch. */
-#ifndef ACO_HOOKS_H
-#define ACO_HOOKS_H
+#ifndef ACO_TOOLS_H
+#define ACO_TOOLS_H
 
 #include "stack/stack.h"
 

@@ -76,7 +76,7 @@ ACO_API int aco__is_on_stack_of(const aco_t *co);
 ACO_API ACO__COLD void aco__cxx_failed(int error, const char *call, const aco_t *co, const char *reason);
 ACO_API int aco__is_cancelled(void); /* whether the running coroutine is being cancelled */
 
-/* ---- C++: exceptions of one's own (hooks/exceptions.c) ---- */
+/* ---- C++: exceptions of one's own (tools/exceptions.c) ---- */
 /* The calling thread's record; NULL without a C++ run time. The thread record keeps the address. */
 ACO_API ACO__COLD aco__exceptions_t *aco__exceptions_here(void);
 /* Where the exceptions of `co` are while it does not run. NULL: a resume of `co` has to do more than swap them. */

@@ -3,9 +3,9 @@
  * The system uses these bounds: exception handling stops at the end of the stack, and a function with a large frame
  * probes the pages up to there. So they change with the stack. Each side of a switch keeps its own bounds in its frame
  * and writes them back when it arrives. It cannot take them from the stack's record: a coroutine may be suspended on
- * the stack of a generator that it consumes, and the stack of the root context grows. A first arrival (in src/coroutine/entry/)
- * sets them from the stack's record: all pages of our stacks are there from the beginning. GuaranteedStackBytes stays as it
- * is: the system reads it when a stack grows, and ours do not. Source of the offsets: winternl.h's TEB, winnt.h's
+ * the stack of a generator that it consumes, and the stack of the root context grows. A first arrival (in
+ * src/coroutine/entry/) sets them from the stack's record: all pages of our stacks are there from the beginning.
+ * GuaranteedStackBytes stays as it is: the system reads it when a stack grows, and ours do not. Source of the offsets: winternl.h's TEB, winnt.h's
  * NT_TIB. */
 #ifndef ACO_DETAIL_STACK_BOUNDS_H
 #define ACO_DETAIL_STACK_BOUNDS_H
