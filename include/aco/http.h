@@ -20,9 +20,8 @@
  *
  * Refused requests. Two programs must not see the end of a request at different places. So the server refuses requests
  * with both Content-Length and Transfer-Encoding, with several lengths, with folded lines, bare line ends, NULs or
- * spaces before a colon, and without exactly one Host, which only HTTP/1.0 may leave out. It also refuses
- * paths with "." or ".." as a segment. It answers
- * with an error and ends the connection.
+ * spaces before a colon, and without exactly one Host, which only HTTP/1.0 may leave out. It also refuses paths with
+ * "." or ".." as a segment. It answers with an error and ends the connection.
  *
  * Waits obey scopes (aco/scope.h): they fail with -1 and ETIMEDOUT or ECANCELED. Each plain form below is a macro for
  * the form with `_at`. Errors are those of aco/io.h, and those named here. Texts end with a 0.
@@ -292,8 +291,8 @@ typedef struct aco_http_client_options_s {
     int sends_body_elsewhere; /* whether a redirect may take a request's body to another host, port or scheme. 0: no */
 } aco_http_client_options_t;
 
-/* Makes a client. NULL options: the defaults. The structure is copied; what it points to must stay valid. Returns the client;
- * on error NULL with errno ENOMEM, EINVAL (a limit out of bounds). */
+/* Makes a client. NULL options: the defaults. The structure is copied; what it points to must stay valid. Returns the
+ * client; on error NULL with errno ENOMEM, EINVAL (a limit out of bounds). */
 ACO_API aco_http_client_t *aco_http_client_new(const aco_http_client_options_t *options);
 /* Closes the kept connections. All responses must have been ended before. */
 ACO_API void aco_http_client_destroy(aco_http_client_t *client);
