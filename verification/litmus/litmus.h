@@ -4,11 +4,15 @@
 #ifndef LITMUS_H
 #define LITMUS_H
 
+#include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 /* ---- What the sources under test use ---- */
 #define LITMUS_AT(p) (const volatile void *)(p), sizeof *(p), #p, __func__
@@ -45,8 +49,31 @@ static const struct {
     void (*pthread_mutex_lock)(void *mutex);
     void (*pthread_mutex_unlock)(void *mutex);
     int (*sched_yield)(void);
-    int (*nanosleep)(const struct timespec *time, struct timespec *rest);
-} aco__system __attribute__((unused)) = {litmus_lock, litmus_unlock, litmus_yield, nanosleep};
+    __typeof__(fopen) *fopen;
+    __typeof__(getpid) *getpid;
+    __typeof__(opendir) *opendir;
+    __typeof__(readdir) *readdir;
+    __typeof__(closedir) *closedir;
+    __typeof__(nanosleep) *nanosleep;
+    __typeof__(pthread_cond_broadcast) *pthread_cond_broadcast;
+    __typeof__(pthread_cond_signal) *pthread_cond_signal;
+    __typeof__(pthread_cond_timedwait) *pthread_cond_timedwait;
+    __typeof__(pthread_cond_wait) *pthread_cond_wait;
+    __typeof__(pthread_create) *pthread_create;
+    __typeof__(pthread_join) *pthread_join;
+    __typeof__(pthread_kill) *pthread_kill;
+    __typeof__(pthread_sigmask) *pthread_sigmask;
+    __typeof__(sched_getaffinity) *sched_getaffinity;
+    __typeof__(sched_setaffinity) *sched_setaffinity;
+    __typeof__(sigpending) *sigpending;
+    __typeof__(sigtimedwait) *sigtimedwait;
+    __typeof__(sigwaitinfo) *sigwaitinfo;
+    __typeof__(sysconf) *sysconf;
+} aco__system __attribute__((unused)) = {
+    litmus_lock, litmus_unlock, litmus_yield,
+    fopen, getpid, opendir, readdir, closedir, nanosleep, pthread_cond_broadcast, pthread_cond_signal,
+    pthread_cond_timedwait, pthread_cond_wait, pthread_create, pthread_join, pthread_kill, pthread_sigmask,
+    sched_getaffinity, sched_setaffinity, sigpending, sigtimedwait, sigwaitinfo, sysconf};
 
 /* ---- What a test uses ---- */
 typedef struct litmus_case {

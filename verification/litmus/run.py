@@ -34,9 +34,8 @@ SEARCH_SIZES = [
      r'while (\1) {\n        if (spins == 2)\n            litmus_give_up();')]
 SIZES = {'deque': [('threads/deque.c', r'FIRST_COUNT = 64', 'FIRST_COUNT = 2')],
          'search': SEARCH_SIZES, 'set': SEARCH_SIZES,
-         'shared': [('threads/shared.h',
-                     r'(?s)(static inline void aco__mt_lock\(aco__mt_t \*shared\)\n){.*?\n}\n',
-                     r'\1{\n    litmus_lock(&shared->lock);\n}\n')]}
+         'mt': [('threads/mt.h', r'(?s)(static inline void aco__mt_lock\(aco__mt_t \*mt\)\n){.*?\n}\n',
+                 r'\1{\n    litmus_lock(&mt->lock);\n}\n')]}
 
 
 class Fault:
@@ -65,8 +64,8 @@ def unordered(name, test, cases, file, after, place, value, order='RELEASE'):
                  f'__atomic_store_n({place}, {value}, __ATOMIC_{order})')
 
 
-DEQUE, SEARCH, SET, GROUP = 'threads/deque.c', 'threads/search.c', 'threads/set.c', 'threads/group.c'
-INBOX, SHARED = 'scheduler/inbox.c', 'threads/shared.c'
+DEQUE, SEARCH, SET, GROUP = 'threads/deque.c', 'threads/search.c', 'threads/set.c', 'threads/submit.c'
+INBOX, MT = 'scheduler/inbox.c', 'threads/mt_sync.c'
 FAULTS = [
     unordered('deque: pop stores bottom with release', 'deque', 'deque.last deque.two', DEQUE, 'int aco__deque_pop',
               '&deque->bottom', 'bottom'),
@@ -109,15 +108,15 @@ FAULTS = [
            'fetch_sub(&group->aco__pending, 1, __ATOMIC_ACQ_REL', 'RELAXED'),
     Fault('set: the end wakes nobody', 'set', 'set.one', SET, 'static void set_is_done',
           'aco__threads_each(threads, aco__threads_wake);', ';'),
-    Fault('shared: a wait that fails gives nothing back', 'shared', 'shared.mutex shared.semaphore', SHARED,
-          'int aco__mt_waiter_wait(', 'if (!aco__answer_claim(&sharer->answer))', 'if (0)'),
-    Fault('shared: a mutex that is handed over is free', 'shared', 'shared.mutex', SHARED,
+    Fault('mt: a wait that fails gives nothing back', 'mt', 'mt.mutex mt.semaphore', MT,
+          'int aco__mt_waiter_wait(', 'if (!aco__answer_claim(&waiter->answer))', 'if (0)'),
+    Fault('mt: a mutex that is handed over is free', 'mt', 'mt.mutex', MT,
           'static void pass_mutex', 'mutex->aco__is_locked = place != NULL;', 'mutex->aco__is_locked = 0;'),
-    weaker('lock: it is left relaxed', 'lock', 'lock.two', 'threads/shared.h', 'void aco__mt_unlock',
-           'store_n(&shared->lock, 0, __ATOMIC_RELEASE', 'RELAXED'),
-    weaker('lock: it is taken relaxed', 'lock', 'lock.two', 'threads/shared.h', 'void aco__mt_lock',
-           'exchange_n(&shared->lock, 1, __ATOMIC_ACQUIRE', 'RELAXED')]
-TESTS = ('deque', 'inbox', 'lock', 'shared', 'search', 'set')
+    weaker('lock: it is left relaxed', 'lock', 'lock.two', 'threads/mt.h', 'void aco__mt_unlock',
+           'store_n(&mt->lock, 0, __ATOMIC_RELEASE', 'RELAXED'),
+    weaker('lock: it is taken relaxed', 'lock', 'lock.two', 'threads/mt.h', 'int aco__mt_lock_now',
+           'exchange_n(&mt->lock, 1, __ATOMIC_ACQUIRE', 'RELAXED')]
+TESTS = ('deque', 'inbox', 'lock', 'mt', 'search', 'set')
 BY_CHANCE = ('set.one', 'set.sent', 'set.two', 'set.three', 'search.two')  # they have too many executions
 
 

@@ -1,5 +1,5 @@
-/* src/threads/mt_sync.c: what a lock or a channel gives to one whose wait fails at that moment is not lost, and is given
- * once; and what is written before is seen after. The small lock of an object is the checker's here (run.py); lock.c
+/* src/threads/mt_sync.c: what a lock or a channel gives to one whose wait fails at that moment is not lost, and is
+ * given once; and what is written before is seen after. The small lock of an object is the checker's here (run.py); lock.c
  * has the real one. */
 #include "threads/mt_sync.c"
 #include "threads/mt_channel.c"
@@ -125,7 +125,7 @@ static void end_elements(void)
 }
 
 const litmus_case_t litmus_cases[] = {
-    {"shared.mutex", 3, begin, lock, end_lock},
-    {"shared.semaphore", 3, begin, units, end_units},
-    {"shared.channel", 2, begin, elements, end_elements},
+    {"mt.mutex", 3, begin, lock, end_lock},
+    {"mt.semaphore", 3, begin, units, end_units},
+    {"mt.channel", 2, begin, elements, end_elements},
     {0}};
