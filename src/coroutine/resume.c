@@ -6,7 +6,7 @@
  *   chained        by a coroutine on another stack; the context of its own resumer is moved away meanwhile. The common
  *                  case is inline too
  *   general        everything else: instrumented, on the resumer's own share stack, or with an injected call
- *   exported       by an exported function in assembly (coroutine/entry), which calls one of the above off its fast path */
+ *   exported       by an exported function in assembly (entry/), which calls one of the above off its fast path */
 #include "tools/shadow_stack.h"
 #include "coroutine/internal.h"
 

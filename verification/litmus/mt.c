@@ -1,6 +1,6 @@
 /* src/threads/mt_sync.c: what a lock or a channel gives to one whose wait fails at that moment is not lost, and is
- * given once; and what is written before is seen after. The small lock of an object is the checker's here (run.py); lock.c
- * has the real one. */
+ * given once; and what is written before is seen after. The small lock of an object is the checker's here (run.py);
+ * lock.c has the real one. */
 #include "threads/mt_sync.c"
 #include "threads/mt_channel.c"
 

@@ -5,8 +5,8 @@
  * and writes them back when it arrives. It cannot take them from the stack's record: a coroutine may be suspended on
  * the stack of a generator that it consumes, and the stack of the root context grows. A first arrival (in
  * src/coroutine/entry/) sets them from the stack's record: all pages of our stacks are there from the beginning.
- * GuaranteedStackBytes stays as it is: the system reads it when a stack grows, and ours do not. Source of the offsets: winternl.h's
- * TEB, winnt.h's NT_TIB. */
+ * GuaranteedStackBytes stays as it is: the system reads it when a stack grows, and ours do not. Source of the offsets:
+ * winternl.h's TEB, winnt.h's NT_TIB. */
 #ifndef ACO_DETAIL_STACK_BOUNDS_H
 #define ACO_DETAIL_STACK_BOUNDS_H
 
