@@ -62,9 +62,12 @@ DIRECTIVE = re.compile(r'#(?:/\*.*?\*/|\\\n|[^\n])*', re.S)
 
 Token = collections.namedtuple('Token', 'kind text start end')
 OPEN, CLOSE = '([{', ')]}'
-# Regions without mutants: assembly, what holds at compile time, attributes, hints to the processor.
+# Regions without mutants: assembly, what holds at compile time, attributes, hints to the processor; and guards, which
+# behave alike while nothing is wrong.
 SKIPPED_CALLS = {'__asm__', 'asm', '_Static_assert', 'static_assert', '__attribute__', '__builtin_prefetch', 'sizeof',
-                 'offsetof'}
+                 'offsetof', 'ACO__ASSERT', 'ACO__ASSERT_LOCKED', 'ACO__ASSERT_MT', 'ACO__LOCKED_BEGIN',
+                 'ACO__LOCKED_END', 'ACO__NO_SWITCH_BEGIN', 'ACO__NO_SWITCH_END', 'ACO__MAY_SWITCH'}
+GUARDS = re.compile(r'^#ifdef ACO__INVARIANTS$.*?^#(?=else|endif)', re.M | re.S)
 NOT_EXPRESSIONS = {'return', 'goto', 'case', 'default', 'typedef', 'struct', 'union', 'enum', 'static', 'const',
                    'extern', 'register', 'volatile', 'using', 'throw', 'delete', 'if', 'else', 'do', 'while', 'for',
                    'switch', 'try', 'catch'}
@@ -74,6 +77,7 @@ ASSIGNMENTS = {'=', '+=', '-=', '*=', '/=', '%=', '&=', '|=', '^=', '<<=', '>>='
 def tokens_of(text):
     """The tokens, without space, comments and preprocessor directives."""
     found, at = [], 0
+    text = GUARDS.sub(lambda guards: re.sub(r'[^\n]', ' ', guards[0][:-1]) + '#', text)
     while at < len(text):
         is_directive = text[at] == '#' and not text[text.rfind('\n', 0, at) + 1:at].strip()
         match = (DIRECTIVE if is_directive else TOKEN).match(text, at)
