@@ -1,8 +1,9 @@
 /* Every failure of memory and of system calls in acorn_http and acorn_tls, at every place: the first, second, … call of
  * one function fails, until none is left, while a client of aco/http.h uses a server, plain and by TLS. Whatever it
- * does: nothing hangs, no descriptor is left, OpenSSL's error queue is empty, and the next run succeeds. Linked with
- * --wrap for the functions below; OpenSSL's memory fails through its own hooks. */
-#define _GNU_SOURCE
+ * does: nothing hangs, no descriptor is left, OpenSSL's error queue is empty, and the next run succeeds. The
+ * functions below stand in the system's table meanwhile; memory fails by --wrap, OpenSSL's through its own hooks. */
+#include "replace.h" /* first */
+
 #include <aco/file.h>
 #include <aco/http.h>
 #include "io_tests.h"
@@ -24,6 +25,8 @@
 #define FUNCTIONS(X)                                                                                                   \
     X(aco__service_allocate, ENOMEM, 0, 0)                                                                             \
     X(openssl_malloc, ENOMEM, 0, 0)                                                                                    \
+    SYSTEM_CALLS(X)
+#define SYSTEM_CALLS(X)                                                                                                \
     X(read, ECONNRESET, EIO, EINTR)                                                                                    \
     X(recv, ECONNRESET, EIO, EINTR)                                                                                    \
     X(send, ENOBUFS, EIO, EINTR)                                                                                       \
@@ -58,33 +61,40 @@ static int fails(int which)
     return 1;
 }
 
-#define WRAP(type, name, as, parameters, arguments, failed)                                                            \
-    type __real_##name parameters;                                                                                     \
-    type __wrap_##name parameters;                                                                                     \
-    type __wrap_##name parameters { return fails(F_##as) ? (failed) : __real_##name arguments; }
-WRAP(void *, aco__service_allocate, aco__service_allocate, (size_t *sz, const char *call), (sz, call), NULL)
-WRAP(ssize_t, read, read, (int fd, void *p, size_t n), (fd, p, n), -1)
-WRAP(ssize_t, recv, recv, (int fd, void *p, size_t n, int flags), (fd, p, n, flags), -1)
-WRAP(ssize_t, send, send, (int fd, const void *p, size_t n, int flags), (fd, p, n, flags), -1)
-WRAP(ssize_t, sendmsg, sendmsg, (int fd, const struct msghdr *m, int flags), (fd, m, flags), -1)
-WRAP(ssize_t, sendfile, sendfile, (int to, int from, off_t *at, size_t n), (to, from, at, n), -1)
-WRAP(ssize_t, sendfile64, sendfile, (int to, int from, off64_t *at, size_t n), (to, from, at, n), -1)
-WRAP(int, accept4, accept4, (int fd, struct sockaddr *a, socklen_t *n, int flags), (fd, a, n, flags), -1)
-WRAP(int, epoll_ctl, epoll_ctl, (int e, int what, int fd, void *event), (e, what, fd, event), -1)
-WRAP(int, connect, connect, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n), -1)
-WRAP(int, socket, socket, (int domain, int type, int protocol), (domain, type, protocol), -1)
-WRAP(int, setsockopt, setsockopt, (int fd, int l, int o, const void *p, socklen_t n), (fd, l, o, p, n), -1)
-WRAP(int, shutdown, shutdown, (int fd, int how), (fd, how), -1)
-WRAP(ssize_t, pread, pread, (int fd, void *p, size_t n, off_t at), (fd, p, n, at), -1)
-WRAP(ssize_t, pread64, pread, (int fd, void *p, size_t n, off64_t at), (fd, p, n, at), -1)
+void *__real_aco__service_allocate(size_t *sz, const char *call);
+void *__wrap_aco__service_allocate(size_t *sz, const char *call);
+void *__wrap_aco__service_allocate(size_t *sz, const char *call)
+{
+    return fails(F_aco__service_allocate) ? NULL : __real_aco__service_allocate(sz, call);
+}
+
+#define FAILS(type, name, parameters, arguments) FAILING(type, name, parameters, arguments, fails(F_##name), -1)
+FAILS(ssize_t, read, (int fd, void *p, size_t n), (fd, p, n))
+FAILS(ssize_t, recv, (int fd, void *p, size_t n, int flags), (fd, p, n, flags))
+FAILS(ssize_t, send, (int fd, const void *p, size_t n, int flags), (fd, p, n, flags))
+FAILS(ssize_t, sendmsg, (int fd, const struct msghdr *m, int flags), (fd, m, flags))
+FAILS(ssize_t, sendfile, (int to, int from, int64_t *at, size_t n), (to, from, at, n))
+FAILS(int, accept4, (int fd, struct sockaddr *a, socklen_t *n, int flags), (fd, a, n, flags))
+FAILS(int, epoll_ctl, (int e, int what, int fd, struct epoll_event *event), (e, what, fd, event))
+FAILS(int, connect, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n))
+FAILS(int, socket, (int domain, int type, int protocol), (domain, type, protocol))
+FAILS(int, setsockopt, (int fd, int l, int o, const void *p, socklen_t n), (fd, l, o, p, n))
+FAILS(int, shutdown, (int fd, int how), (fd, how))
+FAILS(ssize_t, pread, (int fd, void *p, size_t n, int64_t at), (fd, p, n, at))
 
 static int polls;
-int __real_poll(struct pollfd *fds, nfds_t n, int timeout);
-int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout);
-int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout)
+REAL(poll);
+static int failing_poll(struct pollfd *fds, nfds_t n, int timeout) /* never; it counts */
 {
     __atomic_fetch_add(&polls, 1, __ATOMIC_RELAXED);
-    return __real_poll(fds, n, timeout);
+    return real_poll(fds, n, timeout);
+}
+
+static void replace_system(void)
+{
+#define REPLACE_ONE(name, a, b, c) REPLACE(name);
+    SYSTEM_CALLS(REPLACE_ONE)
+    REPLACE(poll);
 }
 
 /* ---- The scenario ---- */
@@ -413,6 +423,7 @@ int main(void)
 #ifdef HTTP_WITH_TLS
     CHECK_EQ(CRYPTO_set_mem_functions(ssl_malloc, ssl_realloc, ssl_free), 1);
 #endif
+    replace_system();
     CHECK_EQ(setenv("ACO_FILES", "pool", 1), 0);
     for (int i = 0; i < LARGE; i++)
         large[i] = (char)('a' + i % 26);

@@ -2,9 +2,7 @@
  * its own; the first, second, … call of one function fails, until none is left. Some failures nobody may notice (EINTR,
  * a full table of descriptors at accept); all others the call reports. In any case nothing hangs and no descriptor is
  * left. The functions below stand in the system's table meanwhile. */
-#define _GNU_SOURCE
-#define _FILE_OFFSET_BITS 64 /* the table's */
-#include "system/system.h" /* first */
+#include "replace.h" /* first */
 
 #include <aco/group.h>
 #include <aco/file.h>
@@ -132,41 +130,36 @@ static size_t part_of(size_t n)
     return is_short && is_scenario && n > 3 ? 3 : n;
 }
 
-/* What the table had. */
-#define REAL(name) static __typeof__(aco__system.name) real_##name
-
-#define FAILING(type, name, parameters, arguments)                                                                     \
-    REAL(name);                                                                                                        \
-    static type failing_##name parameters { return fails(F_##name) ? (type)-1 : real_##name arguments; }
-FAILING(int, epoll_create1, (int flags), (flags))
-FAILING(int, eventfd, (unsigned value, int flags), (value, flags))
-FAILING(int, epoll_wait, (int events, struct epoll_event *found, int most, int ms), (events, found, most, ms))
-FAILING(ssize_t, read, (int fd, void *p, size_t n), (fd, p, n))
-FAILING(ssize_t, write, (int fd, const void *p, size_t n), (fd, p, part_of(n)))
-FAILING(ssize_t, readv, (int fd, const struct iovec *parts, int count), (fd, parts, count))
-FAILING(ssize_t, writev, (int fd, const struct iovec *parts, int count), (fd, parts, count))
-FAILING(ssize_t, recv, (int fd, void *p, size_t n, int flags), (fd, p, n, flags))
-FAILING(ssize_t, send, (int fd, const void *p, size_t n, int flags), (fd, p, part_of(n), flags))
-FAILING(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags))
-FAILING(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags))
-FAILING(ssize_t, sendfile, (int to, int from, int64_t *offset, size_t n), (to, from, offset, n))
-FAILING(ssize_t, splice, (int from, int64_t *a, int to, int64_t *b, size_t n, unsigned flags),
+#define FAILS(type, name, parameters, arguments) FAILING(type, name, parameters, arguments, fails(F_##name), (type)-1)
+FAILS(int, epoll_create1, (int flags), (flags))
+FAILS(int, eventfd, (unsigned value, int flags), (value, flags))
+FAILS(int, epoll_wait, (int events, struct epoll_event *found, int most, int ms), (events, found, most, ms))
+FAILS(ssize_t, read, (int fd, void *p, size_t n), (fd, p, n))
+FAILS(ssize_t, write, (int fd, const void *p, size_t n), (fd, p, part_of(n)))
+FAILS(ssize_t, readv, (int fd, const struct iovec *parts, int count), (fd, parts, count))
+FAILS(ssize_t, writev, (int fd, const struct iovec *parts, int count), (fd, parts, count))
+FAILS(ssize_t, recv, (int fd, void *p, size_t n, int flags), (fd, p, n, flags))
+FAILS(ssize_t, send, (int fd, const void *p, size_t n, int flags), (fd, p, part_of(n), flags))
+FAILS(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags))
+FAILS(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags))
+FAILS(ssize_t, sendfile, (int to, int from, int64_t *offset, size_t n), (to, from, offset, n))
+FAILS(ssize_t, splice, (int from, int64_t *a, int to, int64_t *b, size_t n, unsigned flags),
         (from, a, to, b, n, flags))
-FAILING(int, accept4, (int fd, struct sockaddr *address, socklen_t *length, int flags), (fd, address, length, flags))
-FAILING(int, socket, (int domain, int type, int protocol), (domain, type, protocol))
-FAILING(int, bind, (int fd, const struct sockaddr *address, socklen_t length), (fd, address, length))
-FAILING(int, listen, (int fd, int backlog), (fd, backlog))
-FAILING(int, setsockopt, (int fd, int level, int name, const void *p, socklen_t n), (fd, level, name, p, n))
-FAILING(int, getsockopt, (int fd, int level, int name, void *p, socklen_t *n), (fd, level, name, p, n))
-FAILING(int, poll, (struct pollfd *fds, nfds_t n, int ms), (fds, n, ms))
-FAILING(int, getsockname, (int fd, struct sockaddr *address, socklen_t *length), (fd, address, length))
-FAILING(int, getpeername, (int fd, struct sockaddr *address, socklen_t *length), (fd, address, length))
-FAILING(int, shutdown, (int fd, int how), (fd, how))
-FAILING(ssize_t, recvfrom, (int fd, void *p, size_t n, int flags, struct sockaddr *from, socklen_t *length),
+FAILS(int, accept4, (int fd, struct sockaddr *address, socklen_t *length, int flags), (fd, address, length, flags))
+FAILS(int, socket, (int domain, int type, int protocol), (domain, type, protocol))
+FAILS(int, bind, (int fd, const struct sockaddr *address, socklen_t length), (fd, address, length))
+FAILS(int, listen, (int fd, int backlog), (fd, backlog))
+FAILS(int, setsockopt, (int fd, int level, int name, const void *p, socklen_t n), (fd, level, name, p, n))
+FAILS(int, getsockopt, (int fd, int level, int name, void *p, socklen_t *n), (fd, level, name, p, n))
+FAILS(int, poll, (struct pollfd *fds, nfds_t n, int ms), (fds, n, ms))
+FAILS(int, getsockname, (int fd, struct sockaddr *address, socklen_t *length), (fd, address, length))
+FAILS(int, getpeername, (int fd, struct sockaddr *address, socklen_t *length), (fd, address, length))
+FAILS(int, shutdown, (int fd, int how), (fd, how))
+FAILS(ssize_t, recvfrom, (int fd, void *p, size_t n, int flags, struct sockaddr *from, socklen_t *length),
         (fd, p, n, flags, from, length))
-FAILING(ssize_t, sendto, (int fd, const void *p, size_t n, int flags, const struct sockaddr *to, socklen_t length),
+FAILS(ssize_t, sendto, (int fd, const void *p, size_t n, int flags, const struct sockaddr *to, socklen_t length),
         (fd, p, n, flags, to, length))
-FAILING(int, fstat, (int fd, struct stat *status), (fd, status))
+FAILS(int, fstat, (int fd, struct stat *status), (fd, status))
 
 /* Has the error as its result. */
 REAL(pthread_create);
@@ -188,15 +181,14 @@ static int fails_in_files(int function)
     return __atomic_load_n(&is_in_files, __ATOMIC_RELAXED) && fails_now(function);
 }
 
-#define FAILING_FILE(type, failed, name, parameters, arguments)                                                        \
-    REAL(name);                                                                                                        \
-    static type failing_##name parameters { return fails_in_files(F_##name) ? (failed) : real_##name arguments; }
-FAILING_FILE(ssize_t, -1, pread, (int fd, void *p, size_t n, int64_t offset), (fd, p, n, offset))
-FAILING_FILE(ssize_t, -1, pwrite, (int fd, const void *p, size_t n, int64_t offset), (fd, p, n, offset))
-FAILING_FILE(struct dirent *, NULL, readdir, (DIR *dir), (dir))
-FAILING_FILE(DIR *, NULL, opendir, (const char *path), (path))
-FAILING_FILE(int, -1, fsync, (int fd), (fd))
-FAILING_FILE(int, -1, rename, (const char *from, const char *to), (from, to))
+#define FAILS_IN_FILES(type, failed, name, parameters, arguments)                                                       \
+    FAILING(type, name, parameters, arguments, fails_in_files(F_##name), failed)
+FAILS_IN_FILES(ssize_t, -1, pread, (int fd, void *p, size_t n, int64_t offset), (fd, p, n, offset))
+FAILS_IN_FILES(ssize_t, -1, pwrite, (int fd, const void *p, size_t n, int64_t offset), (fd, p, n, offset))
+FAILS_IN_FILES(struct dirent *, NULL, readdir, (DIR *dir), (dir))
+FAILS_IN_FILES(DIR *, NULL, opendir, (const char *path), (path))
+FAILS_IN_FILES(int, -1, fsync, (int fd), (fd))
+FAILS_IN_FILES(int, -1, rename, (const char *from, const char *to), (from, to))
 
 /* The library passes a mode where it may be needed. */
 REAL(open);
@@ -280,11 +272,9 @@ static long failing_syscall(long number, ...)
 
 static void replace_system(void)
 {
-#define REPLACE(name)                                                                                                  \
-    real_##name = aco__system.name;                                                                                    \
-    aco__system.name = failing_##name;
-    FUNCTIONS(REPLACE)
-    REPLACE(syscall)
+#define REPLACE_ONE(name) REPLACE(name);
+    FUNCTIONS(REPLACE_ONE)
+    REPLACE(syscall);
     aco__system.preadv2 = lacks_preadv2;
 }
 

@@ -1,12 +1,14 @@
 /* Pools on a failing system: every request of mmap, munmap, madvise and mprotect fails once, and from there on for
- * ever: the first, the second, … until none is left (linked with --wrap). A coroutine is made and works, or the result
+ * ever: the first, the second, … until none is left. A coroutine is made and works, or the result
  * is NULL with ENOMEM or EAGAIN; nothing leaks. With the argument "room": what fails at RLIMIT_AS and at
  * RLIMIT_DATA. */
-#define _GNU_SOURCE
+#include "replace.h" /* first */
+
 #include "aco/pool.h"
 #include "child.h"
 #include "fails.h"
 
+#include <stdarg.h>
 #include <sys/mman.h>
 
 /* ---- The failing system ---- */
@@ -30,45 +32,49 @@ static int refused(unsigned which)
     return 1;
 }
 
-void *__real_mmap(void *at, size_t sz, int prot, int flags, int fd, off_t offset);
-void *__wrap_mmap(void *at, size_t sz, int prot, int flags, int fd, off_t offset);
-int __real_munmap(void *at, size_t sz);
-int __wrap_munmap(void *at, size_t sz);
-int __real_mprotect(void *at, size_t sz, int prot);
-int __wrap_mprotect(void *at, size_t sz, int prot);
-int __real_madvise(void *at, size_t sz, int advice);
-int __wrap_madvise(void *at, size_t sz, int advice);
-long __real_syscall(long number, ...); /* on Power its callers leave it room on their stack, if it is C, as musl's is */
-long __wrap_syscall(long number, long a, long b, long c, long d, long e);
-
-void *__wrap_mmap(void *at, size_t sz, int prot, int flags, int fd, off_t offset)
+REAL(mmap);
+static void *failing_mmap(void *at, size_t sz, int protection, int flags)
 {
-    void *p = refused(MMAP) ? MAP_FAILED : __real_mmap(at, sz, prot, flags, fd, offset);
+    void *p = refused(MMAP) ? MAP_FAILED : real_mmap(at, sz, protection, flags);
     mapped += p == MAP_FAILED ? 0 : (long)sz;
     return p;
 }
 
-int __wrap_munmap(void *at, size_t sz)
+REAL(munmap);
+static int failing_munmap(void *at, size_t sz)
 {
-    int result = refused(MUNMAP) ? -1 : __real_munmap(at, sz);
+    int result = refused(MUNMAP) ? -1 : real_munmap(at, sz);
     mapped -= result ? 0 : (long)sz;
     return result;
 }
 
-int __wrap_mprotect(void *at, size_t sz, int prot)
-{
-    return refused(MPROTECT) ? -1 : __real_mprotect(at, sz, prot);
-}
+FAILING(int, mprotect, (void *at, size_t sz, int protection), (at, sz, protection), refused(MPROTECT), -1)
+FAILING(int, madvise, (void *at, size_t sz, int advice), (at, sz, advice), refused(MADVISE), -1)
 
-int __wrap_madvise(void *at, size_t sz, int advice)
+#ifdef __linux__
+/* Pools make no other call than process_madvise(). */
+REAL(syscall);
+static long failing_syscall(long number, ...)
 {
-    return refused(MADVISE) ? -1 : __real_madvise(at, sz, advice);
+    va_list list;
+    long a[5];
+    va_start(list, number);
+    for (int i = 0; i < 5; i++)
+        a[i] = va_arg(list, long);
+    va_end(list);
+    return refused(MADVISE) ? -1 : real_syscall(number, a[0], a[1], a[2], a[3], a[4]);
 }
+#endif
 
-/* The library makes none but process_madvise(). */
-long __wrap_syscall(long number, long a, long b, long c, long d, long e)
+static void replace_system(void)
 {
-    return refused(MADVISE) ? -1 : __real_syscall(number, a, b, c, d, e);
+    REPLACE(mmap);
+    REPLACE(munmap);
+    REPLACE(mprotect);
+    REPLACE(madvise);
+#ifdef __linux__
+    REPLACE(syscall);
+#endif
 }
 
 /* ---- What is attempted ---- */
@@ -164,24 +170,11 @@ static void attempt(const aco_options_t *how)
     use_and_destroy(make(how), 3);
 }
 
-/* Its record is of malloc(), which with musl gets its memory by what is wrapped here. */
-static aco_pool_t *make_pool(const aco_pool_options_t *o)
-{
-    aco_pool_t *pool = aco_pool_new(o);
-    if (!pool) {
-        CHECK(injected && errno == ENOMEM);
-        pool = aco_pool_new(o);
-        CHECK(pool || for_ever);
-    }
-    return pool;
-}
-
 static void attempt_pool(const aco_pool_options_t *o)
 {
-    aco_pool_t *pool = make_pool(o);
+    aco_pool_t *pool = aco_pool_new(o);
     aco_options_t how = {0};
-    if (!pool)
-        return;
+    CHECK(pool != NULL);
     how.pool = pool;
     for (how.stack_size = 32 << 10; how.stack_size <= 64 << 10; how.stack_size *= 2)
         attempt(&how);
@@ -445,6 +438,7 @@ static void little_data(void)
 
 int main(int argc, char **argv)
 {
+    replace_system();
 #if SHARE_STACKS && defined(__linux__)
     if (argc > 1 && strcmp(argv[1], "room") == 0) {
         PASSES(little_address_space);
