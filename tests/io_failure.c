@@ -130,7 +130,8 @@ static size_t part_of(size_t n)
     return is_short && is_scenario && n > 3 ? 3 : n;
 }
 
-#define FAILS(type, name, parameters, arguments) FAILING(type, name, parameters, arguments, fails(F_##name), (type)-1)
+#define FAILS(type, name, parameters, arguments)                                                                       \
+    FAILING(type, name, parameters, arguments, fails(F_##name), (type)-1)
 FAILS(int, epoll_create1, (int flags), (flags))
 FAILS(int, eventfd, (unsigned value, int flags), (value, flags))
 FAILS(int, epoll_wait, (int events, struct epoll_event *found, int most, int ms), (events, found, most, ms))
@@ -181,7 +182,7 @@ static int fails_in_files(int function)
     return __atomic_load_n(&is_in_files, __ATOMIC_RELAXED) && fails_now(function);
 }
 
-#define FAILS_IN_FILES(type, failed, name, parameters, arguments)                                                       \
+#define FAILS_IN_FILES(type, failed, name, parameters, arguments)                                                      \
     FAILING(type, name, parameters, arguments, fails_in_files(F_##name), failed)
 FAILS_IN_FILES(ssize_t, -1, pread, (int fd, void *p, size_t n, int64_t offset), (fd, p, n, offset))
 FAILS_IN_FILES(ssize_t, -1, pwrite, (int fd, const void *p, size_t n, int64_t offset), (fd, p, n, offset))
