@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/utsname.h>
@@ -31,7 +30,7 @@
     F(munmap, ENOMEM, 0, 0)                                                                                            \
     F(mprotect, ENOMEM, EACCES, 0)                                                                                     \
     F(madvise, EINVAL, ENOMEM, EAGAIN)                                                                                 \
-    F(syscall, ENOSYS, EPERM, ENOMEM)                                                                                  \
+    F(process_madvise, ENOSYS, EPERM, ENOMEM)                                                                          \
     F(mincore, ENOMEM, ENOSYS, 0)                                                                                      \
     F(open, ENOENT, EMFILE, EACCES)                                                                                    \
     F(read, EIO, EINTR, 0)                                                                                             \
@@ -101,21 +100,11 @@ static int failing_open(const char *path, int flags, ...) /* the library makes n
     return fails(NUMBER_open) ? -1 : real_open(path, flags);
 }
 
-REAL(syscall);
-static long failing_syscall(long number, ...)
-{
-    va_list list;
-    long a[5];
-    va_start(list, number);
-    for (int i = 0; i < 5; i++)
-        a[i] = va_arg(list, long);
-    va_end(list);
-    return fails(NUMBER_syscall) ? -1 : real_syscall(number, a[0], a[1], a[2], a[3], a[4]);
-}
-
 FAILS(int, munmap, (void *at, size_t sz), (at, sz))
 FAILS(int, mprotect, (void *at, size_t sz, int protection), (at, sz, protection))
 FAILS(int, madvise, (void *at, size_t sz, int advice), (at, sz, advice))
+FAILS(ssize_t, process_madvise, (int process, const struct iovec *parts, size_t count, int advice, unsigned flags),
+      (process, parts, count, advice, flags))
 FAILS(int, mincore, (void *at, size_t sz, void *resident), (at, sz, resident))
 FAILS(ssize_t, read, (int file, void *to, size_t sz), (file, to, sz))
 FAILS_WITH_RESULT(int, close, (int file), (file), (real_close(file), -1))

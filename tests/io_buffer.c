@@ -1,5 +1,6 @@
 /* Buffered reading and writing (include/aco/io_buffer.h): bounds of the buffer, ends of the stream, what a scope that
- * ends leaves, lent buffers. All with buffers of the caller's and lent ones, and with short results and interruptions. */
+ * ends leaves, lent buffers. All with buffers of the caller's and lent ones, and with short results and
+ * interruptions. */
 #include "replace.h" /* first */
 
 #include "io_tests.h"

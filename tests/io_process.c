@@ -54,21 +54,7 @@ static int failing_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_
     return fails("posix_spawnp") ? ENFILE : real_posix_spawnp(pid, file, actions, attributes, argv, environment);
 }
 
-REAL(syscall);
-static long failing_syscall(long number, ...)
-{
-    va_list list;
-    long a[6];
-    va_start(list, number);
-    for (int i = 0; i < 6; i++)
-        a[i] = va_arg(list, long);
-    va_end(list);
-#ifdef SYS_pidfd_open
-    if (number == SYS_pidfd_open && fails("pidfd_open"))
-        return -1;
-#endif
-    return real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
-}
+FAILS(int, pidfd_open, (pid_t process, unsigned flags), (process, flags))
 
 static void replace_system(void)
 {
@@ -78,7 +64,7 @@ static void replace_system(void)
     REPLACE(pipe2);
     REPLACE(fcntl);
     REPLACE(posix_spawnp);
-    REPLACE(syscall);
+    REPLACE(pidfd_open);
 }
 
 /* ---- Signals ---- */

@@ -1,5 +1,5 @@
-/* Other functions in the place of the system's (src/system/system.h): for tests in which it fails. Replace them while no
- * other thread uses the library. The wrapper of NAME is failing_NAME(), and calls real_NAME(). Include this first. */
+/* Other functions in the place of the system's (src/system/system.h): for tests in which it fails. Replace them while
+ * no other thread uses the library. The wrapper of NAME is failing_NAME(), and calls real_NAME(). Include this first. */
 #ifndef REPLACE_H
 #define REPLACE_H
 
