@@ -1,5 +1,6 @@
-/* Every request to the system fails once. Linked with --wrap for mmap, mprotect, madvise and malloc. */
-#define _GNU_SOURCE
+/* Every request to the system fails once. malloc() is not in its table: the linker's --wrap is this file's. */
+#include "replace.h" /* first */
+
 #include "aco.h"
 #include "child.h"
 
@@ -27,21 +28,13 @@ static int refused(faulty_t *what)
     return 1;
 }
 
-void *__real_mmap(void *at, size_t sz, int prot, int flags, int fd, off_t offset);
-void *__wrap_mmap(void *at, size_t sz, int prot, int flags, int fd, off_t offset);
-int __real_mprotect(void *at, size_t sz, int prot);
-int __wrap_mprotect(void *at, size_t sz, int prot);
-int __real_madvise(void *at, size_t sz, int advice);
-int __wrap_madvise(void *at, size_t sz, int advice);
-void *__real_malloc(size_t sz);
-void *__wrap_malloc(size_t sz);
-
-void *__wrap_mmap(void *at, size_t sz, int prot, int flags, int fd, off_t offset)
+REAL(mmap);
+static void *failing_mmap(void *at, size_t sz, int protection, int flags)
 {
     if (refused(&mmaps))
         return MAP_FAILED;
     if (misalign && sz == 2 << 20) {
-        char *p = __real_mmap(at, sz + 4096, prot, flags, fd, offset);
+        char *p = real_mmap(at, sz + 4096, protection, flags);
         if (p != MAP_FAILED && ((uintptr_t)p & (sz - 1)) == 0) {
             munmap(p, 4096);
             return p + 4096;
@@ -50,19 +43,14 @@ void *__wrap_mmap(void *at, size_t sz, int prot, int flags, int fd, off_t offset
             munmap(p + sz, 4096);
         return p;
     }
-    return __real_mmap(at, sz, prot, flags, fd, offset);
+    return real_mmap(at, sz, protection, flags);
 }
 
-int __wrap_mprotect(void *at, size_t sz, int prot)
-{
-    return refused(&mprotects) ? -1 : __real_mprotect(at, sz, prot);
-}
+FAILING(int, mprotect, (void *at, size_t sz, int protection), (at, sz, protection), refused(&mprotects), -1)
+FAILING(int, madvise, (void *at, size_t sz, int advice), (at, sz, advice), refused(&madvises), -1)
 
-int __wrap_madvise(void *at, size_t sz, int advice)
-{
-    return refused(&madvises) ? -1 : __real_madvise(at, sz, advice);
-}
-
+void *__real_malloc(size_t sz);
+void *__wrap_malloc(size_t sz);
 void *__wrap_malloc(size_t sz)
 {
     return refused(&mallocs) ? NULL : __real_malloc(sz);
@@ -342,6 +330,9 @@ static void advice(void)
 int main(void)
 {
     setenv("ACO_EXPLAIN_OVERFLOW", "0", 1); /* whose request for the heap may fail: the next one is tried */
+    REPLACE(mmap);
+    REPLACE(mprotect);
+    REPLACE(madvise);
     aco_thread_init(NULL);
     mappings(); /* first: a thread without a heap */
     main_co = aco_create(NULL, NULL, 0, NULL, NULL);

@@ -53,69 +53,65 @@ set_tests_properties(slab.threads slab.quick PROPERTIES TIMEOUT 300)
 # gcc's link-time optimisation resolves some references before the linker's --wrap sees them.
 if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
   acorn_test(alloc_failure.default alloc_failure.c TIMEOUT 300)
-  set(unwind_variants release no_inline shared_fp)
-  set(unwind_options -Wl,--wrap=mmap)
-  if(CMAKE_SYSTEM_PROCESSOR STREQUAL "arm") # the tables, and so a walk, merge functions that unwind alike
-    include(CheckLinkerFlag)
-    check_linker_flag(C -Wl,--no-merge-exidx-entries ACORN_NO_MERGE_EXIDX)
-    if(ACORN_NO_MERGE_EXIDX)
-      list(APPEND unwind_options -Wl,--no-merge-exidx-entries)
-    else()
-      message(STATUS "skipped: unwind.*: the linker cannot keep functions apart that unwind alike")
-      set(unwind_variants)
-    endif()
+  target_link_options(test_alloc_failure_default PRIVATE -Wl,--wrap=malloc)
+  # Sanitizers have to map memory where none is to be had.
+  if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT CMAKE_CROSSCOMPILING AND ACORN_TESTS_ONCE AND
+     NOT CMAKE_C_FLAGS MATCHES "-fsanitize=(thread|address)")
+    acorn_test(every_failure.release every_failure.c DEFINE ${define_release} TIMEOUT 300)
+    target_link_options(test_every_failure_release PRIVATE -Wl,--wrap=malloc,--wrap=pthread_key_create
+                        -Wl,--wrap=pthread_setspecific,--wrap=pthread_atfork)
   endif()
-  foreach(variant ${unwind_variants})
-    acorn_test(unwind.${variant} unwind.c DEFINE ${define_${variant}} FRAME_POINTERS FLAGS -fasynchronous-unwind-tables
-        -fno-omit-frame-pointer TIMEOUT 200)
-    target_link_options(test_unwind_${variant} PRIVATE ${unwind_options})
-    target_link_libraries(test_unwind_${variant} PRIVATE Threads::Threads)
-  endforeach()
-  check_c_source_compiles("#include <stdlib.h>
+endif()
+set(unwind_variants release no_inline shared_fp)
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "arm") # the tables, and so a walk, merge functions that unwind alike
+  include(CheckLinkerFlag)
+  check_linker_flag(C -Wl,--no-merge-exidx-entries ACORN_NO_MERGE_EXIDX)
+  if(ACORN_NO_MERGE_EXIDX)
+    list(APPEND unwind_options -Wl,--no-merge-exidx-entries)
+  else()
+    message(STATUS "skipped: unwind.*: the linker cannot keep functions apart that unwind alike")
+    set(unwind_variants)
+  endif()
+endif()
+foreach(variant ${unwind_variants})
+  acorn_test(unwind.${variant} unwind.c DEFINE ${define_${variant}} FRAME_POINTERS FLAGS -fasynchronous-unwind-tables
+      -fno-omit-frame-pointer TIMEOUT 200)
+  target_link_options(test_unwind_${variant} PRIVATE ${unwind_options})
+  target_link_libraries(test_unwind_${variant} PRIVATE Threads::Threads)
+endforeach()
+check_c_source_compiles("#include <stdlib.h>
 #if !defined(__GLIBC__) || !(defined(__x86_64__) || defined(__i386__))
 #error
 #endif
 int main(void) { return 0; }" ACORN_CAN_STEP)
-  if(ACORN_CAN_STEP AND NOT ACORN_UCONTEXT AND NOT CMAKE_CROSSCOMPILING AND NOT CMAKE_C_FLAGS MATCHES "-fsanitize")
-    set(unpacked ${PROJECT_SOURCE_DIR}/build/libunwind/usr) # by tools/setup.sh
-    find_path(ACORN_LIBUNWIND_H libunwind.h HINTS ${unpacked}/include/${CMAKE_LIBRARY_ARCHITECTURE})
-    find_library(ACORN_LIBUNWIND unwind HINTS ${unpacked}/lib/${CMAKE_LIBRARY_ARCHITECTURE})
-    if(ACORN_LIBUNWIND_H AND ACORN_LIBUNWIND)
-      set(CMAKE_REQUIRED_INCLUDES ${ACORN_LIBUNWIND_H})
-      # not LLVM's
-      check_c_source_compiles("#include <libunwind.h>\nint main(void) { return UNW_INIT_SIGNAL_FRAME == 0; }"
-          ACORN_LIBUNWIND_USABLE)
-      unset(CMAKE_REQUIRED_INCLUDES)
-    endif()
-    foreach(variant IN LISTS ACORN_VARIANTS)
-      if(variant STREQUAL "debug") # its checks are walked from in the release form
-        continue()
-      endif()
-      acorn_test(unwind.steps.${variant} unwind_steps.c DEFINE ${define_${variant}} FLAGS -fasynchronous-unwind-tables
-          TIMEOUT 200)
-      target_link_options(test_unwind_steps_${variant} PRIVATE -Wl,-z,now)
-      if(ACORN_CXX_FULL AND ACORN_LIBUNWIND_USABLE AND NOT CMAKE_C_FLAGS MATCHES "-m32")
-        acorn_test(unwind.libunwind.${variant} unwind_steps.c DEFINE USE_LIBUNWIND ${define_${variant}} FLAGS
-            -fasynchronous-unwind-tables TIMEOUT 200)
-        target_link_options(test_unwind_libunwind_${variant} PRIVATE -Wl,-z,now)
-        target_include_directories(test_unwind_libunwind_${variant} PRIVATE ${ACORN_LIBUNWIND_H})
-        target_link_libraries(test_unwind_libunwind_${variant} PRIVATE ${ACORN_LIBUNWIND})
-      endif()
-    endforeach()
-    if(ACORN_CXX_FULL AND NOT ACORN_LIBUNWIND_USABLE AND NOT CMAKE_C_FLAGS MATCHES "-m32")
-      message(STATUS "skipped: unwind.libunwind.*: no libunwind for this build")
-    endif()
+if(ACORN_CAN_STEP AND NOT ACORN_UCONTEXT AND NOT CMAKE_CROSSCOMPILING AND NOT CMAKE_C_FLAGS MATCHES "-fsanitize")
+  set(unpacked ${PROJECT_SOURCE_DIR}/build/libunwind/usr) # by tools/setup.sh
+  find_path(ACORN_LIBUNWIND_H libunwind.h HINTS ${unpacked}/include/${CMAKE_LIBRARY_ARCHITECTURE})
+  find_library(ACORN_LIBUNWIND unwind HINTS ${unpacked}/lib/${CMAKE_LIBRARY_ARCHITECTURE})
+  if(ACORN_LIBUNWIND_H AND ACORN_LIBUNWIND)
+    set(CMAKE_REQUIRED_INCLUDES ${ACORN_LIBUNWIND_H})
+    # not LLVM's
+    check_c_source_compiles("#include <libunwind.h>\nint main(void) { return UNW_INIT_SIGNAL_FRAME == 0; }"
+        ACORN_LIBUNWIND_USABLE)
+    unset(CMAKE_REQUIRED_INCLUDES)
   endif()
-  target_link_options(test_alloc_failure_default PRIVATE -Wl,--wrap=mmap,--wrap=mprotect,--wrap=madvise,--wrap=malloc)
-  # Sanitizers have to map memory where none is to be had; fortified calls have other names.
-  if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT CMAKE_CROSSCOMPILING AND ACORN_TESTS_ONCE AND
-     NOT CMAKE_C_FLAGS MATCHES "-fsanitize=(thread|address)|FORTIFY")
-    acorn_test(every_failure.release every_failure.c DEFINE ${define_release} TIMEOUT 300)
-    foreach(function mmap munmap mprotect madvise syscall mincore malloc open64 read close getrlimit sysconf uname write
-        sigaction sigaltstack
-            pthread_key_create pthread_setspecific pthread_atfork clock_gettime clock_nanosleep)
-      target_link_options(test_every_failure_release PRIVATE -Wl,--wrap=${function})
-    endforeach()
+  foreach(variant IN LISTS ACORN_VARIANTS)
+    if(variant STREQUAL "debug") # its checks are walked from in the release form
+      continue()
+    endif()
+    acorn_test(unwind.steps.${variant} unwind_steps.c DEFINE ${define_${variant}} FLAGS -fasynchronous-unwind-tables
+        TIMEOUT 200)
+    target_link_options(test_unwind_steps_${variant} PRIVATE -Wl,-z,now)
+    if(ACORN_CXX_FULL AND ACORN_LIBUNWIND_USABLE AND NOT CMAKE_C_FLAGS MATCHES "-m32")
+      acorn_test(unwind.libunwind.${variant} unwind_steps.c DEFINE USE_LIBUNWIND ${define_${variant}} FLAGS
+          -fasynchronous-unwind-tables TIMEOUT 200)
+      target_link_options(test_unwind_libunwind_${variant} PRIVATE -Wl,-z,now)
+      target_include_directories(test_unwind_libunwind_${variant} PRIVATE ${ACORN_LIBUNWIND_H})
+      target_link_libraries(test_unwind_libunwind_${variant} PRIVATE ${ACORN_LIBUNWIND})
+    endif()
+  endforeach()
+  if(ACORN_CXX_FULL AND NOT ACORN_LIBUNWIND_USABLE AND NOT CMAKE_C_FLAGS MATCHES "-m32")
+    message(STATUS "skipped: unwind.libunwind.*: no libunwind for this build")
   endif()
 endif()
 

@@ -16,7 +16,7 @@ __attribute__((constructor)) static void prepare(void)
     signal(SIGABRT, dump);
 }
 
-/* In place of libc's, which also has it under another name. Not syscall(): a test may make it fail. */
+/* In place of libc's, which also has it under another name. */
 void _exit(int status)
 {
     __gcov_dump();

@@ -4,9 +4,10 @@
  * others that say so, may abort with their one line instead. Nothing else may happen. (Which message and what is left
  * over: alloc_failure.c, coroutine_failure.c, pool_failure.c and their like.)
  *
- * Linked with --wrap for each. Left out: pthread_mutex_lock(), pthread_mutex_unlock() and pthread_once(), which cannot
- * fail as they are used, and calls that only compute. */
-#define _GNU_SOURCE
+ * Linked with --wrap for what the system's table has not. Left out: pthread_mutex_lock(),
+ * pthread_mutex_unlock() and pthread_once(), which cannot fail as they are used, and calls that only compute. */
+#include "replace.h" /* first */
+
 #include "aco.h"
 #include "aco/generator.h"
 #include "aco/pool.h"
@@ -16,7 +17,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/utsname.h>
@@ -24,16 +24,15 @@
 
 /* ---- What fails ---- */
 
-/* The wrapped function's number, name, and what it may say in errno; a 0 ends them. */
-#define FUNCTIONS(F)                                                                                                   \
+/* The function's number, name, and what it may say in errno; a 0 ends them. */
+#define IN_TABLE(F)                                                                                                    \
     F(mmap, ENOMEM, EPERM, 0)                                                                                          \
     F(munmap, ENOMEM, 0, 0)                                                                                            \
     F(mprotect, ENOMEM, EACCES, 0)                                                                                     \
     F(madvise, EINVAL, ENOMEM, EAGAIN)                                                                                 \
-    F(syscall, ENOSYS, EPERM, ENOMEM)                                                                                  \
+    F(process_madvise, ENOSYS, EPERM, ENOMEM)                                                                          \
     F(mincore, ENOMEM, ENOSYS, 0)                                                                                      \
-    F(malloc, ENOMEM, 0, 0)                                                                                            \
-    F(open64, ENOENT, EMFILE, EACCES)                                                                                  \
+    F(open, ENOENT, EMFILE, EACCES)                                                                                    \
     F(read, EIO, EINTR, 0)                                                                                             \
     F(close, EIO, EINTR, 0)                                                                                            \
     F(getrlimit, EPERM, 0, 0)                                                                                          \
@@ -42,11 +41,14 @@
     F(write, EINTR, EBADF, ENOSPC)                                                                                     \
     F(sigaction, EINVAL, 0, 0)                                                                                         \
     F(sigaltstack, EPERM, ENOMEM, 0)                                                                                   \
-    F(pthread_key_create, EAGAIN, ENOMEM, 0)                                                                           \
-    F(pthread_setspecific, ENOMEM, 0, 0)                                                                               \
-    F(pthread_atfork, ENOMEM, 0, 0)                                                                                    \
     F(clock_gettime, EINVAL, EPERM, 0)                                                                                 \
     F(clock_nanosleep, EINTR, 0, 0)
+#define NOT_IN_TABLE(F)                                                                                                \
+    F(malloc, ENOMEM, 0, 0)                                                                                            \
+    F(pthread_key_create, EAGAIN, ENOMEM, 0)                                                                           \
+    F(pthread_setspecific, ENOMEM, 0, 0)                                                                               \
+    F(pthread_atfork, ENOMEM, 0, 0)
+#define FUNCTIONS(F) IN_TABLE(F) NOT_IN_TABLE(F)
 
 enum {
 #define NUMBER(name, a, b, c) NUMBER_##name,
@@ -75,17 +77,13 @@ static int fails(int which)
     return 1;
 }
 
-#define WRAP(result, name, parameters, arguments, failed)                                                              \
-    result __real_##name parameters;                                                                                   \
-    result __wrap_##name parameters;                                                                                   \
-    result __wrap_##name parameters                                                                                    \
-    {                                                                                                                  \
-        return fails(NUMBER_##name) ? (failed) : __real_##name arguments;                                              \
-    }
+/* What the table has. */
+#define FAILS_WITH_RESULT(type, name, parameters, arguments, failed)                                                   \
+    FAILING(type, name, parameters, arguments, fails(NUMBER_##name), failed)
+#define FAILS(type, name, parameters, arguments) FAILS_WITH_RESULT(type, name, parameters, arguments, -1)
 
-void *__real_mmap(void *at, size_t sz, int prot, int flags, int fd, off_t offset);
-void *__wrap_mmap(void *at, size_t sz, int prot, int flags, int fd, off_t offset);
-void *__wrap_mmap(void *at, size_t sz, int prot, int flags, int fd, off_t offset)
+REAL(mmap);
+static void *failing_mmap(void *at, size_t sz, int protection, int flags)
 {
     if (fails(NUMBER_mmap))
         return MAP_FAILED;
@@ -93,35 +91,42 @@ void *__wrap_mmap(void *at, size_t sz, int prot, int flags, int fd, off_t offset
         errno = ENOMEM;
         return MAP_FAILED;
     }
-    return __real_mmap(at, sz, prot, flags, fd, offset);
+    return real_mmap(at, sz, protection, flags);
 }
 
-int __real_open64(const char *path, int flags, ...);
-int __wrap_open64(const char *path, int flags, ...);
-int __wrap_open64(const char *path, int flags, ...) /* the library makes no files */
+REAL(open);
+static int failing_open(const char *path, int flags, ...) /* the library makes no files */
 {
-    return fails(NUMBER_open64) ? -1 : __real_open64(path, flags);
+    return fails(NUMBER_open) ? -1 : real_open(path, flags);
 }
 
-WRAP(int, munmap, (void *at, size_t sz), (at, sz), -1)
-WRAP(int, mprotect, (void *at, size_t sz, int prot), (at, sz, prot), -1)
-WRAP(int, madvise, (void *at, size_t sz, int advice), (at, sz, advice), -1)
-WRAP(long, syscall, (long number, long a, long b, long c, long d, long e), (number, a, b, c, d, e), -1)
-WRAP(int, mincore, (void *at, size_t sz, unsigned char *vector), (at, sz, vector), -1)
+FAILS(int, munmap, (void *at, size_t sz), (at, sz))
+FAILS(int, mprotect, (void *at, size_t sz, int protection), (at, sz, protection))
+FAILS(int, madvise, (void *at, size_t sz, int advice), (at, sz, advice))
+FAILS(ssize_t, process_madvise, (int process, const struct iovec *parts, size_t count, int advice, unsigned flags),
+      (process, parts, count, advice, flags))
+FAILS(int, mincore, (void *at, size_t sz, void *resident), (at, sz, resident))
+FAILS(ssize_t, read, (int file, void *to, size_t sz), (file, to, sz))
+FAILS_WITH_RESULT(int, close, (int file), (file), (real_close(file), -1))
+FAILS(int, getrlimit, (int resource, struct rlimit *limit), (resource, limit))
+FAILS(long, sysconf, (int name), (name))
+FAILS(int, uname, (struct utsname *names), (names))
+FAILS(ssize_t, write, (int file, const void *text, size_t sz), (file, text, sz))
+FAILS(int, sigaction, (int number, const struct sigaction *action, struct sigaction *old), (number, action, old))
+FAILS(int, sigaltstack, (const void *wanted, void *old), (wanted, old))
+FAILS(int, clock_gettime, (clockid_t which, struct timespec *now), (which, now))
+FAILS_WITH_RESULT(int, clock_nanosleep,
+                  (clockid_t which, int flags, const struct timespec *until, struct timespec *left),
+                  (which, flags, until, left), error)
+
+/* What it has not. */
+#define WRAP(type, name, parameters, arguments, failed)                                                                \
+    type __real_##name parameters;                                                                                     \
+    type __wrap_##name parameters;                                                                                     \
+    type __wrap_##name parameters { return fails(NUMBER_##name) ? (failed) : __real_##name arguments; }
 WRAP(void *, malloc, (size_t sz), (sz), NULL)
-WRAP(ssize_t, read, (int file, void *to, size_t sz), (file, to, sz), -1)
-WRAP(int, close, (int file), (file), (__real_close(file), -1))
-WRAP(int, getrlimit, (int resource, struct rlimit *limit), (resource, limit), -1)
-WRAP(long, sysconf, (int name), (name), -1)
-WRAP(int, uname, (struct utsname *name), (name), -1)
-WRAP(ssize_t, write, (int file, const void *text, size_t sz), (file, text, sz), -1)
-WRAP(int, sigaction, (int number, const struct sigaction *action, struct sigaction *old), (number, action, old), -1)
-WRAP(int, sigaltstack, (const stack_t *wanted, stack_t *old), (wanted, old), -1)
 WRAP(int, pthread_key_create, (pthread_key_t *key, void (*destructor)(void *)), (key, destructor), error)
 WRAP(int, pthread_setspecific, (pthread_key_t key, const void *value), (key, value), error)
-WRAP(int, clock_gettime, (clockid_t which, struct timespec *now), (which, now), -1)
-WRAP(int, clock_nanosleep, (clockid_t which, int flags, const struct timespec *until, struct timespec *left),
-     (which, flags, until, left), error)
 
 /* The library's call comes before main(). */
 static const char atfork_fails[] = "EVERY_FAILURE_ATFORK";
@@ -441,6 +446,8 @@ static void failing_to_tell_of_fork(const char *path)
 
 int main(int argc, char **argv)
 {
+#define REPLACE_ONE(name, a, b, c) REPLACE(name);
+    IN_TABLE(REPLACE_ONE)
     if (argc > 1) { /* by failing_to_tell_of_fork() */
         fail_at = -1;
         injected = 1;

@@ -1,7 +1,8 @@
 /* Buffered reading and writing (include/aco/io_buffer.h): bounds of the buffer, ends of the stream, what a scope that
- * ends leaves, lent buffers. All with buffers of the caller's and lent ones. Linked with --wrap for read(), write() and
- * send(): short results and interruptions. */
-#define _GNU_SOURCE
+ * ends leaves, lent buffers. All with buffers of the caller's and lent ones, and with short results and
+ * interruptions. */
+#include "replace.h" /* first */
+
 #include "io_tests.h"
 
 #include <aco/io_buffer.h>
@@ -19,26 +20,14 @@ static int is_interrupted(void)
     return 1;
 }
 
-ssize_t __real_read(int fd, void *p, size_t n);
-ssize_t __wrap_read(int fd, void *p, size_t n);
-ssize_t __wrap_read(int fd, void *p, size_t n)
+static size_t part_of(size_t n)
 {
-    return is_interrupted() ? -1 : __real_read(fd, p, is_short && n > 3 ? 3 : n);
+    return is_short && n > 3 ? 3 : n;
 }
 
-ssize_t __real_write(int fd, const void *p, size_t n);
-ssize_t __wrap_write(int fd, const void *p, size_t n);
-ssize_t __wrap_write(int fd, const void *p, size_t n)
-{
-    return is_interrupted() ? -1 : __real_write(fd, p, is_short && n > 3 ? 3 : n);
-}
-
-ssize_t __real_send(int fd, const void *p, size_t n, int flags);
-ssize_t __wrap_send(int fd, const void *p, size_t n, int flags);
-ssize_t __wrap_send(int fd, const void *p, size_t n, int flags)
-{
-    return is_interrupted() ? -1 : __real_send(fd, p, is_short && n > 3 ? 3 : n, flags);
-}
+FAILING(ssize_t, read, (int fd, void *p, size_t n), (fd, p, part_of(n)), is_interrupted(), -1)
+FAILING(ssize_t, write, (int fd, const void *p, size_t n), (fd, p, part_of(n)), is_interrupted(), -1)
+FAILING(ssize_t, send, (int fd, const void *p, size_t n, int flags), (fd, p, part_of(n), flags), is_interrupted(), -1)
 
 /* ---- Reading ---- */
 
@@ -344,6 +333,9 @@ static void root_context(void)
 int main(void)
 {
     static const aco_function_t subjects[] = {tests};
+    REPLACE(read);
+    REPLACE(write);
+    REPLACE(send);
     CHECK(aco_io_poll_fd() >= 0);
     root_context();
     run_tests(subjects, 1, count_descriptors());

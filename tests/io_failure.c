@@ -18,7 +18,6 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -254,28 +253,15 @@ static int failing_fcntl(int fd, int command, ...)
     return fails(F_fcntl) ? -1 : real_fcntl(fd, command, argument);
 }
 
-/* epoll_pwait2() comes by this way, and counts as epoll_wait(). */
-REAL(syscall);
-static long failing_syscall(long number, ...)
-{
-    va_list list;
-    long a[6];
-    va_start(list, number);
-    for (int i = 0; i < 6; i++)
-        a[i] = va_arg(list, long);
-    va_end(list);
-#ifdef SYS_epoll_pwait2
-    if (number == SYS_epoll_pwait2 && fails(F_epoll_wait))
-        return -1;
-#endif
-    return real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
-}
+/* Counts as epoll_wait(). */
+FAILING(int, epoll_pwait2, (int events, struct epoll_event *found, int most, const struct timespec *limit),
+        (events, found, most, limit), fails(F_epoll_wait), -1)
 
 static void replace_system(void)
 {
 #define REPLACE_ONE(name) REPLACE(name);
     FUNCTIONS(REPLACE_ONE)
-    REPLACE(syscall);
+    REPLACE(epoll_pwait2);
     aco__system.preadv2 = lacks_preadv2;
 }
 

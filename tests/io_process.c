@@ -1,6 +1,7 @@
-/* Signals as values, children and standard descriptors (include/aco/process.h). Linked with --wrap for the system calls
- * below, which fail on demand. */
-#define _GNU_SOURCE
+/* Signals as values, children and standard descriptors (include/aco/process.h). The system calls below fail on
+ * demand. */
+#include "replace.h" /* first */
+
 #include "io_tests.h"
 #include "sanitizers.h"
 #include "until.h"
@@ -29,52 +30,41 @@ static int fails(const char *name)
     return 1;
 }
 
-#define WRAP(type, name, parameters, arguments)                                                                        \
-    type __real_##name parameters;                                                                                     \
-    type __wrap_##name parameters;                                                                                     \
-    type __wrap_##name parameters { return fails(#name) ? -1 : __real_##name arguments; }
-WRAP(int, signalfd, (int fd, const sigset_t *set, int flags), (fd, set, flags))
-WRAP(int, eventfd, (unsigned count, int flags), (count, flags))
-WRAP(int, epoll_create1, (int flags), (flags))
-WRAP(int, pipe2, (int ends[2], int flags), (ends, flags))
+#define FAILS(type, name, parameters, arguments) FAILING(type, name, parameters, arguments, fails(#name), -1)
+FAILS(int, signalfd, (int fd, const sigset_t *set, int flags), (fd, set, flags))
+FAILS(int, eventfd, (unsigned count, int flags), (count, flags))
+FAILS(int, epoll_create1, (int flags), (flags))
+FAILS(int, pipe2, (int ends[2], int flags), (ends, flags))
 
-int __real_fcntl(int fd, int command, ...);
-int __wrap_fcntl(int fd, int command, ...);
-int __wrap_fcntl(int fd, int command, ...)
+REAL(fcntl);
+static int failing_fcntl(int fd, int command, ...)
 {
     va_list arguments;
     int argument;
     va_start(arguments, command);
     argument = command == F_GETFL || command == F_GETFD ? 0 : va_arg(arguments, int);
     va_end(arguments);
-    return fails("fcntl") ? -1 : __real_fcntl(fd, command, argument);
+    return fails("fcntl") ? -1 : real_fcntl(fd, command, argument);
 }
 
-int __real_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
-                        const posix_spawnattr_t *attributes, char *const argv[], char *const environment[]);
-int __wrap_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
-                        const posix_spawnattr_t *attributes, char *const argv[], char *const environment[]);
-int __wrap_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
-                        const posix_spawnattr_t *attributes, char *const argv[], char *const environment[])
+REAL(posix_spawnp);
+static int failing_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+                                const posix_spawnattr_t *attributes, char *const argv[], char *const environment[])
 {
-    return fails("posix_spawnp") ? ENFILE : __real_posix_spawnp(pid, file, actions, attributes, argv, environment);
+    return fails("posix_spawnp") ? ENFILE : real_posix_spawnp(pid, file, actions, attributes, argv, environment);
 }
 
-long __real_syscall(long number, ...);
-long __wrap_syscall(long number, ...);
-long __wrap_syscall(long number, ...)
+FAILS(int, pidfd_open, (pid_t process, unsigned flags), (process, flags))
+
+static void replace_system(void)
 {
-    va_list list;
-    long a[6];
-    va_start(list, number);
-    for (int i = 0; i < 6; i++)
-        a[i] = va_arg(list, long);
-    va_end(list);
-#ifdef SYS_pidfd_open
-    if (number == SYS_pidfd_open && fails("pidfd_open"))
-        return -1;
-#endif
-    return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    REPLACE(signalfd);
+    REPLACE(eventfd);
+    REPLACE(epoll_create1);
+    REPLACE(pipe2);
+    REPLACE(fcntl);
+    REPLACE(posix_spawnp);
+    REPLACE(pidfd_open);
 }
 
 /* ---- Signals ---- */
@@ -735,6 +725,7 @@ int main(void)
         threads_inside, children,      ends_of_children, several_wait, number_of_another,     failures,
         standard,       without_poller};
     aco_process_t child;
+    replace_system();
     CHECK(aco_io_poll_fd() >= 0);
     signal(SIGUSR1, handler);
     if (aco_process_start(&child, ARGV("true"), 0, NULL) != 0 && errno == ENOSYS) {

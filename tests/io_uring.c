@@ -1,7 +1,8 @@
 /* Files by io_uring, where tests/io_file.c does not look: refusals, batches, every failure of the ring and of its
  * operations, cancelling, threads that end and processes that fork meanwhile, foreign loops. Linked with --wrap for
  * liburing's calls. */
-#define _GNU_SOURCE
+#include "replace.h" /* first */
+
 #include <aco/file.h>
 #include <aco/offload.h>
 #include "io_tests.h"
@@ -97,22 +98,14 @@ WRAP_ENTER(io_uring_submit_and_wait_timeout,
            (ring, event, n_waited, limit, mask))
 
 /* What is known to be in memory. */
-#ifdef __GLIBC__
-#define PREADV2 __wrap_preadv64v2
-#define REAL_PREADV2 __real_preadv64v2
-#else
-#define PREADV2 __wrap_preadv2
-#define REAL_PREADV2 __real_preadv2
-#endif
 static size_t in_memory; /* so many bytes of any read; 0: nothing */
-ssize_t REAL_PREADV2(int fd, const struct iovec *parts, int count, int64_t offset, int flags);
-ssize_t PREADV2(int fd, const struct iovec *parts, int count, int64_t offset, int flags);
-ssize_t PREADV2(int fd, const struct iovec *parts, int count, int64_t offset, int flags)
+REAL(preadv2);
+static ssize_t failing_preadv2(int fd, const struct iovec *parts, int count, int64_t offset, int flags)
 {
     struct iovec part = {parts[0].iov_base, in_memory};
     CHECK(count == 1 && flags);
     if (in_memory)
-        return REAL_PREADV2(fd, &part, 1, offset, 0);
+        return real_preadv2(fd, &part, 1, offset, 0);
     errno = EOPNOTSUPP;
     return -1;
 }
@@ -880,6 +873,7 @@ int main(void)
                                                 lacks_memory, by_older_kernels};
     const char *parent = getenv("TMPDIR");
     pthread_t thread;
+    REPLACE(preadv2);
     CHECK_EQ(unsetenv("ACO_FILES"), 0);
     snprintf(folder, sizeof folder, "%.40s/acorn-io-uring-XXXXXX", parent && strlen(parent) < 40 ? parent : "/tmp");
     CHECK(mkdtemp(folder) != NULL);

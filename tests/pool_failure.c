@@ -8,7 +8,6 @@
 #include "child.h"
 #include "fails.h"
 
-#include <stdarg.h>
 #include <sys/mman.h>
 
 /* ---- The failing system ---- */
@@ -52,18 +51,8 @@ FAILING(int, mprotect, (void *at, size_t sz, int protection), (at, sz, protectio
 FAILING(int, madvise, (void *at, size_t sz, int advice), (at, sz, advice), refused(MADVISE), -1)
 
 #ifdef __linux__
-/* Pools make no other call than process_madvise(). */
-REAL(syscall);
-static long failing_syscall(long number, ...)
-{
-    va_list list;
-    long a[5];
-    va_start(list, number);
-    for (int i = 0; i < 5; i++)
-        a[i] = va_arg(list, long);
-    va_end(list);
-    return refused(MADVISE) ? -1 : real_syscall(number, a[0], a[1], a[2], a[3], a[4]);
-}
+FAILING(ssize_t, process_madvise, (int process, const struct iovec *parts, size_t count, int advice, unsigned flags),
+        (process, parts, count, advice, flags), refused(MADVISE), -1)
 #endif
 
 static void replace_system(void)
@@ -73,7 +62,7 @@ static void replace_system(void)
     REPLACE(mprotect);
     REPLACE(madvise);
 #ifdef __linux__
-    REPLACE(syscall);
+    REPLACE(process_madvise);
 #endif
 }
 

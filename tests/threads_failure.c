@@ -1,7 +1,9 @@
 /* What aco/threads.h does without memory or threads: each allocation of a program fails in turn, and from some on all
  * do; each thread cannot be made in turn. Nothing may hang; what fails says so. Nor may a set be freed under a thread
- * that is not of it. The linker's --wrap is this file's. */
-#define _GNU_SOURCE
+ * that is not of it. The library's own functions are wrapped by the
+ * linker's --wrap. */
+#include "replace.h" /* first */
+
 #include "threads_tests.h"
 
 #include <aco/sync.h>
@@ -31,11 +33,10 @@ static int fails(void)
 
 #include "failing_allocator.h"
 
-int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg)
+REAL(pthread_create);
+static int failing_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg)
 {
-    return ++threads_made == fail_thread ? EAGAIN : __real_pthread_create(thread, attributes, fn, arg);
+    return ++threads_made == fail_thread ? EAGAIN : real_pthread_create(thread, attributes, fn, arg);
 }
 
 void __real_aco__service_free(void *p, size_t sz);
@@ -60,11 +61,10 @@ static void dawdle(int when)
     CHECK_EQ(is_still_watched, -1);
 }
 
-int __real_pthread_mutex_unlock(pthread_mutex_t *mutex);
-int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
-int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex)
+REAL(pthread_mutex_unlock);
+static int failing_pthread_mutex_unlock(pthread_mutex_t *mutex)
 {
-    int error = __real_pthread_mutex_unlock(mutex);
+    int error = real_pthread_mutex_unlock(mutex);
     dawdle(SLOW_AFTER_UNLOCKING);
     return error;
 }
@@ -329,6 +329,8 @@ static void *send_without_stacks(void *arg)
 int main(void)
 {
     const aco_allocator_t allocator = {map, unmap, allocate, release, NULL};
+    REPLACE(pthread_create);
+    REPLACE(pthread_mutex_unlock);
     CHECK_EQ(aco_set_allocator(&allocator), 0);
     test_watcher_ends_first();
     test_set_outlives_calls(1, leave_to_a_join);

@@ -3,6 +3,8 @@
  * another thread has resumed it, in its cleanup, in a generator, where the resumer's frames are saved, and on 32-bit
  * Arm. All that holds from a signal in a function without a frame of its own, too. A forced unwind, such as
  * pthread_exit()'s, always ends there, and so do frame pointers. */
+#include "replace.h" /* first */
+
 #include "aco.h"
 #include "aco/backtrace.h"
 #include "check.h"
@@ -67,9 +69,8 @@ static int walk_when_mapping, walks;
 static void resume_from_here(void);
 static void caller_of_resume(void);
 
-void *__real_mmap(void *at, size_t sz, int prot, int flags, int fd, off_t offset);
-void *__wrap_mmap(void *at, size_t sz, int prot, int flags, int fd, off_t offset);
-void *__wrap_mmap(void *at, size_t sz, int prot, int flags, int fd, off_t offset)
+REAL(mmap);
+static void *failing_mmap(void *at, size_t sz, int protection, int flags)
 {
     if (walk_when_mapping) {
         walk();
@@ -77,7 +78,7 @@ void *__wrap_mmap(void *at, size_t sz, int prot, int flags, int fd, off_t offset
         CHECK(passed(resume_from_here));
         CHECK(passed(caller_of_resume));
     }
-    return __real_mmap(at, sz, prot, flags, fd, offset);
+    return real_mmap(at, sz, protection, flags);
 }
 
 static aco_t *to_resume;
@@ -402,6 +403,7 @@ static void after_a_backtrace(void)
 int main(void)
 {
     after_a_backtrace();
+    REPLACE(mmap);
     aco_thread_init(NULL);
     aco_t *main_co = aco_create(NULL, NULL, 0, NULL, NULL);
     aco_share_stack_t *stack = aco_share_stack_new(0);

@@ -1,10 +1,8 @@
 /* The contract of events in io.h by epoll. */
-#define _GNU_SOURCE /* syscall() under -std=c11 */
 #include "io/io.h"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { MOST_EVENTS = 256, NS_PER_S = 1000000000, NS_PER_MS = 1000000 };
@@ -16,17 +14,15 @@ static char lacks_pwait2; /* the kernel has no epoll_pwait2(): older than 5.11 *
 static int wait_within(int events, struct epoll_event *found, int64_t ns)
 {
     int64_t ms;
-#ifdef SYS_epoll_pwait2
     if (!__atomic_load_n(&lacks_pwait2, __ATOMIC_RELAXED)) {
-        struct {
-            long long seconds, nanoseconds;
-        } limit = {ns / NS_PER_S, ns % NS_PER_S};
-        int n = (int)aco__system.syscall(SYS_epoll_pwait2, events, found, MOST_EVENTS, &limit, NULL, 0);
+        int64_t seconds = ns / NS_PER_S;
+        struct timespec limit = {.tv_sec = seconds < INT32_MAX ? (time_t)seconds : INT32_MAX,
+                                 .tv_nsec = (long)(ns % NS_PER_S)};
+        int n = aco__system.epoll_pwait2(events, found, MOST_EVENTS, &limit);
         if (n >= 0 || errno != ENOSYS)
             return n;
         __atomic_store_n(&lacks_pwait2, 1, __ATOMIC_RELAXED);
     }
-#endif
     ms = ns / NS_PER_MS + (ns % NS_PER_MS != 0);
     return aco__system.epoll_wait(events, found, MOST_EVENTS, ms < INT32_MAX ? (int)ms : INT32_MAX);
 }

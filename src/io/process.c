@@ -11,21 +11,10 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- Starting ---- */
-
-static int pidfd_of(pid_t pid)
-{
-#ifdef SYS_pidfd_open
-    return (int)aco__system.syscall(SYS_pidfd_open, pid, 0);
-#else
-    errno = ENOSYS;
-    return pid ? -1 : 0;
-#endif
-}
 
 static void close_if(int *fd)
 {
@@ -117,17 +106,6 @@ static int spawn(starting_t *s, const char *const argv[], unsigned flags, const 
     return error;
 }
 
-static int signal_by_fd(int fd, int signal, unsigned flags)
-{
-#ifdef SYS_pidfd_send_signal
-    return (int)aco__system.syscall(SYS_pidfd_send_signal, fd, signal, NULL, flags);
-#else
-    (void)fd, (void)signal, (void)flags;
-    errno = ENOSYS;
-    return -1;
-#endif
-}
-
 /* By the pidfd where there is one: it means the child even if other code has waited for it, and another process has got
  * its number. 0, or -1 and errno. */
 static int signal_child(const aco_process_t *process, int signal)
@@ -135,9 +113,9 @@ static int signal_child(const aco_process_t *process, int signal)
     enum { TO_GROUP = 4 }; /* PIDFD_SIGNAL_PROCESS_GROUP, since Linux 6.9 */
     int fd = process->aco__fd, is_group = process->aco__is_group;
     if (fd >= 0) {
-        if (signal_by_fd(fd, signal, is_group ? TO_GROUP : 0) == 0)
+        if (aco__system.pidfd_send_signal(fd, signal, NULL, is_group ? TO_GROUP : 0) == 0)
             return 0;
-        if (errno != ENOSYS && !(errno == EINVAL && is_group && signal_by_fd(fd, 0, 0) == 0))
+        if (errno != ENOSYS && !(errno == EINVAL && is_group && aco__system.pidfd_send_signal(fd, 0, NULL, 0) == 0))
             return -1;
     }
     return aco__system.kill(is_group ? -process->pid : process->pid, signal);
@@ -154,7 +132,7 @@ static void destroy_child(aco_process_t *process)
 /* 0, or -1 and errno. */
 static int watch_child(aco_process_t *process)
 {
-    process->aco__fd = pidfd_of(process->pid);
+    process->aco__fd = aco__system.pidfd_open(process->pid, 0);
     if (process->aco__fd >= 0 && aco_io_adopt(process->aco__fd) == 0)
         return 0;
     int error = errno;

@@ -6,7 +6,6 @@
 #include "aco/detail/poller.h"
 
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
 
 enum { CALLS_IN_A_ROW = 64, VAIN_ATTEMPTS = 8, FIRST_NAP_NS = 1000000, LONGEST_NAP_NS = 100000000 };
@@ -73,7 +72,7 @@ static void prepare_thread(void)
     aco__hook_thread_t *self = &aco__hook_self;
     if (self->process)
         return;
-    self->thread = (pid_t)syscall(SYS_gettid);
+    self->thread = aco__system.gettid();
     self->process = getpid();
     begin_on_thread();
 }

@@ -7,19 +7,13 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <sys/syscall.h>
 
 const char aco__hooks_of_processes = 1;
 
+/* -1 too if `pid` is for several children. */
 static int open_pidfd(pid_t pid, int options)
 {
-#ifdef SYS_pidfd_open
-    if (!options) /* else, and if `pid` is for several children, there is none */
-        return (int)syscall(SYS_pidfd_open, pid, 0);
-#endif
-    (void)pid;
-    (void)options;
-    return -1;
+    return options ? -1 : aco__system.pidfd_open(pid, 0);
 }
 
 ACO__SWITCHES static int await_change(int pidfd, aco__hook_wait_t *wait, const char *location)

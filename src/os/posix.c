@@ -15,7 +15,6 @@
 #include <sys/resource.h>
 #ifdef __linux__
 #include <sys/auxv.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
 #endif
@@ -128,9 +127,9 @@ void *aco__os_map(size_t sz)
 #ifdef ACO__SHADOW_STACKS
 void *aco__os_map_shadow_stack(size_t sz)
 {
-    enum { MAP_SHADOW_STACK = 453, WITH_TOKEN = 1 }; /* asm/unistd_64.h and asm/mman.h of Linux 6.6 */
-    long p = aco__system.syscall(MAP_SHADOW_STACK, 0L, sz, (long)WITH_TOKEN);
-    return p == -1 ? NULL : (void *)p;
+    enum { WITH_TOKEN = 1 }; /* asm/mman.h of Linux 6.6 */
+    void *p = aco__system.map_shadow_stack(NULL, sz, WITH_TOKEN);
+    return p == MAP_FAILED ? NULL : p;
 }
 #endif
 
@@ -199,12 +198,12 @@ int aco__os_guard_in_tables(void *p, size_t sz)
 
 unsigned aco__os_guard_many_in_tables(void *p, size_t sz, size_t step, unsigned n)
 {
-#if defined(__linux__) && defined(SYS_process_madvise)
+#ifdef __linux__
     enum { MOST = 64, THIS_PROCESS = -10000 /* Linux 6.15's PIDFD_SELF_THREAD */ };
     static int is_unknown; /* atomic: the system does not have the call */
     struct iovec pages[MOST];
     int saved = errno;
-    long done;
+    ssize_t done;
     if (__atomic_load_n(&is_unknown, __ATOMIC_RELAXED) || n == 0)
         return 0;
     n = n < MOST ? n : MOST;
@@ -212,7 +211,7 @@ unsigned aco__os_guard_many_in_tables(void *p, size_t sz, size_t step, unsigned 
         pages[i].iov_base = (char *)p + i * step;
         pages[i].iov_len = sz;
     }
-    done = aco__system.syscall(SYS_process_madvise, THIS_PROCESS, pages, (unsigned long)n, GUARD_INSTALL, 0);
+    done = aco__system.process_madvise(THIS_PROCESS, pages, n, GUARD_INSTALL, 0);
     if (done < 0 && errno != ENOMEM && errno != EAGAIN)
         __atomic_store_n(&is_unknown, 1, __ATOMIC_RELAXED);
     errno = saved;

@@ -62,34 +62,16 @@ void aco__os_sleep_until(int64_t then)
 /* ---- Waiting for a word of memory ---- */
 
 #ifdef __linux__
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
-
-#ifdef SYS_futex /* not on 32-bit systems whose time is 64-bit from the start */
-
-/* The kernel's idea of a time, whatever the C library's is: longs, as SYS_futex wants them. */
-struct kernel_time {
-    long seconds, nanoseconds;
-};
 
 void aco__os_wait(uint32_t *word, uint32_t value, int64_t then)
 {
-    struct kernel_time until;
-    int64_t seconds = then / NS_PER_SECOND;
-    until.seconds = (long)seconds;
-    if (until.seconds != seconds)
-        until.seconds = INT32_MAX;
-    until.nanoseconds = (long)(then % NS_PER_SECOND);
-    aco__system.syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value, then < 0 ? NULL : &until, NULL,
-            FUTEX_BITSET_MATCH_ANY); /* a time on CLOCK_MONOTONIC */
+    aco__system.futex_wait(word, value, then);
 }
 
 void aco__os_wake(uint32_t *word)
 {
     int error = errno;
-    aco__system.syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    aco__system.futex_wake(word, 1);
     errno = error;
 }
 

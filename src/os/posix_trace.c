@@ -1,6 +1,6 @@
 /* What traces need of a POSIX system (the last part of os.h): names, numbers, a file, a lock. */
 #if !defined(_GNU_SOURCE)
-#define _GNU_SOURCE /* gettid's number */
+#define _GNU_SOURCE /* SA_SIGINFO under -std=c11 */
 #endif
 #include "os/clock.h"
 #include "os/os.h"
@@ -14,13 +14,12 @@
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #endif
 
 long aco__os_thread_number(void)
 {
 #ifdef __linux__
-    return aco__system.syscall(SYS_gettid);
+    return aco__system.gettid();
 #else
     return (long)(uintptr_t)aco__self();
 #endif

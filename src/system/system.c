@@ -13,11 +13,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #ifdef __linux__
+#include <linux/futex.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #else
 #include <sys/event.h>
@@ -37,6 +39,83 @@ static void *map_no_file(void *at, size_t sz, int protection, int flags)
     return mmap(at, sz, protection, flags, -1, 0);
 }
 
+#ifdef __linux__ /* what libc may have no function for */
+#ifdef SYS_futex
+typedef long futex_number_t; /* of the kernel's time, whatever libc's is */
+#else /* a 32-bit system whose time is 64-bit from the start */
+#define SYS_futex SYS_futex_time64
+typedef int64_t futex_number_t;
+#endif
+/* What the headers do not know the kernel is not asked for: ENOSYS. */
+#ifndef SYS_process_madvise
+#define SYS_process_madvise -1
+#endif
+#ifndef SYS_epoll_pwait2
+#define SYS_epoll_pwait2 -1
+#endif
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open -1
+#endif
+#ifndef SYS_pidfd_send_signal
+#define SYS_pidfd_send_signal -1
+#endif
+
+static int call_futex_wait(uint32_t *word, uint32_t value, int64_t until)
+{
+    enum { NS_PER_SECOND = 1000000000 };
+    struct {
+        futex_number_t seconds, nanoseconds;
+    } time = {(futex_number_t)(until / NS_PER_SECOND), (futex_number_t)(until % NS_PER_SECOND)};
+    if (time.seconds != until / NS_PER_SECOND)
+        time.seconds = INT32_MAX;
+    return (int)syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value, until < 0 ? NULL : &time, NULL,
+                        FUTEX_BITSET_MATCH_ANY); /* a time on CLOCK_MONOTONIC */
+}
+
+static int call_futex_wake(uint32_t *word, int threads)
+{
+    return (int)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, threads, NULL, NULL, 0);
+}
+
+static pid_t call_gettid(void)
+{
+    return (pid_t)syscall(SYS_gettid);
+}
+
+static ssize_t call_process_madvise(int process, const struct iovec *parts, size_t count, int advice, unsigned flags)
+{
+    return syscall(SYS_process_madvise, process, parts, count, advice, flags);
+}
+
+static void *call_map_shadow_stack(void *at, size_t sz, unsigned flags)
+{
+#ifdef __x86_64__
+    enum { MAP_SHADOW_STACK = 453 }; /* asm/unistd_64.h of Linux 6.6 */
+#else
+    enum { MAP_SHADOW_STACK = -1 };
+#endif
+    return (void *)syscall(MAP_SHADOW_STACK, at, sz, flags);
+}
+
+static int call_epoll_pwait2(int epoll, struct epoll_event *events, int room, const struct timespec *limit)
+{
+    struct {
+        int64_t seconds, nanoseconds; /* the kernel's, on all systems */
+    } time = {limit->tv_sec, limit->tv_nsec};
+    return (int)syscall(SYS_epoll_pwait2, epoll, events, room, &time, NULL, 0);
+}
+
+static int call_pidfd_open(pid_t process, unsigned flags)
+{
+    return (int)syscall(SYS_pidfd_open, process, flags);
+}
+
+static int call_pidfd_send_signal(int process, int signal, void *information, unsigned flags)
+{
+    return (int)syscall(SYS_pidfd_send_signal, process, signal, information, flags);
+}
+#endif
+
 #ifdef ACO_CONFIG_LIBACO_ONLY
 static const /* so that compilers see what is called */
 #endif
@@ -46,6 +125,10 @@ static const /* so that compilers see what is called */
         .mprotect = mprotect,
         .madvise = madvise,
         .mincore = ACO__SYSTEM_AS(mincore, mincore),
+#ifdef __linux__
+        .process_madvise = call_process_madvise,
+        .map_shadow_stack = call_map_shadow_stack,
+#endif
 
         .clock_gettime = clock_gettime,
         .nanosleep = nanosleep,
@@ -69,7 +152,9 @@ static const /* so that compilers see what is called */
 #ifdef __linux__
         .sched_getaffinity = ACO__SYSTEM_AS(sched_getaffinity, sched_getaffinity),
         .sched_setaffinity = ACO__SYSTEM_AS(sched_setaffinity, sched_setaffinity),
-        .syscall = syscall,
+        .futex_wait = call_futex_wait,
+        .futex_wake = call_futex_wake,
+        .gettid = call_gettid,
 #endif
 
         .read = read,
@@ -86,6 +171,7 @@ static const /* so that compilers see what is called */
         .epoll_create1 = epoll_create1,
         .epoll_ctl = epoll_ctl,
         .epoll_wait = epoll_wait,
+        .epoll_pwait2 = call_epoll_pwait2,
         .eventfd = eventfd,
         .signalfd = signalfd,
 #else
@@ -138,6 +224,10 @@ static const /* so that compilers see what is called */
         .posix_spawnp = posix_spawnp,
         .waitpid = waitpid,
         .kill = kill,
+#ifdef __linux__
+        .pidfd_open = call_pidfd_open,
+        .pidfd_send_signal = call_pidfd_send_signal,
+#endif
         .getpid = getpid,
         .sysconf = sysconf,
         .getrlimit = ACO__SYSTEM_AS(getrlimit, getrlimit),

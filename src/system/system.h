@@ -41,6 +41,10 @@ typedef struct aco__system {
     int (*mprotect)(void *p, size_t sz, int protection);
     int (*madvise)(void *p, size_t sz, int advice);
     int (*mincore)(void *p, size_t sz, void *resident);
+#ifdef __linux__
+    ssize_t (*process_madvise)(int process, const struct iovec *parts, size_t count, int advice, unsigned flags);
+    void *(*map_shadow_stack)(void *at, size_t sz, unsigned flags); /* MAP_FAILED as mmap() */
+#endif
 
     /* Time. clock_gettime() is async-signal-safe, and does not fail for the clocks that the library reads. The sleeps
      * end early for a signal. */
@@ -70,9 +74,14 @@ typedef struct aco__system {
 #ifdef __linux__
     int (*sched_getaffinity)(pid_t thread, size_t sz, void *processors);
     int (*sched_setaffinity)(pid_t thread, size_t sz, const void *processors);
-    /* What libc has no function for: SYS_futex, gettid, process_madvise, map_shadow_stack, epoll_pwait2, pidfd_open,
-     * pidfd_send_signal. ENOSYS on older kernels. Async-signal-safe. */
-    long (*syscall)(long number, ...);
+    /* libc may have no function for these, nor for process_madvise(), map_shadow_stack(), epoll_pwait2() and the two
+     * for pidfds. All of them are async-signal-safe. The others fail with ENOSYS on a kernel that lacks them.
+     *
+     * A futex is for threads of this process. A wait lasts while *word is `value`, at most until CLOCK_MONOTONIC shows
+     * `until` nanoseconds, which is never if that is negative. It may have EINTR, EAGAIN and ETIMEDOUT. */
+    int (*futex_wait)(uint32_t *word, uint32_t value, int64_t until);
+    int (*futex_wake)(uint32_t *word, int threads); /* at most so many of those that wait */
+    pid_t (*gettid)(void);
 #endif
 
     /* Descriptors. EINTR and EAGAIN where libc's may have them: callers try again, or wait for the descriptor. After
@@ -92,6 +101,7 @@ typedef struct aco__system {
     int (*epoll_create1)(int flags);
     int (*epoll_ctl)(int epoll, int operation, int fd, struct epoll_event *event);
     int (*epoll_wait)(int epoll, struct epoll_event *events, int room, int milliseconds);
+    int (*epoll_pwait2)(int epoll, struct epoll_event *events, int room, const struct timespec *limit); /* no mask */
     int (*eventfd)(unsigned value, int flags);
     int (*signalfd)(int fd, const sigset_t *signals, int flags);
 #else
@@ -152,6 +162,10 @@ typedef struct aco__system {
                         const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[]);
     pid_t (*waitpid)(pid_t process, int *status, int options);
     int (*kill)(pid_t process, int signal);
+#ifdef __linux__
+    int (*pidfd_open)(pid_t process, unsigned flags);
+    int (*pidfd_send_signal)(int process, int signal, void *information, unsigned flags);
+#endif
     pid_t (*getpid)(void);
     long (*sysconf)(int name);
     int (*getrlimit)(int resource, struct rlimit *limit);
