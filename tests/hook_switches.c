@@ -206,7 +206,7 @@ static void *test_locks_of_shared(void *unused)
     CHECK_EQ(pthread_create(&thread, NULL, holds_lock, &holder), 0);
     while (!__atomic_load_n(&holder.has_lock, __ATOMIC_SEQ_CST))
         ;
-    FAILS_WITH(aco_mt_select(cases, 2, 0), EAGAIN);
+    FAILS_WITH(aco_mt_try_select(cases, 2), EAGAIN);
     CHECK_EQ(turns_now(), 0);
     stop_counting(&turns);
     CHECK_EQ(pthread_join(thread, NULL), 0);

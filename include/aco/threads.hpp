@@ -558,10 +558,7 @@ template<>
 struct select_calls<aco_mt_select_case_t> {
     static void set(aco_mt_select_case_t &c, aco_channel_t *channel) { c.local = channel; }
     static void set(aco_mt_select_case_t &c, aco_mt_channel_t *channel) { c.channel = channel; }
-    static int select(aco_mt_select_case_t *c, int n, std::int64_t timeout_ns, const char *location)
-    {
-        return aco_mt_select_at(c, n, timeout_ns, location);
-    }
+    static int try_select(aco_mt_select_case_t *c, int n) { return aco_mt_try_select(c, n); }
     static int select_until(aco_mt_select_case_t *c, int n, std::int64_t deadline, const char *location)
     {
         return aco_mt_select_until_at(c, n, deadline, location);
