@@ -134,7 +134,7 @@ static void *cancels_groups(void *unused)
     aco_mt_group_t group;
     begin();
     CHECK_EQ(aco_mt_group_begin(&group, ACO_KEEP_GOING), 0);
-    CHECK_EQ(aco_submit_to(1, &group, has_poller, NULL, NULL), 0);
+    CHECK_EQ(aco_submit(&group, has_poller, NULL, &(aco_submit_options_t){.where = ACO_SUBMIT_TO, .thread = 1}), 0);
     CHECK_EQ(aco_mt_group_end(&group), 0);
     start_counting(&turns);
     for (int i = 0; i < 4 * PHASES; i++) {
