@@ -46,10 +46,11 @@ static void *echo(void *connection)
 
 static int give_away(int fd)
 {
-    void *connection = (void *)(intptr_t)fd;
+    aco_submit_options_t options = {0};
+    options.where = has_one_listener ? ACO_SUBMIT_EVENLY : ACO_SUBMIT_TO;
+    options.thread = aco_threads_index();
     aco_io_release(fd);
-    return has_one_listener ? aco_submit_evenly(&connections, echo, connection, NULL)
-                            : aco_submit_to(aco_threads_index(), &connections, echo, connection, NULL);
+    return aco_submit(&connections, echo, (void *)(intptr_t)fd, &options);
 }
 
 static void accept_all(int listener)
@@ -84,13 +85,15 @@ static void *serve(void *port)
 {
     char address[ACO_IO_ADDRESS_SIZE];
     int listener = listen_on(port), threads = aco_threads_count(aco_threads_current()), failed;
+    aco_submit_options_t to = {0};
     aco_mt_group_t listeners;
     if (listener < 0 || aco_io_local_address(listener, address, sizeof address) != 0)
         return fprintf(stderr, "%s\n", aco_error_message()), ACO_ERROR;
     aco_mt_group_begin(&connections, ACO_KEEP_GOING);
     aco_mt_group_begin(&listeners, ACO_CANCEL_ON_FAILURE);
-    for (int i = 1; i < threads && !has_one_listener; i++)
-        aco_submit_to(i, &listeners, listen_too, strrchr(address, ':') + 1, NULL);
+    to.where = ACO_SUBMIT_TO;
+    for (to.thread = 1; to.thread < threads && !has_one_listener; to.thread++)
+        aco_submit(&listeners, listen_too, strrchr(address, ':') + 1, &to);
     fprintf(stderr, "listening on %s\n", address);
     accept_all(listener);
     failed = aco_mt_group_end(&listeners);

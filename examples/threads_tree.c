@@ -49,7 +49,7 @@ static void *sum(void *arg)
     part_t left = {part->node->left, part->splits - 1, 0}, right = {part->node->right, part->splits - 1, 0};
     aco_mt_group_t group;
     aco_mt_group_begin(&group, ACO_CANCEL_ON_FAILURE);
-    if (aco_submit(&group, sum, &left) != 0)
+    if (aco_submit(&group, sum, &left, NULL) != 0)
         sum(&left); /* no memory: then here */
     sum(&right);
     if (aco_mt_group_end(&group) != 0)

@@ -21,6 +21,11 @@ namespace {
 
 constexpr int threads_here = 3;
 
+aco::mt::submit_options to(int thread)
+{
+    return aco::mt::submit_options().to(thread);
+}
+
 // Runs f() in a task of a set of threads.
 template <class F> void in_set(F f)
 {
@@ -85,18 +90,19 @@ TEST(Threads, Groups)
         EXPECT_EQ(sum_of_tree(7), 128);
         std::atomic<int> where{-1}, ended{0};
         aco::mt::task_group group;
-        EXPECT_TRUE(group.submit_to(2, [&] { where = aco::threads::index(); }));
+        EXPECT_TRUE(group.submit([&] { where = aco::threads::index(); }, to(2)));
         std::thread([&] { EXPECT_TRUE(group.submit([&] { ++ended; })); }).join();
-        EXPECT_EQ(thrown_by([&] { group.submit_to(99, [] {}); }), "error " + std::to_string(ESRCH));
+        EXPECT_TRUE(group.submit([&] { ++ended; }, aco::mt::submit_options().evenly()));
+        EXPECT_EQ(thrown_by([&] { group.submit([] {}, to(99)); }), "error " + std::to_string(ESRCH));
         group.wait();
         EXPECT_EQ(where, 2);
-        EXPECT_EQ(ended, 1);
+        EXPECT_EQ(ended, 2);
 
         auto fails = [&ended](aco_group_policy_t policy, bool keeps_going) {
             aco::mt::task_group failing(policy);
             ended = 0;
             for (int i = 0; i < 6; ++i)
-                failing.submit_to(i % threads_here, [&ended, i, keeps_going] {
+                failing.submit([&ended, i, keeps_going] {
                     if (i == 3)
                         throw std::runtime_error("three");
                     try {
@@ -106,7 +112,7 @@ TEST(Threads, Groups)
                         ended += 100;
                         throw;
                     }
-                });
+                }, to(i % threads_here));
             failing.wait();
         };
         EXPECT_EQ(thrown_by([&] { fails(ACO_CANCEL_ON_FAILURE, false); }), "three");
@@ -115,14 +121,14 @@ TEST(Threads, Groups)
         EXPECT_EQ(ended, 5);
         EXPECT_EQ(thrown_by([&] { // the exception of the block, after all members have ended
                       aco::mt::task_group left;
-                      left.submit_to(1, [&ended] {
+                      left.submit([&ended] {
                           try {
                               aco::sleep_for(30s);
                           } catch (const aco::cancelled &) {
                               ended = -1;
                               throw;
                           }
-                      });
+                      }, to(1));
                       throw std::runtime_error("block");
                   }),
                   "block");
@@ -130,12 +136,12 @@ TEST(Threads, Groups)
         EXPECT_EQ(thrown_by([] { // a scope around the group
                       aco::deadline limit(1ms);
                       aco::mt::task_group limited;
-                      limited.submit_to(1, [] { aco::sleep_for(30s); });
+                      limited.submit([] { aco::sleep_for(30s); }, to(1));
                       limited.wait();
                   }),
                   "cancelled " + std::to_string(ETIMEDOUT));
         aco::mt::task_group cancelled;
-        cancelled.submit_to(1, [] { aco::sleep_for(30s); });
+        cancelled.submit([] { aco::sleep_for(30s); }, to(1));
         cancelled.cancel();
         EXPECT_FALSE(cancelled.submit([] { FAIL(); }));
         cancelled.wait();
@@ -163,9 +169,10 @@ TEST(Threads, UnrunMembers)
         auto token = std::make_shared<int>();
         std::atomic<bool> may_end{false};
         aco::mt::task_group group(ACO_KEEP_GOING);
-        ASSERT_EQ(aco_submit_to(1, group.native_handle(), end_thread, &may_end, nullptr), 0);
+        const auto there = to(1);
+        ASSERT_EQ(aco_submit(group.native_handle(), end_thread, &may_end, &there), 0);
         for (int i = 0; i < 10; ++i)
-            EXPECT_TRUE(group.submit_to(1, [token] { FAIL(); }));
+            EXPECT_TRUE(group.submit([token] { FAIL(); }, to(1)));
         EXPECT_EQ(token.use_count(), 11);
         may_end = true;
         EXPECT_EQ(thrown_by([&] { group.wait(); }), "error " + std::to_string(ECANCELED));
@@ -182,7 +189,7 @@ TEST(Threads, MemberEndsItsThread)
     in_set([] {
         auto token = std::make_shared<int>();
         aco::mt::task_group group(ACO_KEEP_GOING);
-        group.submit_to(1, [token] { pthread_exit(nullptr); });
+        group.submit([token] { pthread_exit(nullptr); }, to(1));
         EXPECT_EQ(thrown_by([&] { group.wait(); }), "error " + std::to_string(ECANCELED));
         EXPECT_EQ(token.use_count(), 1);
     });
@@ -346,7 +353,7 @@ TEST(Shared, Locks)
     in_set([&] {
         aco::mt::task_group group;
         for (int i = 0; i < workers; ++i)
-            group.submit_to(i % threads_here, work);
+            group.submit(work, to(i % threads_here));
         EXPECT_FALSE(pending.wait_for(1ms));
         start.set();
         pending.wait();
@@ -427,7 +434,7 @@ TEST(Shared, Channels)
                 sum += *box;
         });
         aco::mt::task_group group;
-        group.submit_to(1, [&] {
+        group.submit([&] {
             for (int i = 0; i < items; ++i) {
                 boxes.send(std::make_unique<int>(i));
                 words.send(std::to_string(i));
@@ -435,11 +442,11 @@ TEST(Shared, Channels)
             boxes.close();
             words.close();
             EXPECT_FALSE(words.send("more"));
-        });
-        group.submit_to(2, [&] {
+        }, to(1));
+        group.submit([&] {
             while (std::optional<std::unique_ptr<int>> box = boxes.receive())
                 sum += **box;
-        });
+        }, to(2));
         aco::channel<int> ticks;
         int ticked = 0, words_seen = 0;
         bool is_open = true;

@@ -134,7 +134,7 @@ static void *cancels_groups(void *unused)
     aco_mt_group_t group;
     begin();
     CHECK_EQ(aco_mt_group_begin(&group, ACO_KEEP_GOING), 0);
-    CHECK_EQ(aco_submit_to(1, &group, has_poller, NULL, NULL), 0);
+    CHECK_EQ(aco_submit(&group, has_poller, NULL, &(aco_submit_options_t){.where = ACO_SUBMIT_TO, .thread = 1}), 0);
     CHECK_EQ(aco_mt_group_end(&group), 0);
     start_counting(&turns);
     for (int i = 0; i < 4 * PHASES; i++) {
@@ -206,7 +206,7 @@ static void *test_locks_of_shared(void *unused)
     CHECK_EQ(pthread_create(&thread, NULL, holds_lock, &holder), 0);
     while (!__atomic_load_n(&holder.has_lock, __ATOMIC_SEQ_CST))
         ;
-    FAILS_WITH(aco_mt_select(cases, 2, 0), EAGAIN);
+    FAILS_WITH(aco_mt_try_select(cases, 2), EAGAIN);
     CHECK_EQ(turns_now(), 0);
     stop_counting(&turns);
     CHECK_EQ(pthread_join(thread, NULL), 0);

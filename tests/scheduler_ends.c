@@ -256,8 +256,8 @@ static int send_by(int way, void *element)
     switch (way) {
     case 0: return aco_channel_send(channel, element);
     case 1: return aco_channel_try_send(channel, element);
-    case 2: return aco_select(cases, 2, -1) >= 0 ? 0 : -1;
-    default: return aco_select(cases, 2, 0) >= 0 ? 0 : -1;
+    case 2: return aco_select(cases, 2) >= 0 ? 0 : -1;
+    default: return aco_try_select(cases, 2) >= 0 ? 0 : -1;
     }
 }
 
@@ -266,8 +266,8 @@ static int receive_by(int way, void *element)
     aco_select_case_t one = {channel, element, ACO_SELECT_RECEIVE, 0, {0}};
     switch (way) {
     case 0: return aco_channel_receive(channel, element);
-    case 1: return aco_select(&one, 1, -1) >= 0 ? 0 : -1;
-    default: return aco_select(&one, 1, 1000000000) >= 0 ? 0 : -1;
+    case 1: return aco_select(&one, 1) >= 0 ? 0 : -1;
+    default: return aco_select_until(&one, 1, aco_after(1000000000)) >= 0 ? 0 : -1;
     }
 }
 
@@ -340,7 +340,7 @@ static void *bad_case_beside_a_ready_one(void *unused)
     channel = aco_channel_new(1, 1);
     cases[1].channel = channel;
     CHECK_EQ(aco_channel_send(other, &sent), 0);
-    FAILS(aco_select(cases, 2, -1), -1, EINVAL, "aco_select", NULL, "of case 1 is NULL");
+    FAILS(aco_select(cases, 2), -1, EINVAL, "aco_select", NULL, "of case 1 is NULL");
     CHECK_EQ(received, 0);
     CHECK_EQ(aco_channel_try_receive(other, &received), 0);
     CHECK_EQ(received, 'a');

@@ -61,8 +61,8 @@ static aco_semaphore_t semaphore;
 static int timed_wait(int how)
 {
     aco_select_case_t one = {channel, NULL, ACO_SELECT_RECEIVE, 0, {0}};
-    int result = how == 0   ? aco_cond_wait_for(&cond, &mutex, 1000)
-                 : how == 1 ? aco_select(&one, 1, 1000)
+    int result = how == 0   ? aco_cond_wait_until(&cond, &mutex, aco_after(1000))
+                 : how == 1 ? aco_select_until(&one, 1, aco_after(1000))
                  : how == 2 ? aco_park(NULL)
                             : aco_semaphore_acquire_until(&semaphore, aco_after(1000));
     CHECK_EQ(result, -1);

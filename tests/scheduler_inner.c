@@ -373,7 +373,7 @@ static void *selects_on_shared(void *chosen)
         {.channel = moved_channels[0], .element = &got[0], .operation = ACO_SELECT_RECEIVE},
         {.channel = moved_channels[1], .element = &got[1], .operation = ACO_SELECT_RECEIVE},
     };
-    *(int *)chosen = aco_select(cases, 2, -1);
+    *(int *)chosen = aco_select(cases, 2);
     CHECK_EQ(cases[1].error, 0);
     CHECK_EQ(got[1], 4711);
     return NULL;

@@ -585,7 +585,7 @@ static void choose(int me)
                 push(sends[i] ? &channels[which[i]].senders : &channels[which[i]].receivers, me, i, values[i]);
         wait_for(ON_CHANNEL, which[0]);
     }
-    chosen = aco_select(cases, n, polls ? 0 : -1);
+    chosen = polls ? aco_try_select(cases, n) : aco_select(cases, n);
     seen = errno;
     if (wanted < 0 && !polls) {
         wanted = tasks[me].which;

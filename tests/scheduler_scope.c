@@ -40,7 +40,7 @@ static int wait_for(int which, int64_t deadline)
     case SEND_FULL: return timed ? aco_channel_send_until(o.full, &value, deadline) : aco_channel_send(o.full, &value);
     case RECEIVE:
         return timed ? aco_channel_receive_until(o.channel, &got, deadline) : aco_channel_receive(o.channel, &got);
-    case SELECT: return timed ? aco_select_until(cases, 2, deadline) : aco_select(cases, 2, -1);
+    case SELECT: return timed ? aco_select_until(cases, 2, deadline) : aco_select(cases, 2);
     default:
         CHECK_EQ(aco_mutex_lock(&o.own), 0);
         result = timed ? aco_cond_wait_until(&o.cond, &o.own, deadline) : aco_cond_wait(&o.cond, &o.own);
@@ -443,7 +443,7 @@ static void *waits_and_keeps(void *arg)
         case 7:
             one.channel = o.full;
             one.operation = ACO_SELECT_RECEIVE;
-            CHECK_EQ(aco_select(&one, 1, -1), 0);
+            CHECK_EQ(aco_select(&one, 1), 0);
             CHECK_EQ(one.error, EPIPE);
             break;
         default:

@@ -71,7 +71,7 @@ static void *waits_on_condition_in_vain(void *arg)
     shared_t *s = arg;
     CHECK_EQ(aco_mutex_lock(&s->mutex), 0);
     errno = 0;
-    CHECK_EQ(aco_cond_wait_for(&s->cond, &s->mutex, 1000000), -1);
+    CHECK_EQ(aco_cond_wait_until(&s->cond, &s->mutex, aco_after(1000000)), -1);
     CHECK_EQ(errno, ETIMEDOUT);
     CHECK(s->mutex.owner == aco_get_co());
     say('t');
@@ -324,7 +324,7 @@ static void *selects(void *arg)
                                   {NULL, NULL, ACO_SELECT_SEND, 0, {0}},
                                   {s->other, &b, ACO_SELECT_RECEIVE, 0, {0}}};
     for (int i = 0; i < 100; i++) {
-        int chosen = aco_select(cases, 3, -1);
+        int chosen = aco_select(cases, 3);
         CHECK(chosen == 0 || chosen == 2);
         CHECK_EQ(cases[chosen == 0 ? 0 : 2].error, 0);
         CHECK_EQ(chosen ? b : a, chosen / 2);
@@ -333,20 +333,20 @@ static void *selects(void *arg)
     CHECK_EQ(seen[0], 50);
     CHECK_EQ(seen[1], 50);
     errno = 0;
-    CHECK_EQ(aco_select(cases, 3, 0), -1);
+    CHECK_EQ(aco_try_select(cases, 3), -1);
     CHECK_EQ(errno, EAGAIN);
     errno = 0;
-    CHECK_EQ(aco_select(cases, 3, 2000000), -1);
+    CHECK_EQ(aco_select_until(cases, 3, aco_after(2000000)), -1);
     CHECK_EQ(errno, ETIMEDOUT);
     errno = 0;
-    CHECK_EQ(aco_select(NULL, 0, 1), -1); /* a sleep */
+    CHECK_EQ(aco_select_until(NULL, 0, aco_after(1)), -1); /* a sleep */
     CHECK_EQ(errno, ETIMEDOUT);
-    FAILS(aco_select(NULL, 1, 0), -1, EINVAL, "aco_select", NULL, "NULL");
-    FAILS(aco_select(cases, -1, 0), -1, EINVAL, "aco_select", NULL, "is negative");
+    FAILS(aco_try_select(NULL, 1), -1, EINVAL, "aco_try_select", NULL, "NULL");
+    FAILS(aco_select(cases, -1), -1, EINVAL, "aco_select", NULL, "is negative");
     CHECK_EQ(aco_channel_destroy(s->channel), 0); /* nobody waits there any more */
     CHECK_EQ(aco_channel_close(s->other), 0);
     cases[0].channel = NULL;
-    CHECK_EQ(aco_select(cases, 3, -1), 2);
+    CHECK_EQ(aco_select(cases, 3), 2);
     CHECK_EQ(cases[2].error, EPIPE);
     CHECK_EQ(aco_channel_destroy(s->other), 0);
     return NULL;
@@ -376,7 +376,7 @@ static void fair_selection(void)
             CHECK_EQ(aco_channel_try_send(cases[i].channel, &value), 0);
     }
     while (seen[0] < EACH && seen[1] < EACH) {
-        int chosen = aco_select(cases, 2, 0);
+        int chosen = aco_try_select(cases, 2);
         seen[chosen == 1]++;
         in_a_row = chosen == last ? in_a_row + 1 : 1;
         last = chosen;
@@ -398,7 +398,7 @@ static void *selects_in_turn(void *arg)
     aco_select_case_t cases[2] = {{f->channels[0], &value, ACO_SELECT_RECEIVE, 0, {0}},
                                   {f->channels[1], &value, ACO_SELECT_RECEIVE, 0, {0}}};
     for (int i = 0; i < 10; i++) {
-        f->seen[aco_select(cases, 2, -1) == 1]++;
+        f->seen[aco_select(cases, 2) == 1]++;
         aco_task_yield();
     }
     return NULL;
@@ -431,7 +431,7 @@ static void *meets(void *arg)
     int mine = ++s->n, got = 0, chosen;
     aco_select_case_t both[2] = {{s->channel, &mine, ACO_SELECT_SEND, 0, {0}},
                                  {s->channel, &got, ACO_SELECT_RECEIVE, 0, {0}}};
-    chosen = aco_select(both, 2, -1);
+    chosen = aco_select(both, 2);
     CHECK(chosen == 0 || chosen == 1);
     say(chosen ? 'r' : 's');
     if (chosen == 1)
@@ -445,7 +445,7 @@ static void *selects_closed(void *arg)
     int value = 0;
     aco_select_case_t cases[2] = {{s->other, &value, ACO_SELECT_RECEIVE, 0, {0}},
                                   {s->channel, &value, ACO_SELECT_SEND, 0, {0}}};
-    CHECK_EQ(aco_select(cases, 2, 1000000000), 1); /* closed while it waits; its timer is gone, too */
+    CHECK_EQ(aco_select_until(cases, 2, aco_after(1000000000)), 1); /* closed while it waits; its timer is gone, too */
     CHECK_EQ(cases[1].error, EPIPE);
     say('x');
     return NULL;

@@ -595,7 +595,7 @@ static void closes_it(void) { aco_channel_close(buffered); }
 static void selects(void)
 {
     aco_select_case_t c = {buffered, NULL, ACO_SELECT_RECEIVE, 0, {0}};
-    aco_select(&c, 1, 0);
+    aco_try_select(&c, 1);
 }
 /* Without waiting. */
 static void locks(void) { if (aco_mutex_lock(&mutex) == 0) aco_mutex_unlock(&mutex); }

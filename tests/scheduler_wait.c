@@ -226,7 +226,7 @@ static void *waits_some_time(void *arg)
     if (me > timed)
         me[-1].latest += aco_now();
     me->latest = timeout; /* after the call, when the next one runs */
-    if (aco_select(&one, 1, timeout) == 0)
+    if (aco_select_until(&one, 1, aco_after(timeout)) == 0)
         return NULL;
     CHECK_EQ(errno, ETIMEDOUT);
     CHECK(aco_now() >= me->earliest);
@@ -411,7 +411,7 @@ static void *waits_for(void *what)
     case 5:
         return (void *)(intptr_t)aco_channel_receive_at(channel, NULL, "here:7");
     case 6:
-        return (void *)(intptr_t)aco_select_at(two, 2, -1, "here:8");
+        return (void *)(intptr_t)aco_select_at(two, 2, "here:8");
     }
     line_of_lock = __LINE__ + 1;
     CHECK_EQ(aco_mutex_lock(&left_locked), 0);

@@ -93,7 +93,7 @@ static void *inner(void *arg)
     if (aco_mt_group_begin(&group, ACO_KEEP_GOING) != 0)
         return ACO_ERROR;
     for (int i = 0; i < 100; i++)
-        if (i % 10 ? aco_submit(&group, leaf, NULL) == 0 : aco_submit_to(i / 10 % 2, &group, leaf, NULL, NULL) == 0)
+        if (i % 10 ? aco_submit(&group, leaf, NULL, NULL) == 0 : aco_submit(&group, leaf, NULL, TO(i / 10 % 2)) == 0)
             n++;
         else
             CHECK_EQ(errno, ENOMEM);
@@ -113,7 +113,7 @@ static void *root(void *arg)
     if (aco_mt_group_begin(&group, ACO_KEEP_GOING) != 0)
         return ACO_ERROR;
     for (int i = 0; i < 3; i++)
-        (void)aco_submit(&group, inner, arg);
+        (void)aco_submit(&group, inner, arg, NULL);
     (void)aco_mt_group_end(&group);
     return NULL;
 }

@@ -171,7 +171,7 @@ static void *submit_evenly(void *arg)
     total = 0;
     begin(&last, ACO_KEEP_GOING);
     begin(&brief, ACO_KEEP_GOING);
-    FAILS_WITH(aco_submit_evenly(&brief, NULL, NULL, NULL), EINVAL);
+    FAILS_WITH(aco_submit(&brief, NULL, NULL, EVENLY), EINVAL);
     for (int i = 0; i < 15; i++) {
         held[i].is_late = i >= 12 || i % 4 != 2;
         if (i == 12) {
@@ -179,7 +179,7 @@ static void *submit_evenly(void *arg)
             add(&releases[0], 1);
             CHECK_EQ(aco_mt_group_end(&brief), 0);
         }
-        CHECK_EQ(aco_submit_evenly(held[i].is_late ? &last : &brief, hold, &held[i], NULL), 0);
+        CHECK_EQ(aco_submit(held[i].is_late ? &last : &brief, hold, &held[i], EVENLY), 0);
     }
     UNTIL(load(&total) == 15);
     add(&releases[1], 1);
@@ -189,7 +189,7 @@ static void *submit_evenly(void *arg)
     for (int i = 0; i < 4; i++) { /* one after the other: in turn, as all have as few */
         held[i].is_late = 0;
         begin(&brief, ACO_KEEP_GOING);
-        CHECK_EQ(aco_submit_evenly(&brief, hold, &held[i], NULL), 0);
+        CHECK_EQ(aco_submit(&brief, hold, &held[i], EVENLY), 0);
         CHECK_EQ(aco_mt_group_end(&brief), 0);
         CHECK_EQ(held[i].ran_on, (held[0].ran_on + i) % 4);
     }
@@ -240,8 +240,8 @@ static void *results(void *arg)
     aco_mt_group_t group;
     void *given = NULL, *exited = arg;
     begin(&group, ACO_KEEP_GOING);
-    CHECK_EQ(aco_submit_result(&group, give, &group, &given), 0);
-    CHECK_EQ(aco_submit_result(&group, exit_early, &group, &exited), 0);
+    CHECK_EQ(aco_submit(&group, give, &group, &(aco_submit_options_t){.result = &given}), 0);
+    CHECK_EQ(aco_submit(&group, exit_early, &group, &(aco_submit_options_t){.result = &exited}), 0);
     CHECK_EQ(aco_mt_group_end(&group), 0);
     CHECK(given == &group && !exited);
 
@@ -282,7 +282,7 @@ static void *nested_groups(void *arg)
     aco_mt_group_t group;
     int n = 0;
     begin(&group, ACO_KEEP_GOING);
-    while (n < 4 && aco_submit_to(n, &group, wait_long, arg, NULL) == 0)
+    while (n < 4 && aco_submit(&group, wait_long, arg, TO(n)) == 0)
         n++;
     add(&total, n);
     CHECK_EQ(aco_mt_group_end(&group), n ? -1 : 0);
@@ -326,7 +326,7 @@ static void *ends(void *arg)
     CHECK_EQ(cancelled_waits, total);
     CHECK_EQ(group.failed, 4);
     begin(&group, ACO_KEEP_GOING); /* in a scope that has ended */
-    FAILS_WITH(aco_submit(&group, give, NULL), ETIMEDOUT);
+    FAILS_WITH(aco_submit(&group, give, NULL, NULL), ETIMEDOUT);
     CHECK_EQ(aco_mt_group_end(&group), 0);
     CHECK_EQ(aco_scope_end(&scope), 0);
 
@@ -335,7 +335,7 @@ static void *ends(void *arg)
     for (int i = 0; i < waits; i++)
         submit(&group, wait_long, (void *)(intptr_t)ECANCELED);
     CHECK_EQ(aco_scope_cancel(&group.scope), 0);
-    FAILS_WITH(aco_submit(&group, give, NULL), ECANCELED);
+    FAILS_WITH(aco_submit(&group, give, NULL, NULL), ECANCELED);
     FAILS_WITH(aco_mt_group_end(&group), ECANCELED);
     CHECK_EQ(cancelled_waits, waits);
     return NULL;
@@ -351,7 +351,7 @@ static void *cancel_at_random(void *arg)
         int n = 0;
         begin(&group, i % 2 ? ACO_CANCEL_ON_FAILURE : ACO_KEEP_GOING);
         for (; n < 10; n++)
-            if (aco_submit(&group, n == 5 && i % 2 ? fail_with : wait_long, (void *)(intptr_t)ECANCELED) != 0)
+            if (aco_submit(&group, n == 5 && i % 2 ? fail_with : wait_long, (void *)(intptr_t)ECANCELED, NULL) != 0)
                 break;
         for (unsigned k = (seed = seed * 1103515245 + 12345) >> 16 & 3; k; k--)
             aco_task_yield();

@@ -548,7 +548,7 @@ static int wait_in_race(long *element)
             cases[i].element = element;
             cases[i].operation = i == 0 && race_kind == 8 ? ACO_SELECT_SEND : ACO_SELECT_RECEIVE;
         }
-        return aco_mt_select(cases, 3, -1) == 0 ? 0 : -1;
+        return aco_mt_select(cases, 3) == 0 ? 0 : -1;
     }
 }
 

@@ -116,6 +116,7 @@ static void test_failures(void)
 
 static void *nested(void *arg)
 {
+    const aco_submit_options_t unknown = {.where = (aco_submit_where_t)7};
     aco_mt_group_t group;
     FAILS_WITH(aco_threads_run(2, nested, arg, NULL), EPERM);
     FAILS_WITH(aco_threads_join(aco_threads_current(), nested, arg), EPERM);
@@ -124,11 +125,13 @@ static void *nested(void *arg)
     FAILS_WITH(aco_mt_group_end(NULL), EINVAL);
     begin(&group, ACO_KEEP_GOING);
     FAILS_WITH(aco_scope_end(&group.scope), EBUSY);
-    FAILS_WITH(aco_submit(&group, NULL, NULL), EINVAL);
-    FAILS_WITH(aco_submit(NULL, nested, NULL), EINVAL);
-    FAILS_WITH(aco_submit_to(99, &group, nested, NULL, NULL), ESRCH);
-    FAILS_WITH(aco_submit_to(-1, &group, nested, NULL, NULL), ESRCH);
-    FAILS_WITH(aco_submit_to(2, &group, nested, NULL, NULL), ESRCH); /* the thread that could not join */
+    FAILS_WITH(aco_submit(&group, NULL, NULL, NULL), EINVAL);
+    FAILS_WITH(aco_submit(NULL, nested, NULL, NULL), EINVAL);
+    FAILS_WITH(aco_submit(&group, nested, NULL, &unknown), EINVAL);
+    FAILS_WITH(aco_submit(&group, nested, NULL, &(aco_submit_options_t){.aco__reserved = {0, &group}}), EINVAL);
+    FAILS_WITH(aco_submit(&group, nested, NULL, TO(99)), ESRCH);
+    FAILS_WITH(aco_submit(&group, nested, NULL, TO(-1)), ESRCH);
+    FAILS_WITH(aco_submit(&group, nested, NULL, TO(2)), ESRCH); /* the thread that could not join */
     CHECK_EQ(aco_mt_group_end(&group), 0);
     FAILS_WITH(aco_mt_group_end(&group), EPERM);
     return NULL;
@@ -220,14 +223,14 @@ static void *with_joined_threads(void *arg)
     }
     begin(&group, ACO_KEEP_GOING); /* while they join: what is sent arrives, or is refused */
     for (int sent = 0; sent < 2; sent++)
-        while (aco_submit_to(2 + sent, &group, give, NULL, NULL) != 0)
+        while (aco_submit(&group, give, NULL, TO(2 + sent)) != 0)
             CHECK_EQ(errno, ESRCH);
     CHECK(aco_mt_group_end(&group) == 0 || errno == ECANCELED); /* it has just left */
     sum_whole(&tree);
     UNTIL(load(&plain->left) == 2);
     begin(&group, ACO_KEEP_GOING); /* both have joined again */
-    UNTIL(aco_submit_to(2, &group, give, NULL, NULL) == 0);
-    UNTIL(aco_submit_to(3, &group, give, NULL, NULL) == 0);
+    UNTIL(aco_submit(&group, give, NULL, TO(2)) == 0);
+    UNTIL(aco_submit(&group, give, NULL, TO(3)) == 0);
     CHECK_EQ(aco_mt_group_end(&group), 0);
     sum_whole(&tree);
     return NULL;
@@ -441,7 +444,7 @@ static void *around_dead_threads(void *arg)
     FAILS_WITH(aco_mt_group_end(&group), ECANCELED);
     CHECK_EQ(group.failed, 33);
     begin(&group, ACO_KEEP_GOING);
-    FAILS_WITH(aco_submit_to(1, &group, give, NULL, NULL), ESRCH);
+    FAILS_WITH(aco_submit(&group, give, NULL, TO(1)), ESRCH);
     for (int i = 0; i < crowd; i++)
         submit(&group, give, NULL);
     CHECK_EQ(aco_mt_group_end(&group), 0);
@@ -532,8 +535,8 @@ static void *fork_outside(void *arg)
     pid_t child = fork();
     if (child == 0) {
         int done = 0;
-        FAILS_WITH(aco_submit(group, count_one, &done), ECANCELED);
-        FAILS_WITH(aco_submit_to(0, group, count_one, &done, NULL), ESRCH);
+        FAILS_WITH(aco_submit(group, count_one, &done, NULL), ECANCELED);
+        FAILS_WITH(aco_submit(group, count_one, &done, TO(0)), ESRCH);
         FAILS_WITH(aco_threads_join(fork_parent, give, NULL), ESRCH);
         end_child();
     }
@@ -559,7 +562,7 @@ static void *fork_inside(void *arg)
         CHECK_EQ(group.error, ECANCELED);
         submit(&group, count_one, &done);
         submit_to(0, &group, count_one, &done);
-        FAILS_WITH(aco_submit_to(1, &group, count_one, &done, NULL), ESRCH);
+        FAILS_WITH(aco_submit(&group, count_one, &done, TO(1)), ESRCH);
         aco_scope_cancel(&group.scope);
         FAILS_WITH(aco_mt_group_end(&group), ECANCELED);
         CHECK_EQ(done, 3);

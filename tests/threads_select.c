@@ -94,25 +94,25 @@ static void *alone(void *arg)
     aco_mt_channel_t *a = aco_mt_channel_new(1, sizeof(long)), *b = aco_mt_channel_new(1, sizeof(long));
     aco_mt_select_case_t cases[] = {receives(a, &in), receives(b, &in), local(own, &in, ACO_SELECT_RECEIVE),
                                         receives(NULL, &in)};
-    FAILS_WITH(aco_mt_select(cases, 4, 0), EAGAIN);
-    FAILS_WITH(aco_mt_select(cases, 4, ACO_MILLISECOND), ETIMEDOUT);
+    FAILS_WITH(aco_mt_try_select(cases, 4), EAGAIN);
+    FAILS_WITH(aco_mt_select_until(cases, 4, aco_after(ACO_MILLISECOND)), ETIMEDOUT);
     FAILS_WITH(aco_mt_select_until(cases, 4, aco_now()), ETIMEDOUT);
-    FAILS_WITH(aco_mt_select(cases, 0, ACO_MILLISECOND), ETIMEDOUT);
-    FAILS_WITH(aco_mt_select(NULL, 1, 0), EINVAL);
-    FAILS_WITH(aco_mt_select(cases, -1, 0), EINVAL);
+    FAILS_WITH(aco_mt_select_until(cases, 0, aco_after(ACO_MILLISECOND)), ETIMEDOUT);
+    FAILS_WITH(aco_mt_try_select(NULL, 1), EINVAL);
+    FAILS_WITH(aco_mt_try_select(cases, -1), EINVAL);
     cases[3].channel = a;
     cases[3].local = own;
-    FAILS_WITH(aco_mt_select(cases, 4, 0), EINVAL);
+    FAILS_WITH(aco_mt_try_select(cases, 4), EINVAL);
     cases[3] = sends(a, NULL);
-    FAILS_WITH(aco_mt_select(cases, 4, 0), EINVAL);
+    FAILS_WITH(aco_mt_try_select(cases, 4), EINVAL);
     CHECK_EQ(aco_channel_send(own, &out), 0);
-    CHECK_EQ(aco_mt_select(cases, 3, 0), 2);
+    CHECK_EQ(aco_mt_try_select(cases, 3), 2);
     CHECK_EQ(in, 7);
     for (i = 0; i < 200; i++) { /* both are ready: each has its turns */
         int at;
         CHECK(aco_mt_channel_try_send(a, &out) == 0 || errno == EAGAIN);
         CHECK(aco_mt_channel_try_send(b, &out) == 0 || errno == EAGAIN);
-        at = aco_mt_select(cases, 3, -1);
+        at = aco_mt_select(cases, 3);
         CHECK(at == 0 || at == 1);
         chosen[at == 1]++;
     }
@@ -120,11 +120,11 @@ static void *alone(void *arg)
     CHECK_EQ(aco_mt_channel_close(b), 0);
     (void)aco_mt_channel_try_receive(a, NULL);
     (void)aco_mt_channel_try_receive(b, NULL);
-    CHECK_EQ(aco_mt_select(cases, 3, -1), 1);
+    CHECK_EQ(aco_mt_select(cases, 3), 1);
     CHECK_EQ(cases[1].error, EPIPE);
     CHECK_EQ(aco_channel_close(own), 0);
     cases[1].channel = NULL;
-    CHECK_EQ(aco_mt_select(cases, 3, -1), 2);
+    CHECK_EQ(aco_mt_select(cases, 3), 2);
     CHECK_EQ(cases[2].error, EPIPE);
     CHECK_EQ(aco_channel_destroy(own), 0);
     aco_mt_channel_destroy(a);
@@ -142,7 +142,7 @@ static void *select_both(void *arg)
     long element = 0;
     aco_mt_select_case_t cases[] = {local(own_channel, &element, ACO_SELECT_RECEIVE),
                                         receives(channels[0], &element), sends(channels[1], &element)};
-    own_result = aco_mt_select(cases, 3, -1);
+    own_result = aco_mt_select(cases, 3);
     CHECK_EQ(own_result >= 0 ? cases[own_result].error : 0, arg ? EPIPE : 0);
     return (void *)element;
 }
@@ -231,7 +231,7 @@ static void *send_all(void *arg)
         int at;
         for (int c = 0; c < CHANNELS; c++)
             cases[c] = sends(channels[(c + i) % CHANNELS], &i);
-        at = aco_mt_select(cases, CHANNELS, -1);
+        at = aco_mt_select(cases, CHANNELS);
         CHECK(at >= 0);
         count_case(&cases[at < 0 ? 0 : at]);
     }
@@ -246,7 +246,7 @@ static void *receive_all(void *arg)
         int at;
         for (int c = 0; c < CHANNELS; c++)
             cases[c] = receives(channels[(c * 3 + i) % CHANNELS], &element);
-        at = aco_mt_select(cases, CHANNELS, -1);
+        at = aco_mt_select(cases, CHANNELS);
         CHECK(at >= 0);
         count_case(&cases[at < 0 ? 0 : at]);
     }
@@ -295,7 +295,7 @@ static void select_one(int i)
         receives(channels[i % CHANNELS], &in), sends(channels[(i / 2 + 1) % CHANNELS], &out),
         receives(channels[i % CHANNELS], &in), sends(channels[(i + 1) % CHANNELS], &out),
         local(channel, i & 1 ? &in : &out, i & 1 ? ACO_SELECT_RECEIVE : ACO_SELECT_SEND)};
-    int at = i % 4 == 0 ? aco_mt_select(cases, 5, 0)
+    int at = i % 4 == 0 ? aco_mt_try_select(cases, 5)
                         : aco_mt_select_until(cases, 5, i % 4 == 1 ? aco_after(i % 11 * 2000) : aco_after(200000));
     if (at >= 0)
         count_case(&cases[at]);
@@ -386,12 +386,12 @@ static void test_root_context(void)
     long element = 0;
     aco_channel_t *channel = aco_channel_new(1, sizeof(long));
     aco_mt_select_case_t cases[] = {local(channel, &element, ACO_SELECT_RECEIVE)};
-    FAILS_WITH(aco_mt_select(cases, 1, -1), EPERM);
-    FAILS_WITH(aco_mt_select(cases, 1, 0), EAGAIN);
+    FAILS_WITH(aco_mt_select(cases, 1), EPERM);
+    FAILS_WITH(aco_mt_try_select(cases, 1), EAGAIN);
     CHECK_EQ(aco_channel_try_send(channel, &element), 0);
-    CHECK_EQ(aco_mt_select(cases, 1, 0), 0);
+    CHECK_EQ(aco_mt_try_select(cases, 1), 0);
     cases[0].local = NULL;
-    FAILS_WITH(aco_mt_select(cases, 1, ACO_MILLISECOND), ETIMEDOUT);
+    FAILS_WITH(aco_mt_select_until(cases, 1, aco_after(ACO_MILLISECOND)), ETIMEDOUT);
     CHECK_EQ(aco_channel_destroy(channel), 0);
 }
 

@@ -175,10 +175,12 @@ static void *submits_and_exits(void *unused)
 {
     aco_mt_group_t group;
     void *results[3] = {&group, &group, &group};
+    const aco_submit_options_t to_second = {.where = ACO_SUBMIT_TO, .thread = 1, .result = &results[1]};
+    const aco_submit_options_t evenly = {.where = ACO_SUBMIT_EVENLY, .result = &results[2]};
     begin(&group, ACO_CANCEL_ON_FAILURE);
-    CHECK_EQ(aco_submit_result(&group, exits, &group, &results[0]), 0);
-    CHECK_EQ(aco_submit_to(1, &group, exits, &group, &results[1]), 0);
-    CHECK_EQ(aco_submit_evenly(&group, exits, &group, &results[2]), 0);
+    CHECK_EQ(aco_submit(&group, exits, &group, &(aco_submit_options_t){.result = &results[0]}), 0);
+    CHECK_EQ(aco_submit(&group, exits, &group, &to_second), 0);
+    CHECK_EQ(aco_submit(&group, exits, &group, &evenly), 0);
     CHECK_EQ(aco_mt_group_end(&group), 0);
     CHECK(!results[0] && !results[1] && !results[2]);
     detach(exits, &cancelled);

@@ -46,14 +46,17 @@ static inline void begin(aco_mt_group_t *group, aco_group_policy_t policy)
     CHECK_EQ(aco_mt_group_begin(group, policy), 0);
 }
 
+#define TO(number) (&(aco_submit_options_t){.where = ACO_SUBMIT_TO, .thread = (number)})
+#define EVENLY (&(aco_submit_options_t){.where = ACO_SUBMIT_EVENLY})
+
 static inline void submit(aco_mt_group_t *group, aco_function_t fn, void *arg)
 {
-    CHECK_EQ(aco_submit(group, fn, arg), 0);
+    CHECK_EQ(aco_submit(group, fn, arg, NULL), 0);
 }
 
 static inline void submit_to(int thread, aco_mt_group_t *group, aco_function_t fn, void *arg)
 {
-    CHECK_EQ(aco_submit_to(thread, group, fn, arg, NULL), 0);
+    CHECK_EQ(aco_submit(group, fn, arg, TO(thread)), 0);
 }
 
 #endif

@@ -24,7 +24,7 @@ static inline void *sum_tree(void *arg)
     begin(&group, ACO_CANCEL_ON_FAILURE);
     for (int i = 0; i < 4; i++) {
         below[i].depth = tree->depth - 1;
-        CHECK_EQ(aco_submit_result(&group, sum_tree, &below[i], &sums[i]), 0);
+        CHECK_EQ(aco_submit(&group, sum_tree, &below[i], &(aco_submit_options_t){.result = &sums[i]}), 0);
     }
     if (tree->depth % 3 == 1)
         aco_task_yield();

@@ -44,7 +44,7 @@ static void submit_all(aco_function_t fn)
         aco_mt_group_t group;
         aco_mt_group_begin(&group, ACO_KEEP_GOING);
         for (int i = 0; i < BATCH; i++)
-            if (aco_submit(&group, fn, NULL) != 0)
+            if (aco_submit(&group, fn, NULL, NULL) != 0)
                 abort();
         aco_mt_group_end(&group);
     }
@@ -66,7 +66,7 @@ static void *skynet(void *arg)
     for (int i = 0; i < CHILDREN; i++) {
         parts[i].count = range->count / CHILDREN;
         parts[i].from = range->from + (size_t)i * parts[i].count;
-        if (aco_submit_result(&group, skynet, &parts[i], &sums[i]) != 0)
+        if (aco_submit(&group, skynet, &parts[i], &(aco_submit_options_t){.result = &sums[i]}) != 0)
             abort();
     }
     aco_mt_group_end(&group);
@@ -87,7 +87,7 @@ static void *tree(void *arg)
     right.from = range->from + left.count;
     right.count = range->count - left.count;
     aco_mt_group_begin(&group, ACO_KEEP_GOING);
-    if (aco_submit_result(&group, tree, &left, &sums[0]) != 0)
+    if (aco_submit(&group, tree, &left, &(aco_submit_options_t){.result = &sums[0]}) != 0)
         abort();
     sums[1] = tree(&right);
     aco_mt_group_end(&group);
@@ -108,15 +108,16 @@ static void *answer(void *arg)
 
 static void ping_pong_with(int is_on_last)
 {
+    aco_submit_options_t options = {0};
     aco_mt_group_t group;
     size_t value = 0;
     there = aco_mt_channel_new(1, sizeof value);
     back = aco_mt_channel_new(1, sizeof value);
     aco_mt_group_begin(&group, ACO_KEEP_GOING);
     if (is_on_last)
-        aco_submit_to(aco_threads_count(aco_threads_current()) - 1, &group, answer, NULL, NULL);
-    else
-        aco_submit(&group, answer, NULL);
+        options = (aco_submit_options_t){.where = ACO_SUBMIT_TO,
+                                         .thread = aco_threads_count(aco_threads_current()) - 1};
+    aco_submit(&group, answer, NULL, &options);
     for (; value < n / 2; value++) {
         size_t got;
         aco_mt_channel_send(there, &value);
@@ -160,8 +161,8 @@ static void many_to_many(void)
     there = aco_mt_channel_new(ROOM, sizeof(size_t));
     aco_mt_group_begin(&group, ACO_KEEP_GOING);
     for (int i = 0; i < PAIRS; i++) {
-        aco_submit(&group, send_part, NULL);
-        aco_submit(&group, receive_part, NULL);
+        aco_submit(&group, send_part, NULL, NULL);
+        aco_submit(&group, receive_part, NULL, NULL);
     }
     aco_mt_group_end(&group);
     aco_mt_channel_destroy(there);

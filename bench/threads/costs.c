@@ -48,7 +48,7 @@ static void *measure_tasks(void *arg)
         int64_t begin = aco_now(), submitted;
         aco_mt_group_begin(&group, ACO_KEEP_GOING);
         for (int i = 0; i < TASKS; i++)
-            if (aco_submit(&group, empty, arg) != 0)
+            if (aco_submit(&group, empty, arg, NULL) != 0)
                 return ACO_ERROR;
         submitted = aco_now();
         aco_mt_group_end(&group);

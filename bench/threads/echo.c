@@ -29,9 +29,10 @@ static int listen_on(const char *port)
 
 static void accept_all(int listener)
 {
+    const aco_submit_options_t here = {.where = ACO_SUBMIT_TO, .thread = aco_threads_index()};
     int fd;
     while ((fd = aco_io_accept(listener)) >= 0)
-        if (aco_submit_to(aco_threads_index(), &connections, echo, (void *)(intptr_t)fd, NULL) != 0)
+        if (aco_submit(&connections, echo, (void *)(intptr_t)fd, &here) != 0)
             aco_io_close(fd);
 }
 
@@ -49,7 +50,8 @@ static void *serve(void *port)
         return fprintf(stderr, "%s\n", aco_error_message()), ACO_ERROR;
     aco_mt_group_begin(&connections, ACO_KEEP_GOING);
     for (int i = 1; i < threads; i++)
-        aco_submit_to(i, &connections, listen_too, strrchr(address, ':') + 1, NULL);
+        aco_submit(&connections, listen_too, strrchr(address, ':') + 1,
+                   &(aco_submit_options_t){.where = ACO_SUBMIT_TO, .thread = i});
     fprintf(stderr, "listening on %s\n", address);
     accept_all(listener);
     return aco_mt_group_end(&connections), NULL;

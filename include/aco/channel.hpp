@@ -345,10 +345,7 @@ struct select_calls;
 template<>
 struct select_calls<aco_select_case_t> {
     static void set(aco_select_case_t &c, aco_channel_t *channel) { c.channel = channel; }
-    static int select(aco_select_case_t *c, int n, std::int64_t timeout_ns, const char *location)
-    {
-        return aco_select_at(c, n, timeout_ns, location);
-    }
+    static int try_select(aco_select_case_t *c, int n) { return aco_try_select(c, n); }
     static int select_until(aco_select_case_t *c, int n, std::int64_t deadline, const char *location)
     {
         return aco_select_until_at(c, n, deadline, location);
@@ -426,7 +423,7 @@ int select(std::index_sequence<I...>, bool tries, std::int64_t deadline, Cases &
     using calls = select_calls<c_case>;
     c_case c[sizeof...(Cases)] = {};
     (cases.prepare(c[I]), ...);
-    const int chosen = tries ? calls::select(c, sizeof...(Cases), 0, location)
+    const int chosen = tries ? calls::try_select(c, sizeof...(Cases))
                              : calls::select_until(c, sizeof...(Cases), deadline, location);
     const int error = errno;
     const bool done = chosen >= 0 && c[chosen].error == 0;

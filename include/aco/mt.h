@@ -221,13 +221,14 @@ typedef struct aco_mt_select_case_s {
 
 /* Does one of the `n` cases: the first that is ready; each call starts its search at another case. Waits and returns as
  * aco_select() does. The cases must stay as they are until the call returns, and must not be on a share stack (EINVAL).
- * With timeout_ns 0, which does not wait, any thread may call it. Else a task may, and a thread outside tasks only if
- * all channels are channels between threads (EPERM). If an unbounded channel fails with ENOMEM, nothing was done. The
- * time of a call grows with the square of `n`. A channel in `local` is a little slower from then on. */
-ACO_API int aco_mt_select_at(aco_mt_select_case_t *cases, int n, int64_t timeout_ns, const char *location);
-#define aco_mt_select(cases, n, timeout_ns) aco_mt_select_at(cases, n, timeout_ns, ACO_PLACE)
+ * A thread outside tasks may call it only if all channels are channels between threads (EPERM). If an unbounded channel
+ * fails with ENOMEM, nothing was done. The time of a call grows with the square of `n`. A channel in `local` is a
+ * little slower from then on. */
 ACO_API int aco_mt_select_until_at(aco_mt_select_case_t *cases, int n, int64_t deadline, const char *location);
 #define aco_mt_select_until(cases, n, deadline) aco_mt_select_until_at(cases, n, deadline, ACO_PLACE)
+#define aco_mt_select(cases, n) aco_mt_select_until_at(cases, n, ACO_FOREVER, ACO_PLACE)
+/* The same without waiting. Any thread may call it. Fails with EAGAIN if no case is ready. */
+ACO_API int aco_mt_try_select(aco_mt_select_case_t *cases, int n);
 
 ACO__END_C
 

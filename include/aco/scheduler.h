@@ -287,12 +287,9 @@ typedef struct aco_cond_s {
  * wait). */
 ACO__CALL int aco_cond_wait_at(aco_cond_t *cond, aco_mutex_t *mutex, const char *location);
 #define aco_cond_wait(cond, mutex) aco_cond_wait_at(cond, mutex, ACO_PLACE)
-/* The same until `deadline`, or for `timeout_ns` nanoseconds (less than 0: no limit). After ETIMEDOUT the caller has
- * the mutex again; after ENOMEM it was never unlocked. */
+/* The same until `deadline`. After ETIMEDOUT the caller has the mutex again; after ENOMEM it was never unlocked. */
 ACO__CALL int aco_cond_wait_until_at(aco_cond_t *cond, aco_mutex_t *mutex, int64_t deadline, const char *location);
 #define aco_cond_wait_until(cond, mutex, deadline) aco_cond_wait_until_at(cond, mutex, deadline, ACO_PLACE)
-ACO__CALL int aco_cond_wait_for_at(aco_cond_t *cond, aco_mutex_t *mutex, int64_t timeout_ns, const char *location);
-#define aco_cond_wait_for(cond, mutex, timeout_ns) aco_cond_wait_for_at(cond, mutex, timeout_ns, ACO_PLACE)
 /* These wake the task that has waited longest, or all. A woken task queues for the mutex behind the tasks that wait for
  * it already. Woken tasks that stand next to each other in that queue run in one round. Each gets the mutex if the one
  * before it has unlocked it by then; else it waits on. */
@@ -388,13 +385,14 @@ typedef struct aco_select_case_s {
 } aco_select_case_t;
 
 /* Does one of the `n` cases: the first one that is ready. Each call starts its search at another case. If none is
- * ready, waits for one, for at most `timeout_ns` nanoseconds (less than 0: no limit; 0: not at all). Several cases may
- * have the same channel. Returns the index of the case; on error -1 with errno EAGAIN (timeout 0), ETIMEDOUT, EINVAL
- * (`n` is negative, the cases are NULL, or an element to send is), EPERM (the caller cannot wait), ENOMEM. */
-ACO__CALL int aco_select_at(aco_select_case_t *cases, int n, int64_t timeout_ns, const char *location);
-#define aco_select(cases, n, timeout_ns) aco_select_at(cases, n, timeout_ns, ACO_PLACE)
+ * ready, waits for one. Several cases may have the same channel. Returns the index of the case; on error -1 with errno
+ * EINVAL (`n` is negative, the cases are NULL, or an element to send is), EPERM (the caller cannot wait). */
+ACO__CALL int aco_select_at(aco_select_case_t *cases, int n, const char *location);
+#define aco_select(cases, n) aco_select_at(cases, n, ACO_PLACE)
 ACO__CALL int aco_select_until_at(aco_select_case_t *cases, int n, int64_t deadline, const char *location);
 #define aco_select_until(cases, n, deadline) aco_select_until_at(cases, n, deadline, ACO_PLACE)
+/* The same without waiting. Fails with EAGAIN if none is ready. */
+ACO_API int aco_try_select(aco_select_case_t *cases, int n);
 
 ACO__END_C
 

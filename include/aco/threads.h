@@ -9,7 +9,7 @@
  *       aco_mt_group_t group;
  *       aco_mt_group_begin(&group, ACO_CANCEL_ON_FAILURE);
  *       for (int i = 0; i < 1000; i++)
- *           aco_submit(&group, sum, &((tree_t *)trees)[i]);
+ *           aco_submit(&group, sum, &((tree_t *)trees)[i], NULL);
  *       return aco_mt_group_end(&group) == 0 ? NULL : ACO_ERROR; // waits for all
  *   }
  *   ...
@@ -25,8 +25,8 @@
  * Submitted work. aco_submit() gives a function to the whole set. The first thread that is idle starts it, as a new
  * task. Until then the function has no stack and costs a few words. A thread starts the newest work of its own tasks
  * first. A thread without runnable tasks takes work from other threads, their oldest first. Work that comes from a
- * thread outside the set, or through aco_submit_to(), runs in the order of submission. A submitted function may do all
- * that a task may. Its stack is one of the default pool, of the default size.
+ * thread outside the set, or for one thread, runs in the order of submission. A submitted function may do all that a
+ * task may. Its stack is one of the default pool, of the default size.
  *
  * Groups. Each submitted function is a member of a group; members of one group may run on different threads. The rules
  * are those of aco/group.h: a member fails by returning ACO_ERROR with errno as the reason, and the task that began the
@@ -173,21 +173,26 @@ ACO_API int aco_mt_group_begin_at(aco_mt_group_t *group, aco_group_policy_t poli
 ACO_API int aco_mt_group_end_at(aco_mt_group_t *group, const char *location);
 #define aco_mt_group_end(group) aco_mt_group_end_at(group, ACO_PLACE)
 
-/* Has a thread of the group's set run fn(arg) as a member of the group. If `result` is not NULL, *result becomes what
- * fn returns; it is valid after aco_mt_group_end(). Any thread may call this, in a task or not, until the group's task
- * calls aco_mt_group_end(); after that only members may. Returns 0; on error -1 with errno ETIMEDOUT, ECANCELED (the
- * group's scope has ended), EINVAL (NULL), ENOMEM. */
-ACO_API int aco_submit_result(aco_mt_group_t *group, aco_function_t fn, void *arg, void **result);
-#define aco_submit(group, fn, arg) aco_submit_result(group, fn, arg, NULL)
+typedef enum aco_submit_where_e {
+    ACO_SUBMIT_ANYWHERE, /* the first thread that is idle, as above */
+    ACO_SUBMIT_TO,       /* only the thread with the number `thread` */
+    ACO_SUBMIT_EVENLY    /* the thread with the fewest unfinished members from this and ACO_SUBMIT_TO; ties go in turn.
+                            For work that lasts, such as connections. Threads that have joined get none */
+} aco_submit_where_t;
 
-/* Like aco_submit_result(), but only the thread with number `thread` runs the function. Also fails with ESRCH (there is
- * no such thread). */
-ACO_API int aco_submit_to(int thread, aco_mt_group_t *group, aco_function_t fn, void *arg, void **result);
+/* Zero in a field, or NULL for the whole structure, means the default. */
+typedef struct aco_submit_options_s {
+    aco_submit_where_t where; /* which thread runs the function */
+    int thread;
+    void **result;            /* becomes what the function returns; valid after aco_mt_group_end(). NULL: dropped */
+    void *aco__reserved[2];   /* reserved fields are 0 */
+} aco_submit_options_t;
 
-/* Like aco_submit_to(), for the thread with the fewest unfinished members from this call and aco_submit_to(); ties go
- * in turn. For work that lasts, such as connections: aco_submit() goes to whoever is idle at that moment. Threads that
- * have joined get none; ESRCH: all others have ended. */
-ACO_API int aco_submit_evenly(aco_mt_group_t *group, aco_function_t fn, void *arg, void **result);
+/* Has a thread of the group's set run fn(arg) as a member of the group. Any thread may call this, in a task or not,
+ * until the group's task calls aco_mt_group_end(); after that only members may. Returns 0; on error -1 with errno
+ * ETIMEDOUT, ECANCELED (the group's scope has ended), ESRCH (there is no thread with the number; all threads that could
+ * get it have ended), EINVAL (NULL, unknown options, the result is on a share stack), ENOMEM. */
+ACO_API int aco_submit(aco_mt_group_t *group, aco_function_t fn, void *arg, const aco_submit_options_t *options);
 
 /* Not for programs. As `result` it says: *arg begins with a pointer to a function, void (*)(void *arg), that frees
  * `arg`. That function is called if `fn` will not be, on any thread, before the group ends. */

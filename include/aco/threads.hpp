@@ -204,6 +204,13 @@ namespace mt {
 
 /* ---- Groups ------------------------------------------------------------------------------------------------------ */
 
+/* Which thread runs a member; by default the first that is idle: aco_submit_options_t. */
+struct submit_options : aco_submit_options_t {
+    submit_options() noexcept : aco_submit_options_t() {}
+    submit_options &to(int number) noexcept { return where = ACO_SUBMIT_TO, thread = number, *this; }
+    submit_options &evenly() noexcept { return where = ACO_SUBMIT_EVENLY, *this; }
+};
+
 /* A group with members on all threads of a set. It belongs to a task of the set. It is a local variable, and a scope
  * from construction to wait(). It fails and ends like aco::task_group. Each member is allocated. A function that could
  * not be started (aco/threads.h, Groups and Ends) is destroyed, by any thread; then wait() throws aco::error. */
@@ -223,23 +230,24 @@ public:
             leave();
     }
 
-    /* Have a thread run f() as a member: the first that is idle, or the one with this number. What f() returns is
-     * dropped. Return false if the group or a scope around it has ended: then f() will not run, and wait() tells why.
-     * Any thread may call these before wait(); afterwards only members may. Throw aco::error (ENOMEM, ESRCH),
-     * std::bad_alloc, and what moving `f` throws. */
+    /* Has a thread run f() as a member, by aco_submit(). What f() returns is dropped. Returns false if the group or a
+     * scope around it has ended: then f() will not run, and wait() tells why. Any thread may call this before wait();
+     * afterwards only members may. Throws aco::error (ENOMEM, ESRCH), std::bad_alloc, and what moving `f` throws. */
     template<class F>
-    bool submit(F &&f)
+    bool submit(F &&f, submit_options how = {})
     {
-        return submit_with(std::forward<F>(f), [this](aco_function_t fn, void *arg) {
-            return aco_submit_result(this, fn, arg, ACO__FREED_UNRUN);
-        });
-    }
-    template<class F>
-    bool submit_to(int thread, F &&f)
-    {
-        return submit_with(std::forward<F>(f), [this, thread](aco_function_t fn, void *arg) {
-            return aco_submit_to(thread, this, fn, arg, ACO__FREED_UNRUN);
-        });
+        using mine = member<std::decay_t<F>>;
+        std::unique_ptr<mine> m(new mine(this, std::forward<F>(f)));
+        has_members_ = true;
+        how.result = ACO__FREED_UNRUN;
+        if (aco_likely(aco_submit(this, mine::run, static_cast<any_member *>(m.get()), &how) == 0)) {
+            static_cast<void>(m.release()); /* the member may have ended already */
+            return true;
+        }
+        if ((errno != ECANCELED && errno != ETIMEDOUT) || !has_ended())
+            detail::refused();
+        was_cancelled_ = true;
+        return false;
     }
 
     /* Waits until all members have ended, and ends the group. Throws what aco::task_group::wait() throws. */
@@ -319,22 +327,6 @@ private:
             was_cancelled_ = true;
         else
             first_.keep(std::move(by));
-    }
-
-    template<class F, class Submit>
-    bool submit_with(F &&f, Submit &&how)
-    {
-        using mine = member<std::decay_t<F>>;
-        std::unique_ptr<mine> m(new mine(this, std::forward<F>(f)));
-        has_members_ = true;
-        if (aco_likely(how(mine::run, static_cast<any_member *>(m.get())) == 0)) {
-            static_cast<void>(m.release()); /* the member may have ended already */
-            return true;
-        }
-        if ((errno != ECANCELED && errno != ETIMEDOUT) || !has_ended())
-            detail::refused();
-        was_cancelled_ = true;
-        return false;
     }
 
     detail::first_exception first_;
@@ -558,10 +550,7 @@ template<>
 struct select_calls<aco_mt_select_case_t> {
     static void set(aco_mt_select_case_t &c, aco_channel_t *channel) { c.local = channel; }
     static void set(aco_mt_select_case_t &c, aco_mt_channel_t *channel) { c.channel = channel; }
-    static int select(aco_mt_select_case_t *c, int n, std::int64_t timeout_ns, const char *location)
-    {
-        return aco_mt_select_at(c, n, timeout_ns, location);
-    }
+    static int try_select(aco_mt_select_case_t *c, int n) { return aco_mt_try_select(c, n); }
     static int select_until(aco_mt_select_case_t *c, int n, std::int64_t deadline, const char *location)
     {
         return aco_mt_select_until_at(c, n, deadline, location);

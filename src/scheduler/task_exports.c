@@ -71,12 +71,6 @@ int aco_cond_wait_until_at(aco_cond_t *cond, aco_mutex_t *mutex, int64_t deadlin
     return aco_cond_wait_until_at_inline(cond, mutex, deadline, location);
 }
 
-int aco_cond_wait_for_at(aco_cond_t *cond, aco_mutex_t *mutex, int64_t timeout_ns, const char *location)
-{
-    ACO__MAY_SWITCH("aco_cond_wait_for", location);
-    return aco_cond_wait_for_at_inline(cond, mutex, timeout_ns, location);
-}
-
 int aco_semaphore_acquire_at(aco_semaphore_t *semaphore, const char *location)
 {
     ACO__MAY_SWITCH("aco_semaphore_acquire", location);
@@ -125,10 +119,10 @@ int aco_channel_receive_until_at(aco_channel_t *channel, void *element, int64_t 
     return aco_channel_receive_until_at_inline(channel, element, deadline, location);
 }
 
-int aco_select_at(aco_select_case_t *cases, int n, int64_t timeout_ns, const char *location)
+int aco_select_at(aco_select_case_t *cases, int n, const char *location)
 {
     ACO__MAY_SWITCH("aco_select", location);
-    return aco_select_at_inline(cases, n, timeout_ns, location);
+    return aco_select_at_inline(cases, n, location);
 }
 
 int aco_select_until_at(aco_select_case_t *cases, int n, int64_t deadline, const char *location)

@@ -402,37 +402,34 @@ static int wait_for_cases(select_case_t *cases, int n, const select_case_t *firs
     return done == 0 ? served(cases, waiter) : -errno;
 }
 
-ACO__SWITCHES static int select_until(select_case_t *cases, int n, int polls, int64_t deadline, const char *location)
+static int select_result(int done)
 {
-    const aco__waiting_t waiting = {"aco_mt_select", "one of several channels", location, deadline};
-    aco__mt_waiter_t on_stack, *waiter;
-    const select_case_t *first;
-    int done;
-    if (check_cases(cases, n, polls, waiting.call) != 0)
-        return -1;
-    first = in_lock_order(cases, n);
-    if (polls) {
-        done = try_or_queue(cases, n, first, NULL);
-        if (done == n)
-            done = -EAGAIN;
-    } else {
-        waiter = aco__mt_waiter_open(&on_stack, waiting.call);
-        if (!waiter)
-            return -1;
-        done = wait_for_cases(cases, n, first, waiter, &waiting);
-        aco__mt_waiter_close(waiter, &on_stack);
-    }
-    if (done < 0)
-        errno = -done;
-    return done < 0 ? -1 : done;
-}
-
-int aco_mt_select_at(aco_mt_select_case_t *cases, int n, int64_t timeout_ns, const char *location)
-{
-    return select_until(cases, n, timeout_ns == 0, timeout_ns < 0 ? ACO_FOREVER : aco_after(timeout_ns), location);
+    if (done >= 0)
+        return done;
+    errno = -done;
+    return -1;
 }
 
 int aco_mt_select_until_at(aco_mt_select_case_t *cases, int n, int64_t deadline, const char *location)
 {
-    return select_until(cases, n, 0, deadline, location);
+    const aco__waiting_t waiting = {"aco_mt_select", "one of several channels", location, deadline};
+    aco__mt_waiter_t on_stack, *waiter;
+    int done;
+    if (check_cases(cases, n, 0, waiting.call) != 0)
+        return -1;
+    waiter = aco__mt_waiter_open(&on_stack, waiting.call);
+    if (!waiter)
+        return -1;
+    done = wait_for_cases(cases, n, in_lock_order(cases, n), waiter, &waiting);
+    aco__mt_waiter_close(waiter, &on_stack);
+    return select_result(done);
+}
+
+int aco_mt_try_select(aco_mt_select_case_t *cases, int n)
+{
+    int done;
+    if (check_cases(cases, n, 1, "aco_mt_try_select") != 0)
+        return -1;
+    done = try_or_queue(cases, n, in_lock_order(cases, n), NULL);
+    return select_result(done == n ? -EAGAIN : done);
 }

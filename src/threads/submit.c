@@ -11,6 +11,7 @@
  * away; from then on all use `aco__pending`, and whoever makes it 0 tells the task. */
 #include "threads/set.h"
 
+static const char call_submit[] = "aco_submit";
 static const char what_group[] = "members of a group, perhaps on other threads";
 
 #define COUNT_OPEN (SIZE_MAX / 2)
@@ -486,14 +487,24 @@ int aco_mt_group_end_at(aco_mt_group_t *group, const char *location)
     return -1;
 }
 
-/* 0 if the group takes members; else -1. */
-static int check_submission(const char *call, const aco_mt_group_t *group, aco_function_t fn, const void *result)
+static int check_options(const aco_submit_options_t *options)
 {
+    static const aco_submit_options_t none;
+    if ((unsigned)options->where > ACO_SUBMIT_EVENLY ||
+        memcmp(options->aco__reserved, none.aco__reserved, sizeof none.aco__reserved) != 0)
+        return aco__service_fail(EINVAL, call_submit, "unknown options");
+    if (options->result && aco__may_move(options->result))
+        return aco__service_fail(EINVAL, call_submit, "the result is on a share stack");
+    return 0;
+}
+
+/* 0 if the group takes members; else -1. */
+static int check_submission(const aco__item_t *item)
+{
+    const aco_mt_group_t *group = item->group;
     int ended;
-    if (!group || !fn)
-        return aco__service_fail(EINVAL, call, group ? "the function is NULL" : "the group is NULL");
-    if (result && aco__may_move(result))
-        return aco__service_fail(EINVAL, call, "the result is on a share stack");
+    if (!group || !item->fn)
+        return aco__service_fail(EINVAL, call_submit, group ? "the function is NULL" : "the group is NULL");
     ended = __atomic_load_n(&group->aco__ended, __ATOMIC_RELAXED);
     if (aco_unlikely(ended != 0)) {
         errno = ended;
@@ -511,52 +522,50 @@ static int withdraw(aco_mt_group_t *group)
     return -1;
 }
 
-int aco_submit_result(aco_mt_group_t *group, aco_function_t fn, void *arg, void **result)
+static int submit_anywhere(const aco__item_t *item)
 {
-    const aco__item_t item = {fn, arg, group, result};
-    aco__crew_t *worker;
-    if (check_submission("aco_submit", group, fn, result) != 0)
-        return -1;
-    worker = aco__threads_self();
+    aco_mt_group_t *group = item->group;
+    aco__crew_t *worker = aco__threads_self();
     count_member(group, worker);
     if (aco_unlikely(!worker || worker->threads != group->aco__owner->threads))
-        return aco__threads_inject(group->aco__owner->threads, &item) == 0 ? 0 : withdraw(group);
-    if (aco__deque_push(&worker->deque, &item) != 0)
+        return aco__threads_inject(group->aco__owner->threads, item) == 0 ? 0 : withdraw(group);
+    if (aco__deque_push(&worker->deque, item) != 0)
         return withdraw(group);
     aco__threads_wake_one(worker->threads, worker);
     return 0;
 }
 
-int aco_submit_to(int thread, aco_mt_group_t *group, aco_function_t fn, void *arg, void **result)
+static int submit_to_thread(const aco__item_t *item, int thread)
 {
-    static const char call[] = "aco_submit_to";
-    const aco__item_t item = {fn, arg, group, result};
-    aco__crew_t *worker;
-    if (check_submission(call, group, fn, result) != 0)
-        return -1;
-    worker = aco__threads_worker(group->aco__owner->threads, thread);
+    aco__crew_t *worker = aco__threads_worker(item->group->aco__owner->threads, thread);
     if (!worker)
-        return aco__service_fail(ESRCH, call, "the set has no thread with this number");
-    count_member(group, aco__threads_self());
-    return aco__threads_send(worker, &item) == 0 ? 0 : withdraw(group);
+        return aco__service_fail(ESRCH, call_submit, "the set has no thread with this number");
+    count_member(item->group, aco__threads_self());
+    return aco__threads_send(worker, item) == 0 ? 0 : withdraw(item->group);
 }
 
-int aco_submit_evenly(aco_mt_group_t *group, aco_function_t fn, void *arg, void **result)
+static int submit_evenly(const aco__item_t *item)
 {
-    static const char call[] = "aco_submit_evenly";
-    const aco__item_t item = {fn, arg, group, result};
     aco__crew_t *worker;
-    if (check_submission(call, group, fn, result) != 0)
-        return -1;
-    count_member(group, aco__threads_self());
-    while ((worker = aco__threads_least_sent(group->aco__owner->threads)) != NULL) {
-        if (aco__threads_send(worker, &item) == 0)
+    count_member(item->group, aco__threads_self());
+    while ((worker = aco__threads_least_sent(item->group->aco__owner->threads)) != NULL) {
+        if (aco__threads_send(worker, item) == 0)
             return 0;
         if (errno != ESRCH) /* it has ended just now */
-            return withdraw(group);
+            return withdraw(item->group);
     }
-    aco__service_fail(ESRCH, call, "all threads of the set have ended");
-    return withdraw(group);
+    aco__service_fail(ESRCH, call_submit, "all threads of the set have ended");
+    return withdraw(item->group);
+}
+
+int aco_submit(aco_mt_group_t *group, aco_function_t fn, void *arg, const aco_submit_options_t *options)
+{
+    const aco__item_t item = {fn, arg, group, options ? options->result : NULL};
+    if (check_submission(&item) != 0 || (options && check_options(options) != 0))
+        return -1;
+    if (!options || options->where == ACO_SUBMIT_ANYWHERE)
+        return submit_anywhere(&item);
+    return options->where == ACO_SUBMIT_TO ? submit_to_thread(&item, options->thread) : submit_evenly(&item);
 }
 
 /* ---- aco_parallel_for() ---- */
@@ -595,7 +604,7 @@ ACO__SWITCHES static int run_with_helpers(loop_t *loop, size_t helpers)
     int error, ended;
     if (aco_mt_group_begin(&group, ACO_CANCEL_ON_FAILURE) != 0)
         return -1;
-    while (helpers-- && aco_submit(&group, run_parts, loop) == 0)
+    while (helpers-- && aco_submit(&group, run_parts, loop, NULL) == 0)
         ;
     own = run_parts(loop);
     error = errno;

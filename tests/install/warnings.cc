@@ -39,9 +39,9 @@ static void *task(void *arg)
     aco_wait_group_t group = ACO_WAIT_GROUP_INIT;
     aco_channel_t *channel = aco_channel_new(1, sizeof(void *));
     aco_select_case_t one = {channel, &arg, ACO_SELECT_SEND, 0, {}};
-    assert(aco_mutex_lock(&mutex) == 0 && aco_cond_wait_for(&cond, &mutex, 1) != 0);
+    assert(aco_mutex_lock(&mutex) == 0 && aco_cond_wait_until(&cond, &mutex, aco_after(1)) != 0);
     assert(aco_semaphore_acquire(&semaphore) == 0 && aco_wait_group_wait(&group) == 0 && aco_sleep(1) == 0);
-    assert(aco_select(&one, 1, -1) == 0 && aco_channel_receive(channel, &arg) == 0);
+    assert(aco_select(&one, 1) == 0 && aco_channel_receive(channel, &arg) == 0);
     assertptr(channel);
     assertalloc_ptr(channel);
     assertalloc_bool(channel != nullptr);

@@ -165,6 +165,12 @@ static int64_t a_time(void)
     return (int64_t)(byte & 63) << (byte >> 6) * 6;
 }
 
+/* `limit` less than 0: none. */
+static int64_t deadline_in(int64_t limit)
+{
+    return limit < 0 ? ACO_FOREVER : aco_after(limit);
+}
+
 /* ---- Elements of channels ---- */
 
 static const size_t sizes[] = {4, 8, 40, 0};
@@ -658,7 +664,7 @@ OUTLINE void op_wait(int me, unsigned how)
     int64_t limit = how & 8 ? a_time() : -1, begun = clock_ns;
     if (inside[m] != me) {
         errno = 0;
-        EXPECT(aco_cond_wait_for(&conditions[c], &mutexes[m], limit) == -1 && errno == EPERM);
+        EXPECT(aco_cond_wait_until(&conditions[c], &mutexes[m], deadline_in(limit)) == -1 && errno == EPERM);
         return;
     }
     /* Not modelled: a task that a signal wakes comes behind these. */
@@ -666,7 +672,7 @@ OUTLINE void op_wait(int me, unsigned how)
         return;
     inside[m] = MAIN;
     TRACE("wait for condition %d, %" PRId64 " ns", c, limit);
-    WAITING(me, ON_CONDITION, got, aco_cond_wait_for(&conditions[c], &mutexes[m], limit));
+    WAITING(me, ON_CONDITION, got, aco_cond_wait_until(&conditions[c], &mutexes[m], deadline_in(limit)));
     EXPECT(mutexes[m].owner == tasks[me].co);
     for (int i = 0; i < lockers[m].n; i++) /* it stood among them */
         EXPECT(lockers[m].task[i] != me);
@@ -834,7 +840,8 @@ OUTLINE void op_select(int me)
     if (limit == -1) /* no limit, and nothing to wait for */
         limit = 0;
     TRACE("select of %d, %" PRId64 " ns", n, limit);
-    WAITING(me, limit >= 0 ? TIMED : ON_CHANNEL, chosen, aco_select(cases, n, limit));
+    WAITING(me, limit >= 0 ? TIMED : ON_CHANNEL, chosen,
+            limit == 0 ? aco_try_select(cases, n) : aco_select_until(cases, n, deadline_in(limit)));
     EXPECT((chosen == -1 && errno == EINVAL) == sends_nothing);
     EXPECT(chosen < n && (chosen >= 0 || sends_nothing || (limit == 0 && errno == EAGAIN) ||
                           (limit > 0 && errno == ETIMEDOUT && clock_ns >= begun + limit)));

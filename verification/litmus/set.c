@@ -233,7 +233,7 @@ static void *submits_all(void *arg)
     aco_mt_group_begin(&group, ACO_KEEP_GOING);
     for (int i = 0; i < submits; i++) {
         litmus_write(&data[i], 1);
-        litmus_assert(aco_submit(&group, item, &data[i]) == 0);
+        litmus_assert(aco_submit(&group, item, &data[i], NULL) == 0);
     }
     litmus_assert(aco_mt_group_end(&group) == 0);
     check_results();
@@ -242,12 +242,13 @@ static void *submits_all(void *arg)
 
 static void *submits_to(void *arg)
 {
+    const aco_submit_options_t last = {.where = ACO_SUBMIT_TO, .thread = n - 1};
     aco_mt_group_t group;
     (void)arg;
     aco_mt_group_begin(&group, ACO_KEEP_GOING);
     for (int i = 0; i < submits; i++) {
         litmus_write(&data[i], 1);
-        litmus_assert(aco_submit_to(n - 1, &group, item, &data[i], NULL) == 0);
+        litmus_assert(aco_submit(&group, item, &data[i], &last) == 0);
     }
     litmus_assert(aco_mt_group_end(&group) == 0);
     check_results();

@@ -26,7 +26,7 @@ ACO_API int aco__semaphore_acquire(aco_semaphore_t *semaphore, aco__wait_t *wait
 ACO_API int aco__wait_group_wait(aco_wait_group_t *group, aco__wait_t *wait, const char *location);
 ACO_API int aco__channel_send(aco_channel_t *channel, const void *element, aco__wait_t *wait, const char *location);
 ACO_API int aco__channel_receive(aco_channel_t *channel, void *element, aco__wait_t *wait, const char *location);
-ACO_API int aco__select(aco_select_case_t *cases, int n, int polls, aco__wait_t *wait, const char *location);
+ACO_API int aco__select(aco_select_case_t *cases, int n, aco__wait_t *wait, const char *location);
 ACO_API int aco__select_result(aco_select_case_t *cases, const aco__wait_t *wait);
 
 /* A wait with a deadline of its own: aco__wait_reserve() before the first half of the call allocates what it needs: 0,
@@ -231,37 +231,21 @@ ACO__FORCE_INLINE int ACO__BODY_OF(aco_sleep_at)(int64_t ns, const char *locatio
     return ns > 0 ? aco_sleep_until_at(aco_after(ns), location) : aco_task_yield();
 }
 
-ACO__FORCE_INLINE int ACO__BODY_OF(aco_cond_wait_for_at)(aco_cond_t *cond, aco_mutex_t *mutex, int64_t timeout_ns,
-                                                         const char *location)
-{
-    return aco_cond_wait_until_at(cond, mutex, timeout_ns < 0 ? ACO_FOREVER : aco_after(timeout_ns), location);
-}
-
-/* `deadline` counts if `timeout_ns` is less than 0. */
-ACO__FORCE_INLINE int aco__select_within(aco_select_case_t *cases, int n, int64_t timeout_ns, int64_t deadline,
-                                         const char *location)
+ACO__FORCE_INLINE int ACO__BODY_OF(aco_select_until_at)(aco_select_case_t *cases, int n, int64_t deadline,
+                                                        const char *location)
 {
     aco__wait_t wait;
-    int result = timeout_ns != 0 && aco__reserve(timeout_ns < 0 ? deadline : 0, "aco_select") != 0
-                     ? -1
-                     : aco__select(cases, n, timeout_ns == 0, &wait, location);
+    int result = aco__reserve(deadline, "aco_select") != 0 ? -1 : aco__select(cases, n, &wait, location);
     if (result != ACO__MUST_WAIT)
         return result;
-    aco__limit(&wait, timeout_ns < 0 ? deadline : aco_after(timeout_ns));
+    aco__limit(&wait, deadline);
     aco__wait_leave(&wait);
     return aco__select_result(cases, &wait);
 }
 
-ACO__FORCE_INLINE int ACO__BODY_OF(aco_select_at)(aco_select_case_t *cases, int n, int64_t timeout_ns,
-                                                  const char *location)
+ACO__FORCE_INLINE int ACO__BODY_OF(aco_select_at)(aco_select_case_t *cases, int n, const char *location)
 {
-    return aco__select_within(cases, n, timeout_ns, ACO_FOREVER, location);
-}
-
-ACO__FORCE_INLINE int ACO__BODY_OF(aco_select_until_at)(aco_select_case_t *cases, int n, int64_t deadline,
-                                                        const char *location)
-{
-    return aco__select_within(cases, n, -1, deadline, location);
+    return aco_select_until_at(cases, n, ACO_FOREVER, location);
 }
 
 #endif

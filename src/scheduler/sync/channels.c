@@ -256,10 +256,22 @@ static int try_case(aco__thread_t *self, aco_select_case_t *c)
     return c->error != EAGAIN;
 }
 
-/* Tries the cases from `start` on, then those before. Returns the index of the case that was done; -1: none is
- * ready. */
-static int try_cases(aco__thread_t *self, aco_select_case_t *cases, int n, int start)
+/* The case to try first. A task that selects repeatedly begins with each case in turn, whatever other tasks do. */
+static unsigned turn(const aco__thread_t *self)
 {
+    const aco_t *task = aco__current(self);
+    size_t *flags;
+    if (!task)
+        return self->scheduler ? aco__tasks(self)->selections++ : 0;
+    flags = aco__task_flags(task);
+    *flags += TASK_SELECTION;
+    return (unsigned)(*flags / TASK_SELECTION) - 1;
+}
+
+/* Tries the cases, each call from another one on. Returns the index of the case that was done; -1: none is ready. */
+static int try_cases(aco__thread_t *self, aco_select_case_t *cases, int n)
+{
+    int start = n ? (int)(turn(self) % (unsigned)n) : 0;
     for (int i = start; i < n; i++)
         if (try_case(self, &cases[i]))
             return i;
@@ -299,36 +311,29 @@ static void wait_for_cases(aco_select_case_t *cases, int n, aco__wait_t *wait)
     *link = NULL;
 }
 
-/* The case to try first. A task that selects repeatedly begins with each case in turn, whatever other tasks do. */
-static unsigned turn(const aco__thread_t *self)
-{
-    const aco_t *task = aco__current(self);
-    size_t *flags;
-    if (!task)
-        return self->scheduler ? aco__tasks(self)->selections++ : 0;
-    flags = aco__task_flags(task);
-    *flags += TASK_SELECTION;
-    return (unsigned)(*flags / TASK_SELECTION) - 1;
-}
-
-ACO__SWITCHES int aco__select(aco_select_case_t *cases, int n, int polls, aco__wait_t *wait, const char *location)
+ACO__SWITCHES int aco__select(aco_select_case_t *cases, int n, aco__wait_t *wait, const char *location)
 {
     static const char call[] = "aco_select";
     aco__thread_t *self = aco__self();
     int chosen;
-    if (check_cases(call, cases, n) != 0)
+    if (check_cases(call, cases, n) != 0 || aco__check_waiting(self, call) != 0)
         return -1;
-    if (!polls && aco__check_waiting(self, call) != 0)
-        return -1;
-    chosen = try_cases(self, cases, n, n ? (int)(turn(self) % (unsigned)n) : 0);
+    chosen = try_cases(self, cases, n);
     if (chosen >= 0)
         return chosen;
-    if (polls)
-        return result_of(EAGAIN);
     if (aco__wait_prepare(self, wait, ACO__WAIT_SELECT, cases, location) != 0)
         return -1;
     wait_for_cases(cases, n, wait);
     return aco__wait_start(self, wait);
+}
+
+int aco_try_select(aco_select_case_t *cases, int n)
+{
+    int chosen;
+    if (check_cases("aco_try_select", cases, n) != 0)
+        return -1;
+    chosen = try_cases(aco__self(), cases, n);
+    return chosen >= 0 ? chosen : result_of(EAGAIN);
 }
 
 static aco_select_case_t *case_of(const aco__waiter_t *waiter)
