@@ -1,6 +1,10 @@
 /* The contract of events in io.h by epoll. */
 #define _GNU_SOURCE /* syscall() under -std=c11 */
-#include "io/io.h"
+#include "io/descriptor.h"
+#include "io/events.h"
+#include "system/system.h"
+
+#include "aco/detail/poller.h"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
