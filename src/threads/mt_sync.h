@@ -6,8 +6,8 @@
  * waiter whose wait has failed claims itself. If another one was faster, it has been given something: it waits on until
  * it is woken, which is sure to happen, and succeeds. A waiter takes its places out of the queues before it returns.
  * After it has released an object's lock a giver does not touch the object: whoever returns from a wait may free it. */
-#ifndef ACO_THREADS_MT_H
-#define ACO_THREADS_MT_H
+#ifndef ACO_THREADS_MT_SYNC_H
+#define ACO_THREADS_MT_SYNC_H
 
 #include "scheduler/spin.h"
 #include "threads/set.h"
