@@ -8,6 +8,10 @@
 #define _GNU_SOURCE
 #include "threads/mt_sync.h"
 
+#include "aco/detail/service.h"
+
+#include <string.h>
+
 enum { FIRST_ELEMENTS = 16 };
 
 struct aco_mt_channel_s {

@@ -9,12 +9,14 @@
 #ifndef ACO_THREADS_MT_SYNC_H
 #define ACO_THREADS_MT_SYNC_H
 
+#include "base/invariants.h"
 #include "scheduler/spin.h"
-#include "threads/set.h"
+#include "system/system.h"
 
+#include "aco/detail/worker.h"
 #include "aco/mt.h"
 
-#include <sched.h>
+#include <pthread.h>
 
 /* One that waits: a task, or a thread in its root context. */
 typedef struct aco__mt_waiter {
