@@ -7,7 +7,7 @@
  * a certain place tries all 64 PHASES. */
 #define _GNU_SOURCE
 #include "scheduler/task.h"
-#include "threads/set.h"
+#include "threads/search.h"
 #include <aco/mt.h>
 #include "child.h"
 #include "hook_tests.h"

@@ -1,7 +1,7 @@
 /* Work submitted to a set of threads (include/aco/threads.h): groups, stealing, hogs, results, ends of scopes on other
  * threads, aco_parallel_for(), share stacks; the deque by itself. With an argument, the crowds are larger. */
 #define _GNU_SOURCE
-#include "threads/set.h"
+#include "threads/deque.h"
 #include "capture.h"
 #include "threads_work.h"
 

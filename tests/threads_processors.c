@@ -1,5 +1,7 @@
 /* What sets of threads (include/aco/threads.h) know of the machine: quota and affinity, near threads, pinning. */
 #define _GNU_SOURCE
+#include "threads/cpus.h"
+#include "threads/search.h"
 #include "threads/set.h"
 #include "threads_tests.h"
 

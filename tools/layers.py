@@ -13,6 +13,7 @@ one line for each violation, on:
     place of the others. BY_NAME below gives reasons for some
   - a folder of src/ or an object without a layer
   - a .c file of src/ that src/sources.txt does not list
+  - two files of src/ and include/ with one name
 The objects are those of one build; the sources are read whole, for every platform and option.
 
 It exits with 77, "skipped", if the objects hold no symbols that nm can read: those of link-time optimisation.
@@ -321,6 +322,15 @@ def may_include(path, header):
         for where, name, _ in SYSTEM_HEADERS)
 
 
+def names_twice(files):
+    with_name = {}
+    for path in files:
+        with_name.setdefault(os.path.basename(path), []).append(path)
+    for name, paths in sorted(with_name.items()):
+        if len(paths) > 1:
+            yield f'{paths[-1]}: {paths[0]} has this name too'
+
+
 def check_sources(root):
     files = sorted(source_files(root))
     graph, found = {path: {} for path in files}, []
@@ -330,6 +340,7 @@ def check_sources(root):
         listed = {line.split()[-1] for line in file if line.strip()}
     found += [f'{path}: {LISTED} does not list it' for path in files
               if path.startswith('src/') and path.endswith('.c') and path not in listed]
+    found += list(names_twice(files))
     for path in files:
         for line, kind, name in includes(root, path):
             if kind == '<':
@@ -433,6 +444,8 @@ CASES = [  # what, the files that differ from CLEAN, the violations that must be
      ['src/base/a.h:1: includes "lost.h", which is no file of src/ or include/']),
     ('a folder without a layer', {'src/misc/m.c': 'void misc(void) {}\n'},
      ['src/misc has no layer', 'src/misc/m.c.o: an object without a layer']),
+    ('two files with one name', {'include/aco/s.h': '\n', 'src/stack/s.h': '\n', 'src/tools/t.h': '\n'},
+     ['src/stack/s.h: include/aco/s.h has this name too']),
     ('a file that is not listed', {LISTED: 'acorn all src/os/os.c\nacorn all src/base/base.c\n'
                                            'acorn all src/tools/tools.c\n'},
      ['src/scheduler/s.c: src/sources.txt does not list it']),

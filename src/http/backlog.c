@@ -11,8 +11,10 @@
  *
  * Both hold for the socket, also for another process that has it. */
 #define _GNU_SOURCE
-#include "http/http.h"
+#include "http/backlog.h"
 #include "system/system.h"
+
+#include "aco/scheduler.h"
 
 #include <sys/socket.h>
 #ifdef __linux__

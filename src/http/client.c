@@ -1,8 +1,10 @@
 /* Clients: URLs, kept connections, redirects. */
 #define _GNU_SOURCE
-#include "http/http.h"
+#include "http/link.h"
+#include "http/text.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { CLIENT_HOST = 256, CLIENT_PORT = 6, CLIENT_TARGET = 4096, CLIENT_INTERIM = 16 };
 

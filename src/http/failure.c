@@ -1,9 +1,10 @@
 /* Connections that fail: what is told of them. */
-#include "http/http.h"
-
+#include "http/failure.h"
+#include "http/server.h"
 #include "system/system.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static int kind_of(int error)
 {

@@ -5,12 +5,15 @@
  * sent before the link waits for input, so several replies to pipelined requests need one system call. */
 #define _GNU_SOURCE
 #define _FILE_OFFSET_BITS 64
-#include "http/http.h"
+#include "http/link.h"
+#include "http/text.h"
 #include "system/system.h"
 
+#include "aco/detail/descriptors.h"
 #include "aco/file.h"
 
 #include <poll.h>
+#include <string.h>
 
 /* ---- What llhttp tells ---- */
 

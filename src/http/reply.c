@@ -1,10 +1,17 @@
 /* Replies: their heads, and the calls by which handlers send them. */
 #define _GNU_SOURCE /* clock_gettime() */
-#include "http/http.h"
+#include "http/link.h"
+#include "http/reply.h"
+#include "http/request.h"
+#include "http/server.h"
+#include "http/text.h"
 #include "system/system.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
+
+enum { HTTP_MOST_FIELDS = 6144 }; /* bytes of the headers that a handler adds */
 
 /* ---- Headers ---- */
 

@@ -1,7 +1,11 @@
 /* Requests: what their heads mean, and the calls by which handlers look at them. */
-#include "http/http.h"
+#include "http/link.h"
+#include "http/request.h"
+#include "http/server.h"
+#include "http/text.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* ---- Memory ---- */
 

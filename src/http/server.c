@@ -9,9 +9,19 @@
  * connection all the time begin their next request within moments of a reply, which may have gone out before the
  * server was stopped: therefore idle connections stay open for a while. */
 #define _GNU_SOURCE
-#include "http/http.h"
+#include "http/backlog.h"
+#include "http/failure.h"
+#include "http/link.h"
+#include "http/reply.h"
+#include "http/request.h"
+#include "http/server.h"
+#include "http/text.h"
+#include "http/websocket_internal.h"
+
+#include "aco/detail/descriptors.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 
 enum { LINGER_BYTES = 1 << 20, LINGER_MS = 1000, DRAIN_IDLE_MS = 500 };

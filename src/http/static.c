@@ -1,12 +1,15 @@
 /* Files as replies. */
 #define _GNU_SOURCE
-#include "http/http.h"
+#include "http/reply.h"
+#include "http/request.h"
+#include "http/text.h"
 #include "system/system.h"
 
 #include "aco/file.h"
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 

@@ -1,5 +1,7 @@
 /* HTTP's texts: status lines, fields, tokens, escapes, dates. */
-#include "http/http.h"
+#include "http/text.h"
+
+#include <string.h>
 
 const char *aco__http_status_line(int status, size_t *n)
 {

@@ -1,9 +1,17 @@
 /* WebSocket: the handshake, and frames in both directions. The connection's link carries them: its input buffer has the
  * frames behind the request's head, which stays where it is; its output has a frame's head, and small payloads. */
-#include "http/http.h"
+#include "http/link.h"
+#include "http/reply.h"
+#include "http/request.h"
+#include "http/server.h"
+#include "http/text.h"
+#include "http/websocket_internal.h"
+#include "http/websocket_key.h"
 
 #include "aco/sync.h"
 #include "aco/websocket.h"
+
+#include <string.h>
 
 enum { CONTINUATION = 0, TEXT = ACO_WEBSOCKET_TEXT, BINARY = ACO_WEBSOCKET_BINARY, CLOSE = 8, PING = 9, PONG = 10 };
 enum { MOST_CONTROL = 125, CLOSE_S = 5, SMALL = 2048, DIRECT = 4096 };

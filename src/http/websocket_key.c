@@ -1,5 +1,7 @@
 /* The answer to the key of WebSocket's handshake: base64 of the SHA-1 of the key and of a text of the standard. */
-#include "http/http.h"
+#include "http/websocket_key.h"
+
+#include <string.h>
 
 static uint32_t rotated(uint32_t x, int by)
 {

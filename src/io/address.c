@@ -1,12 +1,15 @@
 /* Addresses of sockets from text, and as text. */
 #define _GNU_SOURCE /* struct ucred, for sys/socket.h */
-#include "io/io.h"
+#include "io/address.h"
+
+#include "aco/detail/poller.h"
 
 #include <arpa/inet.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/un.h>
 
 static int invalid(aco__io_address_t *address, const char *problem)

@@ -1,12 +1,17 @@
 /* Buffered reading and writing. A buffer that the thread lends is allocated for each attempt to read, and freed if
  * nothing came, so that a task that waits holds none: from the slabs that costs next to nothing. */
 #define _GNU_SOURCE /* struct ucred, for sys/socket.h */
-#include "io/io.h"
+#include "base/invariants.h"
+#include "io/descriptor.h"
+#include "io/transfer.h"
+#include "system/system.h"
 
+#include "aco/detail/poller.h"
 #include "aco/io_buffer.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /* ---- Lending ---- */

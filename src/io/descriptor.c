@@ -7,12 +7,20 @@
  * edge, so the next read waits for it without trying. */
 #define _GNU_SOURCE /* struct ucred, for sys/socket.h */
 #define _FILE_OFFSET_BITS 64
-#include "io/system.h"
+#include "base/invariants.h"
+#include "io/descriptor.h"
+#include "io/events.h"
+#include "io/linux_bsd.h"
+#include "io/uring.h"
+#include "io/uring_poller.h"
+#include "system/system.h"
 
 #include "aco/detail/descriptors.h"
+#include "aco/detail/poller.h"
 
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,10 +1,18 @@
 /* Dialling. A name may have several addresses, of which some do not answer. They are tried one after the other, the
  * next one when the one before has failed or after 250 ms, and the first connection is taken (RFC 8305, "happy
  * eyeballs", without its separate lookups for IPv4 and IPv6). */
-#include "io/io.h"
+#include "base/invariants.h"
+#include "io/address.h"
+#include "io/descriptor.h"
+#include "io/names_internal.h"
+#include "io/socket.h"
+#include "system/system.h"
+
+#include "aco/detail/poller.h"
 
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 
 static const int64_t STAGGER_NS = 250 * ACO_MILLISECOND; /* RFC 8305, section 5 */
 

@@ -1,11 +1,15 @@
 /* Directories: a thread of the pool opens one and reads some hundred entries at a time into the record. */
 #define _GNU_SOURCE
 #define _FILE_OFFSET_BITS 64
-#include "io/io.h"
+#include "io/file_internal.h"
+#include "io/offload_internal.h"
+#include "system/system.h"
 
+#include "aco/detail/poller.h"
 #include "aco/file.h"
 
 #include <dirent.h>
+#include <string.h>
 
 enum { BATCH = 32 * 1024, LARGEST_ENTRY = 4096 + 9 }; /* an entry: inode (8 bytes), type (1), name, 0 */
 

@@ -1,5 +1,9 @@
-/* The contract of events in io.h by epoll. */
-#include "io/io.h"
+/* The contract of events.h by epoll. */
+#include "io/descriptor.h"
+#include "io/events.h"
+#include "system/system.h"
+
+#include "aco/detail/poller.h"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

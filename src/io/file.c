@@ -3,10 +3,19 @@
  * for. */
 #define _GNU_SOURCE /* preadv2() */
 #define _FILE_OFFSET_BITS 64
-#include "io/file.h"
+#include "base/invariants.h"
+#include "io/descriptor.h"
+#include "io/file_internal.h"
+#include "io/file_uring.h"
+#include "io/offload_internal.h"
+#include "io/uring.h"
+#include "system/system.h"
+
+#include "aco/detail/poller.h"
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

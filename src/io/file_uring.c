@@ -2,7 +2,13 @@
  * waited for all the same, until the kernel has let go of that memory. */
 #define _GNU_SOURCE /* struct statx */
 #define _FILE_OFFSET_BITS 64
-#include "io/file.h"
+#include "base/invariants.h"
+#include "io/descriptor.h"
+#include "io/file_internal.h"
+#include "io/file_uring.h"
+#include "io/uring.h"
+
+#include "aco/detail/poller.h"
 
 #ifdef ACO_CONFIG_URING
 #include <fcntl.h>

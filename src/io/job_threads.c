@@ -4,14 +4,20 @@
  * Look-ups of names have a queue of their own and at most half of the threads: name servers that do not answer hold a
  * thread for many seconds, and files must not wait for them. */
 #define _GNU_SOURCE
-#include "io/io.h"
+#include "base/invariants.h"
+#include "io/descriptor.h"
+#include "io/job_threads.h"
 #include "os/clock.h"
+#include "system/system.h"
 
 #include "aco/detail/descriptors.h"
+#include "aco/detail/poller.h"
 #include "aco/detail/worker.h"
+#include "aco/offload.h"
 
 #include <pthread.h>
 #include <signal.h>
+#include <string.h>
 #include <time.h>
 
 enum { THREADS = 64 };

@@ -3,8 +3,12 @@
  *
  * Each direction is a filter of its own. EV_CLEAR makes events edges. The generation travels as the event's user
  * data. */
-#include "io/io.h"
+#include "io/descriptor.h"
+#include "io/events.h"
 #include "os/clock.h"
+#include "system/system.h"
+
+#include "aco/detail/poller.h"
 
 #include <fcntl.h>
 #include <sys/event.h>

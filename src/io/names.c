@@ -1,14 +1,20 @@
 /* Names of hosts, by getaddrinfo() and getnameinfo() on the pool: they alone follow the system's configuration. What
  * was found is kept in a small cache, the most recently used first. */
 #define _GNU_SOURCE /* EAI_NODATA */
-#include "io/io.h"
+#include "base/invariants.h"
+#include "io/address.h"
+#include "io/descriptor.h"
+#include "io/job_threads.h"
+#include "io/names_internal.h"
 
 #include "aco/detail/descriptors.h"
+#include "aco/detail/poller.h"
 #include "aco/names.h"
 
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <string.h>
 #include <strings.h>
 
 enum { HOST_SIZE = 256, CACHE_ENTRIES = 64 };

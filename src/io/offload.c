@@ -1,9 +1,16 @@
 /* A task has the pool run a function and waits. The answer comes as a post to the scheduler of the task's thread. */
-#include "io/io.h"
+#include "base/invariants.h"
+#include "io/descriptor.h"
+#include "io/job_threads.h"
+#include "io/offload_internal.h"
+#include "system/system.h"
 
 #include "aco/detail/descriptors.h"
+#include "aco/detail/poller.h"
+#include "aco/offload.h"
 
 #include <sched.h>
+#include <string.h>
 
 static void link_job(aco__io_t *io, aco__io_job_t *job)
 {

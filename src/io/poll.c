@@ -1,10 +1,14 @@
 /* poll() for a task: it looks, and waits for events of the descriptors until a look finds one ready. */
 #define _GNU_SOURCE /* POLLRDHUP */
-#include "io/io.h"
+#include "base/invariants.h"
+#include "io/descriptor.h"
+#include "system/system.h"
 
 #include "aco/detail/descriptors.h"
+#include "aco/detail/poller.h"
 
 #include <poll.h>
+#include <string.h>
 
 /* After so many waits that ended for events which are not asked for, looks are LOOKS_APART_NS apart. */
 enum { VAIN_WAITS = 3, LOOKS_APART_NS = 10000000 };

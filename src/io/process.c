@@ -2,14 +2,18 @@
  * descriptors. */
 #define _GNU_SOURCE /* pipe2() */
 #define _FILE_OFFSET_BITS 64
-#include "io/io.h"
+#include "base/invariants.h"
+#include "io/descriptor.h"
+#include "system/system.h"
 
+#include "aco/detail/poller.h"
 #include "aco/process.h"
 
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -4,14 +4,19 @@
  * whoever reads a signal from the one has it told to the other listeners, by the other (aco/detail/signals.h). The
  * program has an epoll descriptor of both. */
 #define _GNU_SOURCE /* struct ucred, for sys/socket.h */
-#include "io/io.h"
+#include "base/invariants.h"
+#include "io/descriptor.h"
+#include "io/job_threads.h"
+#include "system/system.h"
 
 #include "aco/detail/descriptors.h"
+#include "aco/detail/poller.h"
 #include "aco/detail/signals.h"
 #include "aco/process.h"
 
 #include <fcntl.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>

@@ -1,12 +1,21 @@
 /* Listening, binding, accepting; options and addresses of sockets. */
 #define _GNU_SOURCE /* accept4() */
 #define _FILE_OFFSET_BITS 64
-#include "io/system.h"
+#include "base/invariants.h"
+#include "io/address.h"
+#include "io/descriptor.h"
+#include "io/job_threads.h"
+#include "io/linux_bsd.h"
+#include "io/socket.h"
+#include "system/system.h"
+
+#include "aco/detail/poller.h"
 
 #include <dirent.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { LARGEST_BACKLOG = 65535 };

@@ -1,7 +1,13 @@
 /* Calls that move bytes: each is tried first, and again after each wait. */
 #define _GNU_SOURCE /* splice() */
 #define _FILE_OFFSET_BITS 64
-#include "io/system.h"
+#include "base/invariants.h"
+#include "io/descriptor.h"
+#include "io/linux_bsd.h"
+#include "io/transfer.h"
+#include "system/system.h"
+
+#include "aco/detail/poller.h"
 
 #include <limits.h>
 #include <poll.h>

@@ -5,9 +5,18 @@
  *
  * The ring is made at the first operation. If the kernel refuses that once, no thread of the process tries again. */
 #define _GNU_SOURCE
-#include "io/system.h"
+#include "base/invariants.h"
+#include "io/descriptor.h"
+#include "io/events.h"
+#include "io/job_threads.h"
+#include "io/linux_bsd.h"
+#include "io/uring.h"
+#include "system/system.h"
+
+#include "aco/detail/poller.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #ifdef ACO_CONFIG_URING
 #include <liburing.h>

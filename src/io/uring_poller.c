@@ -5,7 +5,15 @@
  * A watch keeps the file open, so it ends before the descriptor is closed, and after each wait for a descriptor that is
  * not owned. */
 #define _GNU_SOURCE
-#include "io/system.h"
+#include "base/invariants.h"
+#include "io/descriptor.h"
+#include "io/linux_bsd.h"
+#include "io/uring.h"
+#include "io/uring_poller.h"
+
+#include "aco/detail/poller.h"
+
+#include <string.h>
 
 #ifdef ACO_CONFIG_URING
 #include <liburing.h>

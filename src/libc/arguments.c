@@ -1,5 +1,5 @@
 /* What callers pass. Where the system answers EFAULT a hook must not read: it has the system look first. */
-#include "libc/hooked.h"
+#include "libc/arguments.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>

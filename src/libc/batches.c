@@ -1,5 +1,8 @@
 /* Hooks of calls that move several messages, or a file to a socket. */
+#include "libc/arguments.h"
 #include "libc/hooked.h"
+#include "libc/libc.h"
+#include "libc/parts.h"
 
 #include <sys/socket.h>
 

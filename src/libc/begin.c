@@ -1,5 +1,9 @@
 /* The calls of aco/hook.h. */
+#include "libc/handlers.h"
 #include "libc/hooked.h"
+#include "libc/libc.h"
+#include "libc/locks.h"
+#include "libc/look_up.h"
 
 #include "aco/detail/poller.h"
 

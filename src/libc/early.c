@@ -3,7 +3,8 @@
  * An allocator calls with its locks held. A look-up would then allocate (glibc before 2.34) or wait for the loader's
  * lock, whose holder may wait for the allocator's. So what allocators call goes by other names of glibc, which the
  * dynamic linker fills in; the rest is looked up at each call. */
-#include "libc/hooked.h"
+#include "libc/libc.h"
+#include "libc/look_up.h"
 
 #include <threads.h>
 

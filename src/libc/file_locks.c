@@ -1,5 +1,6 @@
 /* Hooks of calls that wait for the lock of a file. No event tells that it is free: they try again and again. */
 #include "libc/hooked.h"
+#include "libc/libc.h"
 
 #include <stdarg.h>
 

@@ -1,6 +1,11 @@
 /* Hooks of files' calls: by acorn_io, which asks io_uring or a thread of the pool. What fails there with EPERM, as when
  * the caller cannot wait, libc does; the system's own EPERM just fails again. And hooks of the ends of descriptors. */
+#include "libc/arguments.h"
+#include "libc/files.h"
 #include "libc/hooked.h"
+#include "libc/libc.h"
+#include "libc/look_up.h"
+#include "libc/parts.h"
 
 #include "aco/detail/descriptors.h"
 #include "aco/detail/poller.h"

@@ -2,7 +2,10 @@
  * sigaction() and its kin put a function of this file before each handler of the program's: it counts, on the thread
  * that it runs on, and wakes the poller. After each of the poller's turns the tasks are woken whose calls the handler
  * ends. Handlers of faults and acorn's own are not counted. */
+#include "libc/arguments.h"
+#include "libc/handlers.h"
 #include "libc/hooked.h"
+#include "libc/libc.h"
 
 #include "aco/detail/poller.h"
 

@@ -1,5 +1,7 @@
 /* Which tasks are hooked, and how they wait. A coroutine-local value of the task has its record. */
+#include "libc/arguments.h"
 #include "libc/hooked.h"
+#include "libc/libc.h"
 #include "os/clock.h"
 
 #include "aco/detail/descriptors.h"

@@ -1,6 +1,7 @@
 /* Fills in the tables of libc's functions when the library is loaded: the hooks' own and that of acorn's libraries. And
  * what the hooks know of the allocator. */
-#include "libc/hooked.h"
+#include "libc/libc.h"
+#include "libc/look_up.h"
 
 #include <dlfcn.h>
 #include <link.h>

@@ -9,7 +9,10 @@
  * semaphores do not tell who holds them: any is waited for.
  *
  * Acorn's own locks are never held by a task that waits, so no switch comes where acorn does not expect it. */
+#include "libc/arguments.h"
 #include "libc/hooked.h"
+#include "libc/libc.h"
+#include "libc/locks.h"
 
 #include "aco/scope.h"
 

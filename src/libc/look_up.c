@@ -1,6 +1,6 @@
 /* Where libc's own functions are: behind the hooks, in the dynamic linker's order. In between may be a sanitizer's,
  * which must see the calls: gcc's are in a library that comes next; clang's are in the program, with other names. */
-#include "libc/hooked.h"
+#include "libc/look_up.h"
 
 #include <dlfcn.h>
 #include <link.h>

@@ -1,5 +1,7 @@
 /* Hooks of calls that wait for several descriptors. */
+#include "libc/arguments.h"
 #include "libc/hooked.h"
+#include "libc/libc.h"
 
 #include "aco/detail/poller.h"
 

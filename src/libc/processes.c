@@ -1,6 +1,8 @@
 /* Hooks of calls that wait for child processes. A pidfd tells when one child has ended; that any child has, or that one
  * was stopped, no event tells. */
+#include "libc/arguments.h"
 #include "libc/hooked.h"
+#include "libc/libc.h"
 
 #include "aco/detail/descriptors.h"
 #include "aco/detail/poller.h"

@@ -1,6 +1,7 @@
 /* Hooks of look-ups: libc's own, on a thread of the pool. What is asked for is copied: a call whose scope has ended
  * leaves its job behind. */
 #include "libc/hooked.h"
+#include "libc/libc.h"
 
 #include "aco/detail/descriptors.h"
 #include "aco/detail/poller.h"

@@ -1,6 +1,10 @@
 /* Hooks of calls that move bytes, and of connections. A socket's call is made with MSG_DONTWAIT, which leaves the
  * descriptor as it is, and again after each wait. What is no socket fails so with ENOTSOCK: streams.c. */
+#include "libc/arguments.h"
 #include "libc/hooked.h"
+#include "libc/libc.h"
+#include "libc/parts.h"
+#include "libc/streams.h"
 
 #include <linux/sockios.h>
 #include <sys/ioctl.h>

@@ -1,7 +1,12 @@
 /* Reads and writes of what is no socket: files go to files.c. Pipes, terminals, eventfds and the like are tried with
  * RWF_NOWAIT. Where the kernel does not know that for them, they are polled first: then only another reader or writer
  * that comes in between can make the call block. */
+#include "libc/files.h"
 #include "libc/hooked.h"
+#include "libc/libc.h"
+#include "libc/look_up.h"
+#include "libc/parts.h"
+#include "libc/streams.h"
 
 #include <limits.h>
 #include <sys/uio.h>

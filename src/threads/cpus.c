@@ -1,6 +1,8 @@
 /* The processors that the process may use: its affinity, and the quota of its cgroup; which of them are near. */
 #define _GNU_SOURCE
 #define _FILE_OFFSET_BITS 64 /* readdir() fails on 32-bit systems if an inode or an offset is larger */
+#include "system/system.h"
+#include "threads/cpus.h"
 #include "threads/set.h"
 
 #include <dirent.h>
@@ -8,6 +10,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { PATH = 4096 };

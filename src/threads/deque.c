@@ -10,7 +10,10 @@
  * item, either the thief's load of `bottom` comes after the owner's store, and it sees an empty deque, or the owner's
  * load of `top` comes after the thief's, and one of them wins the compare-and-swap of `top`. The owner overwrites a
  * slot only when it has seen `top` move past the item. Outgrown arrays are kept until the set ends. */
-#include "threads/set.h"
+#include "base/invariants.h"
+#include "threads/deque.h"
+
+#include <string.h>
 
 enum { WORDS = 4, FIRST_COUNT = 64 };
 _Static_assert(sizeof(aco__item_t) == WORDS * sizeof(uintptr_t), "an item is copied word by word");

@@ -6,7 +6,11 @@
  * one serves the one that waits. A channel of the task's own thread is tried between the locks; whoever sends there
  * claims the waiter first, like any other giver. */
 #define _GNU_SOURCE
-#include "threads/mt.h"
+#include "threads/mt_sync.h"
+
+#include "aco/detail/service.h"
+
+#include <string.h>
 
 enum { FIRST_ELEMENTS = 16 };
 

@@ -1,4 +1,4 @@
-/* Waiting for what other threads give (threads/mt.h), and the objects other than channels.
+/* Waiting for what other threads give (threads/mt_sync.h), and the objects other than channels.
  *
  * A wait for a condition puts its place into the condition's queue before it unlocks the mutex, both under the two
  * locks: a signal sent with the mutex locked, or after, finds it. A signal claims the waiter and moves it into the
@@ -7,7 +7,7 @@
  * mutex is handed to it. So each is told exactly as often as it waits. */
 #define _GNU_SOURCE
 #include "os/clock.h"
-#include "threads/mt.h"
+#include "threads/mt_sync.h"
 
 #include <time.h>
 

@@ -7,7 +7,11 @@
  * added item wakes at most one thread, which wakes the next one when it has found something and more is left. A
  * searcher leaves a lone item to the thread that has it, for a while. It still counts as a searcher then; later it
  * steals the item or finds it gone. */
+#include "base/invariants.h"
 #include "scheduler/spin.h"
+#include "system/system.h"
+#include "threads/deque.h"
+#include "threads/search.h"
 #include "threads/set.h"
 
 #include <sched.h>

@@ -4,9 +4,17 @@
  * nobody is, nobody can become busy, and the set is done. A thread that takes work counts itself before it runs it,
  * and until then the task that waits for the work is on a thread that is busy. */
 #define _GNU_SOURCE
+#include "base/invariants.h"
+#include "system/system.h"
+#include "threads/cpus.h"
+#include "threads/deque.h"
+#include "threads/search.h"
 #include "threads/set.h"
+#include "threads/stop.h"
+#include "threads/submit.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* ---- What aco_run() calls ---- */
 

@@ -1,10 +1,15 @@
 /* How a set is stopped: scopes that end first, so that a server accepts no more but answers; then all. By a call, or by
  * SIGINT and SIGTERM, for which a thread listens. */
 #define _GNU_SOURCE
+#include "base/invariants.h"
 #include "os/clock.h"
+#include "system/system.h"
+#include "threads/search.h"
 #include "threads/set.h"
+#include "threads/stop.h"
 
 #include <signal.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 

@@ -9,7 +9,11 @@
  * what begins and ends there in `aco__own`, without atomics. The other threads use `aco__pending`, which therefore may
  * fall: it begins at COUNT_OPEN, so that nobody takes it for 0. At the end `aco__own` is added and COUNT_OPEN taken
  * away; from then on all use `aco__pending`, and whoever makes it 0 tells the task. */
+#include "base/invariants.h"
+#include "threads/deque.h"
+#include "threads/search.h"
 #include "threads/set.h"
+#include "threads/submit.h"
 
 static const char call_submit[] = "aco_submit";
 static const char what_group[] = "members of a group, perhaps on other threads";

@@ -6,8 +6,13 @@
  * already or memory is short: with a part left it cannot answer a request for new keys (KeyUpdate), so a read would
  * fail because another task's write waits. */
 #define _GNU_SOURCE
-#include "tls/tls.h"
+#include "system/system.h"
+#include "tls/bio.h"
+#include "tls/connection.h"
 
+#include "aco/detail/descriptors.h"
+
+#include <string.h>
 #include <sys/socket.h>
 
 #ifndef MSG_NOSIGNAL

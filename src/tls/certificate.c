@@ -1,6 +1,9 @@
 /* Own certificates: reading them, and which one a server shows. */
-#include "tls/tls.h"
+#include "tls/certificate.h"
+#include "tls/config_internal.h"
+#include "tls/openssl_error.h"
 
+#include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 

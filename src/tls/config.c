@@ -1,5 +1,16 @@
 /* Configurations: OpenSSL's context with safe defaults, and what this library adds to it. */
-#include "tls/tls.h"
+#include "tls/bio.h"
+#include "tls/certificate.h"
+#include "tls/config_internal.h"
+#include "tls/connection.h"
+#include "tls/openssl_error.h"
+#include "tls/session.h"
+#include "tls/work.h"
+
+#include "aco/detail/poller.h"
+
+#include <openssl/err.h>
+#include <string.h>
 
 enum { LEAST_SECURITY_LEVEL = 2 };
 

@@ -1,11 +1,21 @@
 /* Connections: each call has OpenSSL try, and waits for what it asks for, until it succeeds or fails. */
 #define _GNU_SOURCE
-#include "tls/tls.h"
+#include "tls/bio.h"
+#include "tls/config_internal.h"
+#include "tls/connection.h"
+#include "tls/openssl_error.h"
+#include "tls/session.h"
+#include "tls/work.h"
+
+#include "aco/detail/descriptors.h"
+#include "aco/detail/poller.h"
 
 #include <arpa/inet.h>
 #include <limits.h>
+#include <openssl/err.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
+#include <string.h>
 
 enum {
     LARGEST_RECORD = 16384,

@@ -1,8 +1,11 @@
 /* HTTP over TLS: the functions by which acorn_http uses a connection. Only its header is used: it is not linked. */
-#include "tls/tls.h"
+#include "system/system.h"
+#include "tls/connection.h"
 
+#include "aco/detail/poller.h"
 #include "aco/http.h"
 
+#include <string.h>
 #include <sys/socket.h>
 
 ACO__SWITCHES static ssize_t stream_read(void *stream, void *p, size_t n, const char *location)

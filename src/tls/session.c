@@ -1,6 +1,9 @@
 /* A client's sessions, by host. A session is taken out when it is used: a ticket of TLS 1.3 should be used once, and
  * one that the server refuses is gone. */
-#include "tls/tls.h"
+#include "tls/config_internal.h"
+#include "tls/session.h"
+
+#include <string.h>
 
 static void free_session(aco__tls_session_t *s)
 {

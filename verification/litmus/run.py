@@ -34,7 +34,7 @@ SEARCH_SIZES = [
      r'while (\1) {\n        if (spins == 2)\n            litmus_give_up();')]
 SIZES = {'deque': [('threads/deque.c', r'FIRST_COUNT = 64', 'FIRST_COUNT = 2')],
          'search': SEARCH_SIZES, 'set': SEARCH_SIZES,
-         'mt': [('threads/mt.h', r'(?s)(static inline void aco__mt_lock\(aco__mt_t \*mt\)\n){.*?\n}\n',
+         'mt': [('threads/mt_sync.h', r'(?s)(static inline void aco__mt_lock\(aco__mt_t \*mt\)\n){.*?\n}\n',
                  r'\1{\n    litmus_lock(&mt->lock);\n}\n')]}
 
 
@@ -112,9 +112,9 @@ FAULTS = [
           'int aco__mt_waiter_wait(', 'if (!aco__answer_claim(&waiter->answer))', 'if (0)'),
     Fault('mt: a mutex that is handed over is free', 'mt', 'mt.mutex', MT,
           'static void pass_mutex', 'mutex->aco__is_locked = place != NULL;', 'mutex->aco__is_locked = 0;'),
-    weaker('lock: it is left relaxed', 'lock', 'lock.two', 'threads/mt.h', 'void aco__mt_unlock',
+    weaker('lock: it is left relaxed', 'lock', 'lock.two', 'threads/mt_sync.h', 'void aco__mt_unlock',
            'store_n(&mt->lock, 0, __ATOMIC_RELEASE', 'RELAXED'),
-    weaker('lock: it is taken relaxed', 'lock', 'lock.two', 'threads/mt.h', 'int aco__mt_lock_now',
+    weaker('lock: it is taken relaxed', 'lock', 'lock.two', 'threads/mt_sync.h', 'int aco__mt_lock_now',
            'exchange_n(&mt->lock, 1, __ATOMIC_ACQUIRE', 'RELAXED')]
 TESTS = ('deque', 'inbox', 'lock', 'mt', 'search', 'set')
 BY_CHANCE = ('set.one', 'set.sent', 'set.two', 'set.three', 'search.two')  # they have too many executions

@@ -1,8 +1,8 @@
 /* A call for a file: file.c makes it, and has it performed by the thread's io_uring or by a thread of the pool. */
-#ifndef ACO_IO_FILE_H
-#define ACO_IO_FILE_H
+#ifndef ACO_IO_FILE_INTERNAL_H
+#define ACO_IO_FILE_INTERNAL_H
 
-#include "io/io.h"
+#include "io/uring.h"
 
 #include "aco/file.h"
 
@@ -36,10 +36,7 @@ static inline int64_t aco__file_ns(int64_t seconds, int64_t ns)
 
 enum { LARGEST_STATX = 256 }; /* struct statx has this size for ever */
 
-#ifdef ACO_CONFIG_URING
-/* Performs the call; the thread has a ring. 0: it is done. Or -1 and errno, if a scope ended or the caller cannot wait:
- * then, if the call has a `release`, it is not the caller's any more. */
-ACO__SWITCHES ACO__HIDDEN int aco__file_by_ring(aco__io_t *io, file_call_t *c, const char *call, const char *location);
-#endif
+/* Fails with errno and a message that has the path. Scopes' errors have no message. */
+ACO__HIDDEN int aco__io_fail_path(const char *call, const char *path);
 
 #endif

@@ -1,8 +1,10 @@
 /* Where system calls differ between Linux and the BSDs, macOS included. */
-#ifndef ACO_IO_SYSTEM_H
-#define ACO_IO_SYSTEM_H
+#ifndef ACO_IO_LINUX_BSD_H
+#define ACO_IO_LINUX_BSD_H
 
-#include "io/io.h"
+#include "system/system.h"
+
+#include "aco/io.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>

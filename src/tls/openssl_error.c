@@ -1,8 +1,13 @@
 /* What went wrong, in one line. */
-#include "tls/tls.h"
+#include "tls/connection.h"
+#include "tls/openssl_error.h"
 
+#include "aco/detail/poller.h"
+
+#include <openssl/err.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { LONGEST_REASON = 480 };
 

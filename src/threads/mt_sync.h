@@ -6,15 +6,17 @@
  * waiter whose wait has failed claims itself. If another one was faster, it has been given something: it waits on until
  * it is woken, which is sure to happen, and succeeds. A waiter takes its places out of the queues before it returns.
  * After it has released an object's lock a giver does not touch the object: whoever returns from a wait may free it. */
-#ifndef ACO_THREADS_MT_H
-#define ACO_THREADS_MT_H
+#ifndef ACO_THREADS_MT_SYNC_H
+#define ACO_THREADS_MT_SYNC_H
 
+#include "base/invariants.h"
 #include "scheduler/spin.h"
-#include "threads/set.h"
+#include "system/system.h"
 
+#include "aco/detail/worker.h"
 #include "aco/mt.h"
 
-#include <sched.h>
+#include <pthread.h>
 
 /* One that waits: a task, or a thread in its root context. */
 typedef struct aco__mt_waiter {

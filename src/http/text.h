@@ -1,0 +1,54 @@
+/* HTTP's texts: text.c. */
+#ifndef ACO_HTTP_TEXT_H
+#define ACO_HTTP_TEXT_H
+
+#include "os/platform.h"
+
+#include "aco/http.h"
+
+#include <string.h>
+
+static inline char *aco__http_put(char *at, const void *p, size_t n)
+{
+    if (n)
+        memcpy(at, p, n);
+    return at + n;
+}
+
+#define HTTP_PUT(at, text) aco__http_put(at, text, sizeof(text) - 1)
+
+/* The status line: "HTTP/1.1 200 OK\r\n". Stores its length. */
+ACO__HIDDEN const char *aco__http_status_line(int status, size_t *n);
+/* Whether two texts are the same but for the case of letters; `lower` is in lower case. */
+ACO__HIDDEN int aco__http_is(const char *text, size_t n, const char *lower);
+ACO__HIDDEN int aco__http_same(const char *a, const char *b);
+/* How many of the headers have this name. *value: that of the first one, or NULL. */
+ACO__HIDDEN size_t aco__http_find(const aco_http_header_t *headers, size_t count, const char *name, const char **value);
+/* A list: what commas separate in all lines of a header (RFC 9110, 5.3). Or in `at` alone, which is "" otherwise. */
+typedef struct aco__http_list {
+    const char *at;
+    const aco_http_header_t *headers; /* that come next */
+    size_t count;
+    const char *name;
+} aco__http_list_t;
+/* The next element, without spaces around it, and its length. A comma in quotes is a part of it; in them a backslash is
+ * a character as any other, as in entity tags. NULL: there is no further one. */
+ACO__HIDDEN const char *aco__http_next(aco__http_list_t *list, size_t *n);
+/* Whether what follows in a list has this element. */
+ACO__HIDDEN int aco__http_has(aco__http_list_t list, const char *element, size_t n);
+/* Whether a header's name, or its value, is allowed. */
+ACO__HIDDEN int aco__http_is_token(const char *text, size_t n);
+ACO__HIDDEN int aco__http_is_value(const char *text, size_t n);
+ACO__HIDDEN int aco__http_is_host(const char *text, size_t n);
+/* "host", "host:port", "[::1]:port", or nothing */
+ACO__HIDDEN int aco__http_is_authority(const char *text, size_t n);
+/* Decodes escapes. The decoded length; -1: a wrong escape or a NUL. `to` may be `from`. */
+ACO__HIDDEN ptrdiff_t aco__http_decode(char *to, const char *from, size_t n, int plus_is_space);
+/* Whether a path has "." or ".." as a segment. */
+ACO__HIDDEN int aco__http_has_dots(const char *path);
+enum { HTTP_DATE = 29 }; /* "Sun, 06 Nov 1994 08:49:37 GMT" */
+ACO__HIDDEN void aco__http_put_date(char *at, int64_t seconds);
+/* The seconds since 1970 of a date in any form that HTTP has; -1: it is none. `now`: for years of two digits. */
+ACO__HIDDEN int64_t aco__http_date_of(const char *text, int64_t now);
+
+#endif
