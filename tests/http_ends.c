@@ -531,13 +531,45 @@ static void cut_visibly(const aco_options_t *task)
     stop(&stage);
 }
 
+static void exits_as_websocket(aco_http_request_t *request, void *arg)
+{
+    (void)arg;
+    CHECK(aco_websocket_accept(request, NULL) != NULL);
+    aco_exit();
+}
+
+/* What the connection has then besides its task's reply: an earlier one that was not sent yet; a WebSocket. */
+static void exits_with_more(const aco_options_t *task)
+{
+    static const aco_http_route_t exiting[] = {{"GET", "/text", streams_text, NULL},
+                                               {"GET", "/exit", ends_early, NULL},
+                                               {"GET", "/socket", exits_as_websocket, NULL},
+                                               {NULL, NULL, NULL, NULL}};
+    static const char *const requests[] = {
+        "GET /text HTTP/1.1\r\nHost: a\r\n\r\nGET /exit HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET /socket HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"};
+    stage_t stage = {.server = {.task = task}};
+    start(&stage, exiting);
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        int fd = dial(&stage);
+        CHECK(aco_io_write_all(fd, requests[i], strlen(requests[i])) > 0);
+        CHECK_EQ(end_of(fd), ECONNRESET);
+        CHECK(memcmp(got, "HTTP/1.1 ", 9) == 0);
+        aco_io_close(fd);
+    }
+    stop(&stage);
+}
+
 static void *cuts_visibly(void *arg)
 {
     aco_options_t task = {0};
     (void)arg;
     cut_visibly(NULL);
+    exits_with_more(NULL);
     task.stack = aco_share_stack_new(0);
     cut_visibly(&task);
+    exits_with_more(&task);
     aco_share_stack_destroy(task.stack);
     return NULL;
 }

@@ -93,6 +93,7 @@ static void give_exchange(aco__http_connection_t *c)
 {
     if (!c->x)
         return;
+    ACO__ASSERT(!c->x->blocks && !c->x->websocket && !c->place_unflushed); /* the keeper sends of its output */
     c->link.out = NULL;
     c->x->next = c->server->spare;
     c->server->spare = c->x;
@@ -406,6 +407,7 @@ ACO__SWITCHES static __attribute__((noinline)) int serve_request(aco__http_conne
         return 0;
     }
     log_exchange(c->x);
+    ACO__ASSERT(link->left == 0); /* the reply is whole */
     aco__http_message_end(link);
     return !c->x->will_close;
 }
@@ -515,6 +517,7 @@ static void end_connection(void *arg)
     if (c->x && c->x->blocks)
         aco__http_free_blocks(c->x);
     give_exchange(c);
+    ACO__ASSERT(!c->is_idle && !c->place_unflushed); /* its memory goes */
     ACO__ASSERT(*c->place == c && (!c->next || c->next->place == &c->next));
     *c->place = c->next;
     if (c->next)
@@ -791,6 +794,7 @@ int aco_http_serve_at(int listener, const aco_http_server_t *options, const char
         error = serve(server, listener, location);
     } else {
         error = errno;
+        ACO__ASSERT(!server || !server->keeper); /* it would use the server */
         (void)aco_io_close(listener);
     }
     if (server)

@@ -1,4 +1,4 @@
-/* The contract of events in io.h by kqueue, for macOS and FreeBSD. Built for them by tools/platforms, and never run by
+/* The contract of events.h by kqueue, for macOS and FreeBSD. Built for them by tools/platforms, and never run by
  * its authors: they had no such system.
  *
  * Each direction is a filter of its own. EV_CLEAR makes events edges. The generation travels as the event's user

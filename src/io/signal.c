@@ -244,6 +244,7 @@ ACO__SWITCHES static void *await_signal(void *arg)
     (void)aco_shield_begin_at(&shield, ACO_FOREVER, place);
     signal = interrupt->aco__fd >= 0 ? aco_signal_wait_at(interrupt->aco__fd, NULL, place) : -1;
     (void)aco_scope_end(&shield);
+    ACO__ASSERT(interrupt->scope.aco__task); /* aco_interrupt_end() waits for this task */
     if (signal < 0)
         return NULL;
     interrupt->signal = signal;

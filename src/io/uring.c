@@ -259,6 +259,7 @@ static void ring_close(aco__io_t *io)
             n = io_uring_submit_and_wait(&ring->uring, 1);
             reap_ring(io);
         }
+        ACO__ASSERT((!ring->queued.first && !ring->submitted.first) || (n < 0 && n != -EINTR && !cannot_take_more(n)));
     }
     io_uring_queue_exit(&ring->uring);
     aco__system.close(ring->told);

@@ -98,6 +98,7 @@ void aco__listen_end(aco__listener_t *listener)
         listener->next->link = listener->link;
     signals = no_longer_blocked(own);
     others = listened(process);
+    ACO__ASSERT(!(signals & others)); /* this thread would get them */
     for (aco__tasks_t *s = blockers; s; s = s->next_blocker)
         if (s != own && s->blocked & ~others && s->process == process)
             aco__inbox_post(s, &s->unblock_post);

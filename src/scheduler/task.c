@@ -84,6 +84,7 @@ __attribute__((noreturn, always_inline)) static inline void end_task(aco_t *task
         slow_switches |= (unsigned)give_up(self, task); /* aco_run() reaps before it resumes another task */
     if (aco_unlikely(slow_switches || !self->task))
         aco__switch_exit(aco__tls_ref(), 0, NULL);
+    ACO__ASSERT(!self->scheduler->zombie || !aco__stack_is_callers(self->scheduler->zombie->share_stack));
     self->running = self->task;
     aco__switch_enter(aco__tls_ref(), self->task, (uintptr_t)self->task, NULL);
 }

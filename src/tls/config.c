@@ -89,6 +89,7 @@ aco_tls_config_t *aco__tls_config_enter(aco_tls_config_t *config)
     if (!CRYPTO_THREAD_read_lock(config->lock))
         return NULL;
     used = config->replacement ? config->replacement : config;
+    ACO__ASSERT(__atomic_load_n(&used->users, __ATOMIC_RELAXED) > 0); /* else it has been freed */
     __atomic_add_fetch(&used->users, 1, __ATOMIC_RELAXED);
     CRYPTO_THREAD_unlock(config->lock);
     return used;
