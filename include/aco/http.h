@@ -270,9 +270,9 @@ typedef struct aco_http_server_s {
  *     turn if that comes later.
  *   - What is left after drain_time is cancelled.
  * A further scope that ends does not shorten this. `server` must not change during the call. Returns -1 with errno
- * ECANCELED, ETIMEDOUT (a scope has ended), an error of accepting, EINVAL (NULL; max_head, max_headers or a route is not
- * allowed), ENOMEM, EPERM (the caller cannot wait: it is not a task). The listener is closed then, also by a call that has failed early. If `listener` is less than 0, errno
- * stays what aco_io_listen() set. */
+ * ECANCELED, ETIMEDOUT (a scope has ended), an error of accepting, EINVAL (NULL; max_head, max_headers or a route is
+ * not allowed), ENOMEM, EPERM (the caller cannot wait: it is not a task). The listener is closed then, also if the call
+ * has failed before it accepted. If `listener` is less than 0, errno stays what aco_io_listen() set. */
 ACO_API int aco_http_serve_at(int listener, const aco_http_server_t *server, const char *location);
 #define aco_http_serve(listener, server) aco_http_serve_at(listener, server, ACO_PLACE)
 
