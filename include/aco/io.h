@@ -23,9 +23,9 @@
  * never touch the descriptor that gets the number next.
  *
  * Fairness. Of the calls that could wait but need not, every 64th first lets the other tasks run. A call that never
- * waits by its contract never switches tasks: one with MSG_DONTWAIT or SPLICE_F_NONBLOCK, a close, or a call that only
- * queries or sets something. A loop of such calls alone must yield by itself. Taking bytes that a buffer already has
- * (aco/io_buffer.h, bodies of HTTP) does not count; the call that fills the buffer does.
+ * waits by its contract never switches tasks: one with MSG_DONTWAIT, MSG_ERRQUEUE or SPLICE_F_NONBLOCK, a close, or a
+ * call that only queries or sets something. A loop of such calls alone must yield by itself. Taking bytes that a buffer
+ * already has (aco/io_buffer.h, bodies of HTTP) does not count; the call that fills the buffer does.
  *
  * Threads. A descriptor belongs to the thread whose calls have waited for it, until that thread calls aco_io_close() or
  * aco_io_release(). After fork() the child may not use these calls.
