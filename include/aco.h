@@ -157,7 +157,7 @@ ACO__CALL aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *opts
 
 /* Restarts a coroutine made by aco_new(), with another function and argument. It must be done, or never resumed. It
  * keeps its stack, name and options, and loses its slot and its coroutine-local values. Returns 0; on error -1 with
- * errno EINVAL (NULL, or made by aco_create()), EBUSY (not done), ESRCH (destroyed). */
+ * errno EINVAL (NULL, or made by aco_create()), EBUSY (not done), ESRCH (destroyed), EPERM (a task that lives). */
 ACO__CALL int aco_restart(aco_t *co, aco_function_t fn, void *arg);
 #endif
 
@@ -246,13 +246,14 @@ ACO_API int aco_stack_bounds(const aco_t *co, void **lo, void **hi);
 /* Returns the name of `co`, or "". The string lives as long as the coroutine. */
 ACO_API const char *aco_name(const aco_t *co);
 
-/* Gives `co` a name; keeps at most ACO_NAME_SIZE - 1 bytes. Returns 0; on error -1 with errno EINVAL, ENOMEM. */
+/* Gives `co` a name; keeps at most ACO_NAME_SIZE - 1 bytes. Returns 0; on error -1 with errno EINVAL (NULL, a main
+ * coroutine object), ESRCH (destroyed), ENOMEM. */
 ACO_API int aco_set_name(aco_t *co, const char *name);
 
 /* Calls visit(co, arg) for every coroutine that the calling thread made and that was not destroyed, in no particular
  * order. Also visits coroutines of ended threads whose memory this thread took over. `visit` must not make, resume or
  * destroy coroutines. If it returns something other than 0, aco_each() stops and returns that; else aco_each() returns
- * 0. */
+ * 0; on error -1 with errno EINVAL (`visit` is NULL). */
 ACO_API int aco_each(int (*visit)(aco_t *co, void *arg), void *arg);
 
 /* ---- Cleanup: defer, cancel, exit -------------------------------------------------------------------------------- */
@@ -300,7 +301,7 @@ ACO_API __attribute__((noreturn)) void aco_exit1(aco_t *co);
 
 /* The slot: one pointer for each coroutine besides `arg`, NULL at first. If `co` is NULL, it is the slot of the running
  * coroutine, or of the root context if none is running. aco_slot() returns the pointer. aco_set_slot() returns 0; on
- * error -1 with errno ENOMEM. */
+ * error -1 with errno ESRCH (destroyed), ENOMEM. */
 ACO_API void *aco_slot(const aco_t *co);
 ACO_API int aco_set_slot(aco_t *co, void *p);
 

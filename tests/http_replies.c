@@ -21,6 +21,7 @@ static void replies_wrongly(aco_http_request_t *request, void *arg)
     FAILS_WITH(aco_http_reply_begin(request, 199, NULL, 0), EINVAL);
     FAILS_WITH(aco_http_reply_begin(request, 600, NULL, 0), EINVAL);
     FAILS_WITH(aco_http_reply_begin(request, 200, "a\r\nb", 0), EINVAL);
+    FAILS_WITH(aco_http_reply(request, 200, NULL, "", SIZE_MAX), EINVAL);
     for (int i = 0; i < 100; i++) /* more than the first memory for them */
         CHECK_EQ(aco_http_reply_header(request, "Set-Cookie", "0123456789012345678901234567890123456789"), 0);
     {

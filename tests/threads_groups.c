@@ -395,6 +395,21 @@ static int mark(size_t from, size_t to, void *arg)
     return 0;
 }
 
+static int touch(size_t from, size_t to, void *arg)
+{
+    (void)from, (void)to, (void)arg;
+    return 0;
+}
+
+/* Cleanup cannot wait for others that would take part. */
+static void loops_in_cleanup(void *unused)
+{
+    (void)unused;
+    if (aco_threads_count(aco_threads_current()) > 1)
+        FAILS_WITH(aco_parallel_for(0, 100, 1, touch, NULL), EPERM);
+    CHECK_EQ(aco_parallel_for(0, 1, 1, touch, NULL), 0);
+}
+
 static void *loops(void *arg)
 {
     static marks_t marks;
@@ -422,6 +437,7 @@ static void *loops(void *arg)
         CHECK_EQ(aco_scope_begin(&scope, aco_after(0)), 0);
         FAILS_WITH(aco_parallel_for(0, n, 64, mark, &marks), ETIMEDOUT);
         CHECK_EQ(aco_scope_end(&scope), 0);
+        CHECK_EQ(aco_defer(loops_in_cleanup, NULL), 0);
     }
     return NULL;
 }

@@ -55,20 +55,21 @@ typedef struct aco_group_s {
 } aco_group_t;
 
 /* Begins a group without members. The calling task is inside its scope until it calls aco_group_end(). Returns 0; on
- * error -1 with errno EPERM (the caller is in no task), EINVAL (NULL, an unknown policy). */
+ * error -1 with errno EPERM (the caller is in no task), EINVAL (NULL, an unknown policy; the group or a scope around it
+ * is on a share stack), ENOMEM (of a task on a share stack). */
 ACO_API int aco_group_begin_at(aco_group_t *group, aco_group_policy_t policy, const char *location);
 #define aco_group_begin(group, policy) aco_group_begin_at(group, policy, ACO_PLACE)
 
 /* Makes a task that runs fn(arg), as aco_spawn() does, as a member of the group. If the group has reached its `limit`,
  * waits until fewer members run; spawners get places in the order in which they came. Any task of the thread may call
  * it until aco_group_end() returns. Returns the task; on error NULL with errno as aco_spawn(), or ETIMEDOUT, ECANCELED
- * (the group's scope, or the caller's, has ended), ESRCH (the group has ended), EINVAL (NULL), EPERM (it is another
- * thread's, or the caller cannot wait for a place). */
+ * (the group's scope, or the caller's while it waits, has ended), ESRCH (the group has ended), EINVAL (NULL), EPERM (it
+ * is another thread's, or the caller cannot wait for a place). */
 ACO__CALL aco_t *aco_group_spawn_at(aco_group_t *group, aco_function_t fn, void *arg, const aco_options_t *opts,
                                     void **result, const char *location);
 #define aco_group_spawn(group, fn, arg, opts) aco_group_spawn_at(group, fn, arg, opts, NULL, ACO_PLACE)
 /* As aco_group_spawn(). When the member ends, *result becomes what it returned. `result` must be valid until
- * aco_group_end(). */
+ * aco_group_end(). Also fails with EINVAL if `result` is on a share stack. */
 #define aco_group_spawn_result(group, fn, arg, opts, result) aco_group_spawn_at(group, fn, arg, opts, result, ACO_PLACE)
 
 /* Waits until no member runs, and leaves the group's scope. Returns 0 if the group succeeded: with ACO_FIRST_SUCCESS,

@@ -102,7 +102,7 @@ ACO__BEGIN_C
 /* Hooks the calls of the calling task, also those in inner coroutines that it resumes, until aco_hook_end() or the end
  * of the task. Calls nest. Returns 0; on error -1 with errno EPERM (the caller is no task, or an inner coroutine of
  * one; or the process is a child of fork()), ENOTSUP (libc's functions, or a sanitizer's, are found before these: the
- * message tells what to do), ENOMEM. */
+ * message tells what to do), EAGAIN (no key for values of tasks is left), ENOMEM. */
 ACO_API int aco_hook_begin(void);
 
 /* Ends what the last aco_hook_begin() began. Returns 0, with errno unchanged; on error -1 with errno EPERM (the calling
@@ -115,7 +115,7 @@ ACO_API int aco_hook_active(void);
 /* Hooks all tasks of the process, those that run and those to come, on all threads: of a set (aco/threads.h), of a
  * server (aco/http.h). A task becomes hooked by the first call with a hook that it makes itself, not in an inner
  * coroutine, as if it called aco_hook_begin() then. Nothing undoes this call. Any caller and thread. Returns 0; on
- * error -1 with errno ENOTSUP (as above), EAGAIN (no key for values of tasks is left). */
+ * error -1 with errno ENOTSUP, EAGAIN (as above). */
 ACO_API int aco_hook_begin_all(void);
 
 /* What the hooks of the calling thread have done. */

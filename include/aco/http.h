@@ -106,15 +106,16 @@ ACO_API int aco_http_reply_header(aco_http_request_t *request, const char *name,
 
 /* Makes the whole reply: `status` is 200 to 599; `type` is the Content-Type, or NULL; the body has `n` bytes. A handler
  * may call it once. After the call `body` is not used any more. The bytes are sent when the handler has returned and no
- * further request is there, or earlier if they are many. Returns 0; on error -1 with errno EINVAL, EBUSY (the reply has
- * begun), ENOMEM, or an error of writing, after which the connection will end. */
+ * further request is there, or earlier if they are many. Returns 0; on error -1 with errno EINVAL (the status, the
+ * type, or a body beyond PTRDIFF_MAX bytes), EBUSY (the reply has begun), ENOMEM, or an error of writing, after which
+ * the connection will end. */
 ACO_API int aco_http_reply_at(aco_http_request_t *request, int status, const char *type, const void *body, size_t n,
                               const char *location);
 #define aco_http_reply(request, status, type, body, n) aco_http_reply_at(request, status, type, body, n, ACO_PLACE)
 
 /* Begins a reply in parts: the calls below write them, and the handler's return ends the reply. `length` is the number
  * of bytes that will be written. If it is less than 0, the length is not known: the reply is sent in chunks, to
- * HTTP/1.0 up to the connection's end. */
+ * HTTP/1.0 up to the connection's end. Returns 0; on error -1 with errno as aco_http_reply(). */
 ACO_API int aco_http_reply_begin_at(aco_http_request_t *request, int status, const char *type, int64_t length,
                                     const char *location);
 #define aco_http_reply_begin(request, status, type, length) \
@@ -129,7 +130,8 @@ ACO_API int aco_http_reply_write_at(aco_http_request_t *request, const void *p, 
 ACO_API int aco_http_reply_flush_at(aco_http_request_t *request, const char *location);
 #define aco_http_reply_flush(request) aco_http_reply_flush_at(request, ACO_PLACE)
 /* Writes `n` bytes of a file from `offset` on, by sendfile() where that is possible. Returns 0; on error -1 with errno
- * as aco_http_reply_write(), and EIO (the file is shorter). */
+ * as aco_http_reply_write(), EINVAL (also: `n` or `offset` is negative), EIO (the file is shorter), ENOMEM, or an error
+ * of reading the file. */
 ACO_API int aco_http_reply_write_file_at(aco_http_request_t *request, int fd, int64_t offset, int64_t n,
                                          const char *location);
 #define aco_http_reply_write_file(request, fd, offset, n) \
@@ -234,8 +236,8 @@ typedef struct aco_http_server_s {
     int64_t lame_time;      /* ns for which a stopped server goes on as before, except that aco_http_is_draining() tells
                                of the stop: none */
     int64_t drain_time;     /* ns that requests have to end after lame_time: 10 s */
-    int64_t drain_idle_time; /* ns of drain_time in which an idle connection, even one that is accepted only then,
-                               may still begin a request or make its stream: 500 ms */
+    int64_t drain_idle_time; /* ns after lame_time in which an idle connection, even one that is accepted only then,
+                               may still begin a request or make its stream: 500 ms; at most drain_time */
     /* Called after each reply. The connection's next request waits for this call; so does the reply, if it is still
      * collected. NULL: none. */
     void (*log)(const aco_http_request_t *request, void *log_arg);
@@ -264,12 +266,13 @@ typedef struct aco_http_server_s {
  *   - Then it accepts all connections that wait, refuses those to which the system has not answered yet, and closes the
  *     listener. With shares_listener it only closes the listener.
  *   - Replies have "Connection: close", unless the client has already sent further requests. A connection without a
- *     request is closed when drain_idle_time is over. That time begins with the stop, or with the connection's turn if
- *     that comes later.
+ *     request is closed when drain_idle_time is over. That time begins when lame_time is over, or with the connection's
+ *     turn if that comes later.
  *   - What is left after drain_time is cancelled.
  * A further scope that ends does not shorten this. `server` must not change during the call. Returns -1 with errno
- * ECANCELED, ETIMEDOUT (a scope has ended), an error of accepting, EINVAL, ENOMEM, EPERM (the caller cannot wait: it is
- * not a task). If `listener` is less than 0, errno stays what aco_io_listen() set. */
+ * ECANCELED, ETIMEDOUT (a scope has ended), an error of accepting, EINVAL (NULL; max_head, max_headers or a route is
+ * not allowed), ENOMEM, EPERM (the caller cannot wait: it is not a task). The listener is closed then, also if the call
+ * has failed before it accepted. If `listener` is less than 0, errno stays what aco_io_listen() set. */
 ACO_API int aco_http_serve_at(int listener, const aco_http_server_t *server, const char *location);
 #define aco_http_serve(listener, server) aco_http_serve_at(listener, server, ACO_PLACE)
 

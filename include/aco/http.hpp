@@ -21,7 +21,8 @@
  *
  * If an exception leaves a handler, it is logged, and the server answers 500; or 413, 400 or 408 if a read of the body
  * has failed. If the reply has begun, the connection ends without the rest. An aco::error after the connection has
- * failed is not logged: `failed` of the options is called for the failure. */
+ * failed is not logged: `failed` of the options is called for the failure. Nor is an aco::cancelled that leaves a
+ * handler, since it means that a scope has ended. */
 #ifndef ACO_HTTP_HPP
 #define ACO_HTTP_HPP
 

@@ -23,16 +23,17 @@
  * never touch the descriptor that gets the number next.
  *
  * Fairness. Of the calls that could wait but need not, every 64th first lets the other tasks run. A call that never
- * waits by its contract never switches tasks: one with MSG_DONTWAIT or SPLICE_F_NONBLOCK, a close, or a call that only
- * queries or sets something. A loop of such calls alone must yield by itself. Taking bytes that a buffer already has
- * (aco/io_buffer.h, bodies of HTTP) does not count; the call that fills the buffer does.
+ * waits by its contract never switches tasks: one with MSG_DONTWAIT, MSG_ERRQUEUE or SPLICE_F_NONBLOCK, a close, or a
+ * call that only queries or sets something. A loop of such calls alone must yield by itself. Taking bytes that a buffer
+ * already has (aco/io_buffer.h, bodies of HTTP) does not count; the call that fills the buffer does.
  *
  * Threads. A descriptor belongs to the thread whose calls have waited for it, until that thread calls aco_io_close() or
  * aco_io_release(). After fork() the child may not use these calls.
  *
- * Errors are the system's, besides those named here. ETIMEDOUT can also come from TCP: aco_check_cancelled() tells
- * whether a scope has ended. A write or sendfile to a socket whose peer is gone fails with EPIPE and raises no SIGPIPE;
- * a write to a pipe and a splice do raise it, as usual.
+ * Errors are the system's, besides those named here. A thread's first call opens its poller, and may fail with ENOMEM,
+ * EMFILE or ENFILE for that. ETIMEDOUT can also come from TCP: aco_check_cancelled() tells whether a scope has ended. A
+ * write or sendfile to a socket whose peer is gone fails with EPIPE and raises no SIGPIPE; a write to a pipe and a
+ * splice do raise it, as usual.
  *
  * For Linux. It also builds for macOS and FreeBSD, but is not tested there (docs/platforms.md). Structures have the
  * system's names. */
@@ -136,7 +137,8 @@ typedef struct aco_io_options_s {
 } aco_io_options_t;
 
 /* Opens a listening socket. `opts` may be NULL: no options. Accepted connections inherit the options. Returns the
- * descriptor; on error -1 with errno EINVAL (the network, address or options), or one of bind(). */
+ * descriptor; on error -1 with errno EINVAL (the network, address or options), or one of socket(), bind() or
+ * listen(). */
 ACO_API int aco_io_listen(const char *network, const char *host, const char *port, const aco_io_options_t *opts);
 
 /* Opens a socket for datagrams and binds it to this address. For "unixgram" `host` may be NULL: the system chooses an

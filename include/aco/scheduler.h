@@ -46,9 +46,9 @@
  * caller. Locks and scopes that it takes belong to its task. It must not yield inside a scope that it began. Blocking
  * calls fail with EPERM in the root context, in a coroutine that is in no task, in cleanup (aco_defer()), and in an
  * inner coroutine on a share stack. The contracts below then say "the caller cannot wait". Non-blocking calls work in
- * all of these, except that aco_mutex_try_lock() and aco_mutex_unlock() need a task; they work in cleanup. Blocking
- * calls have `_at` forms that take a location, a static string, for reports of a deadlock. The plain forms are macros
- * that pass their own file and line.
+ * all of these, except that calls for a mutex, a reader-writer lock (aco/sync.h) or a scope (aco/scope.h) need a task;
+ * they work in cleanup. Blocking calls have `_at` forms that take a location, a static string, for reports of a
+ * deadlock. The plain forms are macros that pass their own file and line.
  *
  * Deadlock. If no task is runnable, none waits with a time limit, and no idle hook can wake one, aco_run() fails. First
  * it prints for each waiting task where it waits and for what.
@@ -56,7 +56,8 @@
  * Threads. Tasks belong to the thread that made them. All objects below belong to the thread that uses them first:
  * while that thread lives, no other thread may use them, except by calls that say so. Other threads send news by those
  * calls, or through an idle hook. A channel that two threads share aborts the process with a message. So does any other
- * object when a task waits for it; debug builds notice each use. Calls for tasks of another thread fail with EPERM.
+ * object when a task waits for it; debug builds notice each use. Calls for tasks of another thread fail with EPERM;
+ * aco_join() and aco_detach() also if the task has ended.
  *
  * Floating point. Tasks share the thread's environment (rounding and so on) unless they are spawned with ACO_OWN_FP.
  * While a task with its own environment lives, every switch between the thread's tasks costs several times more. Tasks
@@ -86,13 +87,14 @@ ACO__BEGIN_C
 
 /* Makes a task that runs fn(arg), and puts it at the end of the queue. `opts` as for aco_new(); ACO_DETACHED is allowed
  * too: nobody joins such a task. It is destroyed when it ends, and another one may then have its address. Any other
- * task must be joined or detached. Returns the task; on error NULL with errno as aco_new(), or EPERM (its share stack
- * belongs to another thread). */
+ * task must be joined or detached. Returns the task; on error NULL with errno as aco_new(), EINVAL (also: ACO_DETACHED
+ * with stack_memory), EPERM (its share stack belongs to another thread). */
 ACO_API aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *opts);
 
 /* Runs tasks until none is left. Call it in the root context. Returns 0; on error -1 with errno EDEADLK (see above; the
  * waiting tasks stay as they are: wake one and call aco_run() again), EPERM (a coroutine calls it), EBUSY (the idle
- * hook calls it), or the errno of an idle hook that failed. */
+ * hook calls it; or it failed before in a set of threads, aco/threads.h), or the errno of a poller (aco/io.h) or idle
+ * hook that failed. */
 ACO_API int aco_run(void);
 
 /* Runs tasks until none can run, or for about a millisecond: for a program that keeps its own event loop. The loop

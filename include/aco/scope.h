@@ -54,7 +54,8 @@ typedef struct aco_scope_s {
 } aco_scope_t;
 
 /* Begins a scope that ends at `deadline` on the clock of aco_now(); with ACO_FOREVER, never. The calling task is inside
- * until it calls aco_scope_end(). Returns 0; on error -1 with errno EPERM (the caller is in no task), EINVAL (NULL). */
+ * until it calls aco_scope_end(). Returns 0; on error -1 with errno EPERM (the caller is in no task), EINVAL (NULL, or
+ * on the share stack of an inner coroutine), ENOMEM (of a task on a share stack). */
 ACO_API int aco_scope_begin_at(aco_scope_t *scope, int64_t deadline, const char *location);
 #define aco_scope_begin(scope, deadline) aco_scope_begin_at(scope, deadline, ACO_PLACE)
 

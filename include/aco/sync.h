@@ -4,8 +4,9 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * What aco/scheduler.h says holds here too: all zeros is the initial state, there is nothing to destroy, and everything
- * belongs to one thread. Blocking calls obey scopes and have `_at` and `_until` forms. Tasks that wait for the same
- * thing are served in their order. A call that wakes many tasks lets them run in one round. */
+ * belongs to one thread. Blocking calls obey scopes and have `_at` and `_until` forms; aco_once() has no `_until`.
+ * Tasks that wait for the same thing are served in their order. A call that wakes many tasks lets them run in one
+ * round. */
 #ifndef ACO_SYNC_H
 #define ACO_SYNC_H
 

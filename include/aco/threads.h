@@ -86,9 +86,9 @@ typedef struct aco_threads_options_s {
  * thread has other tasks, which may take their time, a line on stderr says so at once.
  *
  * Returns 0; on error -1 with the errno of the first `fn` that failed (EINVAL if that was 0), EPERM (a coroutine calls
- * it), EBUSY (the thread is in a set, or its aco_run() runs), EINVAL (n less than 0 or too large, fn is NULL, unknown
- * flags), EAGAIN and ENOMEM (a thread or its task cannot be made: then no `fn` has been called, and tasks that the
- * thread had are cancelled), or one of aco_run(). */
+ * it), EBUSY (the thread is in a set, or its aco_run() runs), EINVAL (n or drain_ns less than 0, n too large, fn is
+ * NULL, unknown flags), EAGAIN and ENOMEM (a thread or its task cannot be made: then no `fn` has been called, and tasks
+ * that the thread had are cancelled), or one of aco_run(). */
 ACO_API int aco_threads_run(int n, aco_function_t fn, void *arg, const aco_threads_options_t *options);
 
 /* Returns how many threads the process can use at once, at least 1: the processors that its affinity and the quota of
@@ -132,9 +132,10 @@ ACO_API int aco_stop_begin_at(aco_stop_t *stop, int64_t deadline, const char *lo
 ACO_API int aco_stop_end(aco_stop_t *stop);
 
 /* The calling thread, one of the program's own, joins the set. It runs fn(arg) as a task, and submitted work, until it
- * has no task left; if `fn` is NULL, it runs submitted work until all tasks of the set have ended. The set must not end
- * before the call has begun. Returns 0; on error -1 with the errno of `fn` if that failed, ESRCH (the set has ended),
- * EAGAIN (64 threads have joined), or one of aco_threads_run(). */
+ * has no task left; if `fn` is NULL, it runs submitted work until all tasks of the set have ended. A failure of `fn` is
+ * one of the set, as in aco_threads_run(). The set must not end before the call has begun. Returns 0; on error -1 with
+ * the errno of `fn` if that failed, EINVAL (the set is NULL), ESRCH (the set has ended), EAGAIN (64 threads are in the
+ * set by this call), or EPERM, EBUSY, ENOMEM and those of aco_run() as aco_threads_run(). */
 ACO_API int aco_threads_join(aco_threads_t *threads, aco_function_t fn, void *arg);
 
 /* ---- Submitted work ---------------------------------------------------------------------------------------------- */
@@ -144,10 +145,10 @@ ACO_API int aco_threads_join(aco_threads_t *threads, aco_function_t fn, void *ar
 typedef struct aco_mt_group_s {
     aco_scope_t scope;      /* of the task that began the group, while inside. When it ends, the members' scopes end */
     aco_group_policy_t policy;
-    int error;              /* the errno of the first member that failed; 0: none has. Atomic, like the next three */
-    size_t failed;          /* members that have failed */
+    int error;              /* the errno of the first member that failed; 0: none has. Atomic */
+    size_t failed;          /* members that have failed. Atomic */
     void *result;           /* with ACO_FIRST_SUCCESS, what the first member that succeeded returned */
-    int succeeded;          /* with ACO_FIRST_SUCCESS, whether a member has */
+    int succeeded;          /* with ACO_FIRST_SUCCESS, whether a member has. Atomic */
     int aco__ended;         /* the errno with which the members' waits fail; 0: they do not. Atomic */
     int64_t aco__deadline;
     struct aco__crew *aco__owner; /* the thread of its task */
@@ -204,9 +205,11 @@ ACO_API int aco_submit(aco_mt_group_t *group, aco_function_t fn, void *arg, cons
 
 /* Divides [begin, end) into parts and calls fn(from, to, arg) for each, on all threads of the calling task's set.
  * Returns when all calls have returned. A part has `grain` elements, the last one perhaps fewer; 0: chosen by the size.
- * `fn` returns 0, or -1 with errno: then parts that have not begun are left out. In no set, the calling task or thread
- * makes all calls. Returns 0; on error -1 with the errno of `fn`, or ETIMEDOUT, ECANCELED, ENOMEM, EINVAL (NULL, begin
- * > end, on a share stack), EPERM. */
+ * `fn` returns 0, or -1 with errno: then parts that have not begun are left out. They are also left out when a scope of
+ * the caller ends. The caller makes all calls itself if it is no task, in no set or in a set of one thread, or if there
+ * is one part only. Returns 0; on error -1 with the errno of `fn`, or ETIMEDOUT, ECANCELED (a scope has ended), EINVAL
+ * (NULL, begin > end; or others take part and the caller is on a share stack), EPERM (others take part and the caller
+ * cannot wait), ENOMEM. */
 ACO_API int aco_parallel_for(size_t begin, size_t end, size_t grain, int (*fn)(size_t from, size_t to, void *arg),
                              void *arg);
 

@@ -20,9 +20,9 @@
  * returns; then the task waits. So a handshake occupies the thread while it computes.
  *
  * Errors of connections:
- *   - EACCES: the peer's certificate is refused, or the peer has none. The message (aco_error_message()) says why, by
- *     one of these words: expired, not valid yet, wrong host, self-signed, untrusted, revoked, weak, no CRL; and by
- *     OpenSSL's text.
+ *   - EACCES: the peer's certificate is refused, or the peer has none. The message (aco_error_message()) says why a
+ *     certificate is refused: by OpenSSL's text, and before it by one of these words if one fits: expired, not valid
+ *     yet, wrong host, self-signed, untrusted, revoked, weak, no CRL.
  *   - EPROTO: the peer ended the connection by an alert, or sent something wrong. The message names the alert or fault.
  *   - ECONNRESET: the stream ended without TLS's own end (close_notify), so something may be missing; or TCP was reset.
  *   - ECONNABORTED: this direction has failed before.
@@ -114,7 +114,7 @@ enum { ACO_TLS_STACK = 32 << 10 }; /* aco_options_t.stack_size of a task that do
  * A server should call aco_tls_accept() in the connection's task, in a scope with a deadline: clients may be silent.
  *
  * Return the connection; on error NULL with errno as above, also EINVAL (NULL, the configuration is of the other side,
- * a server has no certificate), ENOMEM, EOVERFLOW (the stack is too small). */
+ * a server has no certificate, `host` is no name), ENOMEM, EOVERFLOW (the stack is too small). */
 ACO_API aco_tls_t *aco_tls_connect_at(int fd, const char *host, aco_tls_config_t *config, const char *location);
 ACO_API aco_tls_t *aco_tls_accept_at(int fd, aco_tls_config_t *config, const char *location);
 #define aco_tls_connect(fd, host, config) aco_tls_connect_at(fd, host, config, ACO_PLACE)

@@ -147,7 +147,9 @@ int aco_http_reply_at(aco_http_request_t *request, int status, const char *type,
 {
     static const char call[] = "aco_http_reply";
     aco__http_exchange_t *x = aco__http_exchange_of(request);
-    if (n > PTRDIFF_MAX || begin_reply(x, status, type, (int64_t)n, call, location) != 0)
+    if (n > PTRDIFF_MAX)
+        return aco__http_fail(EINVAL, call, "the body is too long");
+    if (begin_reply(x, status, type, (int64_t)n, call, location) != 0)
         return -1;
     if (!x->connection->link.is_bodiless)
         request->sent = n;

@@ -606,7 +606,8 @@ ACO__SWITCHES static int run_with_helpers(loop_t *loop, size_t helpers)
     aco_mt_group_t group;
     void *own;
     int error, ended;
-    if (aco_mt_group_begin(&group, ACO_CANCEL_ON_FAILURE) != 0)
+    if (aco__answer_prepare(&group.aco__answer, "aco_parallel_for") != 0 || /* else the group could not be ended */
+        aco_mt_group_begin(&group, ACO_CANCEL_ON_FAILURE) != 0)
         return -1;
     while (helpers-- && aco_submit(&group, run_parts, loop, NULL) == 0)
         ;
