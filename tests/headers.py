@@ -1,5 +1,5 @@
-"""headers.py: the public C headers keep the rules of docs/architecture.md, "Names and arguments". Prints each declaration
-that breaks one. First plants a violation of each rule, which must be found: and no other with it."""
+"""headers.py: the public C headers keep the rules of docs/architecture.md, "Names and arguments". Prints each
+declaration that breaks one. First plants a violation of each rule, which must be found: and no other with it."""
 import glob
 import os
 import re

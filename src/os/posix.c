@@ -206,7 +206,8 @@ unsigned aco__os_guard_many_in_tables(void *p, size_t sz, size_t step, unsigned 
     ssize_t done;
     if (__atomic_load_n(&is_unknown, __ATOMIC_RELAXED) || n == 0)
         return 0;
-    n = n < MOST ? n : MOST;
+    if (n > MOST)
+        n = MOST;
     for (unsigned i = 0; i < n; i++) {
         pages[i].iov_base = (char *)p + i * step;
         pages[i].iov_len = sz;

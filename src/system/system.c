@@ -63,12 +63,10 @@ typedef int64_t futex_number_t;
 static int call_futex_wait(uint32_t *word, uint32_t value, int64_t until)
 {
     enum { NS_PER_SECOND = 1000000000 };
-    struct {
-        futex_number_t seconds, nanoseconds;
-    } time = {(futex_number_t)(until / NS_PER_SECOND), (futex_number_t)(until % NS_PER_SECOND)};
-    if (time.seconds != until / NS_PER_SECOND)
-        time.seconds = INT32_MAX;
-    return (int)syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value, until < 0 ? NULL : &time, NULL,
+    futex_number_t time[] = {(futex_number_t)(until / NS_PER_SECOND), (futex_number_t)(until % NS_PER_SECOND)};
+    if (time[0] != until / NS_PER_SECOND)
+        time[0] = INT32_MAX;
+    return (int)syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value, until < 0 ? NULL : time, NULL,
                         FUTEX_BITSET_MATCH_ANY); /* a time on CLOCK_MONOTONIC */
 }
 
@@ -99,10 +97,8 @@ static void *call_map_shadow_stack(void *at, size_t sz, unsigned flags)
 
 static int call_epoll_pwait2(int epoll, struct epoll_event *events, int room, const struct timespec *limit)
 {
-    struct {
-        int64_t seconds, nanoseconds; /* the kernel's, on all systems */
-    } time = {limit->tv_sec, limit->tv_nsec};
-    return (int)syscall(SYS_epoll_pwait2, epoll, events, room, &time, NULL, 0);
+    const int64_t time[] = {limit->tv_sec, limit->tv_nsec}; /* the kernel's form, on all systems */
+    return (int)syscall(SYS_epoll_pwait2, epoll, events, room, time, NULL, 0);
 }
 
 static int call_pidfd_open(pid_t process, unsigned flags)
