@@ -132,41 +132,6 @@ static void unparks_late(void)
     }
 }
 
-static void *takes_ended(void *task)
-{
-    void *result = &raised;
-    FAILS(aco_join(task, &result), -1, EPERM, "aco_join", task, "another thread");
-    CHECK(result == &raised);
-    FAILS(aco_detach(task), -1, EPERM, "aco_detach", task, "another thread");
-    return NULL;
-}
-
-static void ended_on(aco_share_stack_t *stack)
-{
-    aco_options_t options = {0};
-    void *result;
-    aco_t *task;
-    options.stack = stack;
-    task = aco_spawn(returns, &options, &options);
-    CHECK(task != NULL);
-    run();
-    start(takes_ended, task, 1);
-    join_threads(1);
-    CHECK_EQ(aco_join(task, &result), 0);
-    CHECK(result == &options);
-}
-
-/* Promise: a task that has ended is still its thread's, and another thread's calls leave it and its result there. */
-static void ended(void)
-{
-    ended_on(NULL);
-    if (COPYING) {
-        aco_share_stack_t *stack = aco_share_stack_new(0);
-        ended_on(stack);
-        aco_share_stack_destroy(stack);
-    }
-}
-
 #if SINGLE_STEPS
 static void *unparks_by_steps(void *task)
 {
@@ -848,7 +813,7 @@ static void share_stack_moves_on(void)
 
 int main(void)
 {
-    static void (*const tests[])(void) = {unparks, unparks_late, ended, posts_arrive, scopes, end_with_news, NULL};
+    static void (*const tests[])(void) = {unparks, unparks_late, posts_arrive, scopes, end_with_news, NULL};
     scheduler = aco_scheduler_open();
     CHECK(scheduler != NULL);
     with_all_kinds(tests);

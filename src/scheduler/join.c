@@ -7,15 +7,12 @@ aco_t *aco_current_task(void)
     return aco__current(aco__self());
 }
 
-/* Destroys a task that has ended. 0, or -1 and errno: only its own thread can take it out of the thread's inbox. */
-static int destroy(aco__thread_t *self, const char *call, aco_t *task)
+static void destroy(aco_t *task)
 {
-    if (aco__task_thread(task) != self)
-        return aco__fail(0, EPERM, call, task, "belongs to another thread");
+    aco__thread_t *self = aco__self();
     if (aco_unlikely(self->scoped_tasks != 0) && aco__is_posted(aco__task_post(task)))
         aco__inbox_forget(aco__tasks(self), aco__task_post(task));
     aco_destroy_inline(task);
-    return 0;
 }
 
 ACO__COLD static int fail_joinable(const char *call, const aco_t *task)
@@ -41,11 +38,9 @@ static __attribute__((noinline)) int join_slowly(aco__thread_t *self, aco_t *tas
                                                  const char *location)
 {
     if (aco__task_has_ended(task)) {
-        void *returned = aco__result(task);
-        if (destroy(self, join_call, task) != 0)
-            return -1;
         if (result)
-            *result = returned;
+            *result = aco__result(task);
+        destroy(task);
         return 0;
     }
     if (aco__task_check(self, join_call, task) != 0 || check_joinable(join_call, task) != 0 ||
@@ -77,8 +72,10 @@ ACO__SWITCHES int aco__join(aco_t *task, void **result, aco__wait_t *wait, const
 int aco_detach(aco_t *task)
 {
     static const char call[] = "aco_detach";
-    if (aco__task_has_ended(task))
-        return destroy(aco__self(), call, task);
+    if (aco__task_has_ended(task)) {
+        destroy(task);
+        return 0;
+    }
     if (aco__task_check(aco__self(), call, task) != 0 || check_joinable(call, task) != 0)
         return -1;
     if (aco__stack_is_callers(task->share_stack))

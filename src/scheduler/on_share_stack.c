@@ -152,7 +152,6 @@ int aco__on_share_stack_prepare(aco_t *co, aco__arrival_t *first, aco_function_t
         return aco__fail_memory(0, call, sizeof *annex);
     memset(annex, 0, sizeof *annex);
     annex->task = co;
-    annex->thread = aco__self();
     aco__set_task_annex(co, annex);
     if (aco__stack_start(co, call) != 0)
         return -1;

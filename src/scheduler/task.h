@@ -2,7 +2,7 @@
  *
  * A task's stack record is a cache line that spawning and ending access anyway. Some of its fields have a meaning for
  * share stacks only, and for tasks they hold the thread, the joiner and the TASK_… flags. A task on a share stack has
- * these in its annex. */
+ * the last two in its annex. */
 #ifndef ACO_TASK_H
 #define ACO_TASK_H
 
@@ -37,7 +37,6 @@ typedef struct aco__annex {
     aco__context_t context; /* where it goes on, while its frames are saved: its block's context restores them */
     aco__post_t post;       /* another thread's aco_unpark() */
     aco_t *task, *joiner;
-    aco__thread_t *thread;      /* whose task it is; the stack forgets that when its last task ends */
     aco_function_t function;
     size_t flags;
     aco__wait_t *wait;      /* its wait, when its frames were moved the last time; or with TASK_EARLY */
@@ -83,12 +82,6 @@ static inline __attribute__((always_inline)) size_t *aco__task_flags(const aco_t
 static inline __attribute__((always_inline)) aco_t **aco__task_joiner(const aco_t *task)
 {
     return aco__is_on_private(task) ? &task->share_stack->aco__link.joiner : &aco__annex(task)->joiner;
-}
-
-/* The thread of a task that lives or has ended. It may have ended too. */
-static inline const aco__thread_t *aco__task_thread(const aco_t *task)
-{
-    return aco__is_on_private(task) ? task->share_stack->aco__thread : aco__annex(task)->thread;
 }
 
 #define ACO__NO_END "a detached task has no stack_memory: its end is not known"

@@ -12,7 +12,7 @@ enum {
     ACO__RECORD = 6 * ACO__CACHE_LINE, /* bytes of the records, */
     ACO__LEAST_HEAD = 16 * ACO__CACHE_LINE + ACO__RECORD, /* with the first colour */
     ACO__TASK_RECORD = 96,             /* of which the last are the scheduler's */
-    ACO__TASK_ANNEX = 13 * sizeof(void *), /* bytes of the scheduler's record for a task on a share stack */
+    ACO__TASK_ANNEX = 12 * sizeof(void *), /* bytes of the scheduler's record for a task on a share stack */
     ACO__PRIVATE_SIZE = 256 << 10,
     ACO__PRIVATE_BLOCK = offsetof(aco_t, main_co) /* bytes of the control block if the stack is private */
 };
