@@ -1,7 +1,6 @@
 /* What aco/threads.h does without memory or threads: each allocation of a program fails in turn, and from some on all
  * do; each thread cannot be made in turn. Nothing may hang; what fails says so. Nor may a set be freed under a thread
- * that is not of it. The library's own functions are wrapped by the
- * linker's --wrap. */
+ * that is not of it. The library's own functions are wrapped by the linker's --wrap. */
 #include "replace.h" /* first */
 
 #include "threads_tests.h"

@@ -57,6 +57,7 @@
  * while that thread lives, no other thread may use them, except by calls that say so. Other threads send news by those
  * calls, or through an idle hook. A channel that two threads share aborts the process with a message. So does any other
  * object when a task waits for it; debug builds notice each use. Calls for tasks of another thread fail with EPERM.
+ * Only aco_join() and aco_detach() of one that has ended do not, and no aco_unpark() of it may be on its way then.
  *
  * Floating point. Tasks share the thread's environment (rounding and so on) unless they are spawned with ACO_OWN_FP.
  * While a task with its own environment lives, every switch between the thread's tasks costs several times more. Tasks

@@ -204,7 +204,7 @@ namespace mt {
 
 /* ---- Groups ------------------------------------------------------------------------------------------------------ */
 
-/* Which thread runs a member; by default the first that is idle: aco_submit_options_t. */
+/* Which thread runs a member; by default the first that is idle: aco_submit_options_t. submit() sets `result`. */
 struct submit_options : aco_submit_options_t {
     submit_options() noexcept : aco_submit_options_t() {}
     submit_options &to(int number) noexcept { return where = ACO_SUBMIT_TO, thread = number, *this; }

@@ -6,8 +6,8 @@
 
 enum { LEAST_PAGE = 4096, WORD = sizeof(uint32_t) };
 
-/* A futex call that changes nothing, whatever the word is. It reads the word first. Not by the
- * system's table: what a test puts there knows nothing of readable memory. */
+/* A futex call that changes nothing, whatever the word is. It reads the word first. Not by the system's table: what a
+ * test puts there knows nothing of readable memory. */
 static int is_readable_at(uintptr_t address)
 {
     static uint32_t other;

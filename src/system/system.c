@@ -4,6 +4,7 @@
 #endif
 #include "system/system.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -46,7 +47,8 @@ typedef long futex_number_t; /* of the kernel's time, whatever libc's is */
 #define SYS_futex SYS_futex_time64
 typedef int64_t futex_number_t;
 #endif
-/* What the headers do not know the kernel is not asked for: ENOSYS. */
+/* A number that the headers do not know is -1. The kernel is not asked for it: not all answer that by ENOSYS. */
+#define ASK(number, ...) ((number) < 0 ? (errno = ENOSYS, -1L) : syscall(number, __VA_ARGS__))
 #ifndef SYS_process_madvise
 #define SYS_process_madvise -1
 #endif
@@ -82,7 +84,7 @@ static pid_t call_gettid(void)
 
 static ssize_t call_process_madvise(int process, const struct iovec *parts, size_t count, int advice, unsigned flags)
 {
-    return syscall(SYS_process_madvise, process, parts, count, advice, flags);
+    return ASK(SYS_process_madvise, process, parts, count, advice, flags);
 }
 
 static void *call_map_shadow_stack(void *at, size_t sz, unsigned flags)
@@ -92,23 +94,23 @@ static void *call_map_shadow_stack(void *at, size_t sz, unsigned flags)
 #else
     enum { MAP_SHADOW_STACK = -1 };
 #endif
-    return (void *)syscall(MAP_SHADOW_STACK, at, sz, flags);
+    return (void *)ASK(MAP_SHADOW_STACK, at, sz, flags);
 }
 
 static int call_epoll_pwait2(int epoll, struct epoll_event *events, int room, const struct timespec *limit)
 {
     const int64_t time[] = {limit->tv_sec, limit->tv_nsec}; /* the kernel's form, on all systems */
-    return (int)syscall(SYS_epoll_pwait2, epoll, events, room, time, NULL, 0);
+    return (int)ASK(SYS_epoll_pwait2, epoll, events, room, time, NULL, 0);
 }
 
 static int call_pidfd_open(pid_t process, unsigned flags)
 {
-    return (int)syscall(SYS_pidfd_open, process, flags);
+    return (int)ASK(SYS_pidfd_open, process, flags);
 }
 
 static int call_pidfd_send_signal(int process, int signal, void *information, unsigned flags)
 {
-    return (int)syscall(SYS_pidfd_send_signal, process, signal, information, flags);
+    return (int)ASK(SYS_pidfd_send_signal, process, signal, information, flags);
 }
 #endif
 

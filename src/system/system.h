@@ -75,7 +75,7 @@ typedef struct aco__system {
     int (*sched_getaffinity)(pid_t thread, size_t sz, void *processors);
     int (*sched_setaffinity)(pid_t thread, size_t sz, const void *processors);
     /* libc may have no function for these, nor for process_madvise(), map_shadow_stack(), epoll_pwait2() and the two
-     * for pidfds. All of them are async-signal-safe. The others fail with ENOSYS on a kernel that lacks them.
+     * for pidfds. All of them are async-signal-safe. On a system that lacks one of those five it fails with ENOSYS.
      *
      * A futex is for threads of this process. A wait lasts while *word is `value`, at most until CLOCK_MONOTONIC shows
      * `until` nanoseconds, which is never if that is negative. It may have EINTR, EAGAIN and ETIMEDOUT. */
