@@ -4,8 +4,8 @@
  * others that say so, may abort with their one line instead. Nothing else may happen. (Which message and what is left
  * over: alloc_failure.c, coroutine_failure.c, pool_failure.c and their like.)
  *
- * Linked with --wrap for what the system's table has not. Left out: pthread_mutex_lock(),
- * pthread_mutex_unlock() and pthread_once(), which cannot fail as they are used, and calls that only compute. */
+ * Linked with --wrap for what the system's table has not. Left out: pthread_mutex_lock(), pthread_mutex_unlock() and
+ * pthread_once(), which cannot fail as they are used, and calls that only compute. */
 #include "replace.h" /* first */
 
 #include "aco.h"

@@ -132,7 +132,6 @@ ACO__HIDDEN int aco__http_write_file(aco__http_link_t *link, int fd, int64_t off
 ACO__SWITCHES ACO__HIDDEN int aco__http_end_body(aco__http_link_t *link, const char *location);
 
 static inline int aco__http_fail(int error, const char *call, const char *reason)
-
 {
     return aco__service_fail(error, call, reason);
 }
