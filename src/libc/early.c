@@ -2,13 +2,16 @@
  * that runs before the library's, from a thread that one has started, or from an allocator that dlsym() itself calls.
  * An allocator calls with its locks held. A look-up would then allocate (glibc before 2.34) or wait for the loader's
  * lock, whose holder may wait for the allocator's. So what allocators call goes by other names of glibc, which the
- * dynamic linker fills in; the rest is looked up at each call. */
+ * dynamic linker fills in; the rest is looked up at each call, until the table has it. */
+#include "libc/early.h"
 #include "libc/libc.h"
 #include "libc/look_up.h"
 
 #include <threads.h>
 
 typedef void (*function_t)(void);
+typedef void *pointer_t __attribute__((may_alias));
+#define ACO__FOUND_AT(name) (const pointer_t *)(const void *)&aco__libc_found.name
 
 /* glibc's other names. Weak: where one is missing, the function is looked up. */
 #define ACO__OTHER_NAME(result, name, parameters) extern result name parameters __attribute__((weak))
@@ -70,14 +73,27 @@ static int plain_sem_wait(sem_t *semaphore)
 
 /* ---- The functions of the table ---- */
 
-/* Under a sanitizer its function counts, and that is looked up. */
-static function_t function_for(const char *name, function_t other)
+static int is_filled_in;   /* the table. Atomic, as what follows */
+static unsigned under_way; /* look-ups */
+
+void aco__libc_end_look_ups(void)
+{
+    __atomic_store_n(&is_filled_in, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&under_way, __ATOMIC_SEQ_CST))
+        (void)aco__libc()->sched_yield();
+}
+
+/* Under a sanitizer its function counts, and that is looked up; unless `entry` of the table has it by now. */
+static function_t function_for(const char *name, function_t other, const pointer_t *entry)
 {
     function_t function;
     void *symbol;
     if (other && !aco__libc_is_intercepted())
         return other;
-    symbol = aco__libc_look_up(name);
+    __atomic_fetch_add(&under_way, 1, __ATOMIC_SEQ_CST);
+    symbol = __atomic_load_n(&is_filled_in, __ATOMIC_SEQ_CST) ? __atomic_load_n(entry, __ATOMIC_RELAXED)
+                                                              : aco__libc_look_up(name);
+    __atomic_fetch_sub(&under_way, 1, __ATOMIC_SEQ_CST);
     memcpy(&function, &symbol, sizeof symbol);
     return function;
 }
@@ -85,7 +101,7 @@ static function_t function_for(const char *name, function_t other)
 #define ACO__EARLY_AS(result, name, parameters, arguments, before, other)                                              \
     static result early_##name parameters                                                                              \
     {                                                                                                                  \
-        before return ((__typeof__(&(name)))function_for(#name, (function_t)(other)))arguments;                        \
+        before return ((__typeof__(&(name)))function_for(#name, (function_t)(other), ACO__FOUND_AT(name)))arguments;   \
     }
 #define ACO__EARLY(result, name, parameters, arguments) ACO__EARLY_AS(result, name, parameters, arguments, , NULL)
 /* With one more argument behind `last`. */

@@ -1,5 +1,6 @@
 /* Fills in the tables of libc's functions when the library is loaded: the hooks' own and that of acorn's libraries. And
  * what the hooks know of the allocator. */
+#include "libc/early.h"
 #include "libc/libc.h"
 #include "libc/look_up.h"
 
@@ -104,6 +105,7 @@ static void publish(const aco__libc_calls_t *found)
 #define ACO__LIBC_STORE(name) __atomic_store_n(&aco__libc_found.name, found->name, __ATOMIC_RELAXED);
     ACO__LIBC_CALLS(ACO__LIBC_STORE)
 #undef ACO__LIBC_STORE
+    aco__libc_end_look_ups();
     publish_to_acorn(found);
 }
 
