@@ -11,7 +11,7 @@
 
 typedef void (*function_t)(void);
 typedef void *pointer_t __attribute__((may_alias));
-#define ACO__FOUND_AT(name) (const pointer_t *)(const void *)&aco__libc_found.name
+#define ACO__FOUND_AT(name) offsetof(aco__libc_calls_t, name)
 
 /* glibc's other names. Weak: where one is missing, the function is looked up. */
 #define ACO__OTHER_NAME(result, name, parameters) extern result name parameters __attribute__((weak))
@@ -83,9 +83,10 @@ void aco__libc_end_look_ups(void)
         (void)aco__libc()->sched_yield();
 }
 
-/* Under a sanitizer its function counts, and that is looked up; unless `entry` of the table has it by now. */
-static function_t function_for(const char *name, function_t other, const pointer_t *entry)
+/* Under a sanitizer its function counts, and that is looked up; unless the table has it by now, at this offset. */
+static function_t function_for(const char *name, function_t other, size_t offset)
 {
+    const pointer_t *entry = (const pointer_t *)(const void *)((const char *)&aco__libc_found + offset);
     function_t function;
     void *symbol;
     if (other && !aco__libc_is_intercepted())
