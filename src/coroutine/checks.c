@@ -1,5 +1,5 @@
 /* The checks of debug builds at each resume, yield and destruction. */
-#include "coroutine/internal.h"
+#include "coroutine/query.h"
 
 /* Fails if code that never swaps control words switches a coroutine that has its own. */
 static int check_mixing(int fatal, const char *call, const aco_t *co, int unit_own_fp)

@@ -1,6 +1,10 @@
 /* Creates, restarts and destroys coroutines. Each thread caches destroyed coroutines with a private stack of the
  * default size. Creating one from the cache takes a few stores (aco__cache_reuse() in the header). */
-#include "coroutine/internal.h"
+#include "coroutine/create.h"
+#include "coroutine/entry.h"
+#include "coroutine/forgotten.h"
+#include "coroutine/locals.h"
+#include "coroutine/query.h"
 #include "tools/shadow_stack.h"
 #include "tools/trace.h"
 

@@ -2,7 +2,7 @@
  * that script also knows the numbers of the statuses in aco/detail/coroutine.h and of the kinds of waits in
  * scheduler/wait.h. All offsets are in bytes. A change of the fields' order needs a new version number. */
 #include "base/slab.h"
-#include "coroutine/internal.h"
+#include "coroutine/entry.h"
 
 #ifdef ACO_CONFIG_LIBACO_ONLY
 #define OF_WAIT(field) 0

@@ -2,7 +2,10 @@
  * architecture (src/coroutine/entry/ARCH.inc) is part of this object, because every program that creates a coroutine
  * links it. An archive member with nothing but assembly would not be found: link-time optimisation sees no symbol in
  * it. */
-#include "coroutine/internal.h"
+#include "coroutine/cancel.h"
+#include "coroutine/entry.h"
+#include "coroutine/exit.h"
+#include "coroutine/resume.h"
 #include "coroutine/unwinder.h"
 #ifndef __arm__ /* Arm has its own */
 #include "coroutine/entry/assembly.h"

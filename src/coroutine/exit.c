@@ -1,5 +1,7 @@
 /* The end of a coroutine, and the first function on its stack. */
-#include "coroutine/internal.h"
+#include "coroutine/cleanup.h"
+#include "coroutine/exit.h"
+#include "coroutine/query.h"
 
 void aco__load_resumer_environment(void)
 {

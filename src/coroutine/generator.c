@@ -1,5 +1,7 @@
 /* The calls of generators that are not inline. */
-#include "coroutine/internal.h"
+#include "coroutine/cancel.h"
+#include "coroutine/create.h"
+#include "coroutine/locals.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* A call on another stack: a coroutine that is resumed until it ends. */
-#include "coroutine/internal.h"
+#include "coroutine/create.h"
 
 static void cancel_and_destroy(void *co)
 {

@@ -8,7 +8,9 @@
  *   general        everything else: instrumented, on the resumer's own share stack, or with an injected call
  *   exported       by an exported function in assembly (entry/), which calls one of the above off its fast path */
 #include "tools/shadow_stack.h"
-#include "coroutine/internal.h"
+#include "coroutine/exit.h"
+#include "coroutine/query.h"
+#include "coroutine/resume.h"
 
 /* ---- Waiting resumers ---- */
 

@@ -1,4 +1,6 @@
 /* aco_spawn(): a new task, from the thread's cache or not. */
+#include "coroutine/create.h"
+#include "coroutine/forgotten.h"
 #include "scheduler/on_share_stack.h"
 #include "scheduler/wait.h"
 

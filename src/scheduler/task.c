@@ -1,4 +1,7 @@
 /* A task's life: it begins, ends, and is freed. spawn.c makes it. */
+#include "coroutine/cleanup.h"
+#include "coroutine/create.h"
+#include "coroutine/exit.h"
 #include "scheduler/reports/report.h"
 #include "scheduler/sync/member.h"
 #include "scheduler/wait.h"
