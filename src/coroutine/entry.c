@@ -5,7 +5,7 @@
 #include "coroutine/cancel.h"
 #include "coroutine/entry.h"
 #include "coroutine/exit.h"
-#include "coroutine/resume.h"
+#include "coroutine/on_scratch.h"
 #include "coroutine/unwinder.h"
 #ifndef __arm__ /* Arm has its own */
 #include "coroutine/entry/assembly.h"
