@@ -35,7 +35,8 @@
  * Tasks. A connection's handlers, `open`, `log` and `failed` are called in the connection's task: on the thread of
  * aco_http_serve()'s caller, but never on the caller's stack. The server's `task` sets the stack's size. The caller's
  * scopes do not reach these functions. They are in a scope that ends with ECANCELED when drain_time is over; `open` is
- * also in one for head_time. All of them may wait; only the connection waits then. */
+ * also in one for head_time. All of them may wait; only the connection waits then. If a connection gets no task,
+ * aco_http_serve() itself calls `failed`, in its caller's task. */
 #ifndef ACO_HTTP_H
 #define ACO_HTTP_H
 
@@ -193,7 +194,7 @@ typedef struct aco_http_transport_s {
     /* These may be NULL: */
     int (*shutdown)(void *stream, const char *location);      /* tells the peer that nothing follows. 0, or -1 */
     int (*wait_readable)(void *stream, const char *location); /* waits without a buffer. 0, or -1 */
-    int (*has_input)(void *stream); /* whether bytes from the descriptor are there that were not read. Does not wait */
+    int (*has_input)(void *stream); /* whether the stream has taken bytes that `read` has not returned. Does not wait */
     void (*abort)(void *stream); /* closes so that the peer sees a failure, not an end; NULL: `close` is called */
 } aco_http_transport_t;
 
@@ -221,8 +222,8 @@ typedef struct aco_http_server_s {
     const aco_http_route_t *routes;
     int max_head;           /* bytes of the request line and the headers: 15 KiB; at most 1 MiB */
     int max_headers;        /* how many: 100; at most 1000 */
-    int max_connections;    /* at once: 10000. Further ones wait to be accepted. When the server is stopped, those that
-                               have no place by the end of drain_time are reset */
+    int max_connections;    /* at once: 10000. Further ones wait to be accepted, also while a stopped server ends: those
+                               that still wait when drain_time is over are reset */
     int shares_listener;    /* 1: other processes have the listener too, by socket activation or fork(), and take what
                                waits when this server is stopped. 0: once the server is stopped, the listener takes no
                                more connections */
