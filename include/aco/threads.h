@@ -126,7 +126,7 @@ typedef struct aco_stop_s {
 
 /* Begins such a scope; `deadline` as for aco_scope_begin(). If the set has been stopped, the scope has ended already.
  * Returns 0; on error -1 with errno EPERM (the caller is not a task of a set's thread), EINVAL (NULL, on a share
- * stack). */
+ * stack), ENOMEM (of a task on a share stack). */
 ACO_API int aco_stop_begin_at(aco_stop_t *stop, int64_t deadline, const char *location);
 #define aco_stop_begin(stop, deadline) aco_stop_begin_at(stop, deadline, ACO_PLACE)
 /* Leaves the scope. The task must not end before it has done so. Returns 0, with errno unchanged; on error -1 with
@@ -165,7 +165,7 @@ typedef struct aco_mt_group_s {
 
 /* Begins a group without members. The calling task is inside the group's scope until it calls aco_mt_group_end().
  * Returns 0; on error -1 with errno EPERM (the caller is not a task of a set's thread), EINVAL (NULL, on a share stack,
- * an unknown policy). */
+ * an unknown policy), ENOMEM (of a task on a share stack). */
 ACO_API int aco_mt_group_begin_at(aco_mt_group_t *group, aco_group_policy_t policy, const char *location);
 #define aco_mt_group_begin(group, policy) aco_mt_group_begin_at(group, policy, ACO_PLACE)
 
