@@ -54,6 +54,7 @@ typedef struct sleeper {
     aco_scheduler_t *scheduler;
     aco_t *task;
     int has_run, rounds;
+    int pipe[2];
 } sleeper_t;
 
 static void *parks_again(void *arg)
@@ -69,11 +70,17 @@ static void runs(void *arg)
     ((sleeper_t *)arg)->has_run++;
 }
 
+static void writes_to(void *fd)
+{
+    CHECK_EQ(write((int)(intptr_t)fd, "w", 1), 1);
+}
+
 /* Its scheduler is asleep whenever it is between the two barriers. */
 static void *sleeps(void *arg)
 {
     sleeper_t *sleeper = arg;
     int64_t next;
+    CHECK_EQ(aco_on_wake(writes_to, (void *)(intptr_t)sleeper->pipe[1]), 0);
     sleeper->scheduler = aco_scheduler_open();
     sleeper->task = aco_spawn(parks_again, sleeper, NULL);
     CHECK(sleeper->scheduler && sleeper->task && aco_io_poll_fd() >= 0);
@@ -86,13 +93,14 @@ static void *sleeps(void *arg)
     return NULL;
 }
 
-/* aco_post() and aco_unpark() for another thread write to its eventfd. */
+/* aco_post() and aco_unpark() for another thread write to its eventfd, and call the program's function. */
 static void *test_posts(void *unused)
 {
     enum { ROUNDS = 200 };
     sleeper_t sleeper = {.rounds = ROUNDS};
     pthread_t thread;
     begin();
+    CHECK_EQ(pipe(sleeper.pipe), 0);
     CHECK_EQ(pthread_barrier_init(&sleeper.is_asleep, NULL, 2), 0);
     CHECK_EQ(pthread_barrier_init(&sleeper.is_posted, NULL, 2), 0);
     CHECK_EQ(pthread_create(&thread, NULL, sleeps, &sleeper), 0);
@@ -109,6 +117,7 @@ static void *test_posts(void *unused)
     CHECK_EQ(sleeper.has_run, ROUNDS / 2);
     CHECK_EQ(pthread_barrier_destroy(&sleeper.is_asleep), 0);
     CHECK_EQ(pthread_barrier_destroy(&sleeper.is_posted), 0);
+    close_two(sleeper.pipe);
     return unused;
 }
 
