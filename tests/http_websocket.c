@@ -147,6 +147,19 @@ static void goes_on(aco_http_request_t *request, void *unused)
     CHECK_EQ(aco_websocket_receive(socket, &data, &n), 0);
 }
 
+/* To a client that takes nothing: the answer finds no room in time, and is sent when the handler has returned. */
+static void answers_late(aco_http_request_t *request, void *unused)
+{
+    aco_scope_t scope;
+    (void)unused;
+    CHECK_EQ(aco_scope_begin(&scope, aco_now()), 0);
+    for (sent_before = 0; send(request->fd, "m", 1, MSG_DONTWAIT) == 1;)
+        sent_before++;
+    CHECK(aco_websocket_accept(request, &options) == NULL && errno == ETIMEDOUT);
+    CHECK_EQ(aco_scope_end(&scope), 0);
+    aco_semaphore_release(&has_stalled);
+}
+
 /* ---- The client ---- */
 
 static const char handshake[] =
@@ -553,30 +566,39 @@ static void *ends(void *unused)
 
 static void *serve(void *listener);
 
-/* By a socket of the host's own: there a small frame is sent whole or not at all. */
-static void *goes_on_after_scopes(void *unused)
+/* By a socket of the host's own: there a small frame is sent whole or not at all. The client reads when the server's
+ * side has stalled. */
+static void exchange_when_stalled(const char *path, const char *bytes, size_t bytes_n)
 {
-    static const char ping_and_close[] = "\x89\x80\0\0\0\0\x88\x80\0\0\0\0";
     char name[ACO_IO_ADDRESS_SIZE], request[512];
     int listener, fd;
     aco_group_t group;
-    int n = snprintf(request, sizeof request, "GET /on%s\r\n", handshake + strlen("GET /echo"));
-    memcpy(request + n, ping_and_close, sizeof ping_and_close - 1);
+    int n = snprintf(request, sizeof request, "GET %s%s\r\n", path, handshake + strlen("GET /echo"));
+    memcpy(request + n, bytes, bytes_n);
     snprintf(name, sizeof name, "/tmp/acorn-websocket-%d", (int)getpid());
     listener = aco_io_listen("unix", name, NULL, NULL);
     CHECK(listener >= 0);
     aco_group_begin(&group, ACO_KEEP_GOING);
     member(&group, serve, &listener);
     fd = aco_io_dial("unix", name, NULL, NULL);
-    CHECK(aco_io_write_all(fd, request, (size_t)n + sizeof ping_and_close - 1) > 0);
+    CHECK(aco_io_write_all(fd, request, (size_t)n + bytes_n) > 0);
     CHECK_EQ(aco_semaphore_acquire(&has_stalled), 0);
     read_to_end(fd);
     CHECK_EQ(aco_io_close(fd), 0);
-    CHECK_EQ(frames_n(), 3 * (sent_before + 1) + 4);
-    CHECK(memcmp(got + got_n - 7, "\x82\1m\x8a\0\x88\0", 7) == 0);
     aco_scope_cancel(&group.scope);
     aco_group_end(&group);
     CHECK_EQ(unlink(name), 0);
+}
+
+static void *goes_on_after_scopes(void *unused)
+{
+    static const char ping_and_close[] = "\x89\x80\0\0\0\0\x88\x80\0\0\0\0";
+    exchange_when_stalled("/on", ping_and_close, sizeof ping_and_close - 1);
+    CHECK_EQ(frames_n(), 3 * (sent_before + 1) + 4);
+    CHECK(memcmp(got + got_n - 7, "\x82\1m\x8a\0\x88\0", 7) == 0);
+    exchange_when_stalled("/late", "", 0);
+    CHECK(got_n > sent_before && strncmp(got + sent_before, "HTTP/1.1 101 ", 13) == 0);
+    CHECK(frames_n() == 4 && memcmp(frames(), "\x88\2\x03\xe9", 4) == 0);
     return unused;
 }
 
@@ -689,6 +711,7 @@ static void *serve(void *listener)
                                               {"GET", "/at-once", sends_at_once, NULL},
                                               {"GET", "/in-a-row", sends_in_a_row, NULL},
                                               {"GET", "/on", goes_on, NULL},
+                                              {"GET", "/late", answers_late, NULL},
 #ifdef COUNTS_MEMORY
                                               {"GET", "/starve", starve, NULL},
 #endif

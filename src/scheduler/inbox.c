@@ -41,7 +41,7 @@ void aco__inbox_post(aco__tasks_t *s, aco__post_t *post)
     while (!__atomic_compare_exchange_n(&s->inbox, &next, post, 1, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
     if (__atomic_load_n(&s->is_asleep, __ATOMIC_SEQ_CST) && __atomic_exchange_n(&s->is_asleep, 0, __ATOMIC_SEQ_CST)) {
         if (s->wake)
-            s->wake(s->wake_ctx);
+            aco__os_call(s->wake, s->wake_ctx);
         if ((poller = __atomic_load_n(&s->poller, __ATOMIC_ACQUIRE)) != NULL)
             poller->wake(poller);
         aco__os_wake(&s->is_asleep); /* also then: it may wait without the hook */

@@ -43,6 +43,11 @@ static inline int aco__is_posted(const aco__post_t *post)
 }
 
 #ifdef ACO__INVARIANTS
+/* A poster that has seen it may write it later. */
+static inline int aco__inbox_is_asleep(const aco__tasks_t *s)
+{
+    return __atomic_load_n(&s->is_asleep, __ATOMIC_RELAXED) != 0;
+}
 /* For valid.c: aborts if the posts' list does not fit. */
 ACO__HIDDEN void aco__inbox_check(const aco__tasks_t *s);
 #endif
