@@ -213,9 +213,10 @@ static void dates_itself(aco_http_request_t *request, void *date)
 static void *dates_replies(void *arg)
 {
     time_t second = 0;
-    const aco_http_route_t routes[] = {
-        {"GET", "/", tells, "x"}, {"GET", "/later", replies_later, &second},
-        {"GET", "/own", dates_itself, "Sun, 06 Nov 1994 08:49:37 GMT"}, {NULL, NULL, NULL, NULL}};
+    const aco_http_route_t routes[] = {{"GET", "/", tells, "x"},
+                                       {"GET", "/later", replies_later, &second},
+                                       {"GET", "/own", dates_itself, "Sun, 06 Nov 1994 08:49:37 GMT"},
+                                       {NULL, NULL, NULL, NULL}};
     stage_t stage = {0};
     struct tm date = {0};
     start(&stage, routes);

@@ -748,10 +748,11 @@ static void *serve(void *listener)
 
 static void *run_all(void *unused)
 {
-    static const aco_function_t tests[] = {shakes_hands,        checks_origins,    reads_all_lines, takes_empty_fields,
-                                           takes_frames,        takes_more_frames, passes_sizes,    ends,
-                                           limits_times,        follows_requests,  lacks_room,      is_fair,
-                                           goes_on_after_scopes, replies_after_scopes};
+    static const aco_function_t tests[] = {
+        shakes_hands,         checks_origins,      reads_all_lines, takes_empty_fields,
+        takes_frames,         takes_more_frames,   passes_sizes,    ends,
+        limits_times,         follows_requests,    lacks_room,      is_fair,
+        goes_on_after_scopes, replies_after_scopes};
     int listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL), little = 8192;
     aco_group_t group;
     CHECK_EQ(setsockopt(listener, SOL_SOCKET, SO_SNDBUF, &little, sizeof little), 0); /* so that sends wait */

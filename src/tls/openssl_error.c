@@ -115,8 +115,7 @@ int aco__tls_fail_config(const char *call, const char *file)
     unsigned long code = ERR_peek_error();
     int lacks_memory = !code || ERR_GET_REASON(code) == ERR_R_MALLOC_FAILURE;
     int error = ERR_SYSTEM_ERROR(code) ? ERR_GET_REASON(code) : lacks_memory ? ENOMEM : EINVAL;
-    const char *reason =
-        !code || ERR_SYSTEM_ERROR(code) ? strerror(error) : or_unknown(ERR_reason_error_string(code));
+    const char *reason = !code || ERR_SYSTEM_ERROR(code) ? strerror(error) : or_unknown(ERR_reason_error_string(code));
     ERR_clear_error();
     snprintf(line, sizeof line, "%.200s%s%s", file ? file : "", file ? ": " : "", reason);
     return aco__service_fail(error, call, line);
