@@ -68,7 +68,6 @@ public:
     /* Throws aco::error if the value has a wrong escape. */
     std::optional<std::string_view> query(const char *name) const
     {
-        errno = 0;
         const char *value = aco_http_request_query(request_, name);
         detail::io_check(value || errno == 0 ? 0 : -1, "aco::http_request::query");
         return detail::text_of(value);

@@ -844,9 +844,9 @@ int aco__http_write_file(aco__http_link_t *link, int fd, int64_t offset, int64_t
     enum { SMALL = 16384 }; /* a copy costs less than the calls around sendfile() */
     size_t sz = n < SMALL ? (size_t)n : SMALL;
     char *buffer;
-    int result = 0;
-    if (n < 0 || offset < 0 || (link->left >= 0 && n > link->left))
-        return aco__http_fail(n < 0 || offset < 0 ? EINVAL : EMSGSIZE, call, "the number of bytes");
+    int result = 0, is_wrong = n < 0 || offset < 0 || n > INT64_MAX - offset;
+    if (is_wrong || (link->left >= 0 && n > link->left))
+        return aco__http_fail(is_wrong ? EINVAL : EMSGSIZE, call, "the number of bytes");
     if (link->is_bodiless || n == 0) {
         if (link->left >= 0)
             link->left -= n;

@@ -49,6 +49,7 @@ int aco_http_reply_header(aco_http_request_t *request, const char *name, const c
     at = aco__http_put(at, value, value_n);
     aco__http_put(at, "\r\n", 2);
     x->fields_n += n;
+    x->has_date |= (unsigned char)aco__http_same(name, "date");
     return 0;
 }
 
@@ -63,6 +64,11 @@ static const char *date_of(aco__http_server_t *server)
         server->date_until = now + ACO_SECOND - wall.tv_nsec;
     }
     return server->date;
+}
+
+static char *put_date(aco__http_server_t *server, char *at)
+{
+    return HTTP_PUT(aco__http_put(HTTP_PUT(at, "Date: "), date_of(server), HTTP_DATE), "\r\n");
 }
 
 /* How the end of the reply is told. `length`: of its body; less than 0: not known. */
@@ -124,16 +130,15 @@ static int begin_reply(aco__http_exchange_t *x, int status, const char *type, in
     if (!at)
         return -1;
     at = aco__http_put(at, line, line_n);
-    at = HTTP_PUT(at, "Date: ");
-    at = aco__http_put(at, date_of(x->connection->server), HTTP_DATE);
-    at = HTTP_PUT(at, "\r\n");
+    if (!x->has_date)
+        at = put_date(x->connection->server, at);
     if (type_n)
         at = HTTP_PUT(aco__http_put(HTTP_PUT(at, "Content-Type: "), type, type_n), "\r\n");
     if (x->fields_n)
         at = aco__http_put(at, x->fields, x->fields_n);
     at = put_framing(x, at, status, length);
     at = HTTP_PUT(at, "\r\n");
-    ACO__ASSERT((size_t)(at - begins) <= line_n + type_n + x->fields_n + 160);
+    ACO__ASSERT((size_t)(at - begins) <= line_n + type_n + x->fields_n + MOST_OWN_FIELDS);
     link->out_n += (size_t)(at - begins);
     x->has_begun = 1;
     x->is.status = status;

@@ -38,6 +38,7 @@ typedef struct aco__http_exchange {
     const char *allow[8]; /* methods of routes whose path fits */
     size_t allow_count;
     unsigned char has_begun; /* the reply */
+    unsigned char has_date; /* the handler's */
     unsigned char may_continue; /* the client waits for "100 Continue" */
     unsigned char is_head; /* the method is HEAD */
     unsigned char will_close;

@@ -63,7 +63,7 @@ static void reset(aco__http_connection_t *c)
     x->at = (char *)(headers + most);
     x->end = x->at + HTTP_ARENA;
     x->fields_n = x->fields_room = x->param_count = x->allow_count = 0;
-    x->has_begun = x->may_continue = x->is_head = x->will_close = x->is_aborted = 0;
+    x->has_begun = x->has_date = x->may_continue = x->is_head = x->will_close = x->is_aborted = 0;
     x->websocket = NULL;
     x->all = NULL;
     x->all_n = x->all_room = 0;

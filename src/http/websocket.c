@@ -202,7 +202,13 @@ aco_websocket_t *aco_websocket_accept_at(aco_http_request_t *request, const aco_
     socket->code = 1006;
     choose_protocol(socket, request);
     x->websocket = socket; /* the handler's return frees it */
-    return send_answer(socket, x, key, location) == 0 ? socket : NULL;
+    if (send_answer(socket, x, key, location) == 0)
+        return socket;
+    if (!x->has_begun) { /* the handler may try again, or reply */
+        x->websocket = NULL;
+        aco__service_free(socket, sizeof *socket);
+    }
+    return NULL;
 }
 
 /* ---- Sending ---- */
