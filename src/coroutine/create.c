@@ -317,11 +317,24 @@ int aco__restart(aco_t *co, aco_function_t fn, void *arg)
     measure_if_wanted(co);
     return 0;
 }
-#endif
+
+/* ---- The cache ---- */
+
+static void cache_free(aco__thread_t *self)
+{
+    while (self->cached) {
+        ACO__ASSERT(is_cached(self->cached));
+        aco__coroutine_free(aco__cache_pop(self));
+    }
+}
+
+ACO__AT_LOAD static void register_cache(void)
+{
+    aco__upcalls.cache_free = cache_free;
+}
 
 /* ---- Destroying ---- */
 
-#ifndef ACO_CONFIG_LIBACO_ONLY
 static void destroy_private(aco_t *co)
 {
     aco__stack_check_overflow("aco_destroy", co->share_stack);
@@ -371,20 +384,3 @@ void aco__destroy(aco_t *co)
         aco__block_free(co);
     }
 }
-
-#ifndef ACO_CONFIG_LIBACO_ONLY
-/* ---- The cache ---- */
-
-static void cache_free(aco__thread_t *self)
-{
-    while (self->cached) {
-        ACO__ASSERT(is_cached(self->cached));
-        aco__coroutine_free(aco__cache_pop(self));
-    }
-}
-
-ACO__AT_LOAD static void register_cache(void)
-{
-    aco__upcalls.cache_free = cache_free;
-}
-#endif

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-enum { CALLS_IN_A_ROW = 64, VAIN_ATTEMPTS = 8, FIRST_NAP_NS = 1000000, LONGEST_NAP_NS = 100000000 };
+enum { CALLS_IN_A_ROW = 64, VAIN_ATTEMPTS = 8 };
 
 __thread aco__hook_thread_t aco__hook_self __attribute__((tls_model("initial-exec")));
 unsigned aco__hook_everyone;
@@ -349,7 +349,7 @@ int aco__hook_nap(aco__hook_wait_t *wait, const char *location)
         errno = EAGAIN;
         return HOOK_GIVES_UP;
     }
-    wait->nap_ns = !wait->nap_ns ? FIRST_NAP_NS : wait->nap_ns < LONGEST_NAP_NS / 2 ? 2 * wait->nap_ns : LONGEST_NAP_NS;
+    wait->nap_ns = aco__io_longer_pause(wait->nap_ns);
     until = now + wait->nap_ns;
     return of_result(aco__hook_sleep(until < wait->deadline ? until : wait->deadline, &wait->call, location));
 }

@@ -92,7 +92,8 @@ static void complete(const aco__item_t *item, void *result, int error)
     finish(item->group);
 }
 
-void aco__threads_drop(const aco__item_t *item, int error)
+/* The item has not been run, and never will be. */
+static void drop(const aco__item_t *item, int error)
 {
     if (item->result == ACO__FREED_UNRUN)
         (*(void (**)(void *))item->arg)(item->arg);
@@ -262,7 +263,7 @@ static int start_sent(aco__crew_t *worker, int drops)
     }
     if (!started && drops) {
         uncount_sent(worker);
-        aco__threads_drop(&item, ENOMEM);
+        drop(&item, ENOMEM);
     }
     return started ? STARTED : NO_MEMORY;
 }
@@ -273,7 +274,7 @@ static int start_own(aco__crew_t *worker, int drops)
     if (aco_likely(spawn_task(worker, run_own_item)))
         return STARTED;
     if (drops && aco__threads_take(worker, &item))
-        aco__threads_drop(&item, ENOMEM);
+        drop(&item, ENOMEM);
     return NO_MEMORY;
 }
 
@@ -286,7 +287,7 @@ static int start_any(aco__crew_t *worker, int searches, int drops)
     if (aco_likely(spawn_for(worker, &item, run_found_item)))
         return STARTED;
     if (drops || aco__deque_push(&worker->deque, &item) != 0)
-        aco__threads_drop(&item, ENOMEM);
+        drop(&item, ENOMEM);
     return NO_MEMORY;
 }
 
@@ -367,14 +368,14 @@ void aco__threads_abandon(aco__crew_t *worker)
         note_end(group, ECANCELED);
     }
     while (worker->begun != worker->started)
-        aco__threads_drop(&worker->starting[worker->begun++ % THREADS_AT_ONCE], ECANCELED);
+        drop(&worker->starting[worker->begun++ % THREADS_AT_ONCE], ECANCELED);
     while ((run = worker->runs) != NULL) {
         worker->runs = run->next;
         complete(&run->item, ACO_ERROR, ECANCELED); /* its frames stay as they are, with what they use */
     }
     while ((node = worker->first) != NULL) {
         worker->first = node->next;
-        aco__threads_drop(&node->item, ECANCELED);
+        drop(&node->item, ECANCELED);
         aco__service_free(node, node->sz);
     }
 }

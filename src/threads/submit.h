@@ -4,8 +4,6 @@
 
 #include "threads/set.h"
 
-/* The item has not been run, and never will be. */
-ACO__HIDDEN void aco__threads_drop(const aco__item_t *item, int error);
 /* The worker's thread: starts items of its own and, if it searches, else of others. Whether it has started any. */
 ACO__HIDDEN int aco__threads_start(aco__crew_t *worker, int searches, int is_idle);
 /* The worker's thread: passes the ends of groups on to members. */
