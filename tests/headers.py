@@ -82,6 +82,8 @@ def broken(headers):
             yield call, "options last"
         if any(not own[i].startswith("const ") for i in options):
             yield call, "options const"
+        if any(not own[i].endswith(" *options") for i in options):
+            yield call, "options by name"
         yield from broken_waits(headers, call, parameters, own)
         yield from broken_tries(headers, call, returns)
     for name, fields in headers.structures.items():
@@ -128,6 +130,7 @@ PLANTED = (  # a header and the rule that it breaks
     ("ACO_API int aco_thing_new(size_t n);", "new returns the object"),
     ("ACO_API int aco_give(const aco_give_options_t *options, int n);", "options last"),
     ("ACO_API int aco_give(int n, aco_give_options_t *options);", "options const"),
+    ("ACO_API int aco_give(int n, const aco_give_options_t *opts);", "options by name"),
     ("typedef struct aco_give_options_s {\n    int n;\n} aco_give_options_t;", "options can grow"),
     ("ACO_API int aco_give(int n, const char *location);", "at takes a place, last"),
     ("ACO_API int aco_give_at(const char *location, int n);", "at takes a place, last"),

@@ -9,9 +9,9 @@ static aco_group_t group; /* of the test that runs */
 
 static aco_options_t *options(void)
 {
-    static aco_options_t opts;
-    opts.flags = kind;
-    return &opts;
+    static aco_options_t of_kind;
+    of_kind.flags = kind;
+    return &of_kind;
 }
 
 static aco_t *add(aco_function_t fn, void *arg)

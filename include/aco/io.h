@@ -136,15 +136,15 @@ typedef struct aco_io_options_s {
     int backlog;    /* most connections that wait to be accepted; 0: as many as the system allows */
 } aco_io_options_t;
 
-/* Opens a listening socket. `opts` may be NULL: no options. Accepted connections inherit the options. Returns the
+/* Opens a listening socket. `options` may be NULL: no options. Accepted connections inherit the options. Returns the
  * descriptor; on error -1 with errno EINVAL (the network, address or options), or one of socket(), bind() or
  * listen(). */
-ACO_API int aco_io_listen(const char *network, const char *host, const char *port, const aco_io_options_t *opts);
+ACO_API int aco_io_listen(const char *network, const char *host, const char *port, const aco_io_options_t *options);
 
 /* Opens a socket for datagrams and binds it to this address. For "unixgram" `host` may be NULL: the system chooses an
  * abstract name. Use it with aco_io_recvfrom() and aco_io_sendto(). Returns the descriptor; on error -1 with errno as
  * for aco_io_listen(). */
-ACO_API int aco_io_bind(const char *network, const char *host, const char *port, const aco_io_options_t *opts);
+ACO_API int aco_io_bind(const char *network, const char *host, const char *port, const aco_io_options_t *options);
 
 /* Accepts the next connection. If a connection fails before it is accepted, the call waits for another. Without free
  * descriptors or memory (EMFILE, ENFILE, ENOBUFS, ENOMEM) it tries again after 1 ms, then after twice as long each
@@ -161,9 +161,9 @@ ACO_API int aco_io_accept_at(int fd, const char *location);
  * to itself, the call fails with ECONNREFUSED. Returns the descriptor; on error -1 with errno EINVAL (the network,
  * address or options), or one of connect() or aco_io_look_up(). If all addresses of a name fail, errno is that of the
  * first that failed for another reason than a missing network. */
-ACO_API int aco_io_dial_at(const char *network, const char *host, const char *port, const aco_io_options_t *opts,
+ACO_API int aco_io_dial_at(const char *network, const char *host, const char *port, const aco_io_options_t *options,
                            const char *location);
-#define aco_io_dial(network, host, port, opts) aco_io_dial_at(network, host, port, opts, ACO_PLACE)
+#define aco_io_dial(network, host, port, options) aco_io_dial_at(network, host, port, options, ACO_PLACE)
 
 /* connect() for a non-blocking socket. If it fails while it waits, the socket is still connecting: close it. */
 ACO_API int aco_io_connect_at(int fd, const struct sockaddr *address, socklen_t length, const char *location);

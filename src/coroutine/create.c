@@ -237,10 +237,10 @@ void aco__coroutine_free(aco_t *co)
         aco__stack_free(stack);
 }
 
-aco_t *aco__new_called(const char *call, aco_function_t fn, void *arg, const aco_options_t *opts, int own_fp)
+aco_t *aco__new_called(const char *call, aco_function_t fn, void *arg, const aco_options_t *options, int own_fp)
 {
     static const aco_options_t defaults;
-    const aco_options_t *o = opts ? opts : &defaults;
+    const aco_options_t *o = options ? options : &defaults;
     size_t sz = 0;
     aco_t *co;
     aco__thread_t *self = aco__thread_ready();
@@ -281,9 +281,9 @@ aco_t *aco__new_called(const char *call, aco_function_t fn, void *arg, const aco
     return NULL;
 }
 
-aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own_fp)
+aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *options, int own_fp)
 {
-    aco_t *co = aco__new_called("aco_new", fn, arg, opts, own_fp);
+    aco_t *co = aco__new_called("aco_new", fn, arg, options, own_fp);
     aco__made(co, __builtin_return_address(0));
     return co;
 }

@@ -4,9 +4,9 @@
 
 #if !defined(ACO_CONFIG_LIBACO_ONLY) || defined(ACO__EXPORTS)
 #ifndef ACO_CONFIG_LIBACO_ONLY
-aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *opts)
+aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *options)
 {
-    return aco_new_inline(fn, arg, opts);
+    return aco_new_inline(fn, arg, options);
 }
 
 int aco_restart(aco_t *co, aco_function_t fn, void *arg)

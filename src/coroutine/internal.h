@@ -116,7 +116,7 @@ static inline void aco__made(const aco_t *co, const void *address)
 
 /* ---- create.c ---- */
 /* aco_new(); error messages name `call`. */
-ACO__HIDDEN aco_t *aco__new_called(const char *call, aco_function_t fn, void *arg, const aco_options_t *opts,
+ACO__HIDDEN aco_t *aco__new_called(const char *call, aco_function_t fn, void *arg, const aco_options_t *options,
                                    int own_fp);
 /* A control block with its stack, for options that are checked; sets only the state byte. NULL and errno on failure;
  * *sz is then the size of the failed request. */
