@@ -292,10 +292,11 @@ typedef struct aco_http_client_options_s {
     void *(*open)(int fd, const char *host, const aco_http_transport_t **transport, void *open_arg);
     void *open_arg;
     int sends_body_elsewhere; /* whether a redirect may take a request's body to another host, port or scheme. 0: no */
+    void *aco__reserved[3]; /* reserved fields are 0 */
 } aco_http_client_options_t;
 
 /* Makes a client. NULL options: the defaults. The structure is copied; what it points to must stay valid. Returns the
- * client; on error NULL with errno ENOMEM, EINVAL (a limit out of bounds). */
+ * client; on error NULL with errno ENOMEM, EINVAL (an option out of bounds). */
 ACO_API aco_http_client_t *aco_http_client_new(const aco_http_client_options_t *options);
 /* Closes the kept connections. All responses must have been ended before. */
 ACO_API void aco_http_client_destroy(aco_http_client_t *client);

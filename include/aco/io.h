@@ -131,9 +131,11 @@ enum {
     ACO_IO_ONLY_IPV6 = 8, /* a listener on an IPv6 address takes no IPv4 connections */
     ACO_IO_ALL_PROCESSES = 16 /* with ACO_IO_REUSEPORT: the user's other processes may share the port, too */
 };
+/* Zero in a field, or NULL for the whole structure, means the default. */
 typedef struct aco_io_options_s {
-    unsigned flags; /* ACO_IO_… */
-    int backlog;    /* most connections that wait to be accepted; 0: as many as the system allows */
+    unsigned flags;         /* ACO_IO_… */
+    int backlog;            /* most connections that wait to be accepted; 0: as many as the system allows */
+    void *aco__reserved[2]; /* reserved fields are 0 */
 } aco_io_options_t;
 
 /* Opens a listening socket. `options` may be NULL: no options. Accepted connections inherit the options. Returns the

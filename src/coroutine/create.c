@@ -1,5 +1,6 @@
 /* Creates, restarts and destroys coroutines. Each thread caches destroyed coroutines with a private stack of the
  * default size. Creating one from the cache takes a few stores (aco__cache_reuse() in the header). */
+#include "base/reserved.h"
 #include "coroutine/internal.h"
 #include "tools/shadow_stack.h"
 #include "tools/trace.h"
@@ -144,9 +145,8 @@ void aco_reset(aco_t *co, aco_cofuncp_t fp, void *arg)
 /* Checks the options; error messages name `call`. */
 static int check_options(const char *call, const aco_options_t *o)
 {
-    static const aco_options_t none;
     const unsigned known = ACO_OWN_FP | ACO_SHARED_FP | ACO_OWN_EXCEPTIONS | ACO_SHARED_EXCEPTIONS | ACO_NO_GUARD;
-    if (o->aco__reserved0 || memcmp(o->aco__reserved, none.aco__reserved, sizeof none.aco__reserved) != 0)
+    if (o->aco__reserved0 || ACO__RESERVED_IS_SET(o))
         return aco__fail(0, EINVAL, call, NULL, "a reserved option is not 0");
     if (o->flags & ~known)
         return aco__fail(0, EINVAL, call, NULL, "unknown flags %#x", o->flags & ~known);

@@ -1,5 +1,6 @@
 /* Clients: URLs, kept connections, redirects. */
 #define _GNU_SOURCE
+#include "base/reserved.h"
 #include "http/link.h"
 #include "http/text.h"
 
@@ -613,6 +614,7 @@ aco_http_client_t *aco_http_client_new(const aco_http_client_options_t *options)
     o->max_head = o->max_head ? o->max_head : 31 << 10;
     o->max_headers = o->max_headers ? o->max_headers : 200;
     if (o->max_head < 64 || o->max_head > 1 << 20 || o->max_headers < 1 || o->max_headers > 1000 ||
+        ACO__RESERVED_IS_SET(o) ||
         (o->proxy_host &&
          (!o->proxy_port || strlen(o->proxy_host) >= CLIENT_HOST || strlen(o->proxy_port) >= CLIENT_PORT))) {
         aco__service_free(client, sizeof *client);

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* accept4() */
 #define _FILE_OFFSET_BITS 64
 #include "base/invariants.h"
+#include "base/reserved.h"
 #include "io/address.h"
 #include "io/descriptor.h"
 #include "io/job_threads.h"
@@ -26,9 +27,12 @@ int aco__io_check_options(const char *call, const aco_io_options_t *options)
 {
     const unsigned known =
         ACO_IO_REUSEPORT | ACO_IO_KEEPALIVE | ACO_IO_DELAY | ACO_IO_ONLY_IPV6 | ACO_IO_ALL_PROCESSES;
-    if (!options || (!(options->flags & ~known) && options->backlog >= 0))
+    if (!options || (!(options->flags & ~known) && options->backlog >= 0 && !ACO__RESERVED_IS_SET(options)))
         return 0;
-    return aco__service_fail(EINVAL, call, options->backlog < 0 ? "the backlog is negative" : "unknown flags");
+    return aco__service_fail(EINVAL, call,
+                             options->flags & ~known ? "unknown flags"
+                             : options->backlog < 0  ? "the backlog is negative"
+                                                     : "a reserved option is not 0");
 }
 
 static int set(int fd, int level, int option, int value)

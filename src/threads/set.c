@@ -5,6 +5,7 @@
  * and until then the task that waits for the work is on a thread that is busy. */
 #define _GNU_SOURCE
 #include "base/invariants.h"
+#include "base/reserved.h"
 #include "system/system.h"
 #include "threads/cpus.h"
 #include "threads/deque.h"
@@ -447,12 +448,14 @@ int aco_threads_run(int n, aco_function_t fn, void *arg, const aco_threads_optio
     const unsigned all = ACO_THREADS_FIRST_ONLY | ACO_THREADS_PIN | ACO_THREADS_KEEP_GOING | ACO_THREADS_INTERRUPTIBLE;
     unsigned flags = options ? options->flags : 0;
     aco_threads_t *threads;
-    if (!fn || n < 0 || n > THREADS_MOST || flags & ~all || (options && options->drain_ns < 0))
+    int has_reserved = options && ACO__RESERVED_IS_SET(options), is_negative = options && options->drain_ns < 0;
+    if (!fn || n < 0 || n > THREADS_MOST || flags & ~all || has_reserved || is_negative)
         return aco__service_fail(EINVAL, call,
-                                 !fn                                ? "the function is NULL"
-                                 : flags & ~all                     ? "unknown flags"
-                                 : options && options->drain_ns < 0 ? "the time to drain is negative"
-                                                                    : "not so many threads are possible");
+                                 !fn            ? "the function is NULL"
+                                 : flags & ~all ? "unknown flags"
+                                 : has_reserved ? "a reserved option is not 0"
+                                 : is_negative  ? "the time to drain is negative"
+                                                : "not so many threads are possible");
     threads = new_set(n ? n : aco_threads_usable(), fn, arg, options, call);
     return threads ? start_set(threads, call) : -1;
 }
