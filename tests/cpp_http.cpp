@@ -142,7 +142,7 @@ template <class Connect> void leave(Connect &&connect, const std::uint64_t &left
     failures.clear();
 }
 
-void serve_and_use(const aco_http_server_t &server_options, const aco_http_client_options_t *client_options,
+void serve_and_use(const aco_http_server_options_t &server_options, const aco_http_client_options_t *client_options,
                    const std::string &scheme)
 {
     bool was_cancelled = false;
@@ -238,7 +238,7 @@ TEST(http, thread_cancelled)
 
 TEST(http, plain)
 {
-    serve_and_use(aco_http_server_t(), nullptr, "http://");
+    serve_and_use(aco_http_server_options_t(), nullptr, "http://");
 }
 
 #ifdef HTTP_WITH_TLS
@@ -254,7 +254,7 @@ TEST(http, tls)
         aco::tls_config of_server(ACO_TLS_SERVER), of_client(ACO_TLS_NO_SYSTEM_STORE);
         of_server.certificate(leaf.file, leaf.key_file).alpn("http/1.1");
         of_client.trust(root.file).alpn("http/1.1").sessions(1);
-        aco_http_server_t server = {};
+        aco_http_server_options_t server = {};
         server.open = aco_tls_http_accept;
         server.open_arg = of_server.native_handle();
         aco_http_client_options_t client = {};

@@ -14,7 +14,7 @@ static size_t got_n;
 static aco_websocket_options_t options;
 static int last_error; /* of the handler's last receive; 0: it returned 0 */
 static int last_code;
-static aco_http_server_t server;
+static aco_http_server_options_t server;
 
 /* ---- The server ---- */
 

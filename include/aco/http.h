@@ -9,9 +9,9 @@
  *   }
  *   ...
  *   static const aco_http_route_t routes[] = {{"GET", "/", hello, NULL}, {NULL, NULL, NULL, NULL}};
- *   aco_http_server_t server = {0};
- *   server.routes = routes;
- *   aco_http_serve(aco_io_listen("tcp", NULL, "8080", NULL), &server);
+ *   aco_http_server_options_t options = {0};
+ *   options.routes = routes;
+ *   aco_http_serve(aco_io_listen("tcp", NULL, "8080", NULL), &options);
  *
  * Server. Each connection is a task. It reads a request, calls the handler of its route, sends the handler's reply, and
  * waits for the next request. A handler may wait; only its connection waits then. If a client sends several requests
@@ -215,9 +215,10 @@ typedef struct aco_http_failure_s {
     const aco_http_request_t *request; /* the one under way; NULL: none */
 } aco_http_failure_t;
 
-/* A server. A field that is 0 or NULL has its default, which the comment names. A limit or time less than 0 means: none
+/* A field that is 0 or NULL has its default, which the comment names. NULL for the whole structure: all defaults, with
+ * which every request gets 404. A limit or time less than 0 means: none
  * (for lame_time: no time). max_head and max_headers always have a limit: at least 64 bytes, and 1. */
-typedef struct aco_http_server_s {
+typedef struct aco_http_server_options_s {
     const aco_http_route_t *routes;
     int max_head;           /* bytes of the request line and the headers: 15 KiB; at most 1 MiB */
     int max_headers;        /* how many: 100; at most 1000 */
@@ -258,7 +259,8 @@ typedef struct aco_http_server_s {
      * aco_error_message(), after it has closed the descriptor. If `open` itself is NULL, connections are plain. */
     void *(*open)(int fd, const aco_http_transport_t **transport, void *open_arg);
     void *open_arg;
-} aco_http_server_t;
+    void *aco__reserved[3]; /* reserved fields are 0 */
+} aco_http_server_options_t;
 
 /* Serves the connections of `listener`, made by aco_io_listen(), until accepting fails or a scope of the caller ends.
  * The end of a scope stops the server. A stopped server loses no request that the system has received:
@@ -269,12 +271,12 @@ typedef struct aco_http_server_s {
  *     request is closed when drain_idle_time is over. That time begins when lame_time is over, or with the connection's
  *     turn if that comes later.
  *   - What is left after drain_time is cancelled.
- * A further scope that ends does not shorten this. `server` must not change during the call. Returns -1 with errno
- * ECANCELED, ETIMEDOUT (a scope has ended), an error of accepting, EINVAL (NULL; max_head, max_headers or a route is
- * not allowed), ENOMEM, EPERM (the caller cannot wait: it is not a task). The listener is closed then, also if the call
+ * A further scope that ends does not shorten this. What `options` point to must not change during the call. Returns -1
+ * with errno ECANCELED, ETIMEDOUT (a scope has ended), an error of accepting, EINVAL (max_head, max_headers, a route or
+ * a reserved option is not allowed), ENOMEM, EPERM (the caller cannot wait: it is not a task). The listener is closed then, also if the call
  * has failed before it accepted. If `listener` is less than 0, errno stays what aco_io_listen() set. */
-ACO_API int aco_http_serve_at(int listener, const aco_http_server_t *server, const char *location);
-#define aco_http_serve(listener, server) aco_http_serve_at(listener, server, ACO_PLACE)
+ACO_API int aco_http_serve_at(int listener, const aco_http_server_options_t *options, const char *location);
+#define aco_http_serve(listener, options) aco_http_serve_at(listener, options, ACO_PLACE)
 
 /* ---- Clients ----------------------------------------------------------------------------------------------------- */
 

@@ -172,7 +172,7 @@ class http_server {
 public:
     using handler = std::function<void(http_request &)>;
 
-    explicit http_server(const aco_http_server_t &options = aco_http_server_t()) : options_(options) {}
+    explicit http_server(const aco_http_server_options_t &options = aco_http_server_options_t()) : options_(options) {}
     http_server(const http_server &) = delete;
     http_server &operator=(const http_server &) = delete;
 
@@ -189,7 +189,7 @@ public:
         failed_ = std::move(f);
         return *this;
     }
-    aco_http_server_t &options() noexcept { return options_; }
+    aco_http_server_options_t &options() noexcept { return options_; }
 
     /* Throws aco::cancelled when a scope of the caller ends, and aco::error if accepting fails. */
     void serve(listener &&door, const char *location = ACO__CALLER)
@@ -198,7 +198,7 @@ public:
         for (entry &e : handlers_)
             routes.push_back({e.method ? e.method->c_str() : nullptr, e.path.c_str(), run, &e});
         routes.push_back({nullptr, nullptr, nullptr, nullptr});
-        aco_http_server_t options = options_;
+        aco_http_server_options_t options = options_;
         options.routes = routes.data();
         detail::io_check(aco_http_serve_at(door.detach(), &options, location), "aco::http_server::serve");
     }
@@ -244,7 +244,7 @@ private:
         }
     }
 
-    aco_http_server_t options_;
+    aco_http_server_options_t options_;
     std::deque<entry> handlers_;
     failure failed_;
 };
