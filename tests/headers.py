@@ -9,7 +9,6 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 EXCEPTIONS = {
     ("aco_mem_new", "new returns the object"): "libaco's name",
-    ("aco_group_spawn_at", "options last"): "the result is the caller's, as in aco_join()",
     ("aco_io_reader_until_at", "until takes a deadline"): "it reads until a delimiter",
     ("aco_sleep_at", "no duration in a wait"): "a sleep is one",
     ("aco_sleep_until_at", "until has a plain form"): "that of a sleep has a duration",

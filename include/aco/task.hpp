@@ -568,7 +568,7 @@ private:
     {
         using function = std::decay_t<F>;
         detail::packed_callable<function> packed(std::forward<F>(f));
-        if (aco_unlikely(!aco_group_spawn_at(this, run_member<function>, packed.get(), how, nullptr, location))) {
+        if (aco_unlikely(!aco_group_spawn_at(this, run_member<function>, packed.get(), nullptr, how, location))) {
             not_spawned();
             return false;
         }

@@ -588,7 +588,7 @@ ACO__SWITCHES static int add_connection(aco__http_server_t *server, const char *
         newcomer->server = server;
         newcomer->fd = server->taken;
         server->taken = -1;
-        if (aco_group_spawn_at(&server->group, run, newcomer, task, NULL, location))
+        if (aco_group_spawn_at(&server->group, run, newcomer, NULL, task, location))
             return 0;
         server->taken = newcomer->fd;
         aco__service_free(newcomer, sizeof *newcomer);

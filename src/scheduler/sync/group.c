@@ -57,7 +57,7 @@ static int check_result(const aco__thread_t *self, const void *result)
                : aco__fail(0, EINVAL, "aco_group_spawn", self->running, "is on a share stack, and so is the result");
 }
 
-aco_t *aco__group_spawn(aco_group_t *group, aco_function_t fn, void *arg, const aco_options_t *options, void **result)
+aco_t *aco__group_spawn(aco_group_t *group, aco_function_t fn, void *arg, void **result, const aco_options_t *options)
 {
     aco__thread_t *self = aco__self();
     aco__task_record_t *record, *spare = NULL;
