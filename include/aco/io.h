@@ -13,8 +13,9 @@
  * cannot wait (aco/scheduler.h) may make every call; one that would have to wait fails with EPERM. Each plain form
  * below is a macro for the form with `_at`, which takes a static location string for reports.
  *
- * Descriptors. Use any non-blocking descriptor, or a file; any other descriptor fails with EINVAL. A descriptor
- * that these calls make is non-blocking, close-on-exec and *owned*: close it by aco_io_close(), or give it up by
+ * Descriptors. Use any non-blocking descriptor, or a file; any other descriptor fails with EINVAL. With a file the
+ * whole thread waits for the disk: with aco_file_read() and its like (aco/file.h) only the task does. A descriptor that
+ * these calls make is non-blocking, close-on-exec and *owned*: close it by aco_io_close(), or give it up by
  * aco_io_release() before something else closes it. aco_io_adopt() makes any other descriptor owned. If a descriptor is
  * not owned, such as a library's, its owner may close it while no task waits for it; each call and each wait for it
  * costs one more system call.
