@@ -21,6 +21,17 @@ std::vector<std::string> failures;
 struct no_exception {
 };
 
+// What f() throws: the code of aco::error.
+template <class F> int thrown_by(F &&f)
+{
+    try {
+        f();
+    } catch (const aco::error &e) {
+        return e.code().value();
+    }
+    return 0;
+}
+
 void add_routes(aco::http_server &server)
 {
     server.route("GET", "/hello/{name}", [](aco::http_request &request) {
@@ -41,6 +52,19 @@ void add_routes(aco::http_server &server)
         request.begin(200, nullptr);
         request.write("half");
         throw no_exception();
+    });
+    server.route("GET", "/file", [](aco::http_request &request) {
+        const std::unique_ptr<FILE, int (*)(FILE *)> file(tmpfile(), fclose);
+        fputs("all of the file", file.get());
+        fflush(file.get());
+        request.begin(200, "text/plain", 6);
+        request.write_file(fileno(file.get()), 4, 6);
+        EXPECT_EQ(thrown_by([&] { request.write_file(fileno(file.get()), 0, -1); }), EINVAL);
+    });
+    server.route("GET", "/abort", [](aco::http_request &request) {
+        request.begin(200, nullptr);
+        request.write("half");
+        request.abort();
     });
     server.route("GET", "/nul", [](aco::http_request &request) { request.add_header("X", std::string("a\0b", 3)); });
     server.route("GET", "/flood", [](aco::http_request &request) {
@@ -87,17 +111,6 @@ template <class Connect> void use_sockets(Connect &&connect)
     failures.clear();
 }
 
-// What f() throws: the code of aco::error.
-template <class F> int thrown_by(F &&f)
-{
-    try {
-        f();
-    } catch (const aco::error &e) {
-        return e.code().value();
-    }
-    return 0;
-}
-
 void use_server(aco::http_client &client, const std::string &site)
 {
     char byte;
@@ -116,6 +129,8 @@ void use_server(aco::http_client &client, const std::string &site)
     aco::http_response late = client.get(site + "/throw/late");
     EXPECT_EQ(late.status(), 200);
     EXPECT_NE(thrown_by([&] { late.read_all(); }), 0);
+    EXPECT_EQ(client.get(site + "/file").read_all(), "of the");
+    EXPECT_NE(thrown_by([&] { client.get(site + "/abort").read_all(); }), 0);
     EXPECT_EQ(client.get(site + "/hello/again").read_all(), "hello again");
     EXPECT_EQ(thrown_by([&] { client.get("gopher://a/"); }), EINVAL);
     ASSERT_EQ(failures.size(), 5u);

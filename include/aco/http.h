@@ -273,8 +273,9 @@ typedef struct aco_http_server_options_s {
  *   - What is left after drain_time is cancelled.
  * A further scope that ends does not shorten this. What `options` point to must not change during the call. Returns -1
  * with errno ECANCELED, ETIMEDOUT (a scope has ended), an error of accepting, EINVAL (max_head, max_headers, a route or
- * a reserved option is not allowed), ENOMEM, EPERM (the caller cannot wait: it is not a task). The listener is closed then, also if the call
- * has failed before it accepted. If `listener` is less than 0, errno stays what aco_io_listen() set. */
+ * a reserved option is not allowed), ENOMEM, EPERM (the caller cannot wait: it is not a task). The listener is closed
+ * then, also if the call has failed before it accepted. If `listener` is less than 0, errno stays what aco_io_listen()
+ * set. */
 ACO_API int aco_http_serve_at(int listener, const aco_http_server_options_t *options, const char *location);
 #define aco_http_serve(listener, options) aco_http_serve_at(listener, options, ACO_PLACE)
 

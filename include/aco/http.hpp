@@ -114,6 +114,14 @@ public:
     {
         detail::io_check(aco_http_reply_flush_at(request_, location), "aco::http_request::flush");
     }
+    /* Writes a part of a file: aco_http_reply_write_file(). */
+    void write_file(int fd, std::int64_t offset, std::int64_t n, const char *location = ACO__CALLER)
+    {
+        detail::io_check(aco_http_reply_write_file_at(request_, fd, offset, n, location),
+                         "aco::http_request::write_file");
+    }
+    /* The reply cannot be completed: the client sees a failure. */
+    void abort() noexcept { aco_http_reply_abort(request_); }
     void serve_file(const char *root, const char *path, const char *location = ACO__CALLER)
     {
         detail::io_check(aco_http_reply_file_at(request_, root, path, location), "aco::http_request::serve_file");
