@@ -15,7 +15,7 @@
  *   }
  *   ...
  *   aco::spawn([] { print(get_all({"a.example", "b.example"})); });
- *   aco_run();
+ *   aco::run();
  *
  * The C headers say what all of this does: order, scopes, groups, who may wait, threads. This comment says what C++
  * adds.
@@ -430,6 +430,13 @@ template<class F>
 auto spawn(F &&f, const options &how)
 {
     return spawn_with(std::forward<F>(f), &how);
+}
+
+/* Runs tasks until none is left, in the root context, by aco_run(). Throws aco::error. */
+inline void run()
+{
+    if (aco_unlikely(aco_run() != 0))
+        detail::refused();
 }
 
 /* What the running task can do. */
