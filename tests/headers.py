@@ -50,7 +50,7 @@ class Headers:
         for before, name, parameters in DECLARATION.findall(text):
             returns = " ".join(re.sub(r"__attribute__\(\(.*?\)\)", "", before).split())
             self.calls[name] = returns, split(parameters)
-        self.structures = dict(re.findall(r"typedef struct (aco_\w*options)_s \{(.*?)\n\} \1_t;", text, re.S))
+        self.structures = dict(re.findall(r"typedef struct (aco_\w*(?:options|http_call))_s \{(.*?)\n\} \1_t;", text, re.S))
 
     def names(self, call):
         """The names of a call's parameters; of a macro's, too. None: there is no such call."""
@@ -128,6 +128,7 @@ PLANTED = (  # a header and the rule that it breaks
     ("ACO_API int aco_give(int n, aco_give_options_t *options);", "options const"),
     ("ACO_API int aco_give(int n, const aco_give_options_t *opts);", "options by name"),
     ("typedef struct aco_give_options_s {\n    int n;\n} aco_give_options_t;", "options can grow"),
+    ("typedef struct aco_http_call_s {\n    int n;\n} aco_http_call_t;", "options can grow"),
     ("ACO_API int aco_give(int n, const char *location);", "at takes a place, last"),
     ("ACO_API int aco_give_at(const char *location, int n);", "at takes a place, last"),
     ("ACO_API int aco_give_at(int n, const char *location);", "at has a macro"),

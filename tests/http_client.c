@@ -172,6 +172,10 @@ static void *calls(void *arg)
     }
     FAILS_WITH(aco_http_call(client, NULL) ? 0 : -1, EINVAL);
     CHECK_TEXT("no call", aco_error_message(), "aco_http_call: the client or the call is NULL");
+    memset(&call, 0, sizeof call);
+    call.aco__reserved[1] = &call;
+    FAILS_WITH(call_url(client, &stage, &call, "/"), EINVAL);
+    CHECK_TEXT("a later field", aco_error_message(), "aco_http_call: a reserved field is not 0");
     FAILS_WITH(aco_http_call(NULL, &call) ? 0 : -1, EINVAL);
     /* A kept connection that the server has closed meanwhile */
     memset(&call, 0, sizeof call);

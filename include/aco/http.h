@@ -318,6 +318,7 @@ typedef struct aco_http_call_s {
      * errno: the call fails, and the server sees a cut request. */
     ssize_t (*read_body)(void *arg, void *p, size_t n);
     void *read_arg;
+    void *aco__reserved[2];           /* reserved fields are 0 */
 } aco_http_call_t;
 
 /* Read-only. Valid until aco_http_response_end(). */
@@ -343,9 +344,9 @@ typedef struct aco_http_response_s {
  * and sends_body_elsewhere does not allow that (a body may have secrets as well as a header).
  *
  * The caller ends the response by aco_http_response_end(). On error NULL with errno EINVAL (the URL, also of a
- * redirect; a header; the method), EBADMSG (the response is no HTTP, or beyond the limits), ECONNRESET (no response),
- * ELOOP (too many redirects), ECONNREFUSED (also: the proxy makes no tunnel for https://), ENOMEM, or an error of
- * aco_io_dial(), `open`, reading or writing. */
+ * redirect; a header; the method; a reserved field), EBADMSG (the response is no HTTP, or beyond the limits),
+ * ECONNRESET (no response), ELOOP (too many redirects), ECONNREFUSED (also: the proxy makes no tunnel for https://),
+ * ENOMEM, or an error of aco_io_dial(), `open`, reading or writing. */
 ACO_API aco_http_response_t *aco_http_call_at(aco_http_client_t *client, const aco_http_call_t *call,
                                               const char *location);
 #define aco_http_call(client, call) aco_http_call_at(client, call, ACO_PLACE)

@@ -353,6 +353,8 @@ static int check_call(const aco_http_call_t *call)
         return aco__http_fail(EINVAL, call_name, "the method or the URL");
     if (!call->read_body && call->length < 0)
         return aco__http_fail(EINVAL, call_name, "the body's length");
+    if (ACO__RESERVED_IS_SET(call))
+        return aco__http_fail(EINVAL, call_name, "a reserved field is not 0");
     for (size_t i = 0; i < call->header_count; i++) {
         const char *name = call->headers[i].name, *value = call->headers[i].value;
         if (!aco__http_is_token(name, strlen(name)) || !aco__http_is_value(value, strlen(value)) ||
