@@ -50,7 +50,8 @@ class Headers:
         for before, name, parameters in DECLARATION.findall(text):
             returns = " ".join(re.sub(r"__attribute__\(\(.*?\)\)", "", before).split())
             self.calls[name] = returns, split(parameters)
-        self.structures = dict(re.findall(r"typedef struct (aco_\w*(?:options|http_call))_s \{(.*?)\n\} \1_t;", text, re.S))
+        self.structures = dict(
+            re.findall(r"typedef struct (aco_\w*(?:options|http_call))_s \{(.*?)\n\} \1_t;", text, re.S))
 
     def names(self, call):
         """The names of a call's parameters; of a macro's, too. None: there is no such call."""
