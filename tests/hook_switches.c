@@ -288,13 +288,13 @@ static void *returns(void *arg)
 /* A failing call finds out which limit was reached. */
 static void *test_failures(void *unused)
 {
-    aco_options_t opts = {.stack_size = SIZE_MAX / 4};
+    aco_options_t options = {.stack_size = SIZE_MAX / 4};
     aco_t *tasks[4]; /* a 32-bit process may have room for one or two */
     int n = 0;
     begin();
     start_counting(&turns);
     errno = 0;
-    while (n < 4 && (tasks[n] = aco_spawn(returns, NULL, &opts)) != NULL)
+    while (n < 4 && (tasks[n] = aco_spawn(returns, NULL, &options)) != NULL)
         n++;
     CHECK(n < 4);
     CHECK_EQ(errno, ENOMEM);
@@ -339,8 +339,8 @@ static void makes_first_stack(void)
     static _Alignas(65536) char memory[2][1 << 18];
     static const aco_function_t functions[2] = {counts_own_turns, spawns_first};
     for (int i = 0; i < 2; i++) {
-        aco_options_t opts = {.stack_memory = memory[i], .stack_size = sizeof memory[i]};
-        CHECK(aco_spawn(functions[i], &turns, &opts) != NULL);
+        aco_options_t options = {.stack_memory = memory[i], .stack_size = sizeof memory[i]};
+        CHECK(aco_spawn(functions[i], &turns, &options) != NULL);
     }
     CHECK_EQ(aco_run(), 0);
 }

@@ -101,7 +101,7 @@ static void replace_system(void)
 
 enum { LARGE = 100000 };
 static char root[64], large[LARGE];
-static aco_http_server_t server;
+static aco_http_server_options_t server;
 static aco_http_client_options_t client_options;
 static const char *scheme;
 static int is_done; /* all went well */

@@ -10,7 +10,7 @@
 /* ---- A server and its peer ---- */
 
 typedef struct stage {
-    aco_http_server_t server;
+    aco_http_server_options_t server;
     char port[8];
     int listener;
     aco_scope_t scope; /* of the server */

@@ -14,7 +14,7 @@ static size_t got_n;
 static aco_websocket_options_t options;
 static int last_error; /* of the handler's last receive; 0: it returned 0 */
 static int last_code;
-static aco_http_server_t server;
+static aco_http_server_options_t server;
 
 /* ---- The server ---- */
 
@@ -60,9 +60,12 @@ static void ask(aco_http_request_t *request, void *unused)
 /* Misuse; and the handler returns without a close. */
 static void misuse(aco_http_request_t *request, void *unused)
 {
-    aco_websocket_t *socket = aco_websocket_accept(request, &options);
+    const aco_websocket_options_t reserved = {.aco__reserved = {NULL, request}};
+    aco_websocket_t *socket;
     char long_reason[200];
     (void)unused;
+    FAILS_WITH(aco_websocket_accept(request, &reserved) ? 0 : -1, EINVAL);
+    socket = aco_websocket_accept(request, &options);
     memset(long_reason, 'a', sizeof long_reason);
     long_reason[199] = 0;
     FAILS_WITH(aco_websocket_send(socket, 3, "a", 1), EINVAL);

@@ -307,7 +307,7 @@ static void use_memory(void *memory, int how)
     o.stack_size = MEMORY;
     if (how == 2) {
         CHECK_EQ(aco_group_begin(&group, ACO_KEEP_GOING), 0);
-        CHECK(aco_group_spawn_result(&group, yields_once, memory, &o, &result) != NULL);
+        CHECK(aco_group_spawn_result(&group, yields_once, memory, &result, &o) != NULL);
         CHECK_EQ(aco_group_end(&group), 0);
     } else {
         task = aco_spawn(yields_once, memory, &o);

@@ -9,9 +9,9 @@
  *   }
  *   ...
  *   static const aco_http_route_t routes[] = {{"GET", "/", hello, NULL}, {NULL, NULL, NULL, NULL}};
- *   aco_http_server_t server = {0};
- *   server.routes = routes;
- *   aco_http_serve(aco_io_listen("tcp", NULL, "8080", NULL), &server);
+ *   aco_http_server_options_t options = {0};
+ *   options.routes = routes;
+ *   aco_http_serve(aco_io_listen("tcp", NULL, "8080", NULL), &options);
  *
  * Server. Each connection is a task. It reads a request, calls the handler of its route, sends the handler's reply, and
  * waits for the next request. A handler may wait; only its connection waits then. If a client sends several requests
@@ -226,9 +226,10 @@ typedef struct aco_http_failure_s {
     const aco_http_request_t *request; /* the one under way; NULL: none */
 } aco_http_failure_t;
 
-/* A server. A field that is 0 or NULL has its default, which the comment names. A limit or time less than 0 means: none
+/* A field that is 0 or NULL has its default, which the comment names. NULL for the whole structure: all defaults, with
+ * which every request gets 404. A limit or time less than 0 means: none
  * (for lame_time: no time). max_head and max_headers always have a limit: at least 64 bytes, and 1. */
-typedef struct aco_http_server_s {
+typedef struct aco_http_server_options_s {
     const aco_http_route_t *routes;
     int max_head;           /* bytes of the request line and the headers: 15 KiB; at most 1 MiB */
     int max_headers;        /* how many: 100; at most 1000 */
@@ -269,7 +270,8 @@ typedef struct aco_http_server_s {
      * aco_error_message(), after it has closed the descriptor. If `open` itself is NULL, connections are plain. */
     void *(*open)(int fd, const aco_http_transport_t **transport, void *open_arg);
     void *open_arg;
-} aco_http_server_t;
+    void *aco__reserved[3]; /* reserved fields are 0 */
+} aco_http_server_options_t;
 
 /* Serves the connections of `listener`, made by aco_io_listen(), until accepting fails or a scope of the caller ends.
  * The end of a scope stops the server. A stopped server loses no request that the system has received:
@@ -280,13 +282,13 @@ typedef struct aco_http_server_s {
  *     request is closed when drain_idle_time is over. That time begins when lame_time is over, or with the connection's
  *     turn if that comes later.
  *   - What is left after drain_time is cancelled.
- * A further scope that ends does not shorten this. `server` must not change during the call. Returns -1 with errno
- * ECANCELED, ETIMEDOUT (a scope has ended), an error of accepting, EINVAL (NULL; max_head, max_headers or a route is
- * not allowed: no handler, a name that is empty or has no end, more than 8 names), ENOMEM, EPERM (the caller cannot
- * wait: it is not a task). The listener is closed then, also if the call has failed before it accepted. If `listener`
- * is less than 0, errno stays what aco_io_listen() set. */
-ACO_API int aco_http_serve_at(int listener, const aco_http_server_t *server, const char *location);
-#define aco_http_serve(listener, server) aco_http_serve_at(listener, server, ACO_PLACE)
+ * A further scope that ends does not shorten this. What `options` point to must not change during the call. Returns -1
+ * with errno ECANCELED, ETIMEDOUT (a scope has ended), an error of accepting, EINVAL (max_head, max_headers or a
+ * reserved field is not allowed, or a route: no handler, a name that is empty or has no end, more than 8 names), ENOMEM,
+ * EPERM (the caller cannot wait: it is not a task). The listener is closed then, also if the call has failed before it
+ * accepted. If `listener` is less than 0, errno stays what aco_io_listen() set. */
+ACO_API int aco_http_serve_at(int listener, const aco_http_server_options_t *options, const char *location);
+#define aco_http_serve(listener, options) aco_http_serve_at(listener, options, ACO_PLACE)
 
 /* ---- Clients ----------------------------------------------------------------------------------------------------- */
 
@@ -304,11 +306,12 @@ typedef struct aco_http_client_options_s {
     void *(*open)(int fd, const char *host, const aco_http_transport_t **transport, void *open_arg);
     void *open_arg;
     int sends_body_elsewhere; /* whether a redirect may take a request's body to another host, port or scheme. 0: no */
+    void *aco__reserved[3]; /* reserved fields are 0 */
 } aco_http_client_options_t;
 
 /* Makes a client; the caller owns it. NULL options: the defaults. The structure is copied; what it points to must stay
- * valid. Returns the client; on error NULL with errno ENOMEM, EINVAL (a limit out of bounds, proxy_host without
- * proxy_port, one of the two longer than 255 or 5 bytes). */
+ * valid. Returns the client; on error NULL with errno ENOMEM, EINVAL (a limit out of bounds, a
+ * reserved field, proxy_host without proxy_port, one of the two longer than 255 or 5 bytes). */
 ACO_API aco_http_client_t *aco_http_client_new(const aco_http_client_options_t *options);
 /* Frees the client and closes the kept connections. All responses must have been ended before. NULL: nothing
  * happens. */
@@ -329,6 +332,7 @@ typedef struct aco_http_call_s {
      * most `n`, it has stored at `p`; 0: the end; -1 and errno: the call fails, and the server sees a cut request. */
     ssize_t (*read_body)(void *arg, void *p, size_t n);
     void *read_arg;
+    void *aco__reserved[2];           /* reserved fields are 0 */
 } aco_http_call_t;
 
 /* Read-only. Valid until aco_http_response_end(), with its headers. */
@@ -355,10 +359,10 @@ typedef struct aco_http_response_s {
  * and sends_body_elsewhere does not allow that (a body may have secrets as well as a header).
  *
  * Returns the response, which the caller ends by aco_http_response_end(); on error NULL with errno EINVAL (NULL; the
- * URL, also of a redirect; a header; the method; a length less than 0 without read_body), EMSGSIZE (read_body gave more
- * or less than `length`), EBADMSG (the response is no HTTP, or beyond the limits), ECONNRESET (no response), ELOOP (too
- * many redirects), ECONNREFUSED (also: the proxy makes no tunnel for https://), ENOMEM, or an error of aco_io_dial(),
- * `open`, read_body, reading or writing. Nothing is left open. */
+ * URL, also of a redirect; a header; the method; a reserved field; a length less than 0 without read_body), EMSGSIZE
+ * (read_body gave more or less than `length`), EBADMSG (the response is no HTTP, or beyond the limits), ECONNRESET (no
+ * response), ELOOP (too many redirects), ECONNREFUSED (also: the proxy makes no tunnel for https://), ENOMEM, or an
+ * error of aco_io_dial(), `open`, read_body, reading or writing. Nothing is left open. */
 ACO_API aco_http_response_t *aco_http_call_at(aco_http_client_t *client, const aco_http_call_t *call,
                                               const char *location);
 #define aco_http_call(client, call) aco_http_call_at(client, call, ACO_PLACE)

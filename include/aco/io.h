@@ -13,8 +13,9 @@
  * cannot wait (aco/scheduler.h) may make every call; one that would have to wait fails with EPERM. Each plain form
  * below is a macro for the form with `_at`, which takes a static location string for reports.
  *
- * Descriptors. Use any non-blocking descriptor, or a file; any other descriptor fails with EINVAL. A descriptor
- * that these calls make is non-blocking, close-on-exec and *owned*: close it by aco_io_close(), or give it up by
+ * Descriptors. Use any non-blocking descriptor, or a file; any other descriptor fails with EINVAL. With a file the
+ * whole thread waits for the disk: with aco_file_read() and its like (aco/file.h) only the task does. A descriptor that
+ * these calls make is non-blocking, close-on-exec and *owned*: close it by aco_io_close(), or give it up by
  * aco_io_release() before something else closes it. aco_io_adopt() makes any other descriptor owned. If a descriptor is
  * not owned, such as a library's, its owner may close it while no task waits for it; each call and each wait for it
  * costs one more system call.
@@ -135,20 +136,22 @@ enum {
     ACO_IO_ONLY_IPV6 = 8, /* a listener on an IPv6 address takes no IPv4 connections */
     ACO_IO_ALL_PROCESSES = 16 /* with ACO_IO_REUSEPORT: the user's other processes may share the port, too */
 };
+/* Zero in a field, or NULL for the whole structure, means the default. */
 typedef struct aco_io_options_s {
-    unsigned flags; /* ACO_IO_… */
-    int backlog;    /* most connections that wait to be accepted; 0: as many as the system allows */
+    unsigned flags;         /* ACO_IO_… */
+    int backlog;            /* most connections that wait to be accepted; 0: as many as the system allows */
+    void *aco__reserved[2]; /* reserved fields are 0 */
 } aco_io_options_t;
 
-/* Opens a listening socket. `opts` may be NULL: no options. Accepted connections inherit the options. Does not wait.
- * Returns the descriptor; on error -1 with errno EINVAL (the network is unknown or for datagrams; the address; an
- * unknown flag, or a negative backlog), or one of socket(), bind() or listen(). */
-ACO_API int aco_io_listen(const char *network, const char *host, const char *port, const aco_io_options_t *opts);
+/* Opens a listening socket. `options` may be NULL: no options. Accepted connections inherit the options. Does not
+ * wait. Returns the descriptor; on error -1 with errno EINVAL (the network is unknown or for datagrams; the address; an
+ * unknown flag, a negative backlog, or a reserved field), or one of socket(), bind() or listen(). */
+ACO_API int aco_io_listen(const char *network, const char *host, const char *port, const aco_io_options_t *options);
 
 /* Opens a socket for datagrams and binds it to this address. For "unixgram" `host` may be NULL: the system chooses an
  * abstract name. Use it with aco_io_recvfrom() and aco_io_sendto(). Returns the descriptor; on error -1 with errno as
  * for aco_io_listen(), but EINVAL if the network is for connections. */
-ACO_API int aco_io_bind(const char *network, const char *host, const char *port, const aco_io_options_t *opts);
+ACO_API int aco_io_bind(const char *network, const char *host, const char *port, const aco_io_options_t *options);
 
 /* Accepts the next connection. If a connection fails before it is accepted, the call waits for another. Without free
  * descriptors or memory (EMFILE, ENFILE, ENOBUFS, ENOMEM) it tries again after 1 ms, then after twice as long each
@@ -167,9 +170,9 @@ ACO_API int aco_io_accept_at(int fd, const char *location);
  * address or options), ETIMEDOUT, ECANCELED, EPERM (the caller cannot wait), or one of socket(), connect() or
  * aco_io_look_up(). If all addresses of a name fail, errno is that of the first that failed for another reason than a
  * missing network. Nothing is left open then. */
-ACO_API int aco_io_dial_at(const char *network, const char *host, const char *port, const aco_io_options_t *opts,
+ACO_API int aco_io_dial_at(const char *network, const char *host, const char *port, const aco_io_options_t *options,
                            const char *location);
-#define aco_io_dial(network, host, port, opts) aco_io_dial_at(network, host, port, opts, ACO_PLACE)
+#define aco_io_dial(network, host, port, options) aco_io_dial_at(network, host, port, options, ACO_PLACE)
 
 /* Connects a non-blocking socket to an address of `length` bytes. Returns 0; on error -1 with errno of connect(),
  * ETIMEDOUT, ECANCELED (also: closed meanwhile), EPERM (the caller cannot wait). If a wait fails, the socket is still

@@ -85,11 +85,11 @@ ACO__BEGIN_C
 
 /* ---- Tasks ------------------------------------------------------------------------------------------------------- */
 
-/* Makes a task that runs fn(arg), and puts it at the end of the queue. `opts` as for aco_new(); ACO_DETACHED is allowed
- * too: nobody joins such a task. It is destroyed when it ends, and another one may then have its address. Any other
- * task must be joined or detached. Returns the task; on error NULL with errno as aco_new(), EINVAL (also: ACO_DETACHED
- * with stack_memory), EPERM (its share stack belongs to another thread). */
-ACO_API aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *opts);
+/* Makes a task that runs fn(arg), and puts it at the end of the queue. `options` as for aco_new(); ACO_DETACHED is
+ * allowed too: nobody joins such a task. It is destroyed when it ends, and another one may then have its address. Any
+ * other task must be joined or detached. Returns the task; on error NULL with errno as aco_new(), EINVAL (also:
+ * ACO_DETACHED with stack_memory), EPERM (its share stack belongs to another thread). */
+ACO_API aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *options);
 
 /* Runs tasks until none is left. Call it in the root context. Returns 0; on error -1 with errno EDEADLK (see above; the
  * waiting tasks stay as they are: wake one and call aco_run() again), EPERM (a coroutine calls it), EBUSY (the idle

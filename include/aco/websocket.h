@@ -41,12 +41,13 @@ typedef struct aco_websocket_options_s {
     int64_t max_message;   /* bytes of a message: 1 MiB */
     int64_t message_time;  /* ns from the beginning of a message to its end: 60 s */
     int64_t idle_time;     /* ns in which nothing comes; then the peer gets a ping, and as long again to answer: 60 s */
+    void *aco__reserved[2]; /* reserved fields are 0 */
 } aco_websocket_options_t;
 
 /* Answers the handshake, and sends the headers that were added to the reply. NULL `options`: the defaults. The
  * structure is copied; what it points to must stay valid until the handler returns. Returns the WebSocket; on error
- * NULL with errno EBUSY (the reply has begun), ENOMEM or an error of writing (if the reply has not begun then, the
- * handler may try again or reply); or, if it has refused the request by an answer, with EPROTO (400: no right
+ * NULL with errno EBUSY (the reply has begun), EINVAL (a reserved field is not 0), ENOMEM or an error of writing (if the
+ * reply has not begun then, the handler may try again or reply); or, if it has refused the request by an answer, with EPROTO (400: no right
  * handshake, or several keys, versions or origins; 426: another version), EACCES (403: the origin). */
 ACO_API aco_websocket_t *aco_websocket_accept_at(aco_http_request_t *request, const aco_websocket_options_t *options,
                                                  const char *location);

@@ -12,7 +12,7 @@ ACO__FORCE_INLINE void aco__begin_environment(const aco__thread_t *self, aco_t *
 }
 
 /* aco_new(); error messages name `call`. */
-ACO__HIDDEN aco_t *aco__new_called(const char *call, aco_function_t fn, void *arg, const aco_options_t *opts,
+ACO__HIDDEN aco_t *aco__new_called(const char *call, aco_function_t fn, void *arg, const aco_options_t *options,
                                    int own_fp);
 /* A control block with its stack, for options that are checked; sets only the state byte. NULL and errno on failure;
  * *sz is then the size of the failed request. */

@@ -52,9 +52,9 @@ int aco_is_main_co(const aco_t *co)
 #endif
 
 #ifndef ACO_CONFIG_LIBACO_ONLY
-aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *opts)
+aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *options)
 {
-    return aco_new_inline(fn, arg, opts);
+    return aco_new_inline(fn, arg, options);
 }
 
 int aco_restart(aco_t *co, aco_function_t fn, void *arg)

@@ -9,6 +9,7 @@
  * connection all the time begin their next request within moments of a reply, which may have gone out before the
  * server was stopped: therefore idle connections stay open for a while. */
 #define _GNU_SOURCE
+#include "base/reserved.h"
 #include "http/backlog.h"
 #include "http/failure.h"
 #include "http/link.h"
@@ -352,7 +353,7 @@ ACO__SWITCHES static void handle(aco__http_connection_t *c, const char *location
 
 ACO__SWITCHES static void log_exchange(aco__http_exchange_t *x)
 {
-    const aco_http_server_t *options = &x->connection->server->options;
+    const aco_http_server_options_t *options = &x->connection->server->options;
     report(x->connection, aco__http_error_of(x->connection), &x->is);
     if (options->log)
         options->log(&x->is, options->log_arg);
@@ -453,7 +454,7 @@ ACO__SWITCHES static int await_request(aco__http_connection_t *c, const char *lo
 /* Makes the stream on the descriptor. 0, or -1. */
 ACO__SWITCHES static int open_stream(aco__http_connection_t *c, const char *location)
 {
-    const aco_http_server_t *options = &c->server->options;
+    const aco_http_server_options_t *options = &c->server->options;
     aco_http_failure_t failure = {ACO_HTTP_HANDSHAKE, 0, -1, NULL, NULL};
     if (begin_idle(c, OPENS, options->head_time, location) != 0)
         return -1;
@@ -587,7 +588,7 @@ ACO__SWITCHES static int add_connection(aco__http_server_t *server, const char *
         newcomer->server = server;
         newcomer->fd = server->taken;
         server->taken = -1;
-        if (aco_group_spawn_at(&server->group, run, newcomer, task, NULL, location))
+        if (aco_group_spawn_at(&server->group, run, newcomer, NULL, task, location))
             return 0;
         server->taken = newcomer->fd;
         aco__service_free(newcomer, sizeof *newcomer);
@@ -609,7 +610,7 @@ static void set_time(int64_t *time, int64_t seconds)
 }
 
 /* Fills in the defaults. 0, or -1 and errno. */
-static int set_options(aco_http_server_t *options)
+static int set_options(aco_http_server_options_t *options)
 {
     options->max_head = options->max_head ? options->max_head : 15 << 10;
     options->max_headers = options->max_headers ? options->max_headers : 100;
@@ -628,6 +629,8 @@ static int set_options(aco_http_server_t *options)
     if (options->max_head < 64 || options->max_head > 1 << 20 || options->max_headers < 1 ||
         options->max_headers > 1000)
         return aco__http_fail(EINVAL, "aco_http_serve", "the limits of headers");
+    if (ACO__RESERVED_IS_SET(options))
+        return aco__http_fail(EINVAL, "aco_http_serve", "a reserved option is not 0");
     for (const aco_http_route_t *route = options->routes; route && route->path; route++) {
         size_t params = 0;
         for (const char *at = route->path; *at; at++) {
@@ -729,7 +732,7 @@ ACO__SWITCHES static void drain(aco__http_server_t *server, int64_t until, const
 /* Accepts until the server is stopped, and ends it. The errno with which accepting ended. */
 ACO__SWITCHES static int serve(aco__http_server_t *server, int listener, const char *location)
 {
-    const aco_http_server_t *options = &server->options;
+    const aco_http_server_options_t *options = &server->options;
     int64_t until;
     int error, was_stopped;
     accept_all(server, listener, location);
@@ -774,20 +777,19 @@ ACO__SWITCHES static int begin_keeping(aco__http_server_t **begun, const char *l
     return -1;
 }
 
-int aco_http_serve_at(int listener, const aco_http_server_t *options, const char *location)
+int aco_http_serve_at(int listener, const aco_http_server_options_t *options, const char *location)
 {
-    static const char call[] = "aco_http_serve";
-    aco__http_server_t *server = NULL;
+    aco__http_server_t *server;
     size_t sz = sizeof *server;
     int error;
     if (listener < 0)
         return -1; /* with what aco_io_listen() left */
-    if (!options)
-        (void)aco__http_fail(EINVAL, call, "the pointer to the server is NULL");
-    else if ((server = aco__service_allocate(&sz, call)) != NULL) {
+    server = aco__service_allocate(&sz, "aco_http_serve");
+    if (server) {
         memset(server, 0, sizeof *server);
         server->sz = sz;
-        server->options = *options;
+        if (options)
+            server->options = *options;
         server->taken = -1;
     }
     if (server && set_options(&server->options) == 0 && begin_keeping(&server, location) == 0) {

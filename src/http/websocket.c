@@ -1,5 +1,6 @@
 /* WebSocket: the handshake, and frames in both directions. The connection's link carries them: its input buffer has the
  * frames behind the request's head, which stays where it is; its output has a frame's head, and small payloads. */
+#include "base/reserved.h"
 #include "http/link.h"
 #include "http/reply.h"
 #include "http/request.h"
@@ -182,6 +183,10 @@ aco_websocket_t *aco_websocket_accept_at(aco_http_request_t *request, const aco_
     options = options ? options : &defaults;
     if (x->has_begun) {
         aco__http_fail(EBUSY, call, "the reply has begun");
+        return NULL;
+    }
+    if (ACO__RESERVED_IS_SET(options)) {
+        aco__http_fail(EINVAL, call, "a reserved option is not 0");
         return NULL;
     }
     status = check_handshake(x, options, &key);

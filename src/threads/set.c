@@ -5,6 +5,7 @@
  * and until then the task that waits for the work is on a thread that is busy. */
 #define _GNU_SOURCE
 #include "base/invariants.h"
+#include "base/reserved.h"
 #include "system/system.h"
 #include "threads/cpus.h"
 #include "threads/deque.h"
@@ -348,7 +349,7 @@ static void in_child(void)
     aco__threads_forget_others(worker);
 }
 
-static aco_threads_t *new_set(int n, ACO__SWITCHES aco_function_t fn, void *arg, const aco_threads_options_t *opts,
+static aco_threads_t *new_set(int n, ACO__SWITCHES aco_function_t fn, void *arg, const aco_threads_options_t *options,
                               const char *call)
 {
     int forks = aco__threads_handle_forks(in_child);
@@ -361,8 +362,8 @@ static aco_threads_t *new_set(int n, ACO__SWITCHES aco_function_t fn, void *arg,
     threads->busy = (unsigned)n;
     threads->fn = fn;
     threads->arg = arg;
-    threads->flags = opts ? opts->flags : 0;
-    threads->drain_ns = opts ? opts->drain_ns : 0;
+    threads->flags = options ? options->flags : 0;
+    threads->drain_ns = options ? options->drain_ns : 0;
     threads->forks = (unsigned)forks;
     threads->sz = sz;
     pthread_cond_init(&threads->changed, NULL);
@@ -441,19 +442,21 @@ static int start_set(aco_threads_t *threads, const char *call)
     return error ? fail_with(error) : 0;
 }
 
-int aco_threads_run(int n, aco_function_t fn, void *arg, const aco_threads_options_t *opts)
+int aco_threads_run(int n, aco_function_t fn, void *arg, const aco_threads_options_t *options)
 {
     static const char call[] = "aco_threads_run";
     const unsigned all = ACO_THREADS_FIRST_ONLY | ACO_THREADS_PIN | ACO_THREADS_KEEP_GOING | ACO_THREADS_INTERRUPTIBLE;
-    unsigned flags = opts ? opts->flags : 0;
+    unsigned flags = options ? options->flags : 0;
     aco_threads_t *threads;
-    if (!fn || n < 0 || n > THREADS_MOST || flags & ~all || (opts && opts->drain_ns < 0))
+    int has_reserved = options && ACO__RESERVED_IS_SET(options), is_negative = options && options->drain_ns < 0;
+    if (!fn || n < 0 || n > THREADS_MOST || flags & ~all || has_reserved || is_negative)
         return aco__service_fail(EINVAL, call,
-                                 !fn                          ? "the function is NULL"
-                                 : flags & ~all               ? "unknown flags"
-                                 : opts && opts->drain_ns < 0 ? "the time to drain is negative"
-                                                             : "not so many threads are possible");
-    threads = new_set(n ? n : aco_threads_usable(), fn, arg, opts, call);
+                                 !fn            ? "the function is NULL"
+                                 : flags & ~all ? "unknown flags"
+                                 : has_reserved ? "a reserved option is not 0"
+                                 : is_negative  ? "the time to drain is negative"
+                                                : "not so many threads are possible");
+    threads = new_set(n ? n : aco_threads_usable(), fn, arg, options, call);
     return threads ? start_set(threads, call) : -1;
 }
 

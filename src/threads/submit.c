@@ -10,6 +10,7 @@
  * fall: it begins at COUNT_OPEN, so that nobody takes it for 0. At the end `aco__own` is added and COUNT_OPEN taken
  * away; from then on all use `aco__pending`, and whoever makes it 0 tells the task. */
 #include "base/invariants.h"
+#include "base/reserved.h"
 #include "threads/deque.h"
 #include "threads/search.h"
 #include "threads/set.h"
@@ -494,9 +495,7 @@ int aco_mt_group_end_at(aco_mt_group_t *group, const char *location)
 
 static int check_options(const aco_submit_options_t *options)
 {
-    static const aco_submit_options_t none;
-    if ((unsigned)options->where > ACO_SUBMIT_EVENLY ||
-        memcmp(options->aco__reserved, none.aco__reserved, sizeof none.aco__reserved) != 0)
+    if ((unsigned)options->where > ACO_SUBMIT_EVENLY || ACO__RESERVED_IS_SET(options))
         return aco__service_fail(EINVAL, call_submit, "unknown options");
     if (options->result && aco__may_move(options->result))
         return aco__service_fail(EINVAL, call_submit, "the result is on a share stack");
