@@ -352,7 +352,7 @@ static void *uses_share_stack(void *how)
     o.stack = aco_share_stack_new(0);
     if (in_group) {
         CHECK_EQ(aco_group_begin(&group, ACO_KEEP_GOING), 0);
-        CHECK(aco_group_spawn_result(&group, yields_once, &o, &o, &result) != NULL);
+        CHECK(aco_group_spawn_result(&group, yields_once, &o, &result, &o) != NULL);
     } else {
         task = aco_spawn(yields_once, &o, &o);
         CHECK(task != NULL);
