@@ -153,7 +153,7 @@ typedef struct aco_mt_group_s {
     int succeeded;          /* with ACO_FIRST_SUCCESS, whether a member has. Atomic */
     int aco__ended;         /* the errno with which the members' waits fail; 0: they do not. Atomic */
     int64_t aco__deadline;
-    struct aco__crew *aco__owner; /* the thread of its task */
+    struct aco__set_worker *aco__owner; /* the thread of its task */
     char aco__padding[64];  /* keeps what other threads write and what that thread writes in different cache lines */
     size_t aco__pending;    /* members that have not ended, counted by other threads (src/threads/submit.c). Atomic */
     char aco__more_padding[64];
