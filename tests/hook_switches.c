@@ -146,8 +146,8 @@ static void jumps(int number)
     siglongjmp(before_handler, 1);
 }
 
-/* What a handler calls lets no others run: it may have interrupted anything. After it, also if siglongjmp() has left it,
- * calls do so again. */
+/* What a handler calls lets no others run: it may have interrupted anything. After it, also if siglongjmp() has left
+ * it, calls do so again. */
 static void *test_handlers(void *unused)
 {
     struct sigaction action = {0};
