@@ -1,6 +1,7 @@
-/* Names (include/aco/names.h), and dialling several addresses. The program has its own getaddrinfo() and getnameinfo(),
- * which the library calls instead of the system's. All connections are on the loopback. */
-#define _GNU_SOURCE
+/* Names (include/aco/names.h), and dialling several addresses. A resolver of the test's own stands in the system's
+ * table (src/system/system.h). All connections are on the loopback. */
+#include "replace.h"
+
 #include <aco/file.h>
 #include <aco/names.h>
 #include <aco/offload.h>
@@ -71,7 +72,7 @@ static void wait_at_gate(void)
     __atomic_fetch_sub(&at_gate, 1, __ATOMIC_ACQ_REL);
 }
 
-int getaddrinfo(const char *host, const char *service, const struct addrinfo *hints, struct addrinfo **found)
+static int resolve(const char *host, const char *service, const struct addrinfo *hints, struct addrinfo **found)
 {
     struct addrinfo **end = found;
     size_t i = 0;
@@ -98,7 +99,7 @@ int getaddrinfo(const char *host, const char *service, const struct addrinfo *hi
     return *found || !hosts[i].addresses[0] ? 0 : EAI_NONAME;
 }
 
-void freeaddrinfo(struct addrinfo *found)
+static void release(struct addrinfo *found)
 {
     while (found) {
         struct addrinfo *next = found->ai_next;
@@ -108,8 +109,8 @@ void freeaddrinfo(struct addrinfo *found)
     }
 }
 
-int getnameinfo(const struct sockaddr *address, socklen_t length, char *host, socklen_t host_size, char *service,
-                socklen_t service_size, int flags)
+static int name_of(const struct sockaddr *address, socklen_t length, char *host, socklen_t host_size, char *service,
+                   socklen_t service_size, int flags)
 {
     const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)address;
     CHECK(length == sizeof *in && !service && !service_size && flags == NI_NAMEREQD);
@@ -395,6 +396,9 @@ static void *share_stack(void *unused)
 int main(void)
 {
     static const aco_function_t tests[] = {look_ups, reverse, cache, abandoned, half_of_the_pool, dials, share_stack};
+    aco__system.getaddrinfo = resolve;
+    aco__system.freeaddrinfo = release;
+    aco__system.getnameinfo = name_of;
     CHECK_EQ(setenv("ACO_FILES", "pool", 1), 0);
     root_context();
     CHECK(aco_io_poll_fd() >= 0);

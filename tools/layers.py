@@ -75,8 +75,8 @@ BY_NAME = [
      "syscall() is only for what the system's table is not for"),
     ('src/libc/look_up.c', ('syscall',), 'a table cannot be made'),
     ('src/libc/arguments.c', ('syscall',), 'has the kernel look whether memory is readable'),
-    ('src/io/names.c', ('getaddrinfo', 'getnameinfo'), 'the table is in libacorn, and static programs that look up no '
-     "name would link libc's resolver. Called by threads of the pool, which have no tasks"),
+    ('src/io/names.c', ('getaddrinfo', 'getnameinfo'), 'puts them into the table: static programs that look up no name '
+     'link no resolver'),
     ('src/io/address.c', ('if_indextoname', 'if_nametoindex'), 'the same'),
 ]
 

@@ -1,6 +1,7 @@
 /* Addresses of sockets from text, and as text. */
 #define _GNU_SOURCE /* struct ucred, for sys/socket.h */
 #include "io/address.h"
+#include "system/system.h"
 
 #include "aco/detail/poller.h"
 
@@ -47,7 +48,7 @@ static int set_ipv4(aco__io_address_t *address, const char *host, int port)
 /* The number of a zone, which is an interface's name or a number (RFC 4007, 11.2); -1: neither. */
 static int64_t zone_of(const char *text)
 {
-    int64_t zone = if_nametoindex(text);
+    int64_t zone = aco__system.if_nametoindex(text);
     if (zone)
         return zone;
     for (; *text >= '0' && *text <= '9' && zone <= UINT32_MAX; text++)
@@ -227,7 +228,7 @@ static int format_ipv6(const struct sockaddr_in6 *in, char *text, size_t size)
 {
     char host[INET6_ADDRSTRLEN], zone[IF_NAMESIZE];
     int has_zone = in->sin6_scope_id != 0;
-    if (has_zone && !if_indextoname(in->sin6_scope_id, zone))
+    if (has_zone && !aco__system.if_indextoname(in->sin6_scope_id, zone))
         snprintf(zone, sizeof zone, "%lu", (unsigned long)in->sin6_scope_id);
     inet_ntop(AF_INET6, &in->sin6_addr, host, sizeof host);
     return snprintf(text, size, "[%s%s%s]:%u", host, has_zone ? "%" : "", has_zone ? zone : "",
@@ -284,4 +285,10 @@ int aco__io_fail_address(const char *call, const char *network, const char *host
     snprintf(reason, sizeof reason, "%s %s%s%s: %s", network ? network : "(no network)", host ? host : "*",
              port ? ":" : "", port ? port : "", problem ? problem : strerror(error));
     return aco__service_fail(error, call, reason);
+}
+
+ACO__AT_LOAD static void register_interfaces(void)
+{
+    aco__system.if_nametoindex = if_nametoindex;
+    aco__system.if_indextoname = if_indextoname;
 }

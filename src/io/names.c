@@ -1,11 +1,12 @@
-/* Names of hosts, by getaddrinfo() and getnameinfo() on the pool: they alone follow the system's configuration. What
- * was found is kept in a small cache, the most recently used first. */
+/* Names of hosts, by libc's getaddrinfo() and getnameinfo() on the pool: they alone follow the system's configuration.
+ * What was found is kept in a small cache, the most recently used first. */
 #define _GNU_SOURCE /* EAI_NODATA */
 #include "base/invariants.h"
 #include "io/address.h"
 #include "io/descriptor.h"
 #include "io/job_threads.h"
 #include "io/names_internal.h"
+#include "system/system.h"
 
 #include "aco/detail/descriptors.h"
 #include "aco/detail/poller.h"
@@ -191,12 +192,12 @@ static void *look_up(void *arg)
     hints.ai_family = lookup->name.families == 4 ? AF_INET : lookup->name.families == 6 ? AF_INET6 : AF_UNSPEC;
     hints.ai_socktype = SOCK_STREAM;
     errno = 0;
-    lookup->failure = getaddrinfo(lookup->name.host, NULL, &hints, &found);
+    lookup->failure = aco__system.getaddrinfo(lookup->name.host, NULL, &hints, &found);
     if (lookup->failure)
         return arg;
     for (const struct addrinfo *one = found; one && lookup->ips.n < IO_MOST_TARGETS; one = one->ai_next)
         lookup->ips.n += (size_t)ip_of(one, &lookup->ips.at[lookup->ips.n]);
-    freeaddrinfo(found);
+    aco__system.freeaddrinfo(found);
     if (lookup->ips.n)
         keep_in_cache(&lookup->name, &lookup->ips);
     else
@@ -357,8 +358,8 @@ static void *look_up_reverse(void *arg)
 {
     reverse_lookup_t *lookup = arg;
     errno = 0;
-    lookup->failure = getnameinfo((const struct sockaddr *)&lookup->address, lookup->length, lookup->host,
-                                  sizeof lookup->host, NULL, 0, NI_NAMEREQD);
+    lookup->failure = aco__system.getnameinfo((const struct sockaddr *)&lookup->address, lookup->length, lookup->host,
+                                              sizeof lookup->host, NULL, 0, NI_NAMEREQD);
     return arg;
 }
 
@@ -396,4 +397,21 @@ int aco_io_name_of_at(const struct sockaddr *address, socklen_t length, char *na
     }
     release_reverse(lookup, NULL);
     return result;
+}
+
+/* FreeBSD's has other types. */
+static int name_of(const struct sockaddr *address, socklen_t length, char *host, socklen_t host_size, char *port,
+                   socklen_t port_size, int flags)
+{
+    return getnameinfo(address, length, host, host_size, port, port_size, flags);
+}
+
+/* By name these may be hooks. acorn_hook puts libc's into the table, before or after this. */
+ACO__AT_LOAD static void register_resolver(void)
+{
+    if (!aco__system.getaddrinfo)
+        aco__system.getaddrinfo = getaddrinfo;
+    if (!aco__system.getnameinfo)
+        aco__system.getnameinfo = name_of;
+    aco__system.freeaddrinfo = freeaddrinfo;
 }

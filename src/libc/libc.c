@@ -94,6 +94,8 @@ static void publish_to_acorn(const aco__libc_calls_t *found)
     ACO__PUBLISH(pthread_mutex_trylock, pthread_mutex_trylock);
     ACO__PUBLISH(pthread_mutex_unlock, pthread_mutex_unlock);
     ACO__PUBLISH(waitpid, waitpid);
+    ACO__PUBLISH(getaddrinfo, getaddrinfo);
+    ACO__PUBLISH(getnameinfo, getnameinfo);
     ACO__PUBLISH(clock_nanosleep, clock_nanosleep);
     ACO__PUBLISH(sigaction, sigaction);
 #undef ACO__PUBLISH

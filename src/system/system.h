@@ -26,6 +26,7 @@
 #include <sys/uio.h>
 #include <time.h>
 
+struct addrinfo;
 struct epoll_event;
 struct kevent;
 struct rlimit;
@@ -155,6 +156,15 @@ typedef struct aco__system {
     DIR *(*opendir)(const char *path);
     struct dirent *(*readdir)(DIR *folder); /* NULL: the end, with errno unchanged, or an error */
     int (*closedir)(DIR *folder);
+
+    /* Names of hosts: results and flags of libc's, EAI_… with errno for EAI_SYSTEM. They block the thread. acorn_io
+     * fills these in when it is loaded: a static program that looks up no name links no resolver. */
+    int (*getaddrinfo)(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **found);
+    void (*freeaddrinfo)(struct addrinfo *found);
+    int (*getnameinfo)(const struct sockaddr *address, socklen_t length, char *host, socklen_t host_size, char *port,
+                       socklen_t port_size, int flags);
+    unsigned (*if_nametoindex)(const char *name);
+    char *(*if_indextoname)(unsigned index, char *name);
 
     /* Processes, and what the system tells of itself. waitpid() may have EINTR. posix_spawnp() returns an error
      * number. */
