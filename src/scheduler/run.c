@@ -241,7 +241,7 @@ static int choose_task(aco__thread_t *self, aco__tasks_t *s)
                 return 0;
         } else {
             if (s->until || s->timers_count || s->idle || s->is_watched || aco__inbox_is_used(s) ||
-                (s->poller && s->poller->waiters))
+                (s->poller && s->poller->waiters) || s->chooser) /* so that no task that yields goes on unseen */
                 aco__poll_task_start(self); /* cannot fail: its memory was allocated with what it is for */
             return 1;
         }
