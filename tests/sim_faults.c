@@ -236,7 +236,6 @@ static void *try_two(void *unused)
         MUST(aco_task_yield() == 0);
         MUST(aco__mutex_trylock_or_back_off(&other_mutex) == -1); /* what C++'s std::lock() calls */
         MUST(aco_mutex_unlock(&mutex) == 0);
-        pause_at_random();
     }
     return unused;
 }
