@@ -2,8 +2,11 @@
  * tests/sim_faults.py puts mended faults back into the library, one by one, and counts the seeds until the simulation
  * finds each. As a test it shows that the library as it is passes.
  *
- * sim_faults SCENARIO [option of aco_sim_main()]... */
+ * sim_faults SCENARIO[.order] [option of aco_sim_main()]...
+ * With .order the program is the same in each run, and only the order of turns differs. */
 #include "replace.h" /* first: names of the library beside its headers */
+
+#include "random.h"
 
 #include <aco/group.h>
 #include <aco/sim.h>
@@ -18,17 +21,21 @@ static aco_sim_t *sim; /* the run */
 
 #define MUST(condition) ((condition) ? (void)0 : (void)aco_sim_fail(sim, #condition))
 
-static int below(int limit)
+/* Without the seed's random numbers: all runs draw the same ones, and only the order of turns differs. */
+static int is_fixed;
+static random_t fixed;
+
+static int pick(int limit)
 {
-    return (int)aco_sim_random(sim, (uint64_t)limit);
+    return (int)(is_fixed ? below(&fixed, (unsigned)limit) : aco_sim_random(sim, (uint64_t)limit));
 }
 
 /* Sleeps, yields or does neither. */
 static void pause_at_random(void)
 {
-    int chance = below(4);
+    int chance = pick(4);
     if (chance == 0)
-        MUST(aco_sleep(below(5) * ACO_MILLISECOND) == 0);
+        MUST(aco_sleep(pick(5) * ACO_MILLISECOND) == 0);
     else if (chance == 1)
         MUST(aco_task_yield() == 0);
 }
@@ -58,7 +65,7 @@ static int tickets[SPAWNERS], next_ticket;
 
 static void *sleep_as_member(void *unused)
 {
-    MUST(aco_sleep(below(20) * ACO_MILLISECOND) == 0);
+    MUST(aco_sleep(pick(20) * ACO_MILLISECOND) == 0);
     return unused;
 }
 
@@ -73,7 +80,7 @@ static int ticket_of(const aco_t *task)
 static void *spawn_member(void *arg)
 {
     int i = (int)(intptr_t)arg;
-    MUST(aco_sleep(below(10) * ACO_MILLISECOND) == 0);
+    MUST(aco_sleep(pick(10) * ACO_MILLISECOND) == 0);
     tickets[i] = next_ticket++;
     MUST(aco_group_spawn(&group, sleep_as_member, NULL, NULL) != NULL);
     if (group.aco__spawners.first)
@@ -88,7 +95,7 @@ static void places(void)
     next_ticket = 0;
     for (int i = 0; i < SPAWNERS; i++)
         spawners[i] = spawn_on(NULL, spawn_member, (void *)(intptr_t)i);
-    MUST(aco_sleep(below(10) * ACO_MILLISECOND) == 0);
+    MUST(aco_sleep(pick(10) * ACO_MILLISECOND) == 0);
     group.limit = 2;
     MUST(aco_sleep(20 * ACO_MILLISECOND) == 0); /* all have asked */
     join_all(spawners, SPAWNERS);
@@ -102,11 +109,11 @@ static int are_inside;
 
 static void *sleep_in_scopes(void *unused)
 {
-    MUST(aco_scope_begin(&outer, aco_after((5 + below(10)) * ACO_MILLISECOND)) == 0);
-    MUST(aco_scope_begin(&inner, aco_after((5 + below(10)) * ACO_MILLISECOND)) == 0);
+    MUST(aco_scope_begin(&outer, aco_after((5 + pick(10)) * ACO_MILLISECOND)) == 0);
+    MUST(aco_scope_begin(&inner, aco_after((5 + pick(10)) * ACO_MILLISECOND)) == 0);
     are_inside = 1;
     for (int i = 0; i < 3; i++)
-        if (aco_sleep(below(8) * ACO_MILLISECOND) != 0)
+        if (aco_sleep(pick(8) * ACO_MILLISECOND) != 0)
             break;
     are_inside = 0;
     MUST(aco_scope_end(&inner) == 0 && aco_scope_end(&outer) == 0);
@@ -116,7 +123,7 @@ static void *sleep_in_scopes(void *unused)
 
 static void *cancel_one(void *scope)
 {
-    MUST(aco_sleep(below(15) * ACO_MILLISECOND) == 0);
+    MUST(aco_sleep(pick(15) * ACO_MILLISECOND) == 0);
     if (are_inside)
         MUST(aco_scope_cancel(scope) == 0);
     return NULL;
@@ -157,7 +164,7 @@ static void *select_on_share_stack(void *number)
 
 static void *name_it(void *task)
 {
-    MUST(aco_sleep(below(20) * ACO_MILLISECOND) == 0);
+    MUST(aco_sleep(pick(20) * ACO_MILLISECOND) == 0);
     MUST(aco_set_name(task, "selector") == 0);
     return NULL;
 }
@@ -172,7 +179,7 @@ static void select_cases(void)
         tasks[SELECTORS + i] = spawn_on(NULL, name_it, tasks[i]);
     }
     for (int i = 0; i < SELECTORS * SENT; i++) {
-        int j = below(2);
+        int j = pick(2);
         pause_at_random();
         MUST(aco_channel_send(channels[i % SELECTORS][j], &j) == 0);
     }
@@ -289,7 +296,7 @@ static int lasts, firsts;
 static void *meet(void *unused)
 {
     for (int i = 0; i < 4; i++) {
-        int met = aco_barrier_wait_until(&barrier, aco_after(below(10) * ACO_MILLISECOND));
+        int met = aco_barrier_wait_until(&barrier, aco_after(pick(10) * ACO_MILLISECOND));
         MUST(met >= 0 || errno == ETIMEDOUT);
         lasts += met == 1;
         firsts += met == 0;
@@ -314,7 +321,7 @@ static void meetings(void)
 
 static void *sleep_and_return(void *arg)
 {
-    MUST(aco_sleep(below(10) * ACO_MILLISECOND) == 0);
+    MUST(aco_sleep(pick(10) * ACO_MILLISECOND) == 0);
     return arg;
 }
 
@@ -324,7 +331,7 @@ static void joins(void)
         aco_t *task = spawn_on(NULL, sleep_and_return, &mutex);
         void *result = NULL;
         pause_at_random();
-        while (aco_join_until(task, &result, aco_after(below(4) * ACO_MILLISECOND)) != 0) {
+        while (aco_join_until(task, &result, aco_after(pick(4) * ACO_MILLISECOND)) != 0) {
             MUST(errno == ETIMEDOUT);
             if (errno != ETIMEDOUT)
                 return;
@@ -346,24 +353,36 @@ static void run_scenario(aco_sim_t *run, void *scenario)
 {
     const aco_mutex_t unlocked = ACO_MUTEX_INIT;
     sim = run;
+    fixed.state = 1;
     mutex = other_mutex = unlocked;
     ((const scenario_t *)scenario)->run();
 }
 
+static const scenario_t *scenario_of(const char *name)
+{
+    size_t length = strcspn(name, ".");
+    is_fixed = strcmp(name + length, ".order") == 0;
+    for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
+        if (strlen(scenarios[i].name) == length && strncmp(name, scenarios[i].name, length) == 0 &&
+            (is_fixed || !name[length]))
+            return &scenarios[i];
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
+    const scenario_t *scenario = argc > 1 ? scenario_of(argv[1]) : NULL;
+    char command[256]; /* for the command that repeats a failure */
+    int status;
+    if (!scenario) {
+        fprintf(stderr, "usage: %s SCENARIO[.order] [OPTION]...\n", argv[0]);
+        return 2;
+    }
+    snprintf(command, sizeof command, "%s %s", argv[0], argv[1]);
+    argv[1] = command;
     stack = aco_share_stack_new(0);
-    for (size_t i = 0; stack && argc > 1 && i < sizeof scenarios / sizeof *scenarios; i++)
-        if (strcmp(argv[1], scenarios[i].name) == 0) {
-            char command[256]; /* for the command that repeats a failure */
-            int status;
-            snprintf(command, sizeof command, "%s %s", argv[0], argv[1]);
-            argv[1] = command;
-            status = aco_sim_main(argc - 1, argv + 1, run_scenario, NULL, (void *)(uintptr_t)&scenarios[i]);
-            if (status == 0)
-                aco_share_stack_destroy(stack);
-            return status;
-        }
-    fprintf(stderr, "usage: %s SCENARIO [OPTION]...\n", argv[0]);
-    return 2;
+    status = stack ? aco_sim_main(argc - 1, argv + 1, run_scenario, NULL, (void *)(uintptr_t)scenario) : 2;
+    if (stack && status == 0)
+        aco_share_stack_destroy(stack);
+    return status;
 }

@@ -22,7 +22,7 @@ SECONDS = 300
 
 def seeds_until_found(program, scenario, args, start):
     """How many seeds from `start` on a run of the scenario has failed in, and why; (None, None): none has."""
-    command = [program, scenario, '--seed', str(start), '--runs', str(args.runs), '--schedule', args.schedule,
+    command = [program, scenario + ('.order' if args.order else ''), '--seed', str(start), '--runs', str(args.runs), '--schedule', args.schedule,
                '--turns', '100000']
     done = subprocess.run(command, capture_output=True, text=True, errors='replace', check=False, timeout=SECONDS)
     found = SEED.search(done.stderr)
@@ -43,6 +43,7 @@ def parse_arguments():
     parser.add_argument('--starts', type=int, default=21, help='how many first seeds (21)')
     parser.add_argument('--runs', type=int, default=10000, help='the most seeds from each (10000)')
     parser.add_argument('--schedule', default='mixed', help='mixed, random, pct or fifo (mixed)')
+    parser.add_argument('--order', action='store_true', help='vary the order of turns only')
     parser.add_argument('texts', nargs='*', metavar='TEXT')
     return parser.parse_args()
 
