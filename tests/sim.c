@@ -25,7 +25,7 @@ static aco_t *detached(aco_function_t fn, void *arg)
 /* The reason for which a run of the scenario fails, or "". */
 static const char *reason_of(aco_sim_function_t scenario, void *arg, uint64_t runs, const aco_sim_options_t *options)
 {
-    static aco_sim_result_t result;
+    static aco_sim_stats_t result;
     int done;
     capture();
     done = aco_sim_run(scenario, arg, runs, &result, options);
@@ -69,7 +69,7 @@ static void sleep_long(aco_sim_t *sim, void *arg)
 static void time_is_virtual(void)
 {
     int64_t first = 0, real_begin = aco_now();
-    aco_sim_result_t result;
+    aco_sim_stats_t result;
     CHECK(aco_sim_run(sleep_long, &first, 20, &result, NULL) == 0);
     CHECK_EQ(result.runs, 20);
     CHECK_EQ(result.simulated_ns, 20 * 3601 * ACO_SECOND);
@@ -173,7 +173,7 @@ static void two_deposits(aco_sim_t *sim, void *arg)
 static void a_seed_repeats(void)
 {
     aco_sim_options_t o = {0};
-    aco_sim_result_t first, again;
+    aco_sim_stats_t first, again;
     capture();
     FAILS_WITH(aco_sim_run(two_deposits, NULL, 1000, &first, NULL), ECANCELED);
     o.seed = first.seed;
@@ -199,7 +199,7 @@ static void draw_numbers(aco_sim_t *sim, void *arg)
 static void hashes_tell_runs_apart(void)
 {
     uint64_t sums[3] = {0, 0, 0};
-    aco_sim_result_t results[3];
+    aco_sim_stats_t results[3];
     aco_sim_options_t o = {0};
     for (int i = 0; i < 3; i++) {
         o.seed = i == 2 ? 2 : 1;

@@ -83,7 +83,7 @@ typedef struct aco_sim_options_s {
 enum { ACO_SIM_REASON_SIZE = 256 };
 
 /* What happened in all runs together. */
-typedef struct aco_sim_result_s {
+typedef struct aco_sim_stats_s {
     uint64_t runs;       /* that have ended, the one that failed included. A repetition does not count */
     uint64_t turns;      /* that tasks had */
     int64_t simulated_ns; /* the virtual time that has passed */
@@ -91,13 +91,13 @@ typedef struct aco_sim_result_s {
     uint64_t seed;       /* of the run that failed; 0: none has */
     char reason[ACO_SIM_REASON_SIZE]; /* why it failed */
     uint64_t aco__reserved[4];
-} aco_sim_result_t;
+} aco_sim_stats_t;
 
-/* Runs scenario(sim, arg) `runs` times, with one seed after the other, until one run fails. If `result` is not NULL, it
+/* Runs scenario(sim, arg) `runs` times, with one seed after the other, until one run fails. If `stats` is not NULL, it
  * tells what happened. The tasks that a failed run leaves never run again, and keep their memory. Returns 0; on error
  * -1 with errno ECANCELED (a run failed), EINVAL (`scenario` is NULL, `runs` is 0, unknown or negative options), EPERM
  * (a coroutine calls it), EBUSY (a simulation runs in the process; or the thread has tasks), ENOMEM. */
-ACO_API int aco_sim_run(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_result_t *result,
+ACO_API int aco_sim_run(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_stats_t *stats,
                         const aco_sim_options_t *options);
 
 /* aco_sim_run() for a program's main(), with options from the command line; `--help` lists them. Prints what happened,

@@ -142,17 +142,17 @@ static double seconds_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void print_result(const aco_sim_result_t *result, uint64_t first, double seconds)
+static void print_stats(const aco_sim_stats_t *stats, uint64_t first, double seconds)
 {
     printf("%" PRIu64 " runs, seeds %" PRIu64 " to %" PRIu64 ": %" PRIu64 " turns, %.6g s of virtual time in %.2f s; "
-           "hash %016" PRIx64 "\n", result->runs, first, first + result->runs - 1, result->turns,
-           (double)result->simulated_ns / 1e9, seconds, result->hash);
+           "hash %016" PRIx64 "\n", stats->runs, first, first + stats->runs - 1, stats->turns,
+           (double)stats->simulated_ns / 1e9, seconds, stats->hash);
 }
 
 int aco_sim_main(int argc, char **argv, aco_sim_function_t scenario, aco_sim_function_t invariants, void *arg)
 {
     command_line_t line;
-    aco_sim_result_t result;
+    aco_sim_stats_t stats;
     double began;
     int done;
     memset(&line, 0, sizeof line);
@@ -166,11 +166,11 @@ int aco_sim_main(int argc, char **argv, aco_sim_function_t scenario, aco_sim_fun
     given = &line;
     line.options.invariants = invariants;
     began = seconds_now();
-    done = aco__sim_run(scenario, arg, line.runs, &result, &line.options, tell_command);
-    if (done != 0 && !result.seed)
+    done = aco__sim_run(scenario, arg, line.runs, &stats, &line.options, tell_command);
+    if (done != 0 && !stats.seed)
         fprintf(stderr, "%s: %s\n", program, aco_error_message());
-    if (result.runs)
-        print_result(&result, line.options.seed ? line.options.seed : 1, seconds_now() - began);
+    if (stats.runs)
+        print_stats(&stats, line.options.seed ? line.options.seed : 1, seconds_now() - began);
     given = NULL;
     return done == 0 ? 0 : FAILED;
 }

@@ -151,12 +151,12 @@ static int run_seed(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
 
 /* ---- All runs ---- */
 
-static void add(aco_sim_result_t *result, const aco_sim_t *sim)
+static void add(aco_sim_stats_t *stats, const aco_sim_t *sim)
 {
-    result->runs++;
-    result->turns += sim->turns;
-    result->simulated_ns += sim->now;
-    result->hash = aco__mix(result->hash ^ sim->history.hash);
+    stats->runs++;
+    stats->turns += sim->turns;
+    stats->simulated_ns += sim->now;
+    stats->hash = aco__mix(stats->hash ^ sim->history.hash);
 }
 
 /* Runs the seed once more and compares. */
@@ -173,20 +173,20 @@ static int repeat(aco_sim_t *sim, uint64_t seed)
     return 0;
 }
 
-static int run_seeds(aco_sim_t *sim, uint64_t runs, aco_sim_result_t *result, void (*command)(uint64_t seed))
+static int run_seeds(aco_sim_t *sim, uint64_t runs, aco_sim_stats_t *stats, void (*command)(uint64_t seed))
 {
     for (uint64_t i = 0; i < runs; i++) {
         uint64_t seed = sim->options.seed + i;
         aco__last_words_of(seed);
         if (run_seed(sim, seed, sim->options.check, 0) != 0)
             return -1;
-        add(result, sim);
+        add(stats, sim);
         if (sim->options.check && !sim->has_failed && repeat(sim, seed) != 0)
             return -1;
         if (!sim->has_failed)
             continue;
-        result->seed = seed;
-        memcpy(result->reason, sim->reason, sizeof result->reason);
+        stats->seed = seed;
+        memcpy(stats->reason, sim->reason, sizeof stats->reason);
         fprintf(stderr, "acorn: simulation: seed %" PRIu64 ": %s\n", seed, sim->reason);
         if (command)
             command(seed);
@@ -228,11 +228,11 @@ static int begin_runs(aco_sim_t *sim, const aco_sim_options_t *options)
     return 0;
 }
 
-int aco__sim_run(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_result_t *result,
+int aco__sim_run(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_stats_t *stats,
                  const aco_sim_options_t *options, void (*command)(uint64_t seed))
 {
     static int is_running;
-    aco_sim_result_t none, *told = result ? result : &none;
+    aco_sim_stats_t none, *told = stats ? stats : &none;
     aco_sim_t *sim;
     int done, error;
     memset(told, 0, sizeof *told);
@@ -265,8 +265,8 @@ int aco__sim_run(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_
     return done;
 }
 
-int aco_sim_run(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_result_t *result,
+int aco_sim_run(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_stats_t *stats,
                 const aco_sim_options_t *options)
 {
-    return aco__sim_run(scenario, arg, runs, result, options, NULL);
+    return aco__sim_run(scenario, arg, runs, stats, options, NULL);
 }
