@@ -8,6 +8,10 @@
 #include "sanitizers.h"
 
 #include "aco/sim.h"
+#ifdef WITH_IO
+#include "aco/io.h"
+#include "aco/offload.h"
+#endif
 
 #include <errno.h>
 #include <inttypes.h>
@@ -150,6 +154,61 @@ static void all_orders_come(void)
     CHECK_EQ(orders_of(ACO_SIM_PCT), ORDERS);
     CHECK_EQ(orders_of(ACO_SIM_MIXED), ORDERS);
     CHECK_EQ(orders_of(ACO_SIM_FIFO), 1);
+}
+
+/* ---- FIFO is the order without a simulation ---- */
+
+static char trail[512];
+static aco_channel_t *pipe_of_letters;
+
+static void *leave_trail(void *letter)
+{
+    for (int i = 0; i < 8; i++) {
+        char got = 0;
+        strncat(trail, letter, 1);
+        if (i % 3 == 0)
+            CHECK(aco_channel_send(pipe_of_letters, letter) == 0);
+        else if (i % 3 == 1)
+            CHECK(aco_channel_receive(pipe_of_letters, &got) == 0);
+        else
+            aco_task_yield();
+        if (got)
+            strncat(trail, &got, 1);
+        if (i == 5 && *(char *)letter < 'g')
+            detached(leave_trail, (char *)letter + 3);
+    }
+    return NULL;
+}
+
+static void leave_trails(aco_sim_t *sim, void *arg)
+{
+    static char letters[] = "abcdefghi";
+    (void)sim, (void)arg;
+    for (int i = 0; i < 3; i++)
+        detached(leave_trail, &letters[i]);
+}
+
+static void *leave_trails_outside(void *arg)
+{
+    leave_trails(NULL, arg);
+    return NULL;
+}
+
+static void fifo_is_the_usual_order(void)
+{
+    char usual[sizeof trail];
+    aco_sim_options_t o = {0};
+    pipe_of_letters = aco_channel_new(2, 1);
+    detached(leave_trails_outside, NULL);
+    CHECK(aco_run() == 0 && strlen(trail) > 90);
+    memcpy(usual, trail, sizeof usual);
+    trail[0] = 0;
+    o.schedule = ACO_SIM_FIFO;
+    CHECK(aco_sim_run(leave_trails, NULL, 1, NULL, &o) == 0 && strcmp(trail, usual) == 0);
+    trail[0] = 0;
+    o.schedule = ACO_SIM_RANDOM;
+    CHECK(aco_sim_run(leave_trails, NULL, 1, NULL, &o) == 0 && strcmp(trail, usual) != 0);
+    CHECK(aco_channel_destroy(pipe_of_letters) == 0);
 }
 
 static void *add_slowly(void *balance)
@@ -380,6 +439,44 @@ static void other_calls_fail(void)
     CHECK(aco__system.close(fd) == 0);
 }
 
+#ifdef WITH_IO
+static void offload(aco_sim_t *sim, void *arg)
+{
+    (void)sim, (void)arg;
+    CHECK(aco_offload(return_it, NULL, NULL, NULL) == -1);
+    CHECK_EQ(errno, ENOSYS);
+}
+
+static void listen_in_vain(aco_sim_t *sim, void *arg)
+{
+    (void)sim, (void)arg;
+    CHECK(aco_io_listen("tcp", "127.0.0.1", "0", NULL) == -1);
+    CHECK_EQ(errno, ENOSYS);
+}
+
+static void *offload_outside(void *arg)
+{
+    void *result = NULL;
+    CHECK(aco_offload(return_it, arg, &result, NULL) == 0 && result == arg);
+    return NULL;
+}
+
+/* The thread has a poller and the pool has threads; neither is the runs', and both are there afterwards. */
+static void io_fails(void)
+{
+    for (int i = 0; i < 2; i++) {
+        detached(offload_outside, &i);
+        CHECK(aco_run() == 0);
+        FAILS_BY(offload, NULL, 1, NULL, "epoll_create1() is not simulated");
+        FAILS_BY(listen_in_vain, NULL, 1, NULL, "epoll_create1() is not simulated");
+    }
+}
+#else
+static void io_fails(void)
+{
+}
+#endif
+
 /* ---- Misuse ---- */
 
 static void run_inside(aco_sim_t *sim, void *arg)
@@ -520,10 +617,12 @@ int main(void)
     time_is_virtual();
     turns_take_time();
     all_orders_come();
+    fifo_is_the_usual_order();
     a_seed_repeats();
     hashes_tell_runs_apart();
     failures_are_told();
     other_calls_fail();
+    io_fails();
     misuse_fails();
     command_lines_are_read();
     deaths_are_told();

@@ -2,6 +2,10 @@
 foreach(variant IN LISTS acorn_two_variants)
   acorn_test(sim.${variant} sim.c DEFINE ${define_${variant}})
   target_link_libraries(test_sim_${variant} PRIVATE acorn_sim_static)
+  if(TARGET acorn_io)
+    target_compile_definitions(test_sim_${variant} PRIVATE WITH_IO)
+    target_link_libraries(test_sim_${variant} PRIVATE acorn_io_static)
+  endif()
 endforeach()
 
 # Small random programs, in many orders, each run twice. tests/sim_faults.py finds mended faults with them.

@@ -71,8 +71,8 @@ static int64_t at_first(clockid_t clock)
 
 static int64_t nanoseconds_of(const struct timespec *time)
 {
-    return time->tv_sec > INT64_MAX / NS_PER_SECOND - 1 ? INT64_MAX
-                                                        : (int64_t)time->tv_sec * NS_PER_SECOND + time->tv_nsec;
+    int64_t seconds = time->tv_sec;
+    return seconds > INT64_MAX / NS_PER_SECOND - 1 ? INT64_MAX : seconds * NS_PER_SECOND + time->tv_nsec;
 }
 
 /* The clock jumps to `then`, nanoseconds since the run's begin, unless that has passed. */
