@@ -156,6 +156,133 @@ static void all_orders_come(void)
     CHECK_EQ(orders_of(ACO_SIM_FIFO), 1);
 }
 
+/* ---- Each yield is a turn; no schedule starves timers; priorities change ---- */
+
+static void *yield_ten_times(void *unused)
+{
+    for (int i = 0; i < 10; i++)
+        CHECK(aco_task_yield() == 0);
+    return unused;
+}
+
+static void two_that_yield(aco_sim_t *sim, void *arg)
+{
+    (void)sim, (void)arg;
+    detached(yield_ten_times, NULL);
+    detached(yield_ten_times, NULL);
+}
+
+static int time_is_over, steps[2], flips;
+
+static void *play(void *channels)
+{
+    aco_channel_t **pair = channels;
+    do {
+        CHECK(aco_channel_send(pair[0], NULL) == 0);
+        CHECK(aco_channel_receive(pair[1], NULL) == 0);
+    } while (!time_is_over);
+    CHECK(aco_channel_close(pair[0]) == 0);
+    return NULL;
+}
+
+static void *play_back(void *channels)
+{
+    aco_channel_t **pair = channels;
+    while (aco_channel_receive(pair[0], NULL) == 0)
+        CHECK(aco_channel_send(pair[1], NULL) == 0);
+    return NULL;
+}
+
+static void play_for_a_while(aco_sim_t *sim, void *arg)
+{
+    aco_channel_t *pair[] = {aco_channel_new(0, 0), aco_channel_new(0, 0)};
+    aco_t *tasks[] = {aco_spawn(play, pair, NULL), aco_spawn(play_back, pair, NULL)};
+    (void)sim, (void)arg;
+    time_is_over = 0;
+    CHECK(aco_sleep(10000) == 0);
+    time_is_over = 1;
+    CHECK(aco_join(tasks[0], NULL) == 0 && aco_join(tasks[1], NULL) == 0);
+    CHECK(aco_channel_destroy(pair[0]) == 0 && aco_channel_destroy(pair[1]) == 0);
+}
+
+static void *walk(void *number)
+{
+    int mine = (int)(intptr_t)number, was_first = 0;
+    for (int i = 0; i < 6; i++) {
+        int is_first;
+        CHECK(aco_sleep(1) == 0);
+        is_first = ++steps[mine] > steps[!mine];
+        flips += i > 0 && is_first != was_first;
+        was_first = is_first;
+    }
+    return NULL;
+}
+
+static void walk_in_step(aco_sim_t *sim, void *arg)
+{
+    (void)sim, (void)arg;
+    steps[0] = steps[1] = 0;
+    detached(walk, (void *)0);
+    detached(walk, (void *)1);
+}
+
+static void schedules_keep_their_promises(void)
+{
+    aco_sim_schedule_t all[] = {ACO_SIM_RANDOM, ACO_SIM_PCT, ACO_SIM_FIFO};
+    for (int i = 0; i < 3; i++) {
+        aco_sim_options_t o = {0};
+        aco_sim_stats_t stats;
+        o.schedule = all[i];
+        CHECK(aco_sim_run(two_that_yield, NULL, 10, &stats, &o) == 0);
+        CHECK_EQ(stats.turns, 10 * (1 + 2 * 11));
+        flips = 0;
+        CHECK(aco_sim_run(walk_in_step, NULL, 100, NULL, &o) == 0);
+        CHECK((flips != 0) == (all[i] != ACO_SIM_FIFO)); /* tasks that wait keep their priority but for changes */
+        o.turn_ns = 1000;
+        o.max_turns = 20000;
+        CHECK(aco_sim_run(play_for_a_while, NULL, 100, &stats, &o) == 0);
+        CHECK(stats.turns < 100 * 8000); /* PCT lets the sleeper starve for 16384 turns in some runs, not in most */
+    }
+}
+
+/* ---- Addresses of tasks are not seen ---- */
+
+enum { CROWD = 300 };
+
+static void *nap(void *unused)
+{
+    CHECK(aco_sleep((int64_t)aco_sim_random(aco_sim_current(), 50)) == 0);
+    return unused;
+}
+
+static void come_and_go(aco_sim_t *sim, void *arg)
+{
+    (void)sim, (void)arg;
+    for (int i = 0; i < CROWD; i++) {
+        detached(nap, NULL);
+        if (i % 10 == 0)
+            CHECK(aco_sleep(10) == 0);
+    }
+}
+
+static void addresses_are_not_seen(void)
+{
+    aco_t *between[CROWD];
+    aco_sim_stats_t first, later;
+    aco_sim_options_t o = {0};
+    o.schedule = ACO_SIM_PCT;
+    CHECK(aco_sim_run(come_and_go, NULL, 1, &first, &o) == 0);
+    for (int i = 0; i < CROWD; i++) {
+        between[i] = aco_new(note_number, NULL, NULL);
+        if (i % 50)
+            continue;
+        CHECK(aco_sim_run(come_and_go, NULL, 1, &later, &o) == 0);
+        CHECK(later.hash == first.hash);
+    }
+    for (int i = 0; i < CROWD; i++)
+        aco_destroy(between[i]);
+}
+
 /* ---- FIFO is the order without a simulation ---- */
 
 static char trail[512];
@@ -255,6 +382,12 @@ static void draw_numbers(aco_sim_t *sim, void *arg)
     }
 }
 
+static void sleep_so_long(aco_sim_t *sim, void *ns)
+{
+    (void)sim;
+    CHECK(aco_sleep(*(int64_t *)ns) == 0);
+}
+
 static void hashes_tell_runs_apart(void)
 {
     uint64_t sums[3] = {0, 0, 0};
@@ -266,6 +399,9 @@ static void hashes_tell_runs_apart(void)
     }
     CHECK(sums[0] == sums[1] && results[0].hash == results[1].hash && results[0].turns == results[1].turns);
     CHECK(sums[0] != sums[2] && results[0].hash != results[2].hash);
+    for (int i = 0; i < 2; i++)
+        CHECK(aco_sim_run(sleep_so_long, &(int64_t){i + 1}, 1, &results[i], NULL) == 0);
+    CHECK(results[0].hash != results[1].hash);
 }
 
 /* ---- What makes a run fail ---- */
@@ -347,7 +483,13 @@ static void wait_for_others(aco_sim_t *sim, void *arg)
     aco_park("others");
 }
 
-static int checks;
+static int checks, lines;
+
+static void count_lines(aco_sim_t *sim, void *arg)
+{
+    (void)sim, (void)arg;
+    lines++;
+}
 
 static void three_checks_at_most(aco_sim_t *sim, void *arg)
 {
@@ -362,6 +504,33 @@ static void differ(aco_sim_t *sim, void *runs)
     if (++*(int *)runs % 2 == 0)
         aco_sleep(ACO_SECOND);
     aco_sleep(ACO_SECOND);
+}
+
+static void sleep_longer(aco_sim_t *sim, void *ns)
+{
+    (void)sim;
+    CHECK(aco_sleep(++*(int64_t *)ns) == 0);
+}
+
+static void spawn_once_more(aco_sim_t *sim, void *runs)
+{
+    aco_t *other;
+    (void)sim;
+    CHECK(aco_join(aco_spawn(return_it, NULL, NULL), NULL) == 0);
+    other = aco_spawn(return_it, NULL, NULL); /* as a rule it has the address of the first */
+    if (++*(int *)runs % 2)
+        detached(return_it, NULL);
+    CHECK(aco_join(other, NULL) == 0);
+}
+
+static void tasks_have_their_own_numbers(void)
+{
+    aco_sim_options_t o = {0};
+    int found = 0, runs = 0;
+    o.check = 1;
+    for (o.seed = 1; o.seed < 20; o.seed++)
+        found |= strstr(reason_of(spawn_once_more, &runs, 1, &o), "the repetition: the turn of task 3, when 1") != NULL;
+    CHECK(found);
 }
 
 static void failures_are_told(void)
@@ -389,7 +558,13 @@ static void failures_are_told(void)
     turns = 0;
     FAILS_BY(differ, &turns, 1, &o, "its repetition differs: event ");
     CHECK(is_in(captured_text, "was: the run ended; in the repetition: clock 1 was read at 1001000000000 ns"));
+    FAILS_BY(sleep_longer, &(int64_t){0}, 1, &o, "the time became 1 ns; in the repetition: no task could run");
+    tasks_have_their_own_numbers();
     FAILS_BY(draw_numbers, &(uint64_t){0}, 20, &o, "");
+    o.invariants = three_checks_at_most;
+    checks = 0;
+    o.check = 0;
+    CHECK(aco_sim_run(count_lines, NULL, 2, NULL, &o) == 0 && checks == 2); /* at the end of each run */
 }
 
 /* ---- Calls that are not simulated ---- */
@@ -402,6 +577,12 @@ static void open_socket(aco_sim_t *sim, void *arg)
     CHECK(aco__system.socket(AF_INET, SOCK_STREAM, 0) == -1 && errno == ENOSYS);
     CHECK(aco__system.fopen("/dev/null", "r") == NULL && errno == ENOSYS);
     aco_task_yield();
+}
+
+static void call_the_system(aco_sim_t *sim, void *arg)
+{
+    (void)sim, (void)arg;
+    CHECK(aco__system.listen(0, 0) == -1);
 }
 
 static void *never(void *arg)
@@ -430,8 +611,11 @@ static void read_file(aco_sim_t *sim, void *arg)
 
 static void other_calls_fail(void)
 {
+    aco_sim_options_t o = {0};
     int fd;
     FAILS_BY(open_socket, NULL, 1, NULL, "socket() is not simulated; it was called in coroutine \"opener\"");
+    o.invariants = call_the_system;
+    FAILS_BY(count_lines, NULL, 1, &o, "listen() is not simulated; it was called outside of coroutines");
     FAILS_BY(make_thread, NULL, 1, NULL, "pthread_create() is not simulated; it was called in a coroutine without");
     FAILS_BY(read_file, NULL, 1, NULL, "open() is not simulated");
     fd = aco__system.open("/proc/self/statm", 0); /* outside of a run the table is what it was */
@@ -522,13 +706,29 @@ static void misuse_fails(void)
     CHECK(aco_sim_run(do_nothing, NULL, 1, NULL, NULL) == 0);
 }
 
+static void what_the_thread_had_comes_back(void)
+{
+    aco_run_stats_t before, after;
+    aco_run_measure(1);
+    two_that_yield(NULL, NULL);
+    CHECK(aco_run() == 0 && aco_run_stats(&before) == 0);
+    CHECK(aco_sim_run(two_that_yield, NULL, 1, NULL, NULL) == 0);
+    CHECK(aco_run_stats(&after) == 0 && after.runs == before.runs);
+    two_that_yield(NULL, NULL);
+    CHECK(aco_run() == 0 && aco_run_stats(&after) == 0);
+    CHECK_EQ(after.runs, before.runs + 2 * 11); /* the runs are measured as before */
+    aco_run_measure(0);
+}
+
+static aco_sim_function_t scenario_of_main = two_deposits;
+
 static int main_with(const char *first, const char *second, const char *third, const char *fourth)
 {
     const char *arguments[] = {"program", first, second, third, fourth, NULL};
     int n = 1;
     while (arguments[n])
         n++;
-    return aco_sim_main(n, (char **)(uintptr_t)arguments, two_deposits, NULL, NULL);
+    return aco_sim_main(n, (char **)(uintptr_t)arguments, scenario_of_main, NULL, NULL);
 }
 
 static void command_lines_are_read(void)
@@ -548,6 +748,14 @@ static void command_lines_are_read(void)
     release();
     CHECK(strstr(captured_text, "a deposit is lost\nrepeat it with: program --seed "));
     CHECK(strstr(captured_text, " --schedule pct --turn 1000\n"));
+    scenario_of_main = count_lines;
+    lines = 0;
+    CHECK_EQ(main_with("--seed", "7", NULL, NULL), 0);
+    CHECK_EQ(lines, 1);
+    CHECK_EQ(main_with("--seed", "7", "--runs", "9"), 0);
+    CHECK_EQ(lines, 10);
+    CHECK_EQ(main_with("--check", NULL, NULL, NULL), 0);
+    CHECK_EQ(lines, 2010);
 }
 
 /* ---- The process dies ---- */
@@ -557,6 +765,19 @@ static void abort_at_seed_3(aco_sim_t *sim, void *arg)
     (void)arg;
     if (aco_sim_seed(sim) == 3)
         abort();
+}
+
+static void raise_at_seed_3(aco_sim_t *sim, void *arg)
+{
+    (void)arg;
+    if (aco_sim_seed(sim) == 3)
+        raise(SIGFPE);
+}
+
+static void explain(aco_sim_t *sim, void *arg)
+{
+    (void)sim, (void)arg;
+    (void)aco_explain_overflow();
 }
 
 static char *volatile nowhere = (char *)8;
@@ -583,8 +804,13 @@ static void run_aborting(void)
 
 static void run_faulting(void)
 {
-    (void)aco_sim_run(do_nothing, NULL, 2, NULL, NULL); /* so that the library has its own handler before the next */
+    (void)aco_sim_run(explain, NULL, 2, NULL, NULL); /* the library's handler knows that of the run now */
     (void)aco_sim_run(fault_at_seed_3, NULL, 5, NULL, NULL);
+}
+
+static void run_raising(void)
+{
+    (void)aco_sim_run(raise_at_seed_3, NULL, 5, NULL, NULL);
 }
 
 static void run_exiting(void)
@@ -602,13 +828,15 @@ static void deaths_are_told(void)
         CHECK(WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGSEGV);
         CHECK(strstr(end.text, "acorn: simulation: seed 3: the process dies by a signal\n"));
     }
+    end = child_run(run_raising);
+    CHECK(WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGFPE);
     end = child_run(run_exiting);
     CHECK(WIFEXITED(end.status) && strstr(end.text, "acorn: simulation: seed 3: the process ends by exit()\n"));
 }
 #else
 static void deaths_are_told(void)
 {
-    (void)abort_at_seed_3, (void)fault_at_seed_3, (void)exit_at_seed_3;
+    (void)abort_at_seed_3, (void)raise_at_seed_3, (void)explain, (void)fault_at_seed_3, (void)exit_at_seed_3;
 }
 #endif
 
@@ -617,6 +845,8 @@ int main(void)
     time_is_virtual();
     turns_take_time();
     all_orders_come();
+    schedules_keep_their_promises();
+    addresses_are_not_seen();
     fifo_is_the_usual_order();
     a_seed_repeats();
     hashes_tell_runs_apart();
@@ -624,6 +854,7 @@ int main(void)
     other_calls_fail();
     io_fails();
     misuse_fails();
+    what_the_thread_had_comes_back();
     command_lines_are_read();
     deaths_are_told();
     return check_result("sim");

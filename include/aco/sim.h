@@ -63,7 +63,8 @@ typedef enum aco_sim_schedule_e {
     ACO_SIM_MIXED,  /* the seed chooses one of the next two */
     ACO_SIM_RANDOM, /* each task that can run is equally likely */
     ACO_SIM_PCT,    /* tasks have random priorities, and the highest one runs; at a few random turns, the running task
-                       gets the lowest one. It finds faults that need a few switches at the right places */
+                       gets the lowest one. It finds faults that need a few switches at the right places. After 16384
+                       turns a run goes on as with ACO_SIM_RANDOM, so that no task starves */
     ACO_SIM_FIFO    /* first in, first out, as without a simulation */
 } aco_sim_schedule_t;
 

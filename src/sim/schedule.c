@@ -3,17 +3,18 @@
  * PCT is the scheduler of "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs" (Burckhardt and others,
  * 2010): random priorities, the highest one runs, and at a few random turns the running task becomes the lowest. There
  * the number of turns is known before. Here each of these turns is drawn so that all magnitudes are equally likely. A
- * task that yields becomes the lowest, too: it might wait for another one by yielding. */
+ * task that yields becomes the lowest, too: it might wait for another one by yielding. A long run goes on at random, so
+ * that no task starves. */
 #include "sim/schedule.h"
 #include "sim/draw.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     FIRST_TASKS = 64,
-    MAGNITUDES = 16,      /* changes of priorities come within 2^16 turns */
-    POLL_ONE_IN = 8       /* PCT: so often the poll task has a turn, or timers would starve */
+    MAGNITUDES = 14,             /* changes of priorities come within 2^14 turns */
+    FAIR_AFTER = 1 << MAGNITUDES, /* turns; then it is random: tasks of high priority could go on for ever */
+    POLL_ONE_IN = 8              /* so often the poll task has a turn, or timers would starve */
 };
 static const uint64_t LOWEST_AT_FIRST = (uint64_t)1 << 62; /* random priorities are above */
 
@@ -24,7 +25,6 @@ void aco__schedule_begin(aco__sim_schedule_t *schedule, aco_sim_schedule_t kind,
         kind = aco__draw(&schedule->draws) & 1 ? ACO_SIM_RANDOM : ACO_SIM_PCT;
     schedule->kind = kind;
     schedule->numbers = schedule->turns = 0;
-    schedule->used = 0;
     schedule->last = NULL;
     schedule->lowest = LOWEST_AT_FIRST;
     schedule->changes_count = (int)aco__draw_below(&schedule->draws, (uint64_t)changes + 1);
@@ -32,8 +32,6 @@ void aco__schedule_begin(aco__sim_schedule_t *schedule, aco_sim_schedule_t kind,
         uint64_t magnitude = (uint64_t)1 << aco__draw_below(&schedule->draws, MAGNITUDES);
         schedule->changes[i] = magnitude + aco__draw_below(&schedule->draws, magnitude);
     }
-    if (schedule->room)
-        memset(schedule->tasks, 0, schedule->room * sizeof *schedule->tasks);
 }
 
 /* ---- Numbers of tasks ---- */
@@ -173,7 +171,7 @@ aco_t *aco__schedule_choose(aco__sim_schedule_t *schedule, aco_t *first, const a
     *count = n - (queued != NULL);
     if (*count == 0)
         chosen = queued;
-    else if (schedule->kind == ACO_SIM_RANDOM)
+    else if (schedule->kind == ACO_SIM_RANDOM || (schedule->kind == ACO_SIM_PCT && schedule->turns >= FAIR_AFTER))
         chosen = nth(first, n > 1 ? aco__draw_below(&schedule->draws, n) : 0);
     else
         chosen = schedule->kind == ACO_SIM_PCT ? choose_by_priority(schedule, first, queued) : first;

@@ -28,7 +28,7 @@ typedef struct aco__sim_schedule {
     uint64_t lowest;         /* the next priority below all others */
 } aco__sim_schedule_t;
 
-/* A run begins. `kind` may be ACO_SIM_MIXED. */
+/* A run begins; all tasks of the one before have ended. `kind` may be ACO_SIM_MIXED. */
 ACO__HIDDEN void aco__schedule_begin(aco__sim_schedule_t *schedule, aco_sim_schedule_t kind, int changes,
                                      uint64_t seed);
 /* Chooses among the ring of `first`. Stores its number, 0 for `poll`, and how many can run besides `poll`. NULL without
