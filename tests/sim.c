@@ -251,7 +251,7 @@ enum { CROWD = 300 };
 
 static void *nap(void *unused)
 {
-    CHECK(aco_sleep((int64_t)aco_sim_random(aco_sim_current(), 50)) == 0);
+    CHECK(aco_sleep((int64_t)aco_sim_random(aco_sim_current(), 500)) == 0);
     return unused;
 }
 
@@ -512,6 +512,14 @@ static void sleep_longer(aco_sim_t *sim, void *ns)
     CHECK(aco_sleep(++*(int64_t *)ns) == 0);
 }
 
+static void sleep_longer_at_seed_2(aco_sim_t *sim, void *ns)
+{
+    if (aco_sim_seed(sim) == 2)
+        sleep_longer(sim, ns);
+    else
+        CHECK(aco_sleep(100) == 0 && aco_sleep(100) == 0);
+}
+
 static void spawn_once_more(aco_sim_t *sim, void *runs)
 {
     aco_t *other;
@@ -559,6 +567,7 @@ static void failures_are_told(void)
     FAILS_BY(differ, &turns, 1, &o, "its repetition differs: event ");
     CHECK(is_in(captured_text, "was: the run ended; in the repetition: clock 1 was read at 1001000000000 ns"));
     FAILS_BY(sleep_longer, &(int64_t){0}, 1, &o, "the time became 1 ns; in the repetition: no task could run");
+    FAILS_BY(sleep_longer_at_seed_2, &(int64_t){0}, 3, &o, "the time became 1 ns; in the repetition: no task could");
     tasks_have_their_own_numbers();
     FAILS_BY(draw_numbers, &(uint64_t){0}, 20, &o, "");
     o.invariants = three_checks_at_most;
@@ -706,14 +715,23 @@ static void misuse_fails(void)
     CHECK(aco_sim_run(do_nothing, NULL, 1, NULL, NULL) == 0);
 }
 
+static struct sigaction at_start; /* what handles SIGFPE */
+
 static void what_the_thread_had_comes_back(void)
 {
     aco_run_stats_t before, after;
+    struct sigaction now;
+    uint32_t scoped;
+    CHECK(sigaction(SIGFPE, NULL, &now) == 0 && now.sa_handler == at_start.sa_handler);
     aco_run_measure(1);
+    CHECK(aco_scheduler_open() != NULL);
+    scoped = aco__self()->scoped_tasks;
     two_that_yield(NULL, NULL);
     CHECK(aco_run() == 0 && aco_run_stats(&before) == 0);
     CHECK(aco_sim_run(two_that_yield, NULL, 1, NULL, NULL) == 0);
     CHECK(aco_run_stats(&after) == 0 && after.runs == before.runs);
+    CHECK(scoped && aco__self()->scoped_tasks == scoped);
+    CHECK(aco_scheduler_close() == 0);
     two_that_yield(NULL, NULL);
     CHECK(aco_run() == 0 && aco_run_stats(&after) == 0);
     CHECK_EQ(after.runs, before.runs + 2 * 11); /* the runs are measured as before */
@@ -842,6 +860,7 @@ static void deaths_are_told(void)
 
 int main(void)
 {
+    CHECK(sigaction(SIGFPE, NULL, &at_start) == 0);
     time_is_virtual();
     turns_take_time();
     all_orders_come();
