@@ -73,7 +73,7 @@ static int idle(aco__chooser_t *chooser)
 
 /* ---- One run ---- */
 
-static void *run_scenario(void *arg)
+ACO__SWITCHES static void *run_scenario(void *arg)
 {
     aco_sim_t *sim = arg;
     sim->scenario(sim, sim->arg);

@@ -2,6 +2,7 @@
 #ifndef ACO_WORLD_H
 #define ACO_WORLD_H
 
+#include "base/invariants.h"
 #include "sim/history.h"
 #include "sim/schedule.h"
 
@@ -9,7 +10,7 @@
 
 struct aco_sim_s {
     aco__chooser_t chooser;
-    aco_sim_function_t scenario;
+    ACO__SWITCHES aco_sim_function_t scenario;
     void *arg;
     aco_sim_options_t options;
     uint64_t seed;
