@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""sim_faults.py [--folder DIR] [--starts N] [--runs N] [--schedule NAME] [TEXT...]: in how many seeds does a simulation
-find mended faults of orders of events?
+"""sim_faults.py [--folder DIR] [--starts N] [--runs N] [--schedule NAME] [--order] [TEXT...]: in how many seeds does a
+simulation find mended faults of orders of events?
 
 Puts each fault of sim_faults.txt back into a copy of the tree, builds tests/sim_faults.c with it, and runs its scenario
 from several first seeds until a run fails. Prints a table, of the faults with one of the TEXTs in their names, or of
@@ -22,8 +22,8 @@ SECONDS = 300
 
 def seeds_until_found(program, scenario, args, start):
     """How many seeds from `start` on a run of the scenario has failed in, and why; (None, None): none has."""
-    command = [program, scenario + ('.order' if args.order else ''), '--seed', str(start), '--runs', str(args.runs), '--schedule', args.schedule,
-               '--turns', '100000']
+    command = [program, scenario + ('.order' if args.order else ''), '--seed', str(start), '--runs', str(args.runs),
+               '--schedule', args.schedule, '--turns', '100000']
     done = subprocess.run(command, capture_output=True, text=True, errors='replace', check=False, timeout=SECONDS)
     found = SEED.search(done.stderr)
     if done.returncode and not found:

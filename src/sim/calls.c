@@ -156,19 +156,27 @@ static int sim_sched_yield(void)
 
 /* ---- Calls that are not simulated ---- */
 
-/* The run fails. `error` is for the caller. */
+static uint64_t number_of_call(const char *name)
+{
+    uint64_t number = 0;
+    while (*name)
+        number = number * 31 + (unsigned char)*name++;
+    return number;
+}
+
+/* The run fails. Returns the error for the caller. */
 static ACO__COLD int refuse(const char *call)
 {
     aco_sim_t *sim = aco_sim_current();
-    aco_t *co = aco__running();
-    aco__history_note(&sim->history, ACO__SIM_CALL, strlen(call), 0);
-    if (!sim->has_failed && co) {
-        aco__sim_fail(sim, "%s() is not simulated; it was called in %s%s%s", call, *aco_name(co) ? "coroutine \"" : "a "
-                      "coroutine", aco_name(co), *aco_name(co) ? "\"" : " without a name");
+    const aco_t *co = aco__running();
+    const char *name = co ? aco_name(co) : "";
+    int is_first = !sim->has_failed;
+    aco__history_note(&sim->history, ACO__SIM_CALL, number_of_call(call), 0);
+    aco__sim_fail(sim, "%s() is not simulated; it was called %s%s%s", call,
+                  !co ? "outside of coroutines" : *name ? "in coroutine \"" : "in a coroutine without a name", name,
+                  *name ? "\"" : "");
+    if (is_first && co)
         (void)aco_backtrace_print(co, STDERR);
-    } else {
-        aco__sim_fail(sim, "%s() is not simulated; it was called outside of coroutines", call);
-    }
     return ENOSYS;
 }
 

@@ -1,5 +1,5 @@
-/* What a run has done. The hash covers all events. A check keeps the events of a seed's first run, and compares those of
- * its second run with them: the first one that differs tells where the program does not repeat. */
+/* What a run has done. The hash covers all events. A check keeps the events of a seed's first run, and compares those
+ * of its second run with them: the first one that differs tells where the program does not repeat. */
 #include "sim/history.h"
 #include "sim/draw.h"
 

@@ -12,7 +12,7 @@ typedef enum aco__sim_kind {
     ACO__SIM_TIME,   /* no task could run; `value`: the time that it is now */
     ACO__SIM_CLOCK,  /* a task has read clock number `what`; `value`: the time */
     ACO__SIM_RANDOM, /* the scenario has drawn `value` */
-    ACO__SIM_CALL,   /* a task has made a call that is not simulated: its name */
+    ACO__SIM_CALL,   /* a call that is not simulated; `what` stands for its name */
     ACO__SIM_END     /* the run has ended; `value`: whether it has failed */
 } aco__sim_kind_t;
 

@@ -1,10 +1,10 @@
 /* Which task has the next turn. A task is known by its number, since addresses differ from run to run.
  *
- * PCT is the scheduler of "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs" (Burckhardt and others,
- * 2010): random priorities, the highest one runs, and at a few random turns the running task becomes the lowest. There
- * the number of turns is known before. Here each of these turns is drawn so that all magnitudes are equally likely. A
- * task that yields becomes the lowest, too: it might wait for another one by yielding. A long run goes on at random, so
- * that no task starves. */
+ * PCT is the scheduler of "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs" (Burckhardt and
+ * others, 2010): random priorities, the highest one runs, and at a few random turns the running task becomes the
+ * lowest. There the number of turns is known before. Here each of these turns is drawn so that all magnitudes are
+ * equally likely. A task that yields becomes the lowest, too: it might wait for another one by yielding. A long run
+ * goes on at random, so that no task starves. */
 #include "sim/schedule.h"
 #include "sim/draw.h"
 

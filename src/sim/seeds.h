@@ -7,7 +7,7 @@
 #include "aco/sim.h"
 
 /* aco_sim_run(). `command`, if not NULL, prints the command that repeats this seed. */
-ACO__HIDDEN int aco__sim_run(ACO__SWITCHES aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_stats_t *stats,
-                             const aco_sim_options_t *options, void (*command)(uint64_t seed));
+ACO__HIDDEN int aco__sim_run(ACO__SWITCHES aco_sim_function_t scenario, void *arg, uint64_t runs,
+                             aco_sim_stats_t *stats, const aco_sim_options_t *options, void (*command)(uint64_t seed));
 
 #endif
