@@ -37,8 +37,10 @@ static aco_t *choose(aco__chooser_t *chooser, aco_t *first, const aco_t *poll)
     if (sim->has_failed)
         return NULL;
     chosen = aco__schedule_choose(&sim->schedule, first, poll, &number, &count);
-    if (!chosen)
+    if (!chosen) {
+        aco__sim_fail(sim, "there is no memory for the schedule");
         return NULL;
+    }
     if (chosen == poll) {
         aco__history_note(&sim->history, ACO__SIM_POLL, 0, count);
         return chosen;
@@ -159,7 +161,7 @@ static void add(aco_sim_stats_t *stats, const aco_sim_t *sim)
     stats->hash = aco__mix(stats->hash ^ sim->history.hash);
 }
 
-/* Runs the seed once more and compares. */
+/* Runs the seed once more and compares. A difference is the reason, even if the repetition has failed. */
 static int repeat(aco_sim_t *sim, uint64_t seed)
 {
     uint64_t hash = sim->history.hash;
@@ -210,12 +212,15 @@ static int check_options(const aco_sim_options_t *o)
     return 0;
 }
 
-static int begin_runs(aco_sim_t *sim, const aco_sim_options_t *options)
+/* With checked options. NULL without memory. */
+static aco_sim_t *new_sim(aco_sim_function_t scenario, void *arg, const aco_sim_options_t *options)
 {
-    if (options)
-        sim->options = *options;
-    if (check_options(&sim->options) != 0)
-        return -1;
+    aco_sim_t *sim = calloc(1, sizeof *sim);
+    if (!sim)
+        return NULL;
+    sim->scenario = scenario;
+    sim->arg = arg;
+    sim->options = *options;
     if (!sim->options.seed)
         sim->options.seed = 1;
     if (!sim->options.changes)
@@ -225,42 +230,51 @@ static int begin_runs(aco_sim_t *sim, const aco_sim_options_t *options)
     sim->chooser.choose = choose;
     sim->chooser.ended = ended;
     sim->chooser.idle = idle;
-    return 0;
+    return sim;
+}
+
+static void free_sim(aco_sim_t *sim)
+{
+    aco__history_free(&sim->history);
+    aco__schedule_free(&sim->schedule);
+    free(sim);
+}
+
+/* No other simulation runs in the process. */
+static int run_alone(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_stats_t *stats,
+                     const aco_sim_options_t *options, void (*command)(uint64_t seed))
+{
+    aco_sim_t *sim = new_sim(scenario, arg, options);
+    int done, error;
+    if (!sim)
+        return aco__service_fail(ENOMEM, call, "no memory");
+    aco__sim_calls_install();
+    aco__last_words_begin(command);
+    done = run_seeds(sim, runs, stats, command);
+    error = errno;
+    aco__last_words_end();
+    free_sim(sim);
+    errno = error;
+    return done;
 }
 
 int aco__sim_run(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_stats_t *stats,
                  const aco_sim_options_t *options, void (*command)(uint64_t seed))
 {
+    static const aco_sim_options_t defaults = {0};
     static int is_running;
     aco_sim_stats_t none, *told = stats ? stats : &none;
-    aco_sim_t *sim;
-    int done, error;
+    int done;
     memset(told, 0, sizeof *told);
+    if (!options)
+        options = &defaults;
     if (!scenario || !runs)
         return aco__service_fail(EINVAL, call, scenario ? "it is to run 0 times" : "the scenario is NULL");
+    if (check_options(options) != 0)
+        return -1;
     if (__atomic_exchange_n(&is_running, 1, __ATOMIC_ACQUIRE))
         return aco__service_fail(EBUSY, call, "a simulation runs already");
-    sim = calloc(1, sizeof *sim);
-    if (sim) {
-        sim->scenario = scenario;
-        sim->arg = arg;
-        aco__sim_calls_install();
-        done = begin_runs(sim, options);
-        if (done == 0) {
-            aco__last_words_begin(command);
-            done = run_seeds(sim, runs, told, command);
-            error = errno;
-            aco__last_words_end();
-            errno = error;
-        }
-        aco__history_free(&sim->history);
-        aco__schedule_free(&sim->schedule);
-        error = errno;
-        free(sim);
-        errno = error;
-    } else {
-        done = aco__service_fail(ENOMEM, call, "no memory");
-    }
+    done = run_alone(scenario, arg, runs, told, options, command);
     __atomic_store_n(&is_running, 0, __ATOMIC_RELEASE);
     return done;
 }
