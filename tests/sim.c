@@ -458,6 +458,13 @@ static void sleep_for_ever(aco_sim_t *sim, void *arg)
         ;
 }
 
+static void sleep_to_the_end_of_time(aco_sim_t *sim, void *arg)
+{
+    (void)sim, (void)arg;
+    CHECK(aco_sleep(20 * 365 * 24 * 3600 * ACO_SECOND) == 0);
+    aco_sleep_until(ACO_FOREVER);
+}
+
 static void fail_twice(aco_sim_t *sim, void *arg)
 {
     int *turns = arg;
@@ -550,6 +557,7 @@ static void failures_are_told(void)
     FAILS_BY(leave_a_task, NULL, 1, NULL, "1 coroutines or tasks were not destroyed, joined or detached");
     FAILS_BY(leave_a_coroutine, &kept, 1, NULL, "1 coroutines or tasks were not destroyed, joined or detached");
     aco_destroy(kept);
+    FAILS_BY(sleep_to_the_end_of_time, NULL, 1, NULL, "tasks sleep for more than thirty years");
     FAILS_BY(fail_twice, &turns, 5, NULL, "the first reason");
     CHECK_EQ(turns, 1);
     FAILS_BY(fail_without_reason, NULL, 1, NULL, "no reason was given");

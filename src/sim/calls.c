@@ -50,6 +50,8 @@ enum { NS_PER_SECOND = 1000000000, STDERR = 2 };
 static const int64_t MONOTONIC_AT_FIRST = (int64_t)1000 * NS_PER_SECOND;
 static const int64_t REALTIME_AT_FIRST = (int64_t)1000000000 * NS_PER_SECOND; /* in September 2001 */
 
+static const int64_t LATEST = (int64_t)3600 * 24 * 365 * 30 * NS_PER_SECOND; /* 32 bits hold it */
+
 static aco__system_t real;
 
 /* ---- Time ---- */
@@ -78,7 +80,9 @@ static int64_t nanoseconds_of(const struct timespec *time)
 /* The clock jumps to `then`, nanoseconds since the run's begin, unless that has passed. */
 static void jump(aco_sim_t *sim, int64_t then)
 {
-    if (then > sim->now)
+    if (then > LATEST) /* the clocks could not show it */
+        aco__sim_fail(sim, "tasks sleep for more than thirty years, and nothing else can happen");
+    else if (then > sim->now)
         sim->now = then;
     aco__history_note(&sim->history, ACO__SIM_TIME, 0, (uint64_t)sim->now);
 }

@@ -263,9 +263,11 @@ int aco__sim_run(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_
 {
     static const aco_sim_options_t defaults = {0};
     static int is_running;
-    aco_sim_stats_t none, *told = stats ? stats : &none;
+    aco_sim_stats_t own;
     int done;
-    memset(told, 0, sizeof *told);
+    if (!stats)
+        stats = &own;
+    memset(stats, 0, sizeof *stats);
     if (!options)
         options = &defaults;
     if (!scenario || !runs)
@@ -274,7 +276,7 @@ int aco__sim_run(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_
         return -1;
     if (__atomic_exchange_n(&is_running, 1, __ATOMIC_ACQUIRE))
         return aco__service_fail(EBUSY, call, "a simulation runs already");
-    done = run_alone(scenario, arg, runs, told, options, command);
+    done = run_alone(scenario, arg, runs, stats, options, command);
     __atomic_store_n(&is_running, 0, __ATOMIC_RELEASE);
     return done;
 }
