@@ -32,7 +32,7 @@ def seeds_until_found(program, scenario, args, start):
 
 
 def build(folder):
-    output, good = reverted.run(['cmake', '--build', folder, '--target', 'test_sim_faults'], folder)
+    output, good = reverted.run(['cmake', '--build', folder, '--target', 'test_sim_faults_release'], folder)
     if not good:
         sys.exit(output[-4000:])
 
@@ -51,7 +51,7 @@ def parse_arguments():
 def main():
     args = parse_arguments()
     tree, folder = os.path.join(args.folder, 'tree'), os.path.join(args.folder, 'build')
-    program = os.path.join(folder, 'tests/test_sim_faults')
+    program = os.path.join(folder, 'tests/test_sim_faults_release')
     starts = [1 + i * args.runs for i in range(args.starts)]
     reverted.copy_tree(tree)
     output, good = reverted.run(['cmake', '-S', tree, '-B', folder, '-G', 'Ninja', '-DCMAKE_BUILD_TYPE=None',

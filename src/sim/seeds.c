@@ -5,6 +5,8 @@
 #include "sim/last_words.h"
 #include "sim/world.h"
 
+#include "scheduler/valid.h"
+
 #include "aco/detail/service.h"
 
 #include <errno.h>
@@ -31,6 +33,9 @@ static aco_t *choose(aco__chooser_t *chooser, aco_t *first, const aco_t *poll)
     uint64_t number, count;
     aco_t *chosen;
     sim->is_in_turn = 0;
+#ifdef ACO__INVARIANTS
+    aco__scheduler_valid(aco__self());
+#endif
     if (sim->turns >= sim->options.max_turns)
         aco__sim_fail(sim, "it has not ended after %" PRIu64 " turns", sim->turns);
     errno = ECANCELED;
