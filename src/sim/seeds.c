@@ -218,7 +218,7 @@ static int check_options(const aco_sim_options_t *o)
 }
 
 /* With checked options. NULL without memory. */
-static aco_sim_t *new_sim(aco_sim_function_t scenario, void *arg, const aco_sim_options_t *options)
+static aco_sim_t *new_sim(ACO__SWITCHES aco_sim_function_t scenario, void *arg, const aco_sim_options_t *options)
 {
     aco_sim_t *sim = calloc(1, sizeof *sim);
     if (!sim)
@@ -246,7 +246,7 @@ static void free_sim(aco_sim_t *sim)
 }
 
 /* No other simulation runs in the process. */
-static int run_alone(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_stats_t *stats,
+static int run_alone(ACO__SWITCHES aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_stats_t *stats,
                      const aco_sim_options_t *options, void (*command)(uint64_t seed))
 {
     aco_sim_t *sim = new_sim(scenario, arg, options);
