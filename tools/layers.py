@@ -6,8 +6,8 @@ one line for each violation, on:
   - an object that uses a symbol of a higher layer (weak references too)
   - a cycle of objects
   - an #include of a higher layer's file, and a cycle of includes
-  - an #include of a system header outside src/system, src/os, src/io, src/libc, src/http, src/threads and src/sim, unless ISO C
-    has it or SYSTEM_HEADERS below gives a reason
+  - an #include of a system header outside src/system, src/os, src/io, src/libc, src/http, src/threads and src/sim,
+    unless ISO C has it or SYSTEM_HEADERS below gives a reason
   - a call by name, outside src/system, of a function of libc that the system's table has (src/system), that a hook
     replaces (src/libc), or that OF_THE_SYSTEM below lists. A hook would switch tasks, and nothing could stand in the
     place of the others. BY_NAME below gives reasons for some
