@@ -2,9 +2,10 @@
 """sim_faults.py [OPTION]... [TEXT...]: in how many seeds does a simulation find mended faults of orders of events?
 
 Puts each fault of sim_faults.txt back into a copy of the tree, builds tests/sim_faults.c with it, and runs its scenario
-from several first seeds until a run fails. With --mix it runs tests/sim_mix.c instead, which is made for none of them. Prints a table, of the faults with one of the TEXTs in their names, or of
-all: of how many starts the fault was found, and the median and the largest number of seeds. Exit 1 if a scenario fails
-without the fault, or if a fault is not found in each start.
+from several first seeds until a run fails. With --mix it runs tests/sim_mix.c instead, which is made for none of them.
+Prints a table, of the faults with one of the TEXTs in their names, or of all: of how many starts the fault was found,
+and the median and the largest number of seeds. Exit 1 if a scenario fails without the fault, or if a fault is not found
+in each start.
 """
 import argparse
 import os
@@ -63,7 +64,7 @@ def main():
     wanted = [f for f in reverted.faults('sim_faults.txt')
               if not args.texts or any(text in f[0] for text in args.texts)]
     build(folder, args)
-    failed = 0
+    failed = missed = 0
     for scenario in sorted({fault[1][0] for fault in wanted}):
         n, why = seeds_until_found(folder, scenario, args, 1)
         failed += n is not None
@@ -77,10 +78,11 @@ def main():
             with open(path, 'w', encoding='utf-8') as file:
                 file.write(text)
         found = [n for n in numbers if n]
-        failed += len(found) < len(starts)
+        missed += len(found) < len(starts)
         print(f'| {name} | {len(found)} of {len(starts)} starts | '
               + (f'{statistics.median(found):g} | {max(found)} |' if found else '- | - |'), flush=True)
-    return failed != 0
+    print(f'\n{len(wanted) - missed} of {len(wanted)} faults are found in each of {len(starts)} searches')
+    return bool(failed or missed)
 
 
 if __name__ == '__main__':
