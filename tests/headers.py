@@ -14,6 +14,8 @@ EXCEPTIONS = {
     ("aco_sleep_until_at", "until has a plain form"): "that of a sleep has a duration",
     ("aco_process_end_at", "no duration in a wait"): "the time between two signals",
     ("aco_tasks_dump_on", "object first"): "the report's place, not an object",
+    ("aco_sim_random", "returns"): "a number of 64 bits; it cannot fail",
+    ("aco_sim_seed", "returns"): "the same",
 }
 
 DECLARATION = re.compile(

@@ -50,7 +50,7 @@ tier_rows() { # TIER
     test) echo gcc-O2:check clang-O2:sample gcc-asan:sample clang-tsan:sample lint ;;
     ci) echo gcc-O2 clang-O2:medium gcc-O0 clang-O3-lto:sample gcc-hardened:sample gcc-m32-pic:narrow \
         clang14-avx:sample clang-asan clang-msan apn clang-apn:sample valgrind platforms litmus prove fuzz \
-        mutants-sample reverted ;;
+        mutants-sample reverted sim-faults ;;
     all) echo "$suite_rows" | sed -n '/^[^ ]*-\(long\|apn\) /d; s/^\([^ ]\{1,\}\) .*/\1:full/p'
         echo lint apn clang-apn:full languages valgrind-whole platforms litmus prove fuzz ;;
     nightly) echo gcc-long clang-long gcc-m32-long clang-tsan:stress apn-whole languages valgrind-whole \
@@ -338,6 +338,8 @@ run_other() { # ROW
             --seed "$(git rev-parse HEAD 2>/dev/null || echo 1)" --results build/test/mutants.jsonl ;;
     reverted) # mended faults, put back: the library's own invariants name each
         step reverted 'NOT NAMED|rror|reverted_faults' python3 tests/reverted.py ;;
+    sim-faults) # mended faults of orders, put back: a simulation finds each
+        step sim-faults ' starts |FAILS|rror' python3 tests/sim_faults.py ;;
     packages) step packages '^(FAILED|error)|rror:' quiet_make packages ;;
     site) step site 'WARNING|rror' quiet_make site ;;
     coverage) step coverage 'not run|run or gone|without a reason|FAILED|rror' quiet_make coverage ;;

@@ -17,9 +17,9 @@ NAMED = re.compile(r'acorn: (.* in the no-switch section that begins at .*|.*: i
 SECONDS = 120
 
 
-def faults():
-    """(name, [test, argument...], [(before, after)]) of each."""
-    with open(os.path.join(ROOT, 'tests/reverted_faults.txt'), encoding='utf-8') as file:
+def faults(name='reverted_faults.txt'):
+    """(name, [test, argument...], [(before, after)]) of each in this file of tests/."""
+    with open(os.path.join(ROOT, 'tests', name), encoding='utf-8') as file:
         blocks = re.split(r'^== (.*): (\w[^:\n]*)\n', file.read(), flags=re.M)[1:]
     for name, test, text in zip(blocks[::3], blocks[1::3], blocks[2::3]):
         yield name, test.split(), [piece.split('\n=>\n') for piece in text.rstrip('\n').split('\n--\n')]
@@ -41,7 +41,7 @@ def replace(tree, before, after):
             text = file.read()
         hits += [(path, text, match) for match in pattern.finditer(text)]
     if len(hits) != 1:
-        sys.exit(f'reverted_faults.txt: a text stands {len(hits)} times in the sources, not once:\n{before}')
+        sys.exit(f'a text stands {len(hits)} times in the sources, not once:\n{before}')
     path, text, match = hits[0]
     with open(path, 'w', encoding='utf-8') as file:
         file.write(text[:match.start()] + after + text[match.end():])

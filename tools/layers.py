@@ -6,8 +6,8 @@ one line for each violation, on:
   - an object that uses a symbol of a higher layer (weak references too)
   - a cycle of objects
   - an #include of a higher layer's file, and a cycle of includes
-  - an #include of a system header outside src/system, src/os, src/io, src/libc, src/http and src/threads, unless ISO C
-    has it or SYSTEM_HEADERS below gives a reason
+  - an #include of a system header outside src/system, src/os, src/io, src/libc, src/http, src/threads and src/sim,
+    unless ISO C has it or SYSTEM_HEADERS below gives a reason
   - a call by name, outside src/system, of a function of libc that the system's table has (src/system), that a hook
     replaces (src/libc), or that OF_THE_SYSTEM below lists. A hook would switch tasks, and nothing could stand in the
     place of the others. BY_NAME below gives reasons for some
@@ -27,15 +27,17 @@ import tempfile
 
 # The lowest first.
 LAYERS = ['system', 'os', 'base', 'stack', 'tools', 'coroutine', 'scheduler', 'service', 'threads', 'io', 'libc',
-          'http', 'tls']
-BESIDE = [{'threads', 'io'}, {'libc', 'http'}, {'libc', 'tls'}]  # neither uses the other
+          'http', 'tls', 'sim']
+BESIDE = [{'threads', 'io'}, {'libc', 'http'}, {'libc', 'tls'},
+          *({'sim', other} for other in ('threads', 'io', 'libc', 'http', 'tls'))]  # neither uses the other
 PUBLIC = 'include'  # the public headers stand below all layers,
 BELOW_ALL = ['src/os/platform.h']  # and so do these: what every file includes first
 LISTED = 'src/sources.txt'
 
 ISO_C = {name + '.h' for name in ('errno', 'float', 'inttypes', 'limits', 'stdarg', 'stddef', 'stdint', 'stdio',
                                   'stdlib', 'string')}
-SYSTEM_FOLDERS = ('src/system/', 'src/os/', 'src/io/', 'src/libc/', 'src/http/', 'src/threads/')  # may include any
+SYSTEM_FOLDERS = ('src/system/', 'src/os/', 'src/io/', 'src/libc/', 'src/http/', 'src/threads/',
+                  'src/sim/')  # may include any
 SYSTEM_HEADERS = [  # the file or folder, the header or folder of headers, the reason
     ('src/', 'unwind.h', "the compiler's, not the system's"),
     ('src/tools/', 'valgrind/memcheck.h', 'macros that tell Valgrind about stacks; no function is called'),

@@ -79,6 +79,7 @@ class Acorn(ConanFile):
         needs = {"acorn": [], "acorn_io": ["acorn"], "acorn_threads": ["acorn"], "acorn_http": ["acorn_io"]}
         if self.settings.os == "Linux":
             needs["acorn_hook"] = ["acorn_io"]
+            needs["acorn_sim"] = ["acorn"]
         if self.options.tls:
             needs["acorn_tls"] = ["acorn_io", "openssl::openssl"]
         if self.options.get_safe("uring"):

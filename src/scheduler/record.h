@@ -5,6 +5,7 @@
 #include "tools/tools.h"
 #include "scheduler/spin.h"
 
+#include "aco/detail/chooser.h"
 #include "aco/detail/poller.h"
 #include "aco/detail/worker.h"
 #include "aco/group.h"
@@ -89,6 +90,7 @@ typedef struct aco__tasks {
     uintptr_t stuck_mark; /* of those that were found */
     int64_t trimmed_at;  /* on the clock of aco_now() */
     size_t trim_from;
+    aco__chooser_t *chooser; /* NULL: the first in the ring is next */
 } aco__tasks_t;
 
 /* Whether a task runs, or a coroutine inside it. */

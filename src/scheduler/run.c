@@ -157,6 +157,8 @@ static int relieve_pools(aco__thread_t *self, aco__tasks_t *s)
 static int wait_idle(aco__thread_t *self, aco__tasks_t *s)
 {
     int slept;
+    if (aco_unlikely(s->chooser != NULL) && s->chooser->idle(s->chooser) != 0)
+        return -1;
     if (s->worker && s->worker->idle(s->worker))
         return 0;
     slept = aco_unlikely(aco__pools_are_crowded()) ? relieve_pools(self, s) : sleep_idle(self, s);
@@ -197,6 +199,25 @@ static int worker_stays(const aco__tasks_t *s)
     return s->worker && s->worker->stays(s->worker);
 }
 
+/* Moves the task that the chooser chooses to the front of the ring. 0, or -1 and errno. */
+static int let_choose(aco__thread_t *self, aco__tasks_t *s)
+{
+    aco_t *chosen = s->chooser->choose(s->chooser, self->task, &s->poll_task), *before = self->last_task;
+    if (!chosen)
+        return -1;
+    while (aco__task_next(before) != chosen)
+        before = aco__task_next(before);
+    if (before == self->last_task)
+        return 0;
+    aco__set_task_next(before, aco__task_next(chosen));
+    if (chosen == self->last_task)
+        self->last_task = before;
+    aco__set_task_next(chosen, self->task);
+    aco__set_task_next(self->last_task, chosen);
+    self->task = chosen;
+    return 0;
+}
+
 /* Makes sure that self->task can run: 1. Returns 0 if no tasks are left, -1 if none can ever run or the hook failed.
  * With s->until, also 0 when none can run now, and after that time. */
 static int choose_task(aco__thread_t *self, aco__tasks_t *s)
@@ -211,6 +232,8 @@ static int choose_task(aco__thread_t *self, aco__tasks_t *s)
         } else if (!self->task) {
             if (wait_idle(self, s) != 0)
                 return -1;
+        } else if (aco_unlikely(s->chooser != NULL) && let_choose(self, s) != 0) {
+            return -1;
         } else if (self->task == &s->poll_task) {
             if (poll_turn(self, s) != 0)
                 return -1;
@@ -218,7 +241,7 @@ static int choose_task(aco__thread_t *self, aco__tasks_t *s)
                 return 0;
         } else {
             if (s->until || s->timers_count || s->idle || s->is_watched || aco__inbox_is_used(s) ||
-                (s->poller && s->poller->waiters))
+                (s->poller && s->poller->waiters) || s->chooser) /* so that no task that yields goes on unseen */
                 aco__poll_task_start(self); /* cannot fail: its memory was allocated with what it is for */
             return 1;
         }
@@ -278,6 +301,8 @@ ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void run(aco__thread_t *self, aco__
     ACO__CHECK_INTERRUPT(tagged);
     if (aco_unlikely(began != 0 && s->measures_runs))
         run_measured(s, began, name);
+    if (aco_unlikely(s->chooser != NULL) && !tagged)
+        s->chooser->ended(s->chooser, task);
     if (s->base.zombie)
         s->base.reap(&s->base);
     if (tagged && (aco_t *)tagged == self->task) /* the task with the turn left by plain aco_yield() */
@@ -297,7 +322,8 @@ static int run_tasks(aco__thread_t *self, aco__tasks_t *s, int64_t until, const 
         return aco__fail(0, EBUSY, call, NULL,
                          s->is_lost ? "failed before in a set of threads" : "is called by the idle hook");
     aco__inbox_awake(s); /* aco_run_ready() leaves the thread asleep */
-    aco__watch_if_wanted(self, s);
+    if (aco_likely(!s->chooser)) /* the watchdog's time is real */
+        aco__watch_if_wanted(self, s);
     s->base.is_running = 1;
     s->until = until;
     if (exceptions)

@@ -130,6 +130,13 @@ pkg-config)
         -Wl,-rpath,"$library_dir"
     ldd threads | grep -q 'libacorn_threads.so.'
     ./threads
+    if pkg-config --exists acorn_sim; then
+        # shellcheck disable=SC2046,SC2086
+        "$cc" $flags "$source/examples/sim_pool.c" -o sim $(pkg-config --cflags --libs acorn_sim) \
+            -Wl,-rpath,"$library_dir"
+        ldd sim | grep -q 'libacorn_sim.so.'
+        ./sim
+    fi
     pkg-config --exists acorn_tls || exit 0
     # shellcheck disable=SC2046,SC2086
     "$cc" $flags "$source/examples/tls_hello.c" -o tls $(pkg-config --cflags --libs acorn_tls) \
@@ -148,6 +155,7 @@ cmake)
     [ ! -e build/consumer_acorn_hook ] || shared_hook_runs build/consumer_acorn_hook
     [ ! -e build/consumer_acorn_hook_static ] || build/consumer_acorn_hook_static
     build/consumer_threads
+    [ ! -e build/consumer_sim ] || build/consumer_sim
     for lib in acorn_tls acorn_tls_static; do
         [ ! -e build/consumer_$lib ] || tls_fails build/consumer_$lib
     done
@@ -195,7 +203,7 @@ amalgamation) # libaco's own build lines
         "$cc" $flags -O1 -std=$std $strict -I. aco.o consumer.c -o app
         ./app
     done
-    for library in io http threads tls hook; do
+    for library in io http threads sim tls hook; do
         # shellcheck disable=SC2086
         [ ! -e aco_$library.c ] || "$cc" $flags -O1 -std=c11 $strict -I. -c aco_$library.c
     done

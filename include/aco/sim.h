@@ -1,0 +1,125 @@
+/* Simulation: a program's tasks in virtual time, in an order that a seed decides. In the library acorn_sim, beside
+ * acorn, on Linux. docs/simulation.md is the guide.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ *   static void scenario(aco_sim_t *sim, void *arg) // a task; it may spawn others, wait, and call any code under test
+ *   {
+ *       struct account account = {0};
+ *       ...
+ *       if (account.balance != 0)
+ *           aco_sim_fail(sim, "money is lost");
+ *   }
+ *   int main(int argc, char **argv)
+ *   {
+ *       return aco_sim_main(argc, argv, scenario, NULL, NULL);
+ *   }
+ *
+ * A run calls the scenario as a task, and ends when all tasks have ended. The run's seed, a number, decides all that is
+ * open: which runnable task has the next turn, and what aco_sim_random() returns. So a run with the same seed of the
+ * same program does the same. Many runs with different seeds try many orders.
+ *
+ * Order. A schedule makes the decisions. Tasks switch where they switch otherwise: where they yield, wait or end. The
+ * order in which an object serves the tasks that wait for it, and the order of timers, are those of aco/scheduler.h.
+ *
+ * Time. The clocks of aco_now(), aco_sleep(), deadlines and all else in Acorn's libraries stand still while tasks can
+ * run. When none can, the time jumps to the next deadline. Every run begins at the same time.
+ *
+ * Failures. A run fails if
+ *   - the scenario, its code or `invariants` call aco_sim_fail();
+ *   - it ends in a deadlock: aco_run() then reports what each task waits for;
+ *   - it has more than `max_turns` turns: it never ends, or it needs a higher limit;
+ *   - a task or coroutine is left that was not destroyed, joined or detached;
+ *   - Acorn makes a call to the system that is not simulated: see below;
+ *   - with `check`, its repetition does something else.
+ * The failure is printed on stderr, with the seed that repeats it. So is the seed of a run in which the process dies by
+ * a signal (abort(), a memory fault) or calls exit().
+ *
+ * The system. Acorn's libraries reach the system by one table, which a run replaces for its thread. What is simulated:
+ * the clocks, sleeping. What goes to the real system: memory pages, the library's own process lock, questions about the
+ * process and the machine (its number, limits, /proc), handlers of fatal signals, and writing to stderr. Any other
+ * call fails with ENOSYS, is printed with the place that it comes from, and fails the run: sockets, descriptors, files,
+ * threads and processes are not simulated yet. The program's own calls of libc go to the system.
+ *
+ * Threads. A run uses the calling thread only, and one thread of the process simulates at a time. Other threads go on
+ * as before; they cannot reach the run's tasks. The first run of the process must not begin while another thread is
+ * inside a call of Acorn.
+ *
+ * What a run cannot repeat: a program that reads memory addresses, uninitialised memory, the real clock, libc's random
+ * numbers, or what an earlier run has left in its global variables. `check` finds most of it. */
+#ifndef ACO_SIM_H
+#define ACO_SIM_H
+
+#include "scheduler.h"
+
+ACO__BEGIN_C
+
+typedef struct aco_sim_s aco_sim_t; /* a run, while it lasts */
+
+/* A scenario, or a check of invariants. */
+typedef void (*aco_sim_function_t)(aco_sim_t *sim, void *arg);
+
+typedef enum aco_sim_schedule_e {
+    ACO_SIM_MIXED,  /* the seed chooses one of the next two */
+    ACO_SIM_RANDOM, /* each task that can run is equally likely */
+    ACO_SIM_PCT,    /* tasks have random priorities, and the highest one runs; at a few random turns, the running task
+                       gets the lowest one. It finds faults that need a few switches at the right places. After 16384
+                       turns a run goes on as with ACO_SIM_RANDOM, so that no task starves */
+    ACO_SIM_FIFO    /* first in, first out, as without a simulation */
+} aco_sim_schedule_t;
+
+/* Zero in a field, or NULL for the whole structure, means the default. */
+typedef struct aco_sim_options_s {
+    uint64_t seed;               /* of the first run; the next ones have the next numbers. Default: 1 */
+    aco_sim_schedule_t schedule;
+    int changes;                 /* ACO_SIM_PCT: at most so many turns change a priority. Default: 3 */
+    int check;                   /* not 0: each seed runs twice, and both must do the same */
+    int64_t turn_ns;             /* each turn takes a random time up to this. Default: none, as above */
+    uint64_t max_turns;          /* of a run. Default: 10 million */
+    aco_sim_function_t invariants; /* is called whenever no task can run, and at the end of each run, with the
+                                    scenario's `arg`. It must not wait. NULL: none */
+    void *aco__reserved[4];      /* reserved fields are 0 */
+} aco_sim_options_t;
+
+enum { ACO_SIM_REASON_SIZE = 256 };
+
+/* What happened in all runs together. */
+typedef struct aco_sim_stats_s {
+    uint64_t runs;       /* that have ended, the one that failed included. A repetition does not count */
+    uint64_t turns;      /* that tasks had */
+    int64_t simulated_ns; /* the virtual time that has passed */
+    uint64_t hash;       /* of all decisions, times and calls to the system: equal for equal runs */
+    uint64_t seed;       /* of the run that failed; 0: none has */
+    char reason[ACO_SIM_REASON_SIZE]; /* why it failed */
+    uint64_t aco__reserved[4];
+} aco_sim_stats_t;
+
+/* Runs scenario(sim, arg) `runs` times, with one seed after the other, until one run fails. If `stats` is not NULL, it
+ * tells what happened. The tasks that a failed run leaves never run again, and keep their memory. Returns 0; on error
+ * -1 with errno ECANCELED (a run failed), EINVAL (`scenario` is NULL, `runs` is 0, unknown or negative options), EPERM
+ * (a coroutine calls it), EBUSY (a simulation runs in the process; or the thread has tasks), ENOMEM. */
+ACO_API int aco_sim_run(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_stats_t *stats,
+                        const aco_sim_options_t *options);
+
+/* aco_sim_run() for a program's main(), with options from the command line; `--help` lists them. Prints what happened,
+ * and after a failure the command that repeats it. Returns the program's exit status: 0; 1 after a failure; 2 if an
+ * option is unknown or has a value out of range. */
+ACO_API int aco_sim_main(int argc, char **argv, aco_sim_function_t scenario, aco_sim_function_t invariants, void *arg);
+
+/* Makes the run fail for this reason, of which the first 255 bytes count. It ends when the calling task next yields,
+ * waits or ends. If it has failed before, nothing changes. The calling thread must be the run's. Returns -1, with errno
+ * unchanged. */
+ACO_API int aco_sim_fail(aco_sim_t *sim, const char *reason);
+
+/* Returns a random number below `limit`, or of 64 bits if `limit` is 0, which the seed decides. */
+ACO_API uint64_t aco_sim_random(aco_sim_t *sim, uint64_t limit);
+
+/* Returns the run's seed. */
+ACO_API uint64_t aco_sim_seed(const aco_sim_t *sim);
+
+/* Returns the run of the calling thread; NULL: there is none. */
+ACO_API aco_sim_t *aco_sim_current(void);
+
+ACO__END_C
+
+#endif

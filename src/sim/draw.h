@@ -1,0 +1,28 @@
+/* Random numbers that a seed decides. */
+#ifndef ACO_DRAW_H
+#define ACO_DRAW_H
+
+#include <stdint.h>
+
+/* Mixes the bits of a number, so that similar ones get different results (the finaliser of SplitMix64). */
+static inline uint64_t aco__mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+/* The next number of the sequence (SplitMix64). */
+static inline uint64_t aco__draw(uint64_t *state)
+{
+    *state += 0x9e3779b97f4a7c15u;
+    return aco__mix(*state);
+}
+
+/* A number below `limit`, which is not 0. The first numbers are more likely by a part in 2^64 / limit. */
+static inline uint64_t aco__draw_below(uint64_t *state, uint64_t limit)
+{
+    return aco__draw(state) % limit;
+}
+
+#endif

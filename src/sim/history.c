@@ -1,0 +1,99 @@
+/* What a run has done. The hash covers all events. A check keeps the events of a seed's first run, and compares those
+ * of its second run with them: the first one that differs tells where the program does not repeat. */
+#include "sim/history.h"
+#include "sim/draw.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { FIRST_ROOM = 1024, MOST_KEPT = 1 << 22, EVENT_TEXT = 100 };
+
+static void describe_event(const aco__sim_event_t *event, char text[EVENT_TEXT])
+{
+    switch (event->kind) {
+    case ACO__SIM_TURN:
+        snprintf(text, EVENT_TEXT, "the turn of task %" PRIu64 ", when %" PRIu64 " could run", event->what,
+                 event->value);
+        break;
+    case ACO__SIM_POLL:
+        snprintf(text, EVENT_TEXT, "a look at timers, when %" PRIu64 " tasks could run", event->value);
+        break;
+    case ACO__SIM_TIME:
+        snprintf(text, EVENT_TEXT, "no task could run, and the time became %" PRIu64 " ns", event->value);
+        break;
+    case ACO__SIM_CLOCK:
+        snprintf(text, EVENT_TEXT, "clock %" PRIu64 " was read at %" PRIu64 " ns", event->what, event->value);
+        break;
+    case ACO__SIM_RANDOM:
+        snprintf(text, EVENT_TEXT, "aco_sim_random() returned %" PRIu64, event->value);
+        break;
+    case ACO__SIM_CALL:
+        snprintf(text, EVENT_TEXT, "a call that is not simulated");
+        break;
+    default:
+        snprintf(text, EVENT_TEXT, "the run %s", event->value ? "failed" : "ended");
+    }
+}
+
+void aco__history_begin(aco__sim_history_t *history, int keeps, int compares)
+{
+    history->hash = 0;
+    history->length = 0;
+    history->keeps = keeps;
+    history->compares = compares;
+    history->differs = 0;
+    if (!compares)
+        history->kept_length = 0;
+}
+
+static void keep(aco__sim_history_t *history, const aco__sim_event_t *event)
+{
+    if (history->kept_length == history->room) {
+        size_t room = history->room ? 2 * history->room : FIRST_ROOM;
+        aco__sim_event_t *larger = room > MOST_KEPT ? NULL : realloc(history->kept, room * sizeof *larger);
+        if (!larger) {
+            history->keeps = 0; /* the hash tells whether the rest differs */
+            return;
+        }
+        history->kept = larger;
+        history->room = room;
+    }
+    history->kept[history->kept_length++] = *event;
+}
+
+/* Compares event number `n` with the kept one. */
+static void compare(aco__sim_history_t *history, size_t n, const aco__sim_event_t *event)
+{
+    const aco__sim_event_t *before = n < history->kept_length ? &history->kept[n] : NULL;
+    char was[EVENT_TEXT], is[EVENT_TEXT];
+    if (!before) /* it has not been kept; nothing is known after an end */
+        return;
+    if (before->kind == event->kind && before->what == event->what && before->value == event->value)
+        return;
+    history->differs = 1;
+    describe_event(before, was);
+    describe_event(event, is);
+    snprintf(history->difference, sizeof history->difference, "event %zu was: %s; in the repetition: %s", n + 1, was,
+             is);
+}
+
+void aco__history_note(aco__sim_history_t *history, aco__sim_kind_t kind, uint64_t what, uint64_t value)
+{
+    aco__sim_event_t event = {kind, what, value};
+    history->hash = aco__mix(history->hash + (uint64_t)kind + 1);
+    history->hash = aco__mix(history->hash ^ what);
+    history->hash = aco__mix(history->hash ^ value);
+    if (history->keeps)
+        keep(history, &event);
+    if (history->compares && !history->differs)
+        compare(history, history->length, &event);
+    history->length++;
+}
+
+void aco__history_free(aco__sim_history_t *history)
+{
+    free(history->kept);
+    history->kept = NULL;
+    history->room = history->kept_length = 0;
+}

@@ -1,0 +1,293 @@
+/* Runs with one seed after the other, until one fails. */
+#include "sim/seeds.h"
+#include "sim/calls.h"
+#include "sim/draw.h"
+#include "sim/last_words.h"
+#include "sim/world.h"
+
+#include "scheduler/valid.h"
+
+#include "aco/detail/service.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char call[] = "aco_sim_run";
+
+enum { CHANGES = 3, MOST_TURNS = 10000000 };
+
+static aco_sim_t *sim_of(aco__chooser_t *chooser)
+{
+    return (aco_sim_t *)(void *)((char *)chooser - offsetof(aco_sim_t, chooser));
+}
+
+/* ---- What aco_run() calls ---- */
+
+/* A failed run ends here: aco_run() fails. */
+static aco_t *choose(aco__chooser_t *chooser, aco_t *first, const aco_t *poll)
+{
+    aco_sim_t *sim = sim_of(chooser);
+    uint64_t number, count;
+    aco_t *chosen;
+    sim->is_in_turn = 0;
+#ifdef ACO__INVARIANTS
+    aco__scheduler_valid(aco__self());
+#endif
+    if (sim->turns >= sim->options.max_turns)
+        aco__sim_fail(sim, "it has not ended after %" PRIu64 " turns", sim->turns);
+    errno = ECANCELED;
+    if (sim->has_failed)
+        return NULL;
+    chosen = aco__schedule_choose(&sim->schedule, first, poll, &number, &count);
+    if (!chosen) {
+        aco__sim_fail(sim, "there is no memory for the schedule");
+        return NULL;
+    }
+    if (chosen == poll) {
+        aco__history_note(&sim->history, ACO__SIM_POLL, 0, count);
+        return chosen;
+    }
+    aco__history_note(&sim->history, ACO__SIM_TURN, number, count);
+    sim->turns++;
+    sim->is_in_turn = 1;
+    if (sim->options.turn_ns)
+        sim->now += (int64_t)aco__draw_below(&sim->delays, (uint64_t)sim->options.turn_ns + 1);
+    return chosen;
+}
+
+static void ended(aco__chooser_t *chooser, const aco_t *task)
+{
+    aco__schedule_ended(&sim_of(chooser)->schedule, task);
+}
+
+static int check_invariants(aco_sim_t *sim)
+{
+    if (!sim->has_failed && sim->options.invariants)
+        sim->options.invariants(sim, sim->arg);
+    errno = ECANCELED;
+    return sim->has_failed ? -1 : 0;
+}
+
+static int idle(aco__chooser_t *chooser)
+{
+    aco_sim_t *sim = sim_of(chooser);
+    sim->is_in_turn = 0;
+    return check_invariants(sim);
+}
+
+/* ---- One run ---- */
+
+ACO__SWITCHES static void *run_scenario(void *arg)
+{
+    aco_sim_t *sim = arg;
+    sim->scenario(sim, sim->arg);
+    return NULL;
+}
+
+static int count_one(aco_t *co, void *count)
+{
+    (void)co;
+    ++*(size_t *)count;
+    return 0;
+}
+
+/* Coroutines and tasks of the thread that were not destroyed or joined. */
+static size_t count_live(void)
+{
+    size_t count = 0;
+    (void)aco_each(count_one, &count);
+    return count;
+}
+
+static void begin_run(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
+{
+    uint64_t draws = aco__mix(seed);
+    sim->seed = seed;
+    sim->now = 0;
+    sim->turns = 0;
+    sim->is_in_turn = sim->has_failed = sim->reads_proc = 0;
+    sim->reason[0] = 0;
+    aco__history_begin(&sim->history, keeps, compares);
+    aco__schedule_begin(&sim->schedule, sim->options.schedule, sim->options.changes, aco__draw(&draws));
+    sim->draws = aco__draw(&draws);
+    sim->delays = aco__draw(&draws);
+}
+
+/* After aco_run(): why the run failed, if it did. */
+static void judge(aco_sim_t *sim, int done, size_t before)
+{
+    size_t live;
+    if (done != 0 && errno == EDEADLK)
+        aco__sim_fail(sim, "a deadlock: no task can ever run");
+    else if (done != 0)
+        aco__sim_fail(sim, "%s", aco_error_message());
+    (void)check_invariants(sim);
+    live = count_live();
+    if (live > before)
+        aco__sim_fail(sim, "%zu coroutines or tasks were not destroyed, joined or detached", live - before);
+    aco__history_note(&sim->history, ACO__SIM_END, 0, (uint64_t)sim->has_failed);
+}
+
+/* 0 if it could run, failed or not. */
+static int run_seed(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
+{
+    aco_options_t detached = {0};
+    size_t before = count_live();
+    int done;
+    detached.flags = ACO_DETACHED;
+    begin_run(sim, seed, keeps, compares);
+    aco__sim_enter(sim);
+    if (aco__chooser_begin(&sim->chooser, call) != 0) {
+        aco__sim_enter(NULL);
+        return -1;
+    }
+    if (aco_spawn(run_scenario, sim, &detached)) {
+        done = aco_run();
+        judge(sim, done, before);
+        done = 0;
+    } else {
+        done = -1;
+    }
+    aco__chooser_end(&sim->chooser);
+    aco__sim_enter(NULL);
+    return done;
+}
+
+/* ---- All runs ---- */
+
+static void add(aco_sim_stats_t *stats, const aco_sim_t *sim)
+{
+    stats->runs++;
+    stats->turns += sim->turns;
+    stats->simulated_ns += sim->now;
+    stats->hash = aco__mix(stats->hash ^ sim->history.hash);
+}
+
+/* Runs the seed once more and compares. A difference is the reason, even if the repetition has failed. */
+static int repeat(aco_sim_t *sim, uint64_t seed)
+{
+    uint64_t hash = sim->history.hash;
+    if (run_seed(sim, seed, 0, 1) != 0)
+        return -1;
+    if (sim->history.hash != hash) {
+        sim->has_failed = 0;
+        aco__sim_fail(sim, "its repetition differs: %s",
+                      sim->history.differs ? sim->history.difference : "only late events do");
+    }
+    return 0;
+}
+
+static int run_seeds(aco_sim_t *sim, uint64_t runs, aco_sim_stats_t *stats, void (*command)(uint64_t seed))
+{
+    for (uint64_t i = 0; i < runs; i++) {
+        uint64_t seed = sim->options.seed + i;
+        aco__last_words_of(seed);
+        if (run_seed(sim, seed, sim->options.check, 0) != 0)
+            return -1;
+        add(stats, sim);
+        if (sim->options.check && !sim->has_failed && repeat(sim, seed) != 0)
+            return -1;
+        if (!sim->has_failed)
+            continue;
+        stats->seed = seed;
+        memcpy(stats->reason, sim->reason, sizeof stats->reason);
+        fprintf(stderr, "acorn: simulation: seed %" PRIu64 ": %s\n", seed, sim->reason);
+        if (command)
+            command(seed);
+        errno = ECANCELED;
+        return -1;
+    }
+    return 0;
+}
+
+static int check_options(const aco_sim_options_t *o)
+{
+    if (o->schedule > ACO_SIM_FIFO)
+        return aco__service_fail(EINVAL, call, "the schedule is unknown");
+    if (o->changes < 0 || o->changes > ACO__SIM_MOST_CHANGES)
+        return aco__service_fail(EINVAL, call, "the number of changes is negative or above 64");
+    if (o->turn_ns < 0 || o->turn_ns > ACO_SECOND)
+        return aco__service_fail(EINVAL, call, "the time of a turn is negative or above a second");
+    for (size_t i = 0; i < sizeof o->aco__reserved / sizeof *o->aco__reserved; i++)
+        if (o->aco__reserved[i])
+            return aco__service_fail(EINVAL, call, "a reserved field is not 0");
+    return 0;
+}
+
+/* With checked options. NULL without memory. */
+static aco_sim_t *new_sim(ACO__SWITCHES aco_sim_function_t scenario, void *arg, const aco_sim_options_t *options)
+{
+    aco_sim_t *sim = calloc(1, sizeof *sim);
+    if (!sim)
+        return NULL;
+    sim->scenario = scenario;
+    sim->arg = arg;
+    sim->options = *options;
+    if (!sim->options.seed)
+        sim->options.seed = 1;
+    if (!sim->options.changes)
+        sim->options.changes = CHANGES;
+    if (!sim->options.max_turns)
+        sim->options.max_turns = MOST_TURNS;
+    sim->chooser.choose = choose;
+    sim->chooser.ended = ended;
+    sim->chooser.idle = idle;
+    return sim;
+}
+
+static void free_sim(aco_sim_t *sim)
+{
+    aco__history_free(&sim->history);
+    aco__schedule_free(&sim->schedule);
+    free(sim);
+}
+
+/* No other simulation runs in the process. */
+static int run_alone(ACO__SWITCHES aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_stats_t *stats,
+                     const aco_sim_options_t *options, void (*command)(uint64_t seed))
+{
+    aco_sim_t *sim = new_sim(scenario, arg, options);
+    int done, error;
+    if (!sim)
+        return aco__service_fail(ENOMEM, call, "no memory");
+    aco__sim_calls_install();
+    aco__last_words_begin(command);
+    done = run_seeds(sim, runs, stats, command);
+    error = errno;
+    aco__last_words_end();
+    free_sim(sim);
+    errno = error;
+    return done;
+}
+
+int aco__sim_run(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_stats_t *stats,
+                 const aco_sim_options_t *options, void (*command)(uint64_t seed))
+{
+    static const aco_sim_options_t defaults = {0};
+    static int is_running;
+    aco_sim_stats_t own;
+    int done;
+    if (!stats)
+        stats = &own;
+    memset(stats, 0, sizeof *stats);
+    if (!options)
+        options = &defaults;
+    if (!scenario || !runs)
+        return aco__service_fail(EINVAL, call, scenario ? "it is to run 0 times" : "the scenario is NULL");
+    if (check_options(options) != 0)
+        return -1;
+    if (__atomic_exchange_n(&is_running, 1, __ATOMIC_ACQUIRE))
+        return aco__service_fail(EBUSY, call, "a simulation runs already");
+    done = run_alone(scenario, arg, runs, stats, options, command);
+    __atomic_store_n(&is_running, 0, __ATOMIC_RELEASE);
+    return done;
+}
+
+int aco_sim_run(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_stats_t *stats,
+                const aco_sim_options_t *options)
+{
+    return aco__sim_run(scenario, arg, runs, stats, options, NULL);
+}

@@ -1,0 +1,50 @@
+/* The run of the calling thread: its random numbers, and that it fails. */
+#include "sim/world.h"
+#include "sim/draw.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+static __thread aco_sim_t *current;
+
+aco_sim_t *aco_sim_current(void)
+{
+    return current;
+}
+
+void aco__sim_enter(aco_sim_t *sim)
+{
+    current = sim;
+}
+
+void aco__sim_fail(aco_sim_t *sim, const char *reason, ...)
+{
+    va_list list;
+    int error = errno;
+    if (sim->has_failed)
+        return;
+    sim->has_failed = 1;
+    va_start(list, reason);
+    vsnprintf(sim->reason, sizeof sim->reason, reason, list);
+    va_end(list);
+    errno = error;
+}
+
+int aco_sim_fail(aco_sim_t *sim, const char *reason)
+{
+    aco__sim_fail(sim, "%s", reason ? reason : "no reason was given");
+    return -1;
+}
+
+uint64_t aco_sim_random(aco_sim_t *sim, uint64_t limit)
+{
+    uint64_t drawn = limit ? aco__draw_below(&sim->draws, limit) : aco__draw(&sim->draws);
+    aco__history_note(&sim->history, ACO__SIM_RANDOM, 0, drawn);
+    return drawn;
+}
+
+uint64_t aco_sim_seed(const aco_sim_t *sim)
+{
+    return sim->seed;
+}

@@ -1,0 +1,34 @@
+/* world.c: the run of the calling thread. */
+#ifndef ACO_WORLD_H
+#define ACO_WORLD_H
+
+#include "base/invariants.h"
+#include "sim/history.h"
+#include "sim/schedule.h"
+
+#include "aco/detail/chooser.h"
+
+struct aco_sim_s {
+    aco__chooser_t chooser;
+    ACO__SWITCHES aco_sim_function_t scenario;
+    void *arg;
+    aco_sim_options_t options;
+    uint64_t seed;
+    aco__sim_schedule_t schedule;
+    aco__sim_history_t history;
+    uint64_t draws;     /* the state of the scenario's random numbers */
+    uint64_t delays;    /* the same for how long turns take */
+    int64_t now;        /* nanoseconds since the run's begin */
+    uint64_t turns;
+    int is_in_turn;     /* a task has its turn, and not aco_run() */
+    int reads_proc;     /* the descriptor of a file of /proc that the library reads now, plus 1; 0: none */
+    int has_failed;
+    char reason[ACO_SIM_REASON_SIZE];
+};
+
+ACO__HIDDEN void aco__sim_enter(aco_sim_t *sim); /* the calling thread's run; NULL: none any more */
+/* aco_sim_fail() with a format. */
+ACO__HIDDEN ACO__COLD __attribute__((format(ACO__PRINTF, 2, 3)))
+void aco__sim_fail(aco_sim_t *sim, const char *reason, ...);
+
+#endif

@@ -1,0 +1,34 @@
+# Simulation (src/sim): Linux.
+foreach(variant IN LISTS acorn_two_variants)
+  acorn_test(sim.${variant} sim.c DEFINE ${define_${variant}})
+  target_link_libraries(test_sim_${variant} PRIVATE acorn_sim_static)
+  if(TARGET acorn_io)
+    target_compile_definitions(test_sim_${variant} PRIVATE WITH_IO)
+    target_link_libraries(test_sim_${variant} PRIVATE acorn_io_static)
+  endif()
+endforeach()
+
+# gcc's link-time optimisation resolves some references before the linker's --wrap sees them.
+if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
+  acorn_test(sim_failure.default sim_failure.c)
+  target_link_libraries(test_sim_failure_default PRIVATE acorn_sim_static)
+  target_link_options(test_sim_failure_default PRIVATE -Wl,--wrap=calloc,--wrap=realloc)
+endif()
+
+# Small random programs, in many orders, each run twice. tests/sim_faults.py finds mended faults with them.
+set(sim_fault_runs 300)
+if(ACORN_NIGHTLY)
+  set(sim_fault_runs 100000)
+endif()
+foreach(variant IN LISTS acorn_two_variants)
+  acorn_test(sim_mix.${variant} sim_mix.c DEFINE ${define_${variant}} TIMEOUT 1000
+             ARGS --runs ${sim_fault_runs} --check)
+  target_link_libraries(test_sim_mix_${variant} PRIVATE acorn_sim_static)
+  acorn_test(sim_faults.${variant} sim_faults.c DEFINE ${define_${variant}} ARGS select.order --runs 300 --check)
+  target_link_libraries(test_sim_faults_${variant} PRIVATE acorn_sim_static)
+  foreach(scenario places scopes select inner back_off turns barrier join)
+    add_test(NAME sim_faults.${variant}.${scenario}
+             COMMAND test_sim_faults_${variant} ${scenario} --runs ${sim_fault_runs} --check)
+    set_tests_properties(sim_faults.${variant}.${scenario} PROPERTIES TIMEOUT 1000)
+  endforeach()
+endforeach()

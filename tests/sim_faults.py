@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""sim_faults.py [OPTION]... [TEXT...]: in how many seeds does a simulation find mended faults of orders of events?
+
+Puts each fault of sim_faults.txt back into a copy of the tree, builds tests/sim_faults.c with it, and runs its scenario
+from several first seeds until a run fails. With --mix it runs tests/sim_mix.c instead, which is made for none of them.
+Prints a table, of the faults with one of the TEXTs in their names, or of all: of how many starts the fault was found,
+and the median and the largest number of seeds. Exit 1 if a scenario fails without the fault, or if a fault is not found
+in each start.
+"""
+import argparse
+import os
+import re
+import statistics
+import subprocess
+import sys
+
+import reverted
+
+SEED = re.compile(r'^acorn: simulation: seed (\d+): (.*)', re.M)
+SECONDS = 300
+
+
+def seeds_until_found(folder, scenario, args, start):
+    """How many seeds from `start` on a run of the scenario has failed in, and why; (None, None): none has."""
+    command = [os.path.join(folder, f'tests/test_{args.program}_release'),
+               *([scenario + ('.order' if args.order else '')] if args.program == 'sim_faults' else []),
+               '--seed', str(start), '--runs', str(args.runs), '--schedule', args.schedule, '--turns', '100000']
+    done = subprocess.run(command, capture_output=True, text=True, errors='replace', check=False, timeout=SECONDS)
+    found = SEED.search(done.stderr)
+    if done.returncode and not found:
+        sys.exit(f'{" ".join(command)} ends with {done.returncode}:\n{done.stderr[-2000:]}')
+    return (int(found[1]) - start + 1, found[2]) if found else (None, None)
+
+
+def build(folder, args):
+    output, good = reverted.run(['cmake', '--build', folder, '--target', f'test_{args.program}_release'], folder)
+    if not good:
+        sys.exit(output[-4000:])
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--folder', default=os.path.join(reverted.ROOT, 'build/sim_faults'))
+    parser.add_argument('--starts', type=int, default=21, help='how many first seeds (21)')
+    parser.add_argument('--runs', type=int, default=10000, help='the most seeds from each (10000)')
+    parser.add_argument('--schedule', default='mixed', help='mixed, random, pct or fifo (mixed)')
+    parser.add_argument('--order', action='store_true', help='vary the order of turns only')
+    parser.add_argument('--mix', dest='program', action='store_const', const='sim_mix', default='sim_faults',
+                        help='run tests/sim_mix.c')
+    parser.add_argument('texts', nargs='*', metavar='TEXT')
+    return parser.parse_args()
+
+
+def main():
+    args = parse_arguments()
+    tree, folder = os.path.join(args.folder, 'tree'), os.path.join(args.folder, 'build')
+    starts = [1 + i * args.runs for i in range(args.starts)]
+    reverted.copy_tree(tree)
+    output, good = reverted.run(['cmake', '-S', tree, '-B', folder, '-G', 'Ninja', '-DCMAKE_BUILD_TYPE=None',
+                                 '-DCMAKE_C_FLAGS=-O1 -g', '-DACORN_TESTS_ONCE=OFF', '-DACORN_STANDARDS=20',
+                                 '-DACORN_VARIANTS=release'], args.folder)
+    if not good:
+        sys.exit(output)
+    wanted = [f for f in reverted.faults('sim_faults.txt')
+              if not args.texts or any(text in f[0] for text in args.texts)]
+    build(folder, args)
+    failed = missed = 0
+    for scenario in sorted({fault[1][0] for fault in wanted}):
+        n, why = seeds_until_found(folder, scenario, args, 1)
+        failed += n is not None
+        print(f'without a fault, {scenario}: ' + (f'FAILS: {why}' if n else f'{args.runs} seeds pass'), flush=True)
+    print('\n| fault | found in | median of seeds | most seeds |\n| --- | --- | --- | --- |', flush=True)
+    for name, test, pieces in wanted:
+        changed = [reverted.replace(tree, before, after) for before, after in pieces]
+        build(folder, args)
+        numbers = [seeds_until_found(folder, test[0], args, start)[0] for start in starts]
+        for path, text in reversed(changed):
+            with open(path, 'w', encoding='utf-8') as file:
+                file.write(text)
+        found = [n for n in numbers if n]
+        missed += len(found) < len(starts)
+        print(f'| {name} | {len(found)} of {len(starts)} starts | '
+              + (f'{statistics.median(found):g} | {max(found)} |' if found else '- | - |'), flush=True)
+    print(f'\n{len(wanted) - missed} of {len(wanted)} faults are found in each of {len(starts)} searches')
+    return bool(failed or missed)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
