@@ -13,6 +13,7 @@
 #include "aco/backtrace.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <string.h>
@@ -24,7 +25,7 @@
     X(mmap) X(munmap) X(mprotect) X(madvise) X(mincore) X(process_madvise) X(map_shadow_stack)                         \
     X(pthread_mutex_lock) X(pthread_mutex_trylock) X(pthread_mutex_unlock)                                             \
     X(gettid) X(getpid) X(sysconf) X(getrlimit) X(uname) X(sched_getaffinity) X(prctl)                                 \
-    X(sigaction) X(sigaltstack) X(pthread_sigmask) X(raise)
+    X(sigaction) X(sigaltstack) X(pthread_sigmask) X(raise) X(freeaddrinfo)
 /* Simulated, or passed on for some descriptors. */
 #define EACH_SIMULATED(X)                                                                                              \
     X(clock_gettime) X(nanosleep) X(clock_nanosleep) X(futex_wait) X(futex_wake) X(sched_yield)                        \
@@ -39,6 +40,7 @@
     X(getpeername) X(shutdown) X(recv) X(recvfrom) X(recvmsg) X(send) X(sendto) X(sendmsg)                             \
     X(fopen) X(pread) X(pwrite) X(preadv2) X(lseek) X(fsync) X(ftruncate) X(stat) X(fstat) X(rename) X(opendir)        \
     X(readdir) X(closedir)                                                                                             \
+    X(getaddrinfo) X(getnameinfo) X(if_nametoindex) X(if_indextoname)                                                  \
     X(posix_spawnp) X(waitpid) X(kill) X(pidfd_open) X(pidfd_send_signal)                                              \
     X(pthread_kill) X(sigpending) X(sigtimedwait) X(sigwaitinfo)
 
@@ -259,6 +261,16 @@ REFUSED_INT(rename, (const char *from, const char *to), (from, to))
 REFUSED(DIR *, NULL, opendir, (const char *path), (path))
 REFUSED(struct dirent *, NULL, readdir, (DIR *folder), (folder))
 REFUSED_INT(closedir, (DIR *folder), (folder))
+
+REFUSED(int, EAI_SYSTEM, getaddrinfo,
+        (const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **found),
+        (host, port, hints, found))
+REFUSED(int, EAI_SYSTEM, getnameinfo,
+        (const struct sockaddr *address, socklen_t length, char *host, socklen_t host_size, char *port,
+         socklen_t port_size, int flags),
+        (address, length, host, host_size, port, port_size, flags))
+REFUSED(unsigned, 0, if_nametoindex, (const char *name), (name))
+REFUSED(char *, NULL, if_indextoname, (unsigned index, char *name), (index, name))
 
 REFUSED_ERROR(posix_spawnp,
               (pid_t *process, const char *program, const posix_spawn_file_actions_t *actions,
