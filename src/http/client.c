@@ -40,7 +40,7 @@ static const char call_name[] = "aco_http_call";
 
 static int wrong_url(const char *reason)
 {
-    return aco__http_fail(EINVAL, call_name, reason);
+    return aco__service_fail(EINVAL, call_name, reason);
 }
 
 /* Writes a path and its query, up to the fragment, into the target from `at` on. 0, or -1 and errno. */
@@ -349,15 +349,16 @@ static int check_call(const aco_http_call_t *call)
     const char *method = call->method ? call->method : "GET";
     if (!call->url || !aco__http_is_token(method, strlen(method)) || strlen(method) > 32 ||
         strcmp(method, "CONNECT") == 0)
-        return aco__http_fail(EINVAL, call_name, "the method or the URL");
+        return aco__service_fail(EINVAL, call_name, "the method or the URL");
     if (!call->read_body && call->length < 0)
-        return aco__http_fail(EINVAL, call_name, "the body's length");
+        return aco__service_fail(EINVAL, call_name, "the body's length");
     for (size_t i = 0; i < call->header_count; i++) {
         const char *name = call->headers[i].name, *value = call->headers[i].value;
         if (!aco__http_is_token(name, strlen(name)) || !aco__http_is_value(value, strlen(value)) ||
             aco__http_same(name, "host") || aco__http_same(name, "content-length") ||
             aco__http_same(name, "transfer-encoding") || aco__http_same(name, "connection"))
-            return aco__http_fail(EINVAL, call_name, "a header that HTTP does not allow, or the client sends itself");
+            return aco__service_fail(EINVAL, call_name,
+                                     "a header that HTTP does not allow, or the client sends itself");
     }
     return 0;
 }
@@ -463,24 +464,25 @@ ACO__SWITCHES static int read_response(peer_t *peer, int is_head, const char *lo
         aco__http_message_begin(link, &peer->head);
         while ((parsed = aco__http_parse_head(link)) == 0 && link->at - link->in.begin <= most)
             if ((n = aco__http_more_head(link, location)) <= 0)
-                return n < 0 ? -1 : aco__http_fail(ECONNRESET, call_name, "the connection ended before the response");
+                return n < 0 ? -1
+                             : aco__service_fail(ECONNRESET, call_name, "the connection ended before the response");
         if (parsed <= 0 || link->keep - link->in.begin > most || link->parser->status_code == 101 ||
             link->parser->http_major != 1)
-            return aco__http_fail(EBADMSG, call_name, "this is no response of HTTP/1, or its head is too long");
+            return aco__service_fail(EBADMSG, call_name, "this is no response of HTTP/1, or its head is too long");
         if (peer->head.lengths > 1 || (peer->head.lengths && peer->head.encodings))
-            return aco__http_fail(EBADMSG, call_name, "the response has two ends");
+            return aco__service_fail(EBADMSG, call_name, "the response has two ends");
         if (link->parser->content_length > INT64_MAX && link->parser->flags & F_CONTENT_LENGTH)
-            return aco__http_fail(EBADMSG, call_name, "the response's length");
+            return aco__service_fail(EBADMSG, call_name, "the response's length");
         if (peer->head.encodings && (!peer->head.is_chunked || peer->head.encodings > 1 || !link->parser->http_minor))
-            return aco__http_fail(EBADMSG, call_name, "the response's Transfer-Encoding");
+            return aco__service_fail(EBADMSG, call_name, "the response's Transfer-Encoding");
         if (link->parser->status_code < 200) {
             char byte;
             if (!link->has_all && aco__http_read_body(link, &byte, 1, call_name, location) != 0)
-                return aco__http_fail(EBADMSG, call_name, "an interim response has a body");
+                return aco__service_fail(EBADMSG, call_name, "an interim response has a body");
             aco__http_message_end(link);
         }
     } while (link->parser->status_code < 200 && --left > 0);
-    return left > 0 ? 0 : aco__http_fail(EBADMSG, call_name, "too many interim responses");
+    return left > 0 ? 0 : aco__service_fail(EBADMSG, call_name, "too many interim responses");
 }
 
 /* Asks the proxy for a tunnel to the URL's host. 0, or -1 and errno. */
@@ -494,17 +496,17 @@ ACO__SWITCHES static int open_tunnel(peer_t *peer, const url_t *url, const char 
         return -1;
     result = read_response(peer, 1, location);
     if (result > 0)
-        return aco__http_fail(ECONNRESET, call_name, "the proxy has ended the connection");
+        return aco__service_fail(ECONNRESET, call_name, "the proxy has ended the connection");
     if (result < 0)
         return -1;
     if (link->parser->status_code < 200 || link->parser->status_code > 299) {
         char reason[48];
         snprintf(reason, sizeof reason, "the proxy makes no tunnel: status %d", (int)link->parser->status_code);
-        return aco__http_fail(ECONNREFUSED, call_name, reason);
+        return aco__service_fail(ECONNREFUSED, call_name, reason);
     }
     aco__http_message_end(link);
     if (link->in.end > 0) /* before the handshake nobody may say anything */
-        return aco__http_fail(EBADMSG, call_name, "the proxy has sent more than its response");
+        return aco__service_fail(EBADMSG, call_name, "the proxy has sent more than its response");
     aco_io_reader_close(&link->in);
     aco__http_link_parse_by(link, &peer->parser, HTTP_RESPONSE);
     return 0;
@@ -588,7 +590,7 @@ ACO__SWITCHES static peer_t *exchange(aco_http_client_t *client, const step_t *s
         if (result != 1)
             return NULL;
         if (!was_kept || !may_repeat) {
-            aco__http_fail(ECONNRESET, call_name, "the connection ended before the response");
+            aco__service_fail(ECONNRESET, call_name, "the connection ended before the response");
             return NULL;
         }
     }
@@ -616,7 +618,7 @@ aco_http_client_t *aco_http_client_new(const aco_http_client_options_t *options)
         (o->proxy_host &&
          (!o->proxy_port || strlen(o->proxy_host) >= CLIENT_HOST || strlen(o->proxy_port) >= CLIENT_PORT))) {
         aco__service_free(client, sizeof *client);
-        aco__http_fail(EINVAL, call, "the options");
+        aco__service_fail(EINVAL, call, "the options");
         return NULL;
     }
     return client;
@@ -658,7 +660,7 @@ static int follow(const aco_http_client_t *client, step_t *step, const aco_http_
     if (step->has_body && step->call->read_body) /* it cannot be read once more */
         return 0;
     if (response->redirects == options->max_redirects)
-        return aco__http_fail(ELOOP, call_name, "too many redirects");
+        return aco__service_fail(ELOOP, call_name, "too many redirects");
     if (redirect(step->url, to, options->open != NULL) != 0)
         return -1;
     if (!aco__http_same(first->address, url->address) || strcmp(first->port, url->port) != 0 ||
@@ -695,7 +697,7 @@ aco_http_response_t *aco_http_call_at(aco_http_client_t *client, const aco_http_
     url_t *urls; /* the first one, and that of the request under way */
     aco_http_response_t *response = NULL;
     if (!client || !call) {
-        aco__http_fail(EINVAL, call_name, "the client or the call is NULL");
+        aco__service_fail(EINVAL, call_name, "the client or the call is NULL");
         return NULL;
     }
     if (check_call(call) != 0)

@@ -472,7 +472,7 @@ static ssize_t body_fails(aco__http_link_t *link, int error, const char *call, c
 {
     link->body_error = error;
     link->is_persistent = 0;
-    return aco__http_fail(error, call, reason);
+    return aco__service_fail(error, call, reason);
 }
 
 ACO__SWITCHES static ssize_t more_body(aco__http_link_t *link, char *direct, size_t n, const char *location)
@@ -727,18 +727,6 @@ char *aco__http_room(aco__http_link_t *link, size_t n, const char *location)
     return link->out + link->out_n;
 }
 
-char *aco__http_put_number(char *at, uint64_t number)
-{
-    char digits[20];
-    size_t n = 0;
-    do
-        digits[n++] = (char)('0' + number % 10);
-    while ((number /= 10) != 0);
-    while (n > 0)
-        *at++ = digits[--n];
-    return at;
-}
-
 /* ---- The outgoing body ---- */
 
 /* "5A\r\n" */
@@ -762,7 +750,7 @@ int aco__http_write_body(aco__http_link_t *link, const void *p, size_t n, const 
     char *begin, *at;
     ACO__ASSERT(!link->is_chunked || link->left < 0);
     if (link->left >= 0 && n > (uint64_t)link->left)
-        return aco__http_fail(EMSGSIZE, call, "more bytes than were announced");
+        return aco__service_fail(EMSGSIZE, call, "more bytes than were announced");
     if (link->is_bodiless || n == 0) {
         if (link->left >= 0)
             link->left -= (int64_t)n;
@@ -846,7 +834,7 @@ int aco__http_write_file(aco__http_link_t *link, int fd, int64_t offset, int64_t
     char *buffer;
     int result = 0;
     if (n < 0 || offset < 0 || (link->left >= 0 && n > link->left))
-        return aco__http_fail(n < 0 || offset < 0 ? EINVAL : EMSGSIZE, call, "the number of bytes");
+        return aco__service_fail(n < 0 || offset < 0 ? EINVAL : EMSGSIZE, call, "the number of bytes");
     if (link->is_bodiless || n == 0) {
         if (link->left >= 0)
             link->left -= n;

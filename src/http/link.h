@@ -131,12 +131,4 @@ ACO__HIDDEN int aco__http_write_file(aco__http_link_t *link, int fd, int64_t off
 /* The end of the outgoing body. 0; -1 and errno: EMSGSIZE (bytes are missing). */
 ACO__SWITCHES ACO__HIDDEN int aco__http_end_body(aco__http_link_t *link, const char *location);
 
-static inline int aco__http_fail(int error, const char *call, const char *reason)
-{
-    return aco__service_fail(error, call, reason);
-}
-
-/* The digits of a number. */
-ACO__HIDDEN char *aco__http_put_number(char *at, uint64_t number);
-
 #endif

@@ -22,18 +22,18 @@ int aco_http_reply_header(aco_http_request_t *request, const char *name, const c
     size_t name_n = name ? strlen(name) : 0, value_n = value ? strlen(value) : 0, n = name_n + value_n + 4;
     char *at;
     if (!value || !aco__http_is_token(name, name_n) || !aco__http_is_value(value, value_n))
-        return aco__http_fail(EINVAL, call, "HTTP does not allow this name or value");
+        return aco__service_fail(EINVAL, call, "HTTP does not allow this name or value");
     if (aco__http_same(name, "content-length") || aco__http_same(name, "transfer-encoding") ||
         (aco__http_same(name, "connection") && !aco__http_same(value, "close")))
-        return aco__http_fail(EINVAL, call, "the server sends this header itself");
+        return aco__service_fail(EINVAL, call, "the server sends this header itself");
     if (x->has_begun)
-        return aco__http_fail(EBUSY, call, "the reply has begun");
+        return aco__service_fail(EBUSY, call, "the reply has begun");
     if (aco__http_same(name, "connection")) {
         x->will_close = 1; /* put_framing() sends it */
         return 0;
     }
     if (n > HTTP_MOST_FIELDS - x->fields_n)
-        return aco__http_fail(ENOMEM, call, "the headers of a reply have 6 KiB");
+        return aco__service_fail(ENOMEM, call, "the headers of a reply have 6 KiB");
     if (n > x->fields_room - x->fields_n) {
         size_t room = 2 * x->fields_room + n + 128;
         char *fields = aco_http_request_allocate(request, room);
@@ -110,9 +110,9 @@ static int begin_reply(aco__http_exchange_t *x, int status, const char *type, in
     const char *line = aco__http_status_line(status, &line_n);
     char *begins, *at, other[32];
     if (x->has_begun)
-        return aco__http_fail(EBUSY, call, "the reply has begun");
+        return aco__service_fail(EBUSY, call, "the reply has begun");
     if (status < 200 || status > 599 || type_n > 1024 || !aco__http_is_value(type, type_n))
-        return aco__http_fail(EINVAL, call, "the status, or the content type");
+        return aco__service_fail(EINVAL, call, "the status, or the content type");
     if (!line) {
         line = other;
         line_n = (size_t)snprintf(other, sizeof other, "HTTP/1.1 %d \r\n", status);
@@ -148,7 +148,7 @@ int aco_http_reply_at(aco_http_request_t *request, int status, const char *type,
     static const char call[] = "aco_http_reply";
     aco__http_exchange_t *x = aco__http_exchange_of(request);
     if (n > PTRDIFF_MAX)
-        return aco__http_fail(EINVAL, call, "the body is too long");
+        return aco__service_fail(EINVAL, call, "the body is too long");
     if (begin_reply(x, status, type, (int64_t)n, call, location) != 0)
         return -1;
     if (!x->connection->link.is_bodiless)
@@ -164,7 +164,7 @@ int aco_http_reply_begin_at(aco_http_request_t *request, int status, const char 
 
 static int check_begun(const aco__http_exchange_t *x, const char *call)
 {
-    return x->has_begun ? 0 : aco__http_fail(EINVAL, call, "the reply has not begun");
+    return x->has_begun ? 0 : aco__service_fail(EINVAL, call, "the reply has not begun");
 }
 
 /* A part is lacking. Where a length was told, the client counts. */

@@ -30,7 +30,7 @@ static void *allocate(aco__http_exchange_t *x, size_t n, const char *call)
         return p;
     }
     if (n > SIZE_MAX - 2 * align) {
-        aco__http_fail(ENOMEM, call, "more bytes than there can be");
+        aco__service_fail(ENOMEM, call, "more bytes than there can be");
         return NULL;
     }
     sz = n + 2 * align;
@@ -175,7 +175,7 @@ const char *aco_http_request_query(aco_http_request_t *request, const char *name
             continue;
         decoded = key < n ? aco__http_decode(value, at + key + 1, n - key - 1, 1) : 0;
         if (decoded < 0) {
-            aco__http_fail(EINVAL, call, "the value has a wrong escape");
+            aco__service_fail(EINVAL, call, "the value has a wrong escape");
             return NULL;
         }
         value[decoded] = 0;
@@ -268,7 +268,7 @@ char *aco_http_request_read_all_at(aco_http_request_t *request, size_t most, siz
     int result = read_all(x, most, call, location);
     if (result > 0) {
         x->connection->link.body_error = EFBIG;
-        aco__http_fail(EFBIG, call, "the body is too long");
+        aco__service_fail(EFBIG, call, "the body is too long");
     }
     if (result != 0)
         return NULL;

@@ -627,16 +627,16 @@ static int set_options(aco_http_server_t *options)
     set_time(&options->drain_idle_time, 0);
     if (options->max_head < 64 || options->max_head > 1 << 20 || options->max_headers < 1 ||
         options->max_headers > 1000)
-        return aco__http_fail(EINVAL, "aco_http_serve", "the limits of headers");
+        return aco__service_fail(EINVAL, "aco_http_serve", "the limits of headers");
     for (const aco_http_route_t *route = options->routes; route && route->path; route++) {
         size_t params = 0;
         for (const char *at = route->path; *at; at++) {
             if (*at == '{' && (!strchr(at, '}') || strchr(at, '}') == at + 1))
-                return aco__http_fail(EINVAL, "aco_http_serve", "a route has a name without an end");
+                return aco__service_fail(EINVAL, "aco_http_serve", "a route has a name without an end");
             params += *at == '{' || *at == '*';
         }
         if (params > HTTP_PARAMS || !route->handler)
-            return aco__http_fail(EINVAL, "aco_http_serve", "a route has no handler, or more than 8 names");
+            return aco__service_fail(EINVAL, "aco_http_serve", "a route has no handler, or more than 8 names");
     }
     return 0;
 }
@@ -757,7 +757,7 @@ ACO__SWITCHES static int begin_keeping(aco__http_server_t **begun, const char *l
     aco_scope_t shield;
     int failed;
     if (!aco_current_task())
-        return aco__http_fail(EPERM, "aco_http_serve", "the caller is not a task");
+        return aco__service_fail(EPERM, "aco_http_serve", "the caller is not a task");
     server->keeper = aco_spawn(keep, server, NULL);
     if (!server->keeper)
         return -1;
@@ -783,7 +783,7 @@ int aco_http_serve_at(int listener, const aco_http_server_t *options, const char
     if (listener < 0)
         return -1; /* with what aco_io_listen() left */
     if (!options)
-        (void)aco__http_fail(EINVAL, call, "the pointer to the server is NULL");
+        (void)aco__service_fail(EINVAL, call, "the pointer to the server is NULL");
     else if ((server = aco__service_allocate(&sz, call)) != NULL) {
         memset(server, 0, sizeof *server);
         server->sz = sz;

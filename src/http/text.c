@@ -3,6 +3,18 @@
 
 #include <string.h>
 
+char *aco__http_put_number(char *at, uint64_t number)
+{
+    char digits[20];
+    size_t n = 0;
+    do
+        digits[n++] = (char)('0' + number % 10);
+    while ((number /= 10) != 0);
+    while (n > 0)
+        *at++ = digits[--n];
+    return at;
+}
+
 const char *aco__http_status_line(int status, size_t *n)
 {
 #define LINE(code, reason) \

@@ -15,6 +15,9 @@ static inline char *aco__http_put(char *at, const void *p, size_t n)
     return at + n;
 }
 
+/* The digits of a number. */
+ACO__HIDDEN char *aco__http_put_number(char *at, uint64_t number);
+
 #define HTTP_PUT(at, text) aco__http_put(at, text, sizeof(text) - 1)
 
 /* The status line: "HTTP/1.1 200 OK\r\n". Stores its length. */

@@ -136,8 +136,8 @@ static int refuse_handshake(aco_http_request_t *request, int status, const char 
         (void)aco_http_reply_header(request, "Sec-WebSocket-Version", "13");
     }
     (void)aco__http_answer(aco__http_exchange_of(request), status, location);
-    return status == 403 ? aco__http_fail(EACCES, call, "a page of this origin may not connect")
-                         : aco__http_fail(EPROTO, call, "this is no handshake of WebSocket");
+    return status == 403 ? aco__service_fail(EACCES, call, "a page of this origin may not connect")
+                         : aco__service_fail(EPROTO, call, "this is no handshake of WebSocket");
 }
 
 ACO__SWITCHES
@@ -181,7 +181,7 @@ aco_websocket_t *aco_websocket_accept_at(aco_http_request_t *request, const aco_
     int status;
     options = options ? options : &defaults;
     if (x->has_begun) {
-        aco__http_fail(EBUSY, call, "the reply has begun");
+        aco__service_fail(EBUSY, call, "the reply has begun");
         return NULL;
     }
     status = check_handshake(x, options, &key);
@@ -255,9 +255,9 @@ int aco_websocket_send_at(aco_websocket_t *socket, int type, const void *p, size
 {
     static const char call[] = "aco_websocket_send";
     if (type != TEXT && type != BINARY)
-        return aco__http_fail(EINVAL, call, "the type");
+        return aco__service_fail(EINVAL, call, "the type");
     if (type == TEXT && !is_utf8(p, n))
-        return aco__http_fail(EINVAL, call, "the text is no UTF-8");
+        return aco__service_fail(EINVAL, call, "the text is no UTF-8");
     return send_frame(socket, type, p, n, location);
 }
 
@@ -278,7 +278,7 @@ ACO__SWITCHES static int fail(aco_websocket_t *socket, int code, int error, cons
     if (code && !socket->has_sent_close)
         (void)send_close(socket, code, reason, strlen(reason), location);
     socket->error = error;
-    return aco__http_fail(error, receive_call, reason);
+    return aco__service_fail(error, receive_call, reason);
 }
 
 ACO__SWITCHES static int breaks_protocol(aco_websocket_t *socket, const char *reason, const char *location)
@@ -554,9 +554,9 @@ int aco_websocket_close_at(aco_websocket_t *socket, int code, const char *reason
     aco_scope_t scope;
     int result;
     if (!is_close_code(code))
-        return aco__http_fail(EINVAL, call, "the code");
+        return aco__service_fail(EINVAL, call, "the code");
     if (n > MOST_CONTROL - 2 || !is_utf8((const unsigned char *)reason, n))
-        return aco__http_fail(EINVAL, call, "the reason is too long, or no UTF-8");
+        return aco__service_fail(EINVAL, call, "the reason is too long, or no UTF-8");
     if (!socket->has_sent_close && send_close(socket, code, reason, n, location) != 0)
         return -1;
     if (aco_scope_begin_at(&scope, aco_after(CLOSE_S * ACO_SECOND), location) != 0)
