@@ -68,16 +68,14 @@ static const char *date_of(aco__http_server_t *server)
 /* How the end of the reply is told. `length`: of its body; less than 0: not known. */
 static char *put_framing(aco__http_exchange_t *x, char *at, int status, int64_t length)
 {
-    aco__http_link_t *link = &x->connection->link;
-    link->left = length;
-    link->is_chunked = length < 0 && x->is.minor > 0;
-    link->is_bodiless = x->is_head || status == 204 || status == 304;
-    if (length < 0 && !link->is_chunked && !link->is_bodiless)
+    int is_chunked = length < 0 && x->is.minor > 0, is_bodiless = x->is_head || status == 204 || status == 304;
+    aco__http_body_begin(&x->connection->outgoing, length, is_chunked, is_bodiless);
+    if (length < 0 && !is_chunked && !is_bodiless)
         x->will_close = 1;
     if (status != 204 && !(status == 304 && length <= 0)) {
         if (length >= 0)
             at = HTTP_PUT(aco__http_put_number(HTTP_PUT(at, "Content-Length: "), (uint64_t)length), "\r\n");
-        else if (link->is_chunked)
+        else if (is_chunked)
             at = HTTP_PUT(at, "Transfer-Encoding: chunked\r\n");
     }
     if (x->will_close)
@@ -88,10 +86,10 @@ static char *put_framing(aco__http_exchange_t *x, char *at, int status, int64_t 
 /* Whether the connection ends because the server does. Requests behind this one that have come are still answered. */
 static int ends_with_server(const aco__http_exchange_t *x)
 {
-    aco__http_link_t *link = &x->connection->link;
+    const aco__http_link_t *link = &x->connection->link;
     if (!x->connection->server->is_ending)
         return 0;
-    return !link->has_all || (link->in.end == link->at && !aco__http_has_input(link));
+    return !x->connection->incoming.has_all || (link->in.end == link->at && !aco__http_has_input(link));
 }
 
 /* The bytes that begin_reply() puts around the status line, the content type and the handler's fields, at most. */
@@ -106,9 +104,10 @@ static int begin_reply(aco__http_exchange_t *x, int status, const char *type, in
                        const char *location)
 {
     aco__http_link_t *link = &x->connection->link;
+    const aco__http_incoming_t *in = &x->connection->incoming;
     size_t line_n = 0, type_n = type ? strlen(type) : 0;
     const char *line = aco__http_status_line(status, &line_n);
-    char *begins, *at, other[32];
+    char *at, other[32];
     if (x->has_begun)
         return aco__service_fail(EBUSY, call, "the reply has begun");
     if (status < 200 || status > 599 || type_n > 1024 || !aco__http_is_value(type, type_n))
@@ -117,10 +116,10 @@ static int begin_reply(aco__http_exchange_t *x, int status, const char *type, in
         line = other;
         line_n = (size_t)snprintf(other, sizeof other, "HTTP/1.1 %d \r\n", status);
     }
-    if (!link->is_persistent || x->may_continue || ends_with_server(x) ||
-        (!link->has_all && x->is.length > HTTP_DISCARDED && link->head->body == 0)) /* nobody is going to read that */
+    if (!in->is_persistent || x->may_continue || ends_with_server(x) ||
+        (!in->has_all && x->is.length > HTTP_DISCARDED && in->head->body == 0)) /* nobody is going to read that */
         x->will_close = 1;
-    begins = at = aco__http_room(link, line_n + type_n + x->fields_n + MOST_OWN_FIELDS, location);
+    at = aco__http_room(link, line_n + type_n + x->fields_n + MOST_OWN_FIELDS, location);
     if (!at)
         return -1;
     at = aco__http_put(at, line, line_n);
@@ -133,8 +132,8 @@ static int begin_reply(aco__http_exchange_t *x, int status, const char *type, in
         at = aco__http_put(at, x->fields, x->fields_n);
     at = put_framing(x, at, status, length);
     at = HTTP_PUT(at, "\r\n");
-    ACO__ASSERT((size_t)(at - begins) <= line_n + type_n + x->fields_n + 160);
-    link->out_n += (size_t)(at - begins);
+    ACO__ASSERT((size_t)(at - link->out) - link->out_n <= line_n + type_n + x->fields_n + MOST_OWN_FIELDS);
+    aco__http_filled(link, at);
     x->has_begun = 1;
     x->is.status = status;
     return 0;
@@ -151,9 +150,9 @@ int aco_http_reply_at(aco_http_request_t *request, int status, const char *type,
         return aco__service_fail(EINVAL, call, "the body is too long");
     if (begin_reply(x, status, type, (int64_t)n, call, location) != 0)
         return -1;
-    if (!x->connection->link.is_bodiless)
+    if (!x->connection->outgoing.is_bodiless)
         request->sent = n;
-    return aco__http_write_body(&x->connection->link, body, n, call, location);
+    return aco__http_write_body(&x->connection->outgoing, body, n, call, location);
 }
 
 int aco_http_reply_begin_at(aco_http_request_t *request, int status, const char *type, int64_t length,
@@ -170,7 +169,7 @@ static int check_begun(const aco__http_exchange_t *x, const char *call)
 /* A part is lacking. Where a length was told, the client counts. */
 static int fail_to_write(aco__http_exchange_t *x)
 {
-    if (x->connection->link.left < 0)
+    if (x->connection->outgoing.left < 0)
         x->is_aborted = 1;
     return -1;
 }
@@ -181,9 +180,9 @@ int aco_http_reply_write_at(aco_http_request_t *request, const void *p, size_t n
     aco__http_exchange_t *x = aco__http_exchange_of(request);
     if (check_begun(x, call) != 0)
         return -1;
-    if (aco__http_write_body(&x->connection->link, p, n, call, location) != 0)
+    if (aco__http_write_body(&x->connection->outgoing, p, n, call, location) != 0)
         return fail_to_write(x);
-    if (!x->connection->link.is_bodiless)
+    if (!x->connection->outgoing.is_bodiless)
         request->sent += n;
     return 0;
 }
@@ -199,9 +198,9 @@ int aco_http_reply_write_file_at(aco_http_request_t *request, int fd, int64_t of
     aco__http_exchange_t *x = aco__http_exchange_of(request);
     if (check_begun(x, call) != 0)
         return -1;
-    if (aco__http_write_file(&x->connection->link, fd, offset, n, call, location) != 0)
+    if (aco__http_write_file(&x->connection->outgoing, fd, offset, n, call, location) != 0)
         return fail_to_write(x);
-    if (!x->connection->link.is_bodiless)
+    if (!x->connection->outgoing.is_bodiless)
         request->sent += (uint64_t)n;
     return 0;
 }

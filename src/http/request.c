@@ -1,4 +1,5 @@
 /* Requests: what their heads mean, and the calls by which handlers look at them. */
+#include "http/incoming.h"
 #include "http/link.h"
 #include "http/request.h"
 #include "http/server.h"
@@ -109,32 +110,33 @@ static int understand_target(aco__http_exchange_t *x)
 int aco__http_understand(aco__http_exchange_t *x)
 {
     const aco__http_head_t *head = &x->head;
-    const aco__http_link_t *link = &x->connection->link;
-    const llhttp_t *parser = link->parser;
+    const aco__http_incoming_t *in = &x->connection->incoming;
+    const llhttp_t *parser = in->parser;
     if (parser->http_major != 1 || parser->http_minor > 1)
         return 505;
     /* llhttp takes several spaces, and other protocols' names. */
     if (!head->target || head->target[-2] == ' ' || memcmp(head->target_end, " HTTP/", 6) != 0)
         return 400;
-    ACO__ASSERT(head->target - link->in.buffer >= 2 && head->target_end - link->in.buffer <= (ptrdiff_t)link->keep);
+    ACO__ASSERT(head->target - in->link->in.buffer >= 2 &&
+                head->target_end - in->link->in.buffer <= (ptrdiff_t)in->link->keep);
     *head->target_end = 0;
     x->is.method = llhttp_method_name((llhttp_method_t)parser->method);
     x->is.target = head->target;
     x->is.minor = parser->http_minor;
     x->is.headers = head->headers;
     x->is.header_count = head->count;
-    x->is.length = head->is_chunked && !link->has_all ? -1 : link->has_all ? 0 : (int64_t)parser->content_length;
+    x->is.length = head->is_chunked && !in->has_all ? -1 : in->has_all ? 0 : (int64_t)parser->content_length;
     x->is.host = head->host ? head->host : "";
     x->is_head = parser->method == HTTP_HEAD;
     if (head->hosts > 1 || (!head->hosts && x->is.minor > 0))
         return 400;
     if (!aco__http_is_authority(x->is.host, strlen(x->is.host)))
         return 400;
-    if (x->is.length > 0 && (uint64_t)x->is.length > link->most_body)
+    if (x->is.length > 0 && (uint64_t)x->is.length > in->most_body)
         return 413;
     if (head->expects && (head->expects > 1 || !head->expects_continue) && x->is.minor > 0)
         return 417;
-    x->may_continue = head->expects && x->is.minor > 0 && !link->has_all;
+    x->may_continue = head->expects && x->is.minor > 0 && !in->has_all;
     return understand_target(x);
 }
 
@@ -200,20 +202,19 @@ ACO__SWITCHES static int send_continue(aco__http_exchange_t *x, const char *loca
     if (!at)
         return -1;
     x->may_continue = 0;
-    aco__http_put(at, text, sizeof text - 1);
-    link->out_n += sizeof text - 1;
+    aco__http_filled(link, HTTP_PUT(at, text));
     return 0;
 }
 
 ACO__SWITCHES
 static ssize_t read_part(aco__http_exchange_t *x, void *p, size_t n, const char *call, const char *location)
 {
-    aco__http_link_t *link = &x->connection->link;
-    if (link->has_all)
+    aco__http_incoming_t *in = &x->connection->incoming;
+    if (in->has_all)
         return 0;
     if (x->may_continue && send_continue(x, location) != 0)
         return -1;
-    return aco__http_read_body(link, p, n, call, location);
+    return aco__http_read_body(in, p, n, call, location);
 }
 
 ssize_t aco_http_request_read_at(aco_http_request_t *request, void *p, size_t n, const char *location)
@@ -267,7 +268,7 @@ char *aco_http_request_read_all_at(aco_http_request_t *request, size_t most, siz
     aco__http_exchange_t *x = aco__http_exchange_of(request);
     int result = read_all(x, most, call, location);
     if (result > 0) {
-        x->connection->link.body_error = EFBIG;
+        x->connection->incoming.body_error = EFBIG;
         aco__service_fail(EFBIG, call, "the body is too long");
     }
     if (result != 0)

@@ -2,7 +2,7 @@
 #ifndef ACO_HTTP_REQUEST_H
 #define ACO_HTTP_REQUEST_H
 
-#include "http/link.h"
+#include "http/incoming.h"
 
 enum {
     HTTP_ARENA = 1024, /* bytes of a request's memory before it needs more */

@@ -11,7 +11,9 @@
 #define _GNU_SOURCE
 #include "http/backlog.h"
 #include "http/failure.h"
+#include "http/incoming.h"
 #include "http/link.h"
+#include "http/outgoing.h"
 #include "http/reply.h"
 #include "http/request.h"
 #include "http/server.h"
@@ -70,8 +72,7 @@ static void reset(aco__http_connection_t *c)
     x->is.method = x->is.target = x->is.path = x->is.query = x->is.host = "";
     x->is.fd = c->link.fd;
     x->is.began = aco_now();
-    c->link.left = 0;
-    c->link.is_chunked = c->link.is_bodiless = 0;
+    aco__http_body_begin(&c->outgoing, 0, 0, 0);
 }
 
 /* 0, or -1 and errno. */
@@ -82,7 +83,7 @@ static int take_exchange(aco__http_connection_t *c)
         if (!c->x)
             return -1;
         c->x->connection = c;
-        aco__http_link_parse_by(&c->link, &c->x->parser, HTTP_REQUEST);
+        aco__http_parse_by(&c->incoming, &c->x->parser, HTTP_REQUEST);
         c->link.out = (char *)(c->x->head.headers + c->x->head.most) + HTTP_ARENA;
     }
     reset(c);
@@ -259,17 +260,17 @@ ACO__SWITCHES static void report(aco__http_connection_t *c, int error, const aco
 /* Reads a head. 0; a status with which to refuse it; -1: there is none. */
 ACO__SWITCHES static int read_head(aco__http_connection_t *c, const char *location)
 {
-    aco__http_link_t *link = &c->link;
+    aco__http_incoming_t *in = &c->incoming;
     size_t most = (size_t)c->server->options.max_head;
     aco_scope_t scope;
-    int parsed = aco__http_parse_head(link), status = 0;
+    int parsed = aco__http_parse_head(in), status = 0;
     if (parsed == 0) {
         if (aco_scope_begin_at(&scope, aco_after(c->server->options.head_time), location) != 0)
             return -1;
-        while (parsed == 0 && link->at - link->in.begin <= most && status == 0) {
-            ssize_t n = aco__http_more_head(link, location);
+        while (parsed == 0 && aco__http_head_size(in) <= most && status == 0) {
+            ssize_t n = aco__http_more_head(in, location);
             if (n > 0)
-                parsed = aco__http_parse_head(link);
+                parsed = aco__http_parse_head(in);
             else
                 status = n < 0 && scope.error == ETIMEDOUT && c->x->head.target ? 408 : -1;
             if (status < 0)
@@ -281,8 +282,8 @@ ACO__SWITCHES static int read_head(aco__http_connection_t *c, const char *locati
         return status;
     if (parsed < 0)
         return c->x->head.refusal;
-    if (link->keep - link->in.begin > most)
-        return !c->x->head.count || c->x->head.target_end > link->in.buffer + link->in.begin + most ? 414 : 431;
+    if (aco__http_head_size(in) > most)
+        return !c->x->head.count || c->x->head.target_end > c->link.in.buffer + c->link.in.begin + most ? 414 : 431;
     return aco__http_understand(c->x);
 }
 
@@ -290,12 +291,12 @@ ACO__SWITCHES static int read_head(aco__http_connection_t *c, const char *locati
 ACO__SWITCHES static int discard_body(aco__http_connection_t *c, const char *location)
 {
     aco__http_exchange_t *x = c->x;
-    uint64_t limit = c->link.head->body + HTTP_DISCARDED;
+    uint64_t limit = c->incoming.head->body + HTTP_DISCARDED;
     if (x->may_continue || x->is.length > HTTP_DISCARDED)
         return 0;
-    while (!c->link.has_all) {
-        if (c->link.body_error || c->link.head->body > limit ||
-            aco__http_skip_body(&c->link, "aco_http_serve", location) < 0)
+    while (!c->incoming.has_all) {
+        if (c->incoming.body_error || c->incoming.head->body > limit ||
+            aco__http_skip_body(&c->incoming, "aco_http_serve", location) < 0)
             return 0;
     }
     return 1;
@@ -309,9 +310,9 @@ static int status_of_body(int error)
 /* Ends the reply, if it is whole. A handler whose end the length does not prove may have been cancelled. */
 ACO__SWITCHES static void end_reply(aco__http_connection_t *c, const char *location)
 {
-    if (c->link.left < 0 && !c->link.is_bodiless && aco_check_cancelled() != 0)
+    if (c->outgoing.left < 0 && !c->outgoing.is_bodiless && aco_check_cancelled() != 0)
         c->x->is_aborted = 1;
-    if (!c->x->is_aborted && aco__http_end_body(&c->link, location) == 0)
+    if (!c->x->is_aborted && aco__http_end_body(&c->outgoing, location) == 0)
         return;
     (void)aco__http_send(&c->link, NULL, 0, 0, location);
     if (!c->link.error && aco_check_cancelled() != 0)
@@ -324,7 +325,7 @@ ACO__SWITCHES static void handle(aco__http_connection_t *c, const char *location
 {
     aco__http_exchange_t *x = c->x;
     int status;
-    ACO__ASSERT(!c->is_idle && !c->in_handler && c->link.has_head && !x->has_begun);
+    ACO__ASSERT(!c->is_idle && !c->in_handler && c->incoming.has_head && !x->has_begun);
     if (c->link.out_n && c->link.transport)
         (void)aco__http_send(&c->link, NULL, 0, 0, location);
     else if (c->link.out_n)
@@ -340,7 +341,7 @@ ACO__SWITCHES static void handle(aco__http_connection_t *c, const char *location
     if (!status && !x->has_begun && aco_check_cancelled() != 0)
         report(c, errno, &x->is);
     if (!status && !x->has_begun)
-        status = status_of_body(c->link.body_error ? c->link.body_error : c->link.read_error);
+        status = status_of_body(c->incoming.body_error ? c->incoming.body_error : c->incoming.read_error);
     if (status && !x->has_begun && !c->link.is_broken) {
         if (status == 405)
             add_allow(x);
@@ -367,7 +368,7 @@ ACO__SWITCHES static void linger(aco__http_connection_t *c, const char *location
     aco_io_reader_t *in = &c->link.in;
     aco_scope_t scope;
     size_t left = LINGER_BYTES;
-    if (aco__http_is_cut(&c->link) || !in->buffer ||
+    if (aco__http_is_cut(&c->outgoing) || !in->buffer ||
         aco_scope_begin_at(&scope, aco_after(LINGER_MS * ACO_MILLISECOND), location) != 0)
         return;
     if (aco__http_link_shutdown(&c->link, location) == 0)
@@ -379,36 +380,36 @@ ACO__SWITCHES static void linger(aco__http_connection_t *c, const char *location
 /* Whether the connection goes on. Not inline: an idle connection holds the frames of what calls it. */
 ACO__SWITCHES static __attribute__((noinline)) int serve_request(aco__http_connection_t *c, const char *location)
 {
-    aco__http_link_t *link = &c->link;
+    aco__http_incoming_t *in = &c->incoming;
     int status;
     if (take_exchange(c) != 0)
         return 0;
-    aco__http_message_begin(link, &c->x->head);
+    aco__http_message_begin(in, &c->x->head);
     status = read_head(c, location);
     if (status < 0)
         return 0;
     if (status > 0) {
-        link->is_persistent = 0;
-        if (aco__http_answer(c->x, status, location) == 0 && aco__http_end_body(link, location) == 0)
-            (void)aco__http_send(link, NULL, 0, 0, location);
+        in->is_persistent = 0;
+        if (aco__http_answer(c->x, status, location) == 0 && aco__http_end_body(&c->outgoing, location) == 0)
+            (void)aco__http_send(&c->link, NULL, 0, 0, location);
         log_exchange(c->x);
         linger(c, location);
         return 0;
     }
     handle(c, location);
-    if (link->is_broken || !c->x->has_begun) {
+    if (c->link.is_broken || !c->x->has_begun) {
         log_exchange(c->x);
         return 0;
     }
-    if (!link->has_all && (c->x->will_close || !discard_body(c, location))) {
-        (void)aco__http_send(link, NULL, 0, 0, location);
+    if (!in->has_all && (c->x->will_close || !discard_body(c, location))) {
+        (void)aco__http_send(&c->link, NULL, 0, 0, location);
         log_exchange(c->x);
         linger(c, location);
         return 0;
     }
     log_exchange(c->x);
-    ACO__ASSERT(link->left == 0); /* the reply is whole */
-    aco__http_message_end(link);
+    ACO__ASSERT(c->outgoing.left == 0); /* the reply is whole */
+    aco__http_message_end(in);
     return !c->x->will_close;
 }
 
@@ -444,7 +445,7 @@ ACO__SWITCHES static int await_request(aco__http_connection_t *c, const char *lo
     do {
         if (begin_idle(c, AWAITS, c->server->options.idle_time, location) != 0)
             return -1;
-        n = aco__http_await(&c->link, location);
+        n = aco__http_await(&c->link, !c->incoming.has_all, location);
         end_idle(c);
     } while (n < 0 && c->idle.error == ECANCELED);
     return n > 0 ? 0 : -1;
@@ -474,8 +475,8 @@ ACO__SWITCHES static int open_stream(aco__http_connection_t *c, const char *loca
 static int may_send(aco__http_connection_t *c)
 {
     aco__http_link_t *link = &c->link;
-    return link->in.end > link->in.begin || link->may_switch || (link->is_persistent && c->x && c->x->will_close) ||
-           aco__http_has_input(link);
+    return link->in.end > link->in.begin || c->incoming.may_switch ||
+           (c->incoming.is_persistent && c->x && c->x->will_close) || aco__http_has_input(link);
 }
 
 ACO__SWITCHES static void serve_connection(aco__http_connection_t *c, const char *location)
@@ -522,7 +523,7 @@ static void end_connection(void *arg)
     *c->place = c->next;
     if (c->next)
         c->next->place = c->place;
-    aco__http_link_close(&c->link);
+    aco__http_link_close(&c->link, aco__http_is_cut(&c->outgoing));
     if (sz)
         aco__service_free(c, sz);
 }
@@ -534,9 +535,11 @@ ACO__SWITCHES static void run_connection(aco__http_connection_t *c, newcomer_t *
     c->sz = sz;
     aco__http_link_open(&c->link, newcomer->fd, (size_t)server->options.max_head + HTTP_BEHIND_HEAD);
     aco__service_free(newcomer, sizeof *newcomer);
-    c->link.most_body = server->options.max_body < 0 ? UINT64_MAX : (uint64_t)server->options.max_body;
+    aco__http_incoming_open(&c->incoming, &c->link);
+    c->outgoing.link = &c->link;
+    c->incoming.most_body = server->options.max_body < 0 ? UINT64_MAX : (uint64_t)server->options.max_body;
     c->link.write_time = server->options.write_time;
-    c->link.body_time = server->options.body_time;
+    c->incoming.body_time = server->options.body_time;
     c->server = server;
     c->next = server->first;
     c->place = &server->first;

@@ -2,6 +2,7 @@
 #ifndef ACO_HTTP_SERVER_H
 #define ACO_HTTP_SERVER_H
 
+#include "http/outgoing.h"
 #include "http/request.h"
 #include "http/text.h"
 
@@ -28,6 +29,8 @@ typedef struct aco__http_server {
 
 typedef struct aco__http_connection {
     aco__http_link_t link;
+    aco__http_incoming_t incoming;
+    aco__http_outgoing_t outgoing;
     aco__http_server_t *server;
     aco__http_exchange_t *x; /* NULL: idle */
     struct aco__http_connection *next, **place; /* of the server's connections */
@@ -43,7 +46,7 @@ typedef struct aco__http_connection {
 /* The errno with which the connection has failed in this request; 0: it has not. */
 static inline int aco__http_error_of(const aco__http_connection_t *c)
 {
-    return c->link.error ? c->link.error : c->link.body_error == ECONNRESET ? ECONNRESET : c->error;
+    return c->link.error ? c->link.error : c->incoming.body_error == ECONNRESET ? ECONNRESET : c->error;
 }
 
 #endif

@@ -115,12 +115,12 @@ static void choose_protocol(aco_websocket_t *socket, const aco_http_request_t *r
 static int check_handshake(const aco__http_exchange_t *x, const aco_websocket_options_t *options, const char **key)
 {
     const aco_http_request_t *request = &x->is;
-    const aco__http_link_t *link = &x->connection->link;
+    const aco__http_incoming_t *in = &x->connection->incoming;
     size_t keys, versions, origins;
     const char *version = header_of(request, "Sec-WebSocket-Version", &versions);
     const char *origin = header_of(request, "Origin", &origins);
     *key = header_of(request, "Sec-WebSocket-Key", &keys);
-    if (strcmp(request->method, "GET") != 0 || !link->may_switch || !link->has_all || request->minor < 1 ||
+    if (strcmp(request->method, "GET") != 0 || !in->may_switch || !in->has_all || request->minor < 1 ||
         !wants_websocket(request) || !is_key(*key) || versions > 1 || origins > 1)
         return 400;
     if (!version || strcmp(version, "13") != 0)
@@ -156,10 +156,10 @@ static int send_answer(const aco_websocket_t *socket, aco__http_exchange_t *x, c
     }
     at = HTTP_PUT(aco__http_put(at, x->fields, x->fields_n), "\r\n");
     ACO__ASSERT((size_t)(at - begin) <= 256 + x->fields_n);
-    link->out_n += (size_t)(at - begin);
+    aco__http_filled(link, at);
     x->has_begun = x->will_close = 1;
     x->is.status = 101;
-    link->left = 0;
+    aco__http_body_begin(&x->connection->outgoing, 0, 0, 0);
     return aco__http_send(link, NULL, 0, 0, location);
 }
 
@@ -240,8 +240,7 @@ ACO__SWITCHES static int send_frame(aco_websocket_t *socket, int opcode, const v
         at[1] = (unsigned char)(head == 2 ? n : head == 4 ? 126 : 127);
         for (size_t i = 2; i < head; i++)
             at[i] = (unsigned char)((uint64_t)n >> 8 * (head - 1 - i));
-        aco__http_put((char *)at + head, p, small);
-        link->out_n += head + small;
+        aco__http_filled(link, aco__http_put((char *)at + head, p, small));
         socket->has_sent_close = opcode == CLOSE;
         result = aco__http_send(link, small ? NULL : p, small ? 0 : n, 0, location);
         if (result != 0 && !link->is_broken)
