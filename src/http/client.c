@@ -317,6 +317,8 @@ ACO__SWITCHES static peer_t *dial_peer(aco_http_client_t *client, const url_t *u
     aco__http_incoming_open(&peer->incoming, &peer->link);
     aco__http_parse_by(&peer->incoming, &peer->parser, HTTP_RESPONSE);
     peer->outgoing.link = &peer->link;
+    peer->head.headers = (aco_http_header_t *)(void *)(peer + 1);
+    peer->head.most = (size_t)options->max_headers;
     peer->link.out = (char *)(peer + 1) + headers;
     peer->incoming.most_body = UINT64_MAX;
     peer->link.write_time = ACO_FOREVER;
@@ -461,9 +463,6 @@ ACO__SWITCHES static int read_response(peer_t *peer, int is_head, const char *lo
     if (n < 0)
         return -1;
     do {
-        memset(&peer->head, 0, sizeof peer->head);
-        peer->head.headers = (aco_http_header_t *)(void *)(peer + 1);
-        peer->head.most = (size_t)peer->client->options.max_headers;
         in->gets_no_body = (unsigned char)is_head;
         aco__http_message_begin(in, &peer->head);
         while ((parsed = aco__http_parse_head(in)) == 0 && aco__http_head_size(in) <= most)

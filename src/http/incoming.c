@@ -153,7 +153,8 @@ static int on_headers_complete(llhttp_t *parser)
     aco__http_incoming_t *in = incoming_of(parser);
     aco__http_head_t *head = in->head;
     in->has_head = 1;
-    llhttp_set_lenient_optional_cr_before_lf(parser, 0); /* chunks have no bare line feeds */
+    if (parser->type == HTTP_RESPONSE)
+        llhttp_set_lenient_optional_cr_before_lf(parser, 0); /* chunks have no bare line feeds */
     if (!begins_well(in) || (parser->type == HTTP_RESPONSE && parser->status_code < 100))
         return refuse(head, 400);
     if (parser->type == HTTP_RESPONSE && head->encodings && !(parser->flags & F_CHUNKED))
@@ -235,15 +236,19 @@ void aco__http_parse_by(aco__http_incoming_t *in, llhttp_t *parser, llhttp_type_
 
 void aco__http_message_begin(aco__http_incoming_t *in, aco__http_head_t *head)
 {
+    aco_http_header_t *headers = head->headers;
+    size_t most = head->most;
+    memset(head, 0, sizeof *head);
+    head->headers = headers;
+    head->most = most;
     in->head = head;
-    in->head->sink = NULL;
     in->link->at = in->link->in.begin;
     ACO__ASSERT(aco__http_is_in_order(in->link));
-    in->head->body = in->head->framing = 0;
     in->has_head = in->has_all = in->may_switch = 0;
     in->body_error = in->read_error = 0;
     in->body_until = 0;
-    llhttp_set_lenient_optional_cr_before_lf(in->parser, in->parser->type == HTTP_RESPONSE);
+    if (in->parser->type == HTTP_RESPONSE)
+        llhttp_set_lenient_optional_cr_before_lf(in->parser, 1);
 }
 
 /* Feeds the parser `n` bytes that stand at link->at. 0, or -1: they are wrong. */

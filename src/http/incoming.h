@@ -52,7 +52,7 @@ typedef struct aco__http_incoming {
 ACO__HIDDEN void aco__http_incoming_open(aco__http_incoming_t *in, aco__http_link_t *link);
 /* Parses the next messages by this parser, the first one as the first of a connection. */
 ACO__HIDDEN void aco__http_parse_by(aco__http_incoming_t *in, llhttp_t *parser, llhttp_type_t type);
-/* Begins to parse the next message. */
+/* Begins to parse the next message, into this head, of which only `headers` and `most` are set. */
 ACO__HIDDEN void aco__http_message_begin(aco__http_incoming_t *in, aco__http_head_t *head);
 /* Parses what has come of the head. 1: it is complete; 0: not yet; -1: it is wrong (head->refusal: the status). */
 ACO__HIDDEN int aco__http_parse_head(aco__http_incoming_t *in);

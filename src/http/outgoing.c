@@ -23,7 +23,7 @@ int aco__http_write_body(aco__http_outgoing_t *out, const void *p, size_t n, con
 {
     aco__http_link_t *link = out->link;
     int is_small = n <= HTTP_OUT / 2;
-    char *begin, *at;
+    char *at;
     ACO__ASSERT(!out->is_chunked || out->left < 0);
     if (out->left >= 0 && n > (uint64_t)out->left)
         return aco__service_fail(EMSGSIZE, call, "more bytes than were announced");
@@ -32,21 +32,22 @@ int aco__http_write_body(aco__http_outgoing_t *out, const void *p, size_t n, con
             out->left -= (int64_t)n;
         return 0;
     }
-    begin = aco__http_room(link, (is_small ? n : 0) + CHUNK_AROUND, location);
-    if (!begin)
+    at = aco__http_room(link, (is_small ? n : 0) + CHUNK_AROUND, location);
+    if (!at)
         return -1;
-    at = out->is_chunked ? put_chunk_size(begin, n) : begin;
+    if (out->is_chunked)
+        at = put_chunk_size(at, n);
     if (is_small)
         at = aco__http_put(at, p, n);
     else {
         aco__http_filled(link, at);
         if (aco__http_send(link, p, n, 0, location) != 0)
             return -1;
-        begin = at = link->out;
+        at = link->out;
     }
     if (out->is_chunked)
         at = aco__http_put(at, "\r\n", 2);
-    ACO__ASSERT((size_t)(at - begin) <= (is_small ? n : 0) + CHUNK_AROUND);
+    ACO__ASSERT((size_t)(at - link->out) - link->out_n <= (is_small ? n : 0) + CHUNK_AROUND);
     aco__http_filled(link, at);
     if (out->left >= 0)
         out->left -= (int64_t)n;

@@ -3,7 +3,6 @@
 #include "http/link.h"
 #include "http/reply.h"
 #include "http/request.h"
-#include "http/server.h"
 #include "http/text.h"
 #include "http/websocket_internal.h"
 #include "http/websocket_key.h"
@@ -115,13 +114,12 @@ static void choose_protocol(aco_websocket_t *socket, const aco_http_request_t *r
 static int check_handshake(const aco__http_exchange_t *x, const aco_websocket_options_t *options, const char **key)
 {
     const aco_http_request_t *request = &x->is;
-    const aco__http_incoming_t *in = &x->connection->incoming;
     size_t keys, versions, origins;
     const char *version = header_of(request, "Sec-WebSocket-Version", &versions);
     const char *origin = header_of(request, "Origin", &origins);
     *key = header_of(request, "Sec-WebSocket-Key", &keys);
-    if (strcmp(request->method, "GET") != 0 || !in->may_switch || !in->has_all || request->minor < 1 ||
-        !wants_websocket(request) || !is_key(*key) || versions > 1 || origins > 1)
+    if (strcmp(request->method, "GET") != 0 || !x->version->other_protocol(x) || !wants_websocket(request) ||
+        !is_key(*key) || versions > 1 || origins > 1)
         return 400;
     if (!version || strcmp(version, "13") != 0)
         return 426;
@@ -143,24 +141,17 @@ static int refuse_handshake(aco_http_request_t *request, int status, const char 
 ACO__SWITCHES
 static int send_answer(const aco_websocket_t *socket, aco__http_exchange_t *x, const char *key, const char *location)
 {
-    aco__http_link_t *link = socket->link;
-    char *begin = aco__http_room(link, 256 + x->fields_n, location), *at;
-    if (!begin)
-        return -1;
-    at = HTTP_PUT(begin, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                         "Sec-WebSocket-Accept: ");
+    char fields[256], *at;
+    at = HTTP_PUT(fields, "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ");
     at = HTTP_PUT(aco__http_put_accepted(at, key), "\r\n");
     if (*socket->protocol) {
         at = HTTP_PUT(at, "Sec-WebSocket-Protocol: ");
         at = HTTP_PUT(aco__http_put(at, socket->protocol, strlen(socket->protocol)), "\r\n");
     }
-    at = HTTP_PUT(aco__http_put(at, x->fields, x->fields_n), "\r\n");
-    ACO__ASSERT((size_t)(at - begin) <= 256 + x->fields_n);
-    aco__http_filled(link, at);
-    x->has_begun = x->will_close = 1;
-    x->is.status = 101;
-    aco__http_body_begin(&x->connection->outgoing, 0, 0, 0);
-    return aco__http_send(link, NULL, 0, 0, location);
+    ACO__ASSERT((size_t)(at - fields) <= sizeof fields);
+    if (aco__http_switch(x, fields, (size_t)(at - fields), location) != 0)
+        return -1;
+    return aco__http_send(socket->link, NULL, 0, 0, location);
 }
 
 static int64_t limit_or(int64_t limit, int64_t value, int64_t none)
@@ -180,7 +171,7 @@ aco_websocket_t *aco_websocket_accept_at(aco_http_request_t *request, const aco_
     const char *key;
     int status;
     options = options ? options : &defaults;
-    if (x->has_begun) {
+    if (x->reply.has_begun) {
         aco__service_fail(EBUSY, call, "the reply has begun");
         return NULL;
     }
@@ -193,7 +184,7 @@ aco_websocket_t *aco_websocket_accept_at(aco_http_request_t *request, const aco_
     if (!socket)
         return NULL;
     memset(socket, 0, sizeof *socket);
-    socket->link = &x->connection->link;
+    socket->link = x->version->other_protocol(x);
     socket->options = *options;
     socket->options.max_message = limit_or(options->max_message, 1 << 20, INT64_MAX);
     socket->options.message_time = limit_or(options->message_time, 60 * ACO_SECOND, ACO_FOREVER);
