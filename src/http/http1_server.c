@@ -1,8 +1,8 @@
 /* A server's connections: a task for each, which answers requests of HTTP/1 in order. */
 #define _GNU_SOURCE
-#include "http/failure.h"
 #include "http/http1.h"
 #include "http/http1_server.h"
+#include "http/server_connection.h"
 #include "http/websocket_internal.h"
 
 #include "aco/detail/descriptors.h"
@@ -12,18 +12,14 @@
 enum { LINGER_BYTES = 1 << 20, LINGER_MS = 1000 };
 
 /* A connection. Its link's output and what else a request needs is in memory that it has only meanwhile. */
-typedef struct aco__http_connection {
+typedef struct aco__http1_connection {
+    aco__http_connection_t is;
     aco__http1_t http; /* the stream of its exchange */
-    aco__http_server_t *server;
     aco__http_exchange_t *x; /* NULL: idle */
-    struct aco__http_connection *next, **place; /* of the server's connections */
-    struct aco__http_connection *next_unflushed, **place_unflushed; /* place: NULL: not there */
-    aco_scope_t idle;
-    unsigned char is_idle; /* in that scope: what it does there; else 0 */
-    unsigned char is_reported; /* its failure */
+    struct aco__http1_connection *next_unflushed, **place_unflushed; /* place: NULL: not there */
     unsigned char in_handler;
     size_t sz; /* of this record, as allocated; 0: it is on the stack */
-} aco__http_connection_t;
+} aco__http1_connection_t;
 
 /* What a request needs: */
 typedef struct aco__http_workspace {
@@ -72,10 +68,10 @@ void aco__http_free_spare(aco__http_server_t *server)
 }
 
 /* Begins a request. 0, or -1 and errno. */
-static int begin_request(aco__http_connection_t *c)
+static int begin_request(aco__http1_connection_t *c)
 {
     aco__http1_t *h = &c->http;
-    aco__http_workspace_t *space = c->x ? workspace_of(c->x) : new_workspace(c->server);
+    aco__http_workspace_t *space = c->x ? workspace_of(c->x) : new_workspace(c->is.server);
     char *arena;
     if (!space)
         return -1;
@@ -95,7 +91,7 @@ static int begin_request(aco__http_connection_t *c)
     return 0;
 }
 
-static void give_workspace(aco__http_connection_t *c)
+static void give_workspace(aco__http1_connection_t *c)
 {
     aco__http_workspace_t *space;
     if (!c->x)
@@ -103,14 +99,14 @@ static void give_workspace(aco__http_connection_t *c)
     ACO__ASSERT(!c->x->blocks && !c->x->websocket && !c->place_unflushed); /* the keeper sends of its output */
     space = workspace_of(c->x);
     c->http.link.out = NULL;
-    space->next = c->server->spare;
-    c->server->spare = space;
+    space->next = c->is.server->spare;
+    c->is.server->spare = space;
     c->x = NULL;
 }
 
 /* ---- Output of earlier replies, while a handler runs ---- */
 
-static void unlist_unflushed(aco__http_connection_t *c)
+static void unlist_unflushed(aco__http1_connection_t *c)
 {
     if (!c->place_unflushed)
         return;
@@ -122,9 +118,9 @@ static void unlist_unflushed(aco__http_connection_t *c)
     c->place_unflushed = NULL;
 }
 
-static void list_unflushed(aco__http_connection_t *c)
+static void list_unflushed(aco__http1_connection_t *c)
 {
-    aco__http_server_t *server = c->server;
+    aco__http_server_t *server = c->is.server;
     ACO__ASSERT(!c->place_unflushed && !c->http.link.transport);
     c->next_unflushed = server->unflushed;
     if (c->next_unflushed)
@@ -137,7 +133,7 @@ static void list_unflushed(aco__http_connection_t *c)
 void aco__http_send_unflushed(aco__http_server_t *server)
 {
     while (server->unflushed) {
-        aco__http_connection_t *c = server->unflushed;
+        aco__http1_connection_t *c = server->unflushed;
         ACO__ASSERT(c->in_handler); /* else its own task sends */
         unlist_unflushed(c);
         aco__http_try_send(&c->http.link);
@@ -147,26 +143,16 @@ void aco__http_send_unflushed(aco__http_server_t *server)
 
 /* ---- Connections ---- */
 
-/* Once, if there was an error. */
-ACO__SWITCHES static void report(aco__http_connection_t *c, int error, const aco_http_request_t *request)
-{
-    aco_http_failure_t failure = {ACO_HTTP_FAILED, error, c->http.link.fd, NULL, request};
-    if (!error || c->is_reported)
-        return;
-    c->is_reported = 1;
-    aco__http_report(c->server, &failure);
-}
-
 /* Reads a head. 0; a status with which to refuse it; -1: there is none. */
-ACO__SWITCHES static int read_head(aco__http_connection_t *c, const char *location)
+ACO__SWITCHES static int read_head(aco__http1_connection_t *c, const char *location)
 {
     aco__http_incoming_t *in = &c->http.incoming;
     const aco__http_head_t *head = in->head;
-    size_t most = (size_t)c->server->options.max_head;
+    size_t most = (size_t)c->is.server->options.max_head;
     aco_scope_t scope;
     int parsed = aco__http_parse_head(in), status = 0;
     if (parsed == 0) {
-        if (aco_scope_begin_at(&scope, aco_after(c->server->options.head_time), location) != 0)
+        if (aco_scope_begin_at(&scope, aco_after(c->is.server->options.head_time), location) != 0)
             return -1;
         while (parsed == 0 && aco__http_head_size(in) <= most && status == 0) {
             ssize_t n = aco__http_more_head(in, location);
@@ -189,7 +175,7 @@ ACO__SWITCHES static int read_head(aco__http_connection_t *c, const char *locati
 }
 
 /* Reads what a handler left of the body, if it is not much. Whether the connection can go on. */
-ACO__SWITCHES static int discard_body(aco__http_connection_t *c, const char *location)
+ACO__SWITCHES static int discard_body(aco__http1_connection_t *c, const char *location)
 {
     aco__http_incoming_t *in = &c->http.incoming;
     uint64_t limit = in->head->body + HTTP_DISCARDED;
@@ -208,7 +194,7 @@ static int status_of_body(int error)
 }
 
 /* Ends the reply, if it is whole. A handler whose end the length does not prove may have been cancelled. */
-ACO__SWITCHES static void end_reply(aco__http_connection_t *c, const char *location)
+ACO__SWITCHES static void end_reply(aco__http1_connection_t *c, const char *location)
 {
     aco__http_outgoing_t *out = &c->http.outgoing;
     if (out->left < 0 && !out->is_bodiless && aco_check_cancelled() != 0)
@@ -222,13 +208,13 @@ ACO__SWITCHES static void end_reply(aco__http_connection_t *c, const char *locat
 }
 
 /* Answers a request whose head is there. */
-ACO__SWITCHES static void handle(aco__http_connection_t *c, const char *location)
+ACO__SWITCHES static void handle(aco__http1_connection_t *c, const char *location)
 {
     aco__http_exchange_t *x = c->x;
     aco__http_link_t *link = &c->http.link;
     const aco__http_incoming_t *in = &c->http.incoming;
     int status;
-    ACO__ASSERT(!c->is_idle && !c->in_handler && in->has_head && !x->reply.has_begun);
+    ACO__ASSERT(!c->is.is_idle && !c->in_handler && in->has_head && !x->reply.has_begun);
     if (link->out_n && link->transport)
         (void)aco__http_send(link, NULL, 0, 0, location);
     else if (link->out_n)
@@ -242,7 +228,7 @@ ACO__SWITCHES static void handle(aco__http_connection_t *c, const char *location
         x->reply.is_aborted = 0; /* its last frame tells how it ended */
     }
     if (!status && !x->reply.has_begun && aco_check_cancelled() != 0)
-        report(c, errno, &x->is);
+        aco__http_report_once(&c->is, errno, &x->is);
     if (!status && !x->reply.has_begun)
         status = status_of_body(in->body_error ? in->body_error : in->read_error);
     if (status && !x->reply.has_begun && !link->is_broken) {
@@ -254,10 +240,10 @@ ACO__SWITCHES static void handle(aco__http_connection_t *c, const char *location
         end_reply(c, location);
 }
 
-ACO__SWITCHES static void log_exchange(aco__http_connection_t *c)
+ACO__SWITCHES static void log_exchange(aco__http1_connection_t *c)
 {
-    const aco_http_server_t *options = &c->server->options;
-    report(c, aco__http1_error_of(&c->http), &c->x->is);
+    const aco_http_server_t *options = &c->is.server->options;
+    aco__http_report_once(&c->is, aco__http1_error_of(&c->http), &c->x->is);
     if (options->log)
         options->log(&c->x->is, options->log_arg);
     aco__http_request_end(c->x);
@@ -265,7 +251,7 @@ ACO__SWITCHES static void log_exchange(aco__http_connection_t *c)
 
 /* After a reply that ends the connection although the client may still send: bytes that arrive at a closed socket would
  * make the system drop what the client has not read of the reply. */
-ACO__SWITCHES static void linger(aco__http_connection_t *c, const char *location)
+ACO__SWITCHES static void linger(aco__http1_connection_t *c, const char *location)
 {
     aco_io_reader_t *in = &c->http.link.in;
     aco_scope_t scope;
@@ -280,7 +266,7 @@ ACO__SWITCHES static void linger(aco__http_connection_t *c, const char *location
 }
 
 /* Whether the connection goes on. Not inline: an idle connection holds the frames of what calls it. */
-ACO__SWITCHES static __attribute__((noinline)) int serve_request(aco__http_connection_t *c, const char *location)
+ACO__SWITCHES static __attribute__((noinline)) int serve_request(aco__http1_connection_t *c, const char *location)
 {
     aco__http_incoming_t *in = &c->http.incoming;
     int status;
@@ -314,75 +300,35 @@ ACO__SWITCHES static __attribute__((noinline)) int serve_request(aco__http_conne
     return !c->x->reply.will_close;
 }
 
-/* While nothing is requested: for this time at most; when the server ends, for its time for that, which begins anew: a
- * connection may have got its turn only now. 0, or -1. */
-static int begin_idle(aco__http_connection_t *c, int how, int64_t limit, const char *location)
-{
-    const aco__http_server_t *server = c->server;
-    ACO__ASSERT(!c->is_idle && !c->in_handler && !c->x);
-    if (server->is_ending && server->options.drain_idle_time < limit)
-        limit = server->options.drain_idle_time;
-    if (aco_scope_begin_at(&c->idle, aco_after(limit), location) != 0)
-        return -1;
-    c->is_idle = (unsigned char)(server->is_ending ? HTTP_ENDS : how);
-    return 0;
-}
-
-static void end_idle(aco__http_connection_t *c)
-{
-    ACO__ASSERT(c->is_idle);
-    c->is_idle = 0;
-    (void)aco_scope_end(&c->idle);
-}
-
 /* Waits for a request without holding buffers; again when the server ends, for another time. 0, or -1. */
-ACO__SWITCHES static int await_request(aco__http_connection_t *c, const char *location)
+ACO__SWITCHES static int await_request(aco__http1_connection_t *c, const char *location)
 {
     ssize_t n;
     if (c->http.link.out_n && aco__http_send(&c->http.link, NULL, 0, 0, location) != 0)
         return -1;
-    ACO__ASSERT(!c->http.link.out_n); /* its memory goes */
+    ACO__ASSERT(!c->http.link.out_n && !c->in_handler); /* its memory goes */
     give_workspace(c);
     do {
-        if (begin_idle(c, HTTP_AWAITS, c->server->options.idle_time, location) != 0)
+        if (aco__http_begin_idle(&c->is, HTTP_AWAITS, c->is.server->options.idle_time, location) != 0)
             return -1;
         n = aco__http_await(&c->http.link, !c->http.incoming.has_all, location);
-        end_idle(c);
-    } while (n < 0 && c->idle.error == ECANCELED);
+        aco__http_end_idle(&c->is);
+    } while (n < 0 && c->is.idle.error == ECANCELED);
     return n > 0 ? 0 : -1;
-}
-
-/* Makes the stream on the descriptor. 0, or -1. */
-ACO__SWITCHES static int open_stream(aco__http_connection_t *c, const char *location)
-{
-    const aco_http_server_t *options = &c->server->options;
-    aco_http_failure_t failure = {ACO_HTTP_HANDSHAKE, 0, -1, NULL, NULL};
-    if (begin_idle(c, HTTP_OPENS, options->head_time, location) != 0)
-        return -1;
-    errno = 0;
-    c->http.link.stream = options->open(c->http.link.fd, &c->http.link.transport, options->open_arg);
-    failure.error = c->idle.error ? ETIMEDOUT : errno;
-    end_idle(c);
-    if (c->http.link.stream)
-        return 0;
-    c->http.link.transport = NULL;
-    c->http.link.fd = -1;
-    aco__http_report(c->server, &failure);
-    return -1;
 }
 
 /* Whether the peer has sent more, or may still do so, although the connection ends: nobody has told it before the last
  * reply. */
-static int may_send(aco__http_connection_t *c)
+static int may_send(aco__http1_connection_t *c)
 {
     const aco__http_link_t *link = &c->http.link;
     return link->in.end > link->in.begin || c->http.incoming.may_switch ||
            (c->http.incoming.is_persistent && c->x && c->x->reply.will_close) || aco__http_has_input(link);
 }
 
-ACO__SWITCHES static void serve_connection(aco__http_connection_t *c, const char *location)
+ACO__SWITCHES static void serve_connection(aco__http1_connection_t *c, const char *location)
 {
-    if (c->server->options.open && open_stream(c, location) != 0)
+    if (c->is.server->options.open && aco__http_open_stream(&c->is, location) != 0)
         return;
     do {
         if (c->http.link.in.begin != c->http.link.in.end)
@@ -405,10 +351,10 @@ typedef struct newcomer {
 /* The end of the connection's task, also by aco_exit(). Nothing waits. */
 static void end_connection(void *arg)
 {
-    aco__http_connection_t *c = arg;
+    aco__http1_connection_t *c = arg;
     size_t sz = c->sz;
-    if (c->is_idle) /* aco_exit() in `open` */
-        end_idle(c);
+    if (c->is.is_idle) /* aco_exit() in `open` */
+        aco__http_end_idle(&c->is);
     if (c->in_handler) { /* the same there: the reply lacks something */
         aco__http_try_send(&c->http.link); /* earlier replies */
         c->http.link.is_broken = 1;
@@ -419,42 +365,34 @@ static void end_connection(void *arg)
     if (c->x)
         aco__http_request_end(c->x);
     give_workspace(c);
-    ACO__ASSERT(!c->is_idle && !c->place_unflushed); /* its memory goes */
-    ACO__ASSERT(*c->place == c && (!c->next || c->next->place == &c->next));
-    *c->place = c->next;
-    if (c->next)
-        c->next->place = c->place;
+    ACO__ASSERT(!c->place_unflushed); /* its memory goes */
+    aco__http_leave_server(&c->is);
     aco__http_link_close(&c->http.link, aco__http_is_cut(&c->http.outgoing));
     if (sz)
         aco__service_free(c, sz);
 }
 
-ACO__SWITCHES static void run_connection(aco__http_connection_t *c, newcomer_t *newcomer, size_t sz)
+ACO__SWITCHES static void run_connection(aco__http1_connection_t *c, newcomer_t *newcomer, size_t sz)
 {
     aco__http_server_t *server = newcomer->server;
     memset(c, 0, sizeof *c);
     c->sz = sz;
     aco__http1_open(&c->http, newcomer->fd, &server->options);
     aco__service_free(newcomer, sizeof *newcomer);
-    c->server = server;
-    c->next = server->first;
-    c->place = &server->first;
-    if (c->next)
-        c->next->place = &c->next;
-    server->first = c;
+    aco__http_join_server(&c->is, server, &c->http.link);
     if (aco_defer(end_connection, c) != 0) {
         end_connection(c);
         return;
     }
     serve_connection(c, "an HTTP connection");
-    report(c, c->http.link.error ? c->http.link.error : c->http.error, NULL);
+    aco__http_report_once(&c->is, c->http.link.error ? c->http.link.error : c->http.error, NULL);
     (void)aco_defer_pop(1);
 }
 
 /* The record is on the stack: the first page, which an idle connection holds anyway, has room for it. */
 ACO__SWITCHES static void *connection(void *newcomer)
 {
-    aco__http_connection_t record;
+    aco__http1_connection_t record;
     run_connection(&record, newcomer, 0);
     return NULL;
 }
@@ -463,8 +401,8 @@ ACO__SWITCHES static void *connection(void *newcomer)
 ACO__SWITCHES static void *connection_on_share_stack(void *arg)
 {
     newcomer_t *newcomer = arg;
-    size_t sz = sizeof(aco__http_connection_t);
-    aco__http_connection_t *record = aco__service_allocate(&sz, "aco_http_serve");
+    size_t sz = sizeof(aco__http1_connection_t);
+    aco__http1_connection_t *record = aco__service_allocate(&sz, "aco_http_serve");
     if (!record) {
         (void)aco_io_close(newcomer->fd);
         aco__service_free(newcomer, sizeof *newcomer);
@@ -472,15 +410,6 @@ ACO__SWITCHES static void *connection_on_share_stack(void *arg)
     }
     run_connection(record, newcomer, sz);
     return NULL;
-}
-
-void aco__http_end_waits(aco__http_server_t *server, int how)
-{
-    ACO__NO_SWITCH_BEGIN(); /* connections would leave the list */
-    for (aco__http_connection_t *c = server->first; c; c = c->next)
-        if (c->is_idle == how)
-            (void)aco_scope_cancel(&c->idle);
-    ACO__NO_SWITCH_END();
 }
 
 int aco__http_connect(aco__http_server_t *server, int fd, const char *location)

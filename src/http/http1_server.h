@@ -1,16 +1,11 @@
-/* A server's connections, which have HTTP/1: http1_server.c. */
+/* A server's connections of HTTP/1: http1_server.c. */
 #ifndef ACO_HTTP_HTTP1_SERVER_H
 #define ACO_HTTP_HTTP1_SERVER_H
 
 #include "http/server.h"
 
-/* What an idle connection does: waits for a request; makes its stream; either, in the time that it has at the end. */
-enum { HTTP_AWAITS = 1, HTTP_OPENS, HTTP_ENDS };
-
 /* Gives a connection its task, in the server's group. 0, or -1 and errno: the descriptor is still the caller's. */
 ACO__SWITCHES ACO__HIDDEN int aco__http_connect(aco__http_server_t *server, int fd, const char *location);
-/* Ends this wait of all idle connections. Does not switch. */
-ACO__HIDDEN void aco__http_end_waits(aco__http_server_t *server, int how);
 /* Sends the output of earlier replies while handlers wait. */
 ACO__SWITCHES ACO__HIDDEN void aco__http_send_unflushed(aco__http_server_t *server);
 /* Frees memory that was kept for requests. */

@@ -14,6 +14,7 @@
 #include "http/link.h"
 #include "http/route.h"
 #include "http/server.h"
+#include "http/server_connection.h"
 
 #include <string.h>
 

@@ -11,11 +11,9 @@
 typedef struct aco__http_server {
     aco_http_server_t options; /* with the defaults filled in */
     size_t sz;
-    /* Of its connections (http1_server.c): all; those that have output of earlier replies while their handlers run; and
-     * memory for requests that none of them uses. */
-    struct aco__http_connection *first;
-    struct aco__http_connection *unflushed;
-    struct aco__http_workspace *spare;
+    struct aco__http_connection *first; /* all of them: server_connection.c */
+    struct aco__http1_connection *unflushed; /* they have output of earlier replies while their handlers run */
+    struct aco__http_workspace *spare; /* memory for requests: http1_server.c */
     aco_group_t group;
     aco_t *keeper;
     aco_event_t group_has_begun;
