@@ -12,12 +12,12 @@ typedef struct aco__http_exchange {
     aco_http_request_t is; /* what handlers see */
     struct aco__http_server *server;
     const aco__http_version_t *version;
-    void *stream; /* the version's */
+    void *stream; /* what the version knows it by. The version also fills in `is`, and: */
     unsigned char is_head; /* the method is HEAD */
-    aco__http_match_t match;
-    aco__http_reply_t reply;
-    struct aco_websocket_s *websocket; /* that the connection has become; or NULL */
-    /* Memory of the request: */
+    aco__http_match_t match; /* route.c's */
+    aco__http_reply_t reply; /* reply.c's; a version may set will_close, and ends the reply */
+    struct aco_websocket_s *websocket; /* websocket.c's: that the connection has become; or NULL */
+    /* Memory of the request, request.c's: */
     char *at, *end;
     struct aco__http_block *blocks; /* more of it */
     char *all; /* what aco_http_request_read_all() has got */

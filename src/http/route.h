@@ -10,7 +10,7 @@ struct aco__http_exchange;
 
 enum { HTTP_PARAMS = 8 }; /* of a route */
 
-/* What routes.c has found out about a request. */
+/* What route.c has found out about a request. */
 typedef struct aco__http_match {
     struct {
         const char *name, *value;
