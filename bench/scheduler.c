@@ -4,9 +4,9 @@
 #include <aco.h>
 #include <aco/group.h>
 
-static aco_t *spawned_with(aco_function_t fn, void *arg, const aco_options_t *opts)
+static aco_t *spawned_with(aco_function_t fn, void *arg, const aco_options_t *options)
 {
-    aco_t *task = aco_spawn(fn, arg, opts);
+    aco_t *task = aco_spawn(fn, arg, options);
     native_must(task != NULL, aco_error_message());
     return task;
 }
@@ -41,12 +41,12 @@ static void ring_join(void)
 
 static void *ring_of(aco_function_t body, size_t number)
 {
-    const aco_options_t opts = {.stack_size = RING_STACK};
+    const aco_options_t options = {.stack_size = RING_STACK};
     ring_join();
     others = (aco_t **)bench_alloc(number * sizeof *others);
     ring_others = number - 1;
     for (size_t i = 0; i < ring_others; i++)
-        others[i] = spawned_with(body, NULL, &opts);
+        others[i] = spawned_with(body, NULL, &options);
     ring_wanted = 1;
     aco_task_yield();
     return NULL;

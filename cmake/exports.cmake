@@ -1,23 +1,25 @@
-# cmake -DNM=... -DOUTPUT=... -P exports.cmake -- HEADER... DEFINED_BY OBJECT...: the module definition of libacorn.dll:
-# of what its objects define the names that the headers have. Without one a linker exports whatever is global, with lld
-# of zig the C run time's atexit() too.
+# cmake -DNM=... -DOUTPUT=... -P exports.cmake -- OBJECT...: a module definition. It lists what the objects define and
+# the sources mark with ACO_API or ACO__CALL. libacorn.dll is linked by it: without one a linker exports whatever is
+# global, with lld of zig the C run time's atexit() too. On other systems the compiler reads the marks; tools/abi.py
+# tests that both read the same.
 cmake_minimum_required(VERSION 3.16)
-set(headers "")
 set(names "")
 set(objects "")
-set(to headers)
 math(EXPR last "${CMAKE_ARGC} - 1")
 foreach(n RANGE 6 ${last}) # before: cmake itself, its two definitions, -P, this file, --
-  if(CMAKE_ARGV${n} STREQUAL "DEFINED_BY")
-    set(to objects)
-  else()
-    list(APPEND ${to} ${CMAKE_ARGV${n}})
-  endif()
+  list(APPEND objects ${CMAKE_ARGV${n}})
 endforeach()
-foreach(header ${headers})
-  file(READ ${header} text)
-  string(REGEX MATCHALL "aco_[a-z0-9_]+" found "${text}")
-  list(APPEND names ${found})
+get_filename_component(root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
+file(GLOB_RECURSE sources ${root}/include/*.h ${root}/src/*.h ${root}/src/*.c)
+foreach(source ${sources})
+  file(READ ${source} text)
+  string(REGEX REPLACE "[][]" " " text "${text}") # what is inside brackets would be one element of a list
+  string(REGEX MATCHALL "(ACO_API|ACO__CALL)[^;{]*" declarations "${text}")
+  foreach(declaration ${declarations})
+    if(declaration MATCHES "[ *\n](aco_[a-z0-9_]+)( __attribute__|\\(|$)")
+      list(APPEND names ${CMAKE_MATCH_1})
+    endif()
+  endforeach()
 endforeach()
 execute_process(COMMAND ${NM} --extern-only --defined-only ${objects}
                 OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)

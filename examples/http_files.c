@@ -39,7 +39,7 @@ static void *serve(void *arg)
                                        {NULL, "/uploads/*", put, NULL},
                                        {"GET", "/", to_files, NULL},
                                        {NULL, NULL, NULL, NULL}};
-    aco_http_server_t server = {.routes = routes, .max_body = 1 << 30};
+    aco_http_server_options_t server = {.routes = routes, .max_body = 1 << 30};
     int listener = aco_io_listen("tcp", "127.0.0.1", argv[2], NULL);
 #ifdef WITH_TLS
     aco_tls_config_t *config = argv[3] ? aco_tls_config_new(ACO_TLS_SERVER) : NULL;

@@ -10,7 +10,7 @@ static void greet(aco_http_request_t *request, void *greeting)
 static void *serve(void *port)
 {
     static const aco_http_route_t routes[] = {{"GET", "/", greet, "hello\n"}, {NULL, NULL, NULL, NULL}};
-    static const aco_http_server_t server = {.routes = routes};
+    static const aco_http_server_options_t server = {.routes = routes};
     aco_http_serve(aco_io_listen("tcp", "127.0.0.1", port, NULL), &server);
     return fprintf(stderr, "%s\n", aco_error_message()), NULL;
 }

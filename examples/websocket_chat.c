@@ -76,7 +76,7 @@ static void *serve(void *port)
 {
     static const aco_http_route_t routes[] = {
         {"GET", "/", show_page, NULL}, {"GET", "/chat", chat, NULL}, {NULL, NULL, NULL, NULL}};
-    static const aco_http_server_t server = {.routes = routes};
+    static const aco_http_server_options_t server = {.routes = routes};
     int listener = aco_io_listen("tcp", "127.0.0.1", port, NULL);
     char address[ACO_IO_ADDRESS_SIZE];
     if (listener >= 0 && aco_io_local_address(listener, address, sizeof address) == 0)

@@ -148,12 +148,12 @@ enum { ACO_NAME_SIZE = 32 }; /* bytes of a name, with the 0 at its end */
 #define ACO_ERROR (ACO__POINTER(void, &aco_error_mark))
 extern ACO_API char aco_error_mark;
 
-/* Makes a coroutine that runs fn(arg) when it is first resumed. `opts` may be NULL and is not kept. The caller owns the
- * coroutine and destroys it. The thread needs no preparation. Any thread. Returns the coroutine; on error NULL with
+/* Makes a coroutine that runs fn(arg) when it is first resumed. `options` may be NULL and is not kept. The caller owns
+ * the coroutine and destroys it. The thread needs no preparation. Any thread. Returns the coroutine; on error NULL with
  * errno EINVAL (`fn` is NULL, an option is out of bounds), ENOMEM, EAGAIN (a limit of the kernel or of the pool is
  * reached; the message names it), ENOTSUP (the thread has a shadow stack that the library cannot switch:
  * docs/platforms.md). */
-ACO__CALL aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *opts);
+ACO__CALL aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *options);
 
 /* Restarts a coroutine made by aco_new(), with another function and argument. It must be done, or never resumed. It
  * keeps its stack, name and options, and loses its slot and its coroutine-local values. Returns 0; on error -1 with
@@ -200,12 +200,12 @@ ACO__CALL void *aco_transfer(aco_t *co, void *value);
 ACO_API int aco_exit_to(aco_t *co, void *value);
 
 /* Calls fn(arg) on a stack of its own and returns its result: for deep recursion, and for foreign code that needs more
- * stack than the caller has. `opts` says how to make the stack; it must not name a share stack. `fn` runs in a
+ * stack than the caller has. `options` says how to make the stack; it must not name a share stack. `fn` runs in a
  * coroutine of its own, with its own name, values and deferred calls. When `fn` yields, the caller yields the same
  * value, and the yield in `fn` returns what the caller then receives. If the caller is no coroutine, a yield in `fn`
  * fails. If the caller is a task, `fn` may wait. If the caller is cancelled, the coroutine of `fn` is cancelled first.
  * Returns the result of `fn`; on error ACO_ERROR with the errno of aco_new(), and EPERM (in a generator). */
-ACO_API void *aco_call_on_stack(aco_function_t fn, void *arg, const aco_options_t *opts);
+ACO_API void *aco_call_on_stack(aco_function_t fn, void *arg, const aco_options_t *options);
 
 /* Starts to load what a resume of `co` will touch: the control block, and up to 200 bytes of a save area right behind
  * it. For a loop that resumes many coroutines in an order of its own: call it about eight resumes ahead. It waits for

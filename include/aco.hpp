@@ -84,6 +84,7 @@ struct options : aco_options_t {
     options &with_stack_size(std::size_t bytes) noexcept { return stack_size = bytes, *this; }
     options &in(void *memory, std::size_t bytes) noexcept { return stack_memory = memory, with_stack_size(bytes); }
     options &on(aco_share_stack_t *share_stack) noexcept { return stack = share_stack, *this; }
+    options &from(aco_pool_t *of) noexcept { return pool = of, *this; } /* aco/pool.hpp */
     options &with_save_size(std::size_t bytes) noexcept { return save_size = bytes, *this; }
     options &named(const char *what) noexcept { return name = what, *this; }
     options &with(unsigned more_flags) noexcept { return flags |= more_flags, *this; }

@@ -180,15 +180,15 @@ static void *keeps_stacks(void *arg)
 {
     aco_options_t other = {.stack_size = 100000};
     unsigned maps;
-    use(NULL, 256 << 10);
+    use(NULL, ACO__PRIVATE_SIZE);
     maps = memory.maps;
-    use(NULL, 256 << 10);
+    use(NULL, ACO__PRIVATE_SIZE);
     CHECK_EQ(memory.maps, maps);
     use(&other, 100000);
     CHECK_EQ(memory.maps, maps + 1);
     use(&other, 100000);
     CHECK_EQ(memory.maps, maps + 2);
-    use(NULL, 256 << 10);
+    use(NULL, ACO__PRIVATE_SIZE);
     CHECK_EQ(memory.maps, maps + 2);
     return arg;
 }

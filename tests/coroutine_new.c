@@ -71,7 +71,7 @@ static size_t size_made(size_t asked, unsigned flags)
     return sz;
 }
 
-/* Promises: 256 KiB by default; else what was asked, rounded up to a power of two from 4 KiB (or the page size) to 8
+/* Promises: the default size for 0; else what was asked, rounded up to a power of two from 4 KiB (or the page size) to 8
  * MiB, beyond to whole pages. */
 static size_t promised(size_t asked, size_t page)
 {
@@ -88,8 +88,8 @@ static void stack_sizes(void)
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     const size_t asked[] = {1,      100,    4095,   4096,   4097,    8192,    65535,  65537,
                             100000, 262143, 262144, 262145, 5000000, 8388608, 8388609};
-    CHECK_EQ(size_made(0, 0), 256 << 10);
-    CHECK(size_made(0, ACO_NO_GUARD) >= 256 << 10);
+    CHECK_EQ(size_made(0, 0), ACO__PRIVATE_SIZE);
+    CHECK(size_made(0, ACO_NO_GUARD) >= ACO__PRIVATE_SIZE);
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
         CHECK_EQ(size_made(asked[i], 0), promised(asked[i], page));
         CHECK(size_made(asked[i], ACO_NO_GUARD) >= asked[i]);

@@ -1,8 +1,9 @@
 // Promises of <aco.hpp> about coroutines, except exceptions: every kind of types, functions, life, options, errors.
 // Compiled as C++17 to C++23.
 #include "errors.hpp"
+#include "death.h"
 #include "aco/backtrace.h"
-#include "aco/pool.h"
+#include "aco/pool.hpp"
 
 #include <algorithm>
 #include <array>
@@ -681,6 +682,37 @@ TEST(Options, AreHandedOn)
     EXPECT_TRUE(c.resume());
     aco::generator<int> g([](auto &yield) { yield(1); }, aco::options().named("maker"));
     EXPECT_EQ(*g.begin(), 1);
+}
+
+void destroys_pool_in_use()
+{
+    aco_pool_options_t defaults = {};
+    aco::coroutine<int> *left;
+    {
+        aco::pool pool(defaults);
+        left = new aco::coroutine<int>([](auto &self) { self.yield(1); }, aco::options().from(pool.native_handle()));
+    }
+    delete left;
+}
+
+// Promise: a pool limits the coroutines that come from it, and is destroyed with its object.
+TEST(Options, Pool)
+{
+    aco_pool_options_t one = {};
+    one.most_stacks = 1;
+    aco::pool pool(one);
+    {
+        const aco::options from_it = aco::options().from(pool.native_handle());
+        aco::coroutine<int> c([](auto &self) { self.yield(1); }, from_it);
+        EXPECT_EQ(pool.stats().in_use, 1u);
+        EXPECT_THROW(aco::coroutine<int>([](auto &self) { self.yield(1); }, from_it), aco::error);
+    }
+    EXPECT_EQ(pool.stats().in_use, 0u);
+    EXPECT_EQ(pool.trim(), 1u);
+    EXPECT_EQ(pool.stats().reserved, 0u);
+    one.flags = ~0u;
+    EXPECT_THROW(aco::pool{one}, aco::error);
+    EXPECT_DEATH(destroys_pool_in_use(), LAST_LINE("acorn: aco_pool_destroy: 1 of its stacks are in use"));
 }
 
 TEST(Options, ShareStack)

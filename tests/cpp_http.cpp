@@ -21,6 +21,17 @@ std::vector<std::string> failures;
 struct no_exception {
 };
 
+// What f() throws: the code of aco::error.
+template <class F> int thrown_by(F &&f)
+{
+    try {
+        f();
+    } catch (const aco::error &e) {
+        return e.code().value();
+    }
+    return 0;
+}
+
 void add_routes(aco::http_server &server)
 {
     server.route("GET", "/hello/{name}", [](aco::http_request &request) {
@@ -41,6 +52,19 @@ void add_routes(aco::http_server &server)
         request.begin(200, nullptr);
         request.write("half");
         throw no_exception();
+    });
+    server.route("GET", "/file", [](aco::http_request &request) {
+        const std::unique_ptr<FILE, int (*)(FILE *)> file(tmpfile(), fclose);
+        fputs("all of the file", file.get());
+        fflush(file.get());
+        request.begin(200, "text/plain", 6);
+        request.write_file(fileno(file.get()), 4, 6);
+        EXPECT_EQ(thrown_by([&] { request.write_file(fileno(file.get()), 0, -1); }), EINVAL);
+    });
+    server.route("GET", "/abort", [](aco::http_request &request) {
+        request.begin(200, nullptr);
+        request.write("half");
+        request.abort();
     });
     server.route("GET", "/nul", [](aco::http_request &request) { request.add_header("X", std::string("a\0b", 3)); });
     server.route("GET", "/flood", [](aco::http_request &request) {
@@ -87,17 +111,6 @@ template <class Connect> void use_sockets(Connect &&connect)
     failures.clear();
 }
 
-// What f() throws: the code of aco::error.
-template <class F> int thrown_by(F &&f)
-{
-    try {
-        f();
-    } catch (const aco::error &e) {
-        return e.code().value();
-    }
-    return 0;
-}
-
 void use_server(aco::http_client &client, const std::string &site)
 {
     char byte;
@@ -116,6 +129,8 @@ void use_server(aco::http_client &client, const std::string &site)
     aco::http_response late = client.get(site + "/throw/late");
     EXPECT_EQ(late.status(), 200);
     EXPECT_NE(thrown_by([&] { late.read_all(); }), 0);
+    EXPECT_EQ(client.get(site + "/file").read_all(), "of the");
+    EXPECT_NE(thrown_by([&] { client.get(site + "/abort").read_all(); }), 0);
     EXPECT_EQ(client.get(site + "/hello/again").read_all(), "hello again");
     EXPECT_EQ(thrown_by([&] { client.get("gopher://a/"); }), EINVAL);
     ASSERT_EQ(failures.size(), 5u);
@@ -142,7 +157,7 @@ template <class Connect> void leave(Connect &&connect, const std::uint64_t &left
     failures.clear();
 }
 
-void serve_and_use(const aco_http_server_t &server_options, const aco_http_client_options_t *client_options,
+void serve_and_use(const aco_http_server_options_t &server_options, const aco_http_client_options_t *client_options,
                    const std::string &scheme)
 {
     bool was_cancelled = false;
@@ -238,7 +253,7 @@ TEST(http, thread_cancelled)
 
 TEST(http, plain)
 {
-    serve_and_use(aco_http_server_t(), nullptr, "http://");
+    serve_and_use(aco_http_server_options_t(), nullptr, "http://");
 }
 
 #ifdef HTTP_WITH_TLS
@@ -254,7 +269,7 @@ TEST(http, tls)
         aco::tls_config of_server(ACO_TLS_SERVER), of_client(ACO_TLS_NO_SYSTEM_STORE);
         of_server.certificate(leaf.file, leaf.key_file).alpn("http/1.1");
         of_client.trust(root.file).alpn("http/1.1").sessions(1);
-        aco_http_server_t server = {};
+        aco_http_server_options_t server = {};
         server.open = aco_tls_http_accept;
         server.open_arg = of_server.native_handle();
         aco_http_client_options_t client = {};

@@ -1,8 +1,9 @@
-// Promises of <aco/io.hpp>, <aco/file.hpp> and <aco/offload.hpp>: owning descriptors and files, sockets by text,
-// readers and writers, names, callables on other threads, failures and cancelling as exceptions. Compiled as C++17 to
-// C++23, with ACO_DEBUG 0 and 1.
+// Promises of <aco/io.hpp>, <aco/file.hpp>, <aco/process.hpp> and <aco/offload.hpp>: owning descriptors and files,
+// sockets by text, readers and writers, names, children, signals, callables on other threads, failures and cancelling
+// as exceptions. Compiled as C++17 to C++23, with ACO_DEBUG 0 and 1.
 #include "aco/file.hpp"
 #include "aco/offload.hpp"
+#include "aco/process.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +14,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <sys/wait.h>
 #include <thread>
 #include <type_traits>
 #include <unistd.h>
@@ -439,6 +441,60 @@ TEST(Offload, Scopes)
         EXPECT_EQ(thrown_by([] { aco::sleep_for(1ms); }), by_hand);
     });
     EXPECT_EQ(counted::alive, 0);
+}
+
+// Promise: a child has the pipes that were asked for, and ends at the latest with its object. The end of a scope ends a
+// wait for it.
+TEST(Process, Children)
+{
+    in_task([] {
+        pid_t pid;
+        {
+            aco::process cat({"cat"}, ACO_PROCESS_IN | ACO_PROCESS_OUT);
+            EXPECT_TRUE(cat.in && cat.out && !cat.err);
+            cat.in.write_all("one\n");
+            EXPECT_EQ(aco::reader(cat.out).line(), "one");
+            aco::scope ended;
+            ended.cancel();
+            EXPECT_EQ(thrown_by([&] { cat.wait(); }), by_hand);
+            pid = cat.pid();
+            EXPECT_EQ(kill(pid, 0), 0);
+        }
+        EXPECT_EQ(kill(pid, 0), -1);
+        aco::process seven(std::vector<const char *>{"sh", "-c", "exit 7"});
+        const int status = seven.wait();
+        EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7) << status;
+        expect_error(thrown_by([&] { seven.signal(SIGTERM); }), ESRCH, "aco_process_signal");
+        aco::process sleeper({"sleep", "1000"});
+        sleeper.signal(SIGKILL);
+        EXPECT_TRUE(WIFSIGNALED(sleeper.wait()));
+        EXPECT_EQ(sleeper.end(0ns), sleeper.wait());
+        expect_error(thrown_by([] { aco::process none({"/does/not/exist"}); }), ENOENT, "aco_process_start");
+        EXPECT_TRUE(aco::standard(1));
+    });
+}
+
+// Promise: signals come as values, and end scopes.
+TEST(Process, Signals)
+{
+    in_task([] {
+        aco::signals both({SIGUSR1, SIGUSR2});
+        pid_t sender = 0;
+        raise(SIGUSR2);
+        EXPECT_EQ(both.wait(&sender), SIGUSR2);
+        EXPECT_EQ(sender, getpid());
+        {
+            aco::interrupt by_signal({SIGUSR1});
+            EXPECT_FALSE(by_signal.ended() || by_signal.signal());
+            raise(SIGUSR1);
+            EXPECT_EQ(thrown_by([] { aco::sleep_for(1h); }), by_hand);
+            EXPECT_TRUE(by_signal.ended());
+            EXPECT_EQ(by_signal.signal(), SIGUSR1);
+            EXPECT_EQ(by_signal.error(), ECANCELED);
+        }
+        EXPECT_EQ(both.wait(), SIGUSR1); // each listener gets each signal
+        expect_error(thrown_by([] { aco::signals none({SIGKILL}); }), EINVAL, "aco_signal_open");
+    });
 }
 
 // Promise: outside of tasks a call that would have to wait throws.

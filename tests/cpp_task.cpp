@@ -44,6 +44,20 @@ TEST(Tasks, Results)
     });
 }
 
+// Promise: run() returns when no task is left, and throws what aco_run() fails with.
+TEST(Tasks, Run)
+{
+    int turns = 0;
+    for (int i = 0; i < 3; i++)
+        aco::spawn([&turns] {
+            aco::yield();
+            turns++;
+        });
+    aco::run();
+    EXPECT_EQ(turns, 3);
+    in_task([] { EXPECT_EQ(thrown_by([] { aco::run(); }), "error " + std::to_string(EPERM)); });
+}
+
 // Promise: captures are moved in, live while the function runs, and are destroyed when it ends, before the join.
 TEST(Tasks, Captures)
 {

@@ -3,8 +3,9 @@
 
   documents.py links     every link to a file or a heading leads there; so does what sources name: docs/PAGE.md, or
                          "docs/PAGE.md, Heading)" or "docs/PAGE.md, rule 3"
+  documents.py sizes     the default sizes of stacks are everywhere what the source says
   documents.py chinese   README.zh.md has what README.md has
-  documents.py seeded    both find faults that are put into a copy"""
+  documents.py seeded    links and sizes find faults that are put into a copy"""
 import collections
 import os
 import re
@@ -79,6 +80,38 @@ def links(root):
     assert not wrong, "\n".join(wrong)
 
 
+# ---- sizes of stacks ----
+
+SIZES = [  # where the source has a size in bytes; places that repeat it
+    ("include/aco/detail/coroutine.h", r"ACO__PRIVATE_SIZE = (\d+ << \d+)", [
+        ("include/aco.h", r"to pages or less\. 0: ({}) "),
+        ("docs/memory.md", r"default size of a private stack, ({}), is"),
+        ("tests/debugger/check.py", r"private stack of ({}) bytes"),
+        ("bindings/rust/tests/coroutine.rs", r"private stack of ({}) bytes")]),
+    ("include/aco/detail/coroutine.h", r"ACO__SHARE_SIZE = (\d+ << \d+)", [
+        ("include/aco.h", r"a share stack of at least `sz` bytes; 0 means ({}),"),
+        ("docs/guide.md", r"aco_share_stack_new\(0\); +/\* ({}) \*/"),
+        ("docs/migrating-from-libaco.md", r"one page more: ({}) and")]),
+    ("bindings/python/acorn.py", r"STACK_SIZE = (\d+ << \d+)", [("bindings/README.md", r"Its stack of ({}) is")]),
+]
+
+
+def wrong_sizes(root):
+    for source, definition, places in SIZES:
+        number, shift = map(int, re.search(definition, read(root, source)).group(1).split(" << "))
+        size = number << shift
+        said = {f"{size}", f"{size >> 10} KiB", f"{size >> 20} MiB"}
+        for page, pattern in places:
+            found = re.search(pattern.replace("{}", r"\d+(?: [KM]iB)?"), re.sub(r"\s+(?:\* )?", " ", read(root, page)))
+            if not found or found.group(1) not in said:
+                yield f"{page}: {found.group(0) if found else pattern}: {source} has {number} << {shift}"
+
+
+def sizes(root):
+    wrong = list(wrong_sizes(root))
+    assert not wrong, "\n".join(wrong)
+
+
 # ---- README.zh.md ----
 
 def facts(text):
@@ -141,7 +174,19 @@ def seeded():
                 assert says in str(error), f"{says!r} was expected, it says: {error}"
             else:
                 raise AssertionError(f"not found: {text}")
+    with tempfile.TemporaryDirectory() as root:
+        for source, definition, places in SIZES:
+            for path in [source] + [page for page, _ in places]:
+                os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+                text = read(ROOT, path) if not os.path.exists(os.path.join(root, path)) else read(root, path)
+                if path == source:
+                    text = re.sub(definition, lambda found: found.group(0) + "0", text)
+                with open(os.path.join(root, path), "w", encoding="utf-8") as file:
+                    file.write(text)
+        missed = [page for _, _, places in SIZES for page, _ in places
+                  if not any(wrong.startswith(page) for wrong in wrong_sizes(root))]
+        assert not missed, f"another size was not found in {missed}"
 
 
 if __name__ == "__main__":
-    {"links": lambda: links(ROOT), "chinese": chinese, "seeded": seeded}[sys.argv[1]]()
+    {"links": lambda: links(ROOT), "sizes": lambda: sizes(ROOT), "chinese": chinese, "seeded": seeded}[sys.argv[1]]()

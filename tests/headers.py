@@ -9,15 +9,11 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 EXCEPTIONS = {
     ("aco_mem_new", "new returns the object"): "libaco's name",
-    ("aco_group_spawn_at", "options last"): "the result is the caller's, as in aco_join()",
     ("aco_io_reader_until_at", "until takes a deadline"): "it reads until a delimiter",
     ("aco_sleep_at", "no duration in a wait"): "a sleep is one",
     ("aco_sleep_until_at", "until has a plain form"): "that of a sleep has a duration",
     ("aco_process_end_at", "no duration in a wait"): "the time between two signals",
     ("aco_tasks_dump_on", "object first"): "the report's place, not an object",
-    ("aco_http_client_options_t", "options can grow"): "not yet",
-    ("aco_io_options_t", "options can grow"): "not yet",
-    ("aco_websocket_options_t", "options can grow"): "not yet",
 }
 
 DECLARATION = re.compile(
@@ -54,7 +50,8 @@ class Headers:
         for before, name, parameters in DECLARATION.findall(text):
             returns = " ".join(re.sub(r"__attribute__\(\(.*?\)\)", "", before).split())
             self.calls[name] = returns, split(parameters)
-        self.structures = dict(re.findall(r"typedef struct (aco_\w*options)_s \{(.*?)\n\} \1_t;", text, re.S))
+        self.structures = dict(
+            re.findall(r"typedef struct (aco_\w*(?:options|http_call))_s \{(.*?)\n\} \1_t;", text, re.S))
 
     def names(self, call):
         """The names of a call's parameters; of a macro's, too. None: there is no such call."""
@@ -82,6 +79,8 @@ def broken(headers):
             yield call, "options last"
         if any(not own[i].startswith("const ") for i in options):
             yield call, "options const"
+        if any(not own[i].endswith(" *options") for i in options):
+            yield call, "options by name"
         yield from broken_waits(headers, call, parameters, own)
         yield from broken_tries(headers, call, returns)
     for name, fields in headers.structures.items():
@@ -128,7 +127,9 @@ PLANTED = (  # a header and the rule that it breaks
     ("ACO_API int aco_thing_new(size_t n);", "new returns the object"),
     ("ACO_API int aco_give(const aco_give_options_t *options, int n);", "options last"),
     ("ACO_API int aco_give(int n, aco_give_options_t *options);", "options const"),
+    ("ACO_API int aco_give(int n, const aco_give_options_t *opts);", "options by name"),
     ("typedef struct aco_give_options_s {\n    int n;\n} aco_give_options_t;", "options can grow"),
+    ("typedef struct aco_http_call_s {\n    int n;\n} aco_http_call_t;", "options can grow"),
     ("ACO_API int aco_give(int n, const char *location);", "at takes a place, last"),
     ("ACO_API int aco_give_at(const char *location, int n);", "at takes a place, last"),
     ("ACO_API int aco_give_at(int n, const char *location);", "at has a macro"),

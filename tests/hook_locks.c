@@ -253,12 +253,12 @@ static void *wants_it_inside(void *result)
 
 static void *cannot_wait(void *unused)
 {
-    aco_options_t opts = {0};
+    aco_options_t options = {0};
     aco_t *inner;
     uint64_t before;
     int result = 0;
-    opts.stack = aco_share_stack_new(0);
-    inner = aco_new(wants_it_inside, &result, &opts);
+    options.stack = aco_share_stack_new(0);
+    inner = aco_new(wants_it_inside, &result, &options);
     CHECK(inner != NULL);
     begin();
     before = count_blocked();
@@ -266,7 +266,7 @@ static void *cannot_wait(void *unused)
     CHECK_EQ(result, ETIMEDOUT);
     CHECK_EQ(count_blocked() - before, UNDER_ASAN ? 0 : 1);
     aco_destroy(inner);
-    aco_share_stack_destroy(opts.stack);
+    aco_share_stack_destroy(options.stack);
     return unused;
 }
 

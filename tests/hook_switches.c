@@ -16,6 +16,8 @@
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/select.h>
@@ -54,6 +56,7 @@ typedef struct sleeper {
     aco_scheduler_t *scheduler;
     aco_t *task;
     int has_run, rounds;
+    int pipe[2];
 } sleeper_t;
 
 static void *parks_again(void *arg)
@@ -69,11 +72,17 @@ static void runs(void *arg)
     ((sleeper_t *)arg)->has_run++;
 }
 
+static void writes_to(void *fd)
+{
+    CHECK_EQ(write((int)(intptr_t)fd, "w", 1), 1);
+}
+
 /* Its scheduler is asleep whenever it is between the two barriers. */
 static void *sleeps(void *arg)
 {
     sleeper_t *sleeper = arg;
     int64_t next;
+    CHECK_EQ(aco_on_wake(writes_to, (void *)(intptr_t)sleeper->pipe[1]), 0);
     sleeper->scheduler = aco_scheduler_open();
     sleeper->task = aco_spawn(parks_again, sleeper, NULL);
     CHECK(sleeper->scheduler && sleeper->task && aco_io_poll_fd() >= 0);
@@ -86,13 +95,14 @@ static void *sleeps(void *arg)
     return NULL;
 }
 
-/* aco_post() and aco_unpark() for another thread write to its eventfd. */
+/* aco_post() and aco_unpark() for another thread write to its eventfd, and call the program's function. */
 static void *test_posts(void *unused)
 {
     enum { ROUNDS = 200 };
     sleeper_t sleeper = {.rounds = ROUNDS};
     pthread_t thread;
     begin();
+    CHECK_EQ(pipe(sleeper.pipe), 0);
     CHECK_EQ(pthread_barrier_init(&sleeper.is_asleep, NULL, 2), 0);
     CHECK_EQ(pthread_barrier_init(&sleeper.is_posted, NULL, 2), 0);
     CHECK_EQ(pthread_create(&thread, NULL, sleeps, &sleeper), 0);
@@ -109,6 +119,59 @@ static void *test_posts(void *unused)
     CHECK_EQ(sleeper.has_run, ROUNDS / 2);
     CHECK_EQ(pthread_barrier_destroy(&sleeper.is_asleep), 0);
     CHECK_EQ(pthread_barrier_destroy(&sleeper.is_posted), 0);
+    close_two(sleeper.pipe);
+    return unused;
+}
+
+/* ---- Handlers of signals ---- */
+
+static int pipe_of_handler[2], has_handled;
+
+static void handles(int number)
+{
+    char byte;
+    (void)number;
+    for (int i = 0; i < PHASES; i++) {
+        CHECK_EQ(write(pipe_of_handler[1], "h", 1), 1);
+        CHECK_EQ(read(pipe_of_handler[0], &byte, 1), 1);
+    }
+    has_handled++;
+}
+
+static sigjmp_buf before_handler;
+
+static void jumps(int number)
+{
+    (void)number;
+    siglongjmp(before_handler, 1);
+}
+
+/* What a handler calls lets no others run: it may have interrupted anything. After it, also if siglongjmp() has left it,
+ * calls do so again. */
+static void *test_handlers(void *unused)
+{
+    struct sigaction action = {0};
+    begin();
+    CHECK_EQ(pipe(pipe_of_handler), 0);
+    action.sa_handler = handles;
+    CHECK_EQ(sigaction(SIGUSR2, &action, NULL), 0);
+    start_counting(&turns);
+    CHECK_EQ(raise(SIGUSR2), 0);
+    CHECK(has_handled == 1 && turns_now() == 0);
+    make_calls(PHASES);
+    CHECK(turns_now() > 0);
+    stop_counting(&turns);
+    action.sa_handler = jumps;
+    CHECK_EQ(sigaction(SIGUSR2, &action, NULL), 0);
+    start_counting(&turns);
+    if (sigsetjmp(before_handler, 1) == 0)
+        (void)raise(SIGUSR2);
+    make_calls(PHASES);
+    CHECK(turns_now() > 0);
+    stop_counting(&turns);
+    action.sa_handler = SIG_DFL;
+    CHECK_EQ(sigaction(SIGUSR2, &action, NULL), 0);
+    close_two(pipe_of_handler);
     return unused;
 }
 
@@ -225,13 +288,13 @@ static void *returns(void *arg)
 /* A failing call finds out which limit was reached. */
 static void *test_failures(void *unused)
 {
-    aco_options_t opts = {.stack_size = SIZE_MAX / 4};
+    aco_options_t options = {.stack_size = SIZE_MAX / 4};
     aco_t *tasks[4]; /* a 32-bit process may have room for one or two */
     int n = 0;
     begin();
     start_counting(&turns);
     errno = 0;
-    while (n < 4 && (tasks[n] = aco_spawn(returns, NULL, &opts)) != NULL)
+    while (n < 4 && (tasks[n] = aco_spawn(returns, NULL, &options)) != NULL)
         n++;
     CHECK(n < 4);
     CHECK_EQ(errno, ENOMEM);
@@ -276,8 +339,8 @@ static void makes_first_stack(void)
     static _Alignas(65536) char memory[2][1 << 18];
     static const aco_function_t functions[2] = {counts_own_turns, spawns_first};
     for (int i = 0; i < 2; i++) {
-        aco_options_t opts = {.stack_memory = memory[i], .stack_size = sizeof memory[i]};
-        CHECK(aco_spawn(functions[i], &turns, &opts) != NULL);
+        aco_options_t options = {.stack_memory = memory[i], .stack_size = sizeof memory[i]};
+        CHECK(aco_spawn(functions[i], &turns, &options) != NULL);
     }
     CHECK_EQ(aco_run(), 0);
 }
@@ -721,9 +784,8 @@ static void *test_flags(void *unused)
 int main(int argc, char **argv)
 {
     static const aco_function_t watched[] = {test_edge_of_writes, test_drained, test_close, test_fairness, NULL};
-    static const aco_function_t others[] = {test_posts,   test_locks_of_shared, test_failures,
-                                            test_reports, test_dontwait,        test_flags,
-                                            NULL};
+    static const aco_function_t others[] = {test_posts,    test_handlers, test_locks_of_shared, test_failures,
+                                            test_reports,  test_dontwait, test_flags,           NULL};
     static const aco_function_t traced[] = {test_trace, NULL};
     if (argc > 1 && strcmp(argv[1], "traced") == 0)
         return run_hook_tests(1, argv, "hook_switches", traced, traced + 1);

@@ -202,14 +202,14 @@ static void *on_share_stack(void *fd)
 
 static void *test_share_stack(void *unused)
 {
-    aco_options_t opts = {0};
+    aco_options_t options = {0};
     aco_t *tasks[3];
     int pairs[3][2];
-    opts.stack = aco_share_stack_new(0);
+    options.stack = aco_share_stack_new(0);
     begin();
     for (int i = 0; i < 3; i++) {
         blocking_pair(pairs[i], SOCK_STREAM);
-        tasks[i] = aco_spawn(on_share_stack, (void *)(intptr_t)pairs[i][0], &opts);
+        tasks[i] = aco_spawn(on_share_stack, (void *)(intptr_t)pairs[i][0], &options);
         CHECK(tasks[i] != NULL);
     }
     for (int round = 0; round < 2; round++)
@@ -221,7 +221,7 @@ static void *test_share_stack(void *unused)
         join(tasks[i]);
         close_two(pairs[i]);
     }
-    aco_share_stack_destroy(opts.stack);
+    aco_share_stack_destroy(options.stack);
     return unused;
 }
 

@@ -172,6 +172,10 @@ static void *calls(void *arg)
     }
     FAILS_WITH(aco_http_call(client, NULL) ? 0 : -1, EINVAL);
     CHECK_TEXT("no call", aco_error_message(), "aco_http_call: the client or the call is NULL");
+    memset(&call, 0, sizeof call);
+    call.aco__reserved[1] = &call;
+    FAILS_WITH(call_url(client, &stage, &call, "/"), EINVAL);
+    CHECK_TEXT("a later field", aco_error_message(), "aco_http_call: a reserved field is not 0");
     FAILS_WITH(aco_http_call(NULL, &call) ? 0 : -1, EINVAL);
     /* A kept connection that the server has closed meanwhile */
     memset(&call, 0, sizeof call);
@@ -1022,7 +1026,9 @@ static void *refuses_options(void *arg)
                                                {.max_headers = 1001},
                                                {.proxy_host = "h"},
                                                {.proxy_host = long_name, .proxy_port = "1"},
-                                               {.proxy_host = "h", .proxy_port = "123456"}};
+                                               {.proxy_host = "h", .proxy_port = "123456"},
+                                               {.aco__reserved = {long_name}},
+                                               {.aco__reserved = {NULL, NULL, long_name}}};
     memset(long_name, 'h', sizeof long_name - 1);
     for (size_t i = 0; i < sizeof right / sizeof right[0]; i++) {
         aco_http_client_t *client = aco_http_client_new(&right[i]);

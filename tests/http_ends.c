@@ -130,6 +130,7 @@ static void gives_file(aco_http_request_t *request, void *file)
     int fd = dup(fileno(file));
     CHECK_EQ(ftruncate(fd, SIZE), 0);
     CHECK_EQ(aco_http_reply_begin(request, 200, NULL, SIZE), 0);
+    FAILS_WITH(aco_http_reply_write_file(request, fd, INT64_MAX, SIZE), EINVAL);
     FAILS_WITH(aco_http_reply_write_file(request, fd, 0, SIZE), ETIMEDOUT);
     CHECK_EQ(aco_http_connection_error(request), ETIMEDOUT);
     CHECK_EQ(aco_io_close(fd), 0);

@@ -101,7 +101,7 @@ static void replace_system(void)
 
 enum { LARGE = 100000 };
 static char root[64], large[LARGE];
-static aco_http_server_t server;
+static aco_http_server_options_t server;
 static aco_http_client_options_t client_options;
 static const char *scheme;
 static int is_done; /* all went well */
@@ -370,6 +370,24 @@ static int fail_certificate(void)
     return FIRST;
 }
 
+/* Lack of memory is told from wrong protocols. */
+static int fail_protocols(unsigned flags)
+{
+    aco_tls_config_t *config = make_config(flags);
+    int is_set = 0;
+    error = ENOMEM;
+    for (position = 1; !is_set; position++) {
+        memset(counts, 0, sizeof counts);
+        errno = 0;
+        target = F_openssl_malloc;
+        is_set = aco_tls_config_alpn(config, "http/1.1,http/1.0") == 0;
+        target = -1;
+        CHECK_EQ(is_set ? ENOMEM : errno, ENOMEM);
+    }
+    CHECK_EQ(aco_tls_config_destroy(config), 0);
+    return position - 2;
+}
+
 static int fail_tls(void)
 {
     aco_tls_config_t *of_server, *of_client;
@@ -377,6 +395,7 @@ static int fail_tls(void)
     make_certificate(&authority, "root", &(how_t){0});
     make_certificate(&leaf, "leaf", &(how_t){"DNS:localhost", .issuer = &authority});
     injected = fail_configs() + fail_certificate();
+    injected += fail_protocols(ACO_TLS_SERVER) + fail_protocols(ACO_TLS_NO_SYSTEM_STORE);
     of_server = make_config(ACO_TLS_SERVER);
     of_client = make_config(ACO_TLS_NO_SYSTEM_STORE);
     CHECK(of_server && of_client && aco_tls_config_sessions(of_client, 1) == 0);

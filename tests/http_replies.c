@@ -36,6 +36,8 @@ static void replies_wrongly(aco_http_request_t *request, void *arg)
     FAILS_WITH(aco_http_reply_header(request, "A", "b"), EBUSY);
     CHECK_EQ(aco_http_reply_write(request, "ab", 2), 0);
     FAILS_WITH(aco_http_reply_write(request, "cd", 2), EMSGSIZE);
+    FAILS_WITH(aco_http_reply_write_file(request, 0, -1, 1), EINVAL);
+    FAILS_WITH(aco_http_reply_write_file(request, 0, 0, 2), EMSGSIZE);
     CHECK_EQ(aco_http_reply_flush(request), 0);
     CHECK_EQ(aco_http_reply_write(request, "c", 1), 0);
 }
@@ -201,12 +203,20 @@ static void replies_later(aco_http_request_t *request, void *second)
     CHECK_EQ(aco_http_reply(request, 200, NULL, NULL, 0), 0);
 }
 
+static void dates_itself(aco_http_request_t *request, void *date)
+{
+    CHECK_EQ(aco_http_reply_header(request, "date", date), 0);
+    CHECK_EQ(aco_http_reply(request, 200, NULL, NULL, 0), 0);
+}
+
 /* It is the reply's, also if the text for the second in which the request began is there already. */
 static void *dates_replies(void *arg)
 {
     time_t second = 0;
-    const aco_http_route_t routes[] = {
-        {"GET", "/", tells, "x"}, {"GET", "/later", replies_later, &second}, {NULL, NULL, NULL, NULL}};
+    const aco_http_route_t routes[] = {{"GET", "/", tells, "x"},
+                                       {"GET", "/later", replies_later, &second},
+                                       {"GET", "/own", dates_itself, "Sun, 06 Nov 1994 08:49:37 GMT"},
+                                       {NULL, NULL, NULL, NULL}};
     stage_t stage = {0};
     struct tm date = {0};
     start(&stage, routes);
@@ -215,6 +225,11 @@ static void *dates_replies(void *arg)
     CHECK_TEXT("the status", statuses(), "200");
     CHECK(strptime(strstr(got, "Date: ") + 6, "%a, %d %b %Y %T GMT", &date) != NULL);
     CHECK(timegm(&date) >= second);
+    ask(&stage, "GET /own HTTP/1.1\r\n" HOST "\r\n");
+    CHECK_HAS("\r\ndate: Sun, 06 Nov 1994 08:49:37 GMT\r\n");
+    CHECK(strstr(got, "\r\nDate: ") == NULL); /* there is one, the handler's */
+    ask(&stage, GET(""));
+    CHECK_HAS("\r\nDate: ");
     stop(&stage);
     return arg;
 }

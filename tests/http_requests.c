@@ -591,7 +591,8 @@ static void *limits_options(void *arg)
         int max_head, max_headers, error;
     } bounds[] = {{64, 1, 0},      {1 << 20, 1000, 0}, {63, 0, EINVAL}, {-1, 0, EINVAL}, {(1 << 20) + 1, 0, EINVAL},
                   {0, -1, EINVAL}, {0, 1001, EINVAL}};
-    (void)arg;
+    const aco_http_server_options_t reserved = {.aco__reserved = {NULL, NULL, &arg}};
+    aco_scope_t ended;
     for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
         stage_t stage = {.server = {.max_head = bounds[i].max_head, .max_headers = bounds[i].max_headers}};
         start(&stage, routes);
@@ -602,6 +603,11 @@ static void *limits_options(void *arg)
             stop(&stage);
         }
     }
+    aco_scope_begin(&ended, ACO_FOREVER);
+    aco_scope_cancel(&ended);
+    FAILS_WITH(aco_http_serve(aco_io_listen("tcp4", "127.0.0.1", "0", NULL), &reserved), EINVAL);
+    FAILS_WITH(aco_http_serve(aco_io_listen("tcp4", "127.0.0.1", "0", NULL), NULL), ECANCELED); /* all defaults */
+    aco_scope_end(&ended);
     return NULL;
 }
 

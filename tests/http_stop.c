@@ -445,7 +445,7 @@ static void *ends_as_asked(void *arg)
 
 static int serve_nothing(void)
 {
-    const aco_http_server_t server = {.routes = routes};
+    const aco_http_server_options_t server = {.routes = routes};
     return aco_http_serve(aco_io_listen("tcp4", "127.0.0.1", "0", NULL), &server);
 }
 

@@ -10,7 +10,7 @@
 /* ---- A server and its peer ---- */
 
 typedef struct stage {
-    aco_http_server_t server;
+    aco_http_server_options_t server;
     char port[8];
     int listener;
     aco_scope_t scope; /* of the server */
@@ -153,6 +153,8 @@ static inline void describes(aco_http_request_t *request, void *arg)
                      a ? a : "-", x ? x : "-", (long long)request->length);
     (void)arg;
     CHECK(aco_http_request_param(request, "none") == NULL && aco_http_request_header(request, "none") == NULL);
+    errno = EIO;
+    CHECK(aco_http_request_query(request, "none") == NULL && errno == 0);
     n = n < (int)sizeof text ? n : (int)sizeof text - 1;
     CHECK_EQ(aco_http_reply(request, 200, "text/plain", text, (size_t)n), 0);
 }

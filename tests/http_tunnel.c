@@ -18,7 +18,7 @@ static aco_http_client_options_t options;
 
 /* ---- The server ---- */
 
-static aco_http_server_t server;
+static aco_http_server_options_t server;
 
 static void *serve(void *listener)
 {

@@ -14,7 +14,7 @@ static size_t got_n;
 static aco_websocket_options_t options;
 static int last_error; /* of the handler's last receive; 0: it returned 0 */
 static int last_code;
-static aco_http_server_t server;
+static aco_http_server_options_t server;
 
 /* ---- The server ---- */
 
@@ -60,9 +60,12 @@ static void ask(aco_http_request_t *request, void *unused)
 /* Misuse; and the handler returns without a close. */
 static void misuse(aco_http_request_t *request, void *unused)
 {
-    aco_websocket_t *socket = aco_websocket_accept(request, &options);
+    const aco_websocket_options_t reserved = {.aco__reserved = {NULL, request}};
+    aco_websocket_t *socket;
     char long_reason[200];
     (void)unused;
+    FAILS_WITH(aco_websocket_accept(request, &reserved) ? 0 : -1, EINVAL);
+    socket = aco_websocket_accept(request, &options);
     memset(long_reason, 'a', sizeof long_reason);
     long_reason[199] = 0;
     FAILS_WITH(aco_websocket_send(socket, 3, "a", 1), EINVAL);
@@ -145,6 +148,47 @@ static void goes_on(aco_http_request_t *request, void *unused)
     aco_semaphore_release(&has_stalled);
     CHECK_EQ(aco_websocket_send(socket, ACO_WEBSOCKET_BINARY, "m", 1), 0);
     CHECK_EQ(aco_websocket_receive(socket, &data, &n), 0);
+}
+
+/* To a client that takes nothing: the answer finds no room in time, and is sent when the handler has returned. */
+static void answers_late(aco_http_request_t *request, void *unused)
+{
+    aco_scope_t scope;
+    (void)unused;
+    CHECK_EQ(aco_scope_begin(&scope, aco_now()), 0);
+    for (sent_before = 0; send(request->fd, "m", 1, MSG_DONTWAIT) == 1;)
+        sent_before++;
+    CHECK(aco_websocket_accept(request, &options) == NULL && errno == ETIMEDOUT);
+    CHECK_EQ(aco_scope_end(&scope), 0);
+    aco_semaphore_release(&has_stalled);
+}
+
+/* A reply to an earlier request, which stays in the server's buffer. */
+static void tells_much(aco_http_request_t *request, void *unused)
+{
+    static char much[4096];
+    (void)unused;
+    memset(much, 'm', sizeof much);
+    CHECK_EQ(aco_http_reply(request, 200, NULL, much, sizeof much), 0);
+}
+
+/* The client takes nothing, and the scope has ended: the handshake is not answered, so the handler replies. */
+static void replies_instead(aco_http_request_t *request, void *unused)
+{
+    static char much[5000];
+    aco_scope_t scope;
+    (void)unused;
+    memset(much, 'n', sizeof much - 1);
+    CHECK_EQ(aco_http_reply_header(request, "X", much), 0);
+    for (size_t n = sizeof much; n > 0; n = n > 1)
+        while (aco_io_send(request->fd, much, n, MSG_DONTWAIT) > 0)
+            ;
+    CHECK_EQ(aco_scope_begin(&scope, aco_now()), 0);
+    for (int i = 0; i < 2; i++)
+        CHECK(aco_websocket_accept(request, &options) == NULL && errno == ETIMEDOUT);
+    CHECK_EQ(aco_scope_end(&scope), 0);
+    aco_semaphore_release(&has_stalled);
+    CHECK_EQ(aco_http_reply(request, 200, NULL, "instead", 7), 0);
 }
 
 /* ---- The client ---- */
@@ -553,30 +597,52 @@ static void *ends(void *unused)
 
 static void *serve(void *listener);
 
-/* By a socket of the host's own: there a small frame is sent whole or not at all. */
-static void *goes_on_after_scopes(void *unused)
+/* Sends this by a socket of the host's own, where a small frame is sent whole or not at all. Reads when the handler has
+ * stalled. */
+static void exchange_late(const char *request, size_t n)
 {
-    static const char ping_and_close[] = "\x89\x80\0\0\0\0\x88\x80\0\0\0\0";
-    char name[ACO_IO_ADDRESS_SIZE], request[512];
+    char name[ACO_IO_ADDRESS_SIZE];
     int listener, fd;
     aco_group_t group;
-    int n = snprintf(request, sizeof request, "GET /on%s\r\n", handshake + strlen("GET /echo"));
-    memcpy(request + n, ping_and_close, sizeof ping_and_close - 1);
     snprintf(name, sizeof name, "/tmp/acorn-websocket-%d", (int)getpid());
     listener = aco_io_listen("unix", name, NULL, NULL);
     CHECK(listener >= 0);
     aco_group_begin(&group, ACO_KEEP_GOING);
     member(&group, serve, &listener);
     fd = aco_io_dial("unix", name, NULL, NULL);
-    CHECK(aco_io_write_all(fd, request, (size_t)n + sizeof ping_and_close - 1) > 0);
+    CHECK(aco_io_write_all(fd, request, n) > 0);
     CHECK_EQ(aco_semaphore_acquire(&has_stalled), 0);
     read_to_end(fd);
     CHECK_EQ(aco_io_close(fd), 0);
-    CHECK_EQ(frames_n(), 3 * (sent_before + 1) + 4);
-    CHECK(memcmp(got + got_n - 7, "\x82\1m\x8a\0\x88\0", 7) == 0);
     aco_scope_cancel(&group.scope);
     aco_group_end(&group);
     CHECK_EQ(unlink(name), 0);
+}
+
+static void *goes_on_after_scopes(void *unused)
+{
+    static const char ping_and_close[] = "\x89\x80\0\0\0\0\x88\x80\0\0\0\0";
+    char request[512];
+    int n = snprintf(request, sizeof request, "GET /on%s\r\n", handshake + strlen("GET /echo"));
+    memcpy(request + n, ping_and_close, sizeof ping_and_close - 1);
+    exchange_late(request, (size_t)n + sizeof ping_and_close - 1);
+    CHECK_EQ(frames_n(), 3 * (sent_before + 1) + 4);
+    CHECK(memcmp(got + got_n - 7, "\x82\1m\x8a\0\x88\0", 7) == 0);
+    n = snprintf(request, sizeof request, "GET /late%s\r\n", handshake + strlen("GET /echo"));
+    exchange_late(request, (size_t)n);
+    CHECK(got_n > sent_before && strncmp(got + sent_before, "HTTP/1.1 101 ", 13) == 0);
+    CHECK(frames_n() == 4 && memcmp(frames(), "\x88\2\x03\xe9", 4) == 0);
+    return unused;
+}
+
+/* No frame follows the reply of a handler whose handshake was not answered. */
+static void *replies_after_scopes(void *unused)
+{
+    char request[512];
+    int n = snprintf(request, sizeof request, "GET /much HTTP/1.1\r\nHost: a.test\r\n\r\nGET /instead%s%s",
+                     handshake + strlen("GET /echo"), "Connection: close\r\n\r\n");
+    exchange_late(request, (size_t)n);
+    CHECK(got_n > 7 && memcmp(got + got_n - 7, "instead", 7) == 0);
     return unused;
 }
 
@@ -689,6 +755,9 @@ static void *serve(void *listener)
                                               {"GET", "/at-once", sends_at_once, NULL},
                                               {"GET", "/in-a-row", sends_in_a_row, NULL},
                                               {"GET", "/on", goes_on, NULL},
+                                              {"GET", "/late", answers_late, NULL},
+                                              {"GET", "/much", tells_much, NULL},
+                                              {"GET", "/instead", replies_instead, NULL},
 #ifdef COUNTS_MEMORY
                                               {"GET", "/starve", starve, NULL},
 #endif
@@ -700,10 +769,11 @@ static void *serve(void *listener)
 
 static void *run_all(void *unused)
 {
-    static const aco_function_t tests[] = {shakes_hands,        checks_origins,    reads_all_lines, takes_empty_fields,
-                                           takes_frames,        takes_more_frames, passes_sizes,    ends,
-                                           limits_times,        follows_requests,  lacks_room,      is_fair,
-                                           goes_on_after_scopes};
+    static const aco_function_t tests[] = {
+        shakes_hands,         checks_origins,      reads_all_lines, takes_empty_fields,
+        takes_frames,         takes_more_frames,   passes_sizes,    ends,
+        limits_times,         follows_requests,    lacks_room,      is_fair,
+        goes_on_after_scopes, replies_after_scopes};
     int listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL), little = 8192;
     aco_group_t group;
     CHECK_EQ(setsockopt(listener, SOL_SOCKET, SO_SNDBUF, &little, sizeof little), 0); /* so that sends wait */

@@ -339,7 +339,7 @@ static void *urgent_data(void *unused)
         CHECK_EQ(aco_io_write(tcp[1], "ab", 2), 2);
         CHECK_EQ(aco_io_send(tcp[1], "!", 1, MSG_OOB), 1);
         aco_group_begin(&group, ACO_KEEP_GOING);
-        CHECK(aco_group_spawn_result(&group, splices_all, fds, NULL, &moved) != NULL);
+        CHECK(aco_group_spawn_result(&group, splices_all, fds, &moved, NULL) != NULL);
         if (later) /* it waits at the mark */
             aco_sleep(ACO_MILLISECOND);
         CHECK_EQ(aco_io_write(tcp[1], "cdef", 4), 4);

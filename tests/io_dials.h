@@ -32,7 +32,7 @@ static inline void list(const char *network, const char *host, int wanted, const
 
 static inline int listen_on(const char *host, const char *port, int backlog)
 {
-    aco_io_options_t o = {0, backlog};
+    aco_io_options_t o = {.backlog = backlog};
     return aco_io_listen("tcp", host, port, &o);
 }
 

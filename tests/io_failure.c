@@ -353,7 +353,7 @@ static int uses_connection(int fd, int pipe_in, int pipe_out, FILE *file)
 /* Everything, as a client of its own server. Ends it by half-closing. */
 static void client(const char *network, const char *host)
 {
-    static const aco_io_options_t shared = {ACO_IO_REUSEPORT, 0};
+    static const aco_io_options_t shared = {.flags = ACO_IO_REUSEPORT};
     char address[ACO_IO_ADDRESS_SIZE], text[8];
     int ends[2], fd, is_tcp = network[0] == 't', listener = aco_io_listen(network, host, is_tcp ? "0" : NULL, &shared);
     FILE *file = tmpfile();

@@ -92,6 +92,7 @@ static void *signals(void *unused)
     aco_group_end(&group);
     FAILS_WITH(aco_signal_open(wrong, 2), EINVAL);
     FAILS_WITH(aco_signal_open(wanted, 0), EINVAL);
+    FAILS_WITH(aco_signal_open(NULL, 1), EINVAL);
     make_pair(pair, SOCK_STREAM);
     CHECK_EQ(aco_io_write(pair[0], "x", 1), 1);
     FAILS_WITH(aco_signal_wait(pair[1], NULL), EINVAL);
@@ -225,6 +226,14 @@ static void *several_inside(void *unused)
     return unused;
 }
 
+/* Another task ends the scope, while other frames are on the share stack. */
+static void *cannot_begin(void *unused)
+{
+    aco_interrupt_t interrupt;
+    FAILS_WITH(aco_interrupt_begin(&interrupt, (const int[]){SIGTERM}, 1), EINVAL);
+    return unused;
+}
+
 static void *cannot_end(void *interrupt)
 {
     FAILS_WITH(aco_interrupt_end(interrupt), EINVAL);
@@ -240,6 +249,7 @@ static void *ended_inside(void *unused)
     if (UNDER_ASAN) /* it has a stack of its own, and can wait */
         return unused;
     shared.stack = aco_share_stack_new(0);
+    CHECK_EQ(aco_join(aco_spawn(cannot_begin, NULL, &shared), NULL), 0);
     for (int is_late = 0; is_late < 2; is_late++) {
         aco_t *inner;
         aco_scope_t over;
@@ -474,6 +484,11 @@ static void *children(void *unused)
     FAILS_WITH(aco_process_start(&child, ARGV("acorn-no-such-program"), ACO_PROCESS_IN, NULL), ENOENT);
     CHECK(strstr(aco_error_message(), "aco_process_start: acorn-no-such-program: No such file") != NULL);
     FAILS_WITH(aco_process_start(&child, ARGV("true"), 1024, NULL), EINVAL);
+    CHECK(child.in == -1 && child.out == -1 && child.err == -1);
+    aco_process_end(&child, 0); /* there is none */
+    FAILS_WITH(aco_process_start(&child, ARGV(NULL), 0, NULL), EINVAL);
+    FAILS_WITH(aco_process_start(&child, NULL, 0, NULL), EINVAL);
+    FAILS_WITH(aco_process_start(NULL, ARGV("true"), 0, NULL), EINVAL);
     return unused;
 }
 

@@ -75,7 +75,7 @@ static int socket_option(int fd, int level, int which)
 
 static void check_socket_options(void)
 {
-    aco_io_options_t o = {ACO_IO_REUSEPORT | ACO_IO_KEEPALIVE | ACO_IO_DELAY, 3};
+    aco_io_options_t o = {.flags = ACO_IO_REUSEPORT | ACO_IO_KEEPALIVE | ACO_IO_DELAY, .backlog = 3};
     char address[ACO_IO_ADDRESS_SIZE];
     int plain = aco_io_listen("tcp4", NULL, "0", NULL), first = aco_io_listen("tcp4", NULL, "0", &o), second;
     CHECK_EQ(aco_io_local_address(first, address, sizeof address), 0);
@@ -93,6 +93,14 @@ static void check_socket_options(void)
     o.flags = 0;
     o.backlog = -1;
     FAILS_WITH(aco_io_dial("tcp", NULL, "0", &o), EINVAL);
+    o.backlog = 0;
+    for (size_t i = 0; i < sizeof o.aco__reserved / sizeof o.aco__reserved[0]; i++) {
+        o.aco__reserved[i] = &o;
+        FAILS_WITH(aco_io_listen("tcp", NULL, "0", &o), EINVAL);
+        FAILS_WITH(aco_io_bind("udp", NULL, "0", &o), EINVAL);
+        FAILS_WITH(aco_io_dial("tcp", NULL, address + 8, &o), EINVAL);
+        o.aco__reserved[i] = NULL;
+    }
     CHECK_EQ(aco_io_close(plain), 0);
     CHECK_EQ(aco_io_close(first), 0);
     CHECK_EQ(aco_io_close(second), 0);
@@ -101,7 +109,7 @@ static void check_socket_options(void)
 /* The largest backlog, and a socket that the library did not make. */
 static void connect_own_socket(void)
 {
-    aco_io_options_t o = {0, 0};
+    aco_io_options_t o = {0};
     struct sockaddr_in address;
     socklen_t length = sizeof address;
     int listener = aco_io_listen("tcp4", "127.0.0.1", "0", &o), fd;
@@ -240,7 +248,7 @@ static void *own_peer(void *unused)
 
 static int open_shared(int is_udp, const char *host, const char *port, unsigned flags)
 {
-    aco_io_options_t o = {flags, 0};
+    aco_io_options_t o = {.flags = flags};
     return is_udp ? aco_io_bind("udp", host, port, &o) : aco_io_listen("tcp", host, port, &o);
 }
 
@@ -496,7 +504,7 @@ static void *full_backlog(void *unused)
     enum { CLIENTS = 4 };
     char abstract[64];
     const char *to[3] = {"unix", abstract, NULL};
-    aco_io_options_t o = {0, 1};
+    aco_io_options_t o = {.backlog = 1};
     aco_group_t group;
     aco_scope_t scope;
     int listener, fd;

@@ -82,13 +82,13 @@ static void *member_runs(void *arg)
 /* Three of four do without a guard page: before Linux 6.13 each is two mappings, of which a process has 65530. */
 static void member_make(member_t *m, here_t *at)
 {
-    aco_options_t opts = {0};
-    opts.stack_size = SMALL_STACK;
-    opts.flags = (m - members) % 4 ? ACO_NO_GUARD : 0;
+    aco_options_t options = {0};
+    options.stack_size = SMALL_STACK;
+    options.flags = (m - members) % 4 ? ACO_NO_GUARD : 0;
     m->sum = draw(&at->random);
     m->maker = at->id;
     m->ender = m->done = m->cleaned = m->wrong = 0;
-    m->co = aco_new(member_runs, m, &opts);
+    m->co = aco_new(member_runs, m, &options);
     if (!m->co) {
         fprintf(stderr, "aco_new: %s\n", aco_error_message());
         exit(2);
@@ -248,9 +248,9 @@ static void *yields_twice(void *arg)
 
 static aco_t *new_on(aco_share_stack_t *stack)
 {
-    aco_options_t opts = {0};
-    opts.stack = stack;
-    return aco_new(yields_twice, stack, &opts);
+    aco_options_t options = {0};
+    options.stack = stack;
+    return aco_new(yields_twice, stack, &options);
 }
 
 #define REFUSED(call, value, co)                                                                                       \
@@ -427,10 +427,10 @@ static void *orphan_runs(void *arg)
 
 static void leave(void)
 {
-    aco_options_t opts = {0};
+    aco_options_t options = {0};
     for (unsigned i = 0; i < count; i++) {
-        opts.stack_size = i % 16 ? 16 << 10 : 0; /* the thread caches destroyed default ones */
-        left[i].co = aco_new(orphan_runs, &left[i], &opts);
+        options.stack_size = i % 16 ? 16 << 10 : 0; /* the thread caches destroyed default ones */
+        left[i].co = aco_new(orphan_runs, &left[i], &options);
         CHECK(left[i].co != NULL);
         if (i % 3 || i % 4 == 1)
             CHECK(aco_send(left[i].co, NULL) == &left[i]);

@@ -164,10 +164,10 @@ static void *migrates(void *arg)
 
 static aco_t *make(aco_function_t fn, migrant_t *w)
 {
-    aco_options_t opts = {0};
+    aco_options_t options = {0};
     aco_t *co;
-    opts.stack_size = 64 << 10; /* room for a failing check to print */
-    co = aco_new(fn, w, &opts);
+    options.stack_size = 64 << 10; /* room for a failing check to print */
+    co = aco_new(fn, w, &options);
     CHECK(co != NULL);
     return co;
 }

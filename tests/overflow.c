@@ -30,10 +30,10 @@ static void *overflow(void *unused)
     return (void *)(intptr_t)recurse(&depth);
 }
 
-static void run(const aco_options_t *opts)
+static void run(const aco_options_t *options)
 {
     CHECK_EQ(aco_explain_overflow(), 0);
-    aco_send(aco_new(overflow, NULL, opts), NULL);
+    aco_send(aco_new(overflow, NULL, options), NULL);
 }
 
 static void in_private_stack(void)
@@ -43,17 +43,17 @@ static void in_private_stack(void)
 
 static void in_named_one(void)
 {
-    aco_options_t opts = {0};
-    opts.name = "parser";
-    opts.stack_size = 10000;
-    run(&opts);
+    aco_options_t options = {0};
+    options.name = "parser";
+    options.stack_size = 10000;
+    run(&options);
 }
 
 static void in_share_stack(void)
 {
-    aco_options_t opts = {0};
-    opts.stack = share_stack;
-    run(&opts);
+    aco_options_t options = {0};
+    options.stack = share_stack;
+    run(&options);
 }
 
 static void in_task(void)
@@ -308,12 +308,12 @@ static void *large_frame(void *unused)
 
 static void steps_over_the_guard(void)
 {
-    aco_options_t opts = {0};
+    aco_options_t options = {0};
     aco_t *co;
     void *low, *high, *at;
-    opts.stack_size = 16 << 20;
+    options.stack_size = 16 << 20;
     CHECK_EQ(aco_explain_overflow(), 0);
-    co = aco_new(large_frame, NULL, &opts);
+    co = aco_new(large_frame, NULL, &options);
     CHECK_EQ(aco_stack_bounds(co, &low, &high), 0);
     at = mmap((char *)low - (640 << 10), 64 << 10, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     CHECK(at != MAP_FAILED); /* whatever was there: this process ends */

@@ -94,13 +94,13 @@ static void make_actor(actor_t *a)
     size_t sz = log > LARGEST_LOG ? (9 << 20) + below(1 << 20) : ((size_t)1 << log) - below(1 << (log - 2));
     aco_options_t how = {0};
     how.pool = l->pool;
-    how.stack_size = !l->pool && below(2) ? 256 << 10 : sz;
+    how.stack_size = !l->pool && below(2) ? (size_t)ACO__PRIVATE_SIZE : sz;
     a->class = log > LARGEST_LOG ? -1 : log - SMALLEST_LOG;
-    if (how.stack_size == 256 << 10)
-        a->class = 18 - SMALLEST_LOG;
+    if (how.stack_size == ACO__PRIVATE_SIZE)
+        a->class = __builtin_ctz(ACO__PRIVATE_SIZE) - SMALLEST_LOG;
     prepare(a, how.stack_size);
     a->from = l;
-    a->co = aco_new(acts, a, how.stack_size == 256 << 10 && !l->pool ? NULL : &how);
+    a->co = aco_new(acts, a, how.stack_size == ACO__PRIVATE_SIZE && !l->pool ? NULL : &how);
     CHECK(a->co != NULL);
     if (!a->co)
         exit(1);

@@ -110,13 +110,13 @@ static void *member(void *arg)
 }
 
 /* A member that cannot be made leaves no trace in its group. */
-static void *spawns_members(void *opts)
+static void *spawns_members(void *options)
 {
     aco_group_t group;
     CHECK_EQ(aco_group_begin(&group, ACO_CANCEL_ON_FAILURE), 0);
     group.limit = 3;
     for (int i = 0; i < 3; i++)
-        WORKS(aco_group_spawn(&group, member, NULL, opts), NULL, "aco_spawn");
+        WORKS(aco_group_spawn(&group, member, NULL, options), NULL, "aco_spawn");
     CHECK_EQ(group.running, 3);
     CHECK_EQ(aco_group_end(&group), 0);
     CHECK_EQ(group.succeeded, 3);

@@ -9,9 +9,9 @@ static aco_group_t group; /* of the test that runs */
 
 static aco_options_t *options(void)
 {
-    static aco_options_t opts;
-    opts.flags = kind;
-    return &opts;
+    static aco_options_t of_kind;
+    of_kind.flags = kind;
+    return &of_kind;
 }
 
 static aco_t *add(aco_function_t fn, void *arg)
@@ -81,8 +81,8 @@ static void *all_succeed(void *unused)
     CHECK_EQ(aco_group_begin(&group, ACO_CANCEL_ON_FAILURE), 0);
     CHECK_EQ(aco_group_end(&group), 0); /* nobody */
     CHECK_EQ(aco_group_begin(&group, ACO_CANCEL_ON_FAILURE), 0);
-    CHECK(aco_group_spawn_result(&group, takes_turns, &a, options(), &results[0]) != NULL);
-    CHECK(aco_group_spawn_result(&group, takes_turns, &b, options(), &results[1]) != NULL);
+    CHECK(aco_group_spawn_result(&group, takes_turns, &a, &results[0], options()) != NULL);
+    CHECK(aco_group_spawn_result(&group, takes_turns, &b, &results[1], options()) != NULL);
     CHECK_EQ(group.running, 2);
     CHECK_EQ(aco_group_end(&group), 0);
     CHECK_HISTORY("abba");

@@ -149,7 +149,7 @@ static void *refuses_on_shared(void *unused)
     FAILS(aco_group_begin(&elsewhere, ACO_KEEP_GOING), -1, EINVAL, "aco_group_begin", me, "so is a scope around");
     CHECK_EQ(aco_scope_end(&scope), 0);
     CHECK_EQ(aco_group_begin(&elsewhere, ACO_KEEP_GOING), 0);
-    FAILS(aco_group_spawn_result(&elsewhere, parks, NULL, NULL, &result), NULL, EINVAL, "aco_group_spawn", me,
+    FAILS(aco_group_spawn_result(&elsewhere, parks, NULL, &result, NULL), NULL, EINVAL, "aco_group_spawn", me,
           "so is the result");
     CHECK_EQ(aco_group_end(&elsewhere), 0);
     FAILS(aco_send(me, NULL), ACO_ERROR, EPERM, "aco_send", me, "is a task");

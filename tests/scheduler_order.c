@@ -103,11 +103,11 @@ static void wake_all(void)
 
 static void *wakes_all(void *unused)
 {
-    const aco_options_t opts = {.flags = kind};
+    const aco_options_t options = {.flags = kind};
     aco_group_begin(&s.group, s.way == CANCELLED ? ACO_KEEP_GOING : ACO_CANCEL_ON_FAILURE);
     s.wait_group.count = 1;
     for (intptr_t i = 0; i < WAITERS; i++)
-        CHECK(aco_group_spawn(&s.group, waits, (void *)i, &opts) != NULL);
+        CHECK(aco_group_spawn(&s.group, waits, (void *)i, &options) != NULL);
     while (s.waiting < WAITERS)
         aco_task_yield();
     wake_all();

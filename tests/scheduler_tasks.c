@@ -307,7 +307,7 @@ static void use_memory(void *memory, int how)
     o.stack_size = MEMORY;
     if (how == 2) {
         CHECK_EQ(aco_group_begin(&group, ACO_KEEP_GOING), 0);
-        CHECK(aco_group_spawn_result(&group, yields_once, memory, &o, &result) != NULL);
+        CHECK(aco_group_spawn_result(&group, yields_once, memory, &result, &o) != NULL);
         CHECK_EQ(aco_group_end(&group), 0);
     } else {
         task = aco_spawn(yields_once, memory, &o);
@@ -336,6 +336,52 @@ static void on_memory(void)
     spawn_detached(uses_memory, NULL);
     spawn_detached(uses_memory, NULL);
     run();
+    CHECK_EQ(living(), 0);
+}
+
+/* On a share stack that is destroyed as soon as the task, alone or a group's member, has ended: before a join that comes
+ * later, and while the block of a member that ended last is still to be freed. */
+static void *uses_share_stack(void *how)
+{
+    int in_group = (intptr_t)how & 1, yields = (int)(intptr_t)how >> 1, ends_first = !in_group && yields > 1;
+    aco_options_t o = {0};
+    aco_group_t group;
+    aco_t *task = NULL;
+    void *result = NULL;
+    o.flags = kind;
+    o.stack = aco_share_stack_new(0);
+    if (in_group) {
+        CHECK_EQ(aco_group_begin(&group, ACO_KEEP_GOING), 0);
+        CHECK(aco_group_spawn_result(&group, yields_once, &o, &result, &o) != NULL);
+    } else {
+        task = aco_spawn(yields_once, &o, &o);
+        CHECK(task != NULL);
+    }
+    for (int i = 0; i < yields; i++)
+        aco_task_yield();
+    if (ends_first)
+        aco_share_stack_destroy(o.stack);
+    CHECK_EQ(in_group ? aco_group_end(&group) : aco_join(task, &result), 0);
+    CHECK(result == &o);
+    if (!ends_first)
+        aco_share_stack_destroy(o.stack);
+    return how;
+}
+
+static void *yields_often(void *unused)
+{
+    for (int i = 0; i < 20; i++)
+        aco_task_yield();
+    return unused;
+}
+
+static void on_share_stack(void)
+{
+    for (intptr_t how = 0; how < 8; how++) {
+        spawn_detached(uses_share_stack, (void *)how);
+        spawn_detached(yields_often, NULL); /* another task runs when that one ends */
+        run();
+    }
     CHECK_EQ(living(), 0);
 }
 
@@ -672,7 +718,8 @@ static void threads(void)
 
 int main(int argc, char **argv)
 {
-    void (*const tests[])(void) = {turns, ends, joins_refused, belongings, on_memory, nested, refusals, many, NULL};
+    void (*const tests[])(void) = {turns, ends, joins_refused, belongings, on_memory, on_share_stack,
+                                   nested, refusals, many, NULL};
     if (argc > 1 && strcmp(argv[1], "scale") == 0)
         return scale();
     with_all_kinds(tests);

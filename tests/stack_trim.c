@@ -65,7 +65,7 @@ static void *diver(void *arg)
  * and until the stack is trimmed; a coroutine that takes the stack over has the mark of who had it before. */
 static void depth_of(size_t stack_size, unsigned flags, aco_pool_t *pool)
 {
-    size_t most = stack_size ? stack_size : 256 << 10, lowest;
+    size_t most = stack_size ? stack_size : ACO__PRIVATE_SIZE, lowest;
     dives_t dives = {{16000, most / 2, most - (32 << 10), 9000}, 0, 0};
     aco_options_t options = {0};
     aco_t *co;

@@ -40,7 +40,7 @@ static void *cancels(void *unused)
 static void *serves(void *unused)
 {
     static const aco_http_route_t routes[] = {{"GET", "/", answer, NULL}, {NULL, NULL, NULL, NULL}};
-    aco_http_server_t server = {0};
+    aco_http_server_options_t server = {0};
     char address[ACO_IO_ADDRESS_SIZE];
     aco_options_t detached = {0};
     int listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);

@@ -94,7 +94,7 @@ static void *note_owner(void *arg)
 /* The thief has nothing to do; the others have an item each, and keep their threads until it is stolen. */
 static void *be_robbed(void *arg)
 {
-    aco__crew_t *self = (aco__crew_t *)(void *)aco__worker();
+    aco__set_worker_t *self = (aco__set_worker_t *)(void *)aco__worker();
     aco_mt_group_t group;
     self->place = aco__threads_place(machine.root, self->index);
     CHECK_EQ(self->place.node, self->index / 4);
@@ -138,7 +138,7 @@ static void test_near_first(void)
 static void test_wakes_near(void)
 {
     static uint16_t order[CPUS - 1] = {4, 6, 7, 0, 1, 2, 3};
-    static aco__crew_t workers[CPUS];
+    static aco__set_worker_t workers[CPUS];
     aco_threads_t *threads = calloc(1, sizeof *threads + CPUS * sizeof *threads->workers);
     threads->n = threads->slots = CPUS;
     threads->sleeping = CPUS - 1;

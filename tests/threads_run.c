@@ -111,6 +111,7 @@ static void test_failures(void)
     FAILS_WITH(aco_threads_run(1, NULL, NULL, NULL), EINVAL);
     options.flags = 1024;
     FAILS_WITH(aco_threads_run(1, cancel_set, NULL, &options), EINVAL);
+    FAILS_WITH(aco_threads_run(1, cancel_set, NULL, &(aco_threads_options_t){.aco__reserved = {0, 0, &one}}), EINVAL);
     FAILS_WITH(aco_threads_cancel(NULL), EINVAL);
 }
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """The ABI of the shared libraries against the recorded one (CONTRIBUTING.md, "Versions and ABI").
 
-abi.py symbols FOLDER  the libraries of FOLDER: an exported symbol that is gone, or another soname, is an error; added
-                       symbols are counted
+abi.py symbols FOLDER  the libraries of FOLDER: an error is an exported symbol that is gone, one that the sources do not
+                       mark (cmake/exports.cmake), or another soname; added symbols are counted
 abi.py check FOLDER    the same, and public types that have changed, by abidiff (abigail-tools). Built with -g
 abi.py record FOLDER   writes what FOLDER has: packaging/debian/*.symbols and packaging/abi/*.abi.gz
-abi.py seeded FOLDER   check must find a symbol that is missing and a field that has another type
+abi.py seeded FOLDER   check must find a symbol that is missing or not marked, and a field that has another type
 """
 import gzip
 import os
@@ -37,6 +37,18 @@ def exported(library):
     lines = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True,
                            text=True).stdout.splitlines()
     return {line.split()[-1].split("@")[0] for line in lines if line.split()[-2] in "TDBRVWGS"}
+
+
+def marked(folder, name):
+    with tempfile.NamedTemporaryFile("r") as output:
+        subprocess.run(["cmake", "-DNM=nm", f"-DOUTPUT={output.name}", "-P", f"{ROOT}/cmake/exports.cmake", "--",
+                        f"{folder}/lib{name}.a"], check=True)
+        return set(re.findall(r"^  (\w+)", output.read(), re.M))
+
+
+def not_as_marked(name, have, marks):
+    """libc's names are exported by acorn_hook alone, and have marks of their own."""
+    return sorted(marks ^ (have if name != "acorn_hook" else {each for each in have if each.startswith("aco_")}))
 
 
 def recorded(name):
@@ -89,6 +101,9 @@ def check(folder, types=True):
         for symbol in gone:
             print(f"error: {name}: {symbol} is exported no more")
         wrong += len(gone)
+        for symbol in not_as_marked(name, have, marked(folder, name)):
+            print(f"error: {name}: {symbol} is exported without a mark, or marked and not exported")
+            wrong += 1
         if types:
             with tempfile.TemporaryDirectory() as scratch:
                 changed = types_changed(name, library, scratch)
@@ -134,6 +149,11 @@ def seeded(folder):
     if gone_of(recorded("acorn"), exported(library) - {"aco_yield"}) != ["aco_yield"]:
         print("error: a symbol that is gone was not found")
         missed += 1
+    have = exported(library)
+    for more, marks in [("atexit", have), ("aco_yield", have - {"aco_yield"})]:
+        if not_as_marked("acorn", have | {more}, marks) != [more]:
+            print("error: a symbol that is not marked was not found")
+            missed += 1
     if shutil.which("abidw"):
         with tempfile.TemporaryDirectory() as scratch:
             write_types(library, f"{scratch}/base.abi")

@@ -45,9 +45,9 @@ NO_TASK_LEAVES = {
 # Users' functions: whether they may let other tasks run when the library calls them.
 CALLBACKS = {
     ('aco_http_route_s', 'handler'): (True, 'a handler'),
-    ('aco_http_server_s', 'open'): (True, 'a handshake'),
-    ('aco_http_server_s', 'log'): (True, 'the next request waits for it'),
-    ('aco_http_server_s', 'failed'): (True, 'the same'),
+    ('aco_http_server_options_s', 'open'): (True, 'a handshake'),
+    ('aco_http_server_options_s', 'log'): (True, 'the next request waits for it'),
+    ('aco_http_server_options_s', 'failed'): (True, 'the same'),
     ('aco_http_client_options_s', 'open'): (True, 'a handshake'),
     ('aco_http_call_s', 'read_body'): (True, 'it may read what it sends'),
     ('aco_http_transport_s', 'read'): (True, 'as aco_io_read()'),

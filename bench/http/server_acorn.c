@@ -39,7 +39,7 @@ static int listen_here(void)
     return aco_io_listen("tcp", "127.0.0.1", port, &options);
 }
 
-static void *serve_until_stopped(int listener, const aco_http_server_t *server)
+static void *serve_until_stopped(int listener, const aco_http_server_options_t *server)
 {
     aco_stop_t stop;
     int error;
@@ -58,7 +58,7 @@ static void *serve(void *listener)
                                               {"GET", "/files/*", reply_file, NULL},
                                               {NULL, NULL, NULL, NULL}};
     aco_options_t how = {.stack = getenv("SHARED") ? aco_share_stack_new(0) : NULL};
-    aco_http_server_t server = {.routes = routes, .task = &how};
+    aco_http_server_options_t server = {.routes = routes, .task = &how};
     int is_first = aco_threads_index() <= 0;
     if (config) {
         server.open = aco_tls_http_accept;

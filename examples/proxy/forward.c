@@ -68,7 +68,6 @@ static int is_dropped(const char *name, const aco_http_header_t *headers, size_t
                                         "Content-Length",
                                         "Host",
                                         "Expect",
-                                        "Date",
                                         "X-Forwarded-For",
                                         "X-Forwarded-Host",
                                         "X-Forwarded-Proto",

@@ -43,7 +43,7 @@ static int listen_on(char *at, size_t size, unsigned flags, const char *name)
 /* Until the threads are stopped. */
 static void serve_until_stop(int listener, const aco_http_route_t *routes)
 {
-    aco_http_server_t server = {.routes = routes, .max_body = -1, .drain_time = proxy.drain_time};
+    aco_http_server_options_t server = {.routes = routes, .max_body = -1, .drain_time = proxy.drain_time};
     aco_stop_t stop;
     aco_stop_begin(&stop, ACO_FOREVER);
     aco_http_serve(listener, &server);

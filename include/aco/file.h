@@ -21,7 +21,11 @@
  * earlier: these calls still use the old file. On the pool, or after close(), they could use the file that gets the
  * number next.
  *
- * Errors are the system's, and those of aco_offload(). The message names the call and the path or descriptor. */
+ * Threads. Any thread may use a file. One task at a time reads a directory, on any thread.
+ *
+ * Errors are the system's, and those of aco_offload(): EPERM (the caller cannot wait), ETIMEDOUT, ECANCELED, EAGAIN,
+ * ENOMEM, EMFILE, ENFILE. Also EINVAL: a path or a structure is NULL, an offset is negative, or the variable ACO_FILES
+ * is wrong. The message names the call and the path or descriptor. */
 #ifndef ACO_FILE_H
 #define ACO_FILE_H
 
@@ -37,6 +41,9 @@ ACO__BEGIN_C
 ACO_API int aco_file_open_at(const char *path, int flags, unsigned mode, const char *location);
 #define aco_file_open(path, flags, mode) aco_file_open_at(path, flags, mode, ACO_PLACE)
 
+/* Read and write at most `n` bytes: at the file's own position, which they move, or at `offset`, which is at least 0.
+ * Return the number of bytes, perhaps fewer, 0 at the end of the file; on error -1 with errno. A read that has got a
+ * part returns that, also if its scope ends. */
 ACO_API ssize_t aco_file_read_at(int fd, void *p, size_t n, const char *location);
 ACO_API ssize_t aco_file_write_at(int fd, const void *p, size_t n, const char *location);
 ACO_API ssize_t aco_file_pread_at(int fd, void *p, size_t n, int64_t offset, const char *location);
@@ -46,7 +53,7 @@ ACO_API ssize_t aco_file_pwrite_at(int fd, const void *p, size_t n, int64_t offs
 #define aco_file_pread(fd, p, n, offset) aco_file_pread_at(fd, p, n, offset, ACO_PLACE)
 #define aco_file_pwrite(fd, p, n, offset) aco_file_pwrite_at(fd, p, n, offset, ACO_PLACE)
 
-/* fsync(). */
+/* Waits until the file's bytes are on the disk, as fsync() does. Returns 0; on error -1 with errno. */
 ACO_API int aco_file_sync_at(int fd, const char *location);
 #define aco_file_sync(fd) aco_file_sync_at(fd, ACO_PLACE)
 
@@ -56,12 +63,14 @@ typedef struct aco_file_status_s { /* what struct stat has, but the same on all 
     int64_t accessed_ns, modified_ns, changed_ns; /* since 1970; INT64_MIN or INT64_MAX if the time does not fit */
 } aco_file_status_t;
 
-/* stat() for a path; fstat() for a descriptor. */
+/* Fill in *status, for a path or a descriptor, as stat() and fstat() do. On error it stays as it was. Return 0; on
+ * error -1 with errno. */
 ACO_API int aco_file_stat_at(const char *path, aco_file_status_t *status, const char *location);
 ACO_API int aco_file_fstat_at(int fd, aco_file_status_t *status, const char *location);
 #define aco_file_stat(path, status) aco_file_stat_at(path, status, ACO_PLACE)
 #define aco_file_fstat(fd, status) aco_file_fstat_at(fd, status, ACO_PLACE)
 
+/* Renames a file, as rename() does. Returns 0; on error -1 with errno. */
 ACO_API int aco_file_rename_at(const char *from, const char *to, const char *location);
 #define aco_file_rename(from, to) aco_file_rename_at(from, to, ACO_PLACE)
 
@@ -75,14 +84,16 @@ typedef struct aco_dir_entry_s {
     unsigned char type; /* DT_… of <dirent.h>; 0: the file system does not tell */
 } aco_dir_entry_t;
 
-/* Opens a directory. The caller owns it. Returns it; on error NULL with errno. */
+/* Opens a directory. The caller owns it, and closes it by aco_dir_close(). Returns it; on error NULL with errno. */
 ACO_API aco_dir_t *aco_dir_open_at(const char *path, const char *location);
 #define aco_dir_open(path) aco_dir_open_at(path, ACO_PLACE)
 /* Reads the next entry, other than "." and "..". It gets some hundreds of entries at a time from the system. Returns 1,
- * or 0 if there is no entry left; on error -1 with errno, also EBUSY (another task reads the directory). */
+ * or 0 if there is no entry left; on error -1 with errno, also EBUSY (another task reads the directory). After an error
+ * of the system it fails again; after the others the next call goes on. */
 ACO_API int aco_dir_read_at(aco_dir_t *dir, aco_dir_entry_t *entry, const char *location);
 #define aco_dir_read(dir, entry) aco_dir_read_at(dir, entry, ACO_PLACE)
-/* Closes a directory. Returns 0; on error -1 with errno EBUSY (a task reads it), EINVAL (NULL). */
+/* Closes a directory and frees it. Does not wait. Returns 0; on error -1 with errno EBUSY (a task reads it), EINVAL
+ * (NULL). */
 ACO_API int aco_dir_close(aco_dir_t *dir);
 
 ACO__END_C

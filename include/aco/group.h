@@ -65,12 +65,13 @@ ACO_API int aco_group_begin_at(aco_group_t *group, aco_group_policy_t policy, co
  * it until aco_group_end() returns. Returns the task; on error NULL with errno as aco_spawn(), or ETIMEDOUT, ECANCELED
  * (the group's scope, or the caller's while it waits, has ended), ESRCH (the group has ended), EINVAL (NULL), EPERM (it
  * is another thread's, or the caller cannot wait for a place). */
-ACO__CALL aco_t *aco_group_spawn_at(aco_group_t *group, aco_function_t fn, void *arg, const aco_options_t *opts,
-                                    void **result, const char *location);
-#define aco_group_spawn(group, fn, arg, opts) aco_group_spawn_at(group, fn, arg, opts, NULL, ACO_PLACE)
+ACO__CALL aco_t *aco_group_spawn_at(aco_group_t *group, aco_function_t fn, void *arg, void **result,
+                                    const aco_options_t *options, const char *location);
+#define aco_group_spawn(group, fn, arg, options) aco_group_spawn_at(group, fn, arg, NULL, options, ACO_PLACE)
 /* As aco_group_spawn(). When the member ends, *result becomes what it returned. `result` must be valid until
  * aco_group_end(). Also fails with EINVAL if `result` is on a share stack. */
-#define aco_group_spawn_result(group, fn, arg, opts, result) aco_group_spawn_at(group, fn, arg, opts, result, ACO_PLACE)
+#define aco_group_spawn_result(group, fn, arg, result, options) \
+    aco_group_spawn_at(group, fn, arg, result, options, ACO_PLACE)
 
 /* Waits until no member runs, and leaves the group's scope. Returns 0 if the group succeeded: with ACO_FIRST_SUCCESS,
  * if a member succeeded or there was none; else, if no member failed. If the group failed, returns -1 with errno

@@ -9,9 +9,9 @@
  *   }
  *   ...
  *   static const aco_http_route_t routes[] = {{"GET", "/", hello, NULL}, {NULL, NULL, NULL, NULL}};
- *   aco_http_server_t server = {0};
- *   server.routes = routes;
- *   aco_http_serve(aco_io_listen("tcp", NULL, "8080", NULL), &server);
+ *   aco_http_server_options_t options = {0};
+ *   options.routes = routes;
+ *   aco_http_serve(aco_io_listen("tcp", NULL, "8080", NULL), &options);
  *
  * Server. Each connection is a task. It reads a request, calls the handler of its route, sends the handler's reply, and
  * waits for the next request. A handler may wait; only its connection waits then. If a client sends several requests
@@ -24,7 +24,8 @@
  * "." or ".." as a segment. It answers with an error and ends the connection.
  *
  * Waits obey scopes (aco/scope.h): they fail with -1 and ETIMEDOUT or ECANCELED. Each plain form below is a macro for
- * the form with `_at`. Errors are those of aco/io.h, and those named here. Texts end with a 0.
+ * the form with `_at`. Errors are those of aco/io.h, and those named here. Texts end with a 0. No pointer may be NULL
+ * unless its text says so.
  *
  * Memory. A connection without a request has no buffers, only its task and a small record. A request's fields, and what
  * the calls for the request return, are valid until its handler returns.
@@ -35,7 +36,8 @@
  * Tasks. A connection's handlers, `open`, `log` and `failed` are called in the connection's task: on the thread of
  * aco_http_serve()'s caller, but never on the caller's stack. The server's `task` sets the stack's size. The caller's
  * scopes do not reach these functions. They are in a scope that ends with ECANCELED when drain_time is over; `open` is
- * also in one for head_time. All of them may wait; only the connection waits then. */
+ * also in one for head_time. All of them may wait; only the connection waits then. If a connection gets no task,
+ * aco_http_serve() itself calls `failed`, in its caller's task. */
 #ifndef ACO_HTTP_H
 #define ACO_HTTP_H
 
@@ -74,41 +76,45 @@ ACO_API const char *aco_http_request_header(const aco_http_request_t *request, c
 /* Returns the part of the path that {name} of the route stands for. The name "*" gives the rest of the path, for which
  * the "*" at the route's end stands. NULL: the route has no such name. */
 ACO_API const char *aco_http_request_param(aco_http_request_t *request, const char *name);
-/* Returns the decoded value of the first `name=value` in the query, with "+" as a space; "" if there is no "=". NULL:
- * there is no such name; on error NULL with errno EINVAL (the value has a wrong escape or a NUL), ENOMEM. */
+/* Returns the decoded value of the first `name=value` in the query, with "+" as a space; "" if there is no "=". NULL
+ * with errno 0: there is no such name; on error NULL with errno EINVAL (the value has a wrong escape or a NUL),
+ * ENOMEM. */
 ACO_API const char *aco_http_request_query(aco_http_request_t *request, const char *name);
-/* Allocates `n` bytes, which are freed when the request is done. On error NULL with errno ENOMEM. */
+/* Allocates `n` bytes at a multiple of 8, which are freed when the request is done. Returns them; on error NULL with
+ * errno ENOMEM. */
 ACO_API void *aco_http_request_allocate(aco_http_request_t *request, size_t n);
 
 /* Reads what has come of the body, at most `n` bytes. Waits if nothing has come. The first call sends "100 Continue" to
  * a client that expects it.
  *
- * Returns the number of bytes; 0 at the end; on error -1 with errno EFBIG (more than max_body), EBADMSG (wrong chunks),
- * ECONNRESET (the connection ended before the body), ETIMEDOUT (body_time is over, or a scope has ended:
- * aco_check_cancelled() tells), ECANCELED, ENOMEM. After the end of a scope, or ENOMEM, the next call goes on. After
- * any other error it fails again. If the last of these calls has failed and the handler returns without a reply, the
- * server answers 413, 400 or 408. */
+ * Returns the number of bytes; 0 at the end, or if `n` is 0; on error -1 with errno EFBIG (more than max_body), EBADMSG
+ * (wrong chunks), ECONNRESET (the connection ended before the body), ETIMEDOUT (body_time is over, or a scope has
+ * ended: aco_check_cancelled() tells), ECANCELED, ENOMEM, EPERM (the caller cannot wait). After the end of a scope,
+ * ENOMEM or EPERM the next call goes on. After any other error it fails again. If the last of these calls has failed
+ * and the handler returns without a reply, the server answers 413 (EFBIG), 400 (EBADMSG), 408 (ETIMEDOUT) or 500. */
 ACO_API ssize_t aco_http_request_read_at(aco_http_request_t *request, void *p, size_t n, const char *location);
 #define aco_http_request_read(request, p, n) aco_http_request_read_at(request, p, n, ACO_PLACE)
 /* Reads the whole body, at most `most` bytes. Stores its length in *n; `n` may be NULL. Returns the body, with a 0
- * behind it; on error NULL with errno as aco_http_request_read(), and EFBIG also if there are more than `most` bytes.
- * What came before an error is kept for the next call. */
+ * behind it, in memory of the request; on error NULL with errno as aco_http_request_read(), and EFBIG also if there are
+ * more than `most` bytes. If the next call goes on, it has what came before the error. */
 ACO_API char *aco_http_request_read_all_at(aco_http_request_t *request, size_t most, size_t *n, const char *location);
 #define aco_http_request_read_all(request, most, n) aco_http_request_read_all_at(request, most, n, ACO_PLACE)
 
 /* ---- Replies ----------------------------------------------------------------------------------------------------- */
 
 /* Adds a header to the reply, before the reply begins. Several headers may have the same name. "Connection" with
- * "close" ends the connection after the reply. The server itself sends Date, Content-Length, Transfer-Encoding and any
- * other value of Connection. Returns 0; on error -1 with errno EINVAL (one of the last three; a name or value that HTTP
- * does not allow, such as one with a line end), EBUSY (the reply has begun), ENOMEM (also: over 6 KiB of headers). */
+ * "close" ends the connection after the reply. The server itself sends Content-Length, Transfer-Encoding and any other
+ * value of Connection, and a Date if the handler has added none. `name` and `value` are copied. Returns 0; on error -1
+ * with errno EINVAL (one of the first three; a name or value that is NULL or that HTTP does not allow, such as one with
+ * a line end), EBUSY (the reply has begun), ENOMEM (also: over 6 KiB of headers). */
 ACO_API int aco_http_reply_header(aco_http_request_t *request, const char *name, const char *value);
 
-/* Makes the whole reply: `status` is 200 to 599; `type` is the Content-Type, or NULL; the body has `n` bytes. A handler
- * may call it once. After the call `body` is not used any more. The bytes are sent when the handler has returned and no
- * further request is there, or earlier if they are many. Returns 0; on error -1 with errno EINVAL (the status, the
- * type, or a body beyond PTRDIFF_MAX bytes), EBUSY (the reply has begun), ENOMEM, or an error of writing, after which
- * the connection will end. */
+/* Makes the whole reply: `status` is 200 to 599; `type` is the Content-Type, up to 1024 bytes, or NULL; the body has
+ * `n` bytes, and may be NULL if it has none. A handler may call it once. After the call `body` is not used any more.
+ * The bytes are sent when the handler has returned and no further request is there, or earlier if they are many.
+ * Returns 0; on error -1 with errno EINVAL (the status, the type, or a body beyond PTRDIFF_MAX bytes), EBUSY (the reply
+ * has begun), or one of aco_http_reply_write(). After an error of writing the connection ends, unless a scope has ended
+ * before the reply began (not in TLS): then the call can be made again. */
 ACO_API int aco_http_reply_at(aco_http_request_t *request, int status, const char *type, const void *body, size_t n,
                               const char *location);
 #define aco_http_reply(request, status, type, body, n) aco_http_reply_at(request, status, type, body, n, ACO_PLACE)
@@ -122,16 +128,19 @@ ACO_API int aco_http_reply_begin_at(aco_http_request_t *request, int status, con
     aco_http_reply_begin_at(request, status, type, length, ACO_PLACE)
 /* Writes the next `n` bytes; few are collected. A reply without a body (to HEAD, 204, 304) sends none of them. Returns
  * 0; on error -1 with errno EPIPE, ECONNRESET (the client is gone), EINVAL (the reply has not begun), EMSGSIZE (more
- * than `length`), ETIMEDOUT (write_time is over, or a scope has ended), ECANCELED. */
+ * than `length`; nothing is written), ETIMEDOUT (write_time is over, or a scope has ended), ECANCELED, ENOMEM, EPERM
+ * (the caller cannot wait). */
 ACO_API int aco_http_reply_write_at(aco_http_request_t *request, const void *p, size_t n, const char *location);
 #define aco_http_reply_write(request, p, n) aco_http_reply_write_at(request, p, n, ACO_PLACE)
-/* Sends what was collected so far. Returns 0; on error -1 with errno as aco_http_reply_write(). If a scope ends, the
- * rest is sent later; in TLS the reply is cut instead. */
+/* Sends what was collected so far, also of earlier replies. Returns 0; on error -1 with errno as
+ * aco_http_reply_write(), but not EINVAL or EMSGSIZE. If a scope ends, the rest is sent later; in TLS the reply is cut
+ * instead. */
 ACO_API int aco_http_reply_flush_at(aco_http_request_t *request, const char *location);
 #define aco_http_reply_flush(request) aco_http_reply_flush_at(request, ACO_PLACE)
-/* Writes `n` bytes of a file from `offset` on, by sendfile() where that is possible. Returns 0; on error -1 with errno
- * as aco_http_reply_write(), EINVAL (also: `n` or `offset` is negative), EIO (the file is shorter), ENOMEM, or an error
- * of reading the file. */
+/* Writes `n` bytes of a file from `offset` on, by sendfile() where that is possible, which blocks the thread while the
+ * system reads from the disk. The file's own position stays. Returns 0; on error -1 with errno as
+ * aco_http_reply_write(), EINVAL (also: `n` or `offset` is negative, or their sum is beyond INT64_MAX), EIO (the file
+ * is shorter), or an error of reading the file: a part may have been written. */
 ACO_API int aco_http_reply_write_file_at(aco_http_request_t *request, int fd, int64_t offset, int64_t n,
                                          const char *location);
 #define aco_http_reply_write_file(request, fd, offset, n) \
@@ -161,9 +170,10 @@ ACO_API void aco_http_reply_abort(aco_http_request_t *request);
  * that is wrong or occurs more than once is ignored; with such an If-Range, the Range is ignored. Symbolic links are
  * followed. The end of the name gives the type.
  *
- * Answers 404 for what is no file of the root or may not be read, for names with "." or ".." as a segment, and for
- * names that begin with "."; 503 if there is no descriptor or memory for the file; 500 for other errors of the system.
- * Returns 0; on error -1 with errno as aco_http_reply(), ETIMEDOUT, ECANCELED. */
+ * Answers 404 for what is no file of the root or may not be read, and for a path with an empty segment, with one that
+ * begins with ".", or with "/" in front; 405 for other methods; 503 if there is no descriptor or memory for the file;
+ * 500 for other errors of the system. Returns 0 after each answer; on error -1 with errno as aco_http_reply(),
+ * aco_http_reply_write_file(). */
 ACO_API int aco_http_reply_file_at(aco_http_request_t *request, const char *root, const char *path,
                                    const char *location);
 #define aco_http_reply_file(request, root, path) aco_http_reply_file_at(request, root, path, ACO_PLACE)
@@ -174,9 +184,10 @@ ACO_API int aco_http_reply_file_at(aco_http_request_t *request, const char *root
  * It must not leave by longjmp(): the server's frames are below it. */
 typedef void (*aco_http_handler_t)(aco_http_request_t *request, void *arg);
 
-/* Which requests a handler gets. The first route of the table that fits is taken. The path is compared segment by
- * segment: {name} stands for any segment that is not empty, and a "*" at the end for all that is left, even nothing. A
- * route for GET takes HEAD too. If no path fits, the answer is 404; if only the method does not fit, it is 405. */
+/* Which requests a handler gets: those that fit its route and none before it in the table. The path is compared byte by
+ * byte. {name} stands for the rest of a segment, at least a byte, and a "*" at the end for all that is left, even
+ * nothing; a path has at most 8 of them. A route for GET takes HEAD too. If no path fits, the answer is 404; if only
+ * the method does not fit, it is 405. */
 typedef struct aco_http_route_s {
     const char *method; /* NULL: any */
     const char *path;   /* "/users/{id}", "/files/" with "*" behind it; NULL: the end of the table */
@@ -193,7 +204,7 @@ typedef struct aco_http_transport_s {
     /* These may be NULL: */
     int (*shutdown)(void *stream, const char *location);      /* tells the peer that nothing follows. 0, or -1 */
     int (*wait_readable)(void *stream, const char *location); /* waits without a buffer. 0, or -1 */
-    int (*has_input)(void *stream); /* whether bytes from the descriptor are there that were not read. Does not wait */
+    int (*has_input)(void *stream); /* whether the stream has taken bytes that `read` has not returned. Does not wait */
     void (*abort)(void *stream); /* closes so that the peer sees a failure, not an end; NULL: `close` is called */
 } aco_http_transport_t;
 
@@ -215,14 +226,15 @@ typedef struct aco_http_failure_s {
     const aco_http_request_t *request; /* the one under way; NULL: none */
 } aco_http_failure_t;
 
-/* A server. A field that is 0 or NULL has its default, which the comment names. A limit or time less than 0 means: none
+/* A field that is 0 or NULL has its default, which the comment names. NULL for the whole structure: all defaults, with
+ * which every request gets 404. A limit or time less than 0 means: none
  * (for lame_time: no time). max_head and max_headers always have a limit: at least 64 bytes, and 1. */
-typedef struct aco_http_server_s {
+typedef struct aco_http_server_options_s {
     const aco_http_route_t *routes;
     int max_head;           /* bytes of the request line and the headers: 15 KiB; at most 1 MiB */
     int max_headers;        /* how many: 100; at most 1000 */
-    int max_connections;    /* at once: 10000. Further ones wait to be accepted. When the server is stopped, those that
-                               have no place by the end of drain_time are reset */
+    int max_connections;    /* at once: 10000. Further ones wait to be accepted, also while a stopped server ends: those
+                               that still wait when drain_time is over are reset */
     int shares_listener;    /* 1: other processes have the listener too, by socket activation or fork(), and take what
                                waits when this server is stopped. 0: once the server is stopped, the listener takes no
                                more connections */
@@ -238,8 +250,8 @@ typedef struct aco_http_server_s {
     int64_t drain_time;     /* ns that requests have to end after lame_time: 10 s */
     int64_t drain_idle_time; /* ns after lame_time in which an idle connection, even one that is accepted only then,
                                may still begin a request or make its stream: 500 ms; at most drain_time */
-    /* Called after each reply. The connection's next request waits for this call; so does the reply, if it is still
-     * collected. NULL: none. */
+    /* Called after each request, also one that was refused or that got no reply, but not after aco_exit(). The
+     * connection's next request waits for this call; so does the reply, if it is still collected. NULL: none. */
     void (*log)(const aco_http_request_t *request, void *log_arg);
     void *log_arg;
     /* Called when a connection fails; in the task of aco_http_serve() if the connection gets no task. NULL: stderr gets
@@ -258,7 +270,8 @@ typedef struct aco_http_server_s {
      * aco_error_message(), after it has closed the descriptor. If `open` itself is NULL, connections are plain. */
     void *(*open)(int fd, const aco_http_transport_t **transport, void *open_arg);
     void *open_arg;
-} aco_http_server_t;
+    void *aco__reserved[3]; /* reserved fields are 0 */
+} aco_http_server_options_t;
 
 /* Serves the connections of `listener`, made by aco_io_listen(), until accepting fails or a scope of the caller ends.
  * The end of a scope stops the server. A stopped server loses no request that the system has received:
@@ -269,12 +282,13 @@ typedef struct aco_http_server_s {
  *     request is closed when drain_idle_time is over. That time begins when lame_time is over, or with the connection's
  *     turn if that comes later.
  *   - What is left after drain_time is cancelled.
- * A further scope that ends does not shorten this. `server` must not change during the call. Returns -1 with errno
- * ECANCELED, ETIMEDOUT (a scope has ended), an error of accepting, EINVAL (NULL; max_head, max_headers or a route is
- * not allowed), ENOMEM, EPERM (the caller cannot wait: it is not a task). The listener is closed then, also if the call
- * has failed before it accepted. If `listener` is less than 0, errno stays what aco_io_listen() set. */
-ACO_API int aco_http_serve_at(int listener, const aco_http_server_t *server, const char *location);
-#define aco_http_serve(listener, server) aco_http_serve_at(listener, server, ACO_PLACE)
+ * A further scope that ends does not shorten this. What `options` point to must not change during the call. Returns -1
+ * with errno ECANCELED, ETIMEDOUT (a scope has ended), an error of accepting, EINVAL (max_head, max_headers or a
+ * reserved field is not allowed, or a route: no handler, a name that is empty or has no end, more than 8 names), ENOMEM,
+ * EPERM (the caller cannot wait: it is not a task). The listener is closed then, also if the call has failed before it
+ * accepted. If `listener` is less than 0, errno stays what aco_io_listen() set. */
+ACO_API int aco_http_serve_at(int listener, const aco_http_server_options_t *options, const char *location);
+#define aco_http_serve(listener, options) aco_http_serve_at(listener, options, ACO_PLACE)
 
 /* ---- Clients ----------------------------------------------------------------------------------------------------- */
 
@@ -292,31 +306,36 @@ typedef struct aco_http_client_options_s {
     void *(*open)(int fd, const char *host, const aco_http_transport_t **transport, void *open_arg);
     void *open_arg;
     int sends_body_elsewhere; /* whether a redirect may take a request's body to another host, port or scheme. 0: no */
+    void *aco__reserved[3]; /* reserved fields are 0 */
 } aco_http_client_options_t;
 
-/* Makes a client. NULL options: the defaults. The structure is copied; what it points to must stay valid. Returns the
- * client; on error NULL with errno ENOMEM, EINVAL (a limit out of bounds). */
+/* Makes a client; the caller owns it. NULL options: the defaults. The structure is copied; what it points to must stay
+ * valid. Returns the client; on error NULL with errno ENOMEM, EINVAL (a limit out of bounds, a
+ * reserved field, proxy_host without proxy_port, one of the two longer than 255 or 5 bytes). */
 ACO_API aco_http_client_t *aco_http_client_new(const aco_http_client_options_t *options);
-/* Closes the kept connections. All responses must have been ended before. */
+/* Frees the client and closes the kept connections. All responses must have been ended before. NULL: nothing
+ * happens. */
 ACO_API void aco_http_client_destroy(aco_http_client_t *client);
 
 /* A request to send. Zeros: no headers and no body. */
 typedef struct aco_http_call_s {
-    const char *method;               /* NULL: "GET" */
-    /* "http://host:port/path?query", in ASCII, with escapes. An IPv6 address may have a zone, which is not sent:
-     * "[fe80::1%25eth0]", as in RFC 6874, or "[fe80::1%eth0]". */
+    const char *method;               /* up to 32 bytes, not "CONNECT". NULL: "GET" */
+    /* "http://host:port/path?query", in ASCII, with escapes and without a user. The host has up to 255 bytes, path and
+     * query up to 4095. An IPv6 address may have a zone, which is not sent: "[fe80::1%25eth0]", as in RFC 6874, or
+     * "[fe80::1%eth0]". */
     const char *url;
-    const aco_http_header_t *headers; /* besides Host and the headers of the body's length, which the client adds */
+    const aco_http_header_t *headers; /* not Host, Connection, Content-Length or Transfer-Encoding: the client's */
     size_t header_count;
     const void *body;
     int64_t length;                   /* of the body; with read_body, less than 0: not known, it is sent in chunks */
-    /* Gives the body instead of `body`. Returns how many of its next bytes it has stored at `p`; 0: the end; -1 and
-     * errno: the call fails, and the server sees a cut request. */
+    /* Gives the body instead of `body`, in the calling task, which may wait. Returns how many of its next bytes, at
+     * most `n`, it has stored at `p`; 0: the end; -1 and errno: the call fails, and the server sees a cut request. */
     ssize_t (*read_body)(void *arg, void *p, size_t n);
     void *read_arg;
+    void *aco__reserved[2];           /* reserved fields are 0 */
 } aco_http_call_t;
 
-/* Read-only. Valid until aco_http_response_end(). */
+/* Read-only. Valid until aco_http_response_end(), with its headers. */
 typedef struct aco_http_response_s {
     int status;
     int minor;                        /* of the version */
@@ -326,8 +345,9 @@ typedef struct aco_http_response_s {
     int64_t length;                   /* of the body; -1: not known */
 } aco_http_response_t;
 
-/* Sends a request and waits for the response's head. Uses a kept connection if there is one. If that turns out to be
- * closed before anything has come, an idempotent request without read_body is sent once more.
+/* Sends a request and waits for the response's head. Uses `call` only until it returns. Uses a kept connection if there
+ * is one. If that turns out to be closed before anything has come, an idempotent request without read_body is sent once
+ * more.
  *
  * Redirects are followed:
  *   - 303, and a POST's 301 and 302: by GET (HEAD stays HEAD), without the body and the headers that describe it
@@ -338,10 +358,11 @@ typedef struct aco_http_response_s {
  * if it has no Location or several; if a read_body would have to be sent again; or if another body would go elsewhere
  * and sends_body_elsewhere does not allow that (a body may have secrets as well as a header).
  *
- * The caller ends the response by aco_http_response_end(). On error NULL with errno EINVAL (the URL, also of a
- * redirect; a header; the method), EBADMSG (the response is no HTTP, or beyond the limits), ECONNRESET (no response),
- * ELOOP (too many redirects), ECONNREFUSED (also: the proxy makes no tunnel for https://), ENOMEM, or an error of
- * aco_io_dial(), `open`, reading or writing. */
+ * Returns the response, which the caller ends by aco_http_response_end(); on error NULL with errno EINVAL (NULL; the
+ * URL, also of a redirect; a header; the method; a reserved field; a length less than 0 without read_body), EMSGSIZE
+ * (read_body gave more or less than `length`), EBADMSG (the response is no HTTP, or beyond the limits), ECONNRESET (no
+ * response), ELOOP (too many redirects), ECONNREFUSED (also: the proxy makes no tunnel for https://), ENOMEM, or an
+ * error of aco_io_dial(), `open`, read_body, reading or writing. Nothing is left open. */
 ACO_API aco_http_response_t *aco_http_call_at(aco_http_client_t *client, const aco_http_call_t *call,
                                               const char *location);
 #define aco_http_call(client, call) aco_http_call_at(client, call, ACO_PLACE)
@@ -349,12 +370,17 @@ ACO_API aco_http_response_t *aco_http_call_at(aco_http_client_t *client, const a
 ACO_API aco_http_response_t *aco_http_get_at(aco_http_client_t *client, const char *url, const char *location);
 #define aco_http_get(client, url) aco_http_get_at(client, url, ACO_PLACE)
 
+/* Finds the first header with this name; upper and lower case are the same. Returns the value; NULL: there is no such
+ * header. */
 ACO_API const char *aco_http_response_header(const aco_http_response_t *response, const char *name);
-/* Reads the body, as aco_io_read() reads a descriptor. On error -1 with errno also EBADMSG, ECONNRESET (the body is not
- * complete). After the end of a scope, ENOMEM, or EPERM (the caller cannot wait) the next call goes on. */
+/* Reads what has come of the body, at most `n` bytes. Waits if nothing has come. Returns the number of bytes; 0 at the
+ * end, or if `n` is 0; on error -1 with errno EBADMSG (wrong chunks), ECONNRESET (the connection ended before the
+ * body), ETIMEDOUT, ECANCELED, ENOMEM, EPERM (the caller cannot wait). After the end of a scope, ENOMEM or EPERM the
+ * next call goes on. After any other error it fails again. */
 ACO_API ssize_t aco_http_response_read_at(aco_http_response_t *response, void *p, size_t n, const char *location);
 #define aco_http_response_read(response, p, n) aco_http_response_read_at(response, p, n, ACO_PLACE)
-/* Ends a response. Keeps its connection if the whole body was read, or is there already. */
+/* Ends a response. Does not wait. Keeps its connection if the whole body was read, or has come with what was read; else
+ * closes it. NULL: nothing happens. */
 ACO_API void aco_http_response_end(aco_http_response_t *response);
 
 ACO__END_C

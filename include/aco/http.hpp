@@ -68,7 +68,6 @@ public:
     /* Throws aco::error if the value has a wrong escape. */
     std::optional<std::string_view> query(const char *name) const
     {
-        errno = 0;
         const char *value = aco_http_request_query(request_, name);
         detail::io_check(value || errno == 0 ? 0 : -1, "aco::http_request::query");
         return detail::text_of(value);
@@ -114,6 +113,14 @@ public:
     {
         detail::io_check(aco_http_reply_flush_at(request_, location), "aco::http_request::flush");
     }
+    /* Writes a part of a file: aco_http_reply_write_file(). */
+    void write_file(int fd, std::int64_t offset, std::int64_t n, const char *location = ACO__CALLER)
+    {
+        detail::io_check(aco_http_reply_write_file_at(request_, fd, offset, n, location),
+                         "aco::http_request::write_file");
+    }
+    /* The reply cannot be completed: the client sees a failure. */
+    void abort() noexcept { aco_http_reply_abort(request_); }
     void serve_file(const char *root, const char *path, const char *location = ACO__CALLER)
     {
         detail::io_check(aco_http_reply_file_at(request_, root, path, location), "aco::http_request::serve_file");
@@ -172,7 +179,7 @@ class http_server {
 public:
     using handler = std::function<void(http_request &)>;
 
-    explicit http_server(const aco_http_server_t &options = aco_http_server_t()) : options_(options) {}
+    explicit http_server(const aco_http_server_options_t &options = aco_http_server_options_t()) : options_(options) {}
     http_server(const http_server &) = delete;
     http_server &operator=(const http_server &) = delete;
 
@@ -189,7 +196,7 @@ public:
         failed_ = std::move(f);
         return *this;
     }
-    aco_http_server_t &options() noexcept { return options_; }
+    aco_http_server_options_t &options() noexcept { return options_; }
 
     /* Throws aco::cancelled when a scope of the caller ends, and aco::error if accepting fails. */
     void serve(listener &&door, const char *location = ACO__CALLER)
@@ -198,7 +205,7 @@ public:
         for (entry &e : handlers_)
             routes.push_back({e.method ? e.method->c_str() : nullptr, e.path.c_str(), run, &e});
         routes.push_back({nullptr, nullptr, nullptr, nullptr});
-        aco_http_server_t options = options_;
+        aco_http_server_options_t options = options_;
         options.routes = routes.data();
         detail::io_check(aco_http_serve_at(door.detach(), &options, location), "aco::http_server::serve");
     }
@@ -244,7 +251,7 @@ private:
         }
     }
 
-    aco_http_server_t options_;
+    aco_http_server_options_t options_;
     std::deque<entry> handlers_;
     failure failed_;
 };

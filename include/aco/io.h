@@ -13,8 +13,9 @@
  * cannot wait (aco/scheduler.h) may make every call; one that would have to wait fails with EPERM. Each plain form
  * below is a macro for the form with `_at`, which takes a static location string for reports.
  *
- * Descriptors. Use any non-blocking descriptor, or a file; any other descriptor fails with EINVAL. A descriptor
- * that these calls make is non-blocking, close-on-exec and *owned*: close it by aco_io_close(), or give it up by
+ * Descriptors. Use any non-blocking descriptor, or a file; any other descriptor fails with EINVAL. With a file the
+ * whole thread waits for the disk: with aco_file_read() and its like (aco/file.h) only the task does. A descriptor that
+ * these calls make is non-blocking, close-on-exec and *owned*: close it by aco_io_close(), or give it up by
  * aco_io_release() before something else closes it. aco_io_adopt() makes any other descriptor owned. If a descriptor is
  * not owned, such as a library's, its owner may close it while no task waits for it; each call and each wait for it
  * costs one more system call.
@@ -50,8 +51,9 @@ ACO__BEGIN_C
 
 /* ---- Waiting ----------------------------------------------------------------------------------------------------- */
 
-/* Waits until poll() would report that the descriptor can be read or written, has an error, or was hung up. Returns 0;
- * on error -1 with errno EBADF, ENOMEM, ECANCELED (closed meanwhile). */
+/* Waits until poll() would report that the descriptor can be read or written, has an error, or was hung up; at most
+ * until `deadline` on the clock of aco_now(). Returns 0; on error -1 with errno EBADF, EINVAL (a blocking descriptor),
+ * ENOMEM, ETIMEDOUT, ECANCELED (also: closed meanwhile), EPERM (the caller cannot wait). */
 ACO_API int aco_io_wait_readable_at(int fd, const char *location);
 ACO_API int aco_io_wait_writable_at(int fd, const char *location);
 ACO_API int aco_io_wait_readable_until_at(int fd, int64_t deadline, const char *location);
@@ -90,9 +92,12 @@ ACO_API ssize_t aco_io_sendmsg_at(int fd, const struct msghdr *message, int flag
 #define aco_io_recvmsg(fd, message, flags) aco_io_recvmsg_at(fd, message, flags, ACO_PLACE)
 #define aco_io_sendmsg(fd, message, flags) aco_io_sendmsg_at(fd, message, flags, ACO_PLACE)
 
-/* aco_io_sendfile() waits for `to`; `from` must be a file. aco_io_splice() waits for either side; one must be a pipe.
- * It skips urgent data of TCP, as read() does. Both fail with ECANCELED if aco_io_close() closes `from` or `to`
- * meanwhile. */
+/* These move at most `n` bytes from `from` to `to`. With an offset they begin there, and store where they ended; with
+ * NULL they use and move the file's own position. aco_io_sendfile() waits for `to`; `from` must be a file, and the
+ * thread blocks while the system reads it. aco_io_splice() waits for either side; one must be a pipe. It skips urgent
+ * data of TCP, as read() does. Both return the number of bytes, perhaps fewer; 0 at the end; on error -1 with errno of
+ * the system call, or ECANCELED if aco_io_close() closes `from` or `to` meanwhile. Systems other than Linux have no
+ * splice (ENOSYS). */
 ACO_API ssize_t aco_io_sendfile_at(int to, int from, int64_t *offset, size_t n, const char *location);
 ACO_API ssize_t aco_io_splice_at(int from, int64_t *from_offset, int to, int64_t *to_offset, size_t n, unsigned flags,
                                  const char *location);
@@ -100,13 +105,13 @@ ACO_API ssize_t aco_io_splice_at(int from, int64_t *from_offset, int to, int64_t
 #define aco_io_splice(from, from_offset, to, to_offset, n, flags)                                                      \
     aco_io_splice_at(from, from_offset, to, to_offset, n, flags, ACO_PLACE)
 
-/* Writes all `n` bytes. If `done` is not NULL, *done becomes the number of bytes written, also on error. Returns n; on
- * error -1 with errno, perhaps after it has written a part. */
+/* Writes all `n` bytes; 0: does nothing. If `done` is not NULL, *done becomes the number of bytes written, also on
+ * error. Returns n; on error -1 with errno, perhaps after it has written a part. */
 ACO_API ssize_t aco_io_write_all_at(int fd, const void *p, size_t n, size_t *done, const char *location);
 #define aco_io_write_all(fd, p, n) aco_io_write_all_at(fd, p, n, NULL, ACO_PLACE)
 #define aco_io_write_all_done(fd, p, n, done) aco_io_write_all_at(fd, p, n, done, ACO_PLACE)
-/* Reads `n` bytes. If `done` is not NULL, *done becomes the number of bytes read, also on error. Returns n, or fewer at
- * the end of the stream; on error -1 with errno, perhaps after it has read a part. */
+/* Reads `n` bytes; 0: does nothing. If `done` is not NULL, *done becomes the number of bytes read, also on error.
+ * Returns n, or fewer at the end of the stream; on error -1 with errno, perhaps after it has read a part. */
 ACO_API ssize_t aco_io_read_exactly_at(int fd, void *p, size_t n, size_t *done, const char *location);
 #define aco_io_read_exactly(fd, p, n) aco_io_read_exactly_at(fd, p, n, NULL, ACO_PLACE)
 #define aco_io_read_exactly_done(fd, p, n, done) aco_io_read_exactly_at(fd, p, n, done, ACO_PLACE)
@@ -131,25 +136,28 @@ enum {
     ACO_IO_ONLY_IPV6 = 8, /* a listener on an IPv6 address takes no IPv4 connections */
     ACO_IO_ALL_PROCESSES = 16 /* with ACO_IO_REUSEPORT: the user's other processes may share the port, too */
 };
+/* Zero in a field, or NULL for the whole structure, means the default. */
 typedef struct aco_io_options_s {
-    unsigned flags; /* ACO_IO_… */
-    int backlog;    /* most connections that wait to be accepted; 0: as many as the system allows */
+    unsigned flags;         /* ACO_IO_… */
+    int backlog;            /* most connections that wait to be accepted; 0: as many as the system allows */
+    void *aco__reserved[2]; /* reserved fields are 0 */
 } aco_io_options_t;
 
-/* Opens a listening socket. `opts` may be NULL: no options. Accepted connections inherit the options. Returns the
- * descriptor; on error -1 with errno EINVAL (the network, address or options), or one of socket(), bind() or
- * listen(). */
-ACO_API int aco_io_listen(const char *network, const char *host, const char *port, const aco_io_options_t *opts);
+/* Opens a listening socket. `options` may be NULL: no options. Accepted connections inherit the options. Does not
+ * wait. Returns the descriptor; on error -1 with errno EINVAL (the network is unknown or for datagrams; the address; an
+ * unknown flag, a negative backlog, or a reserved field), or one of socket(), bind() or listen(). */
+ACO_API int aco_io_listen(const char *network, const char *host, const char *port, const aco_io_options_t *options);
 
 /* Opens a socket for datagrams and binds it to this address. For "unixgram" `host` may be NULL: the system chooses an
  * abstract name. Use it with aco_io_recvfrom() and aco_io_sendto(). Returns the descriptor; on error -1 with errno as
- * for aco_io_listen(). */
-ACO_API int aco_io_bind(const char *network, const char *host, const char *port, const aco_io_options_t *opts);
+ * for aco_io_listen(), but EINVAL if the network is for connections. */
+ACO_API int aco_io_bind(const char *network, const char *host, const char *port, const aco_io_options_t *options);
 
 /* Accepts the next connection. If a connection fails before it is accepted, the call waits for another. Without free
  * descriptors or memory (EMFILE, ENFILE, ENOBUFS, ENOMEM) it tries again after 1 ms, then after twice as long each
  * time, at most 100 ms; connections stay in the backlog meanwhile. Scopes end these waits, too. Returns the
- * connection's descriptor; on error -1 with errno. */
+ * connection's descriptor; on error -1 with errno EBADF, EINVAL (it does not listen), ENOTSOCK and others of accept(),
+ * ETIMEDOUT, ECANCELED (also: the listener was closed meanwhile), EPERM (the caller cannot wait). */
 ACO_API int aco_io_accept_at(int fd, const char *location);
 #define aco_io_accept(fd) aco_io_accept_at(fd, ACO_PLACE)
 
@@ -159,42 +167,50 @@ ACO_API int aco_io_accept_at(int fd, const char *location);
  * closes the others. "localhost" and NULL mean ::1 and 127.0.0.1. A datagram socket gets one peer, and the call waits
  * for no answer from it; for datagrams "localhost" is 127.0.0.1. If nobody listens and the system connects a TCP socket
  * to itself, the call fails with ECONNREFUSED. Returns the descriptor; on error -1 with errno EINVAL (the network,
- * address or options), or one of connect() or aco_io_look_up(). If all addresses of a name fail, errno is that of the
- * first that failed for another reason than a missing network. */
-ACO_API int aco_io_dial_at(const char *network, const char *host, const char *port, const aco_io_options_t *opts,
+ * address or options), ETIMEDOUT, ECANCELED, EPERM (the caller cannot wait), or one of socket(), connect() or
+ * aco_io_look_up(). If all addresses of a name fail, errno is that of the first that failed for another reason than a
+ * missing network. Nothing is left open then. */
+ACO_API int aco_io_dial_at(const char *network, const char *host, const char *port, const aco_io_options_t *options,
                            const char *location);
-#define aco_io_dial(network, host, port, opts) aco_io_dial_at(network, host, port, opts, ACO_PLACE)
+#define aco_io_dial(network, host, port, options) aco_io_dial_at(network, host, port, options, ACO_PLACE)
 
-/* connect() for a non-blocking socket. If it fails while it waits, the socket is still connecting: close it. */
+/* Connects a non-blocking socket to an address of `length` bytes. Returns 0; on error -1 with errno of connect(),
+ * ETIMEDOUT, ECANCELED (also: closed meanwhile), EPERM (the caller cannot wait). If a wait fails, the socket is still
+ * connecting: close it. */
 ACO_API int aco_io_connect_at(int fd, const struct sockaddr *address, socklen_t length, const char *location);
 #define aco_io_connect(fd, address, length) aco_io_connect_at(fd, address, length, ACO_PLACE)
 
 /* Writes the address of a socket, or of its peer, as text: "127.0.0.1:80", "[::1]:80", a path, "@NAME", or "" (a unix
  * socket without a name). Writes at most `size` bytes, the 0 included; ACO_IO_ADDRESS_SIZE is enough for any. Returns
- * 0; on error -1 with errno ENOSPC, EAFNOSUPPORT, or one of getsockname() or getpeername(). */
+ * 0; on error -1 with errno ENOSPC (`size` is too small), EAFNOSUPPORT, or one of getsockname() or getpeername(), such
+ * as ENOTCONN (there is no peer). */
 enum { ACO_IO_ADDRESS_SIZE = 112 };
 ACO_API int aco_io_local_address(int fd, char *text, size_t size);
 ACO_API int aco_io_peer_address(int fd, char *text, size_t size);
 
 /* Convert text to an address and an address to text, without looking up names.
- * aco_io_address_of_text(), for aco_io_sendto() and the like, takes what aco_io_dial() takes; if that means several
- * addresses, it stores the first. aco_io_text_of_address() takes length 0 for a unix socket without a name, as
- * aco_io_recvfrom() reports it; it writes an interface without a name as a number. Both return 0; on error -1 with
- * errno EINVAL (also a length less than the family's), ENOSPC, EAFNOSUPPORT. */
+ * aco_io_address_of_text(), for aco_io_sendto() and the like, takes what aco_io_dial() takes, except names (EINVAL); if
+ * that means several addresses, it stores the first. It stores the address's length in *length, whatever that was.
+ * aco_io_text_of_address() takes length 0 for a unix socket without a name, as aco_io_recvfrom() reports it; it writes
+ * an interface without a name as a number. Both return 0; on error -1 with errno EINVAL (the network or the text; a
+ * length less than the family's), ENOSPC (`size` is too small), EAFNOSUPPORT. */
 ACO_API int aco_io_address_of_text(const char *network, const char *host, const char *port,
                                    struct sockaddr_storage *address, socklen_t *length);
 ACO_API int aco_io_text_of_address(const struct sockaddr *address, socklen_t length, char *text, size_t size);
 
-/* shutdown(). */
+/* Ends one direction of a connection or both. `how`: SHUT_RD, SHUT_WR or SHUT_RDWR. Tasks that wait for it go on as
+ * after an end that the peer has sent. Returns 0; on error -1 with errno of shutdown(): EBADF, ENOTSOCK, ENOTCONN,
+ * EINVAL. */
 ACO_API int aco_io_shutdown(int fd, int how);
 
 /* ---- Descriptors ------------------------------------------------------------------------------------------------- */
 
-/* Closes the descriptor; calls of tasks that wait for it fail with ECANCELED. Returns 0; on error -1 with errno of
- * close(). The number is free also on error. */
+/* Closes the descriptor; calls of tasks that wait for it fail with ECANCELED. Does not wait. Returns 0; on error -1
+ * with errno of close(), but not EINTR. The number is free also on error. */
 ACO_API int aco_io_close(int fd);
 
-/* Makes the descriptor non-blocking and owned. Returns 0; on error -1 with errno EBADF, ENOMEM. */
+/* Makes the descriptor non-blocking and owned. Calls of tasks that wait for it by then fail with ECANCELED. Returns 0;
+ * on error -1 with errno EBADF, ENOMEM (it is not owned, but may be non-blocking by then). */
 ACO_API int aco_io_adopt(int fd);
 /* Does what aco_io_close() does, but leaves the descriptor open, no longer owned. Returns 0; on error -1 with errno
  * EBADF (not known on this thread). */

@@ -245,17 +245,17 @@ private:
 };
 
 /* A connected socket: aco_io_dial(). */
-inline socket dial(const char *network, const char *host, const char *port, const aco_io_options_t *opts = nullptr,
+inline socket dial(const char *network, const char *host, const char *port, const aco_io_options_t *options = nullptr,
                    const char *location = ACO__CALLER)
 {
-    const int fd = aco_io_dial_at(network, host, port, opts, location);
+    const int fd = aco_io_dial_at(network, host, port, options, location);
     detail::io_check(fd, "aco::dial");
     return socket(fd);
 }
 /* A socket for datagrams: aco_io_bind(). */
-inline socket bind(const char *network, const char *host, const char *port, const aco_io_options_t *opts = nullptr)
+inline socket bind(const char *network, const char *host, const char *port, const aco_io_options_t *options = nullptr)
 {
-    const int fd = aco_io_bind(network, host, port, opts);
+    const int fd = aco_io_bind(network, host, port, options);
     detail::io_check(fd, "aco::bind");
     return socket(fd);
 }
@@ -264,8 +264,8 @@ inline socket bind(const char *network, const char *host, const char *port, cons
 class listener : public descriptor {
 public:
     listener() noexcept = default;
-    listener(const char *network, const char *host, const char *port, const aco_io_options_t *opts = nullptr)
-        : descriptor(aco_io_listen(network, host, port, opts))
+    listener(const char *network, const char *host, const char *port, const aco_io_options_t *options = nullptr)
+        : descriptor(aco_io_listen(network, host, port, options))
     {
         detail::io_check(get(), "aco::listener");
     }

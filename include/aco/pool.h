@@ -49,7 +49,8 @@ ACO__BEGIN_C
 
 /* Zero in a field stands for the default; NULL for the whole structure stands for all defaults. */
 typedef struct aco_pool_options_s {
-    size_t region_size;  /* bytes of address space to reserve at a time, rounded down to whole stacks, but at least one.
+    size_t region_size;  /* bytes of address space to reserve at a time, rounded down to whole stacks, but at least one;
+                            up to SIZE_MAX / 4. Less if the system does not have so much.
                             0: for each size 4 MiB first, then twice as much each time, up to 1 GiB (16 MiB with 32-bit
                             addresses) */
     size_t most_stacks;  /* how many may be in use at a time: the next one fails with EAGAIN. 0: no limit */
@@ -67,12 +68,14 @@ enum {
                                 Cheaper if a stack is soon used again; until then the pages count as used memory */
 };
 
-/* Makes a pool. The caller owns it. Any thread. Returns the pool; on error NULL with errno EINVAL (an option out of
- * bounds), ENOMEM. */
+/* Makes a pool. The caller owns it. `options` is copied. Any thread. Returns the pool; on error NULL with errno EINVAL
+ * (unknown flags, or flags that exclude each other; region_size or idle_ms out of bounds; a reserved field that is not
+ * 0), ENOMEM. */
 ACO_API aco_pool_t *aco_pool_new(const aco_pool_options_t *options);
 
-/* Destroys the pool and releases its memory. No other thread may use the pool. Returns 0; on error -1 with errno EINVAL
- * (NULL), EBUSY (a stack is in use: destroy every coroutine of the pool first). */
+/* Destroys the pool and releases its memory. Any thread, but no other may use the pool meanwhile. Returns 0; on error
+ * -1, with the pool as it was and errno EINVAL (NULL), EBUSY (a stack is in use: destroy every coroutine of the pool
+ * first). */
 ACO_API int aco_pool_destroy(aco_pool_t *pool);
 
 /* Releases the pages of all idle stacks, and regions without a stack in use. For the default pool (NULL) it also
@@ -98,8 +101,9 @@ ACO_API int aco_pool_stats(aco_pool_t *pool, aco_pool_stats_t *stats);
 /* Returns how many bytes of its private stack `co` has touched since the stack was last reclaimed; a previous user of
  * the stack counts too. It counts from the top down to the deepest page in memory, so up to a page too much. It does
  * not count pages that the system swapped out, nor the page with a canary. Under ACO_POOL_LAZY it counts reclaimed
- * pages until the system takes them. Any thread. On error -1 with errno EINVAL (NULL, a main coroutine object, on
- * `stack_memory`, on a share stack: there save_stack.max_cpsz says what was copied), ESRCH (destroyed). */
+ * pages until the system takes them. Any thread, while nobody destroys `co`. On error -1 with errno EINVAL (NULL, a
+ * main coroutine object, on `stack_memory`, on a share stack: there save_stack.max_cpsz says what was copied), ESRCH
+ * (destroyed). */
 ACO_API ptrdiff_t aco_stack_high_water(const aco_t *co);
 
 /* Releases the whole pages of a private stack that lie below the frames of `co`. `co` must be suspended, new or done.
@@ -110,10 +114,10 @@ ACO_API int aco_stack_trim(aco_t *co);
 
 /* ---- Measuring by entry function --------------------------------------------------------------------------------- */
 
-/* Switches measuring on (1) or off (0) for coroutines and tasks that the calling thread makes from now on. It is for
- * finding sizes, not for production: each measured coroutine starts on a stack without pages, so that its depth is its
- * own, and each resume of it takes the slow path. If a coroutine that is not measured switches by aco_yield_to() to a
- * measured one, the next switch away from the measured one is not counted. Returns 0. */
+/* Switches measuring on (`on` is not 0) or off for coroutines and tasks that the calling thread makes from now on. It
+ * is for finding sizes, not for production: each measured coroutine starts on a stack without pages, so that its depth
+ * is its own, and each resume of it takes the slow path. If a coroutine that is not measured switches by aco_yield_to()
+ * to a measured one, the next switch away from the measured one is not counted. Returns 0. */
 ACO_API int aco_stack_measure(int on);
 
 typedef enum aco_stack_advice_e {
@@ -140,13 +144,13 @@ typedef struct aco_stack_usage_s {
     aco_stack_advice_t advice;
 } aco_stack_usage_t;
 
-/* Calls visit(usage, arg) for each entry function measured so far, in the order in which they were first measured.
- * `usage` is valid during the call. Any thread. If `visit` returns something other than 0, stops and returns that; else
- * returns 0. On error -1 with errno EINVAL (`visit` is NULL). */
+/* Calls visit(usage, arg) for each entry function measured so far, in the order in which they were first measured, on
+ * the caller's stack and without a lock. `usage` is valid during the call. Any thread. If `visit` returns something
+ * other than 0, stops and returns that; else returns 0. On error -1 with errno EINVAL (`visit` is NULL). */
 ACO_API int aco_stack_usage(int (*visit)(const aco_stack_usage_t *usage, void *arg), void *arg);
 
-/* Prints what aco_stack_usage() tells as a table. Returns 0; on error -1 with errno EINVAL (NULL), or the errno of
- * fprintf(). */
+/* Prints what aco_stack_usage() tells as a table. Any thread. Returns 0; on error -1 with errno EINVAL (NULL), or the
+ * errno of fprintf(). */
 ACO_API int aco_stack_report(FILE *to);
 
 ACO__END_C

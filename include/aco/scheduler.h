@@ -85,11 +85,11 @@ ACO__BEGIN_C
 
 /* ---- Tasks ------------------------------------------------------------------------------------------------------- */
 
-/* Makes a task that runs fn(arg), and puts it at the end of the queue. `opts` as for aco_new(); ACO_DETACHED is allowed
- * too: nobody joins such a task. It is destroyed when it ends, and another one may then have its address. Any other
- * task must be joined or detached. Returns the task; on error NULL with errno as aco_new(), EINVAL (also: ACO_DETACHED
- * with stack_memory), EPERM (its share stack belongs to another thread). */
-ACO_API aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *opts);
+/* Makes a task that runs fn(arg), and puts it at the end of the queue. `options` as for aco_new(); ACO_DETACHED is
+ * allowed too: nobody joins such a task. It is destroyed when it ends, and another one may then have its address. Any
+ * other task must be joined or detached. Returns the task; on error NULL with errno as aco_new(), EINVAL (also:
+ * ACO_DETACHED with stack_memory), EPERM (its share stack belongs to another thread). */
+ACO_API aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *options);
 
 /* Runs tasks until none is left. Call it in the root context. Returns 0; on error -1 with errno EDEADLK (see above; the
  * waiting tasks stay as they are: wake one and call aco_run() again), EPERM (a coroutine calls it), EBUSY (the idle
@@ -138,9 +138,9 @@ ACO_API int aco_tasks_dump(int fd);
  * schedulers of the threads that called this, and each one dumps in its next round of the queue. So a thread does not
  * dump while one of its tasks neither yields nor waits; outside of aco_run() it dumps when that is called next. The
  * signal wakes a sleeping aco_run(). An aco_run() that waits in an idle hook wakes if the signal ends the hook's wait
- * (EINTR), or by aco_on_wake()'s function, which must be async-signal-safe then. Costs one way to aco_run() and back in
- * each round. Returns 0; on error -1 with errno EINVAL (no such signal), EAGAIN (256 threads have it), ENOMEM, ENOSYS
- * (Windows). */
+ * (EINTR), or by aco_on_wake()'s function, which must be async-signal-safe then. Costs a switch to aco_run() and back
+ * in each round. Returns 0; on error -1 with errno EINVAL (no such signal), EAGAIN (256 threads have it), ENOMEM,
+ * ENOSYS (Windows). */
 ACO_API int aco_tasks_dump_on(int signal, int fd);
 
 /* Sets the limit of the process's watchdog: a thread that notices when a task has run for longer than `limit_ns`
@@ -160,9 +160,9 @@ ACO_API int aco_tasks_dump_on(int signal, int fd);
  * The first kind of report is printed by the task's thread, in a handler of the signal SIGURG. It interrupts the system
  * calls that any signal interrupts (sleep(), epoll_wait(); not read()). The report is a line without name and backtrace
  * if the program has its own handler for the signal, has given the thread a signal stack below 32 KiB, or blocks the
- * signal. With glibc on i386 and s390x it never has a backtrace. A watched thread pays one way to aco_run() and back in
- * each round of the queue. Returns 0; on error -1 with errno EINVAL (less than 0), ENOMEM, EAGAIN (no thread could be
- * made), ENOSYS (Windows). */
+ * signal. With glibc on i386 and s390x it never has a backtrace. A watched thread pays a switch to aco_run() and back
+ * in each round of the queue. Returns 0; on error -1 with errno EINVAL (less than 0), ENOMEM, EAGAIN (no thread could
+ * be made), ENOSYS (Windows). */
 ACO_API int aco_watchdog(int64_t limit_ns);
 
 /* Gives every other runnable task its turn. In a task, aco_yield() does the same, slower. Returns 0; on error -1 with
@@ -195,11 +195,11 @@ ACO__CALL int aco_park_until_at(const char *what, int64_t deadline, const char *
 #define aco_park_until(what, deadline) aco_park_until_at(what, deadline, ACO_PLACE)
 
 /* Ends the aco_park() of `task`. If the task is not in one, its next aco_park() returns at once; several calls count as
- * one. Any thread may call it if the task's scheduler is open (aco_scheduler_open()). Then, until the call returns, the
- * task must not be joined, nor end if it is detached; and such a task must not be given to aco_destroy(). The call is
- * async-signal-safe on a thread other than the task's, if aco_on_wake()'s function is. Returns 0; on error -1 with
- * errno EINVAL (NULL, not a task), ESRCH (it has ended), EPERM (it is another thread's, whose scheduler is not
- * open). */
+ * one. Any thread may call it if the task's scheduler is open (aco_scheduler_open()). Until a call on another thread
+ * returns, nobody may join the task, and a detached task must not end. When a task that other threads unpark has ended,
+ * free it by aco_join() or aco_detach(), never by aco_destroy(). The call is async-signal-safe on a thread other than
+ * the task's, if aco_on_wake()'s function is. Returns 0; on error -1 with errno EINVAL (NULL, not a task), ESRCH (it
+ * has ended), EPERM (it is another thread's, whose scheduler is not open). */
 ACO_API int aco_unpark(aco_t *task);
 
 /* ---- Time and events --------------------------------------------------------------------------------------------- */
@@ -237,10 +237,10 @@ ACO_API int aco_on_idle(int (*idle)(void *ctx, int64_t timeout_ns), void *ctx);
 typedef struct aco_scheduler_s aco_scheduler_t; /* a thread's scheduler, for calls from other threads */
 
 /* Opens the calling thread's scheduler for other threads: they may call aco_post(), aco_unpark() and aco_scope_cancel()
- * (aco/scope.h) for it. Then aco_run() looks for their news in each round, which costs one way to aco_run() and back.
- * Where it would report a deadlock, it waits for news; without futexes (not Linux) it looks every millisecond. It still
- * returns when no task is left. The scheduler is valid until the thread ends; the other threads must stop calling
- * before. Returns the scheduler; on error NULL with errno ENOMEM. */
+ * (aco/scope.h) for it. Then aco_run() looks for their news in each round of the queue, which costs a switch to
+ * aco_run() and back. Where it would report a deadlock, it waits for news; without futexes (not Linux) it looks every
+ * millisecond. It still returns when no task is left. The scheduler is valid until the thread ends; the other threads
+ * must stop calling before. Returns the scheduler; on error NULL with errno ENOMEM. */
 ACO_API aco_scheduler_t *aco_scheduler_open(void);
 /* Undoes one aco_scheduler_open(), on the same thread. Returns 0; on error -1 with errno EINVAL (it is not open). */
 ACO_API int aco_scheduler_close(void);

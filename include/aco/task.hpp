@@ -15,7 +15,7 @@
  *   }
  *   ...
  *   aco::spawn([] { print(get_all({"a.example", "b.example"})); });
- *   aco_run();
+ *   aco::run();
  *
  * The C headers say what all of this does: order, scopes, groups, who may wait, threads. This comment says what C++
  * adds.
@@ -432,6 +432,13 @@ auto spawn(F &&f, const options &how)
     return spawn_with(std::forward<F>(f), &how);
 }
 
+/* Runs tasks until none is left, in the root context, by aco_run(). Throws aco::error. */
+inline void run()
+{
+    if (aco_unlikely(aco_run() != 0))
+        detail::refused();
+}
+
 /* What the running task can do. */
 ACO__FORCE_INLINE_MEMBER void yield() /* aco_task_yield() */
 {
@@ -568,7 +575,7 @@ private:
     {
         using function = std::decay_t<F>;
         detail::packed_callable<function> packed(std::forward<F>(f));
-        if (aco_unlikely(!aco_group_spawn_at(this, run_member<function>, packed.get(), how, nullptr, location))) {
+        if (aco_unlikely(!aco_group_spawn_at(this, run_member<function>, packed.get(), nullptr, how, location))) {
             not_spawned();
             return false;
         }

@@ -22,18 +22,19 @@
  * thread. The objects of aco/scheduler.h, scope.h, group.h and the library acorn_io belong to one thread, as it says
  * there.
  *
- * Submitted work. aco_submit() gives a function to the whole set. The first thread that is idle starts it, as a new
- * task. Until then the function has no stack and costs a few words. A thread starts the newest work of its own tasks
- * first. A thread without runnable tasks takes work from other threads, their oldest first. Work that comes from a
- * thread outside the set, or for one thread, runs in the order of submission. A submitted function may do all that a
- * task may. Its stack is one of the default pool, of the default size.
+ * Submitted work. aco_submit() gives a function to the whole set. A thread starts it as a new task: the one that
+ * submitted it, in a later round of its queue, or one without runnable tasks, whichever comes first. Until then the
+ * function has no stack and costs a few words. A thread starts the newest work of its own tasks first; from other
+ * threads it takes the oldest first. Work that comes from a thread outside the set, or for one thread, runs in the
+ * order of submission. A submitted function may do all that a task may. Its stack is one of the default pool, of the
+ * default size.
  *
  * Groups. Each submitted function is a member of a group; members of one group may run on different threads. The rules
  * are those of aco/group.h: a member fails by returning ACO_ERROR with errno as the reason, and the task that began the
  * group waits for all members. The group is a scope. Its deadline counts for the members, and its end reaches them, on
- * other threads soon after. A function that starts after its group has ended is called all the same, and its waits
- * fail. If a function gets no stack although all tasks of its thread wait, it is not called and counts as failed with
- * ENOMEM.
+ * other threads soon after. A function that starts after the end of the group's scope is called all the same, and its
+ * waits fail. If a function gets no stack although all tasks of its thread wait, it is not called and counts as failed
+ * with ENOMEM.
  *
  * Ends. A thread of the set may end although it has tasks, or its aco_run() may fail. Then the members on it count as
  * failed with ECANCELED, its groups are cancelled, and the other threads go on. After such a failure of its aco_run()
@@ -106,9 +107,10 @@ ACO_API int aco_threads_index(void);
  * count. */
 ACO_API int aco_threads_count(const aco_threads_t *threads);
 
-/* Stops the set and cancels all its tasks, detached ones and tasks spawned later too, as if each had begun in a scope
- * (aco/scope.h) that aco_scope_cancel() now ends. So shields protect. A task that goes on after ECANCELED must end by
- * itself. Any thread; not async-signal-safe. Returns 0; on error -1 with errno EINVAL (NULL). */
+/* Stops the set and cancels all its tasks, also detached ones and tasks spawned later. Their waits fail with ECANCELED,
+ * as if aco_scope_cancel() had ended a scope around each whole task (aco/scope.h); waits in a shield go on. A task that
+ * goes on after ECANCELED must end by itself. Any thread; not async-signal-safe. Returns 0; on error -1 with errno
+ * EINVAL (NULL). */
 ACO_API int aco_threads_cancel(aco_threads_t *threads);
 
 /* Stops the set: on all its threads the scopes of aco_stop_begin() end. Everything else goes on. Any thread; not
@@ -124,7 +126,7 @@ typedef struct aco_stop_s {
 
 /* Begins such a scope; `deadline` as for aco_scope_begin(). If the set has been stopped, the scope has ended already.
  * Returns 0; on error -1 with errno EPERM (the caller is not a task of a set's thread), EINVAL (NULL, on a share
- * stack). */
+ * stack), ENOMEM (of a task on a share stack). */
 ACO_API int aco_stop_begin_at(aco_stop_t *stop, int64_t deadline, const char *location);
 #define aco_stop_begin(stop, deadline) aco_stop_begin_at(stop, deadline, ACO_PLACE)
 /* Leaves the scope. The task must not end before it has done so. Returns 0, with errno unchanged; on error -1 with
@@ -151,11 +153,11 @@ typedef struct aco_mt_group_s {
     int succeeded;          /* with ACO_FIRST_SUCCESS, whether a member has. Atomic */
     int aco__ended;         /* the errno with which the members' waits fail; 0: they do not. Atomic */
     int64_t aco__deadline;
-    struct aco__crew *aco__owner; /* the thread of its task */
+    struct aco__set_worker *aco__owner; /* the thread of its task */
     char aco__padding[64];  /* keeps what other threads write and what that thread writes in different cache lines */
-    size_t aco__pending;    /* members that have not ended: src/threads/submit.c says which. Atomic */
+    size_t aco__pending;    /* members that have not ended, counted by other threads (src/threads/submit.c). Atomic */
     char aco__more_padding[64];
-    size_t aco__own;        /* the rest of these members, counted by the thread of its task */
+    size_t aco__own;        /* members that have not ended, counted by the thread of its task */
     int aco__is_open;       /* its task has not called aco_mt_group_end() yet */
     struct aco_mt_group_s *aco__next, *aco__previous; /* other groups that this thread's tasks began */
     aco__answer_t aco__answer;
@@ -163,7 +165,7 @@ typedef struct aco_mt_group_s {
 
 /* Begins a group without members. The calling task is inside the group's scope until it calls aco_mt_group_end().
  * Returns 0; on error -1 with errno EPERM (the caller is not a task of a set's thread), EINVAL (NULL, on a share stack,
- * an unknown policy). */
+ * an unknown policy), ENOMEM (of a task on a share stack). */
 ACO_API int aco_mt_group_begin_at(aco_mt_group_t *group, aco_group_policy_t policy, const char *location);
 #define aco_mt_group_begin(group, policy) aco_mt_group_begin_at(group, policy, ACO_PLACE)
 
@@ -175,7 +177,7 @@ ACO_API int aco_mt_group_end_at(aco_mt_group_t *group, const char *location);
 #define aco_mt_group_end(group) aco_mt_group_end_at(group, ACO_PLACE)
 
 typedef enum aco_submit_where_e {
-    ACO_SUBMIT_ANYWHERE, /* the first thread that is idle, as above */
+    ACO_SUBMIT_ANYWHERE, /* any thread of the set, as above */
     ACO_SUBMIT_TO,       /* only the thread with the number `thread` */
     ACO_SUBMIT_EVENLY    /* the thread with the fewest unfinished members from this and ACO_SUBMIT_TO; ties go in turn.
                             For work that lasts, such as connections. Threads that have joined get none */

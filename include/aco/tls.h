@@ -47,8 +47,8 @@ struct ssl_st;     /* OpenSSL's SSL */
 
 /* What connections have in common. Complete it before the first connection uses it; from then on any thread may use it,
  * and only aco_tls_config_replace() may change it. The calls that change a configuration return 0; on error -1 with
- * errno EINVAL (NULL, the file's contents), ENOMEM, or why the file cannot be read. They block the thread while they
- * read a file. */
+ * errno EINVAL (NULL, the file's contents, a wrong value), ENOMEM, or why the file cannot be read. They block the
+ * thread while they read a file. */
 typedef struct aco_tls_config_s aco_tls_config_t;
 
 enum {
@@ -85,8 +85,8 @@ ACO_API int aco_tls_config_trust(aco_tls_config_t *config, const char *file);
  * issuer that has not expired. */
 ACO_API int aco_tls_config_crl(aco_tls_config_t *config, const char *file);
 
-/* Sets the application protocols (ALPN), separated by commas, the preferred one first: "h2,http/1.1". A server refuses
- * a client that offers only others. */
+/* Sets the application protocols (ALPN), separated by commas, the preferred one first: "h2,http/1.1". Each has 1 to 255
+ * bytes, all of them with the commas less than 65535 (EINVAL). A server refuses a client that offers only others. */
 ACO_API int aco_tls_config_alpn(aco_tls_config_t *config, const char *protocols);
 
 /* Lets a client keep sessions for up to `hosts` hosts (0, the default: none) and resume them, which saves sending and

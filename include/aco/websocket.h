@@ -37,16 +37,18 @@ typedef struct aco_websocket_options_s {
      * "https://a.org,http://b"; NULL: only pages of the request's own host and port. Clients that are no browsers send
      * no Origin and may connect. */
     const char *origins;
-    const char *protocols; /* subprotocols, separated by commas, the preferred first. NULL: none */
+    const char *protocols; /* subprotocols, up to 63 bytes each, separated by commas, the preferred first. NULL: none */
     int64_t max_message;   /* bytes of a message: 1 MiB */
     int64_t message_time;  /* ns from the beginning of a message to its end: 60 s */
     int64_t idle_time;     /* ns in which nothing comes; then the peer gets a ping, and as long again to answer: 60 s */
+    void *aco__reserved[2]; /* reserved fields are 0 */
 } aco_websocket_options_t;
 
-/* Answers the handshake, and sends the headers that were added to the reply. NULL `options`: the defaults. What the
- * options point to must stay valid. Returns the WebSocket; on error NULL with errno EBUSY (the reply has begun),
- * ENOMEM, or an error of writing; or, if it has refused the request by an answer, with EPROTO (400: no right handshake,
- * or several keys, versions or origins; 426: another version), EACCES (403: the origin). */
+/* Answers the handshake, and sends the headers that were added to the reply. NULL `options`: the defaults. The
+ * structure is copied; what it points to must stay valid until the handler returns. Returns the WebSocket; on error
+ * NULL with errno EBUSY (the reply has begun), EINVAL (a reserved field is not 0), ENOMEM or an error of writing (if the
+ * reply has not begun then, the handler may try again or reply); or, if it has refused the request by an answer, with EPROTO (400: no right
+ * handshake, or several keys, versions or origins; 426: another version), EACCES (403: the origin). */
 ACO_API aco_websocket_t *aco_websocket_accept_at(aco_http_request_t *request, const aco_websocket_options_t *options,
                                                  const char *location);
 #define aco_websocket_accept(request, options) aco_websocket_accept_at(request, options, ACO_PLACE)
@@ -54,23 +56,25 @@ ACO_API aco_websocket_t *aco_websocket_accept_at(aco_http_request_t *request, co
 enum { ACO_WEBSOCKET_TEXT = 1, ACO_WEBSOCKET_BINARY = 2 };
 
 /* Waits for a message. Points *data to its bytes, which a 0 follows, and stores their number in *n. They are valid
- * until the next call. Returns the message's type; 0: the peer has closed (aco_websocket_code()); on error -1 with
- * errno EBADMSG (the peer breaks the protocol), EFBIG (more than max_message), ETIMEDOUT (idle_time or message_time is
- * over, or a scope has ended: aco_check_cancelled() tells), ECONNRESET (the connection ended without a close), ENOMEM.
- * After the end of a scope the next call goes on; after any other error it fails again. */
+ * until the next call. Returns the message's type; 0: the peer has closed (aco_websocket_code()), again at each further
+ * call; on error -1 with errno EBADMSG (the peer breaks the protocol), EFBIG (more than max_message), ETIMEDOUT
+ * (idle_time or message_time is over, or a scope has ended: aco_check_cancelled() tells), ECANCELED, ECONNRESET (the
+ * connection ended without a close), ENOMEM. After the end of a scope the next call goes on; after any other error it
+ * fails again. */
 ACO_API int aco_websocket_receive_at(aco_websocket_t *socket, const char **data, size_t *n, const char *location);
 #define aco_websocket_receive(socket, data, n) aco_websocket_receive_at(socket, data, n, ACO_PLACE)
 
 /* Sends a message. Returns 0; on error -1 with errno EINVAL (the type, or text that is no UTF-8), EPIPE (the WebSocket
  * is closed, or the peer is gone), ETIMEDOUT (also: the peer takes nothing for the server's write_time), ECANCELED.
- * After the end of a scope the message can be sent again if no part of it was sent; else later calls fail: EPIPE. */
+ * After the end of a scope a message can be sent again if no part of it was sent, and if it has at most 2 KiB and goes
+ * without TLS, or has only waited for another task's; else later calls fail with EPIPE. */
 ACO_API int aco_websocket_send_at(aco_websocket_t *socket, int type, const void *p, size_t n, const char *location);
 #define aco_websocket_send(socket, type, p, n) aco_websocket_send_at(socket, type, p, n, ACO_PLACE)
 
 /* Closes: sends the peer a code and a reason, and waits at most 5 s for its answer. Messages that come before it are
  * dropped. `code`: 1000 (done); 1001 to 1003, 1007 to 1014 (RFC 6455's); 3000 to 4999 (the program's). `reason`: up to
- * 123 bytes, or NULL. Only the task that receives may call it. Returns 0; on error -1 with errno EINVAL (the code or
- * the reason), or an error of sending or receiving. */
+ * 123 bytes of UTF-8, or NULL. Only the task that receives may call it. Returns 0; on error -1 with errno EINVAL (the
+ * code or the reason), ETIMEDOUT (also: no answer in 5 s), or another error of sending or receiving. */
 ACO_API int aco_websocket_close_at(aco_websocket_t *socket, int code, const char *reason, const char *location);
 #define aco_websocket_close(socket, code, reason) aco_websocket_close_at(socket, code, reason, ACO_PLACE)
 

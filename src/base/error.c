@@ -7,10 +7,6 @@
 
 enum { MESSAGE = 512 };
 
-#ifndef ACO_CONFIG_LIBACO_ONLY
-char aco_error_mark;
-#endif
-
 /* Links thread.c, as in lock.c. */
 static __attribute__((used)) aco__thread_t *const *const record_of_message = &aco__nobody;
 
@@ -70,6 +66,8 @@ void aco__die(const char *call, const void *co, const char *reason, ...)
 }
 
 #ifndef ACO_CONFIG_LIBACO_ONLY
+char aco_error_mark;
+
 int aco__fail(int fatal, int error, const char *call, const void *co, const char *reason, ...)
 {
     aco__thread_t *self = aco__self();

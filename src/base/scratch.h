@@ -44,7 +44,7 @@ typedef struct aco__scratch {
 #ifdef ACO__ARRIVES_IN_ASSEMBLY
     aco_share_stack_t stack; /* of the scratch stack: the record begins where the stack ends */
 #endif
-    aco_t runner;            /* a switch to it runs aco__on_scratch() (coroutine/resume.c) */
+    aco_t runner;            /* a switch to it runs aco__on_scratch() (coroutine/on_scratch.c) */
     aco_t trap;              /* the resumer of a coroutine that cleans up: a yield is an error */
     aco__context_t restore_trampoline; /* stands for a resumer with saved frames and restores them */
     aco_t *target, *from;    /* for aco__on_scratch(): the coroutine to run; the one that transfers, or NULL */

@@ -226,20 +226,16 @@ static heap_t *heap_map(void)
     return map ? (heap_t *)(void *)(map + below_heap()) : NULL;
 }
 
-#ifndef ACO_CONFIG_LIBACO_ONLY
 static void *signal_stack_of(heap_t *heap)
 {
     return (char *)heap - ACO__SIGNAL_STACK;
 }
-#endif
 
 static void heap_thread_ends(aco__thread_t *self)
 {
     heap_t *heap = self->heap;
-#ifndef ACO_CONFIG_LIBACO_ONLY
-    if (heap->signal_stack == 1)
+    if (ACO__SIGNAL_STACK > 0 && heap->signal_stack == 1)
         heap->signal_stack = aco__os_signal_stack_end(signal_stack_of(heap)) ? 0 : -1;
-#endif
     ACO__ASSERT(heap->thread == self && !heap->orphan);
     self->heap = NULL;
     __atomic_store_n(&heap->thread, aco__nobody, __ATOMIC_RELAXED);
@@ -312,7 +308,6 @@ static heap_t *heap_of_thread(void)
     return heap;
 }
 
-#ifndef ACO_CONFIG_LIBACO_ONLY
 int aco__signal_stack(void)
 {
     heap_t *heap = heap_of_thread();
@@ -325,7 +320,6 @@ int aco__signal_stack(void)
         heap->signal_stack = 1;
     return taken < 0 ? -1 : 0;
 }
-#endif
 
 static slab_t *slab_with_room(heap_t *heap, unsigned class)
 {

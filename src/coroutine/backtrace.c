@@ -1,7 +1,10 @@
 /* Backtraces of coroutines. The walk of a coroutine that does not run starts on the stack of another one, the walker:
  * unwinders continue from its first frame in its unwind parent (coroutine/entry/assembly.h), and while it walks, that
  * is the context of the coroutine in question. */
-#include "coroutine/internal.h"
+#include "coroutine/backtrace_internal.h"
+#include "coroutine/create.h"
+#include "coroutine/entry.h"
+#include "coroutine/query.h"
 #include "coroutine/unwinder.h"
 
 #include "aco/backtrace.h"

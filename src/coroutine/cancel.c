@@ -1,6 +1,9 @@
 /* Cancels a suspended coroutine or generator: resumes it to unwind its own stack frame by frame. Then it ends. */
 #include "tools/trace.h"
-#include "coroutine/internal.h"
+#include "coroutine/cancel.h"
+#include "coroutine/cleanup.h"
+#include "coroutine/exit.h"
+#include "coroutine/query.h"
 #include "coroutine/unwinder.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The checks of debug builds at each resume, yield and destruction. */
-#include "coroutine/internal.h"
+#include "coroutine/query.h"
 
 /* Fails if code that never swaps control words switches a coroutine that has its own. */
 static int check_mixing(int fatal, const char *call, const aco_t *co, int unit_own_fp)
@@ -37,6 +37,13 @@ int aco__send_check(aco_t *co, void **value, int unit_own_fp)
         aco__warn("aco_send", co, "is started with a value, %p, that no call receives", *value);
     return !needs_slow_path(co) || aco__send_slow(co, value);
 }
+
+void aco__yields_in_catch(const aco_t *co)
+{
+    const char *name = aco_name(co);
+    aco__die("aco::yield", co, "%s%s%syields inside a catch block, with ACO_SHARED_EXCEPTIONS", *name ? "\"" : "", name,
+             *name ? "\" " : "");
+}
 #endif
 
 void aco__yield_check(aco_t *co, int unit_own_fp)
@@ -52,15 +59,6 @@ void aco__yield_check(aco_t *co, int unit_own_fp)
                  "yields outside its share stack of %zu bytes: it is in a generator, or has overflowed",
                  aco__stack_made_with(co->share_stack));
 }
-
-#ifndef ACO_CONFIG_LIBACO_ONLY
-void aco__yields_in_catch(const aco_t *co)
-{
-    const char *name = aco_name(co);
-    aco__die("aco::yield", co, "%s%s%syields inside a catch block, with ACO_SHARED_EXCEPTIONS", *name ? "\"" : "", name,
-             *name ? "\" " : "");
-}
-#endif
 
 void aco__destroy_checked(aco_t *co)
 {

@@ -1,5 +1,6 @@
 /* What runs when a coroutine ends: its deferred calls and the destructors of its values. */
-#include "coroutine/internal.h"
+#include "coroutine/cleanup.h"
+#include "coroutine/locals.h"
 
 /* ---- Deferred calls ---- */
 

@@ -1,6 +1,11 @@
 /* Creates, restarts and destroys coroutines. Each thread caches destroyed coroutines with a private stack of the
  * default size. Creating one from the cache takes a few stores (aco__cache_reuse() in the header). */
-#include "coroutine/internal.h"
+#include "base/reserved.h"
+#include "coroutine/create.h"
+#include "coroutine/entry.h"
+#include "coroutine/forgotten.h"
+#include "coroutine/locals.h"
+#include "coroutine/query.h"
 #include "tools/shadow_stack.h"
 #include "tools/trace.h"
 
@@ -144,9 +149,8 @@ void aco_reset(aco_t *co, aco_cofuncp_t fp, void *arg)
 /* Checks the options; error messages name `call`. */
 static int check_options(const char *call, const aco_options_t *o)
 {
-    static const aco_options_t none;
     const unsigned known = ACO_OWN_FP | ACO_SHARED_FP | ACO_OWN_EXCEPTIONS | ACO_SHARED_EXCEPTIONS | ACO_NO_GUARD;
-    if (o->aco__reserved0 || memcmp(o->aco__reserved, none.aco__reserved, sizeof none.aco__reserved) != 0)
+    if (o->aco__reserved0 || ACO__RESERVED_IS_SET(o))
         return aco__fail(0, EINVAL, call, NULL, "a reserved option is not 0");
     if (o->flags & ~known)
         return aco__fail(0, EINVAL, call, NULL, "unknown flags %#x", o->flags & ~known);
@@ -237,10 +241,10 @@ void aco__coroutine_free(aco_t *co)
         aco__stack_free(stack);
 }
 
-aco_t *aco__new_called(const char *call, aco_function_t fn, void *arg, const aco_options_t *opts, int own_fp)
+aco_t *aco__new_called(const char *call, aco_function_t fn, void *arg, const aco_options_t *options, int own_fp)
 {
     static const aco_options_t defaults;
-    const aco_options_t *o = opts ? opts : &defaults;
+    const aco_options_t *o = options ? options : &defaults;
     size_t sz = 0;
     aco_t *co;
     aco__thread_t *self = aco__thread_ready();
@@ -281,9 +285,9 @@ aco_t *aco__new_called(const char *call, aco_function_t fn, void *arg, const aco
     return NULL;
 }
 
-aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own_fp)
+aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *options, int own_fp)
 {
-    aco_t *co = aco__new_called("aco_new", fn, arg, opts, own_fp);
+    aco_t *co = aco__new_called("aco_new", fn, arg, options, own_fp);
     aco__made(co, __builtin_return_address(0));
     return co;
 }
@@ -313,11 +317,24 @@ int aco__restart(aco_t *co, aco_function_t fn, void *arg)
     measure_if_wanted(co);
     return 0;
 }
-#endif
+
+/* ---- The cache ---- */
+
+static void cache_free(aco__thread_t *self)
+{
+    while (self->cached) {
+        ACO__ASSERT(is_cached(self->cached));
+        aco__coroutine_free(aco__cache_pop(self));
+    }
+}
+
+ACO__AT_LOAD static void register_cache(void)
+{
+    aco__upcalls.cache_free = cache_free;
+}
 
 /* ---- Destroying ---- */
 
-#ifndef ACO_CONFIG_LIBACO_ONLY
 static void destroy_private(aco_t *co)
 {
     aco__stack_check_overflow("aco_destroy", co->share_stack);
@@ -367,20 +384,3 @@ void aco__destroy(aco_t *co)
         aco__block_free(co);
     }
 }
-
-#ifndef ACO_CONFIG_LIBACO_ONLY
-/* ---- The cache ---- */
-
-static void cache_free(aco__thread_t *self)
-{
-    while (self->cached) {
-        ACO__ASSERT(is_cached(self->cached));
-        aco__coroutine_free(aco__cache_pop(self));
-    }
-}
-
-ACO__AT_LOAD static void register_cache(void)
-{
-    aco__upcalls.cache_free = cache_free;
-}
-#endif

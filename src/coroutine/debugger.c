@@ -2,12 +2,14 @@
  * that script also knows the numbers of the statuses in aco/detail/coroutine.h and of the kinds of waits in
  * scheduler/wait.h. All offsets are in bytes. A change of the fields' order needs a new version number. */
 #include "base/slab.h"
-#include "coroutine/internal.h"
+#include "coroutine/entry.h"
 
 #ifdef ACO_CONFIG_LIBACO_ONLY
+#define ENTRY_OF_NEW NULL
 #define OF_WAIT(field) 0
 #else
 #include "aco/detail/waiter.h"
+#define ENTRY_OF_NEW (const void *)(uintptr_t)aco__begin
 #define OF_WAIT(field) offsetof(aco__wait_t, field)
 #endif
 
@@ -27,13 +29,7 @@ ACO_API extern const struct aco__debug {
 } aco__debug;
 
 __attribute__((used)) const struct aco__debug aco__debug = {
-    2, sizeof(struct aco__debug), &aco__heaps,
-#ifdef ACO_CONFIG_LIBACO_ONLY
-    NULL,
-#else
-    (const void *)(uintptr_t)aco__begin,
-#endif
-    aco__returned,
+    2, sizeof(struct aco__debug), &aco__heaps, ENTRY_OF_NEW, aco__returned,
     offsetof(struct aco__heap, next), offsetof(struct aco__heap, thread), offsetof(struct aco__heap, block_slabs),
     offsetof(aco__slab_t, next_block_slab), offsetof(aco__slab_t, fresh), offsetof(aco__slab_t, size), ACO__SLAB_FIRST,
     offsetof(aco_t, aco__state), offsetof(aco_t, is_end), offsetof(aco_t, share_stack), offsetof(aco_t, arg),

@@ -2,7 +2,10 @@
  * architecture (src/coroutine/entry/ARCH.inc) is part of this object, because every program that creates a coroutine
  * links it. An archive member with nothing but assembly would not be found: link-time optimisation sees no symbol in
  * it. */
-#include "coroutine/internal.h"
+#include "coroutine/cancel.h"
+#include "coroutine/entry.h"
+#include "coroutine/exit.h"
+#include "coroutine/on_scratch.h"
 #include "coroutine/unwinder.h"
 #ifndef __arm__ /* Arm has its own */
 #include "coroutine/entry/assembly.h"
@@ -55,20 +58,22 @@ static void scratch_new(aco__scratch_t *scratch, void *top)
 
 #ifdef ACO_CONFIG_LIBACO_ONLY
 static const aco__upcalls_t aco__upcalls = {.scratch_new = scratch_new};
-#endif
-
+#else
 ACO__AT_LOAD static void register_entry(void)
 {
-#ifndef ACO_CONFIG_LIBACO_ONLY
     aco__upcalls.scratch_new = scratch_new;
-#endif
 #ifdef ACO__SHADOW_STACKS
     aco__upcalls.shadow_begin = aco__shadow_begin;
 #endif
-#ifdef ACO_CONFIG_UCONTEXT
-    aco__os_outermost_calls(aco__entry_returned, aco__cancel_landed);
-#endif
 }
+#endif
+
+#ifdef ACO_CONFIG_UCONTEXT
+ACO__AT_LOAD static void register_outermost_calls(void)
+{
+    aco__os_outermost_calls(aco__entry_returned, aco__cancel_landed);
+}
+#endif
 
 /* ---- The personality of the first function ----
  *

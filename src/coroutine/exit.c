@@ -1,5 +1,7 @@
 /* The end of a coroutine, and the first function on its stack. */
-#include "coroutine/internal.h"
+#include "coroutine/cleanup.h"
+#include "coroutine/exit.h"
+#include "coroutine/query.h"
 
 void aco__load_resumer_environment(void)
 {
@@ -55,19 +57,15 @@ __attribute__((noreturn, always_inline)) static inline void end(aco_t *co, void 
     aco__switch_exit(aco__tls_ref(), (uintptr_t)co, result);
 }
 
-#ifndef ACO_CONFIG_LIBACO_ONLY
 void aco__ends(aco_t *co, void *result)
 {
     end_here(co, result);
 }
-#endif
 
 void aco__end(aco_t *co, void *result)
 {
-#ifndef ACO_CONFIG_LIBACO_ONLY
     if (aco_unlikely(aco__is_task(co)))
         aco__self()->scheduler->end_task(co, result);
-#endif
     end(co, result);
 }
 

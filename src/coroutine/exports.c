@@ -3,17 +3,10 @@
 #include "os/platform.h"
 
 #if !defined(ACO_CONFIG_LIBACO_ONLY) || defined(ACO__EXPORTS)
-#ifndef ACO_CONFIG_LIBACO_ONLY
-aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *opts)
+aco_t *aco_create(aco_t *main_co, aco_share_stack_t *share_stack, size_t save_stack_sz, aco_cofuncp_t fp, void *arg)
 {
-    return aco_new_inline(fn, arg, opts);
+    return aco_create_inline(main_co, share_stack, save_stack_sz, fp, arg);
 }
-
-int aco_restart(aco_t *co, aco_function_t fn, void *arg)
-{
-    return aco_restart_inline(co, fn, arg);
-}
-#endif
 
 void aco_destroy(aco_t *co)
 {
@@ -21,18 +14,6 @@ void aco_destroy(aco_t *co)
 }
 
 #ifndef ACO__SWITCHES_IN_ASSEMBLY
-#ifndef ACO_CONFIG_LIBACO_ONLY
-void *aco_send(aco_t *co, void *value)
-{
-    return aco_send_inline(co, value);
-}
-
-void *aco_yield_value(void *value)
-{
-    return aco_yield_value_inline(value);
-}
-#endif
-
 void aco_resume(aco_t *co)
 {
     aco_resume_inline(co);
@@ -49,7 +30,50 @@ void aco_yield1(aco_t *co)
 }
 #endif
 
+aco_t *aco_get_co(void)
+{
+    return aco_get_co_inline();
+}
+
+aco_t *aco_co(void)
+{
+    return aco_co_inline();
+}
+
+void *aco_get_arg(void)
+{
+    return aco_get_arg_inline();
+}
+
+int aco_is_main_co(const aco_t *co)
+{
+    return aco_is_main_co_inline(co);
+}
+#endif
+
 #ifndef ACO_CONFIG_LIBACO_ONLY
+aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *options)
+{
+    return aco_new_inline(fn, arg, options);
+}
+
+int aco_restart(aco_t *co, aco_function_t fn, void *arg)
+{
+    return aco_restart_inline(co, fn, arg);
+}
+
+#ifndef ACO__SWITCHES_IN_ASSEMBLY
+void *aco_send(aco_t *co, void *value)
+{
+    return aco_send_inline(co, value);
+}
+
+void *aco_yield_value(void *value)
+{
+    return aco_yield_value_inline(value);
+}
+#endif
+
 int aco_yield_to(aco_t *co)
 {
     return aco_yield_to_inline(co);
@@ -90,31 +114,5 @@ int aco_defer(void (*fn)(void *), void *arg)
 void *aco_mem_new(size_t sz)
 {
     return aco_mem_new_inline(sz);
-}
-#endif
-
-aco_t *aco_create(aco_t *main_co, aco_share_stack_t *share_stack, size_t save_stack_sz, aco_cofuncp_t fp, void *arg)
-{
-    return aco_create_inline(main_co, share_stack, save_stack_sz, fp, arg);
-}
-
-aco_t *aco_get_co(void)
-{
-    return aco_get_co_inline();
-}
-
-aco_t *aco_co(void)
-{
-    return aco_co_inline();
-}
-
-void *aco_get_arg(void)
-{
-    return aco_get_arg_inline();
-}
-
-int aco_is_main_co(const aco_t *co)
-{
-    return aco_is_main_co_inline(co);
 }
 #endif

@@ -1,6 +1,6 @@
 /* At exit, in a program with a debug unit: a line for each coroutine and task of the thread that exits which was never
  * destroyed or joined, with the place where it was made. No leak checker finds them: the library still knows them. */
-#include "coroutine/internal.h"
+#include "coroutine/forgotten.h"
 
 #include <string.h>
 

@@ -1,21 +1,23 @@
 /* The calls of generators that are not inline. */
-#include "coroutine/internal.h"
+#include "coroutine/cancel.h"
+#include "coroutine/create.h"
+#include "coroutine/locals.h"
 
 #include <string.h>
 
-aco_t *aco__generator_new(const aco_options_t *opts, const void *function, unsigned flags)
+aco_t *aco__generator_new(const aco_options_t *options, const void *function, unsigned flags)
 {
     static const char call[] = "aco_generator_open";
     aco_options_t o = {0};
     aco_t *block;
     size_t sz;
-    if (opts) {
-        o.stack_size = opts->stack_size;
-        o.pool = opts->pool;
-        o.flags = opts->flags & flags;
-        o.name = opts->name;
+    if (options) {
+        o.stack_size = options->stack_size;
+        o.pool = options->pool;
+        o.flags = options->flags & flags;
+        o.name = options->name;
     }
-    if (!function || (opts && memcmp(opts, &o, sizeof o) != 0) || o.stack_size > SIZE_MAX / 4) {
+    if (!function || (options && memcmp(options, &o, sizeof o) != 0) || o.stack_size > SIZE_MAX / 4) {
         aco__fail(0, EINVAL, call, NULL, "%s",
                   !function                     ? "the function is NULL"
                   : o.stack_size > SIZE_MAX / 4 ? "stack_size is out of bounds"

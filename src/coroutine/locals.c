@@ -1,5 +1,5 @@
 /* Names, slots and coroutine-local values: what the user stores in a coroutine's cold data. */
-#include "coroutine/internal.h"
+#include "coroutine/locals.h"
 
 #include <string.h>
 

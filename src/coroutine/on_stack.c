@@ -1,5 +1,5 @@
 /* A call on another stack: a coroutine that is resumed until it ends. */
-#include "coroutine/internal.h"
+#include "coroutine/create.h"
 
 static void cancel_and_destroy(void *co)
 {
@@ -7,12 +7,12 @@ static void cancel_and_destroy(void *co)
     aco_destroy(co);
 }
 
-void *aco_call_on_stack(aco_function_t fn, void *arg, const aco_options_t *opts)
+void *aco_call_on_stack(aco_function_t fn, void *arg, const aco_options_t *options)
 {
     static const char call[] = "aco_call_on_stack";
     aco_t *caller = aco__running(), *co;
     void *value = NULL;
-    if (opts && opts->stack) { /* the caller's frames could be on it */
+    if (options && options->stack) { /* the caller's frames could be on it */
         aco__fail(0, EINVAL, call, NULL, "needs a private stack");
         return ACO_ERROR;
     }
@@ -20,7 +20,7 @@ void *aco_call_on_stack(aco_function_t fn, void *arg, const aco_options_t *opts)
         aco__fail(0, EPERM, call, caller, "is called in a generator, which may end before the coroutine");
         return ACO_ERROR;
     }
-    co = aco__new_called(call, fn, arg, opts, 1);
+    co = aco__new_called(call, fn, arg, options, 1);
     if (!co)
         return ACO_ERROR;
     if (caller && aco_defer(cancel_and_destroy, co) != 0) {

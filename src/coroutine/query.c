@@ -1,5 +1,5 @@
 /* The state of a coroutine, and whether it can be resumed. */
-#include "coroutine/internal.h"
+#include "coroutine/query.h"
 
 #include <string.h>
 

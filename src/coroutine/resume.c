@@ -1,4 +1,4 @@
-/* Resumes and transfers off the fast path. The switch itself is inline, in include/aco/arch/.
+/* Resumes off the fast path. The switch itself is inline, in include/aco/arch/.
  *
  * A resume is one of these:
  *   inline         by the root context, frames in place: all of it in the header
@@ -7,8 +7,9 @@
  *                  case is inline too
  *   general        everything else: instrumented, on the resumer's own share stack, or with an injected call
  *   exported       by an exported function in assembly (entry/), which calls one of the above off its fast path */
+#include "coroutine/on_scratch.h"
+#include "coroutine/query.h"
 #include "tools/shadow_stack.h"
-#include "coroutine/internal.h"
 
 /* ---- Waiting resumers ---- */
 
@@ -123,21 +124,9 @@ static void *resume_apart(aco__thread_t *self, aco_t *waiting, aco_t *co, const 
 }
 #endif
 
-/* Sets what aco__on_scratch() does after the next switch to it. `call` is NULL if a failure is fatal. */
-static void prepare_scratch(aco__scratch_t *scratch, aco_t *target, aco_t *from, uintptr_t interrupt_flag,
-                            const char *call)
-{
-    ACO__ASSERT((uintptr_t)scratch - (uintptr_t)__builtin_frame_address(0) > ACO__SCRATCH_STACK); /* it has no frames */
-    ACO__ASSERT(target->share_stack && target != from && !aco__is_task(target));
-    scratch->target = target;
-    scratch->from = from;
-    scratch->interrupt_flag = interrupt_flag;
-    scratch->call = call;
-}
-
 /* ---- Resuming ---- */
 
-/* aco__stack_restore(). If every failure is fatal, it always returns 1. */
+/* aco__stack_restore(). Where every failure is fatal, it always returns 1. */
 static inline int restore(aco_t *co, int fatal, const char *call)
 {
     return aco__stack_restore(co, fatal, call) || ACO__LIBACO_ONLY;
@@ -171,7 +160,7 @@ ACO__NO_SANITIZE static __attribute__((noinline)) void *resume_general(aco_t *co
             aco__shadow_enter(co, &resumer_state);
         }
         if (scratch)
-            prepare_scratch(scratch, co, NULL, interrupt_flag, fatal ? NULL : call);
+            aco__prepare_scratch(scratch, co, NULL, interrupt_flag, fatal ? NULL : call);
         /* The runner has no floating-point environment of its own: with it the switch swaps none. */
         tagged = aco__switch_resume(aco__tls_ref(), scratch ? &scratch->runner : co, &value, 1);
         if (instrumented) {
@@ -324,165 +313,3 @@ ACO__NAMED_BY_ASSEMBLY void aco__interrupted(uintptr_t interrupt_flag)
     scratch->injected = NULL;
     fn(scratch->injected_arg);
 }
-
-/* ---- Transfer ---- */
-
-/* Stores the floating-point environment of `from` (NULL: of the resumer) and loads that of `to`. A coroutine without
- * its own environment uses the resumer's. */
-static void change_environment(aco__thread_t *self, aco_t *from, aco_t *to)
-{
-    int own_from = from && aco__owns_fp(from), own_to = aco__owns_fp(to);
-    uint32_t control, wanted;
-    uint16_t control2, wanted2;
-    if (!own_from && !own_to)
-        return;
-    aco__fp_read(&control, &control2);
-    *(own_from ? &from->aco__fp_control : &self->fp_control) = control;
-    *(own_from ? &from->aco__fp_control2 : &self->fp_control2) = control2;
-    wanted = own_to ? to->aco__fp_control : self->fp_control;
-    wanted2 = own_to ? to->aco__fp_control2 : self->fp_control2;
-    if (((control ^ wanted) & ~(uint32_t)ACO__FP_STATUS) != 0 || control2 != wanted2)
-        aco__fp_load(&wanted, &wanted2);
-}
-
-/* ---- On the scratch stack ---- */
-
-/* Runs on the scratch stack: a resume or a transfer switched to it instead of to `target`. Restores the frames of
- * `target` if needed and continues it. */
-ACO__NO_SANITIZE ACO__ARRIVAL_ABI void aco__on_scratch(ACO__ARRIVAL_PARAMETERS)
-{
-    aco__thread_t *self = aco__self();
-    aco__scratch_t *scratch = self->scratch;
-    aco_t *co = scratch->target, *from = ACO__LIBACO_ONLY ? NULL : scratch->from; /* no transfers */
-    ACO__ASSERT((uintptr_t)scratch - (uintptr_t)__builtin_frame_address(0) <= ACO__SCRATCH_STACK);
-    ACO__ASSERT(aco__status(co) <= ACO__SAVED); /* nobody else has resumed or ended it */
-    if (aco__status(co) != ACO__SUSPENDED &&
-        !restore(co, scratch->call == NULL, scratch->call ? scratch->call : "aco_resume")) {
-        if (!from)
-            aco__switch_exit(aco__tls_ref(), (uintptr_t)co, ACO_ERROR);
-        self->running = from;
-        aco__switch_enter(aco__tls_ref(), from, (uintptr_t)from, ACO_ERROR);
-    }
-    change_environment(self, from, co);
-    self->running = co;
-    aco__switch_enter(aco__tls_ref(), co, (uintptr_t)co | scratch->interrupt_flag, value);
-}
-
-/* A coroutine yielded or ended while its resumer's frames were saved. This runs on the scratch stack, restores them and
- * continues the resumer. */
-ACO__NO_SANITIZE ACO__ARRIVAL_ABI void aco__restore_trampoline(ACO__ARRIVAL_PARAMETERS)
-{
-    aco__thread_t *self = aco__self();
-    aco_t *resumer = self->resuming;
-    ACO__ASSERT(resumer && aco__status(resumer) == ACO__RESUMING_SAVED);
-    aco__stack_restore(resumer, 1, "aco_yield");
-    aco__load_resumer(self, resumer, &resumer->aco__self);
-    self->unwind_parent = &self->resumer;
-    aco__switch_exit(aco__tls_ref(), tagged, value);
-}
-
-#ifndef ACO_CONFIG_LIBACO_ONLY
-/* A coroutine yielded in its cleanup. This runs on the scratch stack and aborts. */
-ACO__FOREIGN_ENTRY ACO__ARRIVAL_ABI void aco__trapped(ACO__ARRIVAL_PARAMETERS)
-{
-    aco__die("aco_yield", (void *)(tagged & ~(uintptr_t)1),
-             "yields in its cleanup, in a deferred call or a destructor that runs because it ends");
-}
-
-/* Whether the running coroutine may transfer to `co`, with room on the scratch stack if both are on one stack. */
-static int check_transfer(const char *call, aco_t *from, const aco_t *co)
-{
-    if (!from)
-        return aco__fail(0, EPERM, call, co, "no coroutine is running");
-    if (aco__is_cancelled())
-        return aco__fail(0, EPERM, call, from, "is in its cleanup");
-    if (co == from)
-        return 0;
-    if (aco__is_task(from))
-        return aco__fail(0, EPERM, call, from, "%s", ACO__A_TASK);
-    if (aco__check(0, call, co) != 0)
-        return -1;
-    if (aco__has_own_exceptions(co) && !aco__has_own_exceptions(from)) /* the resumer does not swap exceptions */
-        return aco__fail(0, EPERM, call, co, "has ACO_OWN_EXCEPTIONS, and the running coroutine does not");
-    if (from->share_stack == co->share_stack && !aco__scratch())
-        return aco__fail_memory(0, call, ACO__SCRATCH_STACK);
-    return 0;
-}
-
-/* Restores the frames of `co` unless that has to happen on the scratch stack. 1, or 0 after a failure. */
-static int restore_for_transfer(const char *call, const aco_t *from, aco_t *co, int fatal)
-{
-    return from->share_stack == co->share_stack || aco__status(co) == ACO__SUSPENDED ||
-           aco__stack_restore(co, fatal, call);
-}
-
-ACO__NO_SANITIZE static void *transfer_slow(const char *call, aco_t *co, void *value)
-{
-    aco__thread_t *self = aco__self();
-    aco_t *from = self->running;
-    uintptr_t tagged;
-    if (check_transfer(call, from, co) != 0)
-        return ACO_ERROR;
-    if (co == from)
-        return value;
-    if (!restore_for_transfer(call, from, co, 0))
-        return ACO_ERROR;
-    if (from->aco__state & ACO__INSTRUMENTED) {
-        aco__instrument_transfer(from, co);
-        aco__shadow_transfer(from, co);
-    }
-    if (from->share_stack == co->share_stack) {
-        aco__scratch_t *scratch = self->scratch;
-        prepare_scratch(scratch, co, from, 0, call);
-        tagged = aco__switch_transfer(aco__tls_ref(), from, &scratch->runner, &value, 0);
-        if (value == ACO_ERROR && aco__has(from, ACO__INSTRUMENTED)) { /* failed: `from` never stopped */
-            aco__shadow_transfer(co, from);
-            aco__instrument_transfer(co, from);
-        }
-    } else {
-        change_environment(self, from, co);
-        tagged = aco__switch_transfer(aco__tls_ref(), from, co, &value, 0);
-    }
-    ACO__CHECK_INTERRUPT(tagged);
-    return value;
-}
-
-int aco__yield_to_slow(aco_t *co)
-{
-    return transfer_slow("aco_yield_to", co, NULL) == ACO_ERROR ? -1 : 0;
-}
-
-void *aco__transfer_slow(aco_t *co, void *value)
-{
-    return transfer_slow("aco_transfer", co, value);
-}
-
-ACO__NO_SANITIZE int aco_exit_to(aco_t *co, void *value)
-{
-    static const char call[] = "aco_exit_to";
-    aco__thread_t *self = aco__self();
-    aco_t *from = self->running;
-    if (check_transfer(call, from, co) != 0)
-        return -1;
-    if (co == from)
-        return aco__fail(0, EINVAL, call, co, "is the running coroutine");
-    if (!restore_for_transfer(call, from, co, 0)) /* the failure that leaves the caller as it was */
-        return -1;
-    aco__ends(from, NULL);
-    aco__check(1, call, co); /* the cleanup may have run it, or another one in its place */
-    restore_for_transfer(call, from, co, 1);
-    if (from->aco__state & ACO__INSTRUMENTED) {
-        aco__instrument_transfer(from, co);
-        aco__shadow_empty_if_ended(from);
-        aco__shadow_transfer(from, co);
-    }
-    if (from->share_stack == co->share_stack) {
-        aco__scratch_t *scratch = self->scratch;
-        prepare_scratch(scratch, co, NULL, 0, NULL);
-        aco__switch_enter(aco__tls_ref(), &scratch->runner, (uintptr_t)from, value);
-    }
-    change_environment(self, NULL, co);
-    self->running = co;
-    aco__switch_enter(aco__tls_ref(), co, (uintptr_t)co, value);
-}
-#endif

@@ -1,5 +1,5 @@
 /* libaco's calls for share stacks. */
-#include "coroutine/internal.h"
+#include "coroutine/entry.h"
 
 ACO__COLD aco_share_stack_t *aco_share_stack_new2(size_t sz, char guard_page_enabled)
 {

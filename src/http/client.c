@@ -1,5 +1,6 @@
 /* Clients: URLs, kept connections, redirects. */
 #define _GNU_SOURCE
+#include "base/reserved.h"
 #include "http/incoming.h"
 #include "http/link.h"
 #include "http/outgoing.h"
@@ -360,6 +361,8 @@ static int check_call(const aco_http_call_t *call)
         return aco__service_fail(EINVAL, call_name, "the method or the URL");
     if (!call->read_body && call->length < 0)
         return aco__service_fail(EINVAL, call_name, "the body's length");
+    if (ACO__RESERVED_IS_SET(call))
+        return aco__service_fail(EINVAL, call_name, "a reserved field is not 0");
     for (size_t i = 0; i < call->header_count; i++) {
         const char *name = call->headers[i].name, *value = call->headers[i].value;
         if (!aco__http_is_token(name, strlen(name)) || !aco__http_is_value(value, strlen(value)) ||
@@ -618,6 +621,7 @@ aco_http_client_t *aco_http_client_new(const aco_http_client_options_t *options)
     o->max_head = o->max_head ? o->max_head : 31 << 10;
     o->max_headers = o->max_headers ? o->max_headers : 200;
     if (o->max_head < 64 || o->max_head > 1 << 20 || o->max_headers < 1 || o->max_headers > 1000 ||
+        ACO__RESERVED_IS_SET(o) ||
         (o->proxy_host &&
          (!o->proxy_port || strlen(o->proxy_host) >= CLIENT_HOST || strlen(o->proxy_port) >= CLIENT_PORT))) {
         aco__service_free(client, sizeof *client);

@@ -42,7 +42,7 @@ static void print(const aco_http_failure_t *failure)
 
 void aco__http_report(aco__http_server_t *server, aco_http_failure_t *failure)
 {
-    const aco_http_server_t *options = &server->options;
+    const aco_http_server_options_t *options = &server->options;
     int kind = kind_of(failure->error), is_handshake;
     is_handshake = failure->kind == ACO_HTTP_HANDSHAKE && kind == ACO_HTTP_FAILED && failure->error != ECANCELED;
     if (!is_handshake)

@@ -11,7 +11,7 @@ static aco__http1_t *http1_of(const aco__http_exchange_t *x)
     return x->stream;
 }
 
-void aco__http1_open(aco__http1_t *h, int fd, const aco_http_server_t *options)
+void aco__http1_open(aco__http1_t *h, int fd, const aco_http_server_options_t *options)
 {
     aco__http_link_open(&h->link, fd, (size_t)options->max_head + HTTP_BEHIND_HEAD);
     h->link.write_time = options->write_time;
@@ -93,6 +93,11 @@ static void http1_fail_body(aco__http_exchange_t *x, int error)
 
 /* ---- Replies ---- */
 
+static char *put_date(aco__http_server_t *server, char *at)
+{
+    return HTTP_PUT(aco__http_put(HTTP_PUT(at, "Date: "), aco__http_date_now(&server->date), HTTP_DATE), "\r\n");
+}
+
 /* How the end of the reply is told. `length`: of its body; less than 0: not known. */
 static char *put_framing(aco__http_exchange_t *x, char *at, int status, int64_t length)
 {
@@ -147,9 +152,8 @@ static int http1_begin(aco__http_exchange_t *x, int status, const char *type, si
     if (!at)
         return -1;
     at = aco__http_put(at, line, line_n);
-    at = HTTP_PUT(at, "Date: ");
-    at = aco__http_put(at, aco__http_date_now(&x->server->date), HTTP_DATE);
-    at = HTTP_PUT(at, "\r\n");
+    if (!x->reply.has_date)
+        at = put_date(x->server, at);
     if (type_n)
         at = HTTP_PUT(aco__http_put(HTTP_PUT(at, "Content-Type: "), type, type_n), "\r\n");
     if (fields_n)

@@ -242,7 +242,7 @@ ACO__SWITCHES static void handle(aco__http1_connection_t *c, const char *locatio
 
 ACO__SWITCHES static void log_exchange(aco__http1_connection_t *c)
 {
-    const aco_http_server_t *options = &c->is.server->options;
+    const aco_http_server_options_t *options = &c->is.server->options;
     aco__http_report_once(&c->is, aco__http1_error_of(&c->http), &c->x->is);
     if (options->log)
         options->log(&c->x->is, options->log_arg);
@@ -422,7 +422,7 @@ int aco__http_connect(aco__http_server_t *server, int fd, const char *location)
         return -1;
     newcomer->server = server;
     newcomer->fd = fd;
-    if (aco_group_spawn_at(&server->group, run, newcomer, task, NULL, location))
+    if (aco_group_spawn_at(&server->group, run, newcomer, NULL, task, location))
         return 0;
     aco__service_free(newcomer, sizeof *newcomer);
     return -1;

@@ -77,9 +77,9 @@ int aco__http_write_file(aco__http_outgoing_t *out, int fd, int64_t offset, int6
     enum { SMALL = 16384 }; /* a copy costs less than the calls around sendfile() */
     size_t sz = n < SMALL ? (size_t)n : SMALL;
     char *buffer;
-    int result = 0;
-    if (n < 0 || offset < 0 || (out->left >= 0 && n > out->left))
-        return aco__service_fail(n < 0 || offset < 0 ? EINVAL : EMSGSIZE, call, "the number of bytes");
+    int result = 0, is_wrong = n < 0 || offset < 0 || n > INT64_MAX - offset;
+    if (is_wrong || (out->left >= 0 && n > out->left))
+        return aco__service_fail(is_wrong ? EINVAL : EMSGSIZE, call, "the number of bytes");
     if (out->is_bodiless || n == 0) {
         if (out->left >= 0)
             out->left -= n;

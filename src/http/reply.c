@@ -43,6 +43,7 @@ int aco_http_reply_header(aco_http_request_t *request, const char *name, const c
     at = aco__http_put(at, value, value_n);
     aco__http_put(at, "\r\n", 2);
     x->reply.fields_n += n;
+    x->reply.has_date |= (unsigned char)aco__http_same(name, "date");
     return 0;
 }
 

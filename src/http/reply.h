@@ -12,6 +12,7 @@ typedef struct aco__http_reply {
     char *fields; /* its headers, as HTTP/1 sends them */
     size_t fields_n, fields_room;
     unsigned char has_begun;
+    unsigned char has_date; /* the handler's */
     unsigned char has_length;
     unsigned char is_bodiless; /* what is written of the body is not sent */
     unsigned char is_aborted;

@@ -159,6 +159,7 @@ const char *aco_http_request_query(aco_http_request_t *request, const char *name
         value[decoded] = 0;
         return value;
     }
+    errno = 0;
     return NULL;
 }
 

@@ -8,6 +8,7 @@
  * connection is closed only after a last look, and a reply that ends a connection says so. Clients that use a
  * connection all the time begin their next request within moments of a reply, which may have gone out before the
  * server was stopped: therefore idle connections stay open for a while. */
+#include "base/reserved.h"
 #include "http/backlog.h"
 #include "http/failure.h"
 #include "http/http1_server.h"
@@ -74,7 +75,7 @@ static void set_time(int64_t *time, int64_t seconds)
 }
 
 /* Fills in the defaults. 0, or -1 and errno. */
-static int set_options(aco_http_server_t *options)
+static int set_options(aco_http_server_options_t *options)
 {
     options->max_head = options->max_head ? options->max_head : 15 << 10;
     options->max_headers = options->max_headers ? options->max_headers : 100;
@@ -93,6 +94,8 @@ static int set_options(aco_http_server_t *options)
     if (options->max_head < 64 || options->max_head > 1 << 20 || options->max_headers < 1 ||
         options->max_headers > 1000)
         return aco__service_fail(EINVAL, "aco_http_serve", "the limits of headers");
+    if (ACO__RESERVED_IS_SET(options))
+        return aco__service_fail(EINVAL, "aco_http_serve", "a reserved option is not 0");
     return aco__http_check_routes(options->routes);
 }
 
@@ -174,7 +177,7 @@ ACO__SWITCHES static void drain(aco__http_server_t *server, int64_t until, const
 /* Accepts until the server is stopped, and ends it. The errno with which accepting ended. */
 ACO__SWITCHES static int serve(aco__http_server_t *server, int listener, const char *location)
 {
-    const aco_http_server_t *options = &server->options;
+    const aco_http_server_options_t *options = &server->options;
     int64_t until;
     int error, was_stopped;
     accept_all(server, listener, location);
@@ -219,20 +222,19 @@ ACO__SWITCHES static int begin_keeping(aco__http_server_t **begun, const char *l
     return -1;
 }
 
-int aco_http_serve_at(int listener, const aco_http_server_t *options, const char *location)
+int aco_http_serve_at(int listener, const aco_http_server_options_t *options, const char *location)
 {
-    static const char call[] = "aco_http_serve";
-    aco__http_server_t *server = NULL;
+    aco__http_server_t *server;
     size_t sz = sizeof *server;
     int error;
     if (listener < 0)
         return -1; /* with what aco_io_listen() left */
-    if (!options)
-        (void)aco__service_fail(EINVAL, call, "the pointer to the server is NULL");
-    else if ((server = aco__service_allocate(&sz, call)) != NULL) {
+    server = aco__service_allocate(&sz, "aco_http_serve");
+    if (server) {
         memset(server, 0, sizeof *server);
         server->sz = sz;
-        server->options = *options;
+        if (options)
+            server->options = *options;
         server->taken = -1;
     }
     if (server && set_options(&server->options) == 0 && begin_keeping(&server, location) == 0) {

@@ -9,7 +9,7 @@
 #include "aco/sync.h"
 
 typedef struct aco__http_server {
-    aco_http_server_t options; /* with the defaults filled in */
+    aco_http_server_options_t options; /* with the defaults filled in */
     size_t sz;
     struct aco__http_connection *first; /* all of them: server_connection.c */
     struct aco__http1_connection *unflushed; /* they have output of earlier replies while their handlers run */

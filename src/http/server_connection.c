@@ -33,7 +33,7 @@ void aco__http_end_waits(aco__http_server_t *server, int how)
 
 int aco__http_open_stream(aco__http_connection_t *c, const char *location)
 {
-    const aco_http_server_t *options = &c->server->options;
+    const aco_http_server_options_t *options = &c->server->options;
     aco__http_link_t *link = c->link;
     aco_http_failure_t failure = {ACO_HTTP_HANDSHAKE, 0, -1, NULL, NULL};
     if (aco__http_begin_idle(c, HTTP_OPENS, options->head_time, location) != 0)

@@ -50,7 +50,7 @@ static const char *type_of(const char *path)
     return "application/octet-stream";
 }
 
-/* Whether a segment begins with "." or a name has a NUL, "\\" or nothing between slashes. */
+/* Whether a segment begins with ".", or has no name. */
 static int is_hidden(const char *path)
 {
     return *path == '.' || *path == '/' || strstr(path, "/.") || strstr(path, "//");

@@ -1,5 +1,6 @@
 /* WebSocket: the handshake, and frames in both directions. The connection's link carries them: its input buffer has the
  * frames behind the request's head, which stays where it is; its output has a frame's head, and small payloads. */
+#include "base/reserved.h"
 #include "http/link.h"
 #include "http/reply.h"
 #include "http/request.h"
@@ -175,6 +176,10 @@ aco_websocket_t *aco_websocket_accept_at(aco_http_request_t *request, const aco_
         aco__service_fail(EBUSY, call, "the reply has begun");
         return NULL;
     }
+    if (ACO__RESERVED_IS_SET(options)) {
+        aco__service_fail(EINVAL, call, "a reserved option is not 0");
+        return NULL;
+    }
     status = check_handshake(x, options, &key);
     if (status) {
         refuse_handshake(request, status, call, location);
@@ -193,7 +198,13 @@ aco_websocket_t *aco_websocket_accept_at(aco_http_request_t *request, const aco_
     socket->code = 1006;
     choose_protocol(socket, request);
     x->websocket = socket; /* the handler's return frees it */
-    return send_answer(socket, x, key, location) == 0 ? socket : NULL;
+    if (send_answer(socket, x, key, location) == 0)
+        return socket;
+    if (!x->reply.has_begun) { /* the handler may try again, or reply */
+        x->websocket = NULL;
+        aco__service_free(socket, sizeof *socket);
+    }
+    return NULL;
 }
 
 /* ---- Sending ---- */
@@ -222,7 +233,8 @@ ACO__SWITCHES static int send_frame(aco_websocket_t *socket, int opcode, const v
     ACO__ASSERT(opcode < CLOSE || n <= MOST_CONTROL);
     if (aco_semaphore_acquire_at(&socket->turn, location) != 0)
         return -1;
-    ACO__ASSERT(link->is_broken || !link->out_n); /* each frame was sent, or taken back */
+    /* Each frame was sent, or taken back. The answer may be left, if the handler got no socket: a close follows. */
+    ACO__ASSERT(link->is_broken || !link->out_n || opcode == CLOSE);
     at = (unsigned char *)aco__http_room(link, head + small, location);
     if (socket->has_sent_close)
         errno = EPIPE;

@@ -24,7 +24,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BUDGET = 64, FIRST_ROOM = 64, FIRST_PAUSE_NS = 1000000, LONGEST_PAUSE_NS = 100000000 };
+enum { BUDGET = 64, FIRST_ROOM = 64 };
 
 /* Its buffer must not be in the frames of tasks that wait: share stacks copy those. */
 ACO__COLD int aco__io_fail(const char *call, int fd)
@@ -415,7 +415,7 @@ int aco__io_park_any(aco__io_t *io, aco__io_fd_t *const *ds, const unsigned char
 
 int aco__io_pause(aco__io_t *io, aco__io_fd_t *d, int64_t *ns, const char *call, const char *location)
 {
-    *ns = !*ns ? FIRST_PAUSE_NS : *ns < LONGEST_PAUSE_NS / 2 ? 2 * *ns : LONGEST_PAUSE_NS;
+    *ns = aco__io_longer_pause(*ns);
     if (aco__io_park(io, d, IO_PAUSE, aco_after(*ns), call, location) == 0)
         return 0;
     return errno == ETIMEDOUT && aco_check_cancelled() == 0 ? 0 : -1;

@@ -53,7 +53,6 @@ typedef struct aco__io {
     unsigned budget;        /* calls that it has left before it yields */
     struct aco__io_job *jobs;    /* for which tasks wait */
     unsigned posting;       /* threads of the pool that use this record. Atomic */
-    unsigned file_reads;    /* for fairness */
     struct file_call *at_own_position; /* reads and writes that are under way there */
     unsigned char files_by_pool; /* although there may be a ring */
     unsigned char files_by_ring;

@@ -292,16 +292,16 @@ static int fail_dial(const char *network, const char *host, const char *port, co
     return aco__io_fail_address(call, network, host, port, problem);
 }
 
-int aco_io_dial_at(const char *network, const char *host, const char *port, const aco_io_options_t *opts,
+int aco_io_dial_at(const char *network, const char *host, const char *port, const aco_io_options_t *options,
                    const char *location)
 {
     static const char call[] = "aco_io_dial";
     aco__io_t *io = aco__io_get(call);
     const aco__io_address_t *failed = NULL;
     aco__io_targets_t *targets;
-    unsigned flags = opts ? opts->flags : 0;
+    unsigned flags = options ? options->flags : 0;
     int fd;
-    if (!io || aco__io_check_options(call, opts) != 0)
+    if (!io || aco__io_check_options(call, options) != 0)
         return -1;
     targets = aco__io_targets(call, network, host, port, location);
     if (!targets)

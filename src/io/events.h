@@ -1,4 +1,5 @@
-/* The system's events: epoll.c. Another system has another file with these four. */
+/* The system's events: epoll.c. Another system has another file with these four; it also needs its
+ * entries of src/system/, linux_bsd.h and a line of src/sources.txt. */
 #ifndef ACO_IO_EVENTS_H
 #define ACO_IO_EVENTS_H
 

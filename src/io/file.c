@@ -11,6 +11,7 @@
 #include "io/uring.h"
 #include "system/system.h"
 
+#include "aco/detail/descriptors.h"
 #include "aco/detail/poller.h"
 
 #include <fcntl.h>
@@ -25,7 +26,7 @@
 #endif
 #endif
 
-enum { LARGEST_COPY = 256 * 1024, FILE_BUDGET = 64, LEAST_BLOCK = 512 };
+enum { LARGEST_COPY = 256 * 1024, LEAST_BLOCK = 512 };
 
 /* ---- On a thread of the pool ---- */
 
@@ -369,22 +370,19 @@ static int is_stream(int fd)
     return aco__system.fstat(fd, &s) == 0 && !S_ISREG(s.st_mode) && !S_ISBLK(s.st_mode);
 }
 
-/* Tasks whose reads never wait let the others run. */
-ACO__SWITCHES static int spend_file_budget(const char *call)
+/* A read may not wait. 0, or -1 and errno. */
+ACO__SWITCHES static int begin_read(const char *call, const char *location)
 {
-    aco__io_t *io = aco__io_get(call);
-    ACO__MAY_SWITCH(call, NULL);
-    if (!io)
+    if (!aco__io_get(call))
         return -1;
-    if (++io->file_reads % FILE_BUDGET == 0)
-        aco__service_yield();
+    aco__io_spend(call, location);
     return 0;
 }
 
 ACO__SWITCHES static ssize_t read_at(const char *call, int fd, void *p, size_t n, int64_t offset, const char *location)
 {
     ssize_t cached, rest;
-    if (spend_file_budget(call) != 0)
+    if (begin_read(call, location) != 0)
         return -1;
     cached = read_cached(fd, p, n, offset);
     if (cached == 0 || cached == (ssize_t)n)
@@ -409,7 +407,7 @@ static int is_at_own_position(const aco__io_t *io, int fd)
 ACO__SWITCHES static ssize_t read_on(const char *call, int fd, void *p, size_t n, const char *location)
 {
     ssize_t cached = -1, all;
-    if (spend_file_budget(call) != 0)
+    if (begin_read(call, location) != 0)
         return -1;
     if (!is_at_own_position(aco__io_get(call), fd))
         cached = read_cached(fd, p, n, -1);

@@ -7,7 +7,7 @@
 #include "base/invariants.h"
 #include "io/descriptor.h"
 #include "io/job_threads.h"
-#include "os/clock.h"
+#include "os/condition.h"
 #include "system/system.h"
 
 #include "aco/detail/descriptors.h"
@@ -18,7 +18,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include <time.h>
 
 enum { THREADS = 64 };
 
@@ -119,45 +118,16 @@ static void call_idle(void)
     aco__system.pthread_cond_signal(&thread->called);
 }
 
-/* pthread_cond_timedwait() with a time on the clock of aco_now(), and the condition for it. */
-#ifdef __APPLE__ /* conditions know only the time of day, or a time from now on */
-static void make_called(pthread_cond_t *called)
-{
-    pthread_cond_init(called, NULL);
-}
-
-static int wait_called_until(pthread_cond_t *called, int64_t ns)
-{
-    struct timespec from_now = aco__os_timespec(ns - aco_now());
-    return aco__system.pthread_cond_timedwait_relative_np(called, &pool_lock, &from_now);
-}
-#else
-static void make_called(pthread_cond_t *called)
-{
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(called, &attributes);
-    pthread_condattr_destroy(&attributes);
-}
-
-static int wait_called_until(pthread_cond_t *called, int64_t ns)
-{
-    struct timespec end = aco__os_timespec(ns);
-    return aco__system.pthread_cond_timedwait(called, &pool_lock, &end);
-}
-#endif
-
 /* Waits to be called. 0 if that took too long. */
 static int wait_for_call(void)
 {
     idle_thread_t self = {idle_threads, PTHREAD_COND_INITIALIZER, 0}, **link = &idle_threads;
     int64_t end = aco_after(idle_limit);
     int error = 0;
-    make_called(&self.called);
+    aco__os_condition_init(&self.called);
     idle_threads = &self;
     while (!self.is_called && !error)
-        error = wait_called_until(&self.called, end);
+        error = aco__os_condition_wait(&self.called, &pool_lock, end);
     if (!self.is_called) {
         while (*link != &self)
             link = &(*link)->next;

@@ -153,7 +153,10 @@ int aco_process_start(aco_process_t *process, const char *const argv[], unsigned
     starting_t s = {process, {-1, -1, -1}, {0}, {0}};
     char reason[160];
     int error;
-    *process = (aco_process_t){-1, -1, -1, -1, 0, -1, (flags & ACO_PROCESS_GROUP) != 0};
+    if (process)
+        *process = (aco_process_t){-1, -1, -1, -1, 0, -1, (flags & ACO_PROCESS_GROUP) != 0};
+    if (!process || !argv || !argv[0])
+        return aco__service_fail(EINVAL, call, "a pointer is NULL");
     if (flags & ~31u || (flags & ACO_PROCESS_ERR && flags & ACO_PROCESS_ERR_TO_OUT))
         return aco__service_fail(EINVAL, call, "flags");
     error = open_pipes(&s, flags) != 0 ? errno : spawn(&s, argv, flags, environment);

@@ -73,12 +73,12 @@ static int make_set(sigset_t *set, uint64_t *bits, const int *signals, size_t n,
 {
     sigemptyset(set);
     *bits = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; signals && i < n; i++) {
         if (signals[i] > SIGNALS || signals[i] == SIGKILL || signals[i] == SIGSTOP || sigaddset(set, signals[i]) != 0)
             return aco__service_fail(EINVAL, call, "no signal that can be blocked");
         *bits |= (uint64_t)1 << (signals[i] - 1);
     }
-    return n ? 0 : aco__service_fail(EINVAL, call, "no signals");
+    return signals && n ? 0 : aco__service_fail(EINVAL, call, "no signals");
 }
 
 static void tell_listener(aco__listener_t *base, int signal, int32_t sender)
@@ -258,6 +258,8 @@ int aco_interrupt_begin(aco_interrupt_t *interrupt, const int *signals, size_t n
 {
     static const char call[] = "aco_interrupt_begin";
     int error;
+    if (interrupt && aco__may_move(interrupt))
+        return aco__service_fail(EINVAL, call, "the interrupt is on a share stack");
     if (aco_scope_begin_at(&interrupt->scope, ACO_FOREVER, call) != 0)
         return -1;
     interrupt->signal = 0;

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* accept4() */
 #define _FILE_OFFSET_BITS 64
 #include "base/invariants.h"
+#include "base/reserved.h"
 #include "io/address.h"
 #include "io/descriptor.h"
 #include "io/job_threads.h"
@@ -22,13 +23,16 @@ enum { LARGEST_BACKLOG = 65535 };
 
 /* ---- Options ---- */
 
-int aco__io_check_options(const char *call, const aco_io_options_t *opts)
+int aco__io_check_options(const char *call, const aco_io_options_t *options)
 {
     const unsigned known =
         ACO_IO_REUSEPORT | ACO_IO_KEEPALIVE | ACO_IO_DELAY | ACO_IO_ONLY_IPV6 | ACO_IO_ALL_PROCESSES;
-    if (!opts || (!(opts->flags & ~known) && opts->backlog >= 0))
+    if (!options || (!(options->flags & ~known) && options->backlog >= 0 && !ACO__RESERVED_IS_SET(options)))
         return 0;
-    return aco__service_fail(EINVAL, call, opts->backlog < 0 ? "the backlog is negative" : "unknown flags");
+    return aco__service_fail(EINVAL, call,
+                             options->flags & ~known ? "unknown flags"
+                             : options->backlog < 0  ? "the backlog is negative"
+                                                     : "a reserved option is not 0");
 }
 
 static int set(int fd, int level, int option, int value)
@@ -209,10 +213,10 @@ static int listen_in_process(const aco__io_address_t *address, unsigned flags, i
 }
 #endif
 
-static int listen_at(const aco__io_address_t *address, const aco_io_options_t *opts)
+static int listen_at(const aco__io_address_t *address, const aco_io_options_t *options)
 {
-    unsigned flags = opts ? opts->flags : 0;
-    int backlog = opts ? opts->backlog : 0, family = address->is.any.sa_family;
+    unsigned flags = options ? options->flags : 0;
+    int backlog = options ? options->backlog : 0, family = address->is.any.sa_family;
     return flags & ACO_IO_REUSEPORT && !(flags & ACO_IO_ALL_PROCESSES) && family != AF_UNIX
                ? listen_in_process(address, flags, backlog)
                : listen_with(address, flags, backlog);
@@ -220,12 +224,12 @@ static int listen_at(const aco__io_address_t *address, const aco_io_options_t *o
 
 /* A socket that is bound, and listens if it is for connections. */
 static int bound_socket(const char *call, const char *network, const char *host, const char *port,
-                        const aco_io_options_t *opts, int datagrams)
+                        const aco_io_options_t *options, int datagrams)
 {
     aco__io_t *io = aco__io_get(call);
     aco__io_address_t address;
     int fd = -1;
-    if (!io || aco__io_check_options(call, opts) != 0)
+    if (!io || aco__io_check_options(call, options) != 0)
         return -1;
     for (int choice = 0; fd < 0; choice++) {
         if (address_for(call, &address, network, host, port, 1, choice, errno) != 0)
@@ -235,7 +239,7 @@ static int bound_socket(const char *call, const char *network, const char *host,
             return aco__io_fail_address(call, network, host, port,
                                 datagrams ? "the network is for connections" : "the network is for datagrams");
         }
-        fd = listen_at(&address, opts);
+        fd = listen_at(&address, options);
         if (fd < 0 && errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL) /* not for want of IPv6 */
             return aco__io_fail_address(call, network, host, port, NULL);
     }
@@ -243,14 +247,14 @@ static int bound_socket(const char *call, const char *network, const char *host,
     return fd;
 }
 
-int aco_io_listen(const char *network, const char *host, const char *port, const aco_io_options_t *opts)
+int aco_io_listen(const char *network, const char *host, const char *port, const aco_io_options_t *options)
 {
-    return bound_socket("aco_io_listen", network, host, port, opts, 0);
+    return bound_socket("aco_io_listen", network, host, port, options, 0);
 }
 
-int aco_io_bind(const char *network, const char *host, const char *port, const aco_io_options_t *opts)
+int aco_io_bind(const char *network, const char *host, const char *port, const aco_io_options_t *options)
 {
-    return bound_socket("aco_io_bind", network, host, port, opts, 1);
+    return bound_socket("aco_io_bind", network, host, port, options, 1);
 }
 
 /* Whether a connection failed before it was accepted; its errors are reported by accept(). */

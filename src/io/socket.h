@@ -4,7 +4,7 @@
 
 #include "io/address.h"
 
-ACO__HIDDEN int aco__io_check_options(const char *call, const aco_io_options_t *opts);
+ACO__HIDDEN int aco__io_check_options(const char *call, const aco_io_options_t *options);
 /* A socket for this address, with the options of `flags`. -1 and errno. */
 ACO__HIDDEN int aco__io_socket_for(const aco__io_address_t *address, unsigned flags, int listens);
 /* Closes a socket after a failure: -1, with the failure's errno. */

@@ -37,6 +37,21 @@ enum {
     SECOND_NS = 1000000000
 };
 
+/* What is submitted: a kernel without one of these gets the pool of threads instead. */
+static const int operations[] = {IORING_OP_READ,     IORING_OP_WRITE,        IORING_OP_FSYNC,    IORING_OP_OPENAT,
+                                 IORING_OP_STATX,    IORING_OP_RENAMEAT,     IORING_OP_POLL_ADD, IORING_OP_POLL_REMOVE,
+                                 IORING_OP_ASYNC_CANCEL};
+
+#ifdef ACO__INVARIANTS
+static int is_listed(int operation)
+{
+    size_t i = 0;
+    while (i < sizeof operations / sizeof *operations && operations[i] != operation)
+        i++;
+    return i < sizeof operations / sizeof *operations;
+}
+#endif
+
 static const uint64_t NOBODY_KEY = 0, AWAKE_KEY = 1; /* instead of the address of an operation */
 
 typedef struct op_list {
@@ -100,6 +115,7 @@ static void fill_queue(ring_t *ring)
             op->prepare(op, entry);
             io_uring_sqe_set_data(entry, op);
         }
+        ACO__ASSERT(is_listed(entry->opcode)); /* else knows_operations() does not ask for it */
         op->state = IO_OP_SUBMITTED;
     }
 }
@@ -270,12 +286,10 @@ static void ring_close(aco__io_t *io)
 /* Whether the kernel has all operations that are used. */
 static int knows_operations(struct io_uring *uring)
 {
-    static const int used[] = {IORING_OP_READ,  IORING_OP_WRITE,    IORING_OP_FSYNC,        IORING_OP_OPENAT,
-                               IORING_OP_STATX, IORING_OP_RENAMEAT, IORING_OP_ASYNC_CANCEL, IORING_OP_POLL_ADD};
     struct io_uring_probe *known = io_uring_get_probe_ring(uring);
     int all = known != NULL;
-    for (size_t i = 0; all && i < sizeof used / sizeof *used; i++)
-        all = io_uring_opcode_supported(known, used[i]);
+    for (size_t i = 0; all && i < sizeof operations / sizeof *operations; i++)
+        all = io_uring_opcode_supported(known, operations[i]);
     if (known)
         io_uring_free_probe(known);
     return all;

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-enum { CALLS_IN_A_ROW = 64, VAIN_ATTEMPTS = 8, FIRST_NAP_NS = 1000000, LONGEST_NAP_NS = 100000000 };
+enum { CALLS_IN_A_ROW = 64, VAIN_ATTEMPTS = 8 };
 
 __thread aco__hook_thread_t aco__hook_self __attribute__((tls_model("initial-exec")));
 unsigned aco__hook_everyone;
@@ -99,11 +99,25 @@ static int adopt(aco_t *task)
     return 1;
 }
 
+/* Whether a handler of a signal runs. siglongjmp() may have left it: then other frames are where it was, as a rule
+ * above. */
+static int is_in_handler(void)
+{
+    enum { DEEPEST = 64 << 10 }; /* bytes of a handler's frames */
+    aco__hook_thread_t *self = &aco__hook_self;
+    if (aco_likely(!self->handler))
+        return 0;
+    if ((uintptr_t)self->handler - (uintptr_t)__builtin_frame_address(0) < DEEPEST && self->interrupted == aco_get_co())
+        return 1;
+    self->handler = NULL;
+    return 0;
+}
+
 int aco__hook_is_on(const void *caller)
 {
     const aco_t *task;
     const aco__hook_task_t *record;
-    if (aco__hook_is_allocators(caller))
+    if (aco__hook_is_allocators(caller) || is_in_handler())
         return 0;
     if (aco__hook_self.probe) {
         aco__hook_self.probe = 2;
@@ -119,7 +133,7 @@ int aco__hook_is_on(const void *caller)
 int aco__hook_is_beside(const void *caller)
 {
     const aco_t *task;
-    if (aco__hook_is_allocators(caller) || aco__hook_self.probe)
+    if (aco__hook_is_allocators(caller) || is_in_handler() || aco__hook_self.probe)
         return 0;
     task = aco_current_task();
     if (!task || aco__hooks_are_held())
@@ -335,7 +349,7 @@ int aco__hook_nap(aco__hook_wait_t *wait, const char *location)
         errno = EAGAIN;
         return HOOK_GIVES_UP;
     }
-    wait->nap_ns = !wait->nap_ns ? FIRST_NAP_NS : wait->nap_ns < LONGEST_NAP_NS / 2 ? 2 * wait->nap_ns : LONGEST_NAP_NS;
+    wait->nap_ns = aco__io_longer_pause(wait->nap_ns);
     until = now + wait->nap_ns;
     return of_result(aco__hook_sleep(until < wait->deadline ? until : wait->deadline, &wait->call, location));
 }

@@ -60,6 +60,8 @@ ACO__HIDDEN void aco__os_describe_code(const void *address, char *text, size_t s
 ACO__HIDDEN int aco__os_write(int file, const char *text, size_t length);
 /* Writes to stderr. */
 ACO__HIDDEN void aco__os_message(const char *text, size_t length);
+/* Calls a function of the program's where no task may switch: hooks do what libc does meanwhile. */
+ACO__HIDDEN void aco__os_call(void (*fn)(void *arg), void *arg);
 
 /* Prints "acorn: " and `what` on stderr, then calls abort(). For failures after which the library cannot work. */
 ACO__HIDDEN ACO__COLD __attribute__((noreturn)) void aco__os_die(const char *what);

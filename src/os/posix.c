@@ -320,6 +320,15 @@ void aco__os_message(const char *text, size_t length)
     aco__os_write(STDERR_FILENO, text, length);
 }
 
+#ifndef ACO_CONFIG_LIBACO_ONLY
+void aco__os_call(void (*fn)(void *arg), void *arg)
+{
+    aco__hooks_hold();
+    fn(arg);
+    aco__hooks_release();
+}
+#endif
+
 void aco__os_die(const char *what)
 {
     static const char prefix[] = "acorn: ";

@@ -2,16 +2,16 @@
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* pthread_condattr_setclock under -std=c11 */
 #endif
+#include "os/condition.h"
 #include "os/os.h"
 #include "system/system.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <time.h>
 
 /* Ignored where a program has no handler for it, and used by hardly any. */
-enum { WATCH_SIGNAL = SIGURG, WATCH_STACK = 256 << 10, LEAST_SIGNAL_STACK = 32 << 10, NS_IN_SECOND = 1000000000 };
+enum { WATCH_SIGNAL = SIGURG, WATCH_STACK = 256 << 10, LEAST_SIGNAL_STACK = 32 << 10 };
 
 static pthread_mutex_t watch_mutex = PTHREAD_MUTEX_INITIALIZER; /* protects all below */
 static pthread_cond_t watch_changed;
@@ -32,39 +32,12 @@ void aco__os_watch_unlock(void)
     aco__system.pthread_mutex_unlock(&watch_mutex);
 }
 
-#ifdef __APPLE__ /* condition variables have only this clock there */
-enum { WATCH_CLOCK = CLOCK_REALTIME };
-static int make_condition(void)
-{
-    return pthread_cond_init(&watch_changed, NULL);
-}
-#else
-enum { WATCH_CLOCK = CLOCK_MONOTONIC };
-static int make_condition(void)
-{
-    pthread_condattr_t clock;
-    int error = pthread_condattr_init(&clock);
-    if (error)
-        return error;
-    error = pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    if (!error)
-        error = pthread_cond_init(&watch_changed, &clock);
-    pthread_condattr_destroy(&clock);
-    return error;
-}
-#endif
-
 static void *watch(void *number)
 {
     aco__system.pthread_mutex_lock(&watch_mutex);
     while ((uintptr_t)number == watch_number) {
-        struct timespec until;
-        int64_t ns;
-        aco__system.clock_gettime(WATCH_CLOCK, &until);
-        ns = until.tv_nsec + watch_interval;
-        until.tv_sec += (time_t)(ns / NS_IN_SECOND);
-        until.tv_nsec = (long)(ns % NS_IN_SECOND);
-        if (aco__system.pthread_cond_timedwait(&watch_changed, &watch_mutex, &until) == ETIMEDOUT &&
+        int64_t next = aco__os_now() + watch_interval;
+        if (aco__os_condition_wait(&watch_changed, &watch_mutex, next) == ETIMEDOUT &&
             (uintptr_t)number == watch_number)
             watch_tick();
     }
@@ -94,7 +67,7 @@ static void (*watch_child)(void);
 static void watch_in_child(void)
 {
     watch_mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-    watch_is_ready = make_condition() == 0;
+    watch_is_ready = aco__os_condition_init(&watch_changed) == 0;
     watch_runs = 0;
     watch_number++;
     watch_child();
@@ -110,7 +83,7 @@ int aco__os_watch_start(void (*tick)(void), int64_t interval, void (*child)(void
         return 0;
     }
     if (!watch_is_ready) {
-        error = make_condition();
+        error = aco__os_condition_init(&watch_changed);
         if (!error && !watch_child)
             error = aco__os_at_fork(NULL, NULL, watch_in_child);
         if (error)

@@ -173,6 +173,11 @@ void aco__os_message(const char *text, size_t length)
     WriteFile(GetStdHandle(STD_ERROR_HANDLE), text, (DWORD)length, &written, NULL);
 }
 
+void aco__os_call(void (*fn)(void *arg), void *arg)
+{
+    fn(arg);
+}
+
 void aco__os_die(const char *what)
 {
     static const char prefix[] = "acorn: ";

@@ -41,7 +41,7 @@ void aco__inbox_post(aco__tasks_t *s, aco__post_t *post)
     while (!__atomic_compare_exchange_n(&s->inbox, &next, post, 1, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
     if (__atomic_load_n(&s->is_asleep, __ATOMIC_SEQ_CST) && __atomic_exchange_n(&s->is_asleep, 0, __ATOMIC_SEQ_CST)) {
         if (s->wake)
-            s->wake(s->wake_ctx);
+            aco__os_call(s->wake, s->wake_ctx);
         if ((poller = __atomic_load_n(&s->poller, __ATOMIC_ACQUIRE)) != NULL)
             poller->wake(poller);
         aco__os_wake(&s->is_asleep); /* also then: it may wait without the hook */
@@ -77,7 +77,8 @@ static void collect(aco__tasks_t *s)
     set_next(last, list);
 }
 
-aco__post_t *aco__inbox_take(aco__tasks_t *s)
+/* Removes the first post and returns it; NULL: there is none. */
+static aco__post_t *take_post(aco__tasks_t *s)
 {
     aco__post_t *post = s->posts;
     ACO__ASSERT(aco__tasks(aco__self()) == s); /* `posts` is the scheduler's own */
@@ -103,7 +104,7 @@ int aco__inbox_run(aco__thread_t *self, aco__tasks_t *s)
     collect(s);
     for (post = s->posts; post && post != &end_of_list; post = next_of(post))
         left++;
-    for (; left && (post = aco__inbox_take(s)) != NULL; left--, any = 1) { /* what comes meanwhile waits a round */
+    for (; left && (post = take_post(s)) != NULL; left--, any = 1) { /* what comes meanwhile waits a round */
         void (*message)(aco__thread_t *, aco__post_t *) = __atomic_load_n(&post->run, __ATOMIC_RELAXED);
         message(self, post);
     }
@@ -228,7 +229,7 @@ int aco__inbox_call(aco__tasks_t *s, void (*fn)(void *arg), void *arg)
 void aco__inbox_drop(aco__tasks_t *s)
 {
     aco__post_t *post;
-    while ((post = aco__inbox_take(s)) != NULL)
+    while ((post = take_post(s)) != NULL)
         if (post->run == run_posted)
             aco__memory_free(post, sizeof(posted_call_t));
 }

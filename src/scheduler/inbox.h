@@ -12,8 +12,6 @@ ACO__HIDDEN void aco__inbox_forget(aco__tasks_t *s, aco__post_t *post);
 /* Forgets the posts for which unwanted(post, arg) is not 0. */
 ACO__HIDDEN void aco__inbox_filter(aco__tasks_t *s, int (*unwanted)(const aco__post_t *post, const void *arg),
                                    const void *arg);
-/* Removes the first post and returns it; NULL: there is none. */
-ACO__HIDDEN aco__post_t *aco__inbox_take(aco__tasks_t *s);
 /* Runs what was posted. Returns whether anything was. */
 ACO__HIDDEN int aco__inbox_run(aco__thread_t *self, aco__tasks_t *s);
 /* Whether news of other threads may make a task runnable. */
@@ -43,6 +41,11 @@ static inline int aco__is_posted(const aco__post_t *post)
 }
 
 #ifdef ACO__INVARIANTS
+/* A poster that has seen it may write it later. */
+static inline int aco__inbox_is_asleep(const aco__tasks_t *s)
+{
+    return __atomic_load_n(&s->is_asleep, __ATOMIC_RELAXED) != 0;
+}
 /* For valid.c: aborts if the posts' list does not fit. */
 ACO__HIDDEN void aco__inbox_check(const aco__tasks_t *s);
 #endif

@@ -5,6 +5,7 @@
  * context as resumer, lets the task be the running coroutine, and switches as the task does. Meanwhile the two control
  * blocks have exchanged their contexts: the task's says where the innermost coroutine goes on, and the innermost
  * coroutine's where the task does. */
+#include "coroutine/query.h"
 #include "scheduler/wait.h"
 
 #include "tools/shadow_stack.h"

@@ -2,7 +2,7 @@
 #ifndef ACO_RECORD_H
 #define ACO_RECORD_H
 
-#include "coroutine/internal.h"
+#include "tools/tools.h"
 #include "scheduler/spin.h"
 
 #include "aco/detail/poller.h"

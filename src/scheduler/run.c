@@ -257,7 +257,7 @@ ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void run(aco__thread_t *self, aco__
     char name[ACO_NAME_SIZE];
     int64_t began = 0;
     ACO__ASSERT(!self->running && aco__is_task(task) && task->share_stack->aco__thread == self);
-    ACO__ASSERT(!aco__in_turn(s) && !s->is_asleep); /* else a poster would wake who does not sleep */
+    ACO__ASSERT(!aco__in_turn(s) && !aco__inbox_is_asleep(s)); /* else a poster would wake who does not sleep */
     ACO__ASSERT(s->poll_task_is_queued || !(s->timers_count || s->idle || aco__inbox_is_used(s)));
     if (aco_unlikely(s->measures_runs)) {
         name_of_task(task, name);
@@ -296,6 +296,7 @@ static int run_tasks(aco__thread_t *self, aco__tasks_t *s, int64_t until, const 
     if (s->base.is_running || s->is_lost)
         return aco__fail(0, EBUSY, call, NULL,
                          s->is_lost ? "failed before in a set of threads" : "is called by the idle hook");
+    aco__inbox_awake(s); /* aco_run_ready() leaves the thread asleep */
     aco__watch_if_wanted(self, s);
     s->base.is_running = 1;
     s->until = until;
@@ -327,11 +328,8 @@ int aco_run_ready(int64_t *next)
     if (!next)
         return aco__fail(0, EINVAL, call, NULL, "the pointer to the deadline is NULL");
     *next = ACO_FOREVER;
-    if (s && !self->running && !s->base.is_running) {
-        if (!aco__polling_scheduler_of(self, call))
-            return -1;
-        aco__inbox_awake(s);
-    }
+    if (s && !self->running && !s->base.is_running && !aco__polling_scheduler_of(self, call))
+        return -1;
     if (run_tasks(self, s, aco__os_now() + READY_NS, call) != 0)
         return -1;
     if (!s)

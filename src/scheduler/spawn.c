@@ -1,15 +1,17 @@
 /* aco_spawn(): a new task, from the thread's cache or not. */
+#include "coroutine/create.h"
+#include "coroutine/forgotten.h"
 #include "scheduler/on_share_stack.h"
 #include "scheduler/wait.h"
 
 /* A new task that does not come from the cache. NULL after a failure. */
 static __attribute__((noinline)) aco_t *task_new(aco__thread_t *self, aco_function_t fn, void *arg,
-                                                 const aco_options_t *opts)
+                                                 const aco_options_t *options)
 {
     aco_options_t o = {0};
     aco_t *task;
-    if (opts)
-        o = *opts;
+    if (options)
+        o = *options;
     if (o.stack_memory && (o.flags & ACO_DETACHED)) {
         aco__fail(0, EINVAL, "aco_spawn", NULL, ACO__NO_END);
         return NULL;
@@ -29,16 +31,16 @@ static __attribute__((noinline)) aco_t *task_new(aco__thread_t *self, aco_functi
     return task;
 }
 
-aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *opts)
+aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *options)
 {
     aco__thread_t *self = aco__self();
-    int from_cache = self->cached && !opts && fn && self->scheduler;
-    aco_t *task = aco_likely(from_cache) ? aco__cache_reuse(self, fn, arg) : task_new(self, fn, arg, opts);
+    int from_cache = self->cached && !options && fn && self->scheduler;
+    aco_t *task = aco_likely(from_cache) ? aco__cache_reuse(self, fn, arg) : task_new(self, fn, arg, options);
     if (aco_unlikely(!task))
         return NULL;
     aco__made(task, __builtin_return_address(0));
     *aco__task_joiner(task) = NULL;
-    *aco__task_flags(task) = opts && (opts->flags & ACO_DETACHED) ? TASK_DETACHED : 0;
+    *aco__task_flags(task) = options && (options->flags & ACO_DETACHED) ? TASK_DETACHED : 0;
     if (aco__is_on_private(task)) {
         aco__begin_in(&task->aco__self, task->aco__self.sp, aco__task_begin);
         aco__set_task_function(task, fn);

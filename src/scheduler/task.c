@@ -1,4 +1,7 @@
 /* A task's life: it begins, ends, and is freed. spawn.c makes it. */
+#include "coroutine/cleanup.h"
+#include "coroutine/create.h"
+#include "coroutine/exit.h"
 #include "scheduler/reports/report.h"
 #include "scheduler/sync/member.h"
 #include "scheduler/wait.h"
@@ -48,6 +51,14 @@ static inline int give_up(aco__thread_t *self, aco_t *task)
     return aco__stack_is_callers(task->share_stack);
 }
 
+#ifdef ACO__INVARIANTS
+/* A share stack may have been destroyed since the zombie left it. */
+static int keeps_callers_memory(const aco_t *zombie)
+{
+    return zombie && aco__has(zombie, ACO__PRIVATE) && aco__stack_is_callers(zombie->share_stack);
+}
+#endif
+
 /* Inline, so that a task ends with a jump and not with a call that never returns (docs/switch.md). */
 __attribute__((noreturn, always_inline)) static inline void end_task(aco_t *task, void *result)
 {
@@ -84,7 +95,7 @@ __attribute__((noreturn, always_inline)) static inline void end_task(aco_t *task
         slow_switches |= (unsigned)give_up(self, task); /* aco_run() reaps before it resumes another task */
     if (aco_unlikely(slow_switches || !self->task))
         aco__switch_exit(aco__tls_ref(), 0, NULL);
-    ACO__ASSERT(!self->scheduler->zombie || !aco__stack_is_callers(self->scheduler->zombie->share_stack));
+    ACO__ASSERT(!keeps_callers_memory(self->scheduler->zombie)); /* the next task may free it */
     self->running = self->task;
     aco__switch_enter(aco__tls_ref(), self->task, (uintptr_t)self->task, NULL);
 }

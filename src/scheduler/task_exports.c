@@ -131,10 +131,10 @@ int aco_select_until_at(aco_select_case_t *cases, int n, int64_t deadline, const
     return aco_select_until_at_inline(cases, n, deadline, location);
 }
 
-aco_t *aco_group_spawn_at(aco_group_t *group, aco_function_t fn, void *arg, const aco_options_t *opts, void **result,
+aco_t *aco_group_spawn_at(aco_group_t *group, aco_function_t fn, void *arg, void **result, const aco_options_t *options,
                           const char *location)
 {
-    return aco_group_spawn_at_inline(group, fn, arg, opts, result, location);
+    return aco_group_spawn_at_inline(group, fn, arg, result, options, location);
 }
 
 int aco_group_end_at(aco_group_t *group, const char *location)

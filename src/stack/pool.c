@@ -7,6 +7,7 @@
  * A slot's number determines the address of its stack. A slot that is not in use is on one of the two lists of its
  * class: `idle` if its stack still has its pages, the last released first, or `empty` if not. The record in the head
  * page is only valid while the slot is in use. */
+#include "base/reserved.h"
 #include "os/clock.h"
 #include "stack/stack.h"
 
@@ -160,9 +161,8 @@ static aco_pool_t *pool_of(aco_pool_t *pool)
 
 static int check_pool_options(const aco_pool_options_t *o)
 {
-    static const aco_pool_options_t none;
     static const char call[] = "aco_pool_new";
-    if (memcmp(o->aco__reserved, none.aco__reserved, sizeof none.aco__reserved) != 0)
+    if (ACO__RESERVED_IS_SET(o))
         return aco__fail(0, EINVAL, call, NULL, "a reserved option is not 0");
     if (o->flags & ~(unsigned)KNOWN_FLAGS)
         return aco__fail(0, EINVAL, call, NULL, "unknown flags");

@@ -13,7 +13,6 @@ enum {
     ACO__LEAST_HEAD = 16 * ACO__CACHE_LINE + ACO__RECORD, /* with the first colour */
     ACO__TASK_RECORD = 96,             /* of which the last are the scheduler's */
     ACO__TASK_ANNEX = 12 * sizeof(void *), /* bytes of the scheduler's record for a task on a share stack */
-    ACO__PRIVATE_SIZE = 256 << 10,
     ACO__PRIVATE_BLOCK = offsetof(aco_t, main_co) /* bytes of the control block if the stack is private */
 };
 
@@ -62,9 +61,8 @@ static inline int aco__pools_are_crowded(void)
 ACO__HIDDEN void aco__pools_relieve(size_t most);
 
 /* ---- stacks.c ---- */
-/* A stack in a mapping of its own. `sz` 0 means 2 MiB. NULL and errno on failure. */
+/* A stack in a mapping of its own. `sz` 0 means ACO__SHARE_SIZE. NULL and errno on failure. */
 ACO__HIDDEN aco_share_stack_t *aco__stack_new(size_t sz, int guarded);
-enum { ACO__SHARE_SIZE = 2 << 20 };
 /* A private stack with room for cold data, from `pool` (NULL: the default pool). NULL and errno on failure. */
 ACO__HIDDEN aco_share_stack_t *aco__stack_new_private(aco_pool_t *pool, size_t sz, int guarded);
 /* The same in the caller's memory. */

@@ -6,10 +6,9 @@
  * them are woken, the others early. One that runs before it gets the mutex is not woken early again: it waits until the
  * mutex is handed to it. So each is told exactly as often as it waits. */
 #define _GNU_SOURCE
-#include "os/clock.h"
+#include "os/condition.h"
 #include "threads/mt_sync.h"
 
-#include <time.h>
 
 enum { RAN_NOT = 0, RAN_EARLY, RAN_IN_VAIN }; /* aco__mt_waiter_t.early */
 
@@ -38,35 +37,6 @@ void aco__mt_wake(const aco__woken_t *woken)
     }
 }
 
-/* A condition, and a wait for it until a time on the clock of aco_now(). */
-#ifdef __APPLE__ /* conditions know only the time of day, or a time from now on */
-static void make_changed(pthread_cond_t *changed)
-{
-    pthread_cond_init(changed, NULL);
-}
-
-static int wait_changed(aco__mt_waiter_t *waiter, int64_t deadline)
-{
-    struct timespec from_now = aco__os_timespec(deadline > 0 ? deadline - aco_now() : 0);
-    return aco__system.pthread_cond_timedwait_relative_np(&waiter->changed, &waiter->lock, &from_now);
-}
-#else
-static void make_changed(pthread_cond_t *changed)
-{
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-}
-
-static int wait_changed(aco__mt_waiter_t *waiter, int64_t deadline)
-{
-    struct timespec end = aco__os_timespec(deadline);
-    return aco__system.pthread_cond_timedwait(&waiter->changed, &waiter->lock, &end);
-}
-#endif
-
 static int is_root_woken(const void *waiter)
 {
     return __atomic_load_n(&((const aco__mt_waiter_t *)waiter)->is_woken, __ATOMIC_RELAXED);
@@ -82,7 +52,7 @@ static int wait_in_root(aco__mt_waiter_t *waiter, int64_t deadline)
     aco__system.pthread_mutex_lock(&waiter->lock); /* also after a spin: the waker may still hold it */
     while (!is_root_woken(waiter) && !error)
         error = deadline == ACO_FOREVER ? aco__system.pthread_cond_wait(&waiter->changed, &waiter->lock)
-                                        : wait_changed(waiter, deadline);
+                                        : aco__os_condition_wait(&waiter->changed, &waiter->lock, deadline);
     if (is_root_woken(waiter))
         error = 0;
     aco__system.pthread_mutex_unlock(&waiter->lock);
@@ -105,7 +75,7 @@ ACO__SWITCHES static int prepare(aco__mt_waiter_t *waiter, const char *call)
     waiter->answer.is_claimed = 0;
     waiter->is_woken = 0;
     pthread_mutex_init(&waiter->lock, NULL);
-    make_changed(&waiter->changed);
+    aco__os_condition_init(&waiter->changed);
     return 0;
 }
 

@@ -86,12 +86,12 @@ int aco__threads_forked(const aco_threads_t *threads)
 
 /* ---- The threads of a set ---- */
 
-aco__crew_t *aco__threads_self(void)
+aco__set_worker_t *aco__threads_self(void)
 {
-    return (aco__crew_t *)(void *)aco__worker();
+    return (aco__set_worker_t *)(void *)aco__worker();
 }
 
-static aco__crew_t *worker_at(aco_threads_t *threads, int i)
+static aco__set_worker_t *worker_at(aco_threads_t *threads, int i)
 {
     return __atomic_load_n(&threads->workers[i], __ATOMIC_ACQUIRE);
 }
@@ -101,58 +101,58 @@ static int slots_of(const aco_threads_t *threads)
     return __atomic_load_n(&threads->slots, __ATOMIC_ACQUIRE);
 }
 
-void aco__threads_each(aco_threads_t *threads, void (*fn)(aco__crew_t *worker))
+void aco__threads_each(aco_threads_t *threads, void (*fn)(aco__set_worker_t *worker))
 {
     for (int i = 0; i < slots_of(threads); i++)
         if (worker_at(threads, i))
             fn(worker_at(threads, i));
 }
 
-aco__crew_t *aco__threads_worker(aco_threads_t *threads, int number)
+aco__set_worker_t *aco__threads_worker(aco_threads_t *threads, int number)
 {
     return number >= 0 && number < slots_of(threads) ? worker_at(threads, number) : NULL;
 }
 
 /* Whether the worker's thread exists in this process: fork() keeps only its caller. */
-static int is_here(const aco__crew_t *worker)
+static int is_here(const aco__set_worker_t *worker)
 {
     return !aco__threads_forked(worker->threads) || worker == aco__threads_self();
 }
 
-int aco__threads_enter(aco__crew_t *worker)
+int aco__threads_enter(aco__set_worker_t *worker)
 {
     __atomic_fetch_add(&worker->posting, 1, __ATOMIC_SEQ_CST);
     return is_here(worker) && !__atomic_load_n(&worker->is_gone, __ATOMIC_SEQ_CST);
 }
 
-void aco__threads_leave(aco__crew_t *worker)
+void aco__threads_leave(aco__set_worker_t *worker)
 {
     ACO__ASSERT(__atomic_load_n(&worker->posting, __ATOMIC_RELAXED) > 0);
     __atomic_fetch_sub(&worker->posting, 1, __ATOMIC_SEQ_CST);
 }
 
-void aco__threads_close(aco__crew_t *worker)
+void aco__threads_close(aco__set_worker_t *worker)
 {
     aco__store_then_load(&worker->is_gone, 1);
     while (__atomic_load_n(&worker->posting, __ATOMIC_SEQ_CST) && !aco__threads_forked(worker->threads))
         aco__system.sched_yield();
 }
 
-void aco__threads_post(aco__crew_t *worker, aco__post_t *post)
+void aco__threads_post(aco__set_worker_t *worker, aco__post_t *post)
 {
     if (aco__threads_enter(worker))
         aco__answer_post(worker->base.scheduler, post);
     aco__threads_leave(worker);
 }
 
-void aco__threads_wake(aco__crew_t *worker)
+void aco__threads_wake(aco__set_worker_t *worker)
 {
     aco__threads_post(worker, &worker->wake_post);
 }
 
 /* ---- Waking ---- */
 
-static int claim_sleeper(aco_threads_t *threads, aco__crew_t *worker)
+static int claim_sleeper(aco_threads_t *threads, aco__set_worker_t *worker)
 {
     int is = 1;
     if (!worker || !__atomic_load_n(&worker->is_sleeping, __ATOMIC_SEQ_CST) ||
@@ -163,7 +163,7 @@ static int claim_sleeper(aco_threads_t *threads, aco__crew_t *worker)
 }
 
 /* Claims one sleeper, near ones first; NULL if none sleeps. */
-static aco__crew_t *claim_one(aco_threads_t *threads, const aco__crew_t *near)
+static aco__set_worker_t *claim_one(aco_threads_t *threads, const aco__set_worker_t *near)
 {
     if (near && near->order)
         for (int i = 0; i < threads->n - 1; i++)
@@ -175,10 +175,10 @@ static aco__crew_t *claim_one(aco_threads_t *threads, const aco__crew_t *near)
     return NULL;
 }
 
-void aco__threads_wake_one(aco_threads_t *threads, const aco__crew_t *near)
+void aco__threads_wake_one(aco_threads_t *threads, const aco__set_worker_t *near)
 {
     enum { SPINS = 10 };
-    aco__crew_t *sleeper;
+    aco__set_worker_t *sleeper;
     int spins = 0;
     while (__atomic_load_n(&threads->sleeping, __ATOMIC_SEQ_CST) && !aco__threads_forked(threads)) {
         unsigned none = 0;
@@ -223,14 +223,14 @@ static int open_node(aco__node_t *node, aco__item_t *item)
     return 1;
 }
 
-aco__node_t *aco__threads_sent(aco__crew_t *worker)
+aco__node_t *aco__threads_sent(aco__set_worker_t *worker)
 {
     if (!worker->first)
         worker->first = aco__threads_receive(worker);
     return worker->first;
 }
 
-int aco__threads_take(aco__crew_t *worker, aco__item_t *item)
+int aco__threads_take(aco__set_worker_t *worker, aco__item_t *item)
 {
     enum { ROUNDS_PER_INJECTED = 64 };
     if (aco_unlikely(++worker->rounds % ROUNDS_PER_INJECTED == 0) && open_node(take_injected(worker->threads), item))
@@ -239,12 +239,12 @@ int aco__threads_take(aco__crew_t *worker, aco__item_t *item)
 }
 
 /* 0: they share their largest cache; 1: their node; 2: neither. */
-static int distance_between(const aco__crew_t *a, const aco__crew_t *b)
+static int distance_between(const aco__set_worker_t *a, const aco__set_worker_t *b)
 {
     return a->place.node != b->place.node ? 2 : a->place.cache != b->place.cache;
 }
 
-void aco__threads_find_near(aco__crew_t *worker)
+void aco__threads_find_near(aco__set_worker_t *worker)
 {
     const aco_threads_t *threads = worker->threads;
     int n = threads->n, count = 0, has_far = 0;
@@ -266,7 +266,7 @@ void aco__threads_find_near(aco__crew_t *worker)
 }
 
 /* At which thread the worker looks as the nth, from 1 on. */
-static int nth_victim(const aco__crew_t *worker, int n, int slots)
+static int nth_victim(const aco__set_worker_t *worker, int n, int slots)
 {
     if (aco_likely(!worker->order))
         return (worker->index + n) % slots;
@@ -275,7 +275,7 @@ static int nth_victim(const aco__crew_t *worker, int n, int slots)
 
 /* Steals half of what the victim has, if that is at least so many items. The first one is for now, the others go to the
  * worker's own deque. */
-static int steal_from(aco__crew_t *worker, aco__crew_t *victim, size_t least, aco__item_t *item)
+static int steal_from(aco__set_worker_t *worker, aco__set_worker_t *victim, size_t least, aco__item_t *item)
 {
     aco__item_t more;
     size_t count = aco__deque_count(&victim->deque), wanted = (count + 1) / 2;
@@ -309,7 +309,7 @@ static void pause_for_submitter(void)
     while (aco_now() < end);
 }
 
-int aco__threads_find(aco__crew_t *worker, aco__item_t *item)
+int aco__threads_find(aco__set_worker_t *worker, aco__item_t *item)
 {
     enum { ATTEMPTS = 4, LEAST_AT_FIRST = 2 };
     aco_threads_t *threads = worker->threads;
@@ -326,7 +326,7 @@ int aco__threads_find(aco__crew_t *worker, aco__item_t *item)
         if (open_node(take_injected(threads), item))
             return 1;
         for (int i = 1; i < slots; i++) {
-            aco__crew_t *victim = worker_at(threads, nth_victim(worker, i, slots));
+            aco__set_worker_t *victim = worker_at(threads, nth_victim(worker, i, slots));
             if (victim && victim != worker && steal_from(worker, victim, attempt ? 1 : LEAST_AT_FIRST, item))
                 return 1;
         }
@@ -336,7 +336,7 @@ int aco__threads_find(aco__crew_t *worker, aco__item_t *item)
 
 /* ---- Sleeping ---- */
 
-static void stop_searching(aco__crew_t *worker)
+static void stop_searching(aco__set_worker_t *worker)
 {
     aco_threads_t *threads = worker->threads;
     ACO__ASSERT(__atomic_load_n(&threads->searching, __ATOMIC_RELAXED) > 0); /* it has been counted */
@@ -345,13 +345,13 @@ static void stop_searching(aco__crew_t *worker)
         aco__threads_wake_one(threads, worker); /* items added meanwhile have woken nobody */
 }
 
-void aco__threads_end_search(aco__crew_t *worker)
+void aco__threads_end_search(aco__set_worker_t *worker)
 {
     if (worker->is_searching)
         stop_searching(worker);
 }
 
-int aco__threads_may_sleep(aco__crew_t *worker)
+int aco__threads_may_sleep(aco__set_worker_t *worker)
 {
     aco_threads_t *threads = worker->threads;
     if (aco__threads_forked(threads))
@@ -370,7 +370,7 @@ int aco__threads_may_sleep(aco__crew_t *worker)
     return 0;
 }
 
-void aco__threads_slept(aco__crew_t *worker)
+void aco__threads_slept(aco__set_worker_t *worker)
 {
     if (!worker->is_registered)
         return;
@@ -414,12 +414,12 @@ int aco__threads_inject(aco_threads_t *threads, const aco__item_t *item)
     return 0;
 }
 
-aco__crew_t *aco__threads_least_sent(aco_threads_t *threads)
+aco__set_worker_t *aco__threads_least_sent(aco_threads_t *threads)
 {
     unsigned turn = __atomic_fetch_add(&threads->turn, 1, __ATOMIC_RELAXED), least = 0;
-    aco__crew_t *found = NULL;
+    aco__set_worker_t *found = NULL;
     for (int i = 0; i < threads->n; i++) { /* of several with as few, the one whose turn it is */
-        aco__crew_t *worker = worker_at(threads, (int)((turn + (unsigned)i) % (unsigned)threads->n));
+        aco__set_worker_t *worker = worker_at(threads, (int)((turn + (unsigned)i) % (unsigned)threads->n));
         unsigned sent = __atomic_load_n(&worker->sent, __ATOMIC_RELAXED);
         if (__atomic_load_n(&worker->is_gone, __ATOMIC_SEQ_CST) || !is_here(worker) || (found && sent >= least))
             continue;
@@ -429,7 +429,7 @@ aco__crew_t *aco__threads_least_sent(aco_threads_t *threads)
     return found;
 }
 
-int aco__threads_send(aco__crew_t *worker, const aco__item_t *item)
+int aco__threads_send(aco__set_worker_t *worker, const aco__item_t *item)
 {
     aco__node_t *node = new_node(item), *next;
     if (!node)
@@ -450,12 +450,12 @@ int aco__threads_send(aco__crew_t *worker, const aco__item_t *item)
     return 0;
 }
 
-void aco__threads_open(aco__crew_t *worker)
+void aco__threads_open(aco__set_worker_t *worker)
 {
     __atomic_store_n(&worker->is_gone, 0, __ATOMIC_SEQ_CST);
 }
 
-aco__node_t *aco__threads_receive(aco__crew_t *worker)
+aco__node_t *aco__threads_receive(aco__set_worker_t *worker)
 {
     aco__node_t *node = __atomic_exchange_n(&worker->inbox, NULL, __ATOMIC_SEQ_CST), *list = NULL;
     while (node) {

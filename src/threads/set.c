@@ -5,6 +5,7 @@
  * and until then the task that waits for the work is on a thread that is busy. */
 #define _GNU_SOURCE
 #include "base/invariants.h"
+#include "base/reserved.h"
 #include "system/system.h"
 #include "threads/cpus.h"
 #include "threads/deque.h"
@@ -32,7 +33,7 @@ static void set_is_done(aco_threads_t *threads)
     aco__threads_each(threads, aco__threads_wake);
 }
 
-static void count(aco__crew_t *worker)
+static void count(aco__set_worker_t *worker)
 {
     if (aco_likely(worker->is_counted))
         return;
@@ -40,7 +41,7 @@ static void count(aco__crew_t *worker)
     worker->is_counted = 1;
 }
 
-static void uncount(aco__crew_t *worker)
+static void uncount(aco__set_worker_t *worker)
 {
     if (!worker->is_counted)
         return;
@@ -50,13 +51,13 @@ static void uncount(aco__crew_t *worker)
         set_is_done(worker->threads);
 }
 
-static aco__crew_t *worker_of(aco__worker_t *base)
+static aco__set_worker_t *worker_of(aco__worker_t *base)
 {
-    return (aco__crew_t *)(void *)base;
+    return (aco__set_worker_t *)(void *)base;
 }
 
 /* Those that are spawned later are cancelled in the next round. A round without such tasks costs nothing. */
-static void cancel_tasks(aco__crew_t *worker)
+static void cancel_tasks(aco__set_worker_t *worker)
 {
     if (aco_unlikely(__atomic_load_n(&worker->threads->is_cancelled, __ATOMIC_SEQ_CST)))
         aco__scope_end_all(&worker->all, ECANCELED);
@@ -64,7 +65,7 @@ static void cancel_tasks(aco__crew_t *worker)
 
 static void on_round(aco__worker_t *base)
 {
-    aco__crew_t *worker = worker_of(base);
+    aco__set_worker_t *worker = worker_of(base);
     cancel_tasks(worker);
     if (aco__threads_start(worker, 0, 0) || aco__worker_tasks())
         count(worker);
@@ -72,7 +73,7 @@ static void on_round(aco__worker_t *base)
 
 static int on_idle(aco__worker_t *base)
 {
-    aco__crew_t *worker = worker_of(base);
+    aco__set_worker_t *worker = worker_of(base);
     if (aco__worker_tasks())
         count(worker);
     do
@@ -86,7 +87,7 @@ static int on_idle(aco__worker_t *base)
 
 static void on_awake(aco__worker_t *base)
 {
-    aco__crew_t *worker = worker_of(base);
+    aco__set_worker_t *worker = worker_of(base);
     aco__threads_slept(worker);
     if (worker->is_searching && aco__threads_start(worker, 1, 0)) /* now: tasks that can run may do so for long */
         count(worker);
@@ -94,7 +95,7 @@ static void on_awake(aco__worker_t *base)
 
 static int on_no_tasks(aco__worker_t *base)
 {
-    aco__crew_t *worker = worker_of(base);
+    aco__set_worker_t *worker = worker_of(base);
     if (aco__threads_forked(worker->threads))
         return 0;
     if (worker->leaves && aco__threads_start(worker, 0, 0)) {
@@ -106,7 +107,7 @@ static int on_no_tasks(aco__worker_t *base)
 }
 
 /* The thread takes no part any more. If it has tasks, they never run again. */
-static void leave_set(aco__crew_t *worker)
+static void leave_set(aco__set_worker_t *worker)
 {
     aco__threads_close(worker);
     aco__answer_forget(worker->base.scheduler, &worker->wake_post);
@@ -119,7 +120,7 @@ static void leave_set(aco__crew_t *worker)
 }
 
 /* The thread leaves its slot, if it has one (else NULL), to the next that joins. The set may be gone afterwards. */
-static void release_slot(aco_threads_t *threads, aco__crew_t *worker)
+static void release_slot(aco_threads_t *threads, aco__set_worker_t *worker)
 {
     aco__threads_lock();
     ACO__ASSERT(!worker || (worker->is_used && worker->index >= threads->n));
@@ -131,7 +132,7 @@ static void release_slot(aco_threads_t *threads, aco__crew_t *worker)
 
 static void on_thread_end(aco__worker_t *base)
 {
-    aco__crew_t *worker = worker_of(base);
+    aco__set_worker_t *worker = worker_of(base);
     leave_set(worker);
     if (worker->index >= worker->threads->n)
         release_slot(worker->threads, worker);
@@ -149,7 +150,7 @@ static void woken(aco__thread_t *self, aco__post_t *post)
 
 static void cancelled(aco__thread_t *self, aco__post_t *post)
 {
-    aco__crew_t *worker = (aco__crew_t *)(void *)((char *)post - offsetof(aco__crew_t, cancel_post));
+    aco__set_worker_t *worker = (aco__set_worker_t *)(void *)((char *)post - offsetof(aco__set_worker_t, cancel_post));
     (void)self;
     aco__threads_pass_ends(worker);
     aco__threads_end_stops(worker);
@@ -157,9 +158,9 @@ static void cancelled(aco__thread_t *self, aco__post_t *post)
 }
 
 /* A new worker in the slot, or one that has left it. NULL and errno without memory. */
-static aco__crew_t *worker_in(aco_threads_t *threads, int slot, const char *call)
+static aco__set_worker_t *worker_in(aco_threads_t *threads, int slot, const char *call)
 {
-    aco__crew_t *worker = threads->workers[slot];
+    aco__set_worker_t *worker = threads->workers[slot];
     size_t sz = sizeof *worker;
     if (!worker) {
         worker = aco__service_allocate(&sz, call);
@@ -189,7 +190,7 @@ static aco__crew_t *worker_in(aco_threads_t *threads, int slot, const char *call
 
 /* A function has failed, and the set is cancelled. Other tasks of its thread may take their time, or not look at that:
  * then aco_threads_run() does not return the failure soon, or ever. */
-static void report_failure(const aco__crew_t *worker)
+static void report_failure(const aco__set_worker_t *worker)
 {
     size_t others = aco__worker_tasks() - 1;
     if (others && !(worker->threads->flags & ACO_THREADS_KEEP_GOING))
@@ -200,7 +201,7 @@ static void report_failure(const aco__crew_t *worker)
 /* The first task of a thread. */
 ACO__SWITCHES static void *run_root(void *arg)
 {
-    aco__crew_t *worker = arg;
+    aco__set_worker_t *worker = arg;
     void *result;
     int error;
     if (worker->threads->go < 0) /* another thread could not be made */
@@ -218,7 +219,7 @@ ACO__SWITCHES static void *run_root(void *arg)
 }
 
 /* The calling thread becomes the worker, with a task for fn, unless that is NULL. 0, or -1 and errno. */
-static int enter_set(aco__crew_t *worker, ACO__SWITCHES aco_function_t fn, void *arg, const char *call)
+static int enter_set(aco__set_worker_t *worker, ACO__SWITCHES aco_function_t fn, void *arg, const char *call)
 {
     aco_t *task = NULL;
     ACO__ASSERT(!worker->runs && !worker->groups && !worker->first && !worker->is_counted); /* as leave_set() left it */
@@ -246,7 +247,7 @@ static int enter_set(aco__crew_t *worker, ACO__SWITCHES aco_function_t fn, void 
 }
 
 /* Runs the worker's tasks, and others' work. 0, or -1 and errno of aco_run(). */
-static int run_worker(aco__crew_t *worker)
+static int run_worker(aco__set_worker_t *worker)
 {
     int failed = aco_run(), error;
     aco__worker_close();
@@ -284,7 +285,7 @@ static int wait_for_all(aco_threads_t *threads, int is_ready)
 
 static void on_pin(aco__worker_t *base, int is_pinned)
 {
-    const aco__crew_t *worker = (aco__crew_t *)(void *)base;
+    const aco__set_worker_t *worker = (aco__set_worker_t *)(void *)base;
     if (is_pinned)
         (void)aco__threads_pin(&worker->threads->allowed, worker->index);
     else
@@ -292,7 +293,7 @@ static void on_pin(aco__worker_t *base, int is_pinned)
 }
 
 /* Binds the calling thread to a processor of its own, if there is one. */
-static void pin(aco__crew_t *worker)
+static void pin(aco__set_worker_t *worker)
 {
     int processor =
         worker->index < worker->threads->processors ? aco__threads_pin(&worker->threads->allowed, worker->index) : -1;
@@ -302,7 +303,7 @@ static void pin(aco__crew_t *worker)
 
 static void *thread_main(void *arg)
 {
-    aco__crew_t *worker = arg;
+    aco__set_worker_t *worker = arg;
     aco_threads_t *threads = worker->threads;
     int is_ready;
     pin(worker);
@@ -324,7 +325,7 @@ static void *thread_main(void *arg)
 static int start_threads(aco_threads_t *threads)
 {
     for (int i = 1; i < threads->n; i++) {
-        aco__crew_t *worker = worker_in(threads, i, "aco_threads_run");
+        aco__set_worker_t *worker = worker_in(threads, i, "aco_threads_run");
         int error = worker ? aco__system.pthread_create(&worker->thread, NULL, thread_main, worker) : errno;
         if (error) {
             errno = error;
@@ -338,7 +339,7 @@ static int start_threads(aco_threads_t *threads)
 
 static void in_child(void)
 {
-    aco__crew_t *worker = aco__threads_self();
+    aco__set_worker_t *worker = aco__threads_self();
     if (!worker)
         return;
     worker->threads->first = NULL;
@@ -348,28 +349,28 @@ static void in_child(void)
     aco__threads_forget_others(worker);
 }
 
-static aco_threads_t *new_set(int n, ACO__SWITCHES aco_function_t fn, void *arg, const aco_threads_options_t *opts,
+static aco_threads_t *new_set(int n, ACO__SWITCHES aco_function_t fn, void *arg, const aco_threads_options_t *options,
                               const char *call)
 {
     int forks = aco__threads_handle_forks(in_child);
-    size_t slots = (size_t)n + THREADS_JOINED, sz = sizeof(aco_threads_t) + slots * sizeof(aco__crew_t *);
+    size_t slots = (size_t)n + THREADS_JOINED, sz = sizeof(aco_threads_t) + slots * sizeof(aco__set_worker_t *);
     aco_threads_t *threads = forks < 0 ? NULL : aco__service_allocate(&sz, call);
     if (!threads)
         return NULL;
-    memset(threads, 0, sizeof *threads + slots * sizeof(aco__crew_t *));
+    memset(threads, 0, sizeof *threads + slots * sizeof(aco__set_worker_t *));
     threads->n = threads->slots = n;
     threads->busy = (unsigned)n;
     threads->fn = fn;
     threads->arg = arg;
-    threads->flags = opts ? opts->flags : 0;
-    threads->drain_ns = opts ? opts->drain_ns : 0;
+    threads->flags = options ? options->flags : 0;
+    threads->drain_ns = options ? options->drain_ns : 0;
     threads->forks = (unsigned)forks;
     threads->sz = sz;
     pthread_cond_init(&threads->changed, NULL);
     return threads;
 }
 
-static void free_worker(aco__crew_t *worker)
+static void free_worker(aco__set_worker_t *worker)
 {
     if (worker->order)
         aco__service_free(worker->order, worker->order_sz);
@@ -397,7 +398,7 @@ static void join_all(aco_threads_t *threads, int made)
 }
 
 /* The calling thread is the first worker. 0, or an errno. */
-static int run_set(aco_threads_t *threads, aco__crew_t *worker)
+static int run_set(aco_threads_t *threads, aco__set_worker_t *worker)
 {
     int made, error;
     threads->processors = threads->flags & ACO_THREADS_PIN ? aco__threads_processors(&threads->allowed) : 0;
@@ -426,7 +427,7 @@ static int fail_with(int error)
 
 static int start_set(aco_threads_t *threads, const char *call)
 {
-    aco__crew_t *worker = worker_in(threads, 0, call);
+    aco__set_worker_t *worker = worker_in(threads, 0, call);
     int error;
     if (!worker || enter_set(worker, threads->fn, threads->arg, call) != 0) {
         error = errno;
@@ -441,19 +442,21 @@ static int start_set(aco_threads_t *threads, const char *call)
     return error ? fail_with(error) : 0;
 }
 
-int aco_threads_run(int n, aco_function_t fn, void *arg, const aco_threads_options_t *opts)
+int aco_threads_run(int n, aco_function_t fn, void *arg, const aco_threads_options_t *options)
 {
     static const char call[] = "aco_threads_run";
     const unsigned all = ACO_THREADS_FIRST_ONLY | ACO_THREADS_PIN | ACO_THREADS_KEEP_GOING | ACO_THREADS_INTERRUPTIBLE;
-    unsigned flags = opts ? opts->flags : 0;
+    unsigned flags = options ? options->flags : 0;
     aco_threads_t *threads;
-    if (!fn || n < 0 || n > THREADS_MOST || flags & ~all || (opts && opts->drain_ns < 0))
+    int has_reserved = options && ACO__RESERVED_IS_SET(options), is_negative = options && options->drain_ns < 0;
+    if (!fn || n < 0 || n > THREADS_MOST || flags & ~all || has_reserved || is_negative)
         return aco__service_fail(EINVAL, call,
-                                 !fn                          ? "the function is NULL"
-                                 : flags & ~all               ? "unknown flags"
-                                 : opts && opts->drain_ns < 0 ? "the time to drain is negative"
-                                                             : "not so many threads are possible");
-    threads = new_set(n ? n : aco_threads_usable(), fn, arg, opts, call);
+                                 !fn            ? "the function is NULL"
+                                 : flags & ~all ? "unknown flags"
+                                 : has_reserved ? "a reserved option is not 0"
+                                 : is_negative  ? "the time to drain is negative"
+                                                : "not so many threads are possible");
+    threads = new_set(n ? n : aco_threads_usable(), fn, arg, options, call);
     return threads ? start_set(threads, call) : -1;
 }
 
@@ -475,9 +478,9 @@ static int count_late(aco_threads_t *threads)
 }
 
 /* A free slot, or NULL and errno. The set stays until release_slot(), in both cases. */
-static aco__crew_t *take_slot(aco_threads_t *threads, const char *call)
+static aco__set_worker_t *take_slot(aco_threads_t *threads, const char *call)
 {
-    aco__crew_t *worker = NULL;
+    aco__set_worker_t *worker = NULL;
     int slot = threads->n, end = threads->n + THREADS_JOINED;
     aco__threads_lock();
     threads->held++;
@@ -497,7 +500,7 @@ static aco__crew_t *take_slot(aco_threads_t *threads, const char *call)
 int aco_threads_join(aco_threads_t *threads, aco_function_t fn, void *arg)
 {
     static const char call[] = "aco_threads_join";
-    aco__crew_t *worker;
+    aco__set_worker_t *worker;
     int error;
     if (!threads)
         return aco__service_fail(EINVAL, call, "the set is NULL");
@@ -521,13 +524,13 @@ int aco_threads_join(aco_threads_t *threads, aco_function_t fn, void *arg)
 
 aco_threads_t *aco_threads_current(void)
 {
-    const aco__crew_t *worker = aco__threads_self();
+    const aco__set_worker_t *worker = aco__threads_self();
     return worker ? worker->threads : NULL;
 }
 
 int aco_threads_index(void)
 {
-    const aco__crew_t *worker = aco__threads_self();
+    const aco__set_worker_t *worker = aco__threads_self();
     return worker ? worker->index : -1;
 }
 

@@ -31,13 +31,13 @@ typedef struct aco__node { /* an item of a list */
 typedef struct aco__run {
     aco__member_t base;
     aco__item_t item;
-    struct aco__crew *worker;
+    struct aco__set_worker *worker;
     int is_sent;
     struct aco__run *next, *previous; /* others of the same thread */
 } aco__run_t;
 
 /* A thread of a set. */
-typedef struct aco__crew {
+typedef struct aco__set_worker {
     aco__worker_t base;
     aco_threads_t *threads;
     int index;
@@ -73,7 +73,7 @@ typedef struct aco__crew {
     aco__node_t *inbox;      /* for this thread alone, the last one first */
     aco__post_t wake_post, cancel_post;
     char more_padding[THREADS_LINE];
-} aco__crew_t;
+} aco__set_worker_t;
 
 struct aco_threads_s {
     int n;                   /* that the set has made, and the calling one */
@@ -98,7 +98,7 @@ struct aco_threads_s {
     unsigned busy;           /* threads that have tasks */
     unsigned sleeping, searching;
     unsigned turn;           /* whose it is to be sent something */
-    aco__crew_t *workers[];  /* n + THREADS_JOINED; NULL: not used yet */
+    aco__set_worker_t *workers[];  /* n + THREADS_JOINED; NULL: not used yet */
 };
 
 #endif

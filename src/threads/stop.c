@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static void post_end(aco__crew_t *worker)
+static void post_end(aco__set_worker_t *worker)
 {
     aco__threads_post(worker, &worker->cancel_post);
 }
@@ -44,7 +44,7 @@ int aco_threads_cancel(aco_threads_t *threads)
 int aco_stop_begin_at(aco_stop_t *stop, int64_t deadline, const char *location)
 {
     static const char call[] = "aco_stop_begin";
-    aco__crew_t *worker = aco__threads_self();
+    aco__set_worker_t *worker = aco__threads_self();
     if (!stop)
         return aco__service_fail(EINVAL, call, "the scope is NULL");
     if (!worker)
@@ -66,7 +66,7 @@ int aco_stop_begin_at(aco_stop_t *stop, int64_t deadline, const char *location)
 int aco_stop_end(aco_stop_t *stop)
 {
     static const char call[] = "aco_stop_end";
-    aco__crew_t *worker = aco__threads_self();
+    aco__set_worker_t *worker = aco__threads_self();
     if (!stop)
         return aco__service_fail(EINVAL, call, "the scope is NULL");
     if (aco__mt_scope_check(&stop->scope, call) != 0)
@@ -80,7 +80,7 @@ int aco_stop_end(aco_stop_t *stop)
     return 0;
 }
 
-void aco__threads_end_stops(const aco__crew_t *worker)
+void aco__threads_end_stops(const aco__set_worker_t *worker)
 {
     if (!__atomic_load_n(&worker->threads->is_stopped, __ATOMIC_SEQ_CST))
         return;
@@ -256,8 +256,8 @@ void aco__threads_end_watch(aco_threads_t *threads)
     aco__service_free(watcher, sizeof *watcher);
 }
 
-int aco__threads_run_watched(aco_threads_t *threads, aco__crew_t *worker,
-                             int (*run)(aco_threads_t *threads, aco__crew_t *worker))
+int aco__threads_run_watched(aco_threads_t *threads, aco__set_worker_t *worker,
+                             int (*run)(aco_threads_t *threads, aco__set_worker_t *worker))
 {
     int error = begin_watch(threads), failed;
     if (error)

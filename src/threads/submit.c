@@ -10,6 +10,7 @@
  * fall: it begins at COUNT_OPEN, so that nobody takes it for 0. At the end `aco__own` is added and COUNT_OPEN taken
  * away; from then on all use `aco__pending`, and whoever makes it 0 tells the task. */
 #include "base/invariants.h"
+#include "base/reserved.h"
 #include "threads/deque.h"
 #include "threads/search.h"
 #include "threads/set.h"
@@ -20,13 +21,13 @@ static const char what_group[] = "members of a group, perhaps on other threads";
 
 #define COUNT_OPEN (SIZE_MAX / 2)
 
-static int counts_apart(const aco_mt_group_t *group, const aco__crew_t *worker)
+static int counts_apart(const aco_mt_group_t *group, const aco__set_worker_t *worker)
 {
     return worker == group->aco__owner && group->aco__is_open;
 }
 
 /* A member is submitted by this worker; NULL: by another thread. */
-static inline void count_member(aco_mt_group_t *group, const aco__crew_t *worker)
+static inline void count_member(aco_mt_group_t *group, const aco__set_worker_t *worker)
 {
     if (counts_apart(group, worker))
         group->aco__own++;
@@ -64,8 +65,8 @@ static void fail_group(aco_mt_group_t *group, int error)
 /* A member is no longer pending. The group may be gone when this returns. */
 static void finish(aco_mt_group_t *group)
 {
-    aco__crew_t *owner = group->aco__owner;
-    const aco__crew_t *self = aco__threads_self();
+    aco__set_worker_t *owner = group->aco__owner;
+    const aco__set_worker_t *self = aco__threads_self();
     if (counts_apart(group, self)) {
         group->aco__own--;
         return;
@@ -92,7 +93,8 @@ static void complete(const aco__item_t *item, void *result, int error)
     finish(item->group);
 }
 
-void aco__threads_drop(const aco__item_t *item, int error)
+/* The item has not been run, and never will be. */
+static void drop(const aco__item_t *item, int error)
 {
     if (item->result == ACO__FREED_UNRUN)
         (*(void (**)(void *))item->arg)(item->arg);
@@ -103,7 +105,7 @@ void aco__threads_drop(const aco__item_t *item, int error)
 
 static void link_run(aco__run_t *run)
 {
-    aco__crew_t *worker = run->worker;
+    aco__set_worker_t *worker = run->worker;
     run->previous = NULL;
     run->next = worker->runs;
     if (run->next)
@@ -120,7 +122,7 @@ static void unlink_run(const aco__run_t *run)
         run->next->previous = run->previous;
 }
 
-static void uncount_sent(aco__crew_t *worker)
+static void uncount_sent(aco__set_worker_t *worker)
 {
     ACO__ASSERT(__atomic_load_n(&worker->sent, __ATOMIC_RELAXED) > 0);
     __atomic_fetch_sub(&worker->sent, 1, __ATOMIC_RELAXED);
@@ -155,7 +157,7 @@ static void end_with_group(aco__run_t *run)
         aco__scope_end_early(&run->base.scope, ended);
 }
 
-ACO__SWITCHES ACO__FORCE_INLINE void run_member(aco__crew_t *worker, const aco__item_t *item, int is_sent)
+ACO__SWITCHES ACO__FORCE_INLINE void run_member(aco__set_worker_t *worker, const aco__item_t *item, int is_sent)
 {
     __attribute__((cleanup(run_left))) aco__run_t run;
     void *result;
@@ -181,7 +183,7 @@ ACO__SWITCHES ACO__FORCE_INLINE void run_member(aco__crew_t *worker, const aco__
 }
 
 /* The item that was put aside for the task. */
-static inline aco__item_t next_item(aco__crew_t *worker)
+static inline aco__item_t next_item(aco__set_worker_t *worker)
 {
     ACO__ASSERT(worker->begun != worker->started);
     return worker->starting[worker->begun++ % THREADS_AT_ONCE];
@@ -189,7 +191,7 @@ static inline aco__item_t next_item(aco__crew_t *worker)
 
 /* Most of what a short function costs is its task: so one that is like new afterwards runs the next item too, up to
  * THREADS_AT_ONCE in a round. */
-ACO__SWITCHES ACO__FORCE_INLINE void run_items(aco__crew_t *worker, aco__item_t *item)
+ACO__SWITCHES ACO__FORCE_INLINE void run_items(aco__set_worker_t *worker, aco__item_t *item)
 {
     run_member(worker, item, 0);
     while (worker->more && aco__member_is_like_new() && aco__threads_take(worker, item)) {
@@ -201,7 +203,7 @@ ACO__SWITCHES ACO__FORCE_INLINE void run_items(aco__crew_t *worker, aco__item_t 
 /* The task for an item of the thread's own. Until it runs the item may be stolen: a task before it may run for long. */
 ACO__SWITCHES static void *run_own_item(void *arg)
 {
-    aco__crew_t *worker = arg;
+    aco__set_worker_t *worker = arg;
     aco__item_t item;
     if (aco__threads_take(worker, &item))
         run_items(worker, &item);
@@ -210,7 +212,7 @@ ACO__SWITCHES static void *run_own_item(void *arg)
 
 ACO__SWITCHES static void *run_found_item(void *arg)
 {
-    aco__crew_t *worker = arg;
+    aco__set_worker_t *worker = arg;
     aco__item_t item = next_item(worker);
     run_items(worker, &item);
     return NULL;
@@ -224,7 +226,7 @@ ACO__SWITCHES static void *run_sent_item(void *worker)
 }
 
 /* Spawns a task. 0 without memory. */
-static int spawn_task(aco__crew_t *worker, ACO__SWITCHES aco_function_t runs)
+static int spawn_task(aco__set_worker_t *worker, ACO__SWITCHES aco_function_t runs)
 {
     aco_t *task = aco_spawn(runs, worker, NULL);
     if (!task)
@@ -234,7 +236,7 @@ static int spawn_task(aco__crew_t *worker, ACO__SWITCHES aco_function_t runs)
 }
 
 /* The same, for the item. */
-static int spawn_for(aco__crew_t *worker, const aco__item_t *item, ACO__SWITCHES aco_function_t runs)
+static int spawn_for(aco__set_worker_t *worker, const aco__item_t *item, ACO__SWITCHES aco_function_t runs)
 {
     if (!spawn_task(worker, runs))
         return 0;
@@ -247,7 +249,7 @@ static int spawn_for(aco__crew_t *worker, const aco__item_t *item, ACO__SWITCHES
  * counts as failed. */
 enum { NONE_LEFT, STARTED, NO_MEMORY };
 
-static int start_sent(aco__crew_t *worker, int drops)
+static int start_sent(aco__set_worker_t *worker, int drops)
 {
     aco__node_t *node = aco__threads_sent(worker);
     aco__item_t item;
@@ -262,23 +264,23 @@ static int start_sent(aco__crew_t *worker, int drops)
     }
     if (!started && drops) {
         uncount_sent(worker);
-        aco__threads_drop(&item, ENOMEM);
+        drop(&item, ENOMEM);
     }
     return started ? STARTED : NO_MEMORY;
 }
 
-static int start_own(aco__crew_t *worker, int drops)
+static int start_own(aco__set_worker_t *worker, int drops)
 {
     aco__item_t item;
     if (aco_likely(spawn_task(worker, run_own_item)))
         return STARTED;
     if (drops && aco__threads_take(worker, &item))
-        aco__threads_drop(&item, ENOMEM);
+        drop(&item, ENOMEM);
     return NO_MEMORY;
 }
 
 /* The worker has no items of its own. */
-static int start_any(aco__crew_t *worker, int searches, int drops)
+static int start_any(aco__set_worker_t *worker, int searches, int drops)
 {
     aco__item_t item;
     if (!aco__threads_take(worker, &item) && !(searches && aco__threads_find(worker, &item)))
@@ -286,13 +288,13 @@ static int start_any(aco__crew_t *worker, int searches, int drops)
     if (aco_likely(spawn_for(worker, &item, run_found_item)))
         return STARTED;
     if (drops || aco__deque_push(&worker->deque, &item) != 0)
-        aco__threads_drop(&item, ENOMEM);
+        drop(&item, ENOMEM);
     return NO_MEMORY;
 }
 
 /* All tasks spawned for items have run before the next call: they were the last in the queue. If items end without
  * waiting, there is one such task in a round. */
-int aco__threads_start(aco__crew_t *worker, int searches, int is_idle)
+int aco__threads_start(aco__set_worker_t *worker, int searches, int is_idle)
 {
     int any = 0, found = STARTED, tasks = worker->is_quick ? 1 : THREADS_AT_ONCE;
     size_t own = 0;
@@ -319,7 +321,7 @@ int aco__threads_start(aco__crew_t *worker, int searches, int is_idle)
 
 /* ---- The group's end reaches its members ---- */
 
-void aco__threads_pass_ends(const aco__crew_t *worker)
+void aco__threads_pass_ends(const aco__set_worker_t *worker)
 {
     ACO__NO_SWITCH_BEGIN(); /* members would leave the list */
     for (aco__run_t *run = worker->runs; run; run = run->next)
@@ -327,7 +329,7 @@ void aco__threads_pass_ends(const aco__crew_t *worker)
     ACO__NO_SWITCH_END();
 }
 
-static void post_cancel(aco__crew_t *worker)
+static void post_cancel(aco__set_worker_t *worker)
 {
     aco__threads_post(worker, &worker->cancel_post);
 }
@@ -348,7 +350,7 @@ void aco__threads_group_ended(aco__worker_t *worker, aco_scope_t *scope)
 
 /* ---- What is lost ---- */
 
-static void append_nodes(aco__crew_t *worker, aco__node_t *list)
+static void append_nodes(aco__set_worker_t *worker, aco__node_t *list)
 {
     aco__node_t **last = &worker->first;
     while (*last)
@@ -356,7 +358,7 @@ static void append_nodes(aco__crew_t *worker, aco__node_t *list)
     *last = list;
 }
 
-void aco__threads_abandon(aco__crew_t *worker)
+void aco__threads_abandon(aco__set_worker_t *worker)
 {
     aco__node_t *node;
     aco__run_t *run;
@@ -367,20 +369,20 @@ void aco__threads_abandon(aco__crew_t *worker)
         note_end(group, ECANCELED);
     }
     while (worker->begun != worker->started)
-        aco__threads_drop(&worker->starting[worker->begun++ % THREADS_AT_ONCE], ECANCELED);
+        drop(&worker->starting[worker->begun++ % THREADS_AT_ONCE], ECANCELED);
     while ((run = worker->runs) != NULL) {
         worker->runs = run->next;
         complete(&run->item, ACO_ERROR, ECANCELED); /* its frames stay as they are, with what they use */
     }
     while ((node = worker->first) != NULL) {
         worker->first = node->next;
-        aco__threads_drop(&node->item, ECANCELED);
+        drop(&node->item, ECANCELED);
         aco__service_free(node, node->sz);
     }
 }
 
 /* How many members of the group only this thread runs, or will start. */
-static size_t count_own(const aco__crew_t *worker, const aco_mt_group_t *group, const aco__deque_t *deque)
+static size_t count_own(const aco__set_worker_t *worker, const aco_mt_group_t *group, const aco__deque_t *deque)
 {
     size_t count = 0;
     for (const aco__run_t *run = worker->runs; run; run = run->next)
@@ -401,7 +403,7 @@ static void lose_members(aco_mt_group_t *group, size_t lost)
         cancel(group);
 }
 
-void aco__threads_forget_others(aco__crew_t *worker)
+void aco__threads_forget_others(aco__set_worker_t *worker)
 {
     append_nodes(worker, aco__threads_receive(worker));
     for (aco_mt_group_t *group = worker->groups, *next; group; group = next) {
@@ -424,7 +426,7 @@ void aco__threads_forget_others(aco__crew_t *worker)
 
 /* ---- The calls ---- */
 
-static void link_group(aco__crew_t *worker, aco_mt_group_t *group)
+static void link_group(aco__set_worker_t *worker, aco_mt_group_t *group)
 {
     group->aco__previous = NULL;
     group->aco__next = worker->groups;
@@ -433,7 +435,7 @@ static void link_group(aco__crew_t *worker, aco_mt_group_t *group)
     worker->groups = group;
 }
 
-static void unlink_group(aco__crew_t *worker, const aco_mt_group_t *group)
+static void unlink_group(aco__set_worker_t *worker, const aco_mt_group_t *group)
 {
     ACO__ASSERT((group->aco__previous ? group->aco__previous->aco__next : worker->groups) == group);
     ACO__ASSERT(!group->aco__next || group->aco__next->aco__previous == group);
@@ -445,7 +447,7 @@ static void unlink_group(aco__crew_t *worker, const aco_mt_group_t *group)
 int aco_mt_group_begin_at(aco_mt_group_t *group, aco_group_policy_t policy, const char *location)
 {
     static const char call[] = "aco_mt_group_begin";
-    aco__crew_t *worker = aco__threads_self();
+    aco__set_worker_t *worker = aco__threads_self();
     const aco_scope_t *ended_by;
     if (!group || (unsigned)policy > ACO_FIRST_SUCCESS)
         return aco__service_fail(EINVAL, call, group ? "the policy is unknown" : "the group is NULL");
@@ -493,9 +495,7 @@ int aco_mt_group_end_at(aco_mt_group_t *group, const char *location)
 
 static int check_options(const aco_submit_options_t *options)
 {
-    static const aco_submit_options_t none;
-    if ((unsigned)options->where > ACO_SUBMIT_EVENLY ||
-        memcmp(options->aco__reserved, none.aco__reserved, sizeof none.aco__reserved) != 0)
+    if ((unsigned)options->where > ACO_SUBMIT_EVENLY || ACO__RESERVED_IS_SET(options))
         return aco__service_fail(EINVAL, call_submit, "unknown options");
     if (options->result && aco__may_move(options->result))
         return aco__service_fail(EINVAL, call_submit, "the result is on a share stack");
@@ -529,7 +529,7 @@ static int withdraw(aco_mt_group_t *group)
 static int submit_anywhere(const aco__item_t *item)
 {
     aco_mt_group_t *group = item->group;
-    aco__crew_t *worker = aco__threads_self();
+    aco__set_worker_t *worker = aco__threads_self();
     count_member(group, worker);
     if (aco_unlikely(!worker || worker->threads != group->aco__owner->threads))
         return aco__threads_inject(group->aco__owner->threads, item) == 0 ? 0 : withdraw(group);
@@ -541,7 +541,7 @@ static int submit_anywhere(const aco__item_t *item)
 
 static int submit_to_thread(const aco__item_t *item, int thread)
 {
-    aco__crew_t *worker = aco__threads_worker(item->group->aco__owner->threads, thread);
+    aco__set_worker_t *worker = aco__threads_worker(item->group->aco__owner->threads, thread);
     if (!worker)
         return aco__service_fail(ESRCH, call_submit, "the set has no thread with this number");
     count_member(item->group, aco__threads_self());
@@ -550,7 +550,7 @@ static int submit_to_thread(const aco__item_t *item, int thread)
 
 static int submit_evenly(const aco__item_t *item)
 {
-    aco__crew_t *worker;
+    aco__set_worker_t *worker;
     count_member(item->group, aco__threads_self());
     while ((worker = aco__threads_least_sent(item->group->aco__owner->threads)) != NULL) {
         if (aco__threads_send(worker, item) == 0)
@@ -625,7 +625,7 @@ int aco_parallel_for(size_t begin, size_t end, size_t grain, int (*fn)(size_t fr
 {
     enum { PARTS_PER_THREAD = 8 };
     static const char call[] = "aco_parallel_for";
-    const aco__crew_t *worker = aco__threads_self();
+    const aco__set_worker_t *worker = aco__threads_self();
     size_t threads = worker ? (size_t)worker->threads->n : 1, parts;
     loop_t loop = {begin, end, grain, fn, arg};
     if (!fn || begin > end)

@@ -298,7 +298,21 @@ int aco_tls_config_crl(aco_tls_config_t *config, const char *file)
     return result;
 }
 
-/* "a,b" as TLS has it: a length before each. NULL: a name is empty or too long, or no memory. */
+/* Whether these are names of 1 to 255 bytes, with commas between them, as many as TLS can send. */
+static int are_protocols(const char *protocols, size_t length)
+{
+    size_t start = 0; /* of a name */
+    for (size_t i = 0; i <= length; i++) {
+        if (i < length && protocols[i] != ',')
+            continue;
+        if (i == start || i - start > 255)
+            return 0;
+        start = i + 1;
+    }
+    return length < 65535;
+}
+
+/* "a,b" as TLS has it: a length before each. NULL: no memory. */
 static unsigned char *wire_form(const char *protocols, size_t length)
 {
     unsigned char *wire = OPENSSL_malloc(length + 1);
@@ -307,10 +321,6 @@ static unsigned char *wire_form(const char *protocols, size_t length)
         if (i < length && protocols[i] != ',') {
             wire[i + 1] = (unsigned char)protocols[i];
             continue;
-        }
-        if (i == start || i - start > 255) {
-            OPENSSL_free(wire);
-            return NULL;
         }
         wire[start] = (unsigned char)(i - start);
         start = i + 1;
@@ -325,9 +335,11 @@ int aco_tls_config_alpn(aco_tls_config_t *config, const char *protocols)
     unsigned char *wire;
     if (begin(config, protocols, call) != 0)
         return -1;
-    wire = length < 65535 ? wire_form(protocols, length) : NULL;
-    if (!wire)
+    if (!are_protocols(protocols, length))
         return aco__service_fail(EINVAL, call, "the protocols are no names with commas between them");
+    wire = wire_form(protocols, length);
+    if (!wire)
+        return aco__tls_fail_config(call, NULL);
     OPENSSL_free(config->protocols);
     config->protocols = wire;
     config->protocols_length = (unsigned)length + 1;

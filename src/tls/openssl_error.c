@@ -108,14 +108,14 @@ int aco__tls_fail(const aco_tls_t *tls, const char *call, int why)
     return -1;
 }
 
-/* The innermost error, which was raised first, tells of the file. */
+/* The innermost error, which was raised first, tells of the file. OpenSSL 3.0 raises none for lack of memory. */
 int aco__tls_fail_config(const char *call, const char *file)
 {
     char line[LONGEST_REASON];
     unsigned long code = ERR_peek_error();
-    int error = ERR_SYSTEM_ERROR(code) ? ERR_GET_REASON(code) : ERR_GET_REASON(code) == ERR_R_MALLOC_FAILURE ? ENOMEM
-                                                                                                            : EINVAL;
-    const char *reason = ERR_SYSTEM_ERROR(code) ? strerror(error) : or_unknown(ERR_reason_error_string(code));
+    int lacks_memory = !code || ERR_GET_REASON(code) == ERR_R_MALLOC_FAILURE;
+    int error = ERR_SYSTEM_ERROR(code) ? ERR_GET_REASON(code) : lacks_memory ? ENOMEM : EINVAL;
+    const char *reason = !code || ERR_SYSTEM_ERROR(code) ? strerror(error) : or_unknown(ERR_reason_error_string(code));
     ERR_clear_error();
     snprintf(line, sizeof line, "%.200s%s%s", file ? file : "", file ? ": " : "", reason);
     return aco__service_fail(error, call, line);

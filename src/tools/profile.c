@@ -18,10 +18,12 @@ static char *first_page(const aco_share_stack_t *stack)
     return (char *)aco__round_up((uintptr_t)stack->ptr, aco__os_page_size());
 }
 
+/* A stack without a whole page of its own counts as used up. */
 static size_t depth(const aco_share_stack_t *stack)
 {
     char *from = first_page(stack);
-    ACO__ASSERT(page_down(stack->aco__top) >= (uintptr_t)from);
+    if (page_down(stack->aco__top) < (uintptr_t)from)
+        return (size_t)((char *)stack->aco__top - (char *)stack->ptr);
     return (size_t)((char *)stack->aco__top -
                     (from + aco__os_first_resident(from, page_down(stack->aco__top) - (uintptr_t)from)));
 }

@@ -3,7 +3,11 @@ use std::ffi::c_void;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 type Co = c_void;
 extern "C-unwind" {
-    fn aco_new(f: extern "C-unwind" fn(*mut c_void) -> *mut c_void, arg: *mut c_void, opts: *const c_void) -> *mut Co;
+    fn aco_new(
+        f: extern "C-unwind" fn(*mut c_void) -> *mut c_void,
+        arg: *mut c_void,
+        options: *const c_void,
+    ) -> *mut Co;
     fn aco_send(co: *mut Co, v: *mut c_void) -> *mut c_void;
     fn aco_yield_value(v: *mut c_void) -> *mut c_void;
     fn aco_cancel(co: *mut Co) -> i32;

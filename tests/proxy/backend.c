@@ -177,7 +177,7 @@ static void *serve(void *port)
         {NULL, "/count", count, NULL}, {"GET", "/fault", set_fault, NULL}, {"GET", "/health", tell_health, NULL},
         {"GET", "/hold", hold, NULL},  {"GET", "/held", tell_held, NULL},  {"GET", "/release", release, NULL},
         {NULL, NULL, NULL, NULL}};
-    static const aco_http_server_t server = {.routes = routes};
+    static const aco_http_server_options_t server = {.routes = routes};
     char address[ACO_IO_ADDRESS_SIZE];
     int listener = aco_io_listen("tcp", "127.0.0.1", port, NULL);
     if (listener >= 0 && aco_io_local_address(listener, address, sizeof address) == 0)

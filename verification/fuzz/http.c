@@ -118,7 +118,7 @@ static void *serve(void *scope)
                                               {NULL, "/*", handle, NULL},
                                               {NULL, "*", handle, NULL},
                                               {NULL, NULL, NULL, NULL}};
-    aco_http_server_t server;
+    aco_http_server_options_t server;
     memset(&server, 0, sizeof server);
     server.routes = routes;
     server.max_head = 256;

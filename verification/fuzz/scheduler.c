@@ -532,7 +532,7 @@ OUTLINE void op_team(int me, unsigned how)
         m->ns = a_time();
         stops(me, ON_TEAM);
         errno = 0;
-        co = aco_group_spawn_result(&group, member, m, NULL, &m->result);
+        co = aco_group_spawn_result(&group, member, m, &m->result, NULL);
         error = errno;
         goes_on(me);
         t->begun += co != NULL;

@@ -85,7 +85,7 @@ static size_t a_size(void)
 /* What a private stack must have when so much was asked for. */
 static size_t least_size(size_t asked)
 {
-    return asked ? asked : 256 << 10;
+    return asked ? asked : ACO__PRIVATE_SIZE;
 }
 
 /* ---- Looking ---- */
@@ -137,7 +137,7 @@ OUTLINE void make_stack(int i, unsigned how)
         sz = SMALLEST;
     stacks[i] = aco_share_stack_new2(sz, how & 1);
     TRACE("share stack %d of %zu", i, sz);
-    EXPECT(stacks[i]->sz >= (sz ? sz : 2 << 20) && stacks[i]->sz >= 4096 && !stacks[i]->owner);
+    EXPECT(stacks[i]->sz >= (sz ? sz : ACO__SHARE_SIZE) && stacks[i]->sz >= 4096 && !stacks[i]->owner);
     EXPECT(!(how & 1) || stacks[i]->sz % 4096 == 0);
 }
 

@@ -28,7 +28,7 @@ static void begin_with(int workers, int submitted)
     threads->n = threads->slots = workers;
     memset(&threads_lock, 0, sizeof threads_lock);
     for (int i = 0; i < workers; i++) {
-        aco__crew_t *worker = litmus_allocate(sizeof *worker);
+        aco__set_worker_t *worker = litmus_allocate(sizeof *worker);
         worker->threads = threads;
         worker->index = i;
         worker->base.scheduler = (struct aco__tasks *)(void *)&posted[i];
@@ -63,7 +63,7 @@ static void take(const aco__item_t *item)
 /* As set.c's on_idle() and on_awake(), until `wanted` items have been found. */
 static void find(int t, int wanted)
 {
-    aco__crew_t *worker = threads->workers[t];
+    aco__set_worker_t *worker = threads->workers[t];
     aco__item_t item;
     while (wanted) {
         if (aco__threads_take(worker, &item) || aco__threads_find(worker, &item)) {
@@ -78,7 +78,7 @@ static void find(int t, int wanted)
     }
 }
 
-static void submit(aco__crew_t *worker, int i)
+static void submit(aco__set_worker_t *worker, int i)
 {
     aco__item_t item = item_of(i);
     litmus_assert(aco__deque_push(&worker->deque, &item) == 0);

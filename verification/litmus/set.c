@@ -45,9 +45,9 @@ static void post(fake_t *to, uint32_t what)
 static void run_posts(void)
 {
     uint32_t posted = __atomic_exchange_n(&fake()->posted, 0, __ATOMIC_ACQ_REL);
-    aco__crew_t *crew = (aco__crew_t *)(void *)fake()->worker;
+    aco__set_worker_t *worker = (aco__set_worker_t *)(void *)fake()->worker;
     if (posted & CANCEL)
-        crew->cancel_post.run(NULL, &crew->cancel_post);
+        worker->cancel_post.run(NULL, &worker->cancel_post);
     if (posted & ANSWER)
         __atomic_load_n(&fake()->answer, __ATOMIC_ACQUIRE)->is_told = 1;
 }
@@ -199,7 +199,7 @@ void aco__answer_tell(aco__answer_t *answer)
 void aco__answer_post(struct aco__tasks *scheduler, aco__post_t *message)
 {
     const fake_t *to = (const fake_t *)(const void *)scheduler;
-    post((fake_t *)(void *)scheduler, message == &((aco__crew_t *)(void *)to->worker)->wake_post ? WAKE : CANCEL);
+    post((fake_t *)(void *)scheduler, message == &((aco__set_worker_t *)(void *)to->worker)->wake_post ? WAKE : CANCEL);
 }
 
 void aco__answer_forget(struct aco__tasks *scheduler, aco__post_t *message)
@@ -276,7 +276,7 @@ static void begin_with(int workers, int items)
 /* As thread_main() does after all are there. */
 static void run_thread_of_set(int t, aco_function_t root)
 {
-    aco__crew_t *worker = threads->workers[t];
+    aco__set_worker_t *worker = threads->workers[t];
     if (t == 0)
         spawn(root, NULL);
     worker->is_counted = 1;

@@ -14,7 +14,7 @@ from machine import Join, State
 
 SWITCH, X86 = "include/aco/arch/x86_64.h", "include/aco/arch/x86.h"
 GENERATOR, API = "include/aco/detail/generator_inline.h", "include/aco/detail/aco_inline.h"
-INTERNAL = "src/coroutine/internal.h"
+CREATE_H = "src/coroutine/create.h"
 I386, ENTRY, ENTRY_X86_64 = "include/aco/arch/i386.h", "src/coroutine/entry.c", "src/coroutine/entry/x86_64.inc"
 LOONGARCH = dict(arch="loongarch64", compiler="clang")
 S390X = "include/aco/arch/s390x.h"
@@ -145,9 +145,9 @@ FAULTS = [
           "", ["aco__stack_set_return"], "entry.return", unit=ENTRY),
     Fault("a first entry beside the top", API, "co->aco__self.sp = co->share_stack->aco__top;",
           "co->aco__self.sp = (char *)co->share_stack->aco__top + 8;", ["prepares"], "begin.context", unit="begins.c"),
-    Fault("a new coroutine without the thread's MXCSR", INTERNAL,
+    Fault("a new coroutine without the thread's MXCSR", CREATE_H,
           "    co->aco__fp_control = self->new_fp_control;\n", "", ["prepares"], "begin.context", unit="begins.c"),
-    Fault("a new coroutine with another's x87 control word", INTERNAL, "co->aco__fp_control2 = self->new_fp_control2;",
+    Fault("a new coroutine with another's x87 control word", CREATE_H, "co->aco__fp_control2 = self->new_fp_control2;",
           "co->aco__fp_control2 = self->root_fp_control2;", ["prepares"], "begin.context", unit="begins.c"),
     Fault("a generator's words hold another function", GENERATOR, "start[ACO__START_FUNCTION] = function;",
           "start[ACO__START_FUNCTION] = arg;", ["generator_context"], "begin.context", unit="begins.c"),

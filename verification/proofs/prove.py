@@ -35,8 +35,8 @@ OUT = ROOT / "build/prove"
 CALLERS = [ROOT / "verification/proofs/callers" / name
            for name in ("integers.c", "others.c", "in_stack.c", "leaf.c", "begins.c", "plus.cpp")]
 LIBRARY = [ROOT / "src" / name for name in (
-    "stack/layout.c", "coroutine/entry.c", "coroutine/resume.c", "coroutine/exit.c", "coroutine/exports.c",
-    "coroutine/cancel.c", "coroutine/generator.c",
+    "stack/layout.c", "coroutine/entry.c", "coroutine/resume.c", "coroutine/on_scratch.c", "coroutine/yield_to.c",
+    "coroutine/exit.c", "coroutine/exports.c", "coroutine/cancel.c", "coroutine/generator.c",
     "scheduler/task.c", "scheduler/sleep.c", "scheduler/run.c", "scheduler/task_exports.c", "scheduler/wait.c",
     "scheduler/poll_task.c", "scheduler/inner.c", "scheduler/on_share_stack.c")]
 RESULTS, README = ROOT / "verification/proofs/results.json", ROOT / "verification/proofs/README.md"

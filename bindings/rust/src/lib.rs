@@ -163,7 +163,7 @@ pub struct Coroutine<Yield, Resume = (), Return = ()> {
 }
 
 impl<Yield, Resume, Return> Coroutine<Yield, Resume, Return> {
-    /// Makes a coroutine with a stack of 256 KiB. `body` runs at the first resume, with its value.
+    /// Makes a coroutine with a stack of Acorn's default size. `body` runs at the first resume, with its value.
     ///
     /// Everything is `'static`, because a coroutine can be leaked while its body lends what it has borrowed to other
     /// threads ([`std::thread::scope`]). [`scope`] has no such bound.

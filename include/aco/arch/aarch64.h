@@ -32,8 +32,6 @@
 #ifndef ACO_ARCH_AARCH64_H
 #define ACO_ARCH_AARCH64_H
 
-#define ACO__ARCH "aarch64"
-
 /* The registers that cross, and operands by them (statements.h). */
 #define ACO__FIRST "x0"
 #define ACO__SECOND "x1"

@@ -29,8 +29,6 @@
 #ifndef ACO_ARCH_ARM_H
 #define ACO_ARCH_ARM_H
 
-#define ACO__ARCH "arm"
-
 #if defined(__thumb__) && !defined(__thumb2__)
 #error "acorn: Thumb-1 code cannot switch; -marm can"
 #endif

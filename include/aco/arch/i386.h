@@ -23,7 +23,6 @@
 #ifndef ACO_ARCH_I386_H
 #define ACO_ARCH_I386_H
 
-#define ACO__ARCH "i386"
 #define ACO__STACK_REGISTER "esp"
 #define ACO__STACK_OPERAND "+r"
 

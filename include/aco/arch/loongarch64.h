@@ -30,8 +30,6 @@
 #ifndef ACO_ARCH_LOONGARCH64_H
 #define ACO_ARCH_LOONGARCH64_H
 
-#define ACO__ARCH "loongarch64"
-
 /* The registers that cross, and operands by them (statements.h). */
 #define ACO__FIRST "$a0"
 #define ACO__SECOND "$a1"

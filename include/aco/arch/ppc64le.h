@@ -32,8 +32,6 @@
 #ifndef ACO_ARCH_PPC64LE_H
 #define ACO_ARCH_PPC64LE_H
 
-#define ACO__ARCH "ppc64le"
-
 /* The registers that cross, and operands by them (statements.h). */
 #define ACO__FIRST "r3"
 #define ACO__SECOND "r4"

@@ -30,12 +30,6 @@
 #ifndef ACO_ARCH_RISCV_H
 #define ACO_ARCH_RISCV_H
 
-#if __riscv_xlen == 64
-#define ACO__ARCH "riscv64"
-#else
-#define ACO__ARCH "riscv32"
-#endif
-
 #if defined(__riscv_landing_pad_func_sig)
 #error "acorn: landing pads labelled by the function's type are not served: -mcf-branch-label-scheme=unlabeled"
 #elif defined(__riscv_32e) || defined(__riscv_e)

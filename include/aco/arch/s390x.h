@@ -27,8 +27,6 @@
 #ifndef ACO_ARCH_S390X_H
 #define ACO_ARCH_S390X_H
 
-#define ACO__ARCH "s390x"
-
 /* The registers that cross, and operands by them (statements.h). */
 #define ACO__FIRST "r2"
 #define ACO__SECOND "r3"

@@ -11,8 +11,6 @@
 #error "acorn: ACO_CONFIG_UCONTEXT needs getcontext(), makecontext() and setcontext() of the C library"
 #endif
 
-#define ACO__ARCH "ucontext"
-
 /* A stack's top is 64-byte aligned. */
 #define ACO__ENTRY_BELOW_TOP 16
 #define ACO__RETURN_WORD 0

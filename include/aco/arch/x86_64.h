@@ -26,7 +26,6 @@
 #ifndef ACO_ARCH_X86_64_H
 #define ACO_ARCH_X86_64_H
 
-#define ACO__ARCH "x86_64"
 #define ACO__STACK_REGISTER "rsp"
 #define ACO__STACK_OPERAND "+r"
 

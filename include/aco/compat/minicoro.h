@@ -167,7 +167,7 @@ static void mco__dealloc(void *ptr, size_t size, void *allocator_data)
 }
 #endif
 
-enum { MCO__BLOCK = (sizeof(mco_coro) + 15) / 16 * 16, MCO__DEFAULT_STACK = 256 << 10 };
+enum { MCO__BLOCK = (sizeof(mco_coro) + 15) / 16 * 16 };
 
 void *mco__entry(void *arg)
 {
@@ -208,7 +208,7 @@ mco_result mco_init(mco_coro *co, mco_desc *desc)
         return MCO_INVALID_ARGUMENTS;
     memset(&options, 0, sizeof options);
     options.stack_size = desc->stack_size;
-    co->context = aco_new(mco__entry, co, desc->stack_size > MCO__DEFAULT_STACK ? &options : NULL);
+    co->context = aco_new(mco__entry, co, desc->stack_size > ACO__PRIVATE_SIZE ? &options : NULL);
     if (!co->context)
         return errno == ENOMEM || errno == EAGAIN ? MCO_OUT_OF_MEMORY : MCO_MAKE_CONTEXT_ERROR;
     co->state = MCO_SUSPENDED;

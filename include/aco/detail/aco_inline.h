@@ -272,11 +272,11 @@ ACO__FORCE_INLINE aco_t *aco__cache_reuse(aco__thread_t *self, aco_function_t fn
     return co;
 }
 
-ACO__FORCE_INLINE aco_t *ACO__BODY_OF(aco_new)(aco_function_t fn, void *arg, const aco_options_t *opts)
+ACO__FORCE_INLINE aco_t *ACO__BODY_OF(aco_new)(aco_function_t fn, void *arg, const aco_options_t *options)
 {
     aco__thread_t *self = aco__self();
-    if (ACO_DEBUG || aco_unlikely(!self->cached || opts || !fn))
-        return aco__new(fn, arg, opts, ACO__OWN_FP);
+    if (ACO_DEBUG || aco_unlikely(!self->cached || options || !fn))
+        return aco__new(fn, arg, options, ACO__OWN_FP);
     return aco__cache_reuse(self, fn, arg);
 }
 

@@ -33,6 +33,12 @@ ACO_API int aco__io_offload_as(int kind, const char *call, void *(*fn)(void *arg
 /* A call that could have waited did not: from time to time it lets other tasks run, before it looks at anything. */
 ACO_API void aco__io_spend(const char *call, const char *location);
 
+/* How long to pause after a pause of `ns`; 0: before the first. For what cannot be waited for, only tried again. */
+ACO__FORCE_INLINE int64_t aco__io_longer_pause(int64_t ns)
+{
+    return !ns ? ACO_MILLISECOND : ns < 50 * ACO_MILLISECOND ? 2 * ns : 100 * ACO_MILLISECOND;
+}
+
 /* What aco_io_close() does before it closes the number. */
 ACO_API void aco__io_forget(int fd);
 

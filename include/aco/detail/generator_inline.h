@@ -13,9 +13,9 @@ ACO__BEGIN_C
 
 ACO_API void aco__generator_begin(void); /* assembly: the first arrival in a generator */
 extern ACO_API const void *const aco__generator_return; /* the return address of a generator's function */
-/* A block with a stack for a generator. `flags`: the ones that `opts` may have. NULL and errno. */
+/* A block with a stack for a generator. `flags`: the ones that `options` may have. NULL and errno. */
 ACO_API __attribute__((nothrow))
-aco_t *aco__generator_new(const aco_options_t *opts, const void *function, unsigned flags);
+aco_t *aco__generator_new(const aco_options_t *options, const void *function, unsigned flags);
 ACO_API ACO__COLD void aco__generator_free(aco_t *block);
 ACO_API ACO__COLD void aco__generator_has_ended(void); /* fails, with ESRCH */
 /* What a generator is, and who says that its frame is unwound. */
@@ -135,15 +135,15 @@ ACO__FORCE_INLINE aco__context_t aco__generator_context(aco_t *block, const void
 }
 
 ACO__FORCE_INLINE int aco_generator_open(aco_generator_t *g, aco_generator_function_t *function, void *arg,
-                                         const aco_options_t *opts)
+                                         const aco_options_t *options)
 {
     aco__thread_t *self = aco__self();
     const void *entry;
     memcpy(&entry, &function, sizeof entry);
     g->value = NULL;
     g->aco__peer.pc = NULL;
-    if (aco_unlikely(!self->cached || opts || !function))
-        g->aco__block = aco__generator_new(opts, entry, ACO_NO_GUARD);
+    if (aco_unlikely(!self->cached || options || !function))
+        g->aco__block = aco__generator_new(options, entry, ACO_NO_GUARD);
     else
         g->aco__block = aco__cache_pop(self); /* it stays ACO__DESTROYED: the block of a generator is no coroutine */
     if (aco_unlikely(!g->aco__block))

@@ -10,18 +10,18 @@ ACO_API ACO__COLD aco_group_t *aco__own_group(void); /* of which the calling tas
 
 /* The halves of the calls; the first ones as in scheduler_inline.h. */
 ACO_API int aco__group_admit(aco_group_t *group, aco__wait_t *wait, const char *location); /* takes a place */
-ACO_API aco_t *aco__group_spawn(aco_group_t *group, aco_function_t fn, void *arg, const aco_options_t *opts,
-                                void **result);
+ACO_API aco_t *aco__group_spawn(aco_group_t *group, aco_function_t fn, void *arg, void **result,
+                                const aco_options_t *options);
 ACO_API int aco__group_end(aco_group_t *group, aco__wait_t *wait, const char *location);
 ACO_API int aco__group_result(aco_group_t *group);
 
 ACO__FORCE_INLINE aco_t *ACO__BODY_OF(aco_group_spawn_at)(aco_group_t *group, aco_function_t fn, void *arg,
-                                                          const aco_options_t *opts, void **result,
+                                                          void **result, const aco_options_t *options,
                                                           const char *location)
 {
     aco__wait_t wait;
     int admitted = aco__wait_end(aco__group_admit(group, &wait, location), &wait);
-    return aco_likely(admitted == 0) ? aco__group_spawn(group, fn, arg, opts, result) : NULL;
+    return aco_likely(admitted == 0) ? aco__group_spawn(group, fn, arg, result, options) : NULL;
 }
 
 ACO__FORCE_INLINE int ACO__BODY_OF(aco_group_end_at)(aco_group_t *group, const char *location)

@@ -24,7 +24,7 @@ ACO_API void aco__debug_unit(void);
 ACO_API aco_t *aco__create(aco_t *main_co, aco_share_stack_t *share_stack, size_t save_stack_sz, aco_cofuncp_t fp,
                            void *arg, int own_fp);
 #ifndef ACO__LIBACO_NAMES
-ACO_API aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own_fp);
+ACO_API aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *options, int own_fp);
 #endif
 
 #ifndef ACO__LIBACO_NAMES
@@ -105,7 +105,7 @@ ACO__END_C
 #ifdef ACO_CONFIG_NO_INLINE
 #define aco_defer(fn, arg) aco__defer(fn, arg, ACO__FRAME)
 #ifdef ACO_CONFIG_SHARE_FPU_MXCSR_ENV
-#define aco_new(fn, arg, opts) aco__new(fn, arg, opts, ACO__OWN_FP)
+#define aco_new(fn, arg, options) aco__new(fn, arg, options, ACO__OWN_FP)
 #define aco_create(main_co, share_stack, save_stack_sz, fp, arg) \
     aco__create(main_co, share_stack, save_stack_sz, fp, arg, ACO__OWN_FP)
 #endif

@@ -2,7 +2,6 @@
  *
  * A file include/aco/arch/ARCH.h provides, under these names:
  *
- *   ACO__ARCH                    the architecture's name, a string
  *   aco__tls_ref_read(), aco__slot_value()
  *                                what thread.h finds the thread record by: for ACO__THREAD_TLS the reference itself,
  *                                computed by a volatile asm; for ACO__THREAD_SLOT the word at an offset from the thread

@@ -8,6 +8,7 @@
  *
  * The watched thread pays nothing else. It is sent a signal, and the handler, which may read what belongs to the
  * thread, reports. If the handler does not come, the watchdog reports what it knows. */
+#include "coroutine/backtrace_internal.h"
 #include "scheduler/reports/watchdog.h"
 #include "scheduler/wait.h"
 

@@ -57,16 +57,16 @@ static int check_result(const aco__thread_t *self, const void *result)
                : aco__fail(0, EINVAL, "aco_group_spawn", self->running, "is on a share stack, and so is the result");
 }
 
-aco_t *aco__group_spawn(aco_group_t *group, aco_function_t fn, void *arg, const aco_options_t *opts, void **result)
+aco_t *aco__group_spawn(aco_group_t *group, aco_function_t fn, void *arg, void **result, const aco_options_t *options)
 {
     aco__thread_t *self = aco__self();
     aco__task_record_t *record, *spare = NULL;
     size_t sz = sizeof *spare;
     int has_room = check_open(self, "aco_group_spawn", group) == 0 && check_result(self, result) == 0;
     aco_t *task;
-    if (has_room && opts && opts->stack && !(spare = aco__memory_new(&sz)))
+    if (has_room && options && options->stack && !(spare = aco__memory_new(&sz)))
         has_room = aco__fail_memory(0, "aco_group_spawn", sizeof *spare) == 0;
-    task = has_room ? aco_spawn(fn, arg, opts) : NULL;
+    task = has_room ? aco_spawn(fn, arg, options) : NULL;
     if (aco_unlikely(!task)) {
         int error = errno;
         if (spare)

@@ -1,5 +1,5 @@
 /* The first context of a coroutine and of a generator. */
-#include "coroutine/internal.h"
+#include "coroutine/create.h"
 
 #include <stddef.h>
 

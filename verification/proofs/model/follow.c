@@ -3,7 +3,7 @@
  * is the one to go on, its own frames' bytes and rounding mode, the state bytes, the thread's record, the stacks'
  * owners. */
 #define _GNU_SOURCE
-#include "coroutine/internal.h"
+#include "tools/tools.h"
 
 #include "../../../tests/check.h"
 #include "../../../tests/random.h"

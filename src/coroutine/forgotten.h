@@ -1,0 +1,19 @@
+/* forgotten.c: coroutines that nobody destroys. */
+#ifndef ACO_COROUTINE_FORGOTTEN_H
+#define ACO_COROUTINE_FORGOTTEN_H
+
+#include "tools/tools.h"
+
+/* In a program with a debug unit: `co` was made by code at this address. */
+ACO__HIDDEN ACO__COLD void aco__made_at(const aco_t *co, const void *address);
+static inline void aco__made(const aco_t *co, const void *address)
+{
+#ifdef ACO_CONFIG_LIBACO_ONLY
+    (void)co, (void)address;
+#else
+    if (aco_unlikely(aco__debug_units && co))
+        aco__made_at(co, address);
+#endif
+}
+
+#endif
