@@ -71,8 +71,8 @@ static size_t size_made(size_t asked, unsigned flags)
     return sz;
 }
 
-/* Promises: the default size for 0; else what was asked, rounded up to a power of two from 4 KiB (or the page size) to 8
- * MiB, beyond to whole pages. */
+/* Promises: the default size for 0; else what was asked, rounded up to a power of two from 4 KiB (or the page size) to
+ * 8 MiB, beyond to whole pages. */
 static size_t promised(size_t asked, size_t page)
 {
     size_t sz = page;

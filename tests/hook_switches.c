@@ -16,8 +16,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <setjmp.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/select.h>
@@ -120,58 +118,6 @@ static void *test_posts(void *unused)
     CHECK_EQ(pthread_barrier_destroy(&sleeper.is_asleep), 0);
     CHECK_EQ(pthread_barrier_destroy(&sleeper.is_posted), 0);
     close_two(sleeper.pipe);
-    return unused;
-}
-
-/* ---- Handlers of signals ---- */
-
-static int pipe_of_handler[2], has_handled;
-
-static void handles(int number)
-{
-    char byte;
-    (void)number;
-    for (int i = 0; i < PHASES; i++) {
-        CHECK_EQ(write(pipe_of_handler[1], "h", 1), 1);
-        CHECK_EQ(read(pipe_of_handler[0], &byte, 1), 1);
-    }
-    has_handled++;
-}
-
-static sigjmp_buf before_handler;
-
-static void jumps(int number)
-{
-    (void)number;
-    siglongjmp(before_handler, 1);
-}
-
-/* What a handler calls lets no others run: it may have interrupted anything. After it, also if siglongjmp() has left it,
- * calls do so again. */
-static void *test_handlers(void *unused)
-{
-    struct sigaction action = {0};
-    begin();
-    CHECK_EQ(pipe(pipe_of_handler), 0);
-    action.sa_handler = handles;
-    CHECK_EQ(sigaction(SIGUSR2, &action, NULL), 0);
-    start_counting(&turns);
-    CHECK_EQ(raise(SIGUSR2), 0);
-    CHECK(has_handled == 1 && turns_now() == 0);
-    make_calls(PHASES);
-    CHECK(turns_now() > 0);
-    stop_counting(&turns);
-    action.sa_handler = jumps;
-    CHECK_EQ(sigaction(SIGUSR2, &action, NULL), 0);
-    start_counting(&turns);
-    if (sigsetjmp(before_handler, 1) == 0)
-        (void)raise(SIGUSR2);
-    make_calls(PHASES);
-    CHECK(turns_now() > 0);
-    stop_counting(&turns);
-    action.sa_handler = SIG_DFL;
-    CHECK_EQ(sigaction(SIGUSR2, &action, NULL), 0);
-    close_two(pipe_of_handler);
     return unused;
 }
 
@@ -784,8 +730,9 @@ static void *test_flags(void *unused)
 int main(int argc, char **argv)
 {
     static const aco_function_t watched[] = {test_edge_of_writes, test_drained, test_close, test_fairness, NULL};
-    static const aco_function_t others[] = {test_posts,    test_handlers, test_locks_of_shared, test_failures,
-                                            test_reports,  test_dontwait, test_flags,           NULL};
+    static const aco_function_t others[] = {test_posts,   test_locks_of_shared, test_failures,
+                                            test_reports, test_dontwait,        test_flags,
+                                            NULL};
     static const aco_function_t traced[] = {test_trace, NULL};
     if (argc > 1 && strcmp(argv[1], "traced") == 0)
         return run_hook_tests(1, argv, "hook_switches", traced, traced + 1);

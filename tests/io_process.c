@@ -144,6 +144,7 @@ static void *interrupts(void *unused)
     CHECK_EQ(handled, SIGTERM);
     signal(SIGTERM, SIG_DFL);
     FAILS_WITH(aco_interrupt_begin(&interrupt, wanted, 0), EINVAL);
+    FAILS_WITH(aco_interrupt_begin(NULL, wanted, 1), EINVAL);
     CHECK_EQ(aco_check_cancelled(), 0);
     close_both(pair);
     return unused;

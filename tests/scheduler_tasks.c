@@ -339,8 +339,8 @@ static void on_memory(void)
     CHECK_EQ(living(), 0);
 }
 
-/* On a share stack that is destroyed as soon as the task, alone or a group's member, has ended: before a join that comes
- * later, and while the block of a member that ended last is still to be freed. */
+/* On a share stack that is destroyed as soon as the task, alone or a group's member, has ended: before a join that
+ * comes later, and while the block of a member that ended last is still to be freed. */
 static void *uses_share_stack(void *how)
 {
     int in_group = (intptr_t)how & 1, yields = (int)(intptr_t)how >> 1, ends_first = !in_group && yields > 1;

@@ -65,7 +65,8 @@ typedef void aco_generator_function_t(ACO__GENERATOR_PARAMETERS, void *arg);
  * `aco_yielder_t *y` and `void *arg`, the argument of aco_generator_open(). Returning ends the generator. */
 
 /* Makes a generator. Its function does not run yet. `options` may be NULL, or set stack_size, pool, name and
- * ACO_NO_GUARD; every other option must be 0. The caller closes the generator. Returns 0; on error -1 with the errno of aco_new(). */
+ * ACO_NO_GUARD; every other option must be 0. The caller closes the generator. Returns 0; on error -1 with the errno of
+ * aco_new(). */
 ACO__FORCE_INLINE int aco_generator_open(aco_generator_t *g, aco_generator_function_t *function, void *arg,
                                          const aco_options_t *options);
 

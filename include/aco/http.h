@@ -283,8 +283,8 @@ typedef struct aco_http_server_options_s {
  *     turn if that comes later.
  *   - What is left after drain_time is cancelled.
  * A further scope that ends does not shorten this. What `options` point to must not change during the call. Returns -1
- * with errno ECANCELED, ETIMEDOUT (a scope has ended), an error of accepting, EINVAL (max_head, max_headers or a
- * reserved field is not allowed, or a route: no handler, a name that is empty or has no end, more than 8 names), ENOMEM,
+ * with errno ECANCELED, ETIMEDOUT (a scope has ended), an error of accepting, EINVAL (max_head, max_headers, a
+ * reserved field or a route is not allowed: no handler, a name that is empty or has no end, more than 8 names), ENOMEM,
  * EPERM (the caller cannot wait: it is not a task). The listener is closed then, also if the call has failed before it
  * accepted. If `listener` is less than 0, errno stays what aco_io_listen() set. */
 ACO_API int aco_http_serve_at(int listener, const aco_http_server_options_t *options, const char *location);

@@ -46,9 +46,10 @@ typedef struct aco_websocket_options_s {
 
 /* Answers the handshake, and sends the headers that were added to the reply. NULL `options`: the defaults. The
  * structure is copied; what it points to must stay valid until the handler returns. Returns the WebSocket; on error
- * NULL with errno EBUSY (the reply has begun), EINVAL (a reserved field is not 0), ENOMEM or an error of writing (if the
- * reply has not begun then, the handler may try again or reply); or, if it has refused the request by an answer, with EPROTO (400: no right
- * handshake, or several keys, versions or origins; 426: another version), EACCES (403: the origin). */
+ * NULL with errno EBUSY (the reply has begun), EINVAL (a reserved field is not 0), ENOMEM or an error of writing (if
+ * the reply has not begun then, the handler may try again or reply); or, if it has refused the request by an answer,
+ * with EPROTO (400: no right handshake, or several keys, versions or origins; 426: another version), EACCES (403: the
+ * origin). */
 ACO_API aco_websocket_t *aco_websocket_accept_at(aco_http_request_t *request, const aco_websocket_options_t *options,
                                                  const char *location);
 #define aco_websocket_accept(request, options) aco_websocket_accept_at(request, options, ACO_PLACE)

@@ -1,5 +1,5 @@
-/* Calls from base, stack, tools and coroutine to the layers above. Those layers fill in the functions before main() (ACO__AT_LOAD). A
- * function that is NULL is not called. None of them is on the fast path. */
+/* Calls from base, stack, tools and coroutine to the layers above. Those layers fill in the functions before
+ * main() (ACO__AT_LOAD). A function that is NULL is not called. None of them is on the fast path. */
 #ifndef ACO_UPCALLS_H
 #define ACO_UPCALLS_H
 

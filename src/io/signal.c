@@ -258,7 +258,9 @@ int aco_interrupt_begin(aco_interrupt_t *interrupt, const int *signals, size_t n
 {
     static const char call[] = "aco_interrupt_begin";
     int error;
-    if (interrupt && aco__may_move(interrupt))
+    if (!interrupt)
+        return aco__service_fail(EINVAL, call, "the interrupt is NULL");
+    if (aco__may_move(interrupt))
         return aco__service_fail(EINVAL, call, "the interrupt is on a share stack");
     if (aco_scope_begin_at(&interrupt->scope, ACO_FOREVER, call) != 0)
         return -1;

@@ -1,10 +1,7 @@
 /* Signals end hooked waits where they would end libc's. The system tells nobody that a handler has run. So the hooks of
  * sigaction() and its kin put a function of this file before each handler of the program's: it counts, on the thread
  * that it runs on, and wakes the poller. After each of the poller's turns the tasks are woken whose calls the handler
- * ends. Handlers of faults and acorn's own are not counted.
- *
- * While a handler runs, hooks do what libc does: it may have interrupted an allocator that has locked something, or
- * acorn's own work, and no other task must run in the middle of that. */
+ * ends. Handlers of faults and acorn's own are not counted. */
 #include "libc/arguments.h"
 #include "libc/handlers.h"
 #include "libc/hooked.h"
@@ -37,16 +34,12 @@ static void on_signal(int number, siginfo_t *info, void *context)
 {
     aco__hook_thread_t *self = &aco__hook_self;
     void (*handler)(int, siginfo_t *, void *) = __atomic_load_n(&handlers[number].informed, __ATOMIC_ACQUIRE);
-    const char *outer = self->handler;
     self->handlers[HOOK_NEVER_RESTARTS]++;
     if (!__atomic_load_n(&restart[number], __ATOMIC_RELAXED))
         self->handlers[HOOK_RESTARTS]++;
     if (self->waiting && self->poller && aco__hook_is_own_process()) /* a child may have other files by these numbers */
         self->poller->wake(self->poller);
-    self->handler = __builtin_frame_address(0);
-    self->interrupted = aco_get_co();
     handler(number, info, context);
-    self->handler = outer;
 }
 
 static int is_counted(int number, const struct sigaction *action)

@@ -99,25 +99,11 @@ static int adopt(aco_t *task)
     return 1;
 }
 
-/* Whether a handler of a signal runs. siglongjmp() may have left it: then other frames are where it was, as a rule
- * above. */
-static int is_in_handler(void)
-{
-    enum { DEEPEST = 64 << 10 }; /* bytes of a handler's frames */
-    aco__hook_thread_t *self = &aco__hook_self;
-    if (aco_likely(!self->handler))
-        return 0;
-    if ((uintptr_t)self->handler - (uintptr_t)__builtin_frame_address(0) < DEEPEST && self->interrupted == aco_get_co())
-        return 1;
-    self->handler = NULL;
-    return 0;
-}
-
 int aco__hook_is_on(const void *caller)
 {
     const aco_t *task;
     const aco__hook_task_t *record;
-    if (aco__hook_is_allocators(caller) || is_in_handler())
+    if (aco__hook_is_allocators(caller))
         return 0;
     if (aco__hook_self.probe) {
         aco__hook_self.probe = 2;
@@ -133,7 +119,7 @@ int aco__hook_is_on(const void *caller)
 int aco__hook_is_beside(const void *caller)
 {
     const aco_t *task;
-    if (aco__hook_is_allocators(caller) || is_in_handler() || aco__hook_self.probe)
+    if (aco__hook_is_allocators(caller) || aco__hook_self.probe)
         return 0;
     task = aco_current_task();
     if (!task || aco__hooks_are_held())

@@ -29,8 +29,6 @@ typedef struct aco__hook_thread {
     aco_hook_stats_t stats;
     volatile unsigned handlers[HOOK_CLASSES]; /* of signals that have run, by the calls that they end */
     unsigned told;          /* of handlers: how many the waiting tasks have been told of */
-    const char *volatile handler; /* the frame below which one runs now; NULL: none. Here: */
-    const aco_t *volatile interrupted; /* the coroutine that runs */
     aco__hook_task_t *volatile waiting;
     struct aco__poller_s *volatile poller;
     int (*poll)(struct aco__poller_s *poller, int64_t deadline); /* the poller's own */

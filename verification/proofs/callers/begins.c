@@ -1,6 +1,8 @@
 /* The first context of a coroutine and of a generator. */
 #include "coroutine/create.h"
 
+#include "aco/in_stack_generator.h"
+
 #include <stddef.h>
 
 /* Of a block, of its stack, of a block and of a thread's record: what the theorem has to know. */

@@ -67,7 +67,8 @@ COPYING = [  # of src/stack/copy.c, for copying.py
 
 LIBRARY = [  # (what is wrong, file in src/, the text, the text instead): for the walks
     ("an evicted resumer has no trampoline", "base/context.h", "from = &self->scratch->restore_trampoline;", ";"),
-    ("the trampoline restores nothing", "coroutine/on_scratch.c", '    aco__stack_restore(resumer, 1, "aco_yield");\n', ""),
+    ("the trampoline restores nothing", "coroutine/on_scratch.c",
+     '    aco__stack_restore(resumer, 1, "aco_yield");\n', ""),
     ("saved from 8 bytes above the stack pointer", "stack/copy.c",
      "copy_short(owner->save_stack.ptr, owner->aco__self.sp, out);",
      "copy_short(owner->save_stack.ptr, (char *)owner->aco__self.sp + 8, out);"),
