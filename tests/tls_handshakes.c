@@ -431,6 +431,7 @@ static void *misuse(void *unused)
     make_pair(pair, SOCK_STREAM);
     FAILS_WITH(aco_tls_connect(pair[0], ".test", c) ? 0 : -1, EINVAL); /* not: any name that ends so */
     FAILS_WITH(aco_tls_connect(pair[1], ".", c) ? 0 : -1, EINVAL);
+    FAILS_WITH(aco_tls_connect(pair[1], "[]", c) ? 0 : -1, EINVAL);
     CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0); /* blocking */
     FAILS_WITH(aco_tls_connect(pair[0], "a.test", c) ? 0 : -1, EINVAL);
     CHECK(strstr(aco_error_message(), "is blocking") != NULL);

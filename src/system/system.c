@@ -247,6 +247,9 @@ static const /* so that compilers see what is called */
 };
 
 #ifndef ACO_CONFIG_LIBACO_ONLY
+#ifdef __ELF__
+__attribute__((tls_model("initial-exec"))) /* a handler of a signal may post: the first use must not allocate */
+#endif
 static __thread unsigned holds;
 
 void aco__hooks_hold(void)

@@ -212,8 +212,8 @@ static int check_arguments(const char *call, const char *host, const aco_tls_con
         problem = "the server has no certificate";
     else if (!is_server && !host && !(config->flags & ACO_TLS_NO_VERIFY))
         problem = "the host is NULL";
-    else if (host && (!*host || *host == '.' || strlen(host) > 255)) /* OpenSSL takes ".a" for all names below "a" */
-        problem = "the host is no name";
+    else if (host && (!*host || *host == '.' || strcmp(host, "[]") == 0 || strlen(host) > 255))
+        problem = "the host is no name"; /* OpenSSL takes ".a" for all names below "a" */
     return problem ? aco__service_fail(EINVAL, call, problem) : 0;
 }
 

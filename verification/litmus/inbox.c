@@ -17,6 +17,11 @@ void aco__os_wake(uint32_t *word)
     __atomic_store_n(&woken, 1, __ATOMIC_SEQ_CST);
 }
 
+void aco__os_call(void (*fn)(void *arg), void *arg)
+{
+    fn(arg);
+}
+
 /* inbox.c waits here for what it has just read to change. */
 void aco__os_sleep_until(int64_t until)
 {

@@ -195,7 +195,7 @@ class Machine:
         self.restore_resumer(t, resumer)
         return self.resumer[t]
 
-    # ---- src/coroutine/resume.c and query.c ----
+    # ---- src/coroutine/resume.c, yield_to.c, on_scratch.c and query.c ----
 
     def begin_waiting(self, t, waiting):
         outer = self.resuming[t]
