@@ -69,6 +69,7 @@ ACO__SWITCHES static inline char *aco__http_room(aco__http_link_t *link, size_t 
 /* What was written into that room, up to `end`, is output now. */
 static inline void aco__http_filled(aco__http_link_t *link, const char *end)
 {
+    ACO__ASSERT(end - link->out >= (ptrdiff_t)link->out_n && end - link->out <= HTTP_OUT);
     link->out_n = (size_t)(end - link->out);
 }
 /* Sends the output that was collected, and these bytes behind it. 0, or -1 and errno: nothing more can be sent, or,
