@@ -1,7 +1,9 @@
 /* Clients: URLs, kept connections, redirects. */
 #define _GNU_SOURCE
 #include "base/reserved.h"
+#include "http/incoming.h"
 #include "http/link.h"
+#include "http/outgoing.h"
 #include "http/text.h"
 
 #include <stdio.h>
@@ -22,6 +24,8 @@ typedef struct peer { /* a connection, and the response that comes on it */
     aco_http_client_t *client;
     struct peer *next;      /* that is kept */
     aco__http_link_t link;
+    aco__http_incoming_t incoming;
+    aco__http_outgoing_t outgoing;
     llhttp_t parser;
     aco__http_head_t head;
     int is_tls;
@@ -41,7 +45,7 @@ static const char call_name[] = "aco_http_call";
 
 static int wrong_url(const char *reason)
 {
-    return aco__http_fail(EINVAL, call_name, reason);
+    return aco__service_fail(EINVAL, call_name, reason);
 }
 
 /* Writes a path and its query, up to the fragment, into the target from `at` on. 0, or -1 and errno. */
@@ -197,7 +201,7 @@ static int redirect(url_t *url, const char *to, int may_be_tls)
 
 static void close_peer(peer_t *peer)
 {
-    aco__http_link_close(&peer->link);
+    aco__http_link_close(&peer->link, aco__http_is_cut(&peer->outgoing));
     aco__service_free(peer, peer->sz);
 }
 
@@ -276,7 +280,7 @@ static void close_ended(aco_http_client_t *client)
 static void keep_peer(aco_http_client_t *client, peer_t *peer)
 {
     peer_t **place = &client->kept, *last = NULL;
-    ACO__ASSERT(!peer->link.out_n && !peer->link.left && !peer->link.in.buffer); /* nothing is under way */
+    ACO__ASSERT(!peer->link.out_n && !peer->outgoing.left && !peer->link.in.buffer); /* nothing is under way */
     ACO__NO_SWITCH_BEGIN();
     peer->next = client->kept;
     client->kept = peer;
@@ -311,9 +315,13 @@ ACO__SWITCHES static peer_t *dial_peer(aco_http_client_t *client, const url_t *u
     peer->client = client;
     peer->sz = sz;
     aco__http_link_open(&peer->link, fd, (size_t)options->max_head + HTTP_BEHIND_HEAD);
-    aco__http_link_parse_by(&peer->link, &peer->parser, HTTP_RESPONSE);
+    aco__http_incoming_open(&peer->incoming, &peer->link);
+    aco__http_parse_by(&peer->incoming, &peer->parser, HTTP_RESPONSE);
+    peer->outgoing.link = &peer->link;
+    peer->head.headers = (aco_http_header_t *)(void *)(peer + 1);
+    peer->head.most = (size_t)options->max_headers;
     peer->link.out = (char *)(peer + 1) + headers;
-    peer->link.most_body = UINT64_MAX;
+    peer->incoming.most_body = UINT64_MAX;
     peer->link.write_time = ACO_FOREVER;
     peer->is_tls = url->is_tls;
     memcpy(peer->host, host, strlen(host) + 1);
@@ -350,17 +358,18 @@ static int check_call(const aco_http_call_t *call)
     const char *method = call->method ? call->method : "GET";
     if (!call->url || !aco__http_is_token(method, strlen(method)) || strlen(method) > 32 ||
         strcmp(method, "CONNECT") == 0)
-        return aco__http_fail(EINVAL, call_name, "the method or the URL");
+        return aco__service_fail(EINVAL, call_name, "the method or the URL");
     if (!call->read_body && call->length < 0)
-        return aco__http_fail(EINVAL, call_name, "the body's length");
+        return aco__service_fail(EINVAL, call_name, "the body's length");
     if (ACO__RESERVED_IS_SET(call))
-        return aco__http_fail(EINVAL, call_name, "a reserved field is not 0");
+        return aco__service_fail(EINVAL, call_name, "a reserved field is not 0");
     for (size_t i = 0; i < call->header_count; i++) {
         const char *name = call->headers[i].name, *value = call->headers[i].value;
         if (!aco__http_is_token(name, strlen(name)) || !aco__http_is_value(value, strlen(value)) ||
             aco__http_same(name, "host") || aco__http_same(name, "content-length") ||
             aco__http_same(name, "transfer-encoding") || aco__http_same(name, "connection"))
-            return aco__http_fail(EINVAL, call_name, "a header that HTTP does not allow, or the client sends itself");
+            return aco__service_fail(EINVAL, call_name,
+                                     "a header that HTTP does not allow, or the client sends itself");
     }
     return 0;
 }
@@ -373,8 +382,7 @@ ACO__SWITCHES static int put_text(aco__http_link_t *link, const char *text, cons
         return aco__http_send(link, text, n, 0, location);
     if (!at)
         return -1;
-    aco__http_put(at, text, n);
-    link->out_n += n;
+    aco__http_filled(link, aco__http_put(at, text, n));
     return 0;
 }
 
@@ -403,6 +411,7 @@ ACO__SWITCHES static int send_head(peer_t *peer, const step_t *step, const char 
     const aco_http_call_t *call = step->call;
     const url_t *url = step->url;
     const char *method = step->method;
+    const int64_t length = step->has_body ? call->length : 0;
     int by_proxy = peer->client->options.proxy_host != NULL && !url->is_tls;
     const char *const begin[] = {method, by_proxy ? " http://" : " ", NULL};
     const char *const middle[] = {url->target, " HTTP/1.1\r\nHost: ", NULL};
@@ -418,28 +427,26 @@ ACO__SWITCHES static int send_head(peer_t *peer, const step_t *step, const char 
         if (put_texts(link, header, location) != 0)
             return -1;
     }
-    link->left = step->has_body ? call->length : 0;
-    link->is_chunked = link->left < 0;
-    if (link->is_chunked)
+    aco__http_body_begin(&peer->outgoing, length, length < 0, 0);
+    if (length < 0)
         strcpy(framing, "Transfer-Encoding: chunked\r\n");
     else if (step->has_body || strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0)
-        snprintf(framing, sizeof framing, "Content-Length: %lld\r\n", (long long)link->left);
+        snprintf(framing, sizeof framing, "Content-Length: %lld\r\n", (long long)length);
     return put_text(link, framing, location) != 0 ? -1 : put_text(link, "\r\n", location);
 }
 
 ACO__SWITCHES static int send_body(peer_t *peer, const aco_http_call_t *call, const char *location)
 {
-    aco__http_link_t *link = &peer->link;
     size_t sz = 4096;
     char *part;
     ssize_t n;
     if (!call->read_body)
-        return aco__http_write_body(link, call->body, (size_t)call->length, call_name, location);
+        return aco__http_write_body(&peer->outgoing, call->body, (size_t)call->length, call_name, location);
     part = aco__service_allocate(&sz, call_name); /* too large for a small stack */
     if (!part)
         return -1;
     while ((n = call->read_body(call->read_arg, part, 4096)) > 0)
-        if (aco__http_write_body(link, part, (size_t)n, call_name, location) != 0) {
+        if (aco__http_write_body(&peer->outgoing, part, (size_t)n, call_name, location) != 0) {
             n = -1;
             break;
         }
@@ -450,40 +457,38 @@ ACO__SWITCHES static int send_body(peer_t *peer, const aco_http_call_t *call, co
 /* Reads the head of the response; those of interim ones are dropped. 0; 1: nothing has come at all; -1 and errno. */
 ACO__SWITCHES static int read_response(peer_t *peer, int is_head, const char *location)
 {
-    aco__http_link_t *link = &peer->link;
+    aco__http_incoming_t *in = &peer->incoming;
     size_t most = (size_t)peer->client->options.max_head;
-    ssize_t n = aco__http_await(link, location);
+    ssize_t n = aco__http_await(&peer->link, !in->has_all, location);
     int parsed, left = CLIENT_INTERIM;
     if (n <= 0 && (n == 0 || errno == ECONNRESET || errno == EPIPE))
         return 1;
     if (n < 0)
         return -1;
     do {
-        memset(&peer->head, 0, sizeof peer->head);
-        peer->head.headers = (aco_http_header_t *)(void *)(peer + 1);
-        peer->head.most = (size_t)peer->client->options.max_headers;
-        link->gets_no_body = (unsigned char)is_head;
-        aco__http_message_begin(link, &peer->head);
-        while ((parsed = aco__http_parse_head(link)) == 0 && link->at - link->in.begin <= most)
-            if ((n = aco__http_more_head(link, location)) <= 0)
-                return n < 0 ? -1 : aco__http_fail(ECONNRESET, call_name, "the connection ended before the response");
-        if (parsed <= 0 || link->keep - link->in.begin > most || link->parser->status_code == 101 ||
-            link->parser->http_major != 1)
-            return aco__http_fail(EBADMSG, call_name, "this is no response of HTTP/1, or its head is too long");
+        in->gets_no_body = (unsigned char)is_head;
+        aco__http_message_begin(in, &peer->head);
+        while ((parsed = aco__http_parse_head(in)) == 0 && aco__http_head_size(in) <= most)
+            if ((n = aco__http_more_head(in, location)) <= 0)
+                return n < 0 ? -1
+                             : aco__service_fail(ECONNRESET, call_name, "the connection ended before the response");
+        if (parsed <= 0 || aco__http_head_size(in) > most || in->parser->status_code == 101 ||
+            in->parser->http_major != 1)
+            return aco__service_fail(EBADMSG, call_name, "this is no response of HTTP/1, or its head is too long");
         if (peer->head.lengths > 1 || (peer->head.lengths && peer->head.encodings))
-            return aco__http_fail(EBADMSG, call_name, "the response has two ends");
-        if (link->parser->content_length > INT64_MAX && link->parser->flags & F_CONTENT_LENGTH)
-            return aco__http_fail(EBADMSG, call_name, "the response's length");
-        if (peer->head.encodings && (!peer->head.is_chunked || peer->head.encodings > 1 || !link->parser->http_minor))
-            return aco__http_fail(EBADMSG, call_name, "the response's Transfer-Encoding");
-        if (link->parser->status_code < 200) {
+            return aco__service_fail(EBADMSG, call_name, "the response has two ends");
+        if (in->parser->content_length > INT64_MAX && in->parser->flags & F_CONTENT_LENGTH)
+            return aco__service_fail(EBADMSG, call_name, "the response's length");
+        if (peer->head.encodings && (!peer->head.is_chunked || peer->head.encodings > 1 || !in->parser->http_minor))
+            return aco__service_fail(EBADMSG, call_name, "the response's Transfer-Encoding");
+        if (in->parser->status_code < 200) {
             char byte;
-            if (!link->has_all && aco__http_read_body(link, &byte, 1, call_name, location) != 0)
-                return aco__http_fail(EBADMSG, call_name, "an interim response has a body");
-            aco__http_message_end(link);
+            if (!in->has_all && aco__http_read_body(in, &byte, 1, call_name, location) != 0)
+                return aco__service_fail(EBADMSG, call_name, "an interim response has a body");
+            aco__http_message_end(in);
         }
-    } while (link->parser->status_code < 200 && --left > 0);
-    return left > 0 ? 0 : aco__http_fail(EBADMSG, call_name, "too many interim responses");
+    } while (in->parser->status_code < 200 && --left > 0);
+    return left > 0 ? 0 : aco__service_fail(EBADMSG, call_name, "too many interim responses");
 }
 
 /* Asks the proxy for a tunnel to the URL's host. 0, or -1 and errno. */
@@ -497,19 +502,19 @@ ACO__SWITCHES static int open_tunnel(peer_t *peer, const url_t *url, const char 
         return -1;
     result = read_response(peer, 1, location);
     if (result > 0)
-        return aco__http_fail(ECONNRESET, call_name, "the proxy has ended the connection");
+        return aco__service_fail(ECONNRESET, call_name, "the proxy has ended the connection");
     if (result < 0)
         return -1;
-    if (link->parser->status_code < 200 || link->parser->status_code > 299) {
+    if (peer->parser.status_code < 200 || peer->parser.status_code > 299) {
         char reason[48];
-        snprintf(reason, sizeof reason, "the proxy makes no tunnel: status %d", (int)link->parser->status_code);
-        return aco__http_fail(ECONNREFUSED, call_name, reason);
+        snprintf(reason, sizeof reason, "the proxy makes no tunnel: status %d", (int)peer->parser.status_code);
+        return aco__service_fail(ECONNREFUSED, call_name, reason);
     }
-    aco__http_message_end(link);
+    aco__http_message_end(&peer->incoming);
     if (link->in.end > 0) /* before the handshake nobody may say anything */
-        return aco__http_fail(EBADMSG, call_name, "the proxy has sent more than its response");
+        return aco__service_fail(EBADMSG, call_name, "the proxy has sent more than its response");
     aco_io_reader_close(&link->in);
-    aco__http_link_parse_by(link, &peer->parser, HTTP_RESPONSE);
+    aco__http_parse_by(&peer->incoming, &peer->parser, HTTP_RESPONSE);
     return 0;
 }
 
@@ -540,16 +545,16 @@ ACO__SWITCHES static peer_t *new_peer(aco_http_client_t *client, const url_t *ur
 
 static void fill_in(peer_t *peer)
 {
-    const aco__http_link_t *link = &peer->link;
-    peer->is.status = link->parser->status_code;
-    peer->is.minor = link->parser->http_minor;
+    const aco__http_incoming_t *in = &peer->incoming;
+    peer->is.status = in->parser->status_code;
+    peer->is.minor = in->parser->http_minor;
     peer->is.headers = peer->head.headers;
     peer->is.header_count = peer->head.count;
     peer->is.length = -1;
-    if (link->has_all)
+    if (in->has_all)
         peer->is.length = 0;
-    else if (link->parser->flags & F_CONTENT_LENGTH)
-        peer->is.length = (int64_t)link->parser->content_length;
+    else if (in->parser->flags & F_CONTENT_LENGTH)
+        peer->is.length = (int64_t)in->parser->content_length;
 }
 
 static int is_idempotent(const char *method)
@@ -575,7 +580,7 @@ ACO__SWITCHES static peer_t *exchange(aco_http_client_t *client, const step_t *s
         if (result == 0 && step->has_body)
             result = send_body(peer, step->call, location);
         if (result == 0)
-            result = aco__http_end_body(&peer->link, location);
+            result = aco__http_end_body(&peer->outgoing, location);
         if (result == 0)
             result = aco__http_send(&peer->link, NULL, 0, 0, location);
         /* A server that refuses a body may have answered before it was sent. */
@@ -591,7 +596,7 @@ ACO__SWITCHES static peer_t *exchange(aco_http_client_t *client, const step_t *s
         if (result != 1)
             return NULL;
         if (!was_kept || !may_repeat) {
-            aco__http_fail(ECONNRESET, call_name, "the connection ended before the response");
+            aco__service_fail(ECONNRESET, call_name, "the connection ended before the response");
             return NULL;
         }
     }
@@ -620,7 +625,7 @@ aco_http_client_t *aco_http_client_new(const aco_http_client_options_t *options)
         (o->proxy_host &&
          (!o->proxy_port || strlen(o->proxy_host) >= CLIENT_HOST || strlen(o->proxy_port) >= CLIENT_PORT))) {
         aco__service_free(client, sizeof *client);
-        aco__http_fail(EINVAL, call, "the options");
+        aco__service_fail(EINVAL, call, "the options");
         return NULL;
     }
     return client;
@@ -662,7 +667,7 @@ static int follow(const aco_http_client_t *client, step_t *step, const aco_http_
     if (step->has_body && step->call->read_body) /* it cannot be read once more */
         return 0;
     if (response->redirects == options->max_redirects)
-        return aco__http_fail(ELOOP, call_name, "too many redirects");
+        return aco__service_fail(ELOOP, call_name, "too many redirects");
     if (redirect(step->url, to, options->open != NULL) != 0)
         return -1;
     if (!aco__http_same(first->address, url->address) || strcmp(first->port, url->port) != 0 ||
@@ -699,7 +704,7 @@ aco_http_response_t *aco_http_call_at(aco_http_client_t *client, const aco_http_
     url_t *urls; /* the first one, and that of the request under way */
     aco_http_response_t *response = NULL;
     if (!client || !call) {
-        aco__http_fail(EINVAL, call_name, "the client or the call is NULL");
+        aco__service_fail(EINVAL, call_name, "the client or the call is NULL");
         return NULL;
     }
     if (check_call(call) != 0)
@@ -733,30 +738,30 @@ const char *aco_http_response_header(const aco_http_response_t *response, const 
 
 ssize_t aco_http_response_read_at(aco_http_response_t *response, void *p, size_t n, const char *location)
 {
-    return aco__http_read_body(&((peer_t *)(void *)response)->link, p, n, "aco_http_response_read", location);
+    return aco__http_read_body(&((peer_t *)(void *)response)->incoming, p, n, "aco_http_response_read", location);
 }
 
 void aco_http_response_end(aco_http_response_t *response)
 {
     peer_t *peer = (peer_t *)(void *)response;
-    aco_http_client_t *client;
+    aco__http_incoming_t *in;
     if (!peer)
         return;
-    client = peer->client;
-    peer->link.must_not_wait = 1;
-    while (!peer->link.has_all)
-        if (aco__http_skip_body(&peer->link, "aco_http_response_end", NULL) <= 0)
+    in = &peer->incoming;
+    in->must_not_wait = 1;
+    while (!in->has_all)
+        if (aco__http_skip_body(in, "aco_http_response_end", NULL) <= 0)
             break;
-    peer->link.must_not_wait = 0;
-    if (!peer->link.has_all || !peer->link.is_persistent || peer->link.is_broken || peer->link.body_error) {
+    in->must_not_wait = 0;
+    if (!in->has_all || !in->is_persistent || peer->link.is_broken || in->body_error) {
         close_peer(peer);
         return;
     }
-    aco__http_message_end(&peer->link);
+    aco__http_message_end(in);
     if (peer->link.in.end > 0) { /* bytes that nobody asked for */
         close_peer(peer);
         return;
     }
     aco_io_reader_close(&peer->link.in);
-    keep_peer(client, peer);
+    keep_peer(peer->client, peer);
 }

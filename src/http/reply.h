@@ -2,9 +2,27 @@
 #ifndef ACO_HTTP_REPLY_H
 #define ACO_HTTP_REPLY_H
 
-#include "http/request.h"
+#include "base/invariants.h"
+
+#include "aco/http.h"
+
+struct aco__http_exchange;
+
+typedef struct aco__http_reply {
+    char *fields; /* its headers, as HTTP/1 sends them */
+    size_t fields_n, fields_room;
+    unsigned char has_begun;
+    unsigned char has_date; /* the handler's */
+    unsigned char has_length;
+    unsigned char is_bodiless; /* what is written of the body is not sent */
+    unsigned char is_aborted;
+    unsigned char will_close; /* it ends the connection. The version, too, decides that */
+} aco__http_reply_t;
 
 /* A reply that the server itself makes, with a short text. 0, or -1 and errno. */
-ACO__SWITCHES ACO__HIDDEN int aco__http_answer(aco__http_exchange_t *x, int status, const char *location);
+ACO__SWITCHES ACO__HIDDEN int aco__http_answer(struct aco__http_exchange *x, int status, const char *location);
+/* The answer after which the link has another protocol. 0, or -1 and errno. */
+ACO__SWITCHES
+ACO__HIDDEN int aco__http_switch(struct aco__http_exchange *x, const char *fields, size_t n, const char *location);
 
 #endif

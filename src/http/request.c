@@ -1,5 +1,4 @@
 /* Requests: what their heads mean, and the calls by which handlers look at them. */
-#include "http/link.h"
 #include "http/request.h"
 #include "http/server.h"
 #include "http/text.h"
@@ -8,6 +7,27 @@
 #include <string.h>
 
 /* ---- Memory ---- */
+
+typedef struct aco__http_block {
+    struct aco__http_block *next;
+    size_t sz;
+} aco__http_block_t;
+
+void aco__http_request_begin(aco__http_exchange_t *x, char *arena)
+{
+    ACO__ASSERT(!x->blocks); /* nothing is left of the last request */
+    memset(&x->is, 0, sizeof x->is);
+    memset(&x->reply, 0, sizeof x->reply);
+    x->is.method = x->is.target = x->is.path = x->is.query = x->is.host = "";
+    x->is.began = aco_now();
+    x->is_head = 0;
+    x->match.param_count = x->match.allow_count = 0;
+    x->websocket = NULL;
+    x->at = arena;
+    x->end = arena + HTTP_ARENA;
+    x->all = NULL;
+    x->all_n = x->all_room = 0;
+}
 
 void aco__http_free_blocks(aco__http_exchange_t *x)
 {
@@ -30,7 +50,7 @@ static void *allocate(aco__http_exchange_t *x, size_t n, const char *call)
         return p;
     }
     if (n > SIZE_MAX - 2 * align) {
-        aco__http_fail(ENOMEM, call, "more bytes than there can be");
+        aco__service_fail(ENOMEM, call, "more bytes than there can be");
         return NULL;
     }
     sz = n + 2 * align;
@@ -71,7 +91,7 @@ static int take_authority(aco__http_exchange_t *x, const char **whole)
     return 0;
 }
 
-static int understand_target(aco__http_exchange_t *x)
+int aco__http_understand_target(aco__http_exchange_t *x)
 {
     const char *target = x->is.target, *at;
     size_t n;
@@ -106,38 +126,6 @@ static int understand_target(aco__http_exchange_t *x)
     return aco__http_has_dots(path) ? 400 : 0;
 }
 
-int aco__http_understand(aco__http_exchange_t *x)
-{
-    const aco__http_head_t *head = &x->head;
-    const aco__http_link_t *link = &x->connection->link;
-    const llhttp_t *parser = link->parser;
-    if (parser->http_major != 1 || parser->http_minor > 1)
-        return 505;
-    /* llhttp takes several spaces, and other protocols' names. */
-    if (!head->target || head->target[-2] == ' ' || memcmp(head->target_end, " HTTP/", 6) != 0)
-        return 400;
-    ACO__ASSERT(head->target - link->in.buffer >= 2 && head->target_end - link->in.buffer <= (ptrdiff_t)link->keep);
-    *head->target_end = 0;
-    x->is.method = llhttp_method_name((llhttp_method_t)parser->method);
-    x->is.target = head->target;
-    x->is.minor = parser->http_minor;
-    x->is.headers = head->headers;
-    x->is.header_count = head->count;
-    x->is.length = head->is_chunked && !link->has_all ? -1 : link->has_all ? 0 : (int64_t)parser->content_length;
-    x->is.host = head->host ? head->host : "";
-    x->is_head = parser->method == HTTP_HEAD;
-    if (head->hosts > 1 || (!head->hosts && x->is.minor > 0))
-        return 400;
-    if (!aco__http_is_authority(x->is.host, strlen(x->is.host)))
-        return 400;
-    if (x->is.length > 0 && (uint64_t)x->is.length > link->most_body)
-        return 413;
-    if (head->expects && (head->expects > 1 || !head->expects_continue) && x->is.minor > 0)
-        return 417;
-    x->may_continue = head->expects && x->is.minor > 0 && !link->has_all;
-    return understand_target(x);
-}
-
 /* ---- For handlers ---- */
 
 const char *aco_http_request_header(const aco_http_request_t *request, const char *name)
@@ -145,16 +133,6 @@ const char *aco_http_request_header(const aco_http_request_t *request, const cha
     const char *value;
     (void)aco__http_find(request->headers, request->header_count, name, &value);
     return value;
-}
-
-const char *aco_http_request_param(aco_http_request_t *request, const char *name)
-{
-    aco__http_exchange_t *x = aco__http_exchange_of(request);
-    size_t n = strlen(name);
-    for (size_t i = 0; i < x->param_count; i++)
-        if (x->params[i].name_n == n && memcmp(x->params[i].name, name, n) == 0)
-            return x->params[i].value;
-    return NULL;
 }
 
 const char *aco_http_request_query(aco_http_request_t *request, const char *name)
@@ -175,7 +153,7 @@ const char *aco_http_request_query(aco_http_request_t *request, const char *name
             continue;
         decoded = key < n ? aco__http_decode(value, at + key + 1, n - key - 1, 1) : 0;
         if (decoded < 0) {
-            aco__http_fail(EINVAL, call, "the value has a wrong escape");
+            aco__service_fail(EINVAL, call, "the value has a wrong escape");
             return NULL;
         }
         value[decoded] = 0;
@@ -187,39 +165,10 @@ const char *aco_http_request_query(aco_http_request_t *request, const char *name
 
 /* ---- The body ---- */
 
-/* The client waits to be told that it may send the body. */
-ACO__SWITCHES static int send_continue(aco__http_exchange_t *x, const char *location)
-{
-    static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    aco__http_link_t *link = &x->connection->link;
-    char *at;
-    if (x->has_begun || link->in.end > link->at) { /* it did not wait */
-        x->may_continue = 0;
-        return 0;
-    }
-    at = aco__http_room(link, sizeof text - 1, location);
-    if (!at)
-        return -1;
-    x->may_continue = 0;
-    aco__http_put(at, text, sizeof text - 1);
-    link->out_n += sizeof text - 1;
-    return 0;
-}
-
-ACO__SWITCHES
-static ssize_t read_part(aco__http_exchange_t *x, void *p, size_t n, const char *call, const char *location)
-{
-    aco__http_link_t *link = &x->connection->link;
-    if (link->has_all)
-        return 0;
-    if (x->may_continue && send_continue(x, location) != 0)
-        return -1;
-    return aco__http_read_body(link, p, n, call, location);
-}
-
 ssize_t aco_http_request_read_at(aco_http_request_t *request, void *p, size_t n, const char *location)
 {
-    return read_part(aco__http_exchange_of(request), p, n, "aco_http_request_read", location);
+    aco__http_exchange_t *x = aco__http_exchange_of(request);
+    return x->version->read(x, p, n, "aco_http_request_read", location);
 }
 
 /* Makes room for more of the text, or for all of it if its length is known. 0, or -1 and errno. */
@@ -253,7 +202,7 @@ ACO__SWITCHES static int read_all(aco__http_exchange_t *x, size_t most, const ch
             return -1;
         ACO__ASSERT(x->all_n <= x->all_room);
         room = (x->all_room < most ? x->all_room : most) - x->all_n;
-        part = read_part(x, room ? x->all + x->all_n : &beyond, room ? room : 1, call, location);
+        part = x->version->read(x, room ? x->all + x->all_n : &beyond, room ? room : 1, call, location);
         if (part > 0 && !room)
             return 1;
         if (part > 0)
@@ -268,8 +217,8 @@ char *aco_http_request_read_all_at(aco_http_request_t *request, size_t most, siz
     aco__http_exchange_t *x = aco__http_exchange_of(request);
     int result = read_all(x, most, call, location);
     if (result > 0) {
-        x->connection->link.body_error = EFBIG;
-        aco__http_fail(EFBIG, call, "the body is too long");
+        x->version->fail_body(x, EFBIG);
+        aco__service_fail(EFBIG, call, "the body is too long");
     }
     if (result != 0)
         return NULL;
@@ -277,4 +226,17 @@ char *aco_http_request_read_all_at(aco_http_request_t *request, size_t most, siz
     if (n)
         *n = x->all_n;
     return x->all;
+}
+
+/* ---- The connection ---- */
+
+int aco_http_is_draining(const aco_http_request_t *request)
+{
+    return aco__http_exchange_of(request)->server->is_draining;
+}
+
+int aco_http_connection_error(const aco_http_request_t *request)
+{
+    const aco__http_exchange_t *x = aco__http_exchange_of(request);
+    return x->version->error_of(x);
 }

@@ -1,7 +1,24 @@
 /* HTTP's texts: status lines, fields, tokens, escapes, dates. */
+#define _GNU_SOURCE /* clock_gettime() */
 #include "http/text.h"
+#include "system/system.h"
+
+#include "aco/scheduler.h"
 
 #include <string.h>
+#include <time.h>
+
+char *aco__http_put_number(char *at, uint64_t number)
+{
+    char digits[20];
+    size_t n = 0;
+    do
+        digits[n++] = (char)('0' + number % 10);
+    while ((number /= 10) != 0);
+    while (n > 0)
+        *at++ = digits[--n];
+    return at;
+}
 
 const char *aco__http_status_line(int status, size_t *n)
 {
@@ -327,6 +344,14 @@ static int to_first_form(char *to, const char *text, int64_t now)
     if (comma)
         return strlen(comma) == 24 && from_rfc850(to, text, comma, now);
     return n == 24 && from_asctime(to, text);
+}
+
+void aco__http_renew_date(aco__http_date_t *date, int64_t now)
+{
+    struct timespec wall;
+    aco__system.clock_gettime(CLOCK_REALTIME, &wall);
+    aco__http_put_date(date->text, wall.tv_sec);
+    date->until = now + ACO_SECOND - wall.tv_nsec;
 }
 
 int64_t aco__http_date_of(const char *text, int64_t now)

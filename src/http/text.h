@@ -15,6 +15,9 @@ static inline char *aco__http_put(char *at, const void *p, size_t n)
     return at + n;
 }
 
+/* The digits of a number. */
+ACO__HIDDEN char *aco__http_put_number(char *at, uint64_t number);
+
 #define HTTP_PUT(at, text) aco__http_put(at, text, sizeof(text) - 1)
 
 /* The status line: "HTTP/1.1 200 OK\r\n". Stores its length. */
@@ -48,6 +51,19 @@ ACO__HIDDEN ptrdiff_t aco__http_decode(char *to, const char *from, size_t n, int
 ACO__HIDDEN int aco__http_has_dots(const char *path);
 enum { HTTP_DATE = 29 }; /* "Sun, 06 Nov 1994 08:49:37 GMT" */
 ACO__HIDDEN void aco__http_put_date(char *at, int64_t seconds);
+typedef struct aco__http_date {
+    int64_t until; /* on the clock of aco_now(); 0: there is none yet */
+    char text[HTTP_DATE];
+} aco__http_date_t;
+ACO__HIDDEN void aco__http_renew_date(aco__http_date_t *date, int64_t now);
+/* The text of the date of now, made once a second. */
+static inline const char *aco__http_date_now(aco__http_date_t *date)
+{
+    int64_t now = aco_now();
+    if (aco_unlikely(now >= date->until))
+        aco__http_renew_date(date, now);
+    return date->text;
+}
 /* The seconds since 1970 of a date in any form that HTTP has; -1: it is none. `now`: for years of two digits. */
 ACO__HIDDEN int64_t aco__http_date_of(const char *text, int64_t now);
 

@@ -4,7 +4,6 @@
 #include "http/link.h"
 #include "http/reply.h"
 #include "http/request.h"
-#include "http/server.h"
 #include "http/text.h"
 #include "http/websocket_internal.h"
 #include "http/websocket_key.h"
@@ -116,13 +115,12 @@ static void choose_protocol(aco_websocket_t *socket, const aco_http_request_t *r
 static int check_handshake(const aco__http_exchange_t *x, const aco_websocket_options_t *options, const char **key)
 {
     const aco_http_request_t *request = &x->is;
-    const aco__http_link_t *link = &x->connection->link;
     size_t keys, versions, origins;
     const char *version = header_of(request, "Sec-WebSocket-Version", &versions);
     const char *origin = header_of(request, "Origin", &origins);
     *key = header_of(request, "Sec-WebSocket-Key", &keys);
-    if (strcmp(request->method, "GET") != 0 || !link->may_switch || !link->has_all || request->minor < 1 ||
-        !wants_websocket(request) || !is_key(*key) || versions > 1 || origins > 1)
+    if (strcmp(request->method, "GET") != 0 || !x->version->other_protocol(x) || !wants_websocket(request) ||
+        !is_key(*key) || versions > 1 || origins > 1)
         return 400;
     if (!version || strcmp(version, "13") != 0)
         return 426;
@@ -137,31 +135,24 @@ static int refuse_handshake(aco_http_request_t *request, int status, const char 
         (void)aco_http_reply_header(request, "Sec-WebSocket-Version", "13");
     }
     (void)aco__http_answer(aco__http_exchange_of(request), status, location);
-    return status == 403 ? aco__http_fail(EACCES, call, "a page of this origin may not connect")
-                         : aco__http_fail(EPROTO, call, "this is no handshake of WebSocket");
+    return status == 403 ? aco__service_fail(EACCES, call, "a page of this origin may not connect")
+                         : aco__service_fail(EPROTO, call, "this is no handshake of WebSocket");
 }
 
 ACO__SWITCHES
 static int send_answer(const aco_websocket_t *socket, aco__http_exchange_t *x, const char *key, const char *location)
 {
-    aco__http_link_t *link = socket->link;
-    char *begin = aco__http_room(link, 256 + x->fields_n, location), *at;
-    if (!begin)
-        return -1;
-    at = HTTP_PUT(begin, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                         "Sec-WebSocket-Accept: ");
+    char fields[256], *at;
+    at = HTTP_PUT(fields, "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ");
     at = HTTP_PUT(aco__http_put_accepted(at, key), "\r\n");
     if (*socket->protocol) {
         at = HTTP_PUT(at, "Sec-WebSocket-Protocol: ");
         at = HTTP_PUT(aco__http_put(at, socket->protocol, strlen(socket->protocol)), "\r\n");
     }
-    at = HTTP_PUT(aco__http_put(at, x->fields, x->fields_n), "\r\n");
-    ACO__ASSERT((size_t)(at - begin) <= 256 + x->fields_n);
-    link->out_n += (size_t)(at - begin);
-    x->has_begun = x->will_close = 1;
-    x->is.status = 101;
-    link->left = 0;
-    return aco__http_send(link, NULL, 0, 0, location);
+    ACO__ASSERT((size_t)(at - fields) <= sizeof fields);
+    if (aco__http_switch(x, fields, (size_t)(at - fields), location) != 0)
+        return -1;
+    return aco__http_send(socket->link, NULL, 0, 0, location);
 }
 
 static int64_t limit_or(int64_t limit, int64_t value, int64_t none)
@@ -181,12 +172,12 @@ aco_websocket_t *aco_websocket_accept_at(aco_http_request_t *request, const aco_
     const char *key;
     int status;
     options = options ? options : &defaults;
-    if (x->has_begun) {
-        aco__http_fail(EBUSY, call, "the reply has begun");
+    if (x->reply.has_begun) {
+        aco__service_fail(EBUSY, call, "the reply has begun");
         return NULL;
     }
     if (ACO__RESERVED_IS_SET(options)) {
-        aco__http_fail(EINVAL, call, "a reserved option is not 0");
+        aco__service_fail(EINVAL, call, "a reserved option is not 0");
         return NULL;
     }
     status = check_handshake(x, options, &key);
@@ -198,7 +189,7 @@ aco_websocket_t *aco_websocket_accept_at(aco_http_request_t *request, const aco_
     if (!socket)
         return NULL;
     memset(socket, 0, sizeof *socket);
-    socket->link = &x->connection->link;
+    socket->link = x->version->other_protocol(x);
     socket->options = *options;
     socket->options.max_message = limit_or(options->max_message, 1 << 20, INT64_MAX);
     socket->options.message_time = limit_or(options->message_time, 60 * ACO_SECOND, ACO_FOREVER);
@@ -209,7 +200,7 @@ aco_websocket_t *aco_websocket_accept_at(aco_http_request_t *request, const aco_
     x->websocket = socket; /* the handler's return frees it */
     if (send_answer(socket, x, key, location) == 0)
         return socket;
-    if (!x->has_begun) { /* the handler may try again, or reply */
+    if (!x->reply.has_begun) { /* the handler may try again, or reply */
         x->websocket = NULL;
         aco__service_free(socket, sizeof *socket);
     }
@@ -252,8 +243,7 @@ ACO__SWITCHES static int send_frame(aco_websocket_t *socket, int opcode, const v
         at[1] = (unsigned char)(head == 2 ? n : head == 4 ? 126 : 127);
         for (size_t i = 2; i < head; i++)
             at[i] = (unsigned char)((uint64_t)n >> 8 * (head - 1 - i));
-        aco__http_put((char *)at + head, p, small);
-        link->out_n += head + small;
+        aco__http_filled(link, aco__http_put((char *)at + head, p, small));
         socket->has_sent_close = opcode == CLOSE;
         result = aco__http_send(link, small ? NULL : p, small ? 0 : n, 0, location);
         if (result != 0 && !link->is_broken)
@@ -267,9 +257,9 @@ int aco_websocket_send_at(aco_websocket_t *socket, int type, const void *p, size
 {
     static const char call[] = "aco_websocket_send";
     if (type != TEXT && type != BINARY)
-        return aco__http_fail(EINVAL, call, "the type");
+        return aco__service_fail(EINVAL, call, "the type");
     if (type == TEXT && !is_utf8(p, n))
-        return aco__http_fail(EINVAL, call, "the text is no UTF-8");
+        return aco__service_fail(EINVAL, call, "the text is no UTF-8");
     return send_frame(socket, type, p, n, location);
 }
 
@@ -290,7 +280,7 @@ ACO__SWITCHES static int fail(aco_websocket_t *socket, int code, int error, cons
     if (code && !socket->has_sent_close)
         (void)send_close(socket, code, reason, strlen(reason), location);
     socket->error = error;
-    return aco__http_fail(error, receive_call, reason);
+    return aco__service_fail(error, receive_call, reason);
 }
 
 ACO__SWITCHES static int breaks_protocol(aco_websocket_t *socket, const char *reason, const char *location)
@@ -566,9 +556,9 @@ int aco_websocket_close_at(aco_websocket_t *socket, int code, const char *reason
     aco_scope_t scope;
     int result;
     if (!is_close_code(code))
-        return aco__http_fail(EINVAL, call, "the code");
+        return aco__service_fail(EINVAL, call, "the code");
     if (n > MOST_CONTROL - 2 || !is_utf8((const unsigned char *)reason, n))
-        return aco__http_fail(EINVAL, call, "the reason is too long, or no UTF-8");
+        return aco__service_fail(EINVAL, call, "the reason is too long, or no UTF-8");
     if (!socket->has_sent_close && send_close(socket, code, reason, n, location) != 0)
         return -1;
     if (aco_scope_begin_at(&scope, aco_after(CLOSE_S * ACO_SECOND), location) != 0)

@@ -1,0 +1,31 @@
+/* HTTP/1: what it does for a request and its reply: http1.c. */
+#ifndef ACO_HTTP_HTTP1_H
+#define ACO_HTTP_HTTP1_H
+
+#include "http/incoming.h"
+#include "http/outgoing.h"
+#include "http/request.h"
+
+enum { HTTP_DISCARDED = 65536 }; /* bytes of an unread body that are read to keep the connection */
+
+/* A connection, and the stream of its exchange: there is one at a time. */
+typedef struct aco__http1 {
+    aco__http_link_t link;
+    aco__http_incoming_t incoming;
+    aco__http_outgoing_t outgoing;
+    unsigned char may_continue; /* the client waits for "100 Continue" */
+    int error; /* of reading a head; 0: none */
+} aco__http1_t;
+
+ACO__HIDDEN extern const aco__http_version_t aco__http1_version;
+
+ACO__HIDDEN void aco__http1_open(aco__http1_t *h, int fd, const aco_http_server_options_t *options);
+/* Understands the head of a request, and fills it in. 0; or the status with which to refuse it. */
+ACO__HIDDEN int aco__http1_understand(aco__http_exchange_t *x);
+/* The errno with which the connection has failed; 0: it has not. */
+static inline int aco__http1_error_of(const aco__http1_t *h)
+{
+    return h->link.error ? h->link.error : h->incoming.body_error == ECONNRESET ? ECONNRESET : h->error;
+}
+
+#endif

@@ -1,0 +1,429 @@
+/* A server's connections: a task for each, which answers requests of HTTP/1 in order. */
+#define _GNU_SOURCE
+#include "http/http1.h"
+#include "http/http1_server.h"
+#include "http/server_connection.h"
+#include "http/websocket_internal.h"
+
+#include "aco/detail/descriptors.h"
+
+#include <string.h>
+
+enum { LINGER_BYTES = 1 << 20, LINGER_MS = 1000 };
+
+/* A connection. Its link's output and what else a request needs is in memory that it has only meanwhile. */
+typedef struct aco__http1_connection {
+    aco__http_connection_t is;
+    aco__http1_t http; /* the stream of its exchange */
+    aco__http_exchange_t *x; /* NULL: idle */
+    struct aco__http1_connection *next_unflushed, **place_unflushed; /* place: NULL: not there */
+    unsigned char in_handler;
+    size_t sz; /* of this record, as allocated; 0: it is on the stack */
+} aco__http1_connection_t;
+
+/* What a request needs: */
+typedef struct aco__http_workspace {
+    aco__http_exchange_t x; /* first */
+    llhttp_t parser;
+    aco__http_head_t head;
+    struct aco__http_workspace *next; /* that nobody uses */
+    size_t sz; /* of this record and what follows it: headers, the request's memory, output */
+} aco__http_workspace_t;
+
+/* ---- Memory for requests ---- */
+
+static aco__http_workspace_t *workspace_of(aco__http_exchange_t *x)
+{
+    return (aco__http_workspace_t *)(void *)x;
+}
+
+static aco__http_workspace_t *new_workspace(aco__http_server_t *server)
+{
+    aco__http_workspace_t *space = server->spare;
+    size_t headers = (size_t)server->options.max_headers * sizeof(aco_http_header_t);
+    size_t sz = sizeof *space + headers + HTTP_ARENA + HTTP_OUT;
+    if (aco_likely(space != NULL)) {
+        server->spare = space->next;
+        return space;
+    }
+    space = aco__service_allocate(&sz, "aco_http_serve");
+    if (!space)
+        return NULL;
+    space->sz = sz;
+    space->x.server = server;
+    space->x.version = &aco__http1_version;
+    space->x.blocks = NULL;
+    space->head.headers = (aco_http_header_t *)(void *)(space + 1);
+    space->head.most = (size_t)server->options.max_headers;
+    return space;
+}
+
+void aco__http_free_spare(aco__http_server_t *server)
+{
+    while (server->spare) {
+        aco__http_workspace_t *space = server->spare;
+        server->spare = space->next;
+        aco__service_free(space, space->sz);
+    }
+}
+
+/* Begins a request. 0, or -1 and errno. */
+static int begin_request(aco__http1_connection_t *c)
+{
+    aco__http1_t *h = &c->http;
+    aco__http_workspace_t *space = c->x ? workspace_of(c->x) : new_workspace(c->is.server);
+    char *arena;
+    if (!space)
+        return -1;
+    ACO__ASSERT(!c->in_handler && !c->place_unflushed); /* nothing is left of the last request */
+    arena = (char *)(space->head.headers + space->head.most);
+    if (!c->x) {
+        c->x = &space->x;
+        c->x->stream = h;
+        aco__http_parse_by(&h->incoming, &space->parser, HTTP_REQUEST);
+        h->link.out = arena + HTTP_ARENA;
+    }
+    aco__http_request_begin(c->x, arena);
+    c->x->is.fd = h->link.fd;
+    h->may_continue = 0;
+    aco__http_body_begin(&h->outgoing, 0, 0, 0);
+    aco__http_message_begin(&h->incoming, &space->head);
+    return 0;
+}
+
+static void give_workspace(aco__http1_connection_t *c)
+{
+    aco__http_workspace_t *space;
+    if (!c->x)
+        return;
+    ACO__ASSERT(!c->x->blocks && !c->x->websocket && !c->place_unflushed); /* the keeper sends of its output */
+    space = workspace_of(c->x);
+    c->http.link.out = NULL;
+    space->next = c->is.server->spare;
+    c->is.server->spare = space;
+    c->x = NULL;
+}
+
+/* ---- Output of earlier replies, while a handler runs ---- */
+
+static void unlist_unflushed(aco__http1_connection_t *c)
+{
+    if (!c->place_unflushed)
+        return;
+    ACO__ASSERT(*c->place_unflushed == c);
+    ACO__ASSERT(!c->next_unflushed || c->next_unflushed->place_unflushed == &c->next_unflushed);
+    *c->place_unflushed = c->next_unflushed;
+    if (c->next_unflushed)
+        c->next_unflushed->place_unflushed = c->place_unflushed;
+    c->place_unflushed = NULL;
+}
+
+static void list_unflushed(aco__http1_connection_t *c)
+{
+    aco__http_server_t *server = c->is.server;
+    ACO__ASSERT(!c->place_unflushed && !c->http.link.transport);
+    c->next_unflushed = server->unflushed;
+    if (c->next_unflushed)
+        c->next_unflushed->place_unflushed = &c->next_unflushed;
+    c->place_unflushed = &server->unflushed;
+    server->unflushed = c;
+    (void)aco_unpark(server->keeper);
+}
+
+void aco__http_send_unflushed(aco__http_server_t *server)
+{
+    while (server->unflushed) {
+        aco__http1_connection_t *c = server->unflushed;
+        ACO__ASSERT(c->in_handler); /* else its own task sends */
+        unlist_unflushed(c);
+        aco__http_try_send(&c->http.link);
+        aco__io_spend("an HTTP server", NULL); /* there may be thousands of them */
+    }
+}
+
+/* ---- Connections ---- */
+
+/* Reads a head. 0; a status with which to refuse it; -1: there is none. */
+ACO__SWITCHES static int read_head(aco__http1_connection_t *c, const char *location)
+{
+    aco__http_incoming_t *in = &c->http.incoming;
+    const aco__http_head_t *head = in->head;
+    size_t most = (size_t)c->is.server->options.max_head;
+    aco_scope_t scope;
+    int parsed = aco__http_parse_head(in), status = 0;
+    if (parsed == 0) {
+        if (aco_scope_begin_at(&scope, aco_after(c->is.server->options.head_time), location) != 0)
+            return -1;
+        while (parsed == 0 && aco__http_head_size(in) <= most && status == 0) {
+            ssize_t n = aco__http_more_head(in, location);
+            if (n > 0)
+                parsed = aco__http_parse_head(in);
+            else
+                status = n < 0 && scope.error == ETIMEDOUT && head->target ? 408 : -1;
+            if (status < 0)
+                c->http.error = n < 0 ? errno : ECONNRESET;
+        }
+        (void)aco_scope_end(&scope);
+    }
+    if (status)
+        return status;
+    if (parsed < 0)
+        return head->refusal;
+    if (aco__http_head_size(in) > most)
+        return !head->count || head->target_end > in->link->in.buffer + in->link->in.begin + most ? 414 : 431;
+    return aco__http1_understand(c->x);
+}
+
+/* Reads what a handler left of the body, if it is not much. Whether the connection can go on. */
+ACO__SWITCHES static int discard_body(aco__http1_connection_t *c, const char *location)
+{
+    aco__http_incoming_t *in = &c->http.incoming;
+    uint64_t limit = in->head->body + HTTP_DISCARDED;
+    if (c->http.may_continue || c->x->is.length > HTTP_DISCARDED)
+        return 0;
+    while (!in->has_all) {
+        if (in->body_error || in->head->body > limit || aco__http_skip_body(in, "aco_http_serve", location) < 0)
+            return 0;
+    }
+    return 1;
+}
+
+static int status_of_body(int error)
+{
+    return error == EFBIG ? 413 : error == EBADMSG ? 400 : error == ETIMEDOUT ? 408 : 500;
+}
+
+/* Ends the reply, if it is whole. A handler whose end the length does not prove may have been cancelled. */
+ACO__SWITCHES static void end_reply(aco__http1_connection_t *c, const char *location)
+{
+    aco__http_outgoing_t *out = &c->http.outgoing;
+    if (out->left < 0 && !out->is_bodiless && aco_check_cancelled() != 0)
+        c->x->reply.is_aborted = 1;
+    if (!c->x->reply.is_aborted && aco__http_end_body(out, location) == 0)
+        return;
+    (void)aco__http_send(&c->http.link, NULL, 0, 0, location);
+    if (!c->http.link.error && aco_check_cancelled() != 0)
+        c->http.link.error = errno;
+    c->http.link.is_broken = 1;
+}
+
+/* Answers a request whose head is there. */
+ACO__SWITCHES static void handle(aco__http1_connection_t *c, const char *location)
+{
+    aco__http_exchange_t *x = c->x;
+    aco__http_link_t *link = &c->http.link;
+    const aco__http_incoming_t *in = &c->http.incoming;
+    int status;
+    ACO__ASSERT(!c->is.is_idle && !c->in_handler && in->has_head && !x->reply.has_begun);
+    if (link->out_n && link->transport)
+        (void)aco__http_send(link, NULL, 0, 0, location);
+    else if (link->out_n)
+        list_unflushed(c);
+    c->in_handler = 1;
+    status = aco__http_call_route(x);
+    c->in_handler = 0;
+    unlist_unflushed(c);
+    if (x->websocket) {
+        aco__http_end_websocket(x, location);
+        x->reply.is_aborted = 0; /* its last frame tells how it ended */
+    }
+    if (!status && !x->reply.has_begun && aco_check_cancelled() != 0)
+        aco__http_report_once(&c->is, errno, &x->is);
+    if (!status && !x->reply.has_begun)
+        status = status_of_body(in->body_error ? in->body_error : in->read_error);
+    if (status && !x->reply.has_begun && !link->is_broken) {
+        if (status == 405)
+            aco__http_add_allow(x);
+        (void)aco__http_answer(x, status, location);
+    }
+    if (x->reply.has_begun)
+        end_reply(c, location);
+}
+
+ACO__SWITCHES static void log_exchange(aco__http1_connection_t *c)
+{
+    const aco_http_server_options_t *options = &c->is.server->options;
+    aco__http_report_once(&c->is, aco__http1_error_of(&c->http), &c->x->is);
+    if (options->log)
+        options->log(&c->x->is, options->log_arg);
+    aco__http_request_end(c->x);
+}
+
+/* After a reply that ends the connection although the client may still send: bytes that arrive at a closed socket would
+ * make the system drop what the client has not read of the reply. */
+ACO__SWITCHES static void linger(aco__http1_connection_t *c, const char *location)
+{
+    aco_io_reader_t *in = &c->http.link.in;
+    aco_scope_t scope;
+    size_t left = LINGER_BYTES;
+    if (aco__http_is_cut(&c->http.outgoing) || !in->buffer ||
+        aco_scope_begin_at(&scope, aco_after(LINGER_MS * ACO_MILLISECOND), location) != 0)
+        return;
+    if (aco__http_link_shutdown(&c->http.link, location) == 0)
+        for (ssize_t n = 1; n > 0 && left > in->size; left -= n > 0 ? (size_t)n : 0)
+            n = aco__http_link_read(&c->http.link, in->buffer, in->size, location);
+    (void)aco_scope_end(&scope);
+}
+
+/* Whether the connection goes on. Not inline: an idle connection holds the frames of what calls it. */
+ACO__SWITCHES static __attribute__((noinline)) int serve_request(aco__http1_connection_t *c, const char *location)
+{
+    aco__http_incoming_t *in = &c->http.incoming;
+    int status;
+    if (begin_request(c) != 0)
+        return 0;
+    status = read_head(c, location);
+    if (status < 0)
+        return 0;
+    if (status > 0) {
+        in->is_persistent = 0;
+        if (aco__http_answer(c->x, status, location) == 0 && aco__http_end_body(&c->http.outgoing, location) == 0)
+            (void)aco__http_send(&c->http.link, NULL, 0, 0, location);
+        log_exchange(c);
+        linger(c, location);
+        return 0;
+    }
+    handle(c, location);
+    if (c->http.link.is_broken || !c->x->reply.has_begun) {
+        log_exchange(c);
+        return 0;
+    }
+    if (!in->has_all && (c->x->reply.will_close || !discard_body(c, location))) {
+        (void)aco__http_send(&c->http.link, NULL, 0, 0, location);
+        log_exchange(c);
+        linger(c, location);
+        return 0;
+    }
+    log_exchange(c);
+    ACO__ASSERT(c->http.outgoing.left == 0); /* the reply is whole */
+    aco__http_message_end(in);
+    return !c->x->reply.will_close;
+}
+
+/* Waits for a request without holding buffers; again when the server ends, for another time. 0, or -1. */
+ACO__SWITCHES static int await_request(aco__http1_connection_t *c, const char *location)
+{
+    ssize_t n;
+    if (c->http.link.out_n && aco__http_send(&c->http.link, NULL, 0, 0, location) != 0)
+        return -1;
+    ACO__ASSERT(!c->http.link.out_n && !c->in_handler); /* its memory goes */
+    give_workspace(c);
+    do {
+        if (aco__http_begin_idle(&c->is, HTTP_AWAITS, c->is.server->options.idle_time, location) != 0)
+            return -1;
+        n = aco__http_await(&c->http.link, !c->http.incoming.has_all, location);
+        aco__http_end_idle(&c->is);
+    } while (n < 0 && c->is.idle.error == ECANCELED);
+    return n > 0 ? 0 : -1;
+}
+
+/* Whether the peer has sent more, or may still do so, although the connection ends: nobody has told it before the last
+ * reply. */
+static int may_send(aco__http1_connection_t *c)
+{
+    const aco__http_link_t *link = &c->http.link;
+    return link->in.end > link->in.begin || c->http.incoming.may_switch ||
+           (c->http.incoming.is_persistent && c->x && c->x->reply.will_close) || aco__http_has_input(link);
+}
+
+ACO__SWITCHES static void serve_connection(aco__http1_connection_t *c, const char *location)
+{
+    if (c->is.server->options.open && aco__http_open_stream(&c->is, location) != 0)
+        return;
+    do {
+        if (c->http.link.in.begin != c->http.link.in.end)
+            aco__io_spend("an HTTP connection", location); /* requests that have come at once */
+        else if (await_request(c, location) != 0)
+            return;
+    } while (serve_request(c, location));
+    if (c->http.link.out_n)
+        (void)aco__http_send(&c->http.link, NULL, 0, 0, location);
+    if (may_send(c))
+        linger(c, location);
+}
+
+/* A connection that has no task yet. */
+typedef struct newcomer {
+    aco__http_server_t *server;
+    int fd;
+} newcomer_t;
+
+/* The end of the connection's task, also by aco_exit(). Nothing waits. */
+static void end_connection(void *arg)
+{
+    aco__http1_connection_t *c = arg;
+    size_t sz = c->sz;
+    if (c->is.is_idle) /* aco_exit() in `open` */
+        aco__http_end_idle(&c->is);
+    if (c->in_handler) { /* the same there: the reply lacks something */
+        aco__http_try_send(&c->http.link); /* earlier replies */
+        c->http.link.is_broken = 1;
+        if (c->x->websocket)
+            aco__http_end_websocket(c->x, NULL);
+    }
+    unlist_unflushed(c);
+    if (c->x)
+        aco__http_request_end(c->x);
+    give_workspace(c);
+    ACO__ASSERT(!c->place_unflushed); /* its memory goes */
+    aco__http_leave_server(&c->is);
+    aco__http_link_close(&c->http.link, aco__http_is_cut(&c->http.outgoing));
+    if (sz)
+        aco__service_free(c, sz);
+}
+
+ACO__SWITCHES static void run_connection(aco__http1_connection_t *c, newcomer_t *newcomer, size_t sz)
+{
+    aco__http_server_t *server = newcomer->server;
+    memset(c, 0, sizeof *c);
+    c->sz = sz;
+    aco__http1_open(&c->http, newcomer->fd, &server->options);
+    aco__service_free(newcomer, sizeof *newcomer);
+    aco__http_join_server(&c->is, server, &c->http.link);
+    if (aco_defer(end_connection, c) != 0) {
+        end_connection(c);
+        return;
+    }
+    serve_connection(c, "an HTTP connection");
+    aco__http_report_once(&c->is, c->http.link.error ? c->http.link.error : c->http.error, NULL);
+    (void)aco_defer_pop(1);
+}
+
+/* The record is on the stack: the first page, which an idle connection holds anyway, has room for it. */
+ACO__SWITCHES static void *connection(void *newcomer)
+{
+    aco__http1_connection_t record;
+    run_connection(&record, newcomer, 0);
+    return NULL;
+}
+
+/* Others use the record while a share stack has another task's frames. */
+ACO__SWITCHES static void *connection_on_share_stack(void *arg)
+{
+    newcomer_t *newcomer = arg;
+    size_t sz = sizeof(aco__http1_connection_t);
+    aco__http1_connection_t *record = aco__service_allocate(&sz, "aco_http_serve");
+    if (!record) {
+        (void)aco_io_close(newcomer->fd);
+        aco__service_free(newcomer, sizeof *newcomer);
+        return NULL;
+    }
+    run_connection(record, newcomer, sz);
+    return NULL;
+}
+
+int aco__http_connect(aco__http_server_t *server, int fd, const char *location)
+{
+    const aco_options_t *task = server->options.task;
+    aco_function_t run = task && task->stack ? connection_on_share_stack : connection;
+    size_t sz = sizeof(newcomer_t);
+    newcomer_t *newcomer = aco__service_allocate(&sz, "aco_http_serve");
+    if (!newcomer)
+        return -1;
+    newcomer->server = server;
+    newcomer->fd = fd;
+    if (aco_group_spawn_at(&server->group, run, newcomer, NULL, task, location))
+        return 0;
+    aco__service_free(newcomer, sizeof *newcomer);
+    return -1;
+}

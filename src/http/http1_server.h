@@ -1,0 +1,14 @@
+/* A server's connections of HTTP/1: http1_server.c. */
+#ifndef ACO_HTTP_HTTP1_SERVER_H
+#define ACO_HTTP_HTTP1_SERVER_H
+
+#include "http/server.h"
+
+/* Gives a connection its task, in the server's group. 0, or -1 and errno: the descriptor is still the caller's. */
+ACO__SWITCHES ACO__HIDDEN int aco__http_connect(aco__http_server_t *server, int fd, const char *location);
+/* Sends the output of earlier replies while handlers wait. */
+ACO__SWITCHES ACO__HIDDEN void aco__http_send_unflushed(aco__http_server_t *server);
+/* Frees memory that was kept for requests. */
+ACO__HIDDEN void aco__http_free_spare(aco__http_server_t *server);
+
+#endif

@@ -1,0 +1,58 @@
+/* Connections of a server: the list of them, their idle times, their streams, what is told of their failures. */
+#include "http/failure.h"
+#include "http/server_connection.h"
+
+void aco__http_join_server(aco__http_connection_t *c, aco__http_server_t *server, aco__http_link_t *link)
+{
+    c->server = server;
+    c->link = link;
+    c->next = server->first;
+    c->place = &server->first;
+    if (c->next)
+        c->next->place = &c->next;
+    server->first = c;
+}
+
+void aco__http_leave_server(aco__http_connection_t *c)
+{
+    ACO__ASSERT(!c->is_idle); /* its memory goes */
+    ACO__ASSERT(*c->place == c && (!c->next || c->next->place == &c->next));
+    *c->place = c->next;
+    if (c->next)
+        c->next->place = c->place;
+}
+
+void aco__http_end_waits(aco__http_server_t *server, int how)
+{
+    ACO__NO_SWITCH_BEGIN(); /* connections would leave the list */
+    for (aco__http_connection_t *c = server->first; c; c = c->next)
+        if (c->is_idle == how)
+            (void)aco_scope_cancel(&c->idle);
+    ACO__NO_SWITCH_END();
+}
+
+int aco__http_open_stream(aco__http_connection_t *c, const char *location)
+{
+    const aco_http_server_options_t *options = &c->server->options;
+    aco__http_link_t *link = c->link;
+    aco_http_failure_t failure = {ACO_HTTP_HANDSHAKE, 0, -1, NULL, NULL};
+    if (aco__http_begin_idle(c, HTTP_OPENS, options->head_time, location) != 0)
+        return -1;
+    errno = 0;
+    link->stream = options->open(link->fd, &link->transport, options->open_arg);
+    failure.error = c->idle.error ? ETIMEDOUT : errno;
+    aco__http_end_idle(c);
+    if (link->stream)
+        return 0;
+    link->transport = NULL;
+    link->fd = -1;
+    aco__http_report(c->server, &failure);
+    return -1;
+}
+
+void aco__http_report_first(aco__http_connection_t *c, int error, const aco_http_request_t *request)
+{
+    aco_http_failure_t failure = {ACO_HTTP_FAILED, error, c->link->fd, NULL, request};
+    c->is_reported = 1;
+    aco__http_report(c->server, &failure);
+}

@@ -1,0 +1,56 @@
+/* A connection as its server knows it, in any version of HTTP: server_connection.c. */
+#ifndef ACO_HTTP_SERVER_CONNECTION_H
+#define ACO_HTTP_SERVER_CONNECTION_H
+
+#include "http/link.h"
+#include "http/server.h"
+
+/* What an idle connection does: waits for a request; makes its stream; either, in the time that it has at the end. */
+enum { HTTP_AWAITS = 1, HTTP_OPENS, HTTP_ENDS };
+
+typedef struct aco__http_connection {
+    aco__http_server_t *server;
+    aco__http_link_t *link;
+    struct aco__http_connection *next, **place; /* of the server's */
+    aco_scope_t idle;
+    unsigned char is_idle; /* in that scope: what it does there; else 0 */
+    unsigned char is_reported; /* its failure */
+} aco__http_connection_t;
+
+/* Puts a connection among the server's, and takes it away. */
+ACO__HIDDEN void aco__http_join_server(aco__http_connection_t *c, aco__http_server_t *server, aco__http_link_t *link);
+ACO__HIDDEN void aco__http_leave_server(aco__http_connection_t *c);
+/* While nothing is requested: for this time at most; when the server ends, for its time for that, which begins anew: a
+ * connection may have got its turn only now. 0, or -1. */
+static inline int aco__http_begin_idle(aco__http_connection_t *c, int how, int64_t limit, const char *location)
+{
+    const aco__http_server_t *server = c->server;
+    ACO__ASSERT(!c->is_idle);
+    if (server->is_ending && server->options.drain_idle_time < limit)
+        limit = server->options.drain_idle_time;
+    if (aco_scope_begin_at(&c->idle, aco_after(limit), location) != 0)
+        return -1;
+    c->is_idle = (unsigned char)(server->is_ending ? HTTP_ENDS : how);
+    return 0;
+}
+static inline void aco__http_end_idle(aco__http_connection_t *c)
+{
+    ACO__ASSERT(c->is_idle);
+    c->is_idle = 0;
+    (void)aco_scope_end(&c->idle);
+}
+/* Ends this wait of all the server's connections. Does not switch. */
+ACO__HIDDEN void aco__http_end_waits(aco__http_server_t *server, int how);
+/* Makes the stream on the descriptor. 0, or -1. */
+ACO__SWITCHES ACO__HIDDEN int aco__http_open_stream(aco__http_connection_t *c, const char *location);
+ACO__SWITCHES
+ACO__HIDDEN void aco__http_report_first(aco__http_connection_t *c, int error, const aco_http_request_t *request);
+/* Reports a failure, once, if there was an error. */
+ACO__SWITCHES
+static inline void aco__http_report_once(aco__http_connection_t *c, int error, const aco_http_request_t *request)
+{
+    if (aco_unlikely(error && !c->is_reported))
+        aco__http_report_first(c, error, request);
+}
+
+#endif
