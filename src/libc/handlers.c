@@ -246,6 +246,13 @@ static int poll_and_interrupt(aco__poller_t *poller, int64_t deadline)
     return result;
 }
 
+/* The thread ends. Its waiting tasks stay as they are, and handlers may still run. */
+static void close_and_forget(aco__poller_t *poller)
+{
+    aco__hook_self.poller = NULL;
+    aco__hook_self.close(poller);
+}
+
 void aco__hook_signals_begin(void)
 {
     aco__hook_thread_t *self = &aco__hook_self;
@@ -253,6 +260,8 @@ void aco__hook_signals_begin(void)
     if (self->poller || aco_io_poll_fd() < 0 || !(poller = aco__poller())) /* without one, signals end no waits */
         return;
     self->poll = poller->poll;
+    self->close = poller->close;
     poller->poll = poll_and_interrupt;
+    poller->close = close_and_forget;
     self->poller = poller;
 }

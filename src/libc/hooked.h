@@ -33,7 +33,8 @@ typedef struct aco__hook_thread {
     const aco_t *volatile interrupted;    /* the coroutine that this handler runs in */
     aco__hook_task_t *volatile waiting;
     struct aco__poller_s *volatile poller;
-    int (*poll)(struct aco__poller_s *poller, int64_t deadline); /* the poller's own */
+    int (*poll)(struct aco__poller_s *poller, int64_t deadline); /* the poller's own, as the next */
+    void (*close)(struct aco__poller_s *poller);
 } aco__hook_thread_t;
 ACO__HIDDEN_EXTERN __thread aco__hook_thread_t aco__hook_self __attribute__((tls_model("initial-exec")));
 
