@@ -172,6 +172,14 @@ static void jumps_plainly(int number)
     longjmp(before_handler, 1);
 }
 
+extern void __longjmp_chk(struct __jmp_buf_tag *place, int value) __attribute__((noreturn)); /* of _FORTIFY_SOURCE */
+
+static void jumps_checked(int number)
+{
+    (void)number;
+    __longjmp_chk(before_handler, 1);
+}
+
 static void jumps_from_nested(int number)
 {
     (void)number;
@@ -313,6 +321,7 @@ static void *test_handlers(void *unused)
         for (int saves_mask = 0; saves_mask < 2; saves_mask++) {
             leaves_by_jump(jumps, flags[i], saves_mask);
             leaves_by_jump(jumps_plainly, flags[i], saves_mask);
+            leaves_by_jump(jumps_checked, flags[i], saves_mask);
             handle(SIGFPE, jumps, flags[i] ^ SA_ONSTACK);
             leaves_by_jump(jumps_from_nested, flags[i], saves_mask);
         }
