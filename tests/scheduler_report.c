@@ -297,7 +297,8 @@ static void ended_in_once(void)
     spawn_detached(waits_for_once, NULL);
     check_deadlock(text, sizeof text);
     CHECK_EQ(lines(text), 1);
-    HAS("acorn: aco_run: coroutine ", " for the function that coroutine ", " (which has ended; one there was named Hannah) ");
+    HAS("acorn: aco_run: coroutine ", " for the function that coroutine ",
+        " (which has ended; one there was named Hannah) ");
     CHECK_EQ(aco_scope_cancel(&waiters_scope), 0);
     run();
 }

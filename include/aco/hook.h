@@ -64,10 +64,10 @@
  * ppoll(), pselect() and epoll_pwait() is applied every 10 ms. A handler of SIGSEGV, SIGBUS, SIGFPE, SIGILL or SIGTRAP
  * ends no call.
  *
- * Inside a handler. A handler of a signal may have interrupted anything. So until it returns or longjmp() leaves it, its
- * calls do what libc does: a call that must wait blocks the thread, no call lets other tasks run, and close() wakes no
- * task. A longjmp() inside a handler leaves it for the hooks, unless the jmp_buf is a local variable of the handler or
- * of what it calls.
+ * Inside a handler. A handler of a signal may have interrupted anything. So until it returns or longjmp() leaves it,
+ * its calls do what libc does: a call that must wait blocks the thread, no call lets other tasks run, and close() wakes
+ * no task. For the hooks any longjmp() leaves the handler, unless the jmp_buf is a local variable of the handler or of
+ * what it calls.
  *
  * Commands. When the caller's scope ends, a running command of system() goes on without the caller, and a thread of the
  * pool waits for the child; a command that has not begun is not run. pclose() closes its stream in any case: if it
@@ -75,8 +75,8 @@
  *
  * Blocking. Some calls must block the thread: those of a caller that cannot wait (in cleanup, in a generator with its
  * own stack on a share stack, …: aco/scheduler.h), those in a child of fork() or vfork(), which may use descriptors and
- * exec as usual, and pclose() without memory. aco_hook_stats() counts them. Calls inside a handler of a signal block it,
- * too, and are not counted.
+ * exec as usual, and pclose() without memory. aco_hook_stats() counts them. Calls inside a handler of a signal block
+ * it, too, and are not counted.
  *
  * Locks. A library may hold a lock of its own during a call that waits; then another task of the thread may want that
  * lock. With a pthread mutex or read-write lock this works: the other task waits until the lock is free, and looks
