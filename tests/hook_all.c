@@ -4,6 +4,7 @@
 #include "hook_tests.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <sys/socket.h>
 
 static void *reads(void *fd)
@@ -49,6 +50,27 @@ static void *waits(void *unused)
     return unused;
 }
 
+static void looks(int number)
+{
+    (void)number;
+    CHECK(!aco_hook_active());
+}
+
+/* A handler does not make the first call of the task that it interrupts. */
+static void *is_interrupted(void *unused)
+{
+    CHECK_EQ(raise(SIGUSR1), 0);
+    CHECK(aco_hook_active());
+    return unused;
+}
+
+static void test_first_in_handler(void)
+{
+    CHECK(signal(SIGUSR1, looks) == SIG_DFL);
+    run_task(is_interrupted, NULL);
+    CHECK(signal(SIGUSR1, SIG_DFL) == looks);
+}
+
 static pthread_mutex_t mutexes[] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
 static int inside;
 
@@ -86,6 +108,7 @@ int main(void)
     CHECK_EQ(aco_hook_begin_all(), 0);
     CHECK(!aco_hook_active()); /* no task */
     CHECK(aco_io_poll_fd() >= 0);
+    test_first_in_handler();
     for (size_t i = 0; i < sizeof mutexes / sizeof *mutexes; i++)
         run_task(test_first_is_a_lock, &mutexes[i]);
     for (int i = 0; i < 2; i++)

@@ -16,6 +16,8 @@
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/select.h>
@@ -23,9 +25,11 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <ucontext.h>
 
-enum { PHASES = 64, SOON = 1000 }; /* SOON: turns after which a wait is late */
+enum { PHASES = 64, SOON = 1000, STACK = 1 << 18 }; /* SOON: turns after which a wait is late */
 
 static turns_t turns; /* of others */
 
@@ -118,6 +122,277 @@ static void *test_posts(void *unused)
     CHECK_EQ(pthread_barrier_destroy(&sleeper.is_asleep), 0);
     CHECK_EQ(pthread_barrier_destroy(&sleeper.is_posted), 0);
     close_two(sleeper.pipe);
+    return unused;
+}
+
+/* ---- Handlers of signals ---- */
+
+static int pipe_of_handler[2], has_handled;
+static sigjmp_buf before_handler;
+
+static void use_pipe(void)
+{
+    char byte;
+    for (int i = 0; i < PHASES; i++) {
+        CHECK_EQ(write(pipe_of_handler[1], "h", 1), 1);
+        CHECK_EQ(read(pipe_of_handler[0], &byte, 1), 1);
+    }
+}
+
+static void handles(int number)
+{
+    (void)number;
+    use_pipe();
+    has_handled++;
+}
+
+static void handles_two(int number)
+{
+    CHECK_EQ(raise(SIGFPE), 0);
+    handles(number);
+}
+
+static void handles_with_jump(int number)
+{
+    jmp_buf *inside = __builtin_alloca(sizeof *inside); /* else ASan has it on another stack */
+    if (setjmp(*inside) == 0)
+        longjmp(*inside, 1);
+    handles(number);
+}
+
+static void jumps(int number)
+{
+    (void)number;
+    siglongjmp(before_handler, 1);
+}
+
+static void jumps_plainly(int number)
+{
+    (void)number;
+    longjmp(before_handler, 1);
+}
+
+extern void __longjmp_chk(struct __jmp_buf_tag *place, int value) __attribute__((noreturn)); /* of _FORTIFY_SOURCE */
+
+static void jumps_checked(int number)
+{
+    (void)number;
+    __longjmp_chk(before_handler, 1);
+}
+
+static void jumps_from_nested(int number)
+{
+    (void)number;
+    CHECK_EQ(raise(SIGFPE), 0);
+    CHECK(!"a jump");
+}
+
+static ucontext_t context_before;
+
+static void sets_context(int number)
+{
+    (void)number;
+    CHECK_EQ(setcontext(&context_before), 0);
+}
+
+static void handle(int number, void (*handler)(int number), int flags)
+{
+    struct sigaction action = {0};
+    action.sa_handler = handler;
+    action.sa_flags = flags;
+    CHECK_EQ(sigaction(number, &action, NULL), 0);
+}
+
+/* Calls it below a frame that is left as it was: a handler's frames may have been there. */
+static __attribute__((noinline)) void deep(void (*call)(int arg), int arg)
+{
+    volatile char *frame = __builtin_alloca(1 << 14); /* which ASan does not put elsewhere */
+    frame[0] = 0;
+    call(arg);
+    frame[0] = 1;
+}
+
+static void calls_switch_again(void)
+{
+    __atomic_store_n(&turns.n, 0, __ATOMIC_SEQ_CST);
+    deep(make_calls, PHASES);
+    CHECK(turns_now() > 0);
+}
+
+static void runs_alone(int number, void (*handler)(int number), int flags)
+{
+    int before = has_handled;
+    handle(number, handler, flags);
+    __atomic_store_n(&turns.n, 0, __ATOMIC_SEQ_CST);
+    CHECK_EQ(raise(number), 0);
+    CHECK(has_handled > before && turns_now() == 0);
+    calls_switch_again();
+    handle(number, SIG_DFL, 0);
+}
+
+static void leaves_by_jump(void (*handler)(int number), int flags, int saves_mask)
+{
+    sigset_t mask;
+    CHECK_EQ(pthread_sigmask(SIG_SETMASK, NULL, &mask), 0);
+    handle(SIGUSR2, handler, flags);
+    if (sigsetjmp(before_handler, saves_mask) == 0) {
+        (void)raise(SIGUSR2);
+        CHECK(!"a jump");
+    }
+    calls_switch_again();
+    CHECK_EQ(pthread_sigmask(SIG_SETMASK, &mask, NULL), 0);
+    handle(SIGUSR2, SIG_DFL, 0);
+}
+
+static void raises(int number)
+{
+    (void)raise(number);
+    CHECK(!"a context");
+}
+
+static void *calls_switch(void *unused)
+{
+    begin();
+    __atomic_store_n(&turns.n, 0, __ATOMIC_SEQ_CST);
+    make_calls(PHASES);
+    CHECK(turns_now() > 0);
+    return unused;
+}
+
+/* Ends a handler in a way that no hook notices. */
+static void leave_by_context(void)
+{
+    volatile int is_left = 0;
+    CHECK_EQ(getcontext(&context_before), 0);
+    if (!is_left) {
+        is_left = 1;
+        deep(raises, SIGUSR2);
+    }
+}
+
+static void join_on(char *stack, aco_function_t fn)
+{
+    aco_options_t options = {.stack_memory = stack, .stack_size = STACK};
+    aco_t *task = aco_spawn(fn, stack, &options);
+    CHECK(task != NULL);
+    join(task);
+}
+
+/* Calls of shallower frames notice it, and those of tasks on other stacks, also of one below this one's. */
+static void *leaves_unnoticed(void *stack)
+{
+    begin();
+    handle(SIGUSR2, sets_context, 0);
+    leave_by_context();
+    (void)calls_switch(NULL);
+    leave_by_context();
+    join_on((char *)stack - STACK, calls_switch);
+    handle(SIGUSR2, SIG_DFL, 0);
+    return NULL;
+}
+
+static void *test_handlers_left(void *unused)
+{
+    static _Alignas(65536) char stacks[2 * STACK];
+    start_counting(&turns);
+    join_on(stacks + STACK, leaves_unnoticed);
+    stop_counting(&turns);
+    return unused;
+}
+
+static void nests(int flags, int saves_mask)
+{
+    handle(SIGFPE, handles, flags ^ SA_ONSTACK);
+    runs_alone(SIGUSR2, handles_two, flags);
+    handle(SIGFPE, jumps, flags ^ SA_ONSTACK);
+    leaves_by_jump(jumps_from_nested, flags, saves_mask);
+    handle(SIGFPE, SIG_DFL, 0);
+}
+
+/* What a handler calls lets no others run, since it may have interrupted anything. */
+static void *test_handlers(void *unused)
+{
+    static const int flags[] = {0, SA_NODEFER, SA_ONSTACK, SA_ONSTACK | SA_NODEFER};
+    static char stack[1 << 16];
+    stack_t other = {.ss_sp = stack, .ss_size = sizeof stack}, before;
+    begin();
+    CHECK_EQ(pipe(pipe_of_handler), 0);
+    CHECK_EQ(sigaltstack(&other, &before), 0);
+    start_counting(&turns);
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        runs_alone(SIGUSR2, handles, flags[i]);
+        runs_alone(SIGSEGV, handles, flags[i]); /* a fault's */
+        runs_alone(SIGRTMIN, handles_with_jump, flags[i]);
+        for (int saves_mask = 0; saves_mask < 2; saves_mask++) {
+            leaves_by_jump(jumps, flags[i], saves_mask);
+            leaves_by_jump(jumps_plainly, flags[i], saves_mask);
+            leaves_by_jump(jumps_checked, flags[i], saves_mask);
+            if (!UNDER_TSAN) /* it puts nested handlers off, and those of children */
+                nests(flags[i], saves_mask);
+        }
+    }
+    stop_counting(&turns);
+    CHECK_EQ(sigaltstack(&before, NULL), 0);
+    close_two(pipe_of_handler);
+    return unused;
+}
+
+static pid_t own_process;
+
+static void ends_child(int number)
+{
+    (void)number;
+    if (getpid() != own_process)
+        _exit(0);
+}
+
+static pid_t forked;
+
+static void forks(int number)
+{
+    (void)number;
+    forked = fork();
+    use_pipe();
+}
+
+static void await_child(pid_t child)
+{
+    int status;
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK_EQ(status, 0);
+}
+
+/* Nor do a child's handlers leave anything behind. */
+static void *test_handlers_of_children(void *unused)
+{
+    pid_t child;
+    if (UNDER_TSAN)
+        return unused;
+    begin();
+    CHECK_EQ(pipe(pipe_of_handler), 0);
+    start_counting(&turns);
+    own_process = getpid();
+    handle(SIGUSR2, ends_child, 0);
+    child = vfork(); // NOLINT(clang-analyzer-security.insecureAPI.vfork): its memory is what is tested
+    if (child == 0) {
+        (void)kill(getpid(), SIGUSR2);
+        _exit(1);
+    }
+    calls_switch_again();
+    await_child(child);
+    handle(SIGUSR2, forks, 0);
+    __atomic_store_n(&turns.n, 0, __ATOMIC_SEQ_CST);
+    CHECK_EQ(raise(SIGUSR2), 0);
+    CHECK_EQ(turns_now(), 0);
+    if (forked == 0) {
+        make_calls(PHASES); /* as in any child of fork() */
+        _exit(turns_now() != 0);
+    }
+    calls_switch_again();
+    await_child(forked);
+    handle(SIGUSR2, SIG_DFL, 0);
+    stop_counting(&turns);
+    close_two(pipe_of_handler);
     return unused;
 }
 
@@ -282,7 +557,7 @@ static void *spawns_first(void *unused)
 
 static void makes_first_stack(void)
 {
-    static _Alignas(65536) char memory[2][1 << 18];
+    static _Alignas(65536) char memory[2][STACK];
     static const aco_function_t functions[2] = {counts_own_turns, spawns_first};
     for (int i = 0; i < 2; i++) {
         aco_options_t options = {.stack_memory = memory[i], .stack_size = sizeof memory[i]};
@@ -730,8 +1005,10 @@ static void *test_flags(void *unused)
 int main(int argc, char **argv)
 {
     static const aco_function_t watched[] = {test_edge_of_writes, test_drained, test_close, test_fairness, NULL};
-    static const aco_function_t others[] = {test_posts,   test_locks_of_shared, test_failures,
-                                            test_reports, test_dontwait,        test_flags,
+    /* test_handlers_of_children is the last: gcov counts nothing after its vfork() */
+    static const aco_function_t others[] = {test_posts,         test_handlers,        test_handlers_left,
+                                            test_failures,      test_locks_of_shared, test_reports,
+                                            test_dontwait,      test_flags,           test_handlers_of_children,
                                             NULL};
     static const aco_function_t traced[] = {test_trace, NULL};
     if (argc > 1 && strcmp(argv[1], "traced") == 0)

@@ -10,7 +10,9 @@
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <spawn.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/uio.h>
@@ -515,6 +517,70 @@ static void *test_threads(void *unused)
     return unused;
 }
 
+/* The thread ends, and a task on it waits. */
+static void *leaves_task_waiting(void *pair)
+{
+    static _Alignas(65536) char stack[1 << 18];
+    static waiter_t waiter;
+    aco_options_t options = {.stack_memory = stack, .stack_size = sizeof stack};
+    int64_t next;
+    waiter.fd = ((const int *)pair)[0];
+    CHECK(aco_io_poll_fd() >= 0);
+    CHECK(aco_spawn(reads_until_closed, &waiter, &options) != NULL);
+    CHECK(aco_run_ready(&next) >= 0);
+    return NULL;
+}
+
+static pthread_key_t ends_key;
+static int signals_handled;
+
+static void counts_signal(int number)
+{
+    (void)number;
+    signals_handled++;
+}
+
+/* The second time all of acorn's is gone. Nobody writes to what has the numbers of its descriptors now. */
+static void gets_signal_at_end(void *round)
+{
+    enum { NEW = 16 };
+    int fds[NEW];
+    uint64_t written;
+    if (round == &ends_key) {
+        CHECK_EQ(pthread_setspecific(ends_key, &signals_handled), 0);
+        return;
+    }
+    for (int i = 0; i < NEW; i++)
+        fds[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    CHECK_EQ(raise(SIGUSR1), 0);
+    for (int i = 0; i < NEW; i++) {
+        FAILS_WITH(read(fds[i], &written, sizeof written), EAGAIN);
+        CHECK_EQ(close(fds[i]), 0);
+    }
+}
+
+static void *ends_with_task(void *pair)
+{
+    CHECK_EQ(pthread_setspecific(ends_key, &ends_key), 0);
+    return leaves_task_waiting(pair);
+}
+
+static void *test_thread_end(void *unused)
+{
+    pthread_t thread;
+    int pair[2];
+    blocking_pair(pair, SOCK_STREAM);
+    CHECK_EQ(pthread_key_create(&ends_key, gets_signal_at_end), 0);
+    CHECK(signal(SIGUSR1, counts_signal) == SIG_DFL);
+    CHECK_EQ(pthread_create(&thread, NULL, ends_with_task, pair), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(signals_handled, 1);
+    CHECK(signal(SIGUSR1, SIG_DFL) == counts_signal);
+    CHECK_EQ(pthread_key_delete(ends_key), 0);
+    close_two(pair);
+    return unused;
+}
+
 /* What sanitizers must report: a call that waited writes behind its buffer, or what a thread reads without order. */
 static char unordered;
 static void *reads_unordered(void *fd)
@@ -587,8 +653,9 @@ int main(int argc, char **argv)
 {
     static const aco_function_t watched[] = {test_begin, test_locks, test_other_locks, test_fortified, NULL};
     /* test_vfork is the last: gcov counts nothing after it */
-    static const aco_function_t others[] = {test_share_stack, test_cleanup,    test_fork,  test_threads,
-                                            test_children,    test_scope_ends, test_vfork, NULL};
+    static const aco_function_t others[] = {test_share_stack, test_cleanup,  test_fork,       test_threads,
+                                            test_thread_end,  test_children, test_scope_ends, test_vfork,
+                                            NULL};
     if (argc > 1 && strcmp(argv[1], "seeded") == 0) {
         run_task(seeded, NULL);
         return 0;

@@ -264,6 +264,45 @@ static void ended(void)
     }
 }
 
+static aco_once_t once;
+static aco_scope_t waiters_scope;
+
+static int ends_task(void *unused)
+{
+    (void)unused;
+    aco_exit();
+}
+
+static void *ends_in_once(void *unused)
+{
+    CHECK_EQ(aco_once(&once, ends_task, NULL), 0);
+    CHECK(!"this runs");
+    return unused;
+}
+
+static void *waits_for_once(void *unused)
+{
+    CHECK_EQ(aco_scope_begin(&waiters_scope, ACO_FOREVER), 0);
+    CHECK_EQ(aco_once(&once, ends_task, NULL), -1);
+    CHECK_EQ(errno, ECANCELED);
+    CHECK_EQ(aco_scope_end(&waiters_scope), 0);
+    return unused;
+}
+
+/* Promise: a task that ends in aco_once() keeps it, as a mutex. */
+static void ended_in_once(void)
+{
+    memset(&once, 0, sizeof once);
+    spawn_as(ends_in_once, NULL, ACO_DETACHED, "Hannah");
+    spawn_detached(waits_for_once, NULL);
+    check_deadlock(text, sizeof text);
+    CHECK_EQ(lines(text), 1);
+    HAS("acorn: aco_run: coroutine ", " for the function that coroutine ",
+        " (which has ended; one there was named Hannah) ");
+    CHECK_EQ(aco_scope_cancel(&waiters_scope), 0);
+    run();
+}
+
 static void *holds(void *task)
 {
     CHECK_EQ(aco_mutex_lock(&mutex), 0);
@@ -577,7 +616,7 @@ static void signal_while_asleep(void)
 
 int main(void)
 {
-    static void (*const tests[])(void) = {each_state, many, ended, NULL};
+    static void (*const tests[])(void) = {each_state, many, ended, ended_in_once, NULL};
     with_all_kinds(tests);
     if (!ACO_DEBUG) /* else the lock itself says it */
         elsewhere();

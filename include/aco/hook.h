@@ -34,7 +34,7 @@
  *   - locks that another task may hold (below): pthread_mutex_lock, …_trylock and …_timedlock, pthread_rwlock_rdlock
  *     and …_wrlock, sem_wait, sem_timedwait
  *   - handlers of signals (below), for all code of the process: sigaction, signal, bsd_signal, ssignal, sysv_signal,
- *     siginterrupt
+ *     siginterrupt; longjmp, _longjmp, siglongjmp, which may leave one
  * and the same calls under their names with 64 and the names of _FORTIFY_SOURCE. Anything else blocks the thread, as it
  * does without this library; the watchdog (aco_watchdog()) names the tasks that block it. docs/hook.md lists such
  * calls, and why they are not hooked.
@@ -64,13 +64,19 @@
  * ppoll(), pselect() and epoll_pwait() is applied every 10 ms. A handler of SIGSEGV, SIGBUS, SIGFPE, SIGILL or SIGTRAP
  * ends no call.
  *
+ * Inside a handler. A handler of a signal may have interrupted anything. So until it returns or longjmp() leaves it,
+ * its calls do what libc does: a call that must wait blocks the thread, no call lets other tasks run, and close() wakes
+ * no task. For the hooks any longjmp() leaves the handler, unless the jmp_buf is a local variable of the handler or of
+ * what it calls.
+ *
  * Commands. When the caller's scope ends, a running command of system() goes on without the caller, and a thread of the
  * pool waits for the child; a command that has not begun is not run. pclose() closes its stream in any case: if it
  * fails because of a scope, a thread of the pool closes the stream soon, and waits for the child.
  *
  * Blocking. Some calls must block the thread: those of a caller that cannot wait (in cleanup, in a generator with its
  * own stack on a share stack, …: aco/scheduler.h), those in a child of fork() or vfork(), which may use descriptors and
- * exec as usual, and pclose() without memory. aco_hook_stats() counts them.
+ * exec as usual, and pclose() without memory. aco_hook_stats() counts them. Calls inside a handler of a signal block
+ * it, too, and are not counted.
  *
  * Locks. A library may hold a lock of its own during a call that waits; then another task of the thread may want that
  * lock. With a pthread mutex or read-write lock this works: the other task waits until the lock is free, and looks
@@ -84,9 +90,6 @@
  * of the thread. For this reason nothing is hooked that holds libc's own locks.
  *
  * Allocators. The shared library that defines malloc() holds locks of its own. So its calls go straight to libc.
- *
- * Signal handlers. For the hooks, a signal handler that interrupts a hooked task is that task: it must not make calls
- * that would wait.
  *
  * Share stacks. A task on a share stack may be hooked.
  *
@@ -109,7 +112,7 @@ ACO_API int aco_hook_begin(void);
  * task is not hooked). */
 ACO_API int aco_hook_end(void);
 
-/* Returns whether the calling task is hooked. */
+/* Returns whether the calling task is hooked; inside a handler of a signal, 0. */
 ACO_API int aco_hook_active(void);
 
 /* Hooks all tasks of the process, those that run and those to come, on all threads: of a set (aco/threads.h), of a

@@ -166,8 +166,9 @@ typedef struct aco_mt_once_s {
 /* Runs fn(arg), unless an earlier call for this `once` has run its function with success. While another task or thread
  * runs its function, the call waits; the deadline limits only this wait. `fn` returns 0 for success. If it does not,
  * the one that has waited longest runs its own function, or else the next caller does. `fn` runs in the calling task or
- * thread, on its stack. It may wait; it must neither throw nor end the task. Returns 0; on error -1 with the errno that
- * `fn` left if it did not return 0, or EDEADLK (`fn` calls this). */
+ * thread, on its stack. It may wait; it must neither throw nor end the task or thread, which would keep `once`
+ * (aco_once()). Returns 0; on error -1 with the errno that `fn` left if it did not return 0, or EDEADLK (`fn` calls
+ * this). */
 ACO_API int aco_mt_once_until_at(aco_mt_once_t *once, int (*fn)(void *arg), void *arg, int64_t deadline,
                                  const char *location);
 #define aco_mt_once_until(once, fn, arg, deadline) aco_mt_once_until_at(once, fn, arg, deadline, ACO_PLACE)

@@ -55,9 +55,10 @@ typedef struct aco_once_s {
 
 /* Runs fn(arg), unless a call for this `once` has run its function with success. Waits while another task runs its
  * function. `fn` returns 0 for success. If it fails, the caller that has waited longest, or else the next one, runs its
- * own function. `fn` runs in the calling task; it may wait, but must neither throw nor end the task. Returns 0; on
- * error -1 with errno EDEADLK (`fn` calls this), EPERM (the caller cannot wait), or what `fn` left there if it did not
- * return 0. */
+ * own function. `fn` runs in the calling task; it may wait, but must neither throw nor end the task. A task that ends
+ * in it keeps `once`, as it would keep a mutex: others wait in vain. Returns 0; on error -1 with errno EDEADLK (`fn`
+ * calls this, or a task that ended in it had the caller's address), EPERM (the caller cannot wait), or what `fn` left
+ * there if it did not return 0. */
 ACO__CALL int aco_once_at(aco_once_t *once, int (*fn)(void *arg), void *arg, const char *location);
 #define aco_once(once, fn, arg) aco_once_at(once, fn, arg, ACO_PLACE)
 

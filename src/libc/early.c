@@ -204,5 +204,14 @@ ACO__EARLY(int, sigaction, (int number, const struct sigaction *wanted, struct s
 ACO__EARLY(int, pthread_mutex_timedlock, (pthread_mutex_t *mutex, const struct timespec *until), (mutex, until))
 ACO__EARLY_AS(int, pthread_mutex_unlock, (pthread_mutex_t *mutex), (mutex), , mtx_unlock ? plain_unlock : NULL)
 
+#define ACO__EARLY_JUMP(name)                                                                                          \
+    __attribute__((noreturn)) static void early_##name(struct __jmp_buf_tag *place, int value)                         \
+    {                                                                                                                  \
+        ((__typeof__(&(name)))function_for(#name, NULL, ACO__FOUND_AT(name)))(place, value);                           \
+        __builtin_unreachable();                                                                                       \
+    }
+ACO__EARLY_JUMP(siglongjmp)
+ACO__EARLY_JUMP(__longjmp_chk)
+
 #define ACO__EARLY_ENTRY(name) .name = early_##name,
 aco__libc_calls_t aco__libc_found = {ACO__LIBC_CALLS(ACO__EARLY_ENTRY)};

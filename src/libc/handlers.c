@@ -1,7 +1,11 @@
 /* Signals end hooked waits where they would end libc's. The system tells nobody that a handler has run. So the hooks of
  * sigaction() and its kin put a function of this file before each handler of the program's: it counts, on the thread
  * that it runs on, and wakes the poller. After each of the poller's turns the tasks are woken whose calls the handler
- * ends. Handlers of faults and acorn's own are not counted. */
+ * ends. Handlers of faults end no calls; acorn's own are not known here.
+ *
+ * While a handler runs, hooks do what libc does: it may have interrupted an allocator that has locked something, or
+ * acorn's own work, and no other task may run in the middle of that. So the function marks the handler by its frame. A
+ * handler ends by a return, or by longjmp(), which is hooked too. */
 #include "libc/arguments.h"
 #include "libc/handlers.h"
 #include "libc/hooked.h"
@@ -24,6 +28,20 @@ static unsigned char restart[NSIG], is_informed[NSIG];
 
 /* ---- What runs before a handler ---- */
 
+static int is_fault(int number)
+{
+    return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL || number == SIGTRAP;
+}
+
+static void end_calls(aco__hook_thread_t *self, int number)
+{
+    self->handlers[HOOK_NEVER_RESTARTS]++;
+    if (!__atomic_load_n(&restart[number], __ATOMIC_RELAXED))
+        self->handlers[HOOK_RESTARTS]++;
+    if (self->waiting && self->poller)
+        self->poller->wake(self->poller);
+}
+
 /* Async-signal-safe. A plain handler gets more arguments than it looks at: which of the two it is may change. */
 #if defined(__has_attribute)
 #if __has_attribute(no_sanitize)
@@ -34,18 +52,22 @@ static void on_signal(int number, siginfo_t *info, void *context)
 {
     aco__hook_thread_t *self = &aco__hook_self;
     void (*handler)(int, siginfo_t *, void *) = __atomic_load_n(&handlers[number].informed, __ATOMIC_ACQUIRE);
-    self->handlers[HOOK_NEVER_RESTARTS]++;
-    if (!__atomic_load_n(&restart[number], __ATOMIC_RELAXED))
-        self->handlers[HOOK_RESTARTS]++;
-    if (self->waiting && self->poller && aco__hook_is_own_process()) /* a child may have other files by these numbers */
-        self->poller->wake(self->poller);
+    const char *outer = self->handler;
+    if (self->process && !aco__hook_is_own_process()) { /* in a child of vfork(), which may end here */
+        handler(number, info, context);
+        return;
+    }
+    if (!is_fault(number))
+        end_calls(self, number);
+    self->handler = __builtin_frame_address(0);
+    self->interrupted = aco_get_co();
     handler(number, info, context);
+    self->handler = outer;
 }
 
-static int is_counted(int number, const struct sigaction *action)
+static int has_handler(int number, const struct sigaction *action)
 {
-    return number > 0 && number < NSIG && number != SIGSEGV && number != SIGBUS && number != SIGFPE &&
-           number != SIGILL && number != SIGTRAP && action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
+    return number > 0 && number < NSIG && action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
 }
 
 static handler_t handler_of(const struct sigaction *action)
@@ -99,7 +121,7 @@ static int change_action(int number, const struct sigaction *wanted, struct siga
     was.informed = __atomic_load_n(&handlers[number].informed, __ATOMIC_ACQUIRE);
     had_restart = __atomic_load_n(&restart[number], __ATOMIC_RELAXED);
     was_informed = __atomic_load_n(&is_informed[number], __ATOMIC_RELAXED);
-    if (wanted && is_counted(number, wanted)) {
+    if (wanted && has_handler(number, wanted)) {
         ours = *wanted;
         store(number, is_ours(wanted) ? was : handler_of(wanted), (wanted->sa_flags & SA_RESTART) != 0,
               is_ours(wanted) ? was_informed : (wanted->sa_flags & SA_SIGINFO) != 0);
@@ -182,6 +204,28 @@ ACO__HOOK(int, siginterrupt, (int number, int is_to_interrupt))
     return change_action(number, &action, NULL);
 }
 
+/* ---- Jumps out of handlers ---- */
+
+/* A handler that jumps inside itself keeps the place in its own frames: between the caller's and the mark's. */
+static inline __attribute__((always_inline)) void jumps_to(const struct __jmp_buf_tag *place)
+{
+    aco__hook_thread_t *self = &aco__hook_self;
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0), there = (uintptr_t)place;
+    if (aco_unlikely(self->handler != NULL) && (there < here || there >= (uintptr_t)self->handler))
+        self->handler = NULL;
+}
+
+#define ACO__JUMP_HOOK(name, libcs_name)                                                                               \
+    ACO__HOOK(void, name, (struct __jmp_buf_tag *place, int value))                                                    \
+    {                                                                                                                  \
+        jumps_to(place);                                                                                               \
+        aco__libc()->libcs_name(place, value);                                                                         \
+    }
+ACO__JUMP_HOOK(longjmp, siglongjmp)
+ACO__JUMP_HOOK(_longjmp, siglongjmp)
+ACO__JUMP_HOOK(siglongjmp, siglongjmp)
+ACO__JUMP_HOOK(__longjmp_chk, __longjmp_chk)
+
 /* ---- Waking ---- */
 
 /* The thread's poller, whose turn ends the waits that a handler interrupts. */
@@ -202,6 +246,13 @@ static int poll_and_interrupt(aco__poller_t *poller, int64_t deadline)
     return result;
 }
 
+/* The thread ends. Its waiting tasks stay as they are, and handlers may still run. */
+static void close_and_forget(aco__poller_t *poller)
+{
+    aco__hook_self.poller = NULL;
+    aco__hook_self.close(poller);
+}
+
 void aco__hook_signals_begin(void)
 {
     aco__hook_thread_t *self = &aco__hook_self;
@@ -209,6 +260,8 @@ void aco__hook_signals_begin(void)
     if (self->poller || aco_io_poll_fd() < 0 || !(poller = aco__poller())) /* without one, signals end no waits */
         return;
     self->poll = poller->poll;
+    self->close = poller->close;
     poller->poll = poll_and_interrupt;
+    poller->close = close_and_forget;
     self->poller = poller;
 }

@@ -99,6 +99,23 @@ static int adopt(aco_t *task)
     return 1;
 }
 
+/* Whether the handler that is noted runs. If it was left in a way that nobody has noticed (setcontext(), an exception),
+ * the caller's frame is a shallower one, or another coroutine's. */
+static ACO__COLD int handler_runs(aco__hook_thread_t *self)
+{
+    const char *here = __builtin_frame_address(0);
+    if ((uintptr_t)here < (uintptr_t)self->handler && self->interrupted == aco_get_co())
+        return 1;
+    self->handler = NULL;
+    return 0;
+}
+
+static inline __attribute__((always_inline)) int is_in_handler(void)
+{
+    aco__hook_thread_t *self = &aco__hook_self;
+    return aco_unlikely(self->handler != NULL) && handler_runs(self);
+}
+
 int aco__hook_is_on(const void *caller)
 {
     const aco_t *task;
@@ -109,6 +126,8 @@ int aco__hook_is_on(const void *caller)
         aco__hook_self.probe = 2;
         return 0;
     }
+    if (is_in_handler())
+        return 0;
     task = aco_current_task();
     if (!task || aco__hooks_are_held())
         return 0;
@@ -119,7 +138,7 @@ int aco__hook_is_on(const void *caller)
 int aco__hook_is_beside(const void *caller)
 {
     const aco_t *task;
-    if (aco__hook_is_allocators(caller) || aco__hook_self.probe)
+    if (aco__hook_is_allocators(caller) || aco__hook_self.probe || is_in_handler())
         return 0;
     task = aco_current_task();
     if (!task || aco__hooks_are_held())

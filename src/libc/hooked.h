@@ -29,9 +29,12 @@ typedef struct aco__hook_thread {
     aco_hook_stats_t stats;
     volatile unsigned handlers[HOOK_CLASSES]; /* of signals that have run, by the calls that they end */
     unsigned told;          /* of handlers: how many the waiting tasks have been told of */
+    const char *volatile handler;         /* of a signal: the frame of the innermost that runs; NULL: none runs */
+    const aco_t *volatile interrupted;    /* the coroutine that this handler runs in */
     aco__hook_task_t *volatile waiting;
     struct aco__poller_s *volatile poller;
-    int (*poll)(struct aco__poller_s *poller, int64_t deadline); /* the poller's own */
+    int (*poll)(struct aco__poller_s *poller, int64_t deadline); /* the poller's own, as the next */
+    void (*close)(struct aco__poller_s *poller);
 } aco__hook_thread_t;
 ACO__HIDDEN_EXTERN __thread aco__hook_thread_t aco__hook_self __attribute__((tls_model("initial-exec")));
 

@@ -24,6 +24,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -43,6 +44,8 @@
 #else
 #define ACO__NEWER_LIBC_CALLS(X)
 #endif
+/* What _FORTIFY_SOURCE calls in place of longjmp(). */
+extern void __longjmp_chk(struct __jmp_buf_tag *place, int value) __attribute__((noreturn));
 /* libc's functions that have hooks, or are called by some. */
 #define ACO__LIBC_CALLS(X)                                                                                             \
     X(read) X(write) X(readv) X(writev) X(pread) X(pread64) X(pwrite) X(pwrite64)                                      \
@@ -56,7 +59,7 @@
     X(getaddrinfo) X(getnameinfo) X(sem_wait) X(sem_timedwait) X(pthread_rwlock_rdlock) X(pthread_rwlock_wrlock)       \
     X(pthread_rwlock_unlock)                                                                                           \
     X(pthread_mutex_lock) X(pthread_mutex_trylock) X(pthread_mutex_timedlock) X(pthread_mutex_unlock)                  \
-    X(sigaction)
+    X(sigaction) X(siglongjmp) X(__longjmp_chk)
 
 typedef struct aco__libc_calls {
 #define ACO__LIBC_POINTER(name) __typeof__(&(name)) name;

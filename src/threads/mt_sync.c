@@ -546,7 +546,8 @@ int aco_mt_once_until_at(aco_mt_once_t *once, int (*fn)(void *arg), void *arg, i
     if (__atomic_load_n(&once->done, __ATOMIC_ACQUIRE))
         return 0;
     if (aco__mt_request(&request) != 0)
-        return errno == EDEADLK ? aco__service_fail(EDEADLK, request.waiting.call, "is called by its own function")
+        return errno == EDEADLK ? aco__service_fail(EDEADLK, request.waiting.call,
+                                                    "is called by its own function, or one that a task here ended in")
                                 : -1;
     if (__atomic_load_n(&once->done, __ATOMIC_ACQUIRE))
         return 0;

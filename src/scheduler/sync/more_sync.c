@@ -129,7 +129,8 @@ ACO__SWITCHES int aco__once_enter(aco_once_t *once, aco__wait_t *wait, const cha
         return 0;
     }
     if (once->running == self->task)
-        return aco__fail(0, EDEADLK, call, self->task, "is called by its own function");
+        return aco__fail(0, EDEADLK, call, self->task,
+                         "is called by its own function, or one that a task here ended in");
     aco__uses_waiting(self, &once->aco__waiters, once, call);
     if (aco__wait_prepare(self, wait, ACO__WAIT_ONCE, once, location) != 0)
         return -1;
