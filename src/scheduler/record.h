@@ -2,8 +2,8 @@
 #ifndef ACO_RECORD_H
 #define ACO_RECORD_H
 
-#include "tools/tools.h"
 #include "scheduler/spin.h"
+#include "tools/tools.h"
 
 #include "aco/detail/chooser.h"
 #include "aco/detail/poller.h"

@@ -9,7 +9,6 @@
 #include "os/condition.h"
 #include "threads/mt_sync.h"
 
-
 enum { RAN_NOT = 0, RAN_EARLY, RAN_IN_VAIN }; /* aco__mt_waiter_t.early */
 
 /* ---- Waiting ---- */

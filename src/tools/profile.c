@@ -18,14 +18,13 @@ static char *first_page(const aco_share_stack_t *stack)
     return (char *)aco__round_up((uintptr_t)stack->ptr, aco__os_page_size());
 }
 
-/* A stack without a whole page of its own counts as used up. */
+/* What is below the first whole page cannot be measured: it counts as used once that page is, or if there is none. */
 static size_t depth(const aco_share_stack_t *stack)
 {
-    char *from = first_page(stack);
-    if (page_down(stack->aco__top) < (uintptr_t)from)
-        return (size_t)((char *)stack->aco__top - (char *)stack->ptr);
-    return (size_t)((char *)stack->aco__top -
-                    (from + aco__os_first_resident(from, page_down(stack->aco__top) - (uintptr_t)from)));
+    const char *top = stack->aco__top, *from = first_page(stack);
+    uintptr_t end = page_down(top);
+    size_t unused = end > (uintptr_t)from ? aco__os_first_resident(from, end - (uintptr_t)from) : 0;
+    return (size_t)(top - (unused ? from + unused : (const char *)stack->ptr));
 }
 
 /* 0 if `co` has a private stack; else aco__fail(). */
