@@ -259,6 +259,21 @@ static void *calls_switch(void *unused)
     return unused;
 }
 
+static void does_nothing(int number)
+{
+    (void)number;
+}
+
+static void *is_interrupted(void *unused)
+{
+    begin();
+    handle(SIGUSR1, does_nothing, 0);
+    CHECK_EQ(raise(SIGUSR1), 0);
+    calls_switch_again();
+    handle(SIGUSR1, SIG_DFL, 0);
+    return unused;
+}
+
 /* Ends a handler in a way that no hook notices. */
 static void leave_by_context(void)
 {
@@ -287,8 +302,36 @@ static void *leaves_unnoticed(void *stack)
     (void)calls_switch(NULL);
     leave_by_context();
     join_on((char *)stack - STACK, calls_switch);
+    leave_by_context();
+    join_on((char *)stack - STACK, is_interrupted);
     handle(SIGUSR2, SIG_DFL, 0);
     return NULL;
+}
+
+static const aco_t *has_ended;
+
+static void exits(int number)
+{
+    (void)number;
+    aco_exit();
+}
+
+static void *exits_in_handler(void *unused)
+{
+    begin();
+    has_ended = aco_current_task();
+    handle(SIGUSR2, exits, SA_NODEFER);
+    (void)raise(SIGUSR2);
+    CHECK(!"an exit");
+    return unused;
+}
+
+static void *calls_switch_deeper(void *unused)
+{
+    CHECK(aco_current_task() == has_ended); /* at the same address */
+    begin();
+    calls_switch_again();
+    return unused;
 }
 
 static void *test_handlers_left(void *unused)
@@ -296,6 +339,11 @@ static void *test_handlers_left(void *unused)
     static _Alignas(65536) char stacks[2 * STACK];
     start_counting(&turns);
     join_on(stacks + STACK, leaves_unnoticed);
+    if (!UNDER_TSAN) {
+        join_on(stacks, exits_in_handler);
+        join_on(stacks, calls_switch_deeper);
+        handle(SIGUSR2, SIG_DFL, 0);
+    }
     stop_counting(&turns);
     return unused;
 }
