@@ -59,7 +59,7 @@ __attribute__((noinline)) int is_active_below()
 TEST(hooks, are_on_after_an_exception_in_a_handler)
 {
     aco::task<void> task = aco::spawn([] {
-        struct sigaction action {}, before {};
+        struct sigaction action{}, before{};
         const aco::hooks hooks;
         action.sa_handler = throws;
         action.sa_flags = SA_NODEFER;

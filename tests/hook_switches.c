@@ -385,6 +385,38 @@ static void *test_handlers(void *unused)
     return unused;
 }
 
+static struct sigaction before_last;
+
+static void calls_last(int number, siginfo_t *info, void *context)
+{
+    before_last.sa_sigaction(number, info, context);
+}
+
+/* acorn's handler of faults calls the program's, and the program's next one calls acorn's. */
+static void handle_faults_in_turn(void)
+{
+    struct sigaction last = {0};
+    handle(SIGBUS, handles, SA_ONSTACK);
+    CHECK_EQ(aco_explain_overflow(), 0);
+    last.sa_sigaction = calls_last;
+    last.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    CHECK_EQ(sigaction(SIGBUS, &last, &before_last), 0);
+    CHECK_EQ(raise(SIGBUS), 0);
+    CHECK_EQ(has_handled, 1);
+    CHECK_EQ(sigaction(SIGBUS, &before_last, NULL), 0); /* as if the next one had never been there */
+    CHECK_EQ(raise(SIGBUS), 0);
+    CHECK_EQ(has_handled, 2);
+}
+
+static void *test_handlers_of_faults(void *unused)
+{
+    CHECK_EQ(pipe(pipe_of_handler), 0);
+    has_handled = 0;
+    PASSES(handle_faults_in_turn);
+    close_two(pipe_of_handler);
+    return unused;
+}
+
 static pid_t own_process;
 
 static void ends_child(int number)
@@ -1054,10 +1086,10 @@ int main(int argc, char **argv)
 {
     static const aco_function_t watched[] = {test_edge_of_writes, test_drained, test_close, test_fairness, NULL};
     /* test_handlers_of_children is the last: gcov counts nothing after its vfork() */
-    static const aco_function_t others[] = {test_posts,         test_handlers,        test_handlers_left,
-                                            test_failures,      test_locks_of_shared, test_reports,
-                                            test_dontwait,      test_flags,           test_handlers_of_children,
-                                            NULL};
+    static const aco_function_t others[] = {
+        test_posts,   test_handlers, test_handlers_left, test_failures,           test_locks_of_shared,
+        test_reports, test_dontwait, test_flags,         test_handlers_of_faults, test_handlers_of_children,
+        NULL};
     static const aco_function_t traced[] = {test_trace, NULL};
     if (argc > 1 && strcmp(argv[1], "traced") == 0)
         return run_hook_tests(1, argv, "hook_switches", traced, traced + 1);

@@ -1,7 +1,7 @@
 /* Signals end hooked waits where they would end libc's. The system tells nobody that a handler has run. So the hooks of
  * sigaction() and its kin put a function of this file before each handler of the program's: it counts, on the thread
  * that it runs on, and wakes the poller. After each of the poller's turns the tasks are woken whose calls the handler
- * ends. Handlers of faults end no calls; acorn's own are not known here.
+ * ends. Handlers of faults end no calls; acorn's own of other signals are not known here.
  *
  * While a handler runs, hooks do what libc does: it may have interrupted an allocator that has locked something, or
  * acorn's own work, and no other task may run in the middle of that. So the function marks the handler by its frame. A
@@ -10,6 +10,7 @@
 #include "libc/handlers.h"
 #include "libc/hooked.h"
 #include "libc/libc.h"
+#include "libc/look_up.h"
 
 #include "aco/detail/poller.h"
 
@@ -221,6 +222,19 @@ ACO__HOOK(int, siginterrupt, (int number, int is_to_interrupt))
     interrupts[number] = (unsigned char)(is_to_interrupt != 0);
     action.sa_flags = is_to_interrupt ? action.sa_flags & ~SA_RESTART : action.sa_flags | SA_RESTART;
     return change_action(number, &action, NULL);
+}
+
+/* Handlers of faults call each other: each is told which one was there before. So acorn's own stand behind on_signal(),
+ * too. Else one of them would be told of on_signal(), which calls the last one, which may call it. */
+static int change_for_acorn(int number, const struct sigaction *wanted, struct sigaction *before)
+{
+    return is_fault(number) ? change_action(number, wanted, before) : aco__libc()->sigaction(number, wanted, before);
+}
+
+ACO__AT_LOAD static void register_for_acorn(void)
+{
+    if (aco__libc_is_hooked("sigaction"))
+        __atomic_store_n(&aco__system.sigaction, change_for_acorn, __ATOMIC_RELAXED);
 }
 
 /* ---- Jumps out of handlers ---- */
