@@ -259,6 +259,21 @@ static void *calls_switch(void *unused)
     return unused;
 }
 
+static void does_nothing(int number)
+{
+    (void)number;
+}
+
+static void *is_interrupted(void *unused)
+{
+    begin();
+    handle(SIGUSR1, does_nothing, 0);
+    CHECK_EQ(raise(SIGUSR1), 0);
+    calls_switch_again();
+    handle(SIGUSR1, SIG_DFL, 0);
+    return unused;
+}
+
 /* Ends a handler in a way that no hook notices. */
 static void leave_by_context(void)
 {
@@ -287,8 +302,36 @@ static void *leaves_unnoticed(void *stack)
     (void)calls_switch(NULL);
     leave_by_context();
     join_on((char *)stack - STACK, calls_switch);
+    leave_by_context();
+    join_on((char *)stack - STACK, is_interrupted);
     handle(SIGUSR2, SIG_DFL, 0);
     return NULL;
+}
+
+static const aco_t *has_ended;
+
+static void exits(int number)
+{
+    (void)number;
+    aco_exit();
+}
+
+static void *exits_in_handler(void *unused)
+{
+    begin();
+    has_ended = aco_current_task();
+    handle(SIGUSR2, exits, SA_NODEFER);
+    (void)raise(SIGUSR2);
+    CHECK(!"an exit");
+    return unused;
+}
+
+static void *calls_switch_deeper(void *unused)
+{
+    CHECK(aco_current_task() == has_ended); /* at the same address */
+    begin();
+    calls_switch_again();
+    return unused;
 }
 
 static void *test_handlers_left(void *unused)
@@ -296,6 +339,11 @@ static void *test_handlers_left(void *unused)
     static _Alignas(65536) char stacks[2 * STACK];
     start_counting(&turns);
     join_on(stacks + STACK, leaves_unnoticed);
+    if (!UNDER_TSAN) {
+        join_on(stacks, exits_in_handler);
+        join_on(stacks, calls_switch_deeper);
+        handle(SIGUSR2, SIG_DFL, 0);
+    }
     stop_counting(&turns);
     return unused;
 }
@@ -333,6 +381,38 @@ static void *test_handlers(void *unused)
     }
     stop_counting(&turns);
     CHECK_EQ(sigaltstack(&before, NULL), 0);
+    close_two(pipe_of_handler);
+    return unused;
+}
+
+static struct sigaction before_last;
+
+static void calls_last(int number, siginfo_t *info, void *context)
+{
+    before_last.sa_sigaction(number, info, context);
+}
+
+/* acorn's handler of faults calls the program's, and the program's next one calls acorn's. */
+static void handle_faults_in_turn(void)
+{
+    struct sigaction last = {0};
+    handle(SIGBUS, handles, SA_ONSTACK);
+    CHECK_EQ(aco_explain_overflow(), 0);
+    last.sa_sigaction = calls_last;
+    last.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    CHECK_EQ(sigaction(SIGBUS, &last, &before_last), 0);
+    CHECK_EQ(raise(SIGBUS), 0);
+    CHECK_EQ(has_handled, 1);
+    CHECK_EQ(sigaction(SIGBUS, &before_last, NULL), 0); /* as if the next one had never been there */
+    CHECK_EQ(raise(SIGBUS), 0);
+    CHECK_EQ(has_handled, 2);
+}
+
+static void *test_handlers_of_faults(void *unused)
+{
+    CHECK_EQ(pipe(pipe_of_handler), 0);
+    has_handled = 0;
+    PASSES(handle_faults_in_turn);
     close_two(pipe_of_handler);
     return unused;
 }
@@ -1006,10 +1086,10 @@ int main(int argc, char **argv)
 {
     static const aco_function_t watched[] = {test_edge_of_writes, test_drained, test_close, test_fairness, NULL};
     /* test_handlers_of_children is the last: gcov counts nothing after its vfork() */
-    static const aco_function_t others[] = {test_posts,         test_handlers,        test_handlers_left,
-                                            test_failures,      test_locks_of_shared, test_reports,
-                                            test_dontwait,      test_flags,           test_handlers_of_children,
-                                            NULL};
+    static const aco_function_t others[] = {
+        test_posts,   test_handlers, test_handlers_left, test_failures,           test_locks_of_shared,
+        test_reports, test_dontwait, test_flags,         test_handlers_of_faults, test_handlers_of_children,
+        NULL};
     static const aco_function_t traced[] = {test_trace, NULL};
     if (argc > 1 && strcmp(argv[1], "traced") == 0)
         return run_hook_tests(1, argv, "hook_switches", traced, traced + 1);

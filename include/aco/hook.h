@@ -64,10 +64,10 @@
  * ppoll(), pselect() and epoll_pwait() is applied every 10 ms. A handler of SIGSEGV, SIGBUS, SIGFPE, SIGILL or SIGTRAP
  * ends no call.
  *
- * Inside a handler. A handler of a signal may have interrupted anything. So until it returns or longjmp() leaves it,
- * its calls do what libc does: a call that must wait blocks the thread, no call lets other tasks run, and close() wakes
- * no task. For the hooks any longjmp() leaves the handler, unless the jmp_buf is a local variable of the handler or of
- * what it calls.
+ * Inside a handler. A handler of a signal may have interrupted anything. So until it returns, or an exception or
+ * longjmp() leaves it, its calls do what libc does: a call that must wait blocks the thread, no call lets other tasks
+ * run, and close() wakes no task. For the hooks any longjmp() leaves all handlers, unless the jmp_buf is a local
+ * variable of the innermost one or of what that calls.
  *
  * Commands. When the caller's scope ends, a running command of system() goes on without the caller, and a thread of the
  * pool waits for the child; a command that has not begun is not run. pclose() closes its stream in any case: if it

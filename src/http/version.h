@@ -22,7 +22,7 @@ typedef struct aco__http_version {
      * sent. */
     ACO__SWITCHES int (*begin)(struct aco__http_exchange *x, int status, const char *type, size_t type_n,
                                int64_t length, const char *location);
-    /* As aco_http_reply_write(), _write_file() and _flush(). Of a reply without a body they send nothing. */
+    /* As aco_http_reply_write(), _write_file() and _flush(). Of a reply without a body the first two send nothing. */
     ACO__SWITCHES int (*write)(struct aco__http_exchange *x, const void *p, size_t n, const char *call,
                                const char *location);
     ACO__SWITCHES int (*write_file)(struct aco__http_exchange *x, int fd, int64_t offset, int64_t n, const char *call,

@@ -1,15 +1,16 @@
 /* Signals end hooked waits where they would end libc's. The system tells nobody that a handler has run. So the hooks of
  * sigaction() and its kin put a function of this file before each handler of the program's: it counts, on the thread
  * that it runs on, and wakes the poller. After each of the poller's turns the tasks are woken whose calls the handler
- * ends. Handlers of faults end no calls; acorn's own are not known here.
+ * ends. Handlers of faults end no calls; acorn's own of other signals are not known here.
  *
  * While a handler runs, hooks do what libc does: it may have interrupted an allocator that has locked something, or
  * acorn's own work, and no other task may run in the middle of that. So the function marks the handler by its frame. A
- * handler ends by a return, or by longjmp(), which is hooked too. */
+ * handler ends by a return, by an exception or by longjmp(), which is hooked too. */
 #include "libc/arguments.h"
 #include "libc/handlers.h"
 #include "libc/hooked.h"
 #include "libc/libc.h"
+#include "libc/look_up.h"
 
 #include "aco/detail/poller.h"
 
@@ -42,6 +43,19 @@ static void end_calls(aco__hook_thread_t *self, int number)
         self->poller->wake(self->poller);
 }
 
+/* What was noted when a handler began. */
+typedef struct note {
+    const char *handler;
+    const aco_t *interrupted;
+} note_t;
+
+/* It has returned, or an exception leaves it. */
+static void note_again(const note_t *outer)
+{
+    aco__hook_self.handler = outer->handler;
+    aco__hook_self.interrupted = outer->interrupted;
+}
+
 /* Async-signal-safe. A plain handler gets more arguments than it looks at: which of the two it is may change. */
 #if defined(__has_attribute)
 #if __has_attribute(no_sanitize)
@@ -52,17 +66,23 @@ static void on_signal(int number, siginfo_t *info, void *context)
 {
     aco__hook_thread_t *self = &aco__hook_self;
     void (*handler)(int, siginfo_t *, void *) = __atomic_load_n(&handlers[number].informed, __ATOMIC_ACQUIRE);
-    const char *outer = self->handler;
+    const aco_t *co;
+    __attribute__((cleanup(note_again))) note_t outer;
+    outer.interrupted = self->interrupted; /* the first of the two: another signal may come */
+    outer.handler = self->handler;
     if (self->process && !aco__hook_is_own_process()) { /* in a child of vfork(), which may end here */
         handler(number, info, context);
         return;
     }
     if (!is_fault(number))
         end_calls(self, number);
+    co = aco_get_co();
+    if (outer.interrupted != co) /* that handler was left, or its task waits in it */
+        outer.handler = NULL;
+    outer.interrupted = co;
     self->handler = __builtin_frame_address(0);
-    self->interrupted = aco_get_co();
+    self->interrupted = co;
     handler(number, info, context);
-    self->handler = outer;
 }
 
 static int has_handler(int number, const struct sigaction *action)
@@ -202,6 +222,19 @@ ACO__HOOK(int, siginterrupt, (int number, int is_to_interrupt))
     interrupts[number] = (unsigned char)(is_to_interrupt != 0);
     action.sa_flags = is_to_interrupt ? action.sa_flags & ~SA_RESTART : action.sa_flags | SA_RESTART;
     return change_action(number, &action, NULL);
+}
+
+/* Handlers of faults call each other: each is told which one was there before. So acorn's own stand behind on_signal(),
+ * too. Else one of them would be told of on_signal(), which calls the last one, which may call it. */
+static int change_for_acorn(int number, const struct sigaction *wanted, struct sigaction *before)
+{
+    return is_fault(number) ? change_action(number, wanted, before) : aco__libc()->sigaction(number, wanted, before);
+}
+
+ACO__AT_LOAD static void register_for_acorn(void)
+{
+    if (aco__libc_is_hooked("sigaction"))
+        __atomic_store_n(&aco__system.sigaction, change_for_acorn, __ATOMIC_RELAXED);
 }
 
 /* ---- Jumps out of handlers ---- */

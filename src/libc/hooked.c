@@ -33,10 +33,18 @@ static void call_ends(aco__hook_task_t *task)
         aco__hook_self.poller->waiters--;
 }
 
+/* No handler runs in this task, which begins or ends: it may have the address of one that has ended in a handler. */
+static void forget_handler(const aco_t *task)
+{
+    if (aco_unlikely(aco__hook_self.interrupted == task))
+        aco__hook_self.handler = NULL;
+}
+
 /* A task ends that is or was hooked. */
 static void forget_task(void *record)
 {
     aco__hook_task_t *task = record;
+    forget_handler(task->task);
     ACO__ASSERT(!task->depth || aco__hook_self.tasks > 0); /* or its thread is hooked for ever */
     aco__hook_self.tasks -= task->depth != 0;
     call_ends(task);
@@ -60,6 +68,7 @@ static aco__hook_task_t *new_record(aco_t *task, const char *call)
     if (!record)
         return NULL;
     memset(record, 0, sizeof *record);
+    forget_handler(task);
     record->task = task;
     record->sz = sz;
     if (aco_set_local(record_key, record) == 0)
@@ -99,8 +108,8 @@ static int adopt(aco_t *task)
     return 1;
 }
 
-/* Whether the handler that is noted runs. If it was left in a way that nobody has noticed (setcontext(), an exception),
- * the caller's frame is a shallower one, or another coroutine's. */
+/* Whether the handler that is noted runs. If it was left in a way that nobody has noticed (setcontext()), the caller's
+ * frame is a shallower one, or another coroutine's. */
 static ACO__COLD int handler_runs(aco__hook_thread_t *self)
 {
     const char *here = __builtin_frame_address(0);

@@ -97,7 +97,6 @@ static void publish_to_acorn(const aco__libc_calls_t *found)
     ACO__PUBLISH(getaddrinfo, getaddrinfo);
     ACO__PUBLISH(getnameinfo, getnameinfo);
     ACO__PUBLISH(clock_nanosleep, clock_nanosleep);
-    ACO__PUBLISH(sigaction, sigaction);
 #undef ACO__PUBLISH
 }
 

@@ -185,7 +185,7 @@ typedef struct aco__system {
 #endif
 
     /* Signals. All but the waits are async-signal-safe. pthread_sigmask() and pthread_kill() return error numbers; the
-     * waits may have EINTR. */
+     * waits may have EINTR. With acorn_hook, sigaction() of a fault is its hook (src/libc/handlers.c). */
     int (*sigaction)(int signal, const struct sigaction *action, struct sigaction *before);
     int (*sigaltstack)(const void *stack, void *before); /* stack_t, which strict C lacks, like siginfo_t */
     int (*pthread_sigmask)(int how, const sigset_t *signals, sigset_t *before);
