@@ -21,6 +21,7 @@
 /* ---- The system ---- */
 
 static int setups, setup_error; /* calls, and what they fail with; 0: nothing */
+static struct io_uring *newest_ring;
 static unsigned unknown_flags;  /* of io_uring_setup(), on an old kernel */
 static int lacks_probe;
 static int enters;              /* calls that submit or wait */
@@ -37,6 +38,7 @@ int __wrap_io_uring_queue_init_params(unsigned entries, struct io_uring *ring, s
     setups++;
     if (setup_error || params->flags & unknown_flags)
         return setup_error ? -setup_error : -EINVAL;
+    newest_ring = ring;
     return __real_io_uring_queue_init_params(entries, ring, params);
 }
 
@@ -108,6 +110,12 @@ static ssize_t failing_preadv2(int fd, const struct iovec *parts, int count, int
         return real_preadv2(fd, &part, 1, offset, 0);
     errno = EOPNOTSUPP;
     return -1;
+}
+
+/* The kernel flags what it has listed to be done later, and that may be done by then: the flag stays. */
+static void leave_flag(void)
+{
+    __atomic_fetch_or(newest_ring->sq.kflags, IORING_SQ_TASKRUN, __ATOMIC_SEQ_CST);
 }
 
 /* ---- A folder, a FIFO, threads and processes ---- */
@@ -375,11 +383,14 @@ static int fail_enters(int error)
 /* A kernel that lacks memory is asked again now and then, not all the time. */
 static void *asks_seldom(void *unused)
 {
-    static const int errors[] = {EAGAIN, EBUSY};
-    for (size_t i = 0; i < 2; i++) {
+    static const int errors[] = {EAGAIN, EBUSY, EAGAIN, EBUSY};
+    uses_file(unused);
+    for (size_t i = 0; i < 4; i++) {
         int64_t began = aco_now();
         enter_error = errors[i];
         refused_enters = 60;
+        if (i >= 2)
+            leave_flag();
         uses_file(unused);
         CHECK_EQ(refused_enters, 0);
         CHECK(aco_now() - began >= 10 * ACO_MILLISECOND); /* 60 refusals: at most three a millisecond */
@@ -824,10 +835,65 @@ static void *waits_once(void *unused)
     aco_scope_t scope;
     char byte;
     make_pipe(ends);
+    enter_error = EBADF;
+    failing_enter = before + 100; /* rather than for ever */
     CHECK_EQ(aco_scope_begin(&scope, aco_after(50 * ACO_MILLISECOND)), 0);
     FAILS_WITH(aco_io_read(ends[0], &byte, 1), ETIMEDOUT);
     CHECK_EQ(aco_scope_end(&scope), 0);
+    failing_enter = 0;
     CHECK(enters - before < 10);
+    close_both(ends);
+    return unused;
+}
+
+static void *waits_once_flagged(void *unused)
+{
+    uses_file(unused);
+    leave_flag();
+    return waits_once(unused);
+}
+
+/* ---- A refusal when something has ended ---- */
+
+static void *writes_and_refuses(void *fd)
+{
+    has_read = 0;
+    CHECK_EQ(aco_sleep(ACO_MILLISECOND), 0); /* the read is submitted */
+    enter_error = EAGAIN;
+    refused_enters = 1;
+    CHECK_EQ(write((int)(intptr_t)fd, "x", 1), 1); /* the kernel flags what it puts off */
+    for (int turns = 0; !has_read && turns < 1000; turns++)
+        aco_sleep(ACO_MILLISECOND);
+    CHECK(has_read);
+    aco_file_sync(0); /* if it has not been asked, it is now */
+    return NULL;
+}
+
+static void *waits_for_byte(void *fd)
+{
+    char byte;
+    FAILS_WITH(aco_io_read((int)(intptr_t)fd, &byte, 1), ECANCELED);
+    return NULL;
+}
+
+/* The thread waits for a descriptor too, and asks again although the refused call had nothing to submit. */
+static void *refused_once_ended(void *unused)
+{
+    int ends[2], other[2];
+    aco_group_t group;
+    char byte;
+    CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0); /* blocking ends */
+    make_pipe(other);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, waits_for_byte, (void *)(intptr_t)other[0]);
+    member(&group, writes_and_refuses, (void *)(intptr_t)ends[1]);
+    CHECK_EQ(aco_file_read(ends[0], &byte, 1), 1);
+    has_read = 1;
+    refused_enters = 0;
+    CHECK_EQ(aco_scope_cancel(&group.scope), 0);
+    CHECK_EQ(aco_group_end(&group), 0);
+    has_read = 0;
+    close_both(other);
     close_both(ends);
     return unused;
 }
@@ -836,7 +902,8 @@ static void *waits_once(void *unused)
 
 static void by_ring(void)
 {
-    static const aco_function_t tests[] = {uses_file, many, in_halves, closing, cancelling, mixed, waits_once};
+    static const aco_function_t tests[] = {uses_file, many,       in_halves,          closing,           cancelling,
+                                           mixed,     waits_once, waits_once_flagged, refused_once_ended};
     enters = 0;
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
         in_thread(tests[i]);

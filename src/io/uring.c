@@ -154,6 +154,22 @@ static int needs_kernel(const ring_t *ring)
            IO_URING_READ_ONCE(*ring->uring.sq.kflags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
 }
 
+/* Submits, and has the kernel do what it has put off. The kernel flags what it puts off after having listed it. If it
+ * does that in between, the flag stays although nothing is put off any more, until a further operation ends: who looks
+ * for it then looks for ever. So it is cleared here; the kernel sets it again if it leaves something. A call that
+ * submits may end before it comes to that, so it leaves the flag. */
+static int enter_kernel(ring_t *ring)
+{
+    unsigned *flags = ring->uring.sq.kflags, put_off = 0;
+    int n;
+    if (!io_uring_sq_ready(&ring->uring))
+        put_off = __atomic_fetch_and(flags, ~IORING_SQ_TASKRUN, __ATOMIC_SEQ_CST) & IORING_SQ_TASKRUN;
+    n = io_uring_submit_and_get_events(&ring->uring);
+    if (n < 0)
+        __atomic_fetch_or(flags, put_off, __ATOMIC_SEQ_CST);
+    return n;
+}
+
 /* What a call for the ring has returned: it lacks memory, or the ends that it keeps must be reaped first. */
 static int cannot_take_more(int n)
 {
@@ -167,7 +183,7 @@ static int submit_ring(ring_t *ring)
     int n = 0;
     fill_queue(ring);
     while (n >= 0 && needs_kernel(ring)) {
-        n = io_uring_submit_and_get_events(&ring->uring);
+        n = enter_kernel(ring);
         fill_queue(ring);
         if (n == 0)
             break;
@@ -212,13 +228,14 @@ static int wait_in_ring(const aco__io_t *io, int64_t deadline)
     return -1;
 }
 
-/* From now on the eventfd tells. Whether something has ended meanwhile. */
-static int tell_by_eventfd(ring_t *ring)
+/* From now on the eventfd tells. Whether to look again: something has ended meanwhile, or the kernel has put something
+ * off and does not refuse now. */
+static int tell_by_eventfd(ring_t *ring, int submitted)
 {
     const struct io_uring_cq *ends = &ring->uring.cq;
     __atomic_fetch_and(ends->kflags, ~(unsigned)IORING_CQ_EVENTFD_DISABLED, __ATOMIC_SEQ_CST);
     return __atomic_load_n(ends->ktail, __ATOMIC_SEQ_CST) != *ends->khead ||
-           __atomic_load_n(ring->uring.sq.kflags, __ATOMIC_SEQ_CST) & IORING_SQ_TASKRUN;
+           (submitted && __atomic_load_n(ring->uring.sq.kflags, __ATOMIC_SEQ_CST) & IORING_SQ_TASKRUN);
 }
 
 static int ring_turn(aco__io_t *io, int64_t *deadline)
@@ -244,7 +261,7 @@ static int ring_turn(aco__io_t *io, int64_t *deadline)
             return -1;
         if (reap_ring(io))
             *deadline = 0;
-    } while ((*deadline != 0 || io->has_poll_fd) && tell_by_eventfd(ring));
+    } while ((*deadline != 0 || io->has_poll_fd) && tell_by_eventfd(ring, submitted));
     if (!submitted && (*deadline < 0 || *deadline > aco_after(RETRY_NS)))
         *deadline = aco_after(RETRY_NS);
     return *deadline == 0 && waits_only_here;
