@@ -107,6 +107,16 @@ ACO_API int aco_threads_index(void);
  * count. */
 ACO_API int aco_threads_count(const aco_threads_t *threads);
 
+typedef struct aco_threads_stats_s {
+    size_t queued;     /* submitted functions that any thread may start and none has started */
+    size_t stolen;     /* how many of them threads have taken from other threads, since the set began */
+    unsigned sleeping; /* threads that have looked for something to run, and found nothing */
+} aco_threads_stats_t;
+
+/* Stores the statistics of the set. Those of one thread are aco_run_stats() and aco_io_stats(), on that thread. Any
+ * thread. Returns 0; on error -1 with errno EINVAL (NULL). */
+ACO_API int aco_threads_stats(const aco_threads_t *threads, aco_threads_stats_t *stats);
+
 /* Stops the set and cancels all its tasks, also detached ones and tasks spawned later. Their waits fail with ECANCELED,
  * as if aco_scope_cancel() had ended a scope around each whole task (aco/scope.h); waits in a shield go on. A task that
  * goes on after ECANCELED must end by itself. Any thread; not async-signal-safe. Returns 0; on error -1 with errno
