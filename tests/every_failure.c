@@ -4,8 +4,10 @@
  * others that say so, may abort with their one line instead. Nothing else may happen. (Which message and what is left
  * over: alloc_failure.c, coroutine_failure.c, pool_failure.c and their like.)
  *
- * Linked with --wrap for what the system's table has not. Left out: pthread_mutex_lock(), pthread_mutex_unlock() and
- * pthread_once(), which cannot fail as they are used, and calls that only compute. */
+ * Linked with --wrap for what the system's table has not. Left out: pthread_mutex_lock(), pthread_mutex_unlock(),
+ * pthread_once(), futex_wake() and gettid(), which cannot fail as they are used; map_shadow_stack(), which is called on
+ * a processor with shadow stacks only (tests/hardening/check.py runs out of them on a model of one); and calls that
+ * only compute. */
 #include "replace.h" /* first */
 
 #include "aco.h"
@@ -17,6 +19,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/utsname.h>
@@ -42,7 +45,8 @@
     F(sigaction, EINVAL, 0, 0)                                                                                         \
     F(sigaltstack, EPERM, ENOMEM, 0)                                                                                   \
     F(clock_gettime, EINVAL, EPERM, 0)                                                                                 \
-    F(clock_nanosleep, EINTR, 0, 0)
+    F(clock_nanosleep, EINTR, 0, 0)                                                                                    \
+    F(futex_wait, EINTR, EAGAIN, ETIMEDOUT)
 #define NOT_IN_TABLE(F)                                                                                                \
     F(malloc, ENOMEM, 0, 0)                                                                                            \
     F(pthread_key_create, EAGAIN, ENOMEM, 0)                                                                           \
@@ -118,6 +122,14 @@ FAILS(int, clock_gettime, (clockid_t which, struct timespec *now), (which, now))
 FAILS_WITH_RESULT(int, clock_nanosleep,
                   (clockid_t which, int flags, const struct timespec *until, struct timespec *left),
                   (which, flags, until, left), error)
+
+static int is_waiting; /* aco_run() has come to its wait for other threads. Atomic */
+REAL(futex_wait);
+static int failing_futex_wait(uint32_t *word, uint32_t value, int64_t until)
+{
+    __atomic_store_n(&is_waiting, 1, __ATOMIC_RELEASE);
+    return fails(NUMBER_futex_wait) ? -1 : real_futex_wait(word, value, until);
+}
 
 /* What it has not. */
 #define WRAP(type, name, parameters, arguments, failed)                                                                \
@@ -300,6 +312,40 @@ static void runs_tasks(void)
     ATTEMPT(tasks[0], NULL, aco_spawn(task, NULL, NULL));
 }
 
+static void *parks(void *arg)
+{
+    CHECK_EQ(aco_park("another thread"), 0);
+    return arg;
+}
+
+static void *unparks(void *task)
+{
+    while (!__atomic_load_n(&is_waiting, __ATOMIC_ACQUIRE))
+        sched_yield();
+    CHECK_EQ(aco_unpark(task), 0);
+    return NULL;
+}
+
+/* A wait that ends early is no failure. */
+static void waits_for_another(void)
+{
+    aco_scheduler_t *scheduler;
+    pthread_t thread;
+    aco_t *task;
+    int result;
+    is_waiting = 0;
+    ATTEMPT(scheduler, NULL, aco_scheduler_open());
+    ATTEMPT(task, NULL, aco_spawn(parks, NULL, NULL));
+    CHECK_EQ(pthread_create(&thread, NULL, unparks, task), 0);
+    if (failing == NUMBER_futex_wait)
+        CHECK_EQ(aco_run(), 0);
+    else
+        ATTEMPT(result, -1, aco_run());
+    pthread_join(thread, NULL);
+    CHECK_EQ(aco_join(task, NULL), 0);
+    CHECK_EQ(aco_scheduler_close(), 0);
+}
+
 static void measures(void)
 {
     aco_stack_measure(1);
@@ -347,6 +393,7 @@ static void on_a_thread(void *(*fn)(void *))
 
 static void *tasks_alone(void *arg)
 {
+    waits_for_another();
     runs_tasks();
     return arg;
 }

@@ -56,8 +56,24 @@ static int failing_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_
 
 FAILS(int, pidfd_open, (pid_t process, unsigned flags), (process, flags))
 
+static int signal_errors[2]; /* the errnos of the next calls of pidfd_send_signal(); 0: it works */
+
+static int signal_fails(void)
+{
+    int failure = signal_errors[0];
+    signal_errors[0] = signal_errors[1];
+    signal_errors[1] = 0;
+    if (failure)
+        errno = failure;
+    return failure != 0;
+}
+
+FAILING(int, pidfd_send_signal, (int process, int signal, void *information, unsigned flags),
+        (process, signal, information, flags), signal_fails(), -1)
+
 static void replace_system(void)
 {
+    REPLACE(pidfd_send_signal);
     REPLACE(signalfd);
     REPLACE(eventfd);
     REPLACE(epoll_create1);
@@ -602,6 +618,36 @@ static void *number_of_another(void *unused)
     return unused;
 }
 
+/* A kernel that lacks the call, or signals to groups by it, gets kill(). Other failures are told. */
+static void *signals_fail(void *unused)
+{
+    static const struct {
+        unsigned flags;
+        int errors[2], told;
+    } cases[] = {{0, {ENOSYS, 0}, 0},
+                 {0, {EPERM, 0}, EPERM},
+                 {0, {EINVAL, 0}, EINVAL},
+                 {ACO_PROCESS_GROUP, {ENOSYS, 0}, 0},
+                 {ACO_PROCESS_GROUP, {EPERM, 0}, EPERM},
+                 {ACO_PROCESS_GROUP, {EINVAL, 0}, 0},
+                 {ACO_PROCESS_GROUP, {EINVAL, ESRCH}, ESRCH}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        aco_process_t child;
+        CHECK_EQ(aco_process_start(&child, ARGV("cat"), ACO_PROCESS_IN | cases[i].flags, NULL), 0);
+        memcpy(signal_errors, cases[i].errors, sizeof signal_errors);
+        if (cases[i].told)
+            FAILS_WITH(aco_process_signal(&child, SIGTERM), cases[i].told);
+        else
+            CHECK_EQ(aco_process_signal(&child, SIGTERM), 0);
+        CHECK(!signal_errors[0] && !signal_errors[1]); /* all calls were made */
+        aco_process_close_input(&child);
+        CHECK_EQ(aco_process_wait(&child), 0);
+        CHECK_EQ(WIFSIGNALED(child.status), !cases[i].told);
+        aco_process_end(&child, 0);
+    }
+    return unused;
+}
+
 static void root_context(void)
 {
     aco_process_t child;
@@ -739,7 +785,7 @@ int main(void)
     static const aco_function_t tests[] = {
         signals,        interrupts,    several_inside,   ended_inside, other_thread_unblocks, several_descriptors,
         threads_inside, children,      ends_of_children, several_wait, number_of_another,     failures,
-        standard,       without_poller};
+        standard,       without_poller, signals_fail};
     aco_process_t child;
     replace_system();
     CHECK(aco_io_poll_fd() >= 0);

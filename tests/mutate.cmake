@@ -1,4 +1,5 @@
-# tools/mutate.py makes the mutants that it should, and every seeded fault still fits the sources.
+# tools/mutate.py makes the mutants that it should, and every seeded fault and every mutant of
+# tools/mutants.txt is still one of the sources.
 find_program(MUTATE_PYTHON NAMES python3)
 if(NOT MUTATE_PYTHON)
   message(STATUS "skipped: mutate.self_test: python3 is not installed")

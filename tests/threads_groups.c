@@ -41,6 +41,13 @@ static void *hog(void *arg) /* never gives its thread back before all others hav
     return NULL;
 }
 
+static aco_threads_stats_t stats(void)
+{
+    aco_threads_stats_t now;
+    CHECK_EQ(aco_threads_stats(aco_threads_current(), &now), 0);
+    return now;
+}
+
 static void *submit_and_hog(void *arg)
 {
     aco_mt_group_t group;
@@ -50,8 +57,31 @@ static void *submit_and_hog(void *arg)
     for (int i = 0; i < 20; i++)
         submit(&group, note_and_spin, &done);
     hog(&done); /* what waits behind this task is stolen */
+    CHECK_EQ(stats().stolen, 20);
+    CHECK_EQ(stats().queued, 0);
     CHECK_EQ(aco_mt_group_end(&group), 0);
     return NULL;
+}
+
+static void *submit_alone(void *arg)
+{
+    aco_mt_group_t group;
+    int done = 0;
+    begin(&group, ACO_KEEP_GOING);
+    for (int i = 0; i < 3; i++)
+        submit(&group, count_one, &done);
+    CHECK_EQ(stats().queued, 3);
+    CHECK_EQ(aco_mt_group_end(&group), 0);
+    CHECK_EQ(stats().queued + stats().stolen + stats().sleeping, 0);
+    FAILS_WITH(aco_threads_stats(NULL, &(aco_threads_stats_t){0}), EINVAL);
+    FAILS_WITH(aco_threads_stats(aco_threads_current(), NULL), EINVAL);
+    return arg;
+}
+
+static void *sleep_beside(void *arg)
+{
+    UNTIL(stats().sleeping == 3);
+    return arg;
 }
 
 static void *rest(void *arg)
@@ -141,6 +171,8 @@ static void test_stealing(void)
     run_on(4, submit_much, NULL);
     CHECK(threads_seen & (threads_seen - 1)); /* more than one thread */
     run_on(2, submit_and_hog, NULL);
+    run_on(1, submit_alone, NULL);
+    run_on(4, sleep_beside, NULL);
     run_on(2, submit_hog, NULL);
     run_on(2, submit_to_sleepers, NULL);
     test_watchdog();

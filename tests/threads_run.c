@@ -115,6 +115,25 @@ static void test_failures(void)
     FAILS_WITH(aco_threads_cancel(NULL), EINVAL);
 }
 
+/* Cleanup cannot wait, so it could not end the group either. */
+static void begin_in_cleanup(void *unused)
+{
+    aco_mt_group_t group;
+    (void)unused;
+    FAILS_WITH(aco_mt_group_begin(&group, ACO_KEEP_GOING), EPERM);
+}
+
+/* Which error a group tells that takes no members any more, whatever else is wrong. */
+static void submit_too_late(aco_mt_group_t *group, const aco_submit_options_t *unknown)
+{
+    begin(group, ACO_KEEP_GOING);
+    CHECK_EQ(aco_scope_cancel(&group->scope), 0);
+    FAILS_WITH(aco_submit(group, count_one, NULL, unknown), ECANCELED);
+    CHECK_EQ(aco_mt_group_end(group), 0);
+    FAILS_WITH(aco_submit(group, count_one, NULL, unknown), ESRCH);
+    FAILS_WITH(aco_submit(group, NULL, NULL, unknown), EINVAL);
+}
+
 static void *nested(void *arg)
 {
     const aco_submit_options_t unknown = {.where = (aco_submit_where_t)7};
@@ -135,6 +154,8 @@ static void *nested(void *arg)
     FAILS_WITH(aco_submit(&group, nested, NULL, TO(2)), ESRCH); /* the thread that could not join */
     CHECK_EQ(aco_mt_group_end(&group), 0);
     FAILS_WITH(aco_mt_group_end(&group), EPERM);
+    submit_too_late(&group, &unknown);
+    CHECK_EQ(aco_defer(begin_in_cleanup, NULL), 0);
     return NULL;
 }
 

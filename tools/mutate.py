@@ -723,7 +723,11 @@ def command_self_test(_):
     moved = list(mutants_of('src/a.c', '\nint other;\n' + SELF_TEST.replace('return b', 'return a')))
     if [m.id for m in moved] != [m.id for m in found] or len({m.id for m in found}) != len(found):
         sys.exit('FAILED: a mutant changes its name with other lines, or two have one name')
-    print(f'{len(found)} mutants as expected; {len(list(seeded(ROOT)))} seeded faults apply')
+    faults = list(seeded(ROOT))
+    stale = set(equivalent(ROOT)) - {m.id for m in generated(ROOT, '', []) + faults}
+    if stale:  # their lines have changed: `list` has the new names
+        sys.exit(f'FAILED: tools/mutants.txt: no mutants have the names {sorted(stale)}')
+    print(f'{len(found)} mutants as expected; {len(faults)} seeded faults apply')
 
 
 def parse_arguments():

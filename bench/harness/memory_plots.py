@@ -1,4 +1,5 @@
-"""The plots of bench/run_memory.py: bytes and nanoseconds, by the number of coroutines and by their live bytes."""
+"""The plots of bench/run_memory.py: bytes and nanoseconds, by the number of coroutines and by their bytes
+of locals."""
 from .memory_cases import ACORN, BOOST, CPP20, ENTRY, GLIBC, GO, JEMALLOC, KIB, LIVE, LIVES, PRIVATE, PRIVATES, TCMALLOC
 from .plots import BLUE, DARK, GREEN, LIGHT_GREEN, ORANGE, PURPLE, set_logarithmic, short, spaced
 
@@ -75,5 +76,5 @@ def drawings(table):
         n = max(numbers)
         found["memory-live.svg"] = lambda plt: draw(plt, [(title, curves(table, step, "ns", "live", n=n))
                                                           for step, title in ORDERS],
-                                                    f"live bytes, {n} coroutines", resumed)
+                                                    f"bytes of locals, {n} coroutines", resumed)
     return found

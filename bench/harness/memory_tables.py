@@ -43,7 +43,7 @@ STEPS = (("create", "create"), ("first_resume", "first resume"), ("round_robin",
          ("random_prefetch", "resume, random order, aco_prefetch() 8 ahead"), ("destroy", "destroy"))
 
 
-# ---- By number, and by live bytes ----
+# ---- By number, and by bytes of locals ----
 
 def print_by(table, title, case, field, param, values, form, **fixed):
     """One row for each contender, one column for each of `values`."""
@@ -59,7 +59,7 @@ def print_by(table, title, case, field, param, values, form, **fixed):
 
 def print_count(table):
     ns = table.values("scale_create", "n", live=LIVE)
-    print(f"\nBy the number of coroutines, {LIVE} live bytes in the entry function of each")
+    print(f"\nBy the number of coroutines, {LIVE} bytes of locals in the entry function of each")
     print_by(table, "bytes per coroutine, resident", "scale_create", "bytes", "n", ns, thousands, live=LIVE)
     for step, title in STEPS:
         print_by(table, f"ns, {title}", f"scale_{step}", "ns", "n", ns, thousands, live=LIVE)
@@ -70,7 +70,7 @@ def print_copying(table):
     if not lives:
         return
     n = max(table.values("scale_create", "n", live=lives[0]))
-    print(f"\nBy live bytes, {n} coroutines; those of C++20 and Go stay where they are")
+    print(f"\nBy bytes of locals, {n} coroutines; those of C++20 and Go stay where they are")
     print_by(table, "bytes per coroutine, resident", "scale_create", "bytes", "live", lives, str, n=n)
     for step, title in STEPS:
         if step in ("round_robin", "random", "random_prefetch"):
@@ -84,7 +84,8 @@ AREA_NAMES = {"default": "made before the first resume", "in_turn": "each resume
 
 
 def print_areas(table):
-    print(f"\nSave areas without a given size, {LIVE} live bytes; ratio: to areas of the size that fits, by the number")
+    print(f"\nSave areas without a given size, {LIVE} bytes of locals; ratio: to areas of the size that fits, "
+          "by the number")
     rows = [("order", "implementation", "compiler", "number", "bytes each", "ns, round robin", "ratio", "ns, random",
              "ratio", "prefetched twice")]
     for area in AREAS:
@@ -156,7 +157,7 @@ def print_private(table):
 # ---- Churn ----
 
 def print_churn(table):
-    print("\nChurn: a random one is destroyed, another one made, with one of three numbers of live bytes "
+    print("\nChurn: a random one is destroyed, another one made, with one of three numbers of bytes of locals "
           "(40, 104, 488), and resumed")
     rows = [("implementation", "compiler", "alive", "steps", "ns to make", "bytes then", "ns a step",
              "bytes at the end")]

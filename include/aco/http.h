@@ -16,7 +16,7 @@
  * Server. Each connection is a task. It reads a request, calls the handler of its route, sends the handler's reply, and
  * waits for the next request. A handler may wait; only its connection waits then. If a client sends several requests
  * without waiting for replies (pipelining), they are handled in order. Their replies are sent together if no handler
- * waits in between.
+ * waits in between; over TLS, each reply is sent before the next handler is called.
  *
  * Refused requests. Two programs must not see the end of a request at different places. So the server refuses requests
  * with both Content-Length and Transfer-Encoding, with several lengths, with folded lines, bare line ends, NULs or
@@ -244,7 +244,8 @@ typedef struct aco_http_server_options_s {
     int64_t body_time;      /* ns for a body, from the first wait for it by a handler or the server itself: 60 s. It
                                runs on between a handler's reads: after it, a read of what the server has not read yet
                                fails with ETIMEDOUT */
-    int64_t write_time;     /* ns in which a client takes nothing of what is sent: 30 s */
+    int64_t write_time;     /* ns in which a client takes nothing of what is sent, or over TLS not a whole record (at
+                               most 16 KiB): 30 s */
     int64_t lame_time;      /* ns for which a stopped server goes on as before, except that aco_http_is_draining() tells
                                of the stop: none */
     int64_t drain_time;     /* ns that requests have to end after lame_time: 10 s */

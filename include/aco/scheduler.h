@@ -340,8 +340,8 @@ ACO__CALL int aco_wait_group_wait_until_at(aco_wait_group_t *group, int64_t dead
 typedef struct aco_channel_s aco_channel_t;
 
 /* Makes a channel for elements of `element_size` bytes; 0 is allowed. It holds up to `capacity` elements; with a
- * capacity of 0 a sender waits for a receiver. The caller owns it. Returns the channel; on error NULL with errno EINVAL
- * (too large), ENOMEM. */
+ * capacity of 0 a sender waits for a receiver. Only channels of aco/mt.h may have no bound (ACO_UNBOUNDED). The caller
+ * owns the channel. Returns it; on error NULL with errno EINVAL (too large), ENOMEM. */
 ACO_API aco_channel_t *aco_channel_new(size_t capacity, size_t element_size);
 
 /* Frees the channel and the elements in it. Returns 0; on error -1 with errno EINVAL (NULL), EBUSY (tasks wait for

@@ -107,6 +107,16 @@ ACO_API int aco_threads_index(void);
  * count. */
 ACO_API int aco_threads_count(const aco_threads_t *threads);
 
+typedef struct aco_threads_stats_s {
+    size_t queued;     /* submitted functions that any thread may start and none has started */
+    size_t stolen;     /* how many of them threads have taken from other threads, since the set began */
+    unsigned sleeping; /* threads that have looked for something to run, and found nothing */
+} aco_threads_stats_t;
+
+/* Stores the statistics of the set. Those of one thread are aco_run_stats() and aco_io_stats(), on that thread. Any
+ * thread. Returns 0; on error -1 with errno EINVAL (NULL). */
+ACO_API int aco_threads_stats(const aco_threads_t *threads, aco_threads_stats_t *stats);
+
 /* Stops the set and cancels all its tasks, also detached ones and tasks spawned later. Their waits fail with ECANCELED,
  * as if aco_scope_cancel() had ended a scope around each whole task (aco/scope.h); waits in a shield go on. A task that
  * goes on after ECANCELED must end by itself. Any thread; not async-signal-safe. Returns 0; on error -1 with errno
@@ -164,8 +174,8 @@ typedef struct aco_mt_group_s {
 } aco_mt_group_t;
 
 /* Begins a group without members. The calling task is inside the group's scope until it calls aco_mt_group_end().
- * Returns 0; on error -1 with errno EPERM (the caller is not a task of a set's thread), EINVAL (NULL, on a share stack,
- * an unknown policy), ENOMEM (of a task on a share stack). */
+ * Returns 0; on error -1 with errno EPERM (the caller is not a task of a set's thread, or cannot wait), EINVAL (NULL, on
+ * a share stack, an unknown policy), ENOMEM. */
 ACO_API int aco_mt_group_begin_at(aco_mt_group_t *group, aco_group_policy_t policy, const char *location);
 #define aco_mt_group_begin(group, policy) aco_mt_group_begin_at(group, policy, ACO_PLACE)
 
@@ -193,8 +203,8 @@ typedef struct aco_submit_options_s {
 
 /* Has a thread of the group's set run fn(arg) as a member of the group. Any thread may call this, in a task or not,
  * until the group's task calls aco_mt_group_end(); after that only members may. Returns 0; on error -1 with errno
- * ETIMEDOUT, ECANCELED (the group's scope has ended), ESRCH (there is no thread with the number; all threads that could
- * get it have ended), EINVAL (NULL, unknown options, the result is on a share stack), ENOMEM. */
+ * ETIMEDOUT, ECANCELED (the group's scope has ended), ESRCH (aco_mt_group_end() has returned; there is no thread with
+ * the number; all threads that could get it have ended), EINVAL (NULL, unknown options, the result is on a share stack), ENOMEM. */
 ACO_API int aco_submit(aco_mt_group_t *group, aco_function_t fn, void *arg, const aco_submit_options_t *options);
 
 /* Not for programs. As `result` it says: *arg begins with a pointer to a function, void (*)(void *arg), that frees

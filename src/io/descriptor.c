@@ -211,6 +211,16 @@ ACO__SWITCHES static void spend(aco__io_t *io)
     aco__service_yield();
 }
 
+ACO__SWITCHES aco__io_t *aco__io_get_and_spend(const char *call, const char *location)
+{
+    aco__io_t *io = aco__io_get(call);
+    (void)location;
+    ACO__MAY_SWITCH(call, location);
+    if (io)
+        spend(io);
+    return io;
+}
+
 ACO__SWITCHES void aco__io_spend(const char *call, const char *location)
 {
     aco__io_t *io = (aco__io_t *)(void *)aco__poller();

@@ -76,6 +76,8 @@ typedef struct aco__io {
 
 /* The calling thread's; created if needed. NULL after a failure. */
 ACO__HIDDEN aco__io_t *aco__io_get(const char *call);
+/* The same for a call that may wait, but has no record of a descriptor: it spends as aco__io_enter(). */
+ACO__SWITCHES ACO__HIDDEN aco__io_t *aco__io_get_and_spend(const char *call, const char *location);
 /* The record of a descriptor that the caller is going to use; created if needed. The caller releases it by
  * aco__io_leave(). NULL after a failure. For a call that may wait: from time to time it lets other tasks run, before
  * the call looks at anything. */

@@ -370,19 +370,10 @@ static int is_stream(int fd)
     return aco__system.fstat(fd, &s) == 0 && !S_ISREG(s.st_mode) && !S_ISBLK(s.st_mode);
 }
 
-/* A read may not wait. 0, or -1 and errno. */
-ACO__SWITCHES static int begin_read(const char *call, const char *location)
-{
-    if (!aco__io_get(call))
-        return -1;
-    aco__io_spend(call, location);
-    return 0;
-}
-
 ACO__SWITCHES static ssize_t read_at(const char *call, int fd, void *p, size_t n, int64_t offset, const char *location)
 {
     ssize_t cached, rest;
-    if (begin_read(call, location) != 0)
+    if (!aco__io_get_and_spend(call, location)) /* the read may not wait */
         return -1;
     cached = read_cached(fd, p, n, offset);
     if (cached == 0 || cached == (ssize_t)n)
@@ -406,10 +397,11 @@ static int is_at_own_position(const aco__io_t *io, int fd)
  * if a call of another task is under way, this one does not try. */
 ACO__SWITCHES static ssize_t read_on(const char *call, int fd, void *p, size_t n, const char *location)
 {
+    const aco__io_t *io = aco__io_get_and_spend(call, location);
     ssize_t cached = -1, all;
-    if (begin_read(call, location) != 0)
+    if (!io)
         return -1;
-    if (!is_at_own_position(aco__io_get(call), fd))
+    if (!is_at_own_position(io, fd))
         cached = read_cached(fd, p, n, -1);
     if (cached == 0 || cached == (ssize_t)n ||
         (cached > 0 && (is_stream(fd) || aco__system.lseek(fd, -cached, SEEK_CUR) < 0)))
@@ -417,7 +409,7 @@ ACO__SWITCHES static ssize_t read_on(const char *call, int fd, void *p, size_t n
     all = move_bytes(call, FILE_READ, fd, p, n, -1, location);
     if (all < 0 && cached > 0) { /* the caller cannot wait, or not any more */
         int error = errno;
-        cached = is_at_own_position(aco__io_get(call), fd) ? -1 : read_cached(fd, p, n, -1);
+        cached = is_at_own_position(io, fd) ? -1 : read_cached(fd, p, n, -1);
         errno = error;
         return cached > 0 ? cached : -1;
     }

@@ -3,6 +3,7 @@
 #include "libc/hooked.h"
 #include "libc/libc.h"
 #include "libc/parts.h"
+#include "libc/streams.h"
 
 #include <sys/socket.h>
 
@@ -86,18 +87,14 @@ ACO__HOOK(int, sendmmsg, (int fd, struct mmsghdr *messages, unsigned count, int 
 
 /* ---- sendfile() ---- */
 
-/* There is no MSG_DONTWAIT for it: the descriptor is non-blocking during the system call, as for connect(). */
 static ssize_t send_now(int to, int from, off64_t *offset, size_t n)
 {
-    int flags = aco__libc()->fcntl(to, F_GETFL), error;
+    int flags = aco__hook_unblock(to);
     ssize_t sent;
     if (flags < 0)
         return -1;
-    (void)aco__libc()->fcntl(to, F_SETFL, flags | O_NONBLOCK);
     sent = aco__libc()->sendfile64(to, from, offset, n);
-    error = errno;
-    (void)aco__libc()->fcntl(to, F_SETFL, flags);
-    errno = error;
+    aco__hook_block_again(to, flags);
     return sent;
 }
 

@@ -349,31 +349,23 @@ ACO__SWITCHES static int blocks(int fd, const char *location)
     return flags >= 0 && !(flags & O_NONBLOCK);
 }
 
-/* connect() and accept() know no MSG_DONTWAIT: the descriptor is non-blocking during the system call. Whoever shares it
- * with the task, another thread or process, can see that. */
 static int connect_now(int fd, const struct sockaddr *address, socklen_t length)
 {
-    int flags = aco__libc()->fcntl(fd, F_GETFL), result, error;
+    int flags = aco__hook_unblock(fd), result;
     if (flags < 0)
         return -1;
-    (void)aco__libc()->fcntl(fd, F_SETFL, flags | O_NONBLOCK);
     result = aco__libc()->connect(fd, address, length);
-    error = errno;
-    (void)aco__libc()->fcntl(fd, F_SETFL, flags);
-    errno = error;
+    aco__hook_block_again(fd, flags);
     return result;
 }
 
 static int accept_now(int fd, struct sockaddr *address, socklen_t *length, int options)
 {
-    int flags = aco__libc()->fcntl(fd, F_GETFL), connection, error;
+    int flags = aco__hook_unblock(fd), connection;
     if (flags < 0)
         return -1;
-    (void)aco__libc()->fcntl(fd, F_SETFL, flags | O_NONBLOCK);
     connection = aco__libc()->accept4(fd, address, length, options);
-    error = errno;
-    (void)aco__libc()->fcntl(fd, F_SETFL, flags);
-    errno = error;
+    aco__hook_block_again(fd, flags);
     return connection;
 }
 

@@ -18,16 +18,30 @@ static int is_file(const struct stat *status)
     return S_ISREG(status->st_mode) || S_ISBLK(status->st_mode);
 }
 
-/* For sanitizers, which know neither preadv2() nor pwritev2(): a descriptor that is non-blocking during the call. */
-static ssize_t move_nonblocking(int fd, const struct iovec *parts, size_t count, int is_write)
+int aco__hook_unblock(int fd)
 {
-    int flags = aco__libc()->fcntl(fd, F_GETFL), error;
-    ssize_t n;
-    (void)aco__libc()->fcntl(fd, F_SETFL, flags | O_NONBLOCK);
-    n = is_write ? aco__libc()->writev(fd, parts, (int)count) : aco__libc()->readv(fd, parts, (int)count);
-    error = errno;
+    int flags = aco__libc()->fcntl(fd, F_GETFL);
+    if (flags >= 0)
+        (void)aco__libc()->fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+    return flags;
+}
+
+void aco__hook_block_again(int fd, int flags)
+{
+    int error = errno;
     (void)aco__libc()->fcntl(fd, F_SETFL, flags);
     errno = error;
+}
+
+/* For sanitizers, which know neither preadv2() nor pwritev2(). */
+static ssize_t move_nonblocking(int fd, const struct iovec *parts, size_t count, int is_write)
+{
+    int flags = aco__hook_unblock(fd);
+    ssize_t n;
+    if (flags < 0)
+        return -1;
+    n = is_write ? aco__libc()->writev(fd, parts, (int)count) : aco__libc()->readv(fd, parts, (int)count);
+    aco__hook_block_again(fd, flags);
     return n;
 }
 

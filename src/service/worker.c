@@ -110,10 +110,10 @@ static void told(aco__thread_t *self, aco__post_t *post)
         aco__wake(self, answer->queue.first->wait, 0);
 }
 
-ACO__SWITCHES int aco__answer_prepare(aco__answer_t *answer, const char *call)
+int aco__answer_prepare(aco__answer_t *answer, const char *call)
 {
     aco__thread_t *self = aco__self();
-    if (aco__check_waiting(self, call) != 0)
+    if (aco_unlikely(!aco__is_in_task(self)) && aco__check_inner(self, call) != 0)
         return -1;
     if (!aco__scratch()) /* for the poll task */
         return aco__fail_memory(0, call, sizeof(aco__scratch_t));

@@ -64,6 +64,7 @@ static int wait_in_root(aco__mt_waiter_t *waiter, int64_t deadline)
 /* 0, or -1 and errno: the caller cannot wait. */
 ACO__SWITCHES static int prepare(aco__mt_waiter_t *waiter, const char *call)
 {
+    ACO__MAY_SWITCH(call, NULL);
     waiter->is_closed = 0;
     waiter->given = NULL;
     waiter->early = RAN_NOT;

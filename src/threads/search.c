@@ -91,7 +91,7 @@ aco__set_worker_t *aco__threads_self(void)
     return (aco__set_worker_t *)(void *)aco__worker();
 }
 
-static aco__set_worker_t *worker_at(aco_threads_t *threads, int i)
+static aco__set_worker_t *worker_at(const aco_threads_t *threads, int i)
 {
     return __atomic_load_n(&threads->workers[i], __ATOMIC_ACQUIRE);
 }
@@ -278,13 +278,14 @@ static int nth_victim(const aco__set_worker_t *worker, int n, int slots)
 static int steal_from(aco__set_worker_t *worker, aco__set_worker_t *victim, size_t least, aco__item_t *item)
 {
     aco__item_t more;
-    size_t count = aco__deque_count(&victim->deque), wanted = (count + 1) / 2;
+    size_t count = aco__deque_count(&victim->deque), wanted = (count + 1) / 2, stolen = 1;
     if (count < least || aco__deque_steal(&victim->deque, item) <= 0)
         return 0;
     if (wanted > THREADS_STOLEN)
         wanted = THREADS_STOLEN;
-    while (--wanted && aco__deque_has_room(&worker->deque) && aco__deque_steal(&victim->deque, &more) > 0)
+    for (; --wanted && aco__deque_has_room(&worker->deque) && aco__deque_steal(&victim->deque, &more) > 0; stolen++)
         (void)aco__deque_push(&worker->deque, &more);
+    __atomic_store_n(&worker->stolen, worker->stolen + stolen, __ATOMIC_RELAXED);
     return 1;
 }
 
@@ -330,6 +331,23 @@ int aco__threads_find(aco__set_worker_t *worker, aco__item_t *item)
             if (victim && victim != worker && steal_from(worker, victim, attempt ? 1 : LEAST_AT_FIRST, item))
                 return 1;
         }
+    }
+    return 0;
+}
+
+int aco_threads_stats(const aco_threads_t *threads, aco_threads_stats_t *stats)
+{
+    if (!threads || !stats)
+        return aco__service_fail(EINVAL, "aco_threads_stats", threads ? "the statistics are NULL" : "the set is NULL");
+    stats->queued = __atomic_load_n(&threads->injected, __ATOMIC_RELAXED);
+    stats->stolen = 0;
+    stats->sleeping = __atomic_load_n(&threads->sleeping, __ATOMIC_RELAXED);
+    for (int i = 0; i < slots_of(threads); i++) {
+        const aco__set_worker_t *worker = worker_at(threads, i);
+        if (!worker)
+            continue;
+        stats->queued += aco__deque_count(&worker->deque);
+        stats->stolen += __atomic_load_n(&worker->stolen, __ATOMIC_RELAXED);
     }
     return 0;
 }

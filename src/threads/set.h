@@ -67,6 +67,7 @@ typedef struct aco__set_worker {
     char padding[THREADS_LINE];
     aco__deque_t deque;
     int is_sleeping;         /* whoever sets it to 0 wakes the thread. Atomic, like all below */
+    size_t stolen;           /* items that it has taken from others; it alone writes that */
     int is_gone;             /* nobody may post or send to it, any more or yet */
     unsigned posting;        /* threads that do */
     unsigned sent;           /* members sent to this thread that have not ended */

@@ -455,7 +455,8 @@ int aco_mt_group_begin_at(aco_mt_group_t *group, aco_group_policy_t policy, cons
         return aco__service_fail(EPERM, call, "the thread is in no set of threads");
     if (aco__may_move(group))
         return aco__service_fail(EINVAL, call, "the group is on a share stack");
-    if (aco__mt_scope_begin(&group->scope, ACO_FOREVER, 1, call, location) != 0)
+    if (aco__answer_prepare(&group->aco__answer, call) != 0 || /* else the group could not be ended */
+        aco__mt_scope_begin(&group->scope, ACO_FOREVER, 1, call, location) != 0)
         return -1;
     ended_by = aco_scope_ended_by(&group->scope);
     group->policy = policy;
@@ -476,6 +477,7 @@ int aco_mt_group_end_at(aco_mt_group_t *group, const char *location)
 {
     static const char call[] = "aco_mt_group_end";
     size_t others; /* what `aco__pending` is if nobody is left */
+    ACO__MAY_SWITCH(call, location);
     if (!group)
         return aco__service_fail(EINVAL, call, "the group is NULL");
     if (aco__mt_scope_check(&group->scope, call) != 0 || aco__answer_prepare(&group->aco__answer, call) != 0)
@@ -509,6 +511,8 @@ static int check_submission(const aco__item_t *item)
     int ended;
     if (!group || !item->fn)
         return aco__service_fail(EINVAL, call_submit, group ? "the function is NULL" : "the group is NULL");
+    if (aco_unlikely(!group->scope.aco__task))
+        return aco__service_fail(ESRCH, call_submit, "the group has ended");
     ended = __atomic_load_n(&group->aco__ended, __ATOMIC_RELAXED);
     if (aco_unlikely(ended != 0)) {
         errno = ended;
@@ -606,8 +610,7 @@ ACO__SWITCHES static int run_with_helpers(loop_t *loop, size_t helpers)
     aco_mt_group_t group;
     void *own;
     int error, ended;
-    if (aco__answer_prepare(&group.aco__answer, "aco_parallel_for") != 0 || /* else the group could not be ended */
-        aco_mt_group_begin(&group, ACO_CANCEL_ON_FAILURE) != 0)
+    if (aco_mt_group_begin(&group, ACO_CANCEL_ON_FAILURE) != 0)
         return -1;
     while (helpers-- && aco_submit(&group, run_parts, loop, NULL) == 0)
         ;

@@ -147,7 +147,7 @@ int aco_scope_cancel(aco_scope_t *scope) { (void)scope; return 0; }
 const aco_scope_t *aco_scope_ended_by(const aco_scope_t *scope) { (void)scope; return NULL; }
 int64_t aco_deadline(void) { return ACO_FOREVER; }
 int aco__mt_scope_check(const aco_scope_t *scope, const char *call) { (void)scope; (void)call; return 0; }
-void aco__mt_scope_end(aco_scope_t *scope) { (void)scope; }
+void aco__mt_scope_end(aco_scope_t *scope) { scope->aco__task = NULL; }
 
 int aco__mt_scope_begin(aco_scope_t *scope, int64_t deadline, int is_told, const char *call, const char *location)
 {
@@ -156,6 +156,7 @@ int aco__mt_scope_begin(aco_scope_t *scope, int64_t deadline, int is_told, const
     (void)call;
     (void)location;
     memset(scope, 0, sizeof *scope);
+    scope->aco__task = (aco_t *)(void *)fake(); /* aco_submit() sees that the group has not ended */
     return 0;
 }
 

@@ -68,7 +68,7 @@ typedef struct aco__answer {
     aco__wait_t wait;
 } aco__answer_t;
 
-/* Prepares an answer for the calling task. 0, or -1 and errno EPERM: the caller cannot wait. */
+/* Prepares an answer for the calling task, without waiting. 0, or -1 and errno EPERM: the caller cannot wait. */
 ACO_API int aco__answer_prepare(aco__answer_t *answer, const char *call);
 /* Waits until it is told. `what`, a static text, is for reports. 0, or -1 and errno: then it may still be told. The
  * task also waits in the queues of `more`: places of channels, linked by `other`; NULL: none. If one of them is served,
