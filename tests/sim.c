@@ -283,6 +283,52 @@ static void addresses_are_not_seen(void)
         aco_destroy(between[i]);
 }
 
+/* ---- But a program that reads addresses is found ---- */
+
+static void sleep_by_address(uintptr_t address)
+{
+    CHECK(aco_sleep((int64_t)(address / 16 % 4096)) == 0);
+}
+
+static void read_heap(aco_sim_t *sim, void *arg)
+{
+    void *p = malloc(100);
+    (void)sim, (void)arg;
+    sleep_by_address((uintptr_t)p);
+    free(p);
+}
+
+static void read_channel(aco_sim_t *sim, void *arg)
+{
+    aco_channel_t *channel = aco_channel_new(1, 1);
+    (void)sim, (void)arg;
+    sleep_by_address((uintptr_t)channel);
+    CHECK(aco_channel_destroy(channel) == 0);
+}
+
+static void read_stack(aco_sim_t *sim, void *arg)
+{
+    (void)sim, (void)arg;
+    sleep_by_address((uintptr_t)__builtin_frame_address(0));
+}
+
+static void order_tasks(aco_sim_t *sim, void *arg)
+{
+    aco_t *a = aco_spawn(yield_ten_times, NULL, NULL), *b = aco_spawn(yield_ten_times, NULL, NULL);
+    (void)sim, (void)arg;
+    CHECK(aco_join(a, NULL) == 0 && aco_join(b, NULL) == 0);
+    CHECK(aco_sleep((uintptr_t)a < (uintptr_t)b ? 1 : 2) == 0);
+}
+
+static void readers_of_addresses_are_found(void)
+{
+    aco_sim_options_t o = {0};
+    aco_sim_function_t all[] = {read_heap, read_channel, read_stack, order_tasks};
+    o.check = 1;
+    for (int i = 0; i < 4; i++)
+        FAILS_BY(all[i], NULL, 30, &o, "its repetition differs: event ");
+}
+
 /* ---- FIFO is the order without a simulation ---- */
 
 static char trail[512];
@@ -874,6 +920,7 @@ int main(void)
     all_orders_come();
     schedules_keep_their_promises();
     addresses_are_not_seen();
+    readers_of_addresses_are_found();
     fifo_is_the_usual_order();
     a_seed_repeats();
     hashes_tell_runs_apart();

@@ -46,7 +46,8 @@
  * inside a call of Acorn.
  *
  * What a run cannot repeat: a program that reads memory addresses, uninitialised memory, the real clock, libc's random
- * numbers, or what an earlier run has left in its global variables. `check` finds most of it. */
+ * numbers, or what an earlier run has left in its global variables. `check` finds most of it: in the repetition memory,
+ * coroutines and stacks have other addresses, in another order. Static variables keep theirs. */
 #ifndef ACO_SIM_H
 #define ACO_SIM_H
 

@@ -3,6 +3,7 @@
 #include "sim/calls.h"
 #include "sim/draw.h"
 #include "sim/last_words.h"
+#include "sim/scatter.h"
 #include "sim/world.h"
 
 #include "scheduler/valid.h"
@@ -170,7 +171,11 @@ static void add(aco_sim_stats_t *stats, const aco_sim_t *sim)
 static int repeat(aco_sim_t *sim, uint64_t seed)
 {
     uint64_t hash = sim->history.hash;
-    if (run_seed(sim, seed, 0, 1) != 0)
+    int done;
+    aco__scatter_begin(seed);
+    done = run_seed(sim, seed, 0, 1);
+    aco__scatter_end();
+    if (done != 0)
         return -1;
     if (sim->history.hash != hash) {
         sim->has_failed = 0;
