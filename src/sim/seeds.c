@@ -2,7 +2,6 @@
 #include "sim/seeds.h"
 #include "sim/calls.h"
 #include "sim/draw.h"
-#include "sim/last_words.h"
 #include "sim/scatter.h"
 #include "sim/world.h"
 
@@ -12,7 +11,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -185,7 +183,7 @@ static int repeat(aco_sim_t *sim, uint64_t seed)
     return 0;
 }
 
-static int run_seeds(aco_sim_t *sim, uint64_t runs, aco_sim_stats_t *stats, void (*command)(uint64_t seed))
+static int run_seeds(aco_sim_t *sim, uint64_t runs, aco_sim_stats_t *stats)
 {
     for (uint64_t i = 0; i < runs; i++) {
         uint64_t seed = sim->options.seed + i;
@@ -199,9 +197,7 @@ static int run_seeds(aco_sim_t *sim, uint64_t runs, aco_sim_stats_t *stats, void
             continue;
         stats->seed = seed;
         memcpy(stats->reason, sim->reason, sizeof stats->reason);
-        fprintf(stderr, "acorn: simulation: seed %" PRIu64 ": %s\n", seed, sim->reason);
-        if (command)
-            command(seed);
+        aco__last_words_tell(sim->reason);
         errno = ECANCELED;
         return -1;
     }
@@ -252,7 +248,7 @@ static void free_sim(aco_sim_t *sim)
 
 /* No other simulation runs in the process. */
 static int run_alone(ACO__SWITCHES aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_stats_t *stats,
-                     const aco_sim_options_t *options, void (*command)(uint64_t seed))
+                     const aco_sim_options_t *options, const aco__sim_command_t *command)
 {
     aco_sim_t *sim = new_sim(scenario, arg, options);
     int done, error;
@@ -260,7 +256,7 @@ static int run_alone(ACO__SWITCHES aco_sim_function_t scenario, void *arg, uint6
         return aco__service_fail(ENOMEM, call, "no memory");
     aco__sim_calls_install();
     aco__last_words_begin(command);
-    done = run_seeds(sim, runs, stats, command);
+    done = run_seeds(sim, runs, stats);
     error = errno;
     aco__last_words_end();
     free_sim(sim);
@@ -269,7 +265,7 @@ static int run_alone(ACO__SWITCHES aco_sim_function_t scenario, void *arg, uint6
 }
 
 int aco__sim_run(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_stats_t *stats,
-                 const aco_sim_options_t *options, void (*command)(uint64_t seed))
+                 const aco_sim_options_t *options, const aco__sim_command_t *command)
 {
     static const aco_sim_options_t defaults = {0};
     static int is_running;
