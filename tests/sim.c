@@ -745,9 +745,28 @@ static void *run_in_task(void *arg)
     return arg;
 }
 
+static void fail_no_run(aco_sim_t *sim, void *arg)
+{
+    (void)arg;
+    CHECK(sim == aco_sim_current());
+    FAILS_WITH(aco_sim_fail(NULL, "a reason"), EINVAL);
+}
+
+static void seeds_end(void)
+{
+    aco_sim_options_t o = {0};
+    o.seed = UINT64_MAX - 1;
+    CHECK(aco_sim_run(do_nothing, NULL, 2, NULL, &o) == 0);
+    FAILS_WITH(aco_sim_run(do_nothing, NULL, 3, NULL, &o), EINVAL);
+    CHECK(strstr(aco_error_message(), "the last seed is above"));
+}
+
 static void misuse_fails(void)
 {
     aco_sim_options_t o = {0}, none = {0};
+    seeds_end();
+    FAILS_WITH(aco_sim_fail(aco_sim_current(), "a reason"), EINVAL);
+    CHECK(aco_sim_run(fail_no_run, NULL, 1, NULL, NULL) == 0);
     FAILS_WITH(aco_sim_run(NULL, NULL, 1, NULL, NULL), EINVAL);
     FAILS_WITH(aco_sim_run(do_nothing, NULL, 0, NULL, NULL), EINVAL);
     CHECK(strstr(aco_error_message(), "it is to run 0 times"));
@@ -850,6 +869,8 @@ static void command_lines_are_read(void)
     CHECK(strstr(captured_text, " --schedule pct --turn-ns 1000\n"));
     commands_can_be_repeated();
     scenario_of_main = count_lines;
+    CHECK_EQ(main_with("--seed", "18446744073709551615", NULL, NULL), 0);
+    CHECK_EQ(main_with("--seed", "18446744073709551615", "--runs", "2"), 2);
     lines = 0;
     CHECK_EQ(main_with("--seed", "7", NULL, NULL), 0);
     CHECK_EQ(lines, 1);

@@ -102,8 +102,9 @@ typedef struct aco_sim_stats_s {
 
 /* Runs scenario(sim, arg) `runs` times, with one seed after the other, until one run fails. If `stats` is not NULL, it
  * tells what happened. The tasks that a failed run leaves never run again, and keep their memory. Returns 0; on error
- * -1 with errno ECANCELED (a run failed), EINVAL (`scenario` is NULL, `runs` is 0, unknown or negative options), EPERM
- * (a coroutine calls it), EBUSY (a simulation runs in the process; or the thread has tasks), ENOMEM. */
+ * -1 with errno ECANCELED (a run failed), EINVAL (`scenario` is NULL, `runs` is 0, the last seed is above
+ * 2^64 - 1, an option is unknown or out of range), EPERM (a coroutine calls it), EBUSY (a simulation runs in the
+ * process; or the thread has tasks), ENOMEM. */
 ACO_API int aco_sim_run(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_stats_t *stats,
                         const aco_sim_options_t *options);
 
@@ -113,8 +114,8 @@ ACO_API int aco_sim_run(aco_sim_function_t scenario, void *arg, uint64_t runs, a
 ACO_API int aco_sim_main(int argc, char **argv, aco_sim_function_t scenario, aco_sim_function_t invariants, void *arg);
 
 /* Makes the run fail for this reason, of which the first 255 bytes count. It ends when the calling task next yields,
- * waits or ends. If it has failed before, nothing changes. The calling thread must be the run's. Returns -1, with errno
- * unchanged. */
+ * waits or ends. If it has failed before, nothing changes. Returns -1, with errno unchanged. If `sim` is NULL or not
+ * the calling thread's run, errno is EINVAL. */
 ACO_API int aco_sim_fail(aco_sim_t *sim, const char *reason);
 
 /* Returns a random number below `limit`, or of 64 bits if `limit` is 0, which the seed decides. */

@@ -124,11 +124,11 @@ static const char *read_option(command_line_t *line, const char *option, const c
     const char *wrong;
     if (strcmp(option, "--runs") == 0) {
         line->has_runs = 1;
-        return read_number(value, INT64_MAX, &line->runs);
+        return read_number(value, UINT64_MAX, &line->runs);
     }
     if (strcmp(option, "--seed") == 0) {
         line->has_seed = 1;
-        return read_number(value, INT64_MAX, &line->options.seed);
+        return read_number(value, UINT64_MAX, &line->options.seed);
     }
     if (strcmp(option, "--schedule") == 0)
         return read_schedule(value, &line->options.schedule);

@@ -31,6 +31,7 @@ static aco_t *choose(aco__chooser_t *chooser, aco_t *first, const aco_t *poll)
     aco_sim_t *sim = sim_of(chooser);
     uint64_t number, count;
     aco_t *chosen;
+    ACO__ASSERT(sim == aco_sim_current());
     sim->is_in_turn = 0;
 #ifdef ACO__INVARIANTS
     aco__scheduler_valid(aco__self());
@@ -45,6 +46,7 @@ static aco_t *choose(aco__chooser_t *chooser, aco_t *first, const aco_t *poll)
         aco__sim_fail(sim, "there is no memory for the schedule");
         return NULL;
     }
+    ACO__ASSERT((chosen == poll) == !number && (chosen == poll || count));
     if (chosen == poll) {
         aco__history_note(&sim->history, ACO__SIM_POLL, 0, count);
         return chosen;
@@ -104,6 +106,7 @@ static size_t count_live(void)
 static void begin_run(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
 {
     uint64_t draws = aco__mix(seed);
+    ACO__ASSERT(!aco_sim_current() && seed);
     sim->seed = seed;
     sim->now = 0;
     sim->turns = 0;
@@ -159,6 +162,7 @@ static int run_seed(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
 
 static void add(aco_sim_stats_t *stats, const aco_sim_t *sim)
 {
+    ACO__ASSERT(sim->now >= 0 && sim->turns <= sim->options.max_turns);
     stats->runs++;
     stats->turns += sim->turns;
     stats->simulated_ns += sim->now;
@@ -204,8 +208,10 @@ static int run_seeds(aco_sim_t *sim, uint64_t runs, aco_sim_stats_t *stats)
     return 0;
 }
 
-static int check_options(const aco_sim_options_t *o)
+static int check_options(const aco_sim_options_t *o, uint64_t runs)
 {
+    if (runs - 1 > UINT64_MAX - (o->seed ? o->seed : 1))
+        return aco__service_fail(EINVAL, call, "the last seed is above 2^64 - 1");
     if (o->schedule > ACO_SIM_FIFO)
         return aco__service_fail(EINVAL, call, "the schedule is unknown");
     if (o->changes < 0 || o->changes > ACO__SIM_MOST_CHANGES)
@@ -278,7 +284,7 @@ int aco__sim_run(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_
         options = &defaults;
     if (!scenario || !runs)
         return aco__service_fail(EINVAL, call, scenario ? "it is to run 0 times" : "the scenario is NULL");
-    if (check_options(options) != 0)
+    if (check_options(options, runs) != 0)
         return -1;
     if (__atomic_exchange_n(&is_running, 1, __ATOMIC_ACQUIRE))
         return aco__service_fail(EBUSY, call, "a simulation runs already");
