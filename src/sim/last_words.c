@@ -45,11 +45,19 @@ static int has_handler(const struct sigaction *action)
     return action->sa_handler != SIG_DFL; /* sa_sigaction stands in the same place */
 }
 
+static void tell_signal(int signal)
+{
+    char why[64];
+    snprintf(why, sizeof why, "the process dies by signal %d", signal);
+    aco__last_words_tell(why);
+}
+
 /* The system's action ends the process: a fault comes again by itself. */
 static void give_up(int number, const siginfo_t *info)
 {
     struct sigaction none = {0};
     none.sa_handler = SIG_DFL;
+    tell_signal(fatal[number]);
     aco__system.sigaction(fatal[number], &none, NULL);
     if (number >= FAULTS || info->si_code <= 0)
         aco__system.raise(fatal[number]); /* blocked until the handler returns */
@@ -74,15 +82,12 @@ static void pass_on(int number, siginfo_t *info, void *context)
 static void handle_fatal(int signal, siginfo_t *info, void *context)
 {
     struct sigaction now;
-    char why[64];
     int error = errno, number = 0;
     while (fatal[number] != signal)
         number++;
     pass_on(number, info, context);
-    if (aco__system.sigaction(signal, NULL, &now) == 0 && !has_handler(&now)) {
-        snprintf(why, sizeof why, "the process dies by signal %d", signal);
-        aco__last_words_tell(why);
-    }
+    if (aco__system.sigaction(signal, NULL, &now) == 0 && !has_handler(&now))
+        tell_signal(signal);
     errno = error;
 }
 
