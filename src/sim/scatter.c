@@ -18,7 +18,7 @@
 enum {
     BLOCKS = 128,
     STEP = 16, STEPS = 16, /* sizes of the library's heap: each has a slab */
-    MAGNITUDES = 8,        /* of malloc()'s */
+    DOUBLINGS = 8,         /* of malloc()'s */
     COROUTINES = 4         /* ThreadSanitizer takes 1.5 ms for each */
 };
 
@@ -36,7 +36,7 @@ static block_t allocate(uint64_t *draws, int number)
         block.sz = (size_t)STEP * (size_t)(1 + number / 2 % STEPS);
         block.p = aco__service_allocate(&block.sz, "aco_sim_run");
     } else {
-        block.p = malloc(1 + (size_t)aco__draw_below(draws, (uint64_t)STEP << aco__draw_below(draws, MAGNITUDES)));
+        block.p = malloc(1 + (size_t)aco__draw_below(draws, (uint64_t)STEP << aco__draw_below(draws, DOUBLINGS)));
     }
     return block;
 }
