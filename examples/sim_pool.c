@@ -2,10 +2,9 @@
  * gives up. With the argument `broken` the pool counts a connection only when it is there. So it opens too many if two
  * users come at about the same time, and the simulation finds out when.
  *
- *   sim_pool [broken] [--runs N] [--seed N] [--help] ... */
+ *   sim_pool [--runs N] [--seed N] [--help] ... [-- broken] */
 #include "aco/sim.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { LIMIT = 2, USERS = 5 };
@@ -108,11 +107,6 @@ static void invariants(aco_sim_t *sim, void *is_broken)
 
 int main(int argc, char **argv)
 {
-    int is_broken = argc > 1 && strcmp(argv[1], "broken") == 0;
-    char command[256];
-    if (is_broken) { /* aco_sim_main() takes the options behind it */
-        snprintf(command, sizeof command, "%s broken", argv[0]);
-        argv[1] = command;
-    }
-    return aco_sim_main(argc - is_broken, argv + is_broken, scenario, invariants, is_broken ? &pool : NULL);
+    int is_broken = argc > 1 && strcmp(argv[argc - 1], "broken") == 0; /* behind "--" */
+    return aco_sim_main(argc, argv, scenario, invariants, is_broken ? &pool : NULL);
 }

@@ -7,6 +7,8 @@
 #include "child.h"
 #include "sanitizers.h"
 
+#include "base/upcalls.h"
+
 #include "aco/sim.h"
 #ifdef WITH_IO
 #include "aco/io.h"
@@ -14,8 +16,10 @@
 #endif
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { TASKS = 3, ORDERS = 6 };
 
@@ -281,6 +285,53 @@ static void addresses_are_not_seen(void)
     }
     for (int i = 0; i < CROWD; i++)
         aco_destroy(between[i]);
+}
+
+/* ---- But a program that reads addresses is found ---- */
+
+static void sleep_by_address(uintptr_t address)
+{
+    CHECK(aco_sleep((int64_t)(address / 16 % 4096)) == 0);
+}
+
+static void read_heap(aco_sim_t *sim, void *arg)
+{
+    void *p = malloc(100);
+    (void)sim, (void)arg;
+    sleep_by_address((uintptr_t)p);
+    free(p);
+}
+
+static void read_channel(aco_sim_t *sim, void *arg)
+{
+    aco_channel_t *channel = aco_channel_new(1, 1);
+    (void)sim, (void)arg;
+    sleep_by_address((uintptr_t)channel);
+    CHECK(aco_channel_destroy(channel) == 0);
+}
+
+static void read_stack(aco_sim_t *sim, void *arg)
+{
+    (void)sim, (void)arg;
+    sleep_by_address((uintptr_t)__builtin_frame_address(0));
+}
+
+static void order_tasks(aco_sim_t *sim, void *arg)
+{
+    aco_t *a = aco_spawn(yield_ten_times, NULL, NULL), *b = aco_spawn(yield_ten_times, NULL, NULL);
+    (void)sim, (void)arg;
+    CHECK(aco_join(a, NULL) == 0 && aco_join(b, NULL) == 0);
+    CHECK(aco_sleep((uintptr_t)a < (uintptr_t)b ? 1 : 2) == 0);
+}
+
+static void readers_of_addresses_are_found(void)
+{
+    aco_sim_options_t o = {0};
+    aco_sim_function_t all[] = {read_heap, read_channel, read_stack, order_tasks};
+    int n = aco__upcalls.instruments_all ? 3 : 4; /* then no coroutine is cached, and blocks are fresh */
+    o.check = 1;
+    for (int i = 0; i < n; i++)
+        FAILS_BY(all[i], NULL, 30, &o, "its repetition differs: event ");
 }
 
 /* ---- FIFO is the order without a simulation ---- */
@@ -697,9 +748,28 @@ static void *run_in_task(void *arg)
     return arg;
 }
 
+static void fail_no_run(aco_sim_t *sim, void *arg)
+{
+    (void)arg;
+    CHECK(sim == aco_sim_current());
+    FAILS_WITH(aco_sim_fail(NULL, "a reason"), EINVAL);
+}
+
+static void seeds_end(void)
+{
+    aco_sim_options_t o = {0};
+    o.seed = UINT64_MAX - 1;
+    CHECK(aco_sim_run(do_nothing, NULL, 2, NULL, &o) == 0);
+    FAILS_WITH(aco_sim_run(do_nothing, NULL, 3, NULL, &o), EINVAL);
+    CHECK(strstr(aco_error_message(), "the last seed is above"));
+}
+
 static void misuse_fails(void)
 {
     aco_sim_options_t o = {0}, none = {0};
+    seeds_end();
+    FAILS_WITH(aco_sim_fail(aco_sim_current(), "a reason"), EINVAL);
+    CHECK(aco_sim_run(fail_no_run, NULL, 1, NULL, NULL) == 0);
     FAILS_WITH(aco_sim_run(NULL, NULL, 1, NULL, NULL), EINVAL);
     FAILS_WITH(aco_sim_run(do_nothing, NULL, 0, NULL, NULL), EINVAL);
     CHECK(strstr(aco_error_message(), "it is to run 0 times"));
@@ -747,14 +817,40 @@ static void what_the_thread_had_comes_back(void)
 }
 
 static aco_sim_function_t scenario_of_main = two_deposits;
+static const char *name_of_main = "program";
 
 static int main_with(const char *first, const char *second, const char *third, const char *fourth)
 {
-    const char *arguments[] = {"program", first, second, third, fourth, NULL};
+    const char *arguments[] = {name_of_main, first, second, third, fourth, NULL};
     int n = 1;
     while (arguments[n])
         n++;
     return aco_sim_main(n, (char **)(uintptr_t)arguments, scenario_of_main, NULL, NULL);
+}
+
+static void main_in_a_run(aco_sim_t *sim, void *arg)
+{
+    (void)arg;
+    CHECK_EQ(main_with("--schedule", "fifo", NULL, NULL), 1);
+    aco_sim_fail(sim, "after another main()");
+}
+
+static void commands_can_be_repeated(void)
+{
+    scenario_of_main = main_in_a_run;
+    capture();
+    CHECK_EQ(main_with("--max-turns", "99", NULL, NULL), 1);
+    release();
+    CHECK(strstr(captured_text, "after another main()\nrepeat it with: program --seed 1 --max-turns 99\n"));
+    scenario_of_main = leave_a_task;
+    name_of_main = "./a 'program'";
+    capture();
+    CHECK_EQ(main_with("--check", "--", "it's", "--seed"), 1);
+    CHECK_EQ(main_with("--", "", NULL, NULL), 1);
+    release();
+    name_of_main = "program";
+    CHECK(strstr(captured_text, "repeat it with: './a '\\''program'\\''' --seed 1 --check -- 'it'\\''s' --seed\n"));
+    CHECK(strstr(captured_text, " --seed 1 -- ''\n"));
 }
 
 static void command_lines_are_read(void)
@@ -767,14 +863,17 @@ static void command_lines_are_read(void)
     CHECK_EQ(main_with("--seed", "99999999999999999999", NULL, NULL), 2);
     CHECK_EQ(main_with("--schedule", "best", NULL, NULL), 2);
     CHECK_EQ(main_with("--changes", "65", NULL, NULL), 2);
-    CHECK_EQ(main_with("--turn", "2000000000", NULL, NULL), 2);
+    CHECK_EQ(main_with("--turn-ns", "2000000000", NULL, NULL), 2);
     CHECK_EQ(main_with("--bogus", NULL, NULL, NULL), 2);
     capture();
-    CHECK_EQ(main_with("--schedule", "pct", "--turn", "1000"), 1);
+    CHECK_EQ(main_with("--schedule", "pct", "--turn-ns", "1000"), 1);
     release();
     CHECK(strstr(captured_text, "a deposit is lost\nrepeat it with: program --seed "));
-    CHECK(strstr(captured_text, " --schedule pct --turn 1000\n"));
+    CHECK(strstr(captured_text, " --schedule pct --turn-ns 1000\n"));
+    commands_can_be_repeated();
     scenario_of_main = count_lines;
+    CHECK_EQ(main_with("--seed", "18446744073709551615", NULL, NULL), 0);
+    CHECK_EQ(main_with("--seed", "18446744073709551615", "--runs", "2"), 2);
     lines = 0;
     CHECK_EQ(main_with("--seed", "7", NULL, NULL), 0);
     CHECK_EQ(lines, 1);
@@ -793,11 +892,13 @@ static void abort_at_seed_3(aco_sim_t *sim, void *arg)
         abort();
 }
 
+static int raised;
+
 static void raise_at_seed_3(aco_sim_t *sim, void *arg)
 {
     (void)arg;
     if (aco_sim_seed(sim) == 3)
-        raise(SIGFPE);
+        raise(raised);
 }
 
 static void explain(aco_sim_t *sim, void *arg)
@@ -822,47 +923,146 @@ static void exit_at_seed_3(aco_sim_t *sim, void *arg)
         exit(0);
 }
 
+static void quick_exit_at_seed_3(aco_sim_t *sim, void *arg)
+{
+    (void)arg;
+    if (aco_sim_seed(sim) == 3)
+        quick_exit(0);
+}
+
 #ifndef CHILD_SKIPS
-static void run_aborting(void)
-{
-    (void)aco_sim_run(abort_at_seed_3, NULL, 5, NULL, NULL);
-}
+static aco_sim_function_t dying;
+static void (*handler)(int signal);
 
-static void run_faulting(void)
+static void run_dying(void)
 {
+    if (handler)
+        signal(raised, handler);
     (void)aco_sim_run(explain, NULL, 2, NULL, NULL); /* the library's handler knows that of the run now */
-    (void)aco_sim_run(fault_at_seed_3, NULL, 5, NULL, NULL);
+    (void)aco_sim_run(dying, NULL, 5, NULL, NULL);
 }
 
-static void run_raising(void)
+/* It ends so; `text` is on stderr. */
+static int dies(aco_sim_function_t scenario, int signal, const char *text)
 {
-    (void)aco_sim_run(raise_at_seed_3, NULL, 5, NULL, NULL);
+    child_end_t end;
+    dying = scenario;
+    end = child_run(run_dying);
+    if ((signal ? WIFSIGNALED(end.status) && WTERMSIG(end.status) == signal : WIFEXITED(end.status)) &&
+        strstr(end.text, text))
+        return 1;
+    fprintf(stderr, "status %#x, \"%s\", not \"%s\"\n", (unsigned)end.status, end.text, text);
+    return 0;
 }
 
-static void run_exiting(void)
+/* It goes on, and nothing is told. */
+static int survives(aco_sim_function_t scenario)
 {
-    (void)aco_sim_run(exit_at_seed_3, NULL, 5, NULL, NULL);
+    child_end_t end;
+    dying = scenario;
+    end = child_run(run_dying);
+    return WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0 && !strstr(end.text, "seed");
 }
+
+static void signals_are_told(void)
+{
+    int signals[] = {SIGTERM, SIGINT, SIGTRAP, SIGALRM, SIGABRT, UNDER_ASAN ? SIGHUP : SIGFPE}; /* one is ASan's */
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        char text[100];
+        raised = signals[i];
+        snprintf(text, sizeof text, "acorn: simulation: seed 3: the process dies by signal %d\n", raised);
+        CHECK(dies(raise_at_seed_3, raised, text));
+    }
+    CHECK(dies(abort_at_seed_3, SIGABRT, "seed 3: the process dies by signal 6\n"));
+    CHECK(dies(fault_at_seed_3, SIGSEGV, "seed 3: the process dies by signal 11\n"));
+}
+
+/* ---- With handlers of the program's ---- */
+
+static void go_on(int signal)
+{
+    (void)signal;
+}
+
+static void give_up(int number)
+{
+    signal(number, SIG_DFL);
+}
+
+static void *mapped;
+
+static void let_write(int signal)
+{
+    (void)signal;
+    CHECK(mprotect(mapped, 1, PROT_READ | PROT_WRITE) == 0);
+}
+
+static void write_at_seed_3(aco_sim_t *sim, void *arg)
+{
+    (void)arg;
+    if (aco_sim_seed(sim) == 3)
+        *(volatile char *)mapped = 1;
+}
+
+static void handlers_come_first(void)
+{
+    raised = SIGTERM;
+    handler = go_on;
+    CHECK(survives(raise_at_seed_3));
+    handler = SIG_IGN;
+    CHECK(survives(raise_at_seed_3));
+    raised = SIGSEGV;
+    handler = let_write;
+    mapped = mmap(NULL, 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(mapped != MAP_FAILED && survives(write_at_seed_3));
+    handler = give_up;
+    CHECK(dies(write_at_seed_3, SIGSEGV, "seed 3: the process dies by signal 11\n"));
+    CHECK(munmap(mapped, 1) == 0);
+    handler = NULL;
+}
+
+/* ---- Other ends ---- */
+
+static void fork_at_seed_3(aco_sim_t *sim, void *arg)
+{
+    int status = 1;
+    pid_t child = aco_sim_seed(sim) == 3 ? fork() : -1;
+    (void)arg;
+    if (child == 0)
+        exit(0);
+    CHECK(child == -1 || (waitpid(child, &status, 0) == child && status == 0));
+}
+
+#if UNDER_ASAN
+void __sanitizer_set_report_fd(void *fd);
+
+static void free_twice_at_seed_3(aco_sim_t *sim, void *arg)
+{
+    char *volatile p = malloc(1);
+    (void)arg;
+    __sanitizer_set_report_fd((void *)(intptr_t)open("/dev/null", O_WRONLY));
+    free(p);
+    if (aco_sim_seed(sim) == 3)
+        free(p);
+}
+#endif
 
 static void deaths_are_told(void)
 {
-    child_end_t end = child_run(run_aborting);
-    CHECK(WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGABRT);
-    CHECK(strstr(end.text, "acorn: simulation: seed 3: the process dies by a signal\n"));
-    if (!SANITIZED) { /* which ends the process by itself, before or after */
-        end = child_run(run_faulting);
-        CHECK(WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGSEGV);
-        CHECK(strstr(end.text, "acorn: simulation: seed 3: the process dies by a signal\n"));
-        end = child_run(run_raising);
-        CHECK(WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGFPE);
-    }
-    end = child_run(run_exiting);
-    CHECK(WIFEXITED(end.status) && strstr(end.text, "acorn: simulation: seed 3: the process ends by exit()\n"));
+    signals_are_told();
+    handlers_come_first();
+    CHECK(dies(exit_at_seed_3, 0, "acorn: simulation: seed 3: the process ends by exit()\n"));
+    CHECK(dies(quick_exit_at_seed_3, 0, "acorn: simulation: seed 3: the process ends by quick_exit()\n"));
+    CHECK(survives(fork_at_seed_3));
+#if UNDER_ASAN
+    CHECK(dies(free_twice_at_seed_3, 0, "acorn: simulation: seed 3: a sanitizer ends the process\n"));
+#endif
 }
 #else
 static void deaths_are_told(void)
 {
     (void)abort_at_seed_3, (void)raise_at_seed_3, (void)explain, (void)fault_at_seed_3, (void)exit_at_seed_3;
+    (void)quick_exit_at_seed_3;
 }
 #endif
 
@@ -874,6 +1074,7 @@ int main(void)
     all_orders_come();
     schedules_keep_their_promises();
     addresses_are_not_seen();
+    readers_of_addresses_are_found();
     fifo_is_the_usual_order();
     a_seed_repeats();
     hashes_tell_runs_apart();

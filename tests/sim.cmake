@@ -24,11 +24,11 @@ foreach(variant IN LISTS acorn_two_variants)
   acorn_test(sim_mix.${variant} sim_mix.c DEFINE ${define_${variant}} TIMEOUT 1000
              ARGS --runs ${sim_fault_runs} --check)
   target_link_libraries(test_sim_mix_${variant} PRIVATE acorn_sim_static)
-  acorn_test(sim_faults.${variant} sim_faults.c DEFINE ${define_${variant}} ARGS select.order --runs 300 --check)
+  acorn_test(sim_faults.${variant} sim_faults.c DEFINE ${define_${variant}} ARGS --runs 300 --check -- select.order)
   target_link_libraries(test_sim_faults_${variant} PRIVATE acorn_sim_static)
   foreach(scenario places scopes select inner back_off turns barrier join)
     add_test(NAME sim_faults.${variant}.${scenario}
-             COMMAND test_sim_faults_${variant} ${scenario} --runs ${sim_fault_runs} --check)
+             COMMAND test_sim_faults_${variant} --runs ${sim_fault_runs} --check -- ${scenario})
     set_tests_properties(sim_faults.${variant}.${scenario} PROPERTIES TIMEOUT 1000)
   endforeach()
 endforeach()

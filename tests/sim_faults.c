@@ -371,17 +371,14 @@ static const scenario_t *scenario_of(const char *name)
 
 int main(int argc, char **argv)
 {
-    const scenario_t *scenario = argc > 1 ? scenario_of(argv[1]) : NULL;
-    char command[256]; /* for the command that repeats a failure */
+    const scenario_t *scenario = argc > 1 ? scenario_of(argv[argc - 1]) : NULL;
     int status;
     if (!scenario) {
-        fprintf(stderr, "usage: %s SCENARIO[.order] [OPTION]...\n", argv[0]);
+        fprintf(stderr, "usage: %s [OPTION]... -- SCENARIO[.order]\n", argv[0]);
         return 2;
     }
-    snprintf(command, sizeof command, "%s %s", argv[0], argv[1]);
-    argv[1] = command;
     stack = aco_share_stack_new(0);
-    status = stack ? aco_sim_main(argc - 1, argv + 1, run_scenario, NULL, (void *)(uintptr_t)scenario) : 2;
+    status = stack ? aco_sim_main(argc, argv, run_scenario, NULL, (void *)(uintptr_t)scenario) : 2;
     if (stack && status == 0)
         aco_share_stack_destroy(stack);
     return status;

@@ -23,8 +23,8 @@ SECONDS = 300
 def seeds_until_found(folder, scenario, args, start):
     """How many seeds from `start` on a run of the scenario has failed in, and why; (None, None): none has."""
     command = [os.path.join(folder, f'tests/test_{args.program}_release'),
-               *([scenario + ('.order' if args.order else '')] if args.program == 'sim_faults' else []),
-               '--seed', str(start), '--runs', str(args.runs), '--schedule', args.schedule, '--turns', '100000']
+               '--seed', str(start), '--runs', str(args.runs), '--schedule', args.schedule, '--max-turns', '100000',
+               *(['--', scenario + ('.order' if args.order else '')] if args.program == 'sim_faults' else [])]
     done = subprocess.run(command, capture_output=True, text=True, errors='replace', check=False, timeout=SECONDS)
     found = SEED.search(done.stderr)
     if done.returncode and not found:

@@ -32,8 +32,12 @@
  *   - a task or coroutine is left that was not destroyed, joined or detached;
  *   - Acorn makes a call to the system that is not simulated: see below;
  *   - with `check`, its repetition does something else.
- * The failure is printed on stderr, with the seed that repeats it. So is the seed of a run in which the process dies by
- * a signal (abort(), a memory fault) or calls exit().
+ * The failure is printed on stderr, with the seed that repeats it.
+ *
+ * Deaths. The seed is printed too if the process ends during a run: by exit() or quick_exit(), by a sanitizer, or by a
+ * signal (abort(), a memory fault, timeout(1), Ctrl-C). If the program has a handler for the signal, that is called
+ * first, and the seed is printed if it sets the signal to SIG_DFL. Nothing is printed after _exit() or SIGKILL, or in
+ * a child process.
  *
  * The system. Acorn's libraries reach the system by one table, which a run replaces for its thread. What is simulated:
  * the clocks, sleeping. What goes to the real system: memory pages, the library's own process lock, questions about the
@@ -46,7 +50,8 @@
  * inside a call of Acorn.
  *
  * What a run cannot repeat: a program that reads memory addresses, uninitialised memory, the real clock, libc's random
- * numbers, or what an earlier run has left in its global variables. `check` finds most of it. */
+ * numbers, or what an earlier run has left in its global variables. `check` finds most of it: in the repetition memory,
+ * coroutines and stacks have other addresses, in another order. Static variables keep theirs. */
 #ifndef ACO_SIM_H
 #define ACO_SIM_H
 
@@ -70,11 +75,12 @@ typedef enum aco_sim_schedule_e {
 
 /* Zero in a field, or NULL for the whole structure, means the default. */
 typedef struct aco_sim_options_s {
-    uint64_t seed;               /* of the first run; the next ones have the next numbers. Default: 1 */
+    uint64_t seed;               /* of the first run; the next ones have the next numbers. Default: 1. To repeat one
+                                    run, let `runs` be 1 */
     aco_sim_schedule_t schedule;
-    int changes;                 /* ACO_SIM_PCT: at most so many turns change a priority. Default: 3 */
+    int changes;                 /* ACO_SIM_PCT: at most so many turns change a priority, up to 64. Default: 3 */
     int check;                   /* not 0: each seed runs twice, and both must do the same */
-    int64_t turn_ns;             /* each turn takes a random time up to this. Default: none, as above */
+    int64_t turn_ns;             /* each turn takes a random time up to this, up to a second. Default: none, as above */
     uint64_t max_turns;          /* of a run. Default: 10 million */
     aco_sim_function_t invariants; /* is called whenever no task can run, and at the end of each run, with the
                                     scenario's `arg`. It must not wait. NULL: none */
@@ -96,19 +102,20 @@ typedef struct aco_sim_stats_s {
 
 /* Runs scenario(sim, arg) `runs` times, with one seed after the other, until one run fails. If `stats` is not NULL, it
  * tells what happened. The tasks that a failed run leaves never run again, and keep their memory. Returns 0; on error
- * -1 with errno ECANCELED (a run failed), EINVAL (`scenario` is NULL, `runs` is 0, unknown or negative options), EPERM
- * (a coroutine calls it), EBUSY (a simulation runs in the process; or the thread has tasks), ENOMEM. */
+ * -1 with errno ECANCELED (a run failed), EINVAL (`scenario` is NULL, `runs` is 0, the last seed is above
+ * 2^64 - 1, an option is unknown or out of range), EPERM (a coroutine calls it), EBUSY (a simulation runs in the
+ * process; or the thread has tasks), ENOMEM. */
 ACO_API int aco_sim_run(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_stats_t *stats,
                         const aco_sim_options_t *options);
 
-/* aco_sim_run() for a program's main(), with options from the command line; `--help` lists them. Prints what happened,
- * and after a failure the command that repeats it. Returns the program's exit status: 0; 1 after a failure; 2 if an
- * option is unknown or has a value out of range. */
+/* aco_sim_run() for a program's main(), with options from the command line; `--help` lists them. Arguments behind `--`
+ * are the program's own. Prints what happened, and after a failure the command that repeats it, with all arguments.
+ * Returns the program's exit status: 0; 1 after a failure; 2 if an option is unknown or has a value out of range. */
 ACO_API int aco_sim_main(int argc, char **argv, aco_sim_function_t scenario, aco_sim_function_t invariants, void *arg);
 
 /* Makes the run fail for this reason, of which the first 255 bytes count. It ends when the calling task next yields,
- * waits or ends. If it has failed before, nothing changes. The calling thread must be the run's. Returns -1, with errno
- * unchanged. */
+ * waits or ends. If it has failed before, nothing changes. Returns -1, with errno unchanged. If `sim` is NULL or not
+ * the calling thread's run, errno is EINVAL. */
 ACO_API int aco_sim_fail(aco_sim_t *sim, const char *reason);
 
 /* Returns a random number below `limit`, or of 64 bits if `limit` is 0, which the seed decides. */

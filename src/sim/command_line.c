@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* clock_gettime() under -std=c11 */
 #endif
 #include "sim/seeds.h"
+#include "sim/schedule.h"
 
 #include "system/system.h"
 
@@ -15,6 +16,9 @@
 enum { RUNS = 1000, FAILED = 1, MISUSED = 2 };
 
 typedef struct command_line {
+    aco__sim_command_t command; /* first */
+    const char *program;
+    char **own; /* arguments, behind "--"; NULL: there are none */
     uint64_t runs;
     int has_runs, has_seed, wants_help;
     aco_sim_options_t options;
@@ -28,105 +32,137 @@ static const char help[] =
     "  --seed N         begin with this seed (1); without --runs, run only this one\n"
     "  --schedule NAME  mixed, random, pct or fifo (mixed)\n"
     "  --changes N      pct: at most so many changes of priorities (3)\n"
-    "  --turn N         each turn takes up to N nanoseconds (0)\n"
-    "  --turns N        a run with more turns fails (10000000)\n"
-    "  --check          run each seed twice, and compare\n";
+    "  --turn-ns N      each turn takes up to N nanoseconds (0)\n"
+    "  --max-turns N    a run with more turns fails (10000000)\n"
+    "  --check          run each seed twice, and compare\n"
+    "  -- ARGUMENT...   the program's own arguments\n";
 
-/* The options that a failure's command repeats. */
-static const char *program;
-static const command_line_t *given;
+/* ---- The command that repeats a failure ---- */
 
-static void tell_command(uint64_t seed)
+static void put(const char *text, size_t n)
 {
-    const aco_sim_options_t *o = &given->options;
-    char text[512];
-    int n = snprintf(text, sizeof text, "repeat it with: %.200s --seed %" PRIu64, program, seed), sz = (int)sizeof text;
+    (void)!aco__system.write(2, text, n);
+}
+
+/* As one word for a shell. */
+static void put_word(const char *text)
+{
+    size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+-./:=,@%");
+    if (n && !text[n]) {
+        put(text, n);
+        return;
+    }
+    put("'", 1);
+    for (; n = strcspn(text, "'"), text[n]; text += n + 1) {
+        put(text, n);
+        put("'\\''", 4);
+    }
+    put(text, n);
+    put("'", 1);
+}
+
+static void put_options(const aco_sim_options_t *o, uint64_t seed)
+{
+    char text[256];
+    int n = snprintf(text, sizeof text, " --seed %" PRIu64, seed), sz = (int)sizeof text;
+    ACO__ASSERT((int)o->schedule < SCHEDULES);
     if (o->schedule)
         n += snprintf(text + n, (size_t)(sz - n), " --schedule %s", schedules[o->schedule]);
     if (o->changes)
         n += snprintf(text + n, (size_t)(sz - n), " --changes %d", o->changes);
     if (o->turn_ns)
-        n += snprintf(text + n, (size_t)(sz - n), " --turn %" PRId64, o->turn_ns);
+        n += snprintf(text + n, (size_t)(sz - n), " --turn-ns %" PRId64, o->turn_ns);
     if (o->max_turns)
-        n += snprintf(text + n, (size_t)(sz - n), " --turns %" PRIu64, o->max_turns);
+        n += snprintf(text + n, (size_t)(sz - n), " --max-turns %" PRIu64, o->max_turns);
     if (o->check)
         n += snprintf(text + n, (size_t)(sz - n), " --check");
-    n += snprintf(text + n, (size_t)(sz - n), "\n");
-    (void)!aco__system.write(2, text, (size_t)n);
+    ACO__ASSERT(n < sz);
+    put(text, (size_t)n);
+}
+
+static void print_command(const aco__sim_command_t *command, uint64_t seed)
+{
+    const command_line_t *line = (const command_line_t *)(const void *)command;
+    put("repeat it with: ", sizeof "repeat it with: " - 1);
+    put_word(line->program);
+    put_options(&line->options, seed);
+    if (line->own)
+        put(" --", 3);
+    for (char **word = line->own; word && *word; word++) {
+        put(" ", 1);
+        put_word(*word);
+    }
+    put("\n", 1);
 }
 
 /* ---- Reading the options ---- */
 
-static int complain(const char *what, const char *option)
-{
-    fprintf(stderr, "%s: %s: %s\n", program, option, what);
-    return -1;
-}
-
-/* A number from 1 to `most`. */
-static int read_number(const char *option, const char *text, uint64_t most, uint64_t *number)
+/* A number from 1 to `most`. Returns what is wrong, as the next ones; NULL: nothing. */
+static const char *read_number(const char *text, uint64_t most, uint64_t *number)
 {
     char *end = NULL;
     errno = 0;
     if (!text || *text < '0' || *text > '9')
-        return complain("a number must follow", option);
+        return "a number must follow";
     *number = strtoull(text, &end, 10);
-    if (*end || errno || *number == 0 || *number > most)
-        return complain("the number is out of range", option);
-    return 0;
+    return *end || errno || *number == 0 || *number > most ? "the number is out of range" : NULL;
 }
 
-static int read_schedule(const char *option, const char *text, aco_sim_schedule_t *schedule)
+static const char *read_schedule(const char *text, aco_sim_schedule_t *schedule)
 {
     for (int i = 0; text && i < SCHEDULES; i++)
         if (strcmp(text, schedules[i]) == 0) {
             *schedule = (aco_sim_schedule_t)i;
-            return 0;
+            return NULL;
         }
-    return complain("mixed, random, pct or fifo must follow", option);
+    return "mixed, random, pct or fifo must follow";
 }
 
-/* Reads an option with its value: 0, or -1. */
-static int read_option(command_line_t *line, const char *option, const char *value)
+static const char *read_option(command_line_t *line, const char *option, const char *value)
 {
     uint64_t number = 0;
-    int failed = 0;
+    const char *wrong;
     if (strcmp(option, "--runs") == 0) {
         line->has_runs = 1;
-        return read_number(option, value, INT64_MAX, &line->runs);
+        return read_number(value, UINT64_MAX, &line->runs);
     }
     if (strcmp(option, "--seed") == 0) {
         line->has_seed = 1;
-        return read_number(option, value, INT64_MAX, &line->options.seed);
+        return read_number(value, UINT64_MAX, &line->options.seed);
     }
     if (strcmp(option, "--schedule") == 0)
-        return read_schedule(option, value, &line->options.schedule);
-    if (strcmp(option, "--turns") == 0)
-        return read_number(option, value, INT64_MAX, &line->options.max_turns);
+        return read_schedule(value, &line->options.schedule);
+    if (strcmp(option, "--max-turns") == 0)
+        return read_number(value, UINT64_MAX, &line->options.max_turns);
     if (strcmp(option, "--changes") == 0) {
-        failed = read_number(option, value, 64, &number);
+        wrong = read_number(value, ACO__SIM_MOST_CHANGES, &number);
         line->options.changes = (int)number;
-    } else if (strcmp(option, "--turn") == 0) {
-        failed = read_number(option, value, ACO_SECOND, &number);
-        line->options.turn_ns = (int64_t)number;
-    } else {
-        failed = complain("the option is unknown; --help lists all", option);
+        return wrong;
     }
-    return failed;
+    if (strcmp(option, "--turn-ns") == 0) {
+        wrong = read_number(value, ACO_SECOND, &number);
+        line->options.turn_ns = (int64_t)number;
+        return wrong;
+    }
+    return "the option is unknown; --help lists all";
 }
 
 static int read_line(command_line_t *line, int argc, char **argv)
 {
-    line->runs = RUNS;
-    for (int i = 1; i < argc; i++) {
+    for (int i = 1; i < argc && !line->own; i++) {
+        const char *wrong = NULL;
         if (strcmp(argv[i], "--check") == 0)
             line->options.check = 1;
         else if (strcmp(argv[i], "--help") == 0)
             line->wants_help = 1;
-        else if (read_option(line, argv[i], argv[i + 1]) != 0)
-            return -1;
-        else
+        else if (strcmp(argv[i], "--") == 0)
+            line->own = &argv[i + 1];
+        else if ((wrong = read_option(line, argv[i], argv[i + 1])) == NULL)
             i++;
+        if (wrong) {
+            fprintf(stderr, "%s: %s: %s\n", line->program, argv[i], wrong);
+            return -1;
+        }
     }
     if (line->has_seed && !line->has_runs)
         line->runs = 1;
@@ -151,26 +187,24 @@ static void print_stats(const aco_sim_stats_t *stats, uint64_t first, double sec
 
 int aco_sim_main(int argc, char **argv, aco_sim_function_t scenario, aco_sim_function_t invariants, void *arg)
 {
-    command_line_t line;
+    command_line_t line = {{print_command}, argc > 0 ? argv[0] : "the program", NULL, RUNS, 0, 0, 0, {0}};
     aco_sim_stats_t stats;
     double began;
-    int done;
-    memset(&line, 0, sizeof line);
-    program = argc > 0 ? argv[0] : "the program";
+    int status;
     if (read_line(&line, argc, argv) != 0)
         return MISUSED;
     if (line.wants_help) {
-        printf("usage: %s [OPTION]...\n%s", program, help);
+        printf("usage: %s [OPTION]... [-- ARGUMENT...]\n%s", line.program, help);
         return 0;
     }
-    given = &line;
     line.options.invariants = invariants;
     began = seconds_now();
-    done = aco__sim_run(scenario, arg, line.runs, &stats, &line.options, tell_command);
-    if (done != 0 && !stats.seed)
-        fprintf(stderr, "%s: %s\n", program, aco_error_message());
+    status = aco__sim_run(scenario, arg, line.runs, &stats, &line.options, &line.command) == 0 ? 0 : FAILED;
+    if (status && !stats.seed) {
+        status = errno == EINVAL ? MISUSED : FAILED;
+        fprintf(stderr, "%s: %s\n", line.program, aco_error_message());
+    }
     if (stats.runs)
         print_stats(&stats, line.options.seed ? line.options.seed : 1, seconds_now() - began);
-    given = NULL;
-    return done == 0 ? 0 : FAILED;
+    return status;
 }

@@ -3,6 +3,8 @@
 #include "sim/history.h"
 #include "sim/draw.h"
 
+#include "base/invariants.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +40,7 @@ static void describe_event(const aco__sim_event_t *event, char text[EVENT_TEXT])
 
 void aco__history_begin(aco__sim_history_t *history, int keeps, int compares)
 {
+    ACO__ASSERT(!keeps || !compares); /* what is kept is compared with */
     history->hash = 0;
     history->length = 0;
     history->keeps = keeps;
@@ -49,6 +52,7 @@ void aco__history_begin(aco__sim_history_t *history, int keeps, int compares)
 
 static void keep(aco__sim_history_t *history, const aco__sim_event_t *event)
 {
+    ACO__ASSERT(history->kept_length == history->length && history->kept_length <= history->room);
     if (history->kept_length == history->room) {
         size_t room = history->room ? 2 * history->room : FIRST_ROOM;
         aco__sim_event_t *larger = room > MOST_KEPT ? NULL : realloc(history->kept, room * sizeof *larger);

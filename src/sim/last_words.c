@@ -1,90 +1,162 @@
-/* Tells which seed runs while the process dies, by a fatal signal or by exit(): the code under test may call abort(),
- * or access memory that it must not. What handled the signal before handles it next. */
+/* Tells which seed runs while the process dies: the code under test may call abort(), access memory that it must not,
+ * or never end, so that timeout(1) ends it. A handler that the program has set before goes first. The seed is told if
+ * that gives the signal up; it might as well mend a fault and go on. */
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* sigaction() under -std=c11 */
 #endif
 #include "sim/last_words.h"
 
+#include "base/invariants.h"
 #include "system/system.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { STDERR_FILE = 2, SIGNALS = 5 };
-static const int fatal[SIGNALS] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
-static struct sigaction handled_before[SIGNALS];
+enum { STDERR_FILE = 2, FAULTS = 4 /* the first ones */, SIGNALS = 13, DEPTH = 2, PASSED_ON = 0x53494d00 };
+static const int fatal[SIGNALS] = {SIGSEGV, SIGBUS, SIGFPE,  SIGILL, SIGABRT, SIGTRAP, SIGSYS,
+                                   SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGALRM, SIGXCPU};
+static struct sigaction handled_before[DEPTH][SIGNALS]; /* the last one first; see pass_on() */
 static uint64_t running_seed; /* 0: none runs, or it was told */
-static void (*told_command)(uint64_t seed);
+static pid_t process;         /* that runs it, and not a child of it */
+static const aco__sim_command_t *told_command;
 
-static void tell(const char *why)
+/* A sanitizer ends the process by its own means. libFuzzer has a callback already, which keeps the input. */
+ACO__OPTIONAL(void, __sanitizer_set_death_callback, (void (*callback)(void)));
+ACO__OPTIONAL(void, __libfuzzer_is_present, (void));
+
+void aco__last_words_tell(const char *why)
 {
-    char text[128];
+    char text[ACO_SIM_REASON_SIZE + 64];
     uint64_t seed = running_seed;
-    int n = snprintf(text, sizeof text, "acorn: simulation: seed %" PRIu64 ": %s\n", seed, why);
-    running_seed = 0;
-    if (!seed)
+    int n;
+    if (!seed || aco__system.getpid() != process)
         return;
+    running_seed = 0;
+    n = snprintf(text, sizeof text, "acorn: simulation: seed %" PRIu64 ": %s\n", seed, why);
+    ACO__ASSERT(n > 0 && (size_t)n < sizeof text);
     (void)!aco__system.write(STDERR_FILE, text, (size_t)n);
     if (told_command)
-        told_command(seed);
+        told_command->print(told_command, seed);
 }
 
-/* It may run snprintf() in the middle of libc's work: the process is about to die in any case. What handled the signal
- * before may come here again; then the system's action is next. */
+static int has_handler(const struct sigaction *action)
+{
+    return action->sa_handler != SIG_DFL; /* sa_sigaction stands in the same place */
+}
+
+static void tell_signal(int signal)
+{
+    char why[64];
+    snprintf(why, sizeof why, "the process dies by signal %d", signal);
+    aco__last_words_tell(why);
+}
+
+/* The system's action ends the process: a fault comes again by itself. */
+static void give_up(int number, const siginfo_t *info)
+{
+    struct sigaction none = {0};
+    none.sa_handler = SIG_DFL;
+    tell_signal(fatal[number]);
+    aco__system.sigaction(fatal[number], &none, NULL);
+    if (number >= FAULTS || info->si_code <= 0)
+        aco__system.raise(fatal[number]); /* blocked until the handler returns */
+}
+
+/* What handled the signal before is next. It may know this handler, if it was set again during a run, and call it: then
+ * what was there before that is next. A mark in `info`, which each signal has anew, counts this. */
+static void pass_on(int number, siginfo_t *info, void *context)
+{
+    int depth = (info->si_errno & ~0xff) == PASSED_ON ? info->si_errno - PASSED_ON : 0;
+    const struct sigaction *before = depth < DEPTH ? &handled_before[depth][number] : NULL;
+    info->si_errno = PASSED_ON + depth + 1;
+    if (!before || !has_handler(before))
+        give_up(number, info);
+    else if (before->sa_flags & SA_SIGINFO)
+        before->sa_sigaction(fatal[number], info, context);
+    else
+        before->sa_handler(fatal[number]);
+}
+
+/* It may run snprintf() in the middle of libc's work: the process is about to die in any case. */
 static void handle_fatal(int signal, siginfo_t *info, void *context)
 {
-    static int is_second;
-    struct sigaction none = {0};
-    int error = errno;
-    (void)context;
-    none.sa_handler = SIG_DFL;
-    tell("the process dies by a signal");
-    for (int i = 0; i < SIGNALS; i++)
-        if (fatal[i] == signal)
-            aco__system.sigaction(signal, is_second ? &none : &handled_before[i], NULL);
-    is_second = 1;
-    if (info->si_code <= 0) /* it was sent; a fault comes again by itself */
-        aco__system.raise(signal); /* blocked until this returns */
+    struct sigaction now;
+    int error = errno, number = 0;
+    while (fatal[number] != signal)
+        number++;
+    pass_on(number, info, context);
+    if (aco__system.sigaction(signal, NULL, &now) == 0 && !has_handler(&now))
+        tell_signal(signal);
     errno = error;
 }
 
 static void tell_at_exit(void)
 {
-    tell("the process ends by exit()");
+    aco__last_words_tell("the process ends by exit()");
 }
 
-static int is_ours(int signal)
+static void tell_at_quick_exit(void)
 {
-    struct sigaction now;
-    return aco__system.sigaction(signal, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
-           now.sa_sigaction == handle_fatal;
+    aco__last_words_tell("the process ends by quick_exit()");
 }
 
-void aco__last_words_begin(void (*command)(uint64_t seed))
+static void tell_at_report(void)
+{
+    aco__last_words_tell("a sanitizer ends the process");
+}
+
+static int is_ours(const struct sigaction *action)
+{
+    return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == handle_fatal;
+}
+
+/* The program's handlers keep their flags. An ignored signal kills nobody. */
+static void handle(int number)
+{
+    struct sigaction ours, now;
+    if (aco__system.sigaction(fatal[number], NULL, &now) != 0 || is_ours(&now))
+        return;
+    if (now.sa_handler == SIG_IGN)
+        return;
+    handled_before[1][number] = handled_before[0][number];
+    handled_before[0][number] = ours = now;
+    ours.sa_sigaction = handle_fatal;
+    ours.sa_flags |= SA_SIGINFO | (has_handler(&now) ? 0 : SA_ONSTACK);
+    (void)aco__system.sigaction(fatal[number], &ours, NULL);
+}
+
+void aco__last_words_begin(const aco__sim_command_t *command)
 {
     static int is_registered;
-    struct sigaction ours = {0};
+    ACO__ASSERT(!running_seed);
     told_command = command;
-    ours.sa_sigaction = handle_fatal;
-    ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    sigemptyset(&ours.sa_mask);
+    process = aco__system.getpid();
     for (int i = 0; i < SIGNALS; i++)
-        aco__system.sigaction(fatal[i], &ours, &handled_before[i]);
-    if (!is_registered)
-        is_registered = atexit(tell_at_exit) == 0;
+        handle(i);
+    if (is_registered)
+        return;
+    is_registered = 1;
+    (void)atexit(tell_at_exit);
+    (void)at_quick_exit(tell_at_quick_exit);
+    if (__sanitizer_set_death_callback && !__libfuzzer_is_present)
+        __sanitizer_set_death_callback(tell_at_report);
 }
 
 void aco__last_words_of(uint64_t seed)
 {
+    ACO__ASSERT(seed && process);
     running_seed = seed;
 }
 
 void aco__last_words_end(void)
 {
+    struct sigaction now;
     running_seed = 0;
+    told_command = NULL;
     for (int i = 0; i < SIGNALS; i++)
-        if (is_ours(fatal[i])) /* a handler that came later may know this one */
-            aco__system.sigaction(fatal[i], &handled_before[i], NULL);
+        if (aco__system.sigaction(fatal[i], NULL, &now) == 0 && is_ours(&now)) {
+            (void)aco__system.sigaction(fatal[i], &handled_before[0][i], NULL);
+            handled_before[0][i] = handled_before[1][i];
+        }
 }

@@ -6,10 +6,17 @@
 
 #include "aco/sim.h"
 
-/* From now on until aco__last_words_end(), a fatal signal and exit() print the seed that runs. `command` as for
- * aco__sim_run(). */
-ACO__HIDDEN void aco__last_words_begin(void (*command)(uint64_t seed));
+/* Prints the command that repeats a seed; async-signal-safe. */
+typedef struct aco__sim_command {
+    void (*print)(const struct aco__sim_command *command, uint64_t seed);
+} aco__sim_command_t;
+
+/* From now on until aco__last_words_end(), the end of the process prints the seed that runs, with `command`, if that is
+ * not NULL. */
+ACO__HIDDEN void aco__last_words_begin(const aco__sim_command_t *command);
 ACO__HIDDEN void aco__last_words_of(uint64_t seed); /* it runs from now on */
+/* Prints the seed that runs and this reason, once for each seed. */
+ACO__HIDDEN void aco__last_words_tell(const char *why);
 ACO__HIDDEN void aco__last_words_end(void);
 
 #endif

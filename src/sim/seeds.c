@@ -2,7 +2,7 @@
 #include "sim/seeds.h"
 #include "sim/calls.h"
 #include "sim/draw.h"
-#include "sim/last_words.h"
+#include "sim/scatter.h"
 #include "sim/world.h"
 
 #include "scheduler/valid.h"
@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +31,7 @@ static aco_t *choose(aco__chooser_t *chooser, aco_t *first, const aco_t *poll)
     aco_sim_t *sim = sim_of(chooser);
     uint64_t number, count;
     aco_t *chosen;
+    ACO__ASSERT(sim == aco_sim_current());
     sim->is_in_turn = 0;
 #ifdef ACO__INVARIANTS
     aco__scheduler_valid(aco__self());
@@ -46,6 +46,7 @@ static aco_t *choose(aco__chooser_t *chooser, aco_t *first, const aco_t *poll)
         aco__sim_fail(sim, "there is no memory for the schedule");
         return NULL;
     }
+    ACO__ASSERT((chosen == poll) == !number && (chosen == poll || count));
     if (chosen == poll) {
         aco__history_note(&sim->history, ACO__SIM_POLL, 0, count);
         return chosen;
@@ -105,6 +106,7 @@ static size_t count_live(void)
 static void begin_run(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
 {
     uint64_t draws = aco__mix(seed);
+    ACO__ASSERT(!aco_sim_current() && seed);
     sim->seed = seed;
     sim->now = 0;
     sim->turns = 0;
@@ -160,6 +162,7 @@ static int run_seed(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
 
 static void add(aco_sim_stats_t *stats, const aco_sim_t *sim)
 {
+    ACO__ASSERT(sim->now >= 0 && sim->turns <= sim->options.max_turns);
     stats->runs++;
     stats->turns += sim->turns;
     stats->simulated_ns += sim->now;
@@ -170,7 +173,11 @@ static void add(aco_sim_stats_t *stats, const aco_sim_t *sim)
 static int repeat(aco_sim_t *sim, uint64_t seed)
 {
     uint64_t hash = sim->history.hash;
-    if (run_seed(sim, seed, 0, 1) != 0)
+    int done;
+    aco__scatter_begin(seed);
+    done = run_seed(sim, seed, 0, 1);
+    aco__scatter_end();
+    if (done != 0)
         return -1;
     if (sim->history.hash != hash) {
         sim->has_failed = 0;
@@ -180,7 +187,7 @@ static int repeat(aco_sim_t *sim, uint64_t seed)
     return 0;
 }
 
-static int run_seeds(aco_sim_t *sim, uint64_t runs, aco_sim_stats_t *stats, void (*command)(uint64_t seed))
+static int run_seeds(aco_sim_t *sim, uint64_t runs, aco_sim_stats_t *stats)
 {
     for (uint64_t i = 0; i < runs; i++) {
         uint64_t seed = sim->options.seed + i;
@@ -194,17 +201,17 @@ static int run_seeds(aco_sim_t *sim, uint64_t runs, aco_sim_stats_t *stats, void
             continue;
         stats->seed = seed;
         memcpy(stats->reason, sim->reason, sizeof stats->reason);
-        fprintf(stderr, "acorn: simulation: seed %" PRIu64 ": %s\n", seed, sim->reason);
-        if (command)
-            command(seed);
+        aco__last_words_tell(sim->reason);
         errno = ECANCELED;
         return -1;
     }
     return 0;
 }
 
-static int check_options(const aco_sim_options_t *o)
+static int check_options(const aco_sim_options_t *o, uint64_t runs)
 {
+    if (runs - 1 > UINT64_MAX - (o->seed ? o->seed : 1))
+        return aco__service_fail(EINVAL, call, "the last seed is above 2^64 - 1");
     if (o->schedule > ACO_SIM_FIFO)
         return aco__service_fail(EINVAL, call, "the schedule is unknown");
     if (o->changes < 0 || o->changes > ACO__SIM_MOST_CHANGES)
@@ -247,7 +254,7 @@ static void free_sim(aco_sim_t *sim)
 
 /* No other simulation runs in the process. */
 static int run_alone(ACO__SWITCHES aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_stats_t *stats,
-                     const aco_sim_options_t *options, void (*command)(uint64_t seed))
+                     const aco_sim_options_t *options, const aco__sim_command_t *command)
 {
     aco_sim_t *sim = new_sim(scenario, arg, options);
     int done, error;
@@ -255,7 +262,7 @@ static int run_alone(ACO__SWITCHES aco_sim_function_t scenario, void *arg, uint6
         return aco__service_fail(ENOMEM, call, "no memory");
     aco__sim_calls_install();
     aco__last_words_begin(command);
-    done = run_seeds(sim, runs, stats, command);
+    done = run_seeds(sim, runs, stats);
     error = errno;
     aco__last_words_end();
     free_sim(sim);
@@ -264,7 +271,7 @@ static int run_alone(ACO__SWITCHES aco_sim_function_t scenario, void *arg, uint6
 }
 
 int aco__sim_run(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_stats_t *stats,
-                 const aco_sim_options_t *options, void (*command)(uint64_t seed))
+                 const aco_sim_options_t *options, const aco__sim_command_t *command)
 {
     static const aco_sim_options_t defaults = {0};
     static int is_running;
@@ -277,7 +284,7 @@ int aco__sim_run(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_
         options = &defaults;
     if (!scenario || !runs)
         return aco__service_fail(EINVAL, call, scenario ? "it is to run 0 times" : "the scenario is NULL");
-    if (check_options(options) != 0)
+    if (check_options(options, runs) != 0)
         return -1;
     if (__atomic_exchange_n(&is_running, 1, __ATOMIC_ACQUIRE))
         return aco__service_fail(EBUSY, call, "a simulation runs already");

@@ -2,6 +2,8 @@
 #include "sim/world.h"
 #include "sim/draw.h"
 
+#include "aco/detail/service.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,6 +17,7 @@ aco_sim_t *aco_sim_current(void)
 
 void aco__sim_enter(aco_sim_t *sim)
 {
+    ACO__ASSERT(!sim || !current); /* one does not begin in another */
     current = sim;
 }
 
@@ -22,6 +25,7 @@ void aco__sim_fail(aco_sim_t *sim, const char *reason, ...)
 {
     va_list list;
     int error = errno;
+    ACO__ASSERT(!current || sim == current);
     if (sim->has_failed)
         return;
     sim->has_failed = 1;
@@ -33,12 +37,15 @@ void aco__sim_fail(aco_sim_t *sim, const char *reason, ...)
 
 int aco_sim_fail(aco_sim_t *sim, const char *reason)
 {
+    if (!sim || sim != current)
+        return aco__service_fail(EINVAL, "aco_sim_fail", "it is not the run of the calling thread");
     aco__sim_fail(sim, "%s", reason ? reason : "no reason was given");
     return -1;
 }
 
 uint64_t aco_sim_random(aco_sim_t *sim, uint64_t limit)
 {
+    ACO__ASSERT(sim == current);
     uint64_t drawn = limit ? aco__draw_below(&sim->draws, limit) : aco__draw(&sim->draws);
     aco__history_note(&sim->history, ACO__SIM_RANDOM, 0, drawn);
     return drawn;
