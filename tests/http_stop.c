@@ -139,29 +139,35 @@ static void *answers_backlogs(void *arg)
     return arg;
 }
 
-static void *answers_backlog_of_unix_socket(void *arg)
+/* A server on a Unix socket, and clients whose requests wait in its backlog. */
+static void start_unix(stage_t *stage, int *fds, int clients)
 {
-    enum { CLIENTS = 5 };
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    stage_t stage = {0};
-    int fds[CLIENTS];
     snprintf(address.sun_path, sizeof address.sun_path, "/tmp/acorn-http-stop-%d", (int)getpid());
-    stage.server.routes = routes;
-    stage.listener = aco_io_listen("unix", address.sun_path, NULL, NULL);
-    CHECK(stage.listener >= 0);
-    stage.task = aco_spawn(serves, &stage, NULL);
+    stage->server.routes = routes;
+    stage->listener = aco_io_listen("unix", address.sun_path, NULL, NULL);
+    CHECK(stage->listener >= 0);
+    stage->task = aco_spawn(serves, stage, NULL);
     aco_task_yield();
-    for (int i = 0; i < CLIENTS; i++) {
+    for (int i = 0; i < clients; i++) {
         fds[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         CHECK_EQ(connect(fds[i], (struct sockaddr *)&address, sizeof address), 0);
         CHECK_EQ(aco_io_adopt(fds[i]), 0);
         put(fds[i], ASK("/"));
     }
+    unlink(address.sun_path);
+}
+
+static void *answers_backlog_of_unix_socket(void *arg)
+{
+    enum { CLIENTS = 5 };
+    stage_t stage = {0};
+    int fds[CLIENTS];
+    start_unix(&stage, fds, CLIENTS);
     aco_scope_cancel(&stage.scope);
     for (int i = 0; i < CLIENTS; i++)
         read_whole(fds[i], "200");
     await_end(&stage);
-    unlink(address.sun_path);
     return arg;
 }
 
@@ -211,15 +217,19 @@ static void *answers_backlog_at_limit(void *arg)
 }
 
 /* No descriptor is free when the server is stopped, and later there are some. */
-static void *answers_backlog_without_descriptors(void *arg)
+static void *answers_backlog_without_descriptors(void *is_unix)
 {
     enum { CLIENTS = 8 };
     stage_t stage = {0};
     struct rlimit before, none;
     int fds[CLIENTS];
-    start(&stage, routes);
-    for (int i = 0; i < CLIENTS; i++)
-        fds[i] = knock(&stage, ASK("/"));
+    if (is_unix) {
+        start_unix(&stage, fds, CLIENTS);
+    } else {
+        start(&stage, routes);
+        for (int i = 0; i < CLIENTS; i++)
+            fds[i] = knock(&stage, ASK("/"));
+    }
     CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
     none = before;
     none.rlim_cur = 3;
@@ -230,7 +240,13 @@ static void *answers_backlog_without_descriptors(void *arg)
     for (int i = 0; i < CLIENTS; i++)
         read_whole(fds[i], "200");
     await_end(&stage);
-    return arg;
+    return NULL;
+}
+
+static void *answers_backlog_of_unix_socket_without_descriptors(void *arg)
+{
+    (void)arg;
+    return answers_backlog_without_descriptors(&gate);
 }
 
 /* It gets its turn after the time for idle connections, and has that time then. */
@@ -477,6 +493,7 @@ int main(void)
                                            leaves_shared_backlog,
                                            answers_backlog_at_limit,
                                            answers_backlog_without_descriptors,
+                                           answers_backlog_of_unix_socket_without_descriptors,
                                            waits_for_late,
                                            ends_handshakes,
                                            tells_of_cancelled,
