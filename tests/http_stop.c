@@ -390,6 +390,31 @@ static void *waits_for_idle(void *arg)
     return arg;
 }
 
+/* Empty lines do not begin a request: they leave a connection idle, and head_time does not count. */
+static void *waits_behind_empty_lines(void *arg)
+{
+    stage_t stage = {0};
+    int fd;
+    stage.server.head_time = ACO_MILLISECOND;
+    start(&stage, routes);
+    fd = dial(&stage);
+    put(fd, "\r\n");
+    CHECK_EQ(aco_sleep(5 * ACO_MILLISECOND), 0);
+    put(fd, ASK("/") "\r\n\r\n");
+    CHECK(aco_io_read(fd, got, sizeof got) > 0);
+    CHECK_TEXT("behind empty lines", statuses(), "200");
+    CHECK_EQ(aco_sleep(5 * ACO_MILLISECOND), 0);
+    put(fd, ASK("/"));
+    CHECK(aco_io_read(fd, got, sizeof got) > 0);
+    CHECK_TEXT("between empty lines", statuses(), "200");
+    put(fd, "\r\n");
+    stop(&stage);
+    CHECK_EQ(read_to_end(fd), 0);
+    CHECK_EQ(got_n, 0);
+    CHECK_EQ(aco_io_close(fd), 0);
+    return arg;
+}
+
 /* For a while the server goes on: only a health check notices. */
 static void *is_lame_first(void *arg)
 {
@@ -499,6 +524,7 @@ int main(void)
                                            tells_of_cancelled,
                                            answers_idle,
                                            waits_for_idle,
+                                           waits_behind_empty_lines,
                                            is_lame_first,
                                            ends_connections,
                                            ends_as_asked};
