@@ -10,6 +10,7 @@
 #include "base/invariants.h"
 #include "io/descriptor.h"
 #include "io/events.h"
+#include "io/job_threads.h"
 #include "io/linux_bsd.h"
 #include "io/uring.h"
 #include "io/uring_poller.h"
@@ -77,12 +78,30 @@ static void close_io(aco__poller_t *poller)
     aco__service_free(io, io->sz);
 }
 
+/* In the child of fork(): the record that the thread had. Its epoll, ring and eventfd are the parent's too: what the
+ * child registered or submitted there, or took out, would be the parent's loss. */
+static __thread const aco__io_t *of_parent;
+
+void aco__io_leave_parent(void)
+{
+    if (!aco__poller())
+        return;
+    of_parent = (aco__io_t *)(void *)aco__poller();
+    aco__poller_uninstall();
+}
+
 aco__io_t *aco__io_get(const char *call)
 {
     aco__io_t *io = (aco__io_t *)(void *)aco__poller();
     size_t sz = sizeof *io;
     if (aco_likely(io != NULL))
         return io;
+    if (of_parent) {
+        (void)aco__service_fail(EPERM, call, "in a child of fork(), whose parent uses acorn_io in this thread");
+        return NULL;
+    }
+    if (aco__io_pool_ready() != 0)
+        return NULL;
     io = aco__service_allocate(&sz, call);
     if (!io)
         return NULL;

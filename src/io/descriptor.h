@@ -68,7 +68,6 @@ typedef struct aco__io {
      * *deadline to an earlier time if the wait must not be so long. 1: it has waited itself; 0; -1 and errno. */
     int (*ring_turn)(struct aco__io *io, int64_t *deadline);
     void (*ring_close)(struct aco__io *io); /* the thread ends */
-    unsigned forks;         /* that lay behind the process at the first job */
     void (*jobs_end)(struct aco__io *io); /* the thread ends: its jobs are nobody's. NULL: there was none */
     aco_io_stats_t stats;
     size_t sz;              /* of this record, as allocated */
@@ -76,6 +75,8 @@ typedef struct aco__io {
 
 /* The calling thread's; created if needed. NULL after a failure. */
 ACO__HIDDEN aco__io_t *aco__io_get(const char *call);
+/* In the child of fork(): the calling thread's record stays as it is, and aco__io_get() fails with EPERM. */
+ACO__HIDDEN void aco__io_leave_parent(void);
 /* The record of a descriptor that the caller is going to use; created if needed. The caller releases it by
  * aco__io_leave(). NULL after a failure. For a call that may wait: from time to time it lets other tasks run, before
  * the call looks at anything. */

@@ -267,7 +267,6 @@ int aco__io_pool_give_up(aco__io_job_t *job, int may_run_on)
 
 /* ---- fork() ---- */
 
-static unsigned forks;
 static int fork_error;
 
 /* The child has none of the threads. */
@@ -277,8 +276,8 @@ static void after_fork_in_child(void)
     memset(&look_up_queue, 0, sizeof look_up_queue);
     idle_threads = NULL;
     threads = busy_threads = look_ups = 0;
-    forks++;
     aco__io_pool_unlock();
+    aco__io_leave_parent();
 }
 
 static void handle_forks(void)
@@ -292,11 +291,6 @@ int aco__io_pool_ready(void)
     pthread_once(&once, handle_forks);
     errno = fork_error;
     return fork_error ? -1 : 0;
-}
-
-unsigned aco__io_pool_forks(void)
-{
-    return forks;
 }
 
 /* ---- Limits ---- */
