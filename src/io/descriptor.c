@@ -10,7 +10,6 @@
 #include "base/invariants.h"
 #include "io/descriptor.h"
 #include "io/events.h"
-#include "io/job_threads.h"
 #include "io/linux_bsd.h"
 #include "io/uring.h"
 #include "io/uring_poller.h"
@@ -20,6 +19,7 @@
 #include "aco/detail/poller.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -82,12 +82,17 @@ static void close_io(aco__poller_t *poller)
  * child registered or submitted there, or took out, would be the parent's loss. */
 static __thread const aco__io_t *of_parent;
 
-void aco__io_leave_parent(void)
+static void leave_parent(void)
 {
     if (!aco__poller())
         return;
     of_parent = (aco__io_t *)(void *)aco__poller();
     aco__poller_uninstall();
+}
+
+static __attribute__((constructor)) void leave_at_fork(void)
+{
+    (void)pthread_atfork(NULL, NULL, leave_parent);
 }
 
 aco__io_t *aco__io_get(const char *call)
@@ -100,8 +105,6 @@ aco__io_t *aco__io_get(const char *call)
         (void)aco__service_fail(EPERM, call, "in a child of fork(), whose parent uses acorn_io in this thread");
         return NULL;
     }
-    if (aco__io_pool_ready() != 0)
-        return NULL;
     io = aco__service_allocate(&sz, call);
     if (!io)
         return NULL;

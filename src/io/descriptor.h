@@ -75,8 +75,6 @@ typedef struct aco__io {
 
 /* The calling thread's; created if needed. NULL after a failure. */
 ACO__HIDDEN aco__io_t *aco__io_get(const char *call);
-/* In the child of fork(): the calling thread's record stays as it is, and aco__io_get() fails with EPERM. */
-ACO__HIDDEN void aco__io_leave_parent(void);
 /* The record of a descriptor that the caller is going to use; created if needed. The caller releases it by
  * aco__io_leave(). NULL after a failure. For a call that may wait: from time to time it lets other tasks run, before
  * the call looks at anything. */

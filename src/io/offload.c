@@ -152,7 +152,7 @@ ACO__SWITCHES
 int aco__io_offload_as(int kind, const char *call, void *(*fn)(void *arg), void *arg, void **result,
                        void (*release)(void *arg, void *result), const char *location)
 {
-    aco__io_t *io = aco__io_pool_ready() == 0 ? aco__io_get(call) : NULL;
+    aco__io_t *io = aco__io_get(call);
     aco__io_job_t *job = io ? job_new(io, call, fn, arg, release) : NULL;
     if (!job) {
         release_arg(arg, release);

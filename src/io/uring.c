@@ -456,8 +456,6 @@ static int try_ring(aco__io_t *io, const char *call)
     int error;
     if (io->ring)
         return 0;
-    if (aco__io_pool_ready() != 0)
-        return errno;
     aco__io_pool_lock();
     error = refusal ? refusal : open_ring(io, call);
     if (is_final(error))
