@@ -972,10 +972,10 @@ static void install(int flags)
 }
 
 /* The call ends by the signal. */
-#define INTERRUPTED(flags, call) \
+#define INTERRUPTED(installs, call) \
     do { \
         pthread_t partner; \
-        install(flags); \
+        installs; \
         is_over = 0; \
         partner = beside(signals_until_over, NULL); \
         NOTE(call); \
@@ -984,10 +984,10 @@ static void install(int flags)
     } while (0)
 
 /* The call goes on after the signal, until it has what it waits for. */
-#define RESTARTED(flags, help, call) \
+#define RESTARTED(installs, help, call) \
     do { \
         pthread_t partner; \
-        install(flags); \
+        installs; \
         partner = beside(signals_then_helps, &(help)); \
         NOTE(call); \
         join(partner); \
@@ -1011,22 +1011,22 @@ static void case_waits_for_time(void)
         fd_set set;
         FD_ZERO(&set);
         FD_SET(pair[0], &set);
-        INTERRUPTED(ways[i], poll(NULL, 0, -1));
-        INTERRUPTED(ways[i], poll(&p, 1, -1));
-        INTERRUPTED(ways[i], poll(&p, 1, 90000));
-        INTERRUPTED(ways[i], ppoll(&p, 1, NULL, NULL));
-        INTERRUPTED(ways[i], ppoll(&p, 1, &long_time, &none));
-        INTERRUPTED(ways[i], select(pair[0] + 1, &set, NULL, NULL, NULL));
-        INTERRUPTED(ways[i], pselect(pair[0] + 1, &set, NULL, NULL, &long_time, NULL));
-        INTERRUPTED(ways[i], epoll_wait(epoll, &event, 1, -1));
-        INTERRUPTED(ways[i], epoll_pwait(epoll, &event, 1, 90000, &none));
-        INTERRUPTED(ways[i], nanosleep(&long_time, &rest));
+        INTERRUPTED(install(ways[i]), poll(NULL, 0, -1));
+        INTERRUPTED(install(ways[i]), poll(&p, 1, -1));
+        INTERRUPTED(install(ways[i]), poll(&p, 1, 90000));
+        INTERRUPTED(install(ways[i]), ppoll(&p, 1, NULL, NULL));
+        INTERRUPTED(install(ways[i]), ppoll(&p, 1, &long_time, &none));
+        INTERRUPTED(install(ways[i]), select(pair[0] + 1, &set, NULL, NULL, NULL));
+        INTERRUPTED(install(ways[i]), pselect(pair[0] + 1, &set, NULL, NULL, &long_time, NULL));
+        INTERRUPTED(install(ways[i]), epoll_wait(epoll, &event, 1, -1));
+        INTERRUPTED(install(ways[i]), epoll_pwait(epoll, &event, 1, 90000, &none));
+        INTERRUPTED(install(ways[i]), nanosleep(&long_time, &rest));
         note("the rest", rest.tv_sec > 10);
-        INTERRUPTED(ways[i], clock_nanosleep(CLOCK_MONOTONIC, 0, &long_time, NULL));
-        INTERRUPTED(ways[i], clock_nanosleep(CLOCK_REALTIME, 0, &long_time, NULL));
-        INTERRUPTED(ways[i], usleep(90000000));
-        INTERRUPTED(ways[i], sleep(90) > 10);
-        INTERRUPTED(ways[i], recv(pair[0], room, 5, 0)); /* with a time limit */
+        INTERRUPTED(install(ways[i]), clock_nanosleep(CLOCK_MONOTONIC, 0, &long_time, NULL));
+        INTERRUPTED(install(ways[i]), clock_nanosleep(CLOCK_REALTIME, 0, &long_time, NULL));
+        INTERRUPTED(install(ways[i]), usleep(90000000));
+        INTERRUPTED(install(ways[i]), sleep(90) > 10);
+        INTERRUPTED(install(ways[i]), recv(pair[0], room, 5, 0)); /* with a time limit */
     }
     CHECK_EQ(close(pair[0]), 0);
     CHECK_EQ(close(pair[1]), 0);
@@ -1072,16 +1072,16 @@ static void waits_for_bytes(int kind)
     open_kind(kind, pair);
     CHECK_EQ(read(pair[0], room, 11), 11);
     help.what = (void *)(intptr_t)pair[1];
-    INTERRUPTED(0, read(pair[0], room, 5));
-    RESTARTED(SA_RESTART, help, read(pair[0], room, 5));
-    RESTARTED(SA_RESTART, help, readv(pair[0], &part, 1));
+    INTERRUPTED(install(0), read(pair[0], room, 5));
+    RESTARTED(install(SA_RESTART), help, read(pair[0], room, 5));
+    RESTARTED(install(SA_RESTART), help, readv(pair[0], &part, 1));
     if (kind == TCP) {
-        INTERRUPTED(0, recv(pair[0], room, 5, 0));
-        RESTARTED(SA_RESTART, help, recv(pair[0], room, 5, 0));
+        INTERRUPTED(install(0), recv(pair[0], room, 5, 0));
+        RESTARTED(install(SA_RESTART), help, recv(pair[0], room, 5, 0));
         give_byte(help.what);
-        INTERRUPTED(0, recv(pair[0], room, 5, MSG_WAITALL));
-        INTERRUPTED(0, recvmmsg(pair[0], &message, 1, 0, NULL));
-        RESTARTED(SA_RESTART, help, recvmmsg(pair[0], &message, 1, 0, NULL));
+        INTERRUPTED(install(0), recv(pair[0], room, 5, MSG_WAITALL));
+        INTERRUPTED(install(0), recvmmsg(pair[0], &message, 1, 0, NULL));
+        RESTARTED(install(SA_RESTART), help, recvmmsg(pair[0], &message, 1, 0, NULL));
     }
     close_kind(kind, pair);
 }
@@ -1110,23 +1110,23 @@ static void case_waits_for_others(void)
     waits_for_bytes(UDP);
     CHECK_EQ(sem_init(&semaphore, 0, 0), 0);
     post.what = &semaphore;
-    INTERRUPTED(0, sem_wait(&semaphore));
-    RESTARTED(SA_RESTART, post, sem_wait(&semaphore));
+    INTERRUPTED(install(0), sem_wait(&semaphore));
+    RESTARTED(install(SA_RESTART), post, sem_wait(&semaphore));
     CHECK_EQ(flock(second, LOCK_EX), 0);
-    INTERRUPTED(0, flock(first, LOCK_EX));
-    RESTARTED(SA_RESTART, file, flock(first, LOCK_EX));
+    INTERRUPTED(install(0), flock(first, LOCK_EX));
+    RESTARTED(install(SA_RESTART), file, flock(first, LOCK_EX));
     child = child_that_stays();
     end.what = (void *)(intptr_t)child;
-    INTERRUPTED(0, waitpid(child, &status, 0));
-    RESTARTED(SA_RESTART, end, waitpid(child, &status, 0) == child);
+    INTERRUPTED(install(0), waitpid(child, &status, 0));
+    RESTARTED(install(SA_RESTART), end, waitpid(child, &status, 0) == child);
     child = child_that_stays();
     end.what = (void *)(intptr_t)child;
-    INTERRUPTED(0, waitpid(-1, &status, 0));
-    RESTARTED(SA_RESTART, end, waitpid(-1, &status, 0) == child);
+    INTERRUPTED(install(0), waitpid(-1, &status, 0));
+    RESTARTED(install(SA_RESTART), end, waitpid(-1, &status, 0) == child);
     open_kind(LISTENER, pair);
     connection.what = (void *)(intptr_t)pair[0];
-    INTERRUPTED(0, accept(pair[0], NULL, NULL));
-    RESTARTED(SA_RESTART, connection, close(accept(pair[0], NULL, NULL)));
+    INTERRUPTED(install(0), accept(pair[0], NULL, NULL));
+    RESTARTED(install(SA_RESTART), connection, close(accept(pair[0], NULL, NULL)));
     CHECK_EQ(close(pair[0]), 0);
     CHECK_EQ(close(first), 0);
     CHECK_EQ(close(second), 0);
@@ -1166,20 +1166,65 @@ static void adds_a_hundred(int number)
     handled += 100;
 }
 
+extern int __sigaction(int number, const struct sigaction *wanted, struct sigaction *before);
+
 /* What a call without a hook says was there goes back by one with a hook. */
 static void case_other_ways(void)
 {
-    void (*before)(int);
+    struct sigaction action, before;
     install(0);
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-    before = sigset(SIGUSR1, adds_a_hundred);
-#pragma GCC diagnostic pop
+    memset(&action, 0, sizeof action);
+    action.sa_handler = adds_a_hundred;
+    CHECK_EQ(__sigaction(SIGUSR1, &action, &before), 0);
     CHECK_EQ(raise(SIGUSR1), 0);
-    CHECK(signal(SIGUSR1, before) == adds_a_hundred);
+    CHECK(signal(SIGUSR1, before.sa_handler) == adds_a_hundred);
     CHECK_EQ(raise(SIGUSR1), 0);
     CHECK_EQ(handled, 101);
     note_action();
+}
+
+extern void (*bsd_signal(int number, void (*handler)(int)))(int);
+
+/* Calls that POSIX no longer has. Handlers that they install end waits, too. */
+static void case_old_names(void)
+{
+    help_t byte = {give_byte, NULL, 0};
+    int pair[2];
+    CHECK_EQ(pipe2(pair, O_CLOEXEC), 0);
+    byte.what = (void *)(intptr_t)pair[1];
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    INTERRUPTED(CHECK(sigset(SIGUSR1, handles) == SIG_DFL), read(pair[0], room, 5));
+    note_action();
+    CHECK(sigset(SIGUSR1, SIG_HOLD) == handles);
+    CHECK(sigset(SIGUSR1, SIG_HOLD) == SIG_HOLD);
+    handled = 0;
+    CHECK_EQ(raise(SIGUSR1), 0);
+    note("held", handled);
+    CHECK(sigset(SIGUSR1, adds_a_hundred) == SIG_HOLD);
+    note("no longer held", handled);
+    NOTE(sighold(SIGUSR1));
+    CHECK_EQ(raise(SIGUSR1), 0);
+    note("held", handled);
+    NOTE(sigrelse(SIGUSR1));
+    note("no longer held", handled);
+    NOTE(sigignore(SIGUSR1));
+    CHECK_EQ(raise(SIGUSR1), 0);
+    note("ignored", handled);
+    CHECK(sigset(SIGUSR1, handles) == SIG_IGN);
+    errno = 0;
+    note("no signal", sigset(0, handles) == SIG_ERR);
+    note("no signal to hold", sigset(9999, SIG_HOLD) == SIG_ERR);
+    CHECK_EQ(errno, EINVAL);
+    RESTARTED(CHECK(bsd_signal(SIGUSR1, handles) == handles), byte, read(pair[0], room, 5));
+    INTERRUPTED(CHECK_EQ(siginterrupt(SIGUSR1, 1), 0), read(pair[0], room, 5));
+#pragma GCC diagnostic pop
+    CHECK(sysv_signal(SIGUSR1, adds_a_hundred) == handles);
+    CHECK_EQ(raise(SIGUSR1), 0);
+    note("handled", handled);
+    note_action(); /* the handler is no more */
+    CHECK_EQ(close(pair[0]), 0);
+    CHECK_EQ(close(pair[1]), 0);
 }
 
 /* What the program is told of its handlers. */
@@ -1255,6 +1300,7 @@ static const test_case_t cases[] = {
     {"an ignored signal", case_ignored_signal, 0},
     {"actions", case_actions, 0},
     {"other ways", case_other_ways, 0},
+    {"old names", case_old_names, 0},
 };
 
 /* What hooks do otherwise, and why. docs/hook.md says it, too. */

@@ -1,12 +1,14 @@
 /* Locks of hooked tasks (aco/hook.h): to its tasks a thread's mutexes and read-write locks answer what libc answers
  * threads. */
 #define _GNU_SOURCE
+#include <aco/offload.h>
 #include <aco/scope.h>
 #include "hook_tests.h"
 #include "proc.h"
 #include "sanitizers.h"
 
 #include <pthread.h>
+#include <sys/wait.h>
 #include <time.h>
 
 static pthread_mutex_t mutex;
@@ -375,16 +377,61 @@ static void *test_across_threads(void *unused)
     return unused;
 }
 
+static pthread_mutex_t at_fork = PTHREAD_MUTEX_INITIALIZER;
+
+static void lock_for_fork(void)
+{
+    CHECK_EQ(pthread_mutex_lock(&at_fork), 0);
+}
+
+static void unlock_after_fork(void)
+{
+    CHECK_EQ(pthread_mutex_unlock(&at_fork), 0);
+}
+
+static void *returns(void *unused)
+{
+    return unused;
+}
+
+static void *uses_pool_with_lock(void *unused)
+{
+    begin();
+    CHECK_EQ(pthread_mutex_lock(&at_fork), 0);
+    CHECK_EQ(usleep(1000), 0); /* the other task forks */
+    CHECK_EQ(aco_offload(returns, NULL, NULL, NULL), 0);
+    CHECK_EQ(pthread_mutex_unlock(&at_fork), 0);
+    return unused;
+}
+
+/* A handler of fork() waits for a lock of another task, which needs the library's own before. */
+static void *test_fork_waits(void *unused)
+{
+    aco_t *holder = beside(uses_pool_with_lock, NULL);
+    int status;
+    pid_t child;
+    begin();
+    aco_task_yield(); /* the holder locks */
+    child = fork();
+    if (child == 0)
+        _exit(check_failures != 0);
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK_EQ(status, 0);
+    join(holder);
+    return unused;
+}
+
 static const aco_function_t tests[] = {test_unlock_unhooked,  test_recursive_depth, test_relock,
                                        test_owner_dead,       test_relock_of_writer, test_deadline,
                                        test_cannot_wait,      test_many_locks,       test_unhooked_waits,
-                                       test_across_threads};
+                                       test_across_threads,   test_fork_waits};
 
 /* With an argument only that test runs. */
 int main(int argc, char **argv)
 {
     int first = argc > 1 ? atoi(argv[1]) : 0;
     alarm(60);
+    CHECK_EQ(pthread_atfork(lock_for_fork, unlock_after_fork, unlock_after_fork), 0); /* before the first call */
     CHECK(aco_io_poll_fd() >= 0);
     run_tests(tests + first, argc > 1 ? 1 : sizeof tests / sizeof *tests, count_descriptors());
     return check_result("hook_locks");

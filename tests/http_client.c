@@ -319,6 +319,51 @@ static void *repeats_once(void *arg)
     return NULL;
 }
 
+/* An empty line comes with the first answer, another one a moment after the second. Each is a connection's end. */
+static void *answers_with_empty_lines(void *listener)
+{
+    static const char *const answers[] = {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok\r\n",
+                                          "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+                                          "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"};
+    char head[512];
+    for (int i = 0; i < 3; i++) {
+        int fd = aco_io_accept(*(const int *)listener);
+        CHECK(fd >= 0 && aco_io_read(fd, head, sizeof head) > 0);
+        aco_io_write_all(fd, answers[i], strlen(answers[i]));
+        if (i == 1) {
+            aco_task_yield(); /* the client keeps the connection */
+            aco_io_write_all(fd, "\r\n", 2);
+        }
+        CHECK_EQ(aco_io_read(fd, head, sizeof head), 0);
+        aco_io_close(fd);
+    }
+    return NULL;
+}
+
+static void *drops_empty_lines(void *arg)
+{
+    int listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
+    char address[ACO_IO_ADDRESS_SIZE], url[160];
+    aco_http_client_t *client = aco_http_client_new(NULL);
+    aco_group_t group;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, answers_with_empty_lines, &listener);
+    CHECK_EQ(aco_io_local_address(listener, address, sizeof address), 0);
+    snprintf(url, sizeof url, "http://%s", address);
+    for (int i = 0; i < 3; i++) {
+        aco_http_response_t *response = aco_http_get(client, url);
+        CHECK(response != NULL);
+        CHECK_EQ(aco_http_response_read(response, got, 100), 2);
+        aco_http_response_end(response);
+        for (int turn = 0; turn < 10; turn++) /* the empty line comes */
+            aco_task_yield();
+    }
+    aco_http_client_destroy(client);
+    aco_group_end(&group);
+    CHECK_EQ(aco_io_close(listener), 0);
+    return arg;
+}
+
 static void *gets_wrong_responses(void *arg)
 {
     static const struct {
@@ -1046,9 +1091,10 @@ static void *refuses_options(void *arg)
 int main(void)
 {
     static const aco_function_t tests[] = {
-        calls,            repeats_once,   gets_wrong_responses, keeps_fields_apart, resolves_locations,
-        redirects_bodies, keeps_secrets,  names_hosts,          limits_redirects,   limits_heads,
-        limits_kept,      keeps_the_last, obeys_deadlines,      refuses_options,    keeps_two_hosts};
+        calls,              repeats_once,     drops_empty_lines, gets_wrong_responses, keeps_fields_apart,
+        resolves_locations, redirects_bodies, keeps_secrets,     names_hosts,          limits_redirects,
+        limits_heads,       limits_kept,      keeps_the_last,    obeys_deadlines,      refuses_options,
+        keeps_two_hosts};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_client");
 }

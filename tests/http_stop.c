@@ -139,29 +139,35 @@ static void *answers_backlogs(void *arg)
     return arg;
 }
 
-static void *answers_backlog_of_unix_socket(void *arg)
+/* A server on a Unix socket, and clients whose requests wait in its backlog. */
+static void start_unix(stage_t *stage, int *fds, int clients)
 {
-    enum { CLIENTS = 5 };
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    stage_t stage = {0};
-    int fds[CLIENTS];
     snprintf(address.sun_path, sizeof address.sun_path, "/tmp/acorn-http-stop-%d", (int)getpid());
-    stage.server.routes = routes;
-    stage.listener = aco_io_listen("unix", address.sun_path, NULL, NULL);
-    CHECK(stage.listener >= 0);
-    stage.task = aco_spawn(serves, &stage, NULL);
+    stage->server.routes = routes;
+    stage->listener = aco_io_listen("unix", address.sun_path, NULL, NULL);
+    CHECK(stage->listener >= 0);
+    stage->task = aco_spawn(serves, stage, NULL);
     aco_task_yield();
-    for (int i = 0; i < CLIENTS; i++) {
+    for (int i = 0; i < clients; i++) {
         fds[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         CHECK_EQ(connect(fds[i], (struct sockaddr *)&address, sizeof address), 0);
         CHECK_EQ(aco_io_adopt(fds[i]), 0);
         put(fds[i], ASK("/"));
     }
+    unlink(address.sun_path);
+}
+
+static void *answers_backlog_of_unix_socket(void *arg)
+{
+    enum { CLIENTS = 5 };
+    stage_t stage = {0};
+    int fds[CLIENTS];
+    start_unix(&stage, fds, CLIENTS);
     aco_scope_cancel(&stage.scope);
     for (int i = 0; i < CLIENTS; i++)
         read_whole(fds[i], "200");
     await_end(&stage);
-    unlink(address.sun_path);
     return arg;
 }
 
@@ -211,15 +217,19 @@ static void *answers_backlog_at_limit(void *arg)
 }
 
 /* No descriptor is free when the server is stopped, and later there are some. */
-static void *answers_backlog_without_descriptors(void *arg)
+static void *answers_backlog_without_descriptors(void *is_unix)
 {
     enum { CLIENTS = 8 };
     stage_t stage = {0};
     struct rlimit before, none;
     int fds[CLIENTS];
-    start(&stage, routes);
-    for (int i = 0; i < CLIENTS; i++)
-        fds[i] = knock(&stage, ASK("/"));
+    if (is_unix) {
+        start_unix(&stage, fds, CLIENTS);
+    } else {
+        start(&stage, routes);
+        for (int i = 0; i < CLIENTS; i++)
+            fds[i] = knock(&stage, ASK("/"));
+    }
     CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
     none = before;
     none.rlim_cur = 3;
@@ -230,7 +240,13 @@ static void *answers_backlog_without_descriptors(void *arg)
     for (int i = 0; i < CLIENTS; i++)
         read_whole(fds[i], "200");
     await_end(&stage);
-    return arg;
+    return NULL;
+}
+
+static void *answers_backlog_of_unix_socket_without_descriptors(void *arg)
+{
+    (void)arg;
+    return answers_backlog_without_descriptors(&gate);
 }
 
 /* It gets its turn after the time for idle connections, and has that time then. */
@@ -374,6 +390,31 @@ static void *waits_for_idle(void *arg)
     return arg;
 }
 
+/* Empty lines do not begin a request: they leave a connection idle, and head_time does not count. */
+static void *waits_behind_empty_lines(void *arg)
+{
+    stage_t stage = {0};
+    int fd;
+    stage.server.head_time = ACO_MILLISECOND;
+    start(&stage, routes);
+    fd = dial(&stage);
+    put(fd, "\r\n");
+    CHECK_EQ(aco_sleep(5 * ACO_MILLISECOND), 0);
+    put(fd, ASK("/") "\r\n\r\n");
+    CHECK(aco_io_read(fd, got, sizeof got) > 0);
+    CHECK_TEXT("behind empty lines", statuses(), "200");
+    CHECK_EQ(aco_sleep(5 * ACO_MILLISECOND), 0);
+    put(fd, ASK("/"));
+    CHECK(aco_io_read(fd, got, sizeof got) > 0);
+    CHECK_TEXT("between empty lines", statuses(), "200");
+    put(fd, "\r\n");
+    stop(&stage);
+    CHECK_EQ(read_to_end(fd), 0);
+    CHECK_EQ(got_n, 0);
+    CHECK_EQ(aco_io_close(fd), 0);
+    return arg;
+}
+
 /* For a while the server goes on: only a health check notices. */
 static void *is_lame_first(void *arg)
 {
@@ -477,11 +518,13 @@ int main(void)
                                            leaves_shared_backlog,
                                            answers_backlog_at_limit,
                                            answers_backlog_without_descriptors,
+                                           answers_backlog_of_unix_socket_without_descriptors,
                                            waits_for_late,
                                            ends_handshakes,
                                            tells_of_cancelled,
                                            answers_idle,
                                            waits_for_idle,
+                                           waits_behind_empty_lines,
                                            is_lame_first,
                                            ends_connections,
                                            ends_as_asked};

@@ -724,6 +724,61 @@ static void full_queue(void)
     close(fd);
 }
 
+enum { WATCHED = RING_ENTRIES + RING_ENTRIES / 2 };
+
+static int watched_ends[WATCHED][2], watched_read;
+
+static void *reads_byte_of(void *end)
+{
+    char byte = 0;
+    CHECK_EQ(aco_io_read(*(const int *)end, &byte, 1), 1);
+    CHECK_EQ(byte, 'x');
+    watched_read++;
+    return NULL;
+}
+
+/* In one turn more descriptors are to be watched than the queue has room for, and then no longer. The kernel refuses
+ * so many of the calls that would make room. */
+static void watches_many(int refused)
+{
+    aco_group_t group;
+    for (int i = 0; i < WATCHED; i++) {
+        make_pipe(watched_ends[i]);
+        for (int end = 0; end < 2; end++)
+            CHECK_EQ(aco_io_adopt(watched_ends[i][end]), 0);
+    }
+    watched_read = 0;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    for (int i = 0; i < WATCHED; i++)
+        member(&group, reads_byte_of, &watched_ends[i][0]);
+    enters = 0;
+    enter_error = EAGAIN;
+    refused_enters = refused;
+    aco_task_yield();
+    CHECK_EQ(watched_read, 0);
+    CHECK(refused_enters < refused || !refused);
+    for (int i = 0; i < WATCHED; i++)
+        CHECK_EQ(aco_io_write_all(watched_ends[i][1], "x", 1), 1);
+    CHECK_EQ(aco_group_end(&group), 0);
+    CHECK_EQ(watched_read, WATCHED);
+    CHECK_EQ(refused_enters, 0);
+    for (int i = 0; i < WATCHED; i++) {
+        char byte;
+        CHECK_EQ(aco_io_close(watched_ends[i][1]), 0);
+        CHECK_EQ(aco_io_read(watched_ends[i][0], &byte, 1), 0); /* nothing keeps the other end open */
+        CHECK_EQ(aco_io_close(watched_ends[i][0]), 0);
+    }
+}
+
+static void *fills_queue_with_watches(void *unused)
+{
+    static const int refused[] = {0, 1, 5, 200};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        watches_many(refused[i]);
+    refused_enters = 0;
+    return unused;
+}
+
 /* ---- Ends of threads, forks ---- */
 
 static int endless[2];
@@ -785,6 +840,68 @@ static void thread_ends(int error)
     close(endless[0]);
     close(endless[1]);
     CHECK_EQ(count_descriptors(), before);
+}
+
+/* The child tries what would take events and room in the ring from the parent, whose tasks wait. */
+static void harms_parent(int watched)
+{
+    char byte;
+    FAILS_WITH(aco_io_read(watched, &byte, 1), EPERM);
+    FAILS_WITH(aco_io_wait_readable(watched), EPERM);
+    FAILS_WITH(aco_io_adopt(endless[1]), EPERM);
+    FAILS_WITH(aco_file_read(endless[0], &byte, 1), EPERM);
+    FAILS_WITH(aco_file_open("/dev/null", O_RDONLY, 0), EPERM);
+    CHECK_EQ(aco_io_close(watched), 0);
+    FAILS_WITH(fcntl(watched, F_GETFD), EBADF);
+}
+
+static void *reads_watched(void *fds)
+{
+    char byte;
+    CHECK_EQ(aco_io_read(((const int *)fds)[0], &byte, 1), 1);
+    return NULL;
+}
+
+static void *forks_beside_waits(void *watched)
+{
+    enum { HAS_TRIED_ALL = 42 }; /* not 0, with which the child ends if its last thread does */
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(20);
+        harms_parent(((const int *)watched)[0]);
+        _exit(check_result("io_uring: in the child") == 0 ? HAS_TRIED_ALL : 1);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == HAS_TRIED_ALL);
+    CHECK_EQ(write(((const int *)watched)[1], "x", 1), 1);
+    CHECK_EQ(write(endless[1], "yes", 3), 3);
+    return NULL;
+}
+
+/* What the parent waits for comes, by epoll and by the ring, whatever its child does meanwhile. */
+static void *is_not_harmed(void *unused)
+{
+    char text[8];
+    int watched[2];
+    aco_scope_t scope; /* what the child takes never comes */
+    aco_group_t group;
+    CHECK_EQ(pipe2(endless, O_CLOEXEC), 0);
+    make_pipe(watched);
+    CHECK_EQ(aco_io_adopt(watched[0]), 0);
+    CHECK_EQ(aco_io_adopt(watched[1]), 0);
+    CHECK_EQ(aco_scope_begin(&scope, aco_after(30 * ACO_SECOND)), 0);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, reads_watched, watched);
+    member(&group, forks_beside_waits, watched);
+    CHECK_EQ(aco_file_read(endless[0], text, 8), 3);
+    CHECK_EQ(aco_group_end(&group), 0);
+    CHECK_EQ(aco_scope_end(&scope), 0);
+    close(endless[0]);
+    close(endless[1]);
+    CHECK_EQ(aco_io_close(watched[0]), 0);
+    CHECK_EQ(aco_io_close(watched[1]), 0);
+    return unused;
 }
 
 #if !UNDER_TSAN /* it allows a forked process no new threads */
@@ -956,10 +1073,13 @@ int main(void)
     by_ring();
     every_failure();
     in_thread(asks_seldom);
+    in_thread(is_not_harmed);
     CHECK_EQ(setenv("ACO_POLLER", "uring", 1), 0);
     by_ring();
     every_failure();
     in_thread(asks_seldom);
+    in_thread(is_not_harmed);
+    in_thread(fills_queue_with_watches);
     CHECK_EQ(unsetenv("ACO_POLLER"), 0);
     CHECK_EQ(pthread_create(&thread, NULL, foreign_loop, NULL), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);

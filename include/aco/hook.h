@@ -34,7 +34,7 @@
  *   - locks that another task may hold (below): pthread_mutex_lock, …_trylock and …_timedlock, pthread_rwlock_rdlock
  *     and …_wrlock, sem_wait, sem_timedwait
  *   - handlers of signals (below), for all code of the process: sigaction, signal, bsd_signal, ssignal, sysv_signal,
- *     siginterrupt; longjmp, _longjmp, siglongjmp, which may leave one
+ *     sigset, siginterrupt; longjmp, _longjmp, siglongjmp, which may leave one
  * and the same calls under their names with 64 and the names of _FORTIFY_SOURCE. Anything else blocks the thread, as it
  * does without this library; the watchdog (aco_watchdog()) names the tasks that block it. docs/hook.md lists such
  * calls, and why they are not hooked.

@@ -15,7 +15,8 @@
  * Failing. Scopes and deadlines end the waits of tasks; deadlines also end the waits of threads. A wait fails as in
  * aco/scheduler.h, with ETIMEDOUT, ECANCELED, or ENOMEM before anything has changed; the contracts below do not repeat
  * these, nor EPERM. Deadlines are on the clock of aco_now(). What a waiter was handed is never dropped. Waits for these
- * objects are no deadlock: another thread may end them.
+ * objects are no deadlock: another thread may end them. Reports say what kind of object a task waits for, not who has
+ * it, because most of these objects do not know that.
  *
  * Memory. All zeros is the initial state, except of a channel, and there is nothing to destroy. An object must stay
  * while calls use it. In the child of fork(), only objects that no other thread used may be used. */

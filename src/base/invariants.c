@@ -85,7 +85,7 @@ __attribute__((noinline)) void aco__locked_end(const void *lock, const char *pla
     aco__no_switch_end(place);
 }
 
-static ACO__COLD __attribute__((noreturn)) void die(const char *call, const char *location, const char *place)
+static ACO__COLD __attribute__((noreturn)) void die_invalid(const char *call, const char *location, const char *place)
 {
     char text[512], caller[256];
     snprintf(text, sizeof text, "%s may switch tasks (%s%s%s) in the no-switch section that begins at %s", call, place,
@@ -98,6 +98,6 @@ static ACO__COLD __attribute__((noreturn)) void die(const char *call, const char
 __attribute__((noinline)) void aco__may_switch(const char *call, const char *location, const char *place)
 {
     if (aco_unlikely(section.depth != 0))
-        die(call, location, place);
+        die_invalid(call, location, place);
 }
 #endif

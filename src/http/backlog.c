@@ -7,21 +7,26 @@
  * second, to another listener of the port (SO_REUSEPORT) or to none: it is refused. Handshakes that have begun go on.
  * One whose last segment comes after the close is lost, except to another listener with net.ipv4.tcp_migrate_req.
  *
- * Unix sockets: after shutdown() connecting fails, and what waits can be accepted.
+ * Unix sockets: after shutdown() connecting fails, and what waits can be accepted. The listener is always readable then:
+ * only accept4() tells whether a connection waits, or may wait for a free descriptor.
  *
  * Both hold for the socket, also for another process that has it. */
 #define _GNU_SOURCE
 #include "http/backlog.h"
+#include "http/link.h"
 #include "system/system.h"
 
+#include "aco/io.h"
 #include "aco/scheduler.h"
 
+#include <errno.h>
 #include <sys/socket.h>
 #ifdef __linux__
 #include <linux/filter.h>
 #endif
 
-enum { HANDSHAKE_MS = 20 }; /* from the system's answer to the client's, within a site */
+/* From the system's answer to the client's, within a site; and between two looks for a free descriptor. */
+enum { HANDSHAKE_MS = 20 };
 
 #ifdef __linux__
 /* 0, or -1. The filter sees a segment from its TCP header on. */
@@ -46,15 +51,33 @@ static int drop_new(int listener)
 }
 #endif
 
-int64_t aco__http_close_door(int listener)
+static int family_of(int listener)
 {
     struct sockaddr_storage address = {0};
     socklen_t n = sizeof address;
-    if (aco__system.getsockname(listener, (struct sockaddr *)&address, &n) != 0)
-        return 0;
-    if (address.ss_family == AF_UNIX)
-        (void)aco__system.shutdown(listener, SHUT_RD);
-    else if ((address.ss_family == AF_INET || address.ss_family == AF_INET6) && drop_new(listener) == 0)
-        return HANDSHAKE_MS * ACO_MILLISECOND;
-    return 0;
+    return aco__system.getsockname(listener, (struct sockaddr *)&address, &n) == 0 ? address.ss_family : AF_UNSPEC;
+}
+
+int64_t aco__http_close_door(int listener)
+{
+    int family = family_of(listener);
+    int is_closed = family == AF_UNIX                         ? aco__system.shutdown(listener, SHUT_RD) == 0
+                    : family == AF_INET || family == AF_INET6 ? drop_new(listener) == 0
+                                                              : 0;
+    return is_closed ? HANDSHAKE_MS * ACO_MILLISECOND : 0;
+}
+
+int aco__http_has_more(int listener, int *taken)
+{
+#ifdef __linux__
+    if (family_of(listener) == AF_UNIX) {
+        *taken = aco__system.accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (*taken < 0)
+            return errno != EAGAIN;
+        (void)aco_io_adopt(*taken);
+        return 1;
+    }
+#endif
+    (void)taken;
+    return aco__http_is_readable(listener);
 }

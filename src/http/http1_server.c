@@ -331,10 +331,13 @@ ACO__SWITCHES static void serve_connection(aco__http1_connection_t *c, const cha
     if (c->is.server->options.open && aco__http_open_stream(&c->is, location) != 0)
         return;
     do {
-        if (c->http.link.in.begin != c->http.link.in.end)
+        if (aco__http_skip_empty_lines(&c->http.link))
             aco__io_spend("an HTTP connection", location); /* requests that have come at once */
-        else if (await_request(c, location) != 0)
-            return;
+        else
+            do {
+                if (await_request(c, location) != 0)
+                    return;
+            } while (!aco__http_skip_empty_lines(&c->http.link));
     } while (serve_request(c, location));
     if (c->http.link.out_n)
         (void)aco__http_send(&c->http.link, NULL, 0, 0, location);

@@ -112,6 +112,16 @@ ssize_t aco__http_await(aco__http_link_t *link, int is_first, const char *locati
     }
 }
 
+int aco__http_skip_empty_lines(aco__http_link_t *link)
+{
+    aco_io_reader_t *in = &link->in;
+    while (in->end - in->begin >= 2 && memcmp(in->buffer + in->begin, "\r\n", 2) == 0)
+        in->begin += 2;
+    if (in->begin == in->end)
+        in->begin = in->end = 0;
+    return in->begin != in->end;
+}
+
 int aco__http_is_readable(int fd)
 {
     struct pollfd look = {fd, POLLIN, 0};

@@ -133,8 +133,7 @@ ACO__SWITCHES static void place_taken(aco__http_server_t *server, int64_t until,
 }
 
 /* Accepts all that waits, unless it is left to others, and nothing can switch between the last failure to accept and
- * the return. If no descriptor is free, some must become so first: not for a Unix socket, which is always readable
- * after its shutdown. */
+ * the return. If no descriptor is free, some must become so first. */
 ACO__SWITCHES static void empty_backlog(aco__http_server_t *server, int listener, int64_t until, const char *location)
 {
     int is_own = !server->options.shares_listener, error = 0;
@@ -143,14 +142,15 @@ ACO__SWITCHES static void empty_backlog(aco__http_server_t *server, int listener
         error = accept_until(server, listener, aco_after(wait), location);
     for (;;) {
         int64_t deadline = 0;
-        if (server->taken >= 0)
+        if (server->taken >= 0) {
             place_taken(server, until, location);
-        else if (wait && error == ETIMEDOUT && aco__http_is_readable(listener) && aco_now() < until)
+            if (server->taken >= 0)
+                break;
+        } else if (wait && error == ETIMEDOUT && aco_now() < until && aco__http_has_more(listener, &server->taken)) {
             deadline = aco_after(wait);
-        else
+        } else {
             return;
-        if (server->taken >= 0)
-            break;
+        }
         if (is_own)
             error = accept_until(server, listener, deadline, location);
     }

@@ -19,12 +19,13 @@
 #include "aco/detail/poller.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BUDGET = 64, FIRST_ROOM = 64 };
+enum { BUDGET = 64, FIRST_ROOM = 64, TRY_AGAIN_NS = 1000000 };
 
 /* Its buffer must not be in the frames of tasks that wait: share stacks copy those. */
 ACO__COLD int aco__io_fail(const char *call, int fd)
@@ -77,12 +78,33 @@ static void close_io(aco__poller_t *poller)
     aco__service_free(io, io->sz);
 }
 
+/* In the child of fork(): the record that the thread had. Its epoll, ring and eventfd are the parent's too: what the
+ * child registered or submitted there, or took out, would be the parent's loss. */
+static __thread const aco__io_t *of_parent;
+
+static void leave_parent(void)
+{
+    if (!aco__poller())
+        return;
+    of_parent = (aco__io_t *)(void *)aco__poller();
+    aco__poller_uninstall();
+}
+
+static __attribute__((constructor)) void leave_at_fork(void)
+{
+    (void)pthread_atfork(NULL, NULL, leave_parent);
+}
+
 aco__io_t *aco__io_get(const char *call)
 {
     aco__io_t *io = (aco__io_t *)(void *)aco__poller();
     size_t sz = sizeof *io;
     if (aco_likely(io != NULL))
         return io;
+    if (of_parent) {
+        (void)aco__service_fail(EPERM, call, "in a child of fork(), whose parent uses acorn_io in this thread");
+        return NULL;
+    }
     io = aco__service_allocate(&sz, call);
     if (!io)
         return NULL;
@@ -371,14 +393,29 @@ static ACO__COLD void wait_free(aco__wait_t *wait)
     aco__service_free(wait, ((own_wait_t *)(void *)wait)->sz);
 }
 
+/* The ring is full, and the kernel takes no more now: no event would end a wait. So it ends soon, and the caller, who
+ * tries again after each wait, begins the next. */
+static int64_t limit_of(int64_t deadline, int is_unarmed)
+{
+    int64_t soon = is_unarmed ? aco_after(TRY_AGAIN_NS) : deadline;
+    return soon < deadline ? soon : deadline;
+}
+
+/* Whether a wait until limit_of() has failed for that. */
+static int is_to_try_again(int64_t deadline)
+{
+    return errno == ETIMEDOUT && aco_now() < deadline && aco_check_cancelled() == 0;
+}
+
 int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline, const char *call,
                  const char *location)
 {
     aco__wait_t *wait;
-    int result;
+    int result, is_unarmed;
     ACO__MAY_SWITCH(call, location);
     ACO__ASSERT(!d->closed); /* its number may be another file's */
-    if (arm(io, d, direction) != 0)
+    is_unarmed = arm(io, d, direction) != 0;
+    if (is_unarmed && errno != EAGAIN)
         return aco__io_fail(call, d->fd);
     wait = d->wait_is_used ? wait_new(call) : &d->wait;
     if (!wait)
@@ -387,9 +424,11 @@ int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline
     io->spender = NULL;
     io->stats.waits++;
     result = aco__poller_wait_begin(call, wait, &d->queues[direction == IO_WRITE], NULL, d->fd, direction == IO_WRITE,
-                                    deadline, location);
+                                    limit_of(deadline, is_unarmed), location);
     if (result == 0)
         result = aco__poller_wait_end(&io->base, wait);
+    if (result != 0 && is_unarmed && is_to_try_again(deadline))
+        result = 0;
     ACO__ASSERT(d->wait_is_used || wait != &d->wait);
     if (wait == &d->wait)
         d->wait_is_used = 0;
@@ -404,20 +443,25 @@ int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline
 int aco__io_park_any(aco__io_t *io, aco__io_fd_t *const *ds, const unsigned char *directions, aco__waiter_t *places,
                      size_t n, aco__wait_t *wait, int64_t deadline, const char *call, const char *location)
 {
-    int writes = !directions || directions[0] == IO_WRITE, result;
+    int writes = !directions || directions[0] == IO_WRITE, result, is_unarmed = 0;
     for (size_t i = 0; i < n; i++) {
         int direction = directions ? directions[i] : IO_WRITE;
-        if (arm(io, ds[i], direction) != 0)
-            return aco__io_fail(call, ds[i]->fd);
+        if (arm(io, ds[i], direction) != 0) {
+            if (errno != EAGAIN)
+                return aco__io_fail(call, ds[i]->fd);
+            is_unarmed = 1;
+        }
         places[i].queue = &ds[i]->queues[direction];
         places[i].other = i + 1 < n ? &places[i + 1] : NULL;
     }
     io->spender = NULL;
     io->stats.waits++;
-    result =
-        aco__poller_wait_begin(call, wait, places[0].queue, places[0].other, ds[0]->fd, writes, deadline, location);
+    result = aco__poller_wait_begin(call, wait, places[0].queue, places[0].other, ds[0]->fd, writes,
+                                    limit_of(deadline, is_unarmed), location);
     if (result == 0)
         result = aco__poller_wait_end(&io->base, wait);
+    if (result != 0 && is_unarmed && is_to_try_again(deadline))
+        result = 0;
     for (size_t i = 0; i < n; i++)
         disarm(io, ds[i]);
     return result;

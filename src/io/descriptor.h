@@ -68,7 +68,6 @@ typedef struct aco__io {
      * *deadline to an earlier time if the wait must not be so long. 1: it has waited itself; 0; -1 and errno. */
     int (*ring_turn)(struct aco__io *io, int64_t *deadline);
     void (*ring_close)(struct aco__io *io); /* the thread ends */
-    unsigned forks;         /* that lay behind the process at the first job */
     void (*jobs_end)(struct aco__io *io); /* the thread ends: its jobs are nobody's. NULL: there was none */
     aco_io_stats_t stats;
     size_t sz;              /* of this record, as allocated */

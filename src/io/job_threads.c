@@ -267,9 +267,6 @@ int aco__io_pool_give_up(aco__io_job_t *job, int may_run_on)
 
 /* ---- fork() ---- */
 
-static unsigned forks;
-static int fork_error;
-
 /* The child has none of the threads. */
 static void after_fork_in_child(void)
 {
@@ -277,26 +274,13 @@ static void after_fork_in_child(void)
     memset(&look_up_queue, 0, sizeof look_up_queue);
     idle_threads = NULL;
     threads = busy_threads = look_ups = 0;
-    forks++;
     aco__io_pool_unlock();
 }
 
-static void handle_forks(void)
+/* The program's handlers come later, so they run before the lock is taken: hooked ones may wait. */
+static __attribute__((constructor)) void keep_pool_over_fork(void)
 {
-    fork_error = pthread_atfork(aco__io_pool_lock, aco__io_pool_unlock, after_fork_in_child);
-}
-
-int aco__io_pool_ready(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, handle_forks);
-    errno = fork_error;
-    return fork_error ? -1 : 0;
-}
-
-unsigned aco__io_pool_forks(void)
-{
-    return forks;
+    (void)pthread_atfork(aco__io_pool_lock, aco__io_pool_unlock, after_fork_in_child);
 }
 
 /* ---- Limits ---- */
@@ -305,7 +289,6 @@ int aco_offload_limits(unsigned most, int64_t idle_ns)
 {
     if (!most || idle_ns < 0)
         return aco__service_fail(EINVAL, "aco_offload_limits", most ? "the time is negative" : "no thread is allowed");
-    (void)aco__io_pool_ready();
     aco__io_pool_lock();
     most_threads = most;
     idle_limit = idle_ns;
@@ -322,7 +305,6 @@ int aco_offload_stats(aco_offload_stats_t *stats)
     if (!stats)
         return aco__service_fail(EINVAL, "aco_offload_stats", "the pointer to the statistics is NULL");
     memset(stats, 0, sizeof *stats);
-    (void)aco__io_pool_ready();
     aco__io_pool_lock();
     stats->threads = threads;
     for (const idle_thread_t *thread = idle_threads; thread; thread = thread->next)

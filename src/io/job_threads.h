@@ -29,11 +29,6 @@ typedef struct aco__io_job {
     size_t sz;                  /* of this record, as allocated */
 } aco__io_job_t;
 
-/* To be called before the first job, and before the lock is taken: a fork() of another thread must not leave it locked
- * in the child. 0, or -1 and errno. */
-ACO__HIDDEN int aco__io_pool_ready(void);
-/* How many forks lie behind this process. */
-ACO__HIDDEN unsigned aco__io_pool_forks(void);
 /* Queues a new job. 0; or the errno with which the first thread could not be started. */
 ACO__HIDDEN int aco__io_pool_add(aco__io_job_t *job);
 /* Its task gives the job up: a queued job is new again, a job that runs becomes abandoned if it may. Returns the state

@@ -122,7 +122,6 @@ int aco_io_name_cache(size_t entries, int64_t ns)
 {
     if (ns < 0)
         return aco__service_fail(EINVAL, "aco_io_name_cache", "the time is negative");
-    (void)aco__io_pool_ready();
     aco__io_pool_lock();
     most_cached = entries;
     cached_for = ns;
@@ -297,8 +296,6 @@ static int add_of_name(aco__io_targets_t *targets, const char *call, const char 
     aco__io_address_t any;
     name_t name;
     ips_t ips;
-    if (aco__io_pool_ready() != 0)
-        return -1;
     if (aco__io_parse(&any, network, NULL, port, 0, 0) != 0) /* the port is the same for all hosts */
         return aco__io_fail_address(call, network, host, port, any.problem);
     if (length >= sizeof name.host) {

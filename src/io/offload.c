@@ -63,13 +63,10 @@ static void release_arg(void *arg, void (*release)(void *arg, void *result))
     errno = error;
 }
 
-/* The thread ends: its tasks never run again, none of them waits any more. After fork() the child leaves all as it
- * is. */
+/* The thread ends: its tasks never run again, none of them waits any more. */
 static void jobs_end(aco__io_t *io)
 {
     aco__io_job_t *job, *done = NULL;
-    if (io->forks != aco__io_pool_forks())
-        return;
     while ((job = io->jobs) != NULL) {
         int state;
         unlink_job(io, job);
@@ -100,10 +97,7 @@ static aco__io_job_t *job_new(aco__io_t *io, const char *call, void *(*fn)(void 
     aco__io_job_t *job = aco__service_allocate(&sz, call);
     if (!job)
         return NULL;
-    if (!io->jobs_end) {
-        io->jobs_end = jobs_end;
-        io->forks = aco__io_pool_forks();
-    }
+    io->jobs_end = jobs_end;
     memset(job, 0, sizeof *job);
     job->fn = fn;
     job->arg = arg;
@@ -158,7 +152,7 @@ ACO__SWITCHES
 int aco__io_offload_as(int kind, const char *call, void *(*fn)(void *arg), void *arg, void **result,
                        void (*release)(void *arg, void *result), const char *location)
 {
-    aco__io_t *io = aco__io_pool_ready() == 0 ? aco__io_get(call) : NULL;
+    aco__io_t *io = aco__io_get(call);
     aco__io_job_t *job = io ? job_new(io, call, fn, arg, release) : NULL;
     if (!job) {
         release_arg(arg, release);

@@ -139,10 +139,6 @@ static int open_signals(const int *signals, size_t n, int for_good, const char *
     listener_t *listener = io && make_set(&set, &bits, signals, n, call) == 0 ? aco__service_allocate(&sz, call) : NULL;
     if (!listener)
         return -1;
-    if (aco__io_pool_ready() != 0) {
-        aco__service_free(listener, sz);
-        return -1;
-    }
     memset(listener, 0, sizeof *listener);
     listener->sz = sz;
     listener->base.signals = bits;

@@ -195,8 +195,6 @@ static int listen_beside_own(const aco__io_address_t *address, unsigned flags, i
 static int listen_in_process(const aco__io_address_t *address, unsigned flags, int backlog)
 {
     int fd;
-    if (aco__io_pool_ready() != 0)
-        return -1;
     aco__io_pool_lock(); /* another thread may be on the way to be the first */
     fd = listen_with(address, flags & ~(unsigned)ACO_IO_REUSEPORT, backlog);
     if (fd < 0 && errno == EADDRINUSE)

@@ -63,7 +63,6 @@ struct aco__io_ring {
     op_list_t queued;    /* to be submitted, or to be cancelled */
     op_list_t submitted; /* the kernel has them */
     size_t waiters;      /* tasks that wait for operations */
-    unsigned forks;      /* that lay behind the process when the ring was made */
     int told;            /* an eventfd in epoll, to which the kernel writes when an operation ends */
     char watches_wake;   /* the ring tells of the eventfd of aco__io_t */
     size_t sz;           /* of this record, as allocated */
@@ -275,25 +274,23 @@ static void ring_close(aco__io_t *io)
     ring_t *ring = io->ring;
     aco__io_op_t *op;
     int n = 0;
-    if (ring->forks == aco__io_pool_forks()) {
-        while ((op = ring->submitted.first) != NULL)
-            (void)aco__io_ring_cancel(io, op);
-        for (aco__io_op_t *next = ring->queued.first; (op = next) != NULL;) {
-            next = op->next;
-            op->is_given_up = 1;
-            aco__io_ring_abandon(io, op);
-            if (op->state == IO_OP_QUEUED) {
-                remove_op(&ring->queued, op);
-                op->done(io, op, -ECANCELED);
-            }
+    while ((op = ring->submitted.first) != NULL)
+        (void)aco__io_ring_cancel(io, op);
+    for (aco__io_op_t *next = ring->queued.first; (op = next) != NULL;) {
+        next = op->next;
+        op->is_given_up = 1;
+        aco__io_ring_abandon(io, op);
+        if (op->state == IO_OP_QUEUED) {
+            remove_op(&ring->queued, op);
+            op->done(io, op, -ECANCELED);
         }
-        while ((ring->queued.first || ring->submitted.first) && (n >= 0 || n == -EINTR || cannot_take_more(n))) {
-            fill_queue(ring);
-            n = io_uring_submit_and_wait(&ring->uring, 1);
-            reap_ring(io);
-        }
-        ACO__ASSERT((!ring->queued.first && !ring->submitted.first) || (n < 0 && n != -EINTR && !cannot_take_more(n)));
     }
+    while ((ring->queued.first || ring->submitted.first) && (n >= 0 || n == -EINTR || cannot_take_more(n))) {
+        fill_queue(ring);
+        n = io_uring_submit_and_wait(&ring->uring, 1);
+        reap_ring(io);
+    }
+    ACO__ASSERT((!ring->queued.first && !ring->submitted.first) || (n < 0 && n != -EINTR && !cannot_take_more(n)));
     io_uring_queue_exit(&ring->uring);
     aco__system.close(ring->told);
     aco__service_free(ring, ring->sz);
@@ -371,7 +368,6 @@ static int open_ring(aco__io_t *io, const char *call)
         aco__service_free(ring, sz);
         return error;
     }
-    ring->forks = aco__io_pool_forks();
     ring->sz = sz;
     io->ring_turn = ring_turn;
     io->ring_close = ring_close;
@@ -477,8 +473,6 @@ static int try_ring(aco__io_t *io, const char *call)
     int error;
     if (io->ring)
         return 0;
-    if (aco__io_pool_ready() != 0)
-        return errno;
     aco__io_pool_lock();
     error = refusal ? refusal : open_ring(io, call);
     if (is_final(error))

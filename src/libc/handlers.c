@@ -109,7 +109,7 @@ static void store(int number, handler_t handler, int restarts, int informed)
     __atomic_store_n(&handlers[number].informed, handler.informed, __ATOMIC_RELEASE);
 }
 
-/* Also where the program has put back what a call without a hook (sigset()) told it. */
+/* Also where the program has put back what a call without a hook (__sigaction()) told it. */
 static int is_ours(const struct sigaction *action)
 {
     return action->sa_sigaction == on_signal;
@@ -222,6 +222,25 @@ ACO__HOOK(int, siginterrupt, (int number, int is_to_interrupt))
     interrupts[number] = (unsigned char)(is_to_interrupt != 0);
     action.sa_flags = is_to_interrupt ? action.sa_flags & ~SA_RESTART : action.sa_flags | SA_RESTART;
     return change_action(number, &action, NULL);
+}
+
+/* Beside the action it sets whether the calling thread takes the signal: SIG_HOLD stands for that it does not. */
+ACO__SIGNAL_HOOK(sigset)
+{
+    void (*previous)(int) = SIG_HOLD;
+    struct sigaction action;
+    sigset_t signals, before;
+    if (handler != SIG_HOLD && (previous = set_handler(number, handler, 0, 0)) == SIG_ERR)
+        return SIG_ERR;
+    sigemptyset(&signals);
+    if (sigaddset(&signals, number) != 0)
+        return SIG_ERR;
+    (void)pthread_sigmask(handler == SIG_HOLD ? SIG_BLOCK : SIG_UNBLOCK, &signals, &before);
+    if (sigismember(&before, number))
+        return SIG_HOLD;
+    if (handler != SIG_HOLD)
+        return previous;
+    return change_action(number, NULL, &action) == 0 ? action.sa_handler : SIG_ERR;
 }
 
 /* Handlers of faults call each other: each is told which one was there before. So acorn's own stand behind on_signal(),

@@ -177,3 +177,10 @@ int aco__poller_install(aco__poller_t *poller, const char *call)
     __atomic_store_n(&s->poller, poller, __ATOMIC_RELEASE);
     return 0;
 }
+
+void aco__poller_uninstall(void)
+{
+    const aco__thread_t *self = aco__self();
+    if (self->scheduler)
+        __atomic_store_n(&aco__tasks(self)->poller, NULL, __ATOMIC_RELEASE);
+}

@@ -23,6 +23,9 @@ typedef struct aco__poller_s {
 ACO_API aco__poller_t *aco__poller(void);
 /* Gives the calling thread its poller, once. 0, or -1 and errno. */
 ACO_API int aco__poller_install(aco__poller_t *poller, const char *call);
+/* Takes it away in the child of fork(), which shares its descriptors with the parent. The child's tasks that wait for
+ * its events wait for ever. */
+ACO_API void aco__poller_uninstall(void);
 
 /* The calling task waits in `queue` from now on, at most until `deadline`. It also waits in the queues of `more`:
  * places that are linked by `other`, each with its `queue`; NULL: none. `fd` and `writes` tell reports what it waits
