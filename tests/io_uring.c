@@ -713,6 +713,61 @@ static void full_queue(void)
     close(fd);
 }
 
+enum { WATCHED = RING_ENTRIES + RING_ENTRIES / 2 };
+
+static int watched_ends[WATCHED][2], watched_read;
+
+static void *reads_byte_of(void *end)
+{
+    char byte = 0;
+    CHECK_EQ(aco_io_read(*(const int *)end, &byte, 1), 1);
+    CHECK_EQ(byte, 'x');
+    watched_read++;
+    return NULL;
+}
+
+/* In one turn more descriptors are to be watched than the queue has room for, and then no longer. The kernel refuses
+ * so many of the calls that would make room. */
+static void watches_many(int refused)
+{
+    aco_group_t group;
+    for (int i = 0; i < WATCHED; i++) {
+        make_pipe(watched_ends[i]);
+        for (int end = 0; end < 2; end++)
+            CHECK_EQ(aco_io_adopt(watched_ends[i][end]), 0);
+    }
+    watched_read = 0;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    for (int i = 0; i < WATCHED; i++)
+        member(&group, reads_byte_of, &watched_ends[i][0]);
+    enters = 0;
+    enter_error = EAGAIN;
+    refused_enters = refused;
+    aco_task_yield();
+    CHECK_EQ(watched_read, 0);
+    CHECK(refused_enters < refused || !refused);
+    for (int i = 0; i < WATCHED; i++)
+        CHECK_EQ(aco_io_write_all(watched_ends[i][1], "x", 1), 1);
+    CHECK_EQ(aco_group_end(&group), 0);
+    CHECK_EQ(watched_read, WATCHED);
+    CHECK_EQ(refused_enters, 0);
+    for (int i = 0; i < WATCHED; i++) {
+        char byte;
+        CHECK_EQ(aco_io_close(watched_ends[i][1]), 0);
+        CHECK_EQ(aco_io_read(watched_ends[i][0], &byte, 1), 0); /* nothing keeps the other end open */
+        CHECK_EQ(aco_io_close(watched_ends[i][0]), 0);
+    }
+}
+
+static void *fills_queue_with_watches(void *unused)
+{
+    static const int refused[] = {0, 1, 5, 200};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        watches_many(refused[i]);
+    refused_enters = 0;
+    return unused;
+}
+
 /* ---- Ends of threads, forks ---- */
 
 static int endless[2];
@@ -957,6 +1012,7 @@ int main(void)
     every_failure();
     in_thread(asks_seldom);
     in_thread(is_not_harmed);
+    in_thread(fills_queue_with_watches);
     CHECK_EQ(unsetenv("ACO_POLLER"), 0);
     CHECK_EQ(pthread_create(&thread, NULL, foreign_loop, NULL), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);

@@ -25,7 +25,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BUDGET = 64, FIRST_ROOM = 64 };
+enum { BUDGET = 64, FIRST_ROOM = 64, TRY_AGAIN_NS = 1000000 };
 
 /* Its buffer must not be in the frames of tasks that wait: share stacks copy those. */
 ACO__COLD int aco__io_fail(const char *call, int fd)
@@ -383,6 +383,17 @@ static ACO__COLD void wait_free(aco__wait_t *wait)
     aco__service_free(wait, ((own_wait_t *)(void *)wait)->sz);
 }
 
+/* The ring is full, and the kernel takes no more now: no event would end the wait. So it ends soon, and the caller, who
+ * tries again after each wait, begins the next. Not inline: a task that waits holds the frame of aco__io_park(). */
+ACO__SWITCHES static ACO__COLD int park_unarmed(aco__io_t *io, aco__io_fd_t *d, int64_t deadline, const char *call,
+                                                const char *location)
+{
+    int64_t soon = aco_after(TRY_AGAIN_NS);
+    if (aco__io_park(io, d, IO_PAUSE, soon < deadline ? soon : deadline, call, location) == 0)
+        return 0;
+    return errno == ETIMEDOUT && aco_now() < deadline && aco_check_cancelled() == 0 ? 0 : -1;
+}
+
 int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline, const char *call,
                  const char *location)
 {
@@ -391,7 +402,7 @@ int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline
     ACO__MAY_SWITCH(call, location);
     ACO__ASSERT(!d->closed); /* its number may be another file's */
     if (arm(io, d, direction) != 0)
-        return aco__io_fail(call, d->fd);
+        return errno == EAGAIN ? park_unarmed(io, d, deadline, call, location) : aco__io_fail(call, d->fd);
     wait = d->wait_is_used ? wait_new(call) : &d->wait;
     if (!wait)
         return -1;
@@ -420,7 +431,7 @@ int aco__io_park_any(aco__io_t *io, aco__io_fd_t *const *ds, const unsigned char
     for (size_t i = 0; i < n; i++) {
         int direction = directions ? directions[i] : IO_WRITE;
         if (arm(io, ds[i], direction) != 0)
-            return aco__io_fail(call, ds[i]->fd);
+            return errno == EAGAIN ? park_unarmed(io, ds[i], deadline, call, location) : aco__io_fail(call, ds[i]->fd);
         places[i].queue = &ds[i]->queues[direction];
         places[i].other = i + 1 < n ? &places[i + 1] : NULL;
     }
