@@ -393,30 +393,26 @@ static ACO__COLD void wait_free(aco__wait_t *wait)
     aco__service_free(wait, ((own_wait_t *)(void *)wait)->sz);
 }
 
-/* The ring is full, and the kernel takes no more now: no event would end a wait. So it ends soon, and the caller, who
- * tries again after each wait, begins the next. */
-static int64_t limit_of(int64_t deadline, int is_unarmed)
+/* The ring is full, and the kernel takes no more now: no event would end the wait. So it ends soon, and the caller, who
+ * tries again after each wait, begins the next. Not inline: a task that waits holds the frame of aco__io_park(). */
+ACO__SWITCHES static ACO__COLD int park_unarmed(aco__io_t *io, aco__io_fd_t *d, int64_t deadline, const char *call,
+                                                const char *location)
 {
-    int64_t soon = is_unarmed ? aco_after(TRY_AGAIN_NS) : deadline;
-    return soon < deadline ? soon : deadline;
-}
-
-/* Whether a wait until limit_of() has failed for that. */
-static int is_to_try_again(int64_t deadline)
-{
-    return errno == ETIMEDOUT && aco_now() < deadline && aco_check_cancelled() == 0;
+    int64_t soon = aco_after(TRY_AGAIN_NS);
+    if (aco__io_park(io, d, IO_PAUSE, soon < deadline ? soon : deadline, call, location) == 0)
+        return 0;
+    return errno == ETIMEDOUT && aco_now() < deadline && aco_check_cancelled() == 0 ? 0 : -1;
 }
 
 int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline, const char *call,
                  const char *location)
 {
     aco__wait_t *wait;
-    int result, is_unarmed;
+    int result;
     ACO__MAY_SWITCH(call, location);
     ACO__ASSERT(!d->closed); /* its number may be another file's */
-    is_unarmed = arm(io, d, direction) != 0;
-    if (is_unarmed && errno != EAGAIN)
-        return aco__io_fail(call, d->fd);
+    if (arm(io, d, direction) != 0)
+        return errno == EAGAIN ? park_unarmed(io, d, deadline, call, location) : aco__io_fail(call, d->fd);
     wait = d->wait_is_used ? wait_new(call) : &d->wait;
     if (!wait)
         return -1;
@@ -424,11 +420,9 @@ int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline
     io->spender = NULL;
     io->stats.waits++;
     result = aco__poller_wait_begin(call, wait, &d->queues[direction == IO_WRITE], NULL, d->fd, direction == IO_WRITE,
-                                    limit_of(deadline, is_unarmed), location);
+                                    deadline, location);
     if (result == 0)
         result = aco__poller_wait_end(&io->base, wait);
-    if (result != 0 && is_unarmed && is_to_try_again(deadline))
-        result = 0;
     ACO__ASSERT(d->wait_is_used || wait != &d->wait);
     if (wait == &d->wait)
         d->wait_is_used = 0;
@@ -443,25 +437,20 @@ int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline
 int aco__io_park_any(aco__io_t *io, aco__io_fd_t *const *ds, const unsigned char *directions, aco__waiter_t *places,
                      size_t n, aco__wait_t *wait, int64_t deadline, const char *call, const char *location)
 {
-    int writes = !directions || directions[0] == IO_WRITE, result, is_unarmed = 0;
+    int writes = !directions || directions[0] == IO_WRITE, result;
     for (size_t i = 0; i < n; i++) {
         int direction = directions ? directions[i] : IO_WRITE;
-        if (arm(io, ds[i], direction) != 0) {
-            if (errno != EAGAIN)
-                return aco__io_fail(call, ds[i]->fd);
-            is_unarmed = 1;
-        }
+        if (arm(io, ds[i], direction) != 0)
+            return errno == EAGAIN ? park_unarmed(io, ds[i], deadline, call, location) : aco__io_fail(call, ds[i]->fd);
         places[i].queue = &ds[i]->queues[direction];
         places[i].other = i + 1 < n ? &places[i + 1] : NULL;
     }
     io->spender = NULL;
     io->stats.waits++;
-    result = aco__poller_wait_begin(call, wait, places[0].queue, places[0].other, ds[0]->fd, writes,
-                                    limit_of(deadline, is_unarmed), location);
+    result =
+        aco__poller_wait_begin(call, wait, places[0].queue, places[0].other, ds[0]->fd, writes, deadline, location);
     if (result == 0)
         result = aco__poller_wait_end(&io->base, wait);
-    if (result != 0 && is_unarmed && is_to_try_again(deadline))
-        result = 0;
     for (size_t i = 0; i < n; i++)
         disarm(io, ds[i]);
     return result;
