@@ -120,6 +120,35 @@ ACO_API uint64_t aco_sim_seed(const aco_sim_t *sim);
 /* Returns the run of the calling thread; NULL: there is none. */
 ACO_API aco_sim_t *aco_sim_current(void);
 
+/* For the code under test: a place where a run may take the rare way. 1 with this chance, from 0 to 1, if the calling
+ * thread simulates; the seed decides. Else 0. A program that contains it need not be linked with acorn_sim: there, and
+ * on systems without acorn_sim, it is always 0.
+ *
+ *   if (queue_is_full(queue) || ACO_MAYBE(0.01))
+ *       return -1; */
+#define ACO_MAYBE(chance) aco__sim_maybe(chance)
+
+#ifdef __linux__
+/* The same functions. NULL: the program is not linked with them. */
+static aco_sim_t *aco__sim_current_if_linked(void) __attribute__((weakref("aco_sim_current"), unused));
+static uint64_t aco__sim_random_if_linked(aco_sim_t *sim, uint64_t limit)
+    __attribute__((weakref("aco_sim_random"), unused));
+
+static inline int aco__sim_maybe(double chance)
+{
+    const int bits = 53; /* what a double holds */
+    aco_sim_t *sim = aco_unlikely(aco__sim_current_if_linked) ? aco__sim_current_if_linked() : NULL;
+    return aco_unlikely(sim) && (double)(aco__sim_random_if_linked(sim, 0) >> (64 - bits)) <
+                                    chance * (double)((uint64_t)1 << bits);
+}
+#else
+static inline int aco__sim_maybe(double chance)
+{
+    (void)chance;
+    return 0;
+}
+#endif
+
 ACO__END_C
 
 #endif
