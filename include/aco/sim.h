@@ -23,12 +23,14 @@
  * order in which an object serves the tasks that wait for it, and the order of timers, are those of aco/scheduler.h.
  *
  * Time. The clocks of aco_now(), aco_sleep(), deadlines and all else in Acorn's libraries stand still while tasks can
- * run. When none can, the time jumps to the next deadline. Every run begins at the same time.
+ * run. When none can, the time jumps to the next deadline. Every run begins at the same time: aco_now() returns 1000
+ * seconds, and the date is the 9th of September 2001.
  *
  * Failures. A run fails if
  *   - the scenario, its code or `invariants` call aco_sim_fail();
  *   - it ends in a deadlock: aco_run() then reports what each task waits for;
  *   - it has more than `max_turns` turns: it never ends, or it needs a higher limit;
+ *   - all tasks sleep until more than thirty years after its begin;
  *   - a task or coroutine is left that was not destroyed, joined or detached;
  *   - Acorn makes a call to the system that is not simulated: see below;
  *   - with `check`, its repetition does something else.
@@ -72,9 +74,10 @@ typedef enum aco_sim_schedule_e {
 typedef struct aco_sim_options_s {
     uint64_t seed;               /* of the first run; the next ones have the next numbers. Default: 1 */
     aco_sim_schedule_t schedule;
-    int changes;                 /* ACO_SIM_PCT: at most so many turns change a priority. Default: 3 */
+    int changes;                 /* ACO_SIM_PCT: at most so many turns change a priority. Up to 64. Default: 3 */
     int check;                   /* not 0: each seed runs twice, and both must do the same */
-    int64_t turn_ns;             /* each turn takes a random time up to this. Default: none, as above */
+    int64_t turn_ns;             /* each turn takes a random time up to this, which is at most a second. Default: none,
+                                    as above */
     uint64_t max_turns;          /* of a run. Default: 10 million */
     aco_sim_function_t invariants; /* is called whenever no task can run, and at the end of each run, with the
                                     scenario's `arg`. It must not wait. NULL: none */
