@@ -74,10 +74,9 @@ typedef enum aco_sim_schedule_e {
 typedef struct aco_sim_options_s {
     uint64_t seed;               /* of the first run; the next ones have the next numbers. Default: 1 */
     aco_sim_schedule_t schedule;
-    int changes;                 /* ACO_SIM_PCT: at most so many turns change a priority. Up to 64. Default: 3 */
+    int changes;                 /* ACO_SIM_PCT: at most so many turns change a priority. Default: 3 */
     int check;                   /* not 0: each seed runs twice, and both must do the same */
-    int64_t turn_ns;             /* each turn takes a random time up to this, which is at most a second. Default: none,
-                                    as above */
+    int64_t turn_ns;             /* each turn takes a random time up to this. Default: none, as above */
     uint64_t max_turns;          /* of a run. Default: 10 million */
     aco_sim_function_t invariants; /* is called whenever no task can run, and at the end of each run, with the
                                     scenario's `arg`. It must not wait. NULL: none */
