@@ -8,8 +8,6 @@ foreach(variant IN LISTS acorn_two_variants)
   endif()
 endforeach()
 
-acorn_test(sim_maybe.default sim_maybe.c)
-
 # gcc's link-time optimisation resolves some references before the linker's --wrap sees them.
 if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
   acorn_test(sim_failure.default sim_failure.c)
@@ -34,3 +32,5 @@ foreach(variant IN LISTS acorn_two_variants)
     set_tests_properties(sim_faults.${variant}.${scenario} PROPERTIES TIMEOUT 1000)
   endforeach()
 endforeach()
+
+acorn_test(sim_maybe.default sim_maybe.c)
