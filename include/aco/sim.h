@@ -28,9 +28,9 @@
  *
  * Failures. A run fails if
  *   - the scenario, its code or `invariants` call aco_sim_fail();
+ *   - all tasks sleep until more than thirty years after its begin;
  *   - it ends in a deadlock: aco_run() then reports what each task waits for;
  *   - it has more than `max_turns` turns: it never ends, or it needs a higher limit;
- *   - all tasks sleep until more than thirty years after its begin;
  *   - a task or coroutine is left that was not destroyed, joined or detached;
  *   - Acorn makes a call to the system that is not simulated: see below;
  *   - with `check`, its repetition does something else.
