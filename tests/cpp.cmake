@@ -62,6 +62,10 @@ foreach(standard 17 20 23)
       acorn_cpp_test(cpp_io.${standard} cpp_io.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
           acorn_io_static)
     endif()
+    if(TARGET acorn_sim_static)
+      acorn_cpp_test(cpp_sim.${standard} cpp_sim.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
+          acorn_sim_static)
+    endif()
     acorn_cpp_test(cpp_threads.${standard} cpp_threads.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
         acorn_threads_static)
   endif()
@@ -86,6 +90,9 @@ if(ACORN_CXX_FULL AND ACORN_CXX_DEBUG AND "debug" IN_LIST ACORN_VARIANTS AND GTe
   endforeach()
   if(TARGET acorn_io_static)
     acorn_cpp_test(cpp_io.debug cpp_io.cpp 20 DEFINE ACO_DEBUG=1 LINK GTest::gtest_main acorn_io_static)
+  endif()
+  if(TARGET acorn_sim_static)
+    acorn_cpp_test(cpp_sim.debug cpp_sim.cpp 20 DEFINE ACO_DEBUG=1 LINK GTest::gtest_main acorn_sim_static)
   endif()
   acorn_cpp_test(cpp_threads.debug cpp_threads.cpp 20 DEFINE ACO_DEBUG=1 LINK GTest::gtest_main acorn_threads_static)
 endif()

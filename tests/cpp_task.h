@@ -84,7 +84,7 @@ template <class F> std::string thrown_by(F &&f)
 const std::string by_time = "cancelled " + std::to_string(ETIMEDOUT), by_hand = "cancelled " +
     std::to_string(ECANCELED);
 
-__attribute__((noinline)) void run_and_die(call f)
+[[maybe_unused]] __attribute__((noinline)) void run_and_die(call f)
 {
     std::set_terminate([] {
         std::fputs("terminated\n", stderr);

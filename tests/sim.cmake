@@ -32,3 +32,5 @@ foreach(variant IN LISTS acorn_two_variants)
     set_tests_properties(sim_faults.${variant}.${scenario} PROPERTIES TIMEOUT 1000)
   endforeach()
 endforeach()
+
+acorn_test(sim_maybe.default sim_maybe.c)

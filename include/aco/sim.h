@@ -23,10 +23,12 @@
  * order in which an object serves the tasks that wait for it, and the order of timers, are those of aco/scheduler.h.
  *
  * Time. The clocks of aco_now(), aco_sleep(), deadlines and all else in Acorn's libraries stand still while tasks can
- * run. When none can, the time jumps to the next deadline. Every run begins at the same time.
+ * run. When none can, the time jumps to the next deadline. Every run begins at the same time: aco_now() returns 1000
+ * seconds, and the date is the 9th of September 2001.
  *
  * Failures. A run fails if
  *   - the scenario, its code or `invariants` call aco_sim_fail();
+ *   - all tasks sleep until more than thirty years after its begin;
  *   - it ends in a deadlock: aco_run() then reports what each task waits for;
  *   - it has more than `max_turns` turns: it never ends, or it needs a higher limit;
  *   - a task or coroutine is left that was not destroyed, joined or detached;
@@ -126,6 +128,35 @@ ACO_API uint64_t aco_sim_seed(const aco_sim_t *sim);
 
 /* Returns the run of the calling thread; NULL: there is none. */
 ACO_API aco_sim_t *aco_sim_current(void);
+
+/* For the code under test: a place where a run may take the rare way. 1 with this chance, from 0 to 1, if the calling
+ * thread simulates; the seed decides. Else 0. A program that contains it need not be linked with acorn_sim: there, and
+ * on systems without acorn_sim, it is always 0.
+ *
+ *   if (queue_is_full(queue) || ACO_MAYBE(0.01))
+ *       return -1; */
+#define ACO_MAYBE(chance) aco__sim_maybe(chance)
+
+#ifdef __linux__
+/* The same functions. NULL: the program is not linked with them. */
+static aco_sim_t *aco__sim_current_if_linked(void) __attribute__((weakref("aco_sim_current"), unused));
+static uint64_t aco__sim_random_if_linked(aco_sim_t *sim, uint64_t limit)
+    __attribute__((weakref("aco_sim_random"), unused));
+
+static inline int aco__sim_maybe(double chance)
+{
+    const int bits = 53; /* what a double holds */
+    aco_sim_t *sim = aco_unlikely(aco__sim_current_if_linked) ? aco__sim_current_if_linked() : NULL;
+    return aco_unlikely(sim) && (double)(aco__sim_random_if_linked(sim, 0) >> (64 - bits)) <
+                                    chance * (double)((uint64_t)1 << bits);
+}
+#else
+static inline int aco__sim_maybe(double chance)
+{
+    (void)chance;
+    return 0;
+}
+#endif
 
 ACO__END_C
 

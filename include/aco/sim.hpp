@@ -1,0 +1,160 @@
+/* Simulations for C++17 and later, on top of <aco/sim.h>, which says what a run is. Header only; link acorn_sim.
+ * docs/simulation.md is the guide.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ *   TEST(Account, LosesNoMoney) // of Google Test
+ *   {
+ *       const aco_sim_stats_t stats = aco::simulate([](aco::sim sim) {
+ *           account a;
+ *           aco::task<> other = aco::spawn([&] { a.deposit(1); });
+ *           aco::sleep_for(sim.random(100) * 1ms);
+ *           a.deposit(1);
+ *           other.join();
+ *           if (a.balance() != 2)
+ *               sim.fail("money is lost");
+ *       });
+ *       EXPECT_EQ(stats.seed, 0u) << stats.reason;
+ *   }
+ *
+ * A scenario and a check of invariants are callables that take an aco::sim or nothing. All runs call the same callable,
+ * so what it has captured keeps its value from run to run.
+ *
+ * Exceptions. An exception that leaves a scenario or a check of invariants makes the run fail; its what() is the
+ * reason. An exception that leaves another task goes to who joins it, as <aco/task.hpp> says. If nobody joins the task,
+ * the process terminates, and the seed of the run is printed.
+ *
+ * Destructors. The tasks that a failed run leaves never run again. So their local variables are not destroyed. */
+#ifndef ACO_SIM_HPP
+#define ACO_SIM_HPP
+
+#include "sim.h"
+#include "task.hpp"
+
+#include <string>
+
+namespace aco {
+inline namespace ACO__CPP_KIND {
+
+/* Refers to a run, while that lasts. */
+class sim {
+public:
+    explicit sim(aco_sim_t *run) noexcept : run_(run) {}
+    /* The run of the calling thread, or an empty reference. */
+    static sim current() noexcept { return sim(aco_sim_current()); }
+    explicit operator bool() const noexcept { return run_ != nullptr; }
+
+    /* Makes the run fail: aco_sim_fail(). It returns; the run ends when the calling task next yields, waits or ends. */
+    void fail(const char *reason) const noexcept { (void)aco_sim_fail(run_, reason); }
+    void fail(const std::string &reason) const noexcept { fail(reason.c_str()); }
+    /* Returns a random number below `limit`, or of 64 bits if `limit` is 0, which the seed decides. */
+    std::uint64_t random(std::uint64_t limit = 0) const noexcept { return aco_sim_random(run_, limit); }
+    std::uint64_t seed() const noexcept { return aco_sim_seed(run_); }
+    aco_sim_t *native_handle() const noexcept { return run_; }
+
+private:
+    aco_sim_t *run_;
+};
+
+/* How to simulate: aco_sim_options_t, which documents the fields, with setters. `invariants` must stay NULL, since
+ * simulate() takes a callable. */
+struct sim_options : aco_sim_options_t {
+    std::uint64_t runs = 1000; /* each with the next seed */
+
+    sim_options() noexcept : aco_sim_options_t() {}
+    sim_options &with_runs(std::uint64_t n) noexcept { return runs = n, *this; }
+    sim_options &with_seed(std::uint64_t first) noexcept { return seed = first, *this; }
+    sim_options &with_schedule(aco_sim_schedule_t which) noexcept { return schedule = which, *this; }
+    sim_options &with_changes(int most) noexcept { return changes = most, *this; }
+    sim_options &with_check() noexcept { return check = 1, *this; }
+    sim_options &with_max_turns(std::uint64_t n) noexcept { return max_turns = n, *this; }
+    /* Each turn takes a random time up to this. */
+    template<class Rep, class Period>
+    sim_options &with_turn_time(const std::chrono::duration<Rep, Period> &most) noexcept
+    {
+        return turn_ns = detail::nanoseconds_in(most), *this;
+    }
+};
+
+namespace detail {
+
+/* The run fails by an exception. */
+ACO__COLD inline void sim_failed(aco_sim_t *run, std::exception_ptr by) noexcept
+{
+    try {
+        std::rethrow_exception(std::move(by));
+    } catch (const std::exception &e) {
+        (void)aco_sim_fail(run, e.what());
+    } catch (const cancelled &c) {
+        (void)aco_sim_fail(run, c.what());
+    } catch (...) {
+        (void)aco_sim_fail(run, "an exception that is no std::exception");
+    }
+}
+
+template<class F>
+void call_simulated(F &f, aco_sim_t *run)
+{
+    try {
+        if constexpr (std::is_invocable_v<F &, sim>)
+            static_cast<void>(f(sim(run)));
+        else
+            static_cast<void>(f());
+    } catch (...) {
+        sim_failed(run, caught());
+    }
+}
+
+/* The two callables as what the C calls take. */
+template<class Scenario, class Invariants>
+struct simulated {
+    Scenario &scenario;
+    Invariants &invariants;
+
+    static void run(aco_sim_t *run, void *both) { call_simulated(static_cast<simulated *>(both)->scenario, run); }
+    static void check(aco_sim_t *run, void *both) { call_simulated(static_cast<simulated *>(both)->invariants, run); }
+};
+
+struct no_invariants {
+    void operator()() const noexcept {}
+};
+
+} // namespace detail
+
+/* Runs the scenario `how.runs` times by aco_sim_run(), until one run fails. Calls `invariants` whenever no task can
+ * run, and at the end of each run; it must not wait. Returns what happened: if a run has failed, `seed` is its seed and
+ * not 0, and `reason` tells why. Throws aco::error as aco_sim_run() fails otherwise. */
+template<class Scenario, class Invariants = detail::no_invariants>
+[[nodiscard]] aco_sim_stats_t simulate(const sim_options &how, Scenario &&scenario,
+                                       Invariants &&invariants = Invariants())
+{
+    using both_t = detail::simulated<std::remove_reference_t<Scenario>, std::remove_reference_t<Invariants>>;
+    both_t both{scenario, invariants};
+    aco_sim_options_t options = how;
+    aco_sim_stats_t stats;
+    if (options.invariants)
+        detail::refused(EINVAL, "aco::simulate", nullptr, "the options have invariants");
+    options.invariants = both_t::check;
+    if (aco_sim_run(both_t::run, &both, how.runs, &stats, &options) != 0 && stats.seed == 0)
+        detail::refused();
+    return stats;
+}
+template<class Scenario>
+[[nodiscard]] aco_sim_stats_t simulate(Scenario &&scenario)
+{
+    return simulate(sim_options(), std::forward<Scenario>(scenario));
+}
+
+/* The same for a program's main(), with options from the command line: aco_sim_main(). Returns the exit status. */
+template<class Scenario, class Invariants = detail::no_invariants>
+int sim_main(int argc, char **argv, Scenario &&scenario, Invariants &&invariants = Invariants())
+{
+    using both_t = detail::simulated<std::remove_reference_t<Scenario>, std::remove_reference_t<Invariants>>;
+    both_t both{scenario, invariants};
+    return aco_sim_main(argc, argv, both_t::run, both_t::check, &both);
+}
+
+} // namespace ACO__CPP_KIND
+} // namespace aco
+
+#endif
