@@ -2,7 +2,7 @@
  * whether another one came first. That breaks the limit if two tasks wait at the same time, and the simulation finds
  * out when.
  *
- *   sim_limiter [broken] [--runs N] [--seed N] [--help] ... */
+ *   sim_limiter [--runs N] [--seed N] [--help] ... [-- broken] */
 #include "aco/sim.hpp"
 
 #include <deque>
@@ -53,10 +53,7 @@ static constexpr int users = 4, calls_of_each = 5;
 
 int main(int argc, char **argv)
 {
-    const bool is_broken = argc > 1 && std::string(argv[1]) == "broken";
-    std::string command = std::string(argv[0]) + " broken";
-    if (is_broken) /* aco::sim_main() takes the options behind it */
-        (++argv)[0] = command.data();
+    const bool is_broken = argc > 1 && std::string(argv[argc - 1]) == "broken"; /* behind "--" */
     std::vector<std::int64_t> passed;
     auto scenario = [&](aco::sim sim) {
         rate_limiter limiter(limit, 1s, is_broken);
@@ -77,5 +74,5 @@ int main(int argc, char **argv)
             if (passed[i] - passed[i - limit] < ACO_SECOND)
                 sim.fail("more than " + std::to_string(limit) + " calls have passed within a second");
     };
-    return aco::sim_main(argc - is_broken, argv, scenario, invariants);
+    return aco::sim_main(argc, argv, scenario, invariants);
 }
