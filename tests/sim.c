@@ -172,6 +172,22 @@ static void two_that_yield(aco_sim_t *sim, void *arg)
     detached(yield_ten_times, NULL);
 }
 
+static void *set_flag(void *flag)
+{
+    *(int *)flag = 1;
+    return NULL;
+}
+
+static void yield_until_set(aco_sim_t *sim, void *arg)
+{
+    int flag = 0;
+    aco_t *other = aco_spawn(set_flag, &flag, NULL);
+    (void)sim, (void)arg;
+    while (!flag)
+        CHECK(aco_task_yield() == 0);
+    CHECK(aco_join(other, NULL) == 0);
+}
+
 static int time_is_over, steps[2], flips;
 
 static void *play(void *channels)
@@ -235,6 +251,8 @@ static void schedules_keep_their_promises(void)
         o.schedule = all[i];
         CHECK(aco_sim_run(two_that_yield, NULL, 10, &stats, &o) == 0);
         CHECK_EQ(stats.turns, 10 * (1 + 2 * 11));
+        CHECK(aco_sim_run(yield_until_set, NULL, 100, &stats, &o) == 0);
+        CHECK(stats.turns < 100 * 10); /* who yields lets the others run soon */
         flips = 0;
         CHECK(aco_sim_run(walk_in_step, NULL, 100, NULL, &o) == 0);
         CHECK((flips != 0) == (all[i] != ACO_SIM_FIFO)); /* tasks that wait keep their priority but for changes */

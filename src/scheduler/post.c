@@ -10,7 +10,7 @@ aco_scheduler_t *aco_scheduler_open(void)
     if (!s)
         return NULL;
     if (aco_unlikely(s->chooser != NULL))
-        s->askers += !s->chooser->aco__open++;
+        s->askers += s->chooser->aco__open++ == 0; /* it looks for news */
     else
         __atomic_store_n(&s->open, s->open + 1, __ATOMIC_RELEASE);
     if (!s->opened)
@@ -24,7 +24,7 @@ int aco_scheduler_close(void)
     aco__thread_t *self = aco__self();
     aco__tasks_t *s = aco__tasks(self);
     if (s && s->chooser && s->chooser->aco__open) {
-        s->askers -= !--s->chooser->aco__open;
+        s->askers -= --s->chooser->aco__open == 0;
         return 0;
     }
     if (!s || !s->open)
@@ -36,9 +36,11 @@ int aco_scheduler_close(void)
 /* It is not open, or to its own thread only. */
 static ACO__COLD int post_to_closed(aco__tasks_t *s, void (*fn)(void *arg), void *arg)
 {
-    if (s->chooser && aco__tasks(aco__self()) == s && s->chooser->aco__open)
+    int is_own = aco__tasks(aco__self()) == s;
+    if (is_own && s->chooser && s->chooser->aco__open)
         return aco__inbox_call(s, fn, arg);
-    aco__refuse(s, "another thread called aco_post(), which cannot reach the tasks");
+    if (!is_own)
+        aco__refuse(s, "another thread called aco_post(), which cannot reach the tasks");
     return aco__fail(0, EPIPE, "aco_post", NULL, "the scheduler is not open to this thread");
 }
 

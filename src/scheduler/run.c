@@ -83,7 +83,7 @@ static int waits_for_posts_only(const aco__tasks_t *s)
 static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
 {
     int64_t now, deadline, until, left = -1;
-    int more = 0, open = aco__expects_news(s), listens = aco__inbox_is_used(s);
+    int more = 0, open = aco__expects_news(s), listens = aco__inbox_is_used(s), is_alone = !open;
     if (s->opened && !open && aco__inbox_run(self, s)) /* posted before it was closed */
         return 0;
     now = aco__os_now();
@@ -100,7 +100,7 @@ static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
     }
     if (aco_unlikely(s->chooser != NULL)) {
         more = s->chooser->idle(s->chooser);
-        open = 0; /* no other thread may wake its tasks */
+        is_alone = 1; /* no other thread may wake its tasks */
     }
     if (s->idle && more >= 0) {
         if (deadline >= 0)
@@ -112,7 +112,7 @@ static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
         more = polled ? polled : more;
     }
     if (!more && !self->task) {
-        if (deadline < 0 && !open)
+        if (deadline < 0 && is_alone)
             more = aco__fail_deadlock(self);
         else if (listens)
             aco__os_wait(&s->is_asleep, 1, until);
@@ -204,7 +204,7 @@ static int worker_stays(const aco__tasks_t *s)
 
 /* Gives the chooser all that can run. The ring is then what it chooses, and the poll task behind, so that a task that
  * yields leaves. 0, or -1 and errno. */
-static int let_choose(aco__thread_t *self, aco__tasks_t *s)
+ACO__COLD static int let_choose(aco__thread_t *self, aco__tasks_t *s)
 {
     aco__chooser_t *chooser = s->chooser;
     aco_t *task = self->task, *end = self->last_task, *chosen;

@@ -87,6 +87,7 @@ static void jump(aco_sim_t *sim, int64_t then)
         aco__sim_fail(sim, "tasks sleep for more than thirty years, and nothing else can happen");
     else if (then > sim->now)
         sim->now = then;
+    ACO__ASSERT(sim->now >= 0);
     aco__history_note(&sim->history, ACO__SIM_TIME, 0, (uint64_t)sim->now);
 }
 
@@ -139,6 +140,7 @@ static int sim_futex_wait(uint32_t *word, uint32_t value, int64_t until)
     aco_sim_t *sim = aco_sim_current();
     if (!sim)
         return real.futex_wait(word, value, until);
+    ACO__ASSERT(!sim->is_in_turn); /* only aco_run() waits so */
     ACO__ASSERT(until >= 0); /* what would wait for ever is a deadlock */
     if (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value) {
         errno = EAGAIN;
@@ -169,7 +171,7 @@ static uint64_t number_of_call(const char *name)
     return number;
 }
 
-static __attribute__((format(ACO__PRINTF, 2, 3))) void tell(const aco_sim_t *sim, const char *what, ...)
+static __attribute__((format(ACO__PRINTF, 2, 3))) void say(const aco_sim_t *sim, const char *what, ...)
 {
     char line[ACO_SIM_REASON_SIZE + 64];
     va_list list;
@@ -194,7 +196,7 @@ void aco__sim_settle(aco_sim_t *sim)
     else
         snprintf(text, sizeof text, "%s() is not simulated; it was called %s", call, sim->refused_in);
     if (sim->has_failed && sim->refusals <= MOST_TOLD)
-        tell(sim, "%s\n", text);
+        say(sim, "%s\n", text);
     aco__sim_fail(sim, "%s", text);
 }
 
@@ -208,7 +210,7 @@ static ACO__COLD int refuse(const char *call)
         aco__sim_settle(sim);
     aco__history_note(&sim->history, ACO__SIM_CALL, number_of_call(call), 0);
     if (sim->refusals++ < MOST_TOLD) {
-        tell(sim, "%s() is not simulated; it is called by:\n", call);
+        say(sim, "%s() is not simulated; it is called by:\n", call);
         if (co)
             (void)aco_backtrace_print(co, STDERR);
     }
@@ -405,6 +407,7 @@ static ssize_t sim_write(int fd, const void *p, size_t n)
 
 static void install(void)
 {
+    ACO__ASSERT(aco__system.clock_gettime != sim_clock_gettime); /* else an entry would call itself */
     real = aco__system;
 #define PUT(name)                                                                                                      \
     if (real.name)                                                                                                     \

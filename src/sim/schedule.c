@@ -33,6 +33,7 @@ void aco__schedule_begin(aco__sim_schedule_t *schedule, aco_sim_schedule_t kind,
     schedule->lacks_memory = 0;
     schedule->next_key = UINT64_MAX;
     schedule->lowest = LOWEST_AT_FIRST;
+    ACO__ASSERT(changes >= 0 && changes <= ACO__SIM_MOST_CHANGES);
     schedule->changes_count = (int)aco__draw_below(&schedule->draws, (uint64_t)changes + 1);
     for (int i = 0; i < schedule->changes_count; i++) {
         uint64_t magnitude = (uint64_t)1 << aco__draw_below(&schedule->draws, MAGNITUDES);
@@ -51,6 +52,7 @@ static size_t place_of(const aco__sim_schedule_t *schedule, const aco_t *task)
 static aco__sim_task_t *entry_of_task(const aco__sim_schedule_t *schedule, const aco_t *task)
 {
     size_t at = place_of(schedule, task);
+    ACO__ASSERT(schedule->room > schedule->used); /* else the search may not end */
     while (schedule->tasks[at].task && schedule->tasks[at].task != task)
         at = (at + 1) & (schedule->room - 1);
     return &schedule->tasks[at];
@@ -169,6 +171,7 @@ void aco__schedule_add(aco__sim_schedule_t *schedule, aco_t *task)
     }
     if (task == schedule->last) /* it has yielded */
         record->priority = schedule->lowest--;
+    ACO__ASSERT(record->number && schedule->runnable_count < schedule->used); /* each task at most once */
     entry.task = task;
     entry.number = record->number;
     entry.key = key_of(schedule, record);
@@ -250,10 +253,13 @@ aco_t *aco__schedule_choose(aco__sim_schedule_t *schedule, uint64_t *number, uin
     schedule->last = NULL;
     at = *count ? next(schedule) : 0;
     if (at == schedule->runnable_count) {
+        ACO__ASSERT(poll || !at); /* one at least could run */
         schedule->poll = NULL;
         return poll;
     }
     taken = take(schedule, at);
+    ACO__ASSERT(entry_of_task(schedule, taken.task)->number == taken.number); /* no other one has its address */
+    ACO__ASSERT(is_random(schedule) || !schedule->runnable_count || schedule->runnable[0].key <= taken.key);
     schedule->turns++;
     schedule->last = taken.task;
     *number = taken.number;

@@ -15,7 +15,7 @@
 
 static const char call[] = "aco_sim_run";
 
-enum { CHANGES = 3, MOST_TURNS = 10000000, MOST_ROUNDS = 1000000 /* of aco_run() without a turn */ };
+enum { CHANGES = 3, MOST_TURNS = 10000000, MOST_ROUNDS = 100000 /* of aco_run() without a turn */ };
 
 static aco_sim_t *sim_of(aco__chooser_t *chooser)
 {
