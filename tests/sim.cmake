@@ -8,6 +8,15 @@ foreach(variant IN LISTS acorn_two_variants)
   endif()
 endforeach()
 
+foreach(variant IN LISTS acorn_two_variants)
+  acorn_test(sim_closed.${variant} sim_closed.c DEFINE ${define_${variant}})
+  target_link_libraries(test_sim_closed_${variant} PRIVATE acorn_sim_static Threads::Threads)
+  if(TARGET acorn_threads)
+    target_compile_definitions(test_sim_closed_${variant} PRIVATE WITH_THREADS)
+    target_link_libraries(test_sim_closed_${variant} PRIVATE acorn_threads_static)
+  endif()
+endforeach()
+
 # gcc's link-time optimisation resolves some references before the linker's --wrap sees them.
 if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
   acorn_test(sim_failure.default sim_failure.c)

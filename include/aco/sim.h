@@ -31,8 +31,10 @@
  *   - all tasks sleep until more than thirty years after its begin;
  *   - it ends in a deadlock: aco_run() then reports what each task waits for;
  *   - it has more than `max_turns` turns: it never ends, or it needs a higher limit;
+ *   - messages (aco_post()) come for ever, and no task has a turn;
  *   - a task or coroutine is left that was not destroyed, joined or detached;
  *   - Acorn makes a call to the system that is not simulated: see below;
+ *   - another thread calls aco_post(), aco_unpark() or aco_scope_cancel() for it;
  *   - with `check`, its repetition does something else.
  * The failure is printed on stderr, with the seed that repeats it.
  *
@@ -44,12 +46,13 @@
  * The system. Acorn's libraries reach the system by one table, which a run replaces for its thread. What is simulated:
  * the clocks, sleeping. What goes to the real system: memory pages, the library's own process lock, questions about the
  * process and the machine (its number, limits, /proc), handlers of fatal signals, and writing to stderr. Any other
- * call fails with ENOSYS, is printed with the place that it comes from, and fails the run: sockets, descriptors, files,
- * threads and processes are not simulated yet. The program's own calls of libc go to the system.
+ * call fails with ENOSYS, is printed with the backtrace of its caller, and fails the run: sockets, descriptors, files,
+ * threads and processes are not simulated yet. So does aco_on_idle(), whose hook would wait for the real world. The
+ * program's own calls of libc go to the system.
  *
  * Threads. A run uses the calling thread only, and one thread of the process simulates at a time. Other threads go on
- * as before; they cannot reach the run's tasks. The first run of the process must not begin while another thread is
- * inside a call of Acorn.
+ * as before. They cannot reach the run's tasks, and must not use an aco_mt_ object that these use. The first run of the
+ * process must not begin while another thread is inside a call of Acorn.
  *
  * What a run cannot repeat: a program that reads memory addresses, uninitialised memory, the real clock, libc's random
  * numbers, or what an earlier run has left in its global variables. `check` finds most of it: in the repetition memory,

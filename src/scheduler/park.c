@@ -44,8 +44,12 @@ static int unpark_from_afar(const aco__thread_t *self, aco_t *task)
 {
     aco__thread_t *other = task && aco__is_task(task) ? task->share_stack->aco__thread : NULL;
     aco__post_t *post;
-    if (!other || other == self || !aco__is_open(other))
+    if (!other || other == self)
         return 0;
+    if (!aco__is_open(other)) {
+        aco__refuse(aco__tasks(other), "another thread called aco_unpark(), which cannot reach the tasks");
+        return 0;
+    }
     post = aco__task_post(task);
     __atomic_store_n(&post->run, aco__has(task, ACO__PRIVATE) ? unpark_posted : unpark_on_share_stack,
                      __ATOMIC_RELAXED);

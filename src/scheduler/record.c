@@ -50,6 +50,12 @@ scheduler_t *aco__polling_scheduler_of(aco__thread_t *self, const char *call)
     return s;
 }
 
+void aco__refuse(aco__tasks_t *s, const char *why)
+{
+    if (s && s->chooser)
+        __atomic_store_n(&s->refused, why, __ATOMIC_RELAXED);
+}
+
 static int forget(aco_t *co, void *self)
 {
     if (aco__is_task(co) && co->share_stack->aco__thread == self)
@@ -160,6 +166,10 @@ int aco_on_idle(int (*idle)(void *ctx, int64_t timeout_ns), void *ctx)
     scheduler_t *s = aco__scheduler_of(self, "aco_on_idle");
     if (!s)
         return -1;
+    if (idle && s->chooser) {
+        aco__refuse(s, "aco_on_idle() is not simulated");
+        return aco__fail(0, ENOSYS, "aco_on_idle", NULL, "is not simulated");
+    }
     if (idle && aco__poll_task_start(self) != 0)
         return aco__fail_memory(0, "aco_on_idle", sizeof(aco__scratch_t));
     s->idle = idle;

@@ -46,7 +46,7 @@ typedef struct aco__tasks {
     int (*idle)(void *ctx, int64_t timeout_ns);
     void *idle_ctx;
     aco__poller_t *poller; /* NULL: none. Posters read it: atomic */
-    size_t askers;       /* tasks that wait for an answer of another thread */
+    size_t askers;       /* tasks that wait for an answer of another thread; and 1 if it is open to itself: post.c */
     aco__worker_t *worker; /* NULL: none */
     const struct aco_scope_s *all; /* that aco__scope_end_all() has put around all tasks but those spawned since */
     uint32_t all_spawned; /* `spawned` then */
@@ -91,6 +91,7 @@ typedef struct aco__tasks {
     int64_t trimmed_at;  /* on the clock of aco_now() */
     size_t trim_from;
     aco__chooser_t *chooser; /* NULL: the first in the ring is next */
+    const char *refused; /* aco__chooser_refused(). Atomic */
 } aco__tasks_t;
 
 /* Whether a task runs, or a coroutine inside it. */
@@ -116,6 +117,9 @@ static inline int aco__is_open(const aco__thread_t *other)
     return other && other->scheduler && __atomic_load_n(&aco__tasks(other)->open, __ATOMIC_ACQUIRE);
 }
 
+/* Notes what a scheduler with a chooser cannot do, for aco__chooser_refused(): `why` lasts. Without a chooser nothing
+ * happens; `s` may be NULL. Any thread. */
+ACO__HIDDEN ACO__COLD void aco__refuse(aco__tasks_t *s, const char *why);
 /* The thread's scheduler, created if needed. NULL after a failure. */
 ACO__HIDDEN aco__tasks_t *aco__scheduler_of(aco__thread_t *self, const char *call);
 /* The thread's scheduler, created if needed, with the memory that the poll task needs. NULL after a failure. */

@@ -12,6 +12,7 @@
 #include "scheduler/reports/report.h"
 #include "scheduler/reports/stuck.h"
 #include "scheduler/reports/watchdog.h"
+#include "scheduler/valid.h"
 #include "scheduler/wait.h"
 
 #include "tools/shadow_stack.h"
@@ -82,7 +83,7 @@ static int waits_for_posts_only(const aco__tasks_t *s)
 static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
 {
     int64_t now, deadline, until, left = -1;
-    int more = 0, open = aco__expects_news(s), listens = aco__inbox_is_used(s);
+    int more = 0, open = aco__expects_news(s), listens = aco__inbox_is_used(s), is_alone = !open;
     if (s->opened && !open && aco__inbox_run(self, s)) /* posted before it was closed */
         return 0;
     now = aco__os_now();
@@ -97,7 +98,11 @@ static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
         aco__inbox_run(self, s);
         return 0;
     }
-    if (s->idle) {
+    if (aco_unlikely(s->chooser != NULL)) {
+        more = s->chooser->idle(s->chooser);
+        is_alone = 1; /* no other thread may wake its tasks */
+    }
+    if (s->idle && more >= 0) {
         if (deadline >= 0)
             left = deadline - aco__os_now();
         more = call_idle_hook(s, deadline >= 0 && left < 0 ? 0 : left);
@@ -107,7 +112,7 @@ static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
         more = polled ? polled : more;
     }
     if (!more && !self->task) {
-        if (deadline < 0 && !open)
+        if (deadline < 0 && is_alone)
             more = aco__fail_deadlock(self);
         else if (listens)
             aco__os_wait(&s->is_asleep, 1, until);
@@ -157,8 +162,6 @@ static int relieve_pools(aco__thread_t *self, aco__tasks_t *s)
 static int wait_idle(aco__thread_t *self, aco__tasks_t *s)
 {
     int slept;
-    if (aco_unlikely(s->chooser != NULL) && s->chooser->idle(s->chooser) != 0)
-        return -1;
     if (s->worker && s->worker->idle(s->worker))
         return 0;
     slept = aco_unlikely(aco__pools_are_crowded()) ? relieve_pools(self, s) : sleep_idle(self, s);
@@ -181,7 +184,7 @@ static int poll_turn(aco__thread_t *self, aco__tasks_t *s)
         (void)aco__stuck_check(self, s, 0);
     if (s->worker)
         s->worker->round(s->worker);
-    if (s->poller && self->task) { /* without a task that can run, wait_idle() comes next */
+    if (s->poller && (self->task || s->chooser)) { /* without a task that can run, wait_idle() comes next */
         if (!now)
             now = aco__os_now();
         if (now - s->polled_at >= POLL_NS) {
@@ -199,22 +202,29 @@ static int worker_stays(const aco__tasks_t *s)
     return s->worker && s->worker->stays(s->worker);
 }
 
-/* Moves the task that the chooser chooses to the front of the ring. 0, or -1 and errno. */
-static int let_choose(aco__thread_t *self, aco__tasks_t *s)
+/* Gives the chooser all that can run. The ring is then what it chooses, and the poll task behind, so that a task that
+ * yields leaves. 0, or -1 and errno. */
+ACO__COLD static int let_choose(aco__thread_t *self, aco__tasks_t *s)
 {
-    aco_t *chosen = s->chooser->choose(s->chooser, self->task, &s->poll_task), *before = self->last_task;
-    if (!chosen)
+    aco__chooser_t *chooser = s->chooser;
+    aco_t *task = self->task, *end = self->last_task, *chosen;
+#ifdef ACO__INVARIANTS
+    aco__scheduler_valid(self);
+#endif
+    self->task = self->last_task = NULL;
+    for (aco_t *next; task; task = task == end ? NULL : next) {
+        next = aco__task_next(task);
+        chooser->aco__kept += task != &s->poll_task;
+        chooser->runnable(chooser, task);
+    }
+    if (chooser->choose(chooser, &chosen) != 0)
         return -1;
-    while (aco__task_next(before) != chosen)
-        before = aco__task_next(before);
-    if (before == self->last_task)
-        return 0;
-    aco__set_task_next(before, aco__task_next(chosen));
-    if (chosen == self->last_task)
-        self->last_task = before;
-    aco__set_task_next(chosen, self->task);
-    aco__set_task_next(self->last_task, chosen);
-    self->task = chosen;
+    if (chosen && chosen != &s->poll_task) {
+        chooser->aco__kept--;
+        aco__ring_append(self, chosen);
+    }
+    if (s->poll_task_is_queued)
+        aco__ring_append(self, &s->poll_task);
     return 0;
 }
 
@@ -223,6 +233,8 @@ static int let_choose(aco__thread_t *self, aco__tasks_t *s)
 static int choose_task(aco__thread_t *self, aco__tasks_t *s)
 {
     while (self->tasks || (s->opened && aco__inbox_run(self, s)) || worker_stays(s)) {
+        if (aco_unlikely(s->chooser != NULL) && let_choose(self, s) != 0)
+            return -1;
         if (!self->tasks && !worker_stays(s)) {
             continue; /* look again */
         } else if (!self->task && s->until) {
@@ -232,8 +244,6 @@ static int choose_task(aco__thread_t *self, aco__tasks_t *s)
         } else if (!self->task) {
             if (wait_idle(self, s) != 0)
                 return -1;
-        } else if (aco_unlikely(s->chooser != NULL) && let_choose(self, s) != 0) {
-            return -1;
         } else if (self->task == &s->poll_task) {
             if (poll_turn(self, s) != 0)
                 return -1;

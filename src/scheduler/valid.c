@@ -13,7 +13,7 @@
 /* What was counted on the way. */
 typedef struct tally {
     const aco__thread_t *self;
-    size_t runnable;       /* members of the ring but the poll task */
+    size_t runnable;       /* members of the ring but the poll task, and what a chooser keeps */
     size_t tasks, waiting;
     size_t timers;         /* of waits and of scopes */
     size_t scoped;         /* what self->scoped_tasks counts */
@@ -308,6 +308,7 @@ void aco__scheduler_valid(const aco__thread_t *self)
     check_ring(&tally);
     (void)aco__blocks_each(check_task_of, &tally);
     check_timers(&tally);
+    tally.runnable += s->chooser ? s->chooser->aco__kept : 0;
     ACO__ASSERT(tally.tasks == self->tasks && tally.runnable + tally.waiting == tally.tasks);
     ACO__ASSERT(tally.scoped + (s->opened != 0) == self->scoped_tasks);
     ACO__ASSERT(tally.answers <= s->askers && (!s->poller || tally.events <= s->poller->waiters));

@@ -26,6 +26,8 @@ int aco__chooser_begin(aco__chooser_t *chooser, const char *call)
     chooser->aco__spawned = self->spawned;
     self->slow_switch_tasks = 1; /* each task returns to aco_run() */
     self->scoped_tasks = self->spawned = 0;
+    chooser->poll_task = &s->poll_task;
+    chooser->aco__kept = chooser->aco__open = 0;
     s->chooser = chooser;
     return 0;
 }
@@ -40,4 +42,11 @@ void aco__chooser_end(aco__chooser_t *chooser)
     self->scoped_tasks = chooser->aco__scoped_tasks;
     self->looked_at = chooser->aco__looked_at;
     self->spawned = chooser->aco__spawned;
+}
+
+const char *aco__chooser_refused(void)
+{
+    const aco__tasks_t *s = aco__tasks(aco__self());
+    ACO__ASSERT(s->chooser != NULL);
+    return __atomic_load_n(&s->refused, __ATOMIC_RELAXED);
 }

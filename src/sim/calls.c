@@ -13,6 +13,7 @@
 #include "aco/backtrace.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -48,7 +49,7 @@
 _Static_assert(EACH_PASSED(ONE) EACH_SIMULATED(ONE) EACH_REFUSED(ONE) == sizeof(aco__system_t) / sizeof(void (*)(void)),
                "each entry of the table is in one of the lists");
 
-enum { NS_PER_SECOND = 1000000000, STDERR = 2 };
+enum { NS_PER_SECOND = 1000000000, STDERR = 2, MOST_TOLD = 20 /* refused calls of a run */ };
 static const int64_t MONOTONIC_AT_FIRST = (int64_t)1000 * NS_PER_SECOND;
 static const int64_t REALTIME_AT_FIRST = (int64_t)1000000000 * NS_PER_SECOND; /* in September 2001 */
 
@@ -86,6 +87,7 @@ static void jump(aco_sim_t *sim, int64_t then)
         aco__sim_fail(sim, "tasks sleep for more than thirty years, and nothing else can happen");
     else if (then > sim->now)
         sim->now = then;
+    ACO__ASSERT(sim->now >= 0);
     aco__history_note(&sim->history, ACO__SIM_TIME, 0, (uint64_t)sim->now);
 }
 
@@ -138,11 +140,10 @@ static int sim_futex_wait(uint32_t *word, uint32_t value, int64_t until)
     aco_sim_t *sim = aco_sim_current();
     if (!sim)
         return real.futex_wait(word, value, until);
+    ACO__ASSERT(!sim->is_in_turn); /* only aco_run() waits so */
+    ACO__ASSERT(until >= 0); /* what would wait for ever is a deadlock */
     if (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value) {
         errno = EAGAIN;
-    } else if (until < 0) {
-        aco__sim_fail(sim, "the tasks wait for ever: only other threads could wake them, and there are none");
-        errno = EINTR;
     } else {
         jump(sim, until - MONOTONIC_AT_FIRST);
         errno = ETIMEDOUT;
@@ -170,19 +171,54 @@ static uint64_t number_of_call(const char *name)
     return number;
 }
 
+static __attribute__((format(ACO__PRINTF, 2, 3))) void say(const aco_sim_t *sim, const char *what, ...)
+{
+    char line[ACO_SIM_REASON_SIZE + 64];
+    va_list list;
+    int n = snprintf(line, sizeof line, "acorn: simulation: seed %" PRIu64 ": ", sim->seed);
+    va_start(list, what);
+    n += vsnprintf(line + n, sizeof line - (size_t)n, what, list);
+    va_end(list);
+    (void)!real.write(STDERR, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+}
+
+/* Which call of the library was made is known when that has failed: it stores its name for aco_error_message(). */
+void aco__sim_settle(aco_sim_t *sim)
+{
+    const char *message = aco_error_message(), *call = sim->refused;
+    int n = (int)strcspn(message, ":");
+    char text[ACO_SIM_REASON_SIZE];
+    ACO__ASSERT(call && sim == aco_sim_current());
+    sim->refused = NULL;
+    if (strncmp(message, "aco_", 4) == 0)
+        snprintf(text, sizeof text, "%.*s() is not simulated: it needs %s(); it was called %s", n, message, call,
+                 sim->refused_in);
+    else
+        snprintf(text, sizeof text, "%s() is not simulated; it was called %s", call, sim->refused_in);
+    if (sim->has_failed && sim->refusals <= MOST_TOLD)
+        say(sim, "%s\n", text);
+    aco__sim_fail(sim, "%s", text);
+}
+
 /* The run fails. Returns the error for the caller. */
 static ACO__COLD int refuse(const char *call)
 {
     aco_sim_t *sim = aco_sim_current();
     const aco_t *co = aco__running();
     const char *name = co ? aco_name(co) : "";
-    int is_first = !sim->has_failed;
+    if (sim->refused)
+        aco__sim_settle(sim);
     aco__history_note(&sim->history, ACO__SIM_CALL, number_of_call(call), 0);
-    aco__sim_fail(sim, "%s() is not simulated; it was called %s%s%s", call,
-                  !co ? "outside of coroutines" : *name ? "in coroutine \"" : "in a coroutine without a name", name,
-                  *name ? "\"" : "");
-    if (is_first && co)
-        (void)aco_backtrace_print(co, STDERR);
+    if (sim->refusals++ < MOST_TOLD) {
+        say(sim, "%s() is not simulated; it is called by:\n", call);
+        if (co)
+            (void)aco_backtrace_print(co, STDERR);
+    }
+    snprintf(sim->refused_in, sizeof sim->refused_in, "%s%s%s",
+             !co ? "outside of coroutines" : *name ? "in coroutine \"" : "in a coroutine without a name", name,
+             *name ? "\"" : "");
+    sim->refused = call;
+    aco__self()->message[0] = 0;
     return ENOSYS;
 }
 
@@ -371,6 +407,7 @@ static ssize_t sim_write(int fd, const void *p, size_t n)
 
 static void install(void)
 {
+    ACO__ASSERT(aco__system.clock_gettime != sim_clock_gettime); /* else an entry would call itself */
     real = aco__system;
 #define PUT(name)                                                                                                      \
     if (real.name)                                                                                                     \

@@ -45,7 +45,7 @@ void aco__history_begin(aco__sim_history_t *history, int keeps, int compares)
     history->length = 0;
     history->keeps = keeps;
     history->compares = compares;
-    history->differs = 0;
+    history->differs = history->has_ended = 0;
     if (!compares)
         history->kept_length = 0;
 }
@@ -85,6 +85,9 @@ static void compare(aco__sim_history_t *history, size_t n, const aco__sim_event_
 void aco__history_note(aco__sim_history_t *history, aco__sim_kind_t kind, uint64_t what, uint64_t value)
 {
     aco__sim_event_t event = {kind, what, value};
+    if (history->has_ended)
+        return;
+    history->has_ended = kind == ACO__SIM_END;
     history->hash = aco__mix(history->hash + (uint64_t)kind + 1);
     history->hash = aco__mix(history->hash ^ what);
     history->hash = aco__mix(history->hash ^ value);

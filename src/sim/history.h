@@ -27,6 +27,7 @@ typedef struct aco__sim_history {
     aco__sim_event_t *kept;    /* those of the run to compare with, or of this one; NULL: none is kept */
     size_t kept_length, room;
     int keeps, compares;       /* this run's events; with those kept */
+    int has_ended;             /* what comes then does not count: the scheduler is taken down */
     int differs;               /* an event has differed from the kept one, or there is none */
     char difference[ACO_SIM_REASON_SIZE];
 } aco__sim_history_t;

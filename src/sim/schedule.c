@@ -8,10 +8,12 @@
 #include "sim/schedule.h"
 #include "sim/draw.h"
 
+#include "base/invariants.h"
+
 #include <stdlib.h>
 
 enum {
-    FIRST_TASKS = 64,
+    FIRST_TASKS = 64, /* of both tables */
     MAGNITUDES = 14,             /* changes of priorities come within 2^14 turns */
     FAIR_AFTER = 1 << MAGNITUDES, /* turns; then it is random: tasks of high priority could go on for ever */
     POLL_ONE_IN = 8              /* so often the poll task has a turn, or timers would starve */
@@ -25,8 +27,13 @@ void aco__schedule_begin(aco__sim_schedule_t *schedule, aco_sim_schedule_t kind,
         kind = aco__draw(&schedule->draws) & 1 ? ACO_SIM_RANDOM : ACO_SIM_PCT;
     schedule->kind = kind;
     schedule->numbers = schedule->turns = 0;
+    schedule->runnable_count = 0;
+    schedule->poll = NULL;
     schedule->last = NULL;
+    schedule->lacks_memory = 0;
+    schedule->next_key = UINT64_MAX;
     schedule->lowest = LOWEST_AT_FIRST;
+    ACO__ASSERT(changes >= 0 && changes <= ACO__SIM_MOST_CHANGES);
     schedule->changes_count = (int)aco__draw_below(&schedule->draws, (uint64_t)changes + 1);
     for (int i = 0; i < schedule->changes_count; i++) {
         uint64_t magnitude = (uint64_t)1 << aco__draw_below(&schedule->draws, MAGNITUDES);
@@ -45,6 +52,7 @@ static size_t place_of(const aco__sim_schedule_t *schedule, const aco_t *task)
 static aco__sim_task_t *entry_of_task(const aco__sim_schedule_t *schedule, const aco_t *task)
 {
     size_t at = place_of(schedule, task);
+    ACO__ASSERT(schedule->room > schedule->used); /* else the search may not end */
     while (schedule->tasks[at].task && schedule->tasks[at].task != task)
         at = (at + 1) & (schedule->room - 1);
     return &schedule->tasks[at];
@@ -86,11 +94,10 @@ static aco__sim_task_t *record_of(aco__sim_schedule_t *schedule, const aco_t *ta
 
 void aco__schedule_ended(aco__sim_schedule_t *schedule, const aco_t *task)
 {
-    aco__sim_task_t *gap = entry_of_task(schedule, task);
+    const aco__sim_task_t *gap = entry_of_task(schedule, task);
     size_t mask = schedule->room - 1, hole = (size_t)(gap - schedule->tasks);
     schedule->last = NULL;
-    if (!gap->task)
-        return;
+    ACO__ASSERT(gap->task == task); /* it has had a turn */
     schedule->used--;
     for (size_t at = (hole + 1) & mask; schedule->tasks[at].task; at = (at + 1) & mask) {
         size_t wanted = place_of(schedule, schedule->tasks[at].task);
@@ -102,15 +109,87 @@ void aco__schedule_ended(aco__sim_schedule_t *schedule, const aco_t *task)
     schedule->tasks[hole].task = NULL;
 }
 
-/* ---- Choosing ---- */
+/* ---- Those that can run ---- */
 
-/* Of what can run, `poll` included, the one behind `n` others. */
-static aco_t *nth(aco_t *first, uint64_t n)
+static int is_random(const aco__sim_schedule_t *schedule)
 {
-    while (n--)
-        first = aco__task_next(first);
-    return first;
+    return schedule->kind == ACO_SIM_RANDOM || (schedule->kind == ACO_SIM_PCT && schedule->turns >= FAIR_AFTER);
 }
+
+/* Moves `entry`, whose place is empty, up from there until it is in order. */
+static void sift_up(aco__sim_schedule_t *schedule, size_t at, aco__sim_runnable_t entry)
+{
+    aco__sim_runnable_t *heap = schedule->runnable;
+    for (; at && heap[(at - 1) / 2].key < entry.key; at = (at - 1) / 2)
+        heap[at] = heap[(at - 1) / 2];
+    heap[at] = entry;
+}
+
+/* The same downwards. */
+static void sift_down(aco__sim_schedule_t *schedule, size_t at, aco__sim_runnable_t entry)
+{
+    aco__sim_runnable_t *heap = schedule->runnable;
+    for (size_t below; (below = 2 * at + 1) < schedule->runnable_count; at = below) {
+        if (below + 1 < schedule->runnable_count && heap[below + 1].key > heap[below].key)
+            below++;
+        if (heap[below].key <= entry.key)
+            break;
+        heap[at] = heap[below];
+    }
+    heap[at] = entry;
+}
+
+/* -1 without memory. */
+static int make_room_to_run(aco__sim_schedule_t *schedule)
+{
+    size_t room = schedule->runnable_room ? 2 * schedule->runnable_room : FIRST_TASKS;
+    aco__sim_runnable_t *larger;
+    if (schedule->runnable_count < schedule->runnable_room)
+        return 0;
+    larger = realloc(schedule->runnable, room * sizeof *larger);
+    if (!larger)
+        return -1;
+    schedule->runnable = larger;
+    schedule->runnable_room = room;
+    return 0;
+}
+
+static uint64_t key_of(aco__sim_schedule_t *schedule, const aco__sim_task_t *record)
+{
+    if (schedule->kind == ACO_SIM_PCT)
+        return record->priority;
+    return schedule->next_key--;
+}
+
+void aco__schedule_add(aco__sim_schedule_t *schedule, aco_t *task)
+{
+    aco__sim_task_t *record = record_of(schedule, task);
+    aco__sim_runnable_t entry;
+    if (!record || make_room_to_run(schedule) != 0) {
+        schedule->lacks_memory = 1;
+        return;
+    }
+    if (task == schedule->last) /* it has yielded */
+        record->priority = schedule->lowest--;
+    ACO__ASSERT(record->number && schedule->runnable_count < schedule->used); /* each task at most once */
+    entry.task = task;
+    entry.number = record->number;
+    entry.key = key_of(schedule, record);
+    if (is_random(schedule))
+        schedule->runnable[schedule->runnable_count++] = entry;
+    else
+        sift_up(schedule, schedule->runnable_count++, entry);
+}
+
+void aco__schedule_add_poll(aco__sim_schedule_t *schedule, aco_t *poll)
+{
+    ACO__ASSERT(!schedule->poll || schedule->poll == poll);
+    if (!schedule->poll)
+        schedule->poll_key = schedule->next_key--;
+    schedule->poll = poll;
+}
+
+/* ---- Choosing ---- */
 
 static int changes_now(const aco__sim_schedule_t *schedule)
 {
@@ -120,77 +199,78 @@ static int changes_now(const aco__sim_schedule_t *schedule)
     return 0;
 }
 
-/* Before the next turn: who had the last one and can still run has yielded. NULL without memory. */
-static aco_t *highest(aco__sim_schedule_t *schedule, aco_t *first, const aco_t *poll)
+/* Where the one with the next turn stands; runnable_count: the poll task is next. One at least can run. */
+static size_t next_at_random(aco__sim_schedule_t *schedule)
 {
-    aco_t *task = first, *best = NULL;
-    uint64_t priority = 0;
-    do {
-        aco__sim_task_t *record = task == poll ? NULL : record_of(schedule, task);
-        if (task != poll && !record)
-            return NULL;
-        if (record && task == schedule->last)
-            record->priority = schedule->lowest--;
-        if (record && record->priority > priority) {
-            priority = record->priority;
-            best = task;
-        }
-        task = aco__task_next(task);
-    } while (task != first);
-    return best;
+    uint64_t n = schedule->runnable_count + (schedule->poll != NULL);
+    return n > 1 ? (size_t)aco__draw_below(&schedule->draws, n) : 0;
 }
 
-static aco_t *choose_by_priority(aco__sim_schedule_t *schedule, aco_t *first, aco_t *poll)
+static size_t next_by_priority(aco__sim_schedule_t *schedule)
 {
-    aco_t *chosen;
-    if (poll && aco__draw_below(&schedule->draws, POLL_ONE_IN) == 0)
+    aco__sim_runnable_t first;
+    if (schedule->poll && aco__draw_below(&schedule->draws, POLL_ONE_IN) == 0)
+        return schedule->runnable_count;
+    if (!changes_now(schedule))
+        return 0;
+    first = schedule->runnable[0];
+    first.key = schedule->lowest--;
+    entry_of_task(schedule, first.task)->priority = first.key;
+    sift_down(schedule, 0, first);
+    return 0;
+}
+
+static size_t next_in_order(const aco__sim_schedule_t *schedule)
+{
+    return schedule->poll && schedule->poll_key > schedule->runnable[0].key ? schedule->runnable_count : 0;
+}
+
+static size_t next(aco__sim_schedule_t *schedule)
+{
+    if (is_random(schedule))
+        return next_at_random(schedule);
+    return schedule->kind == ACO_SIM_PCT ? next_by_priority(schedule) : next_in_order(schedule);
+}
+
+/* Removes the one that stands there. */
+static aco__sim_runnable_t take(aco__sim_schedule_t *schedule, size_t at)
+{
+    aco__sim_runnable_t taken = schedule->runnable[at], end = schedule->runnable[--schedule->runnable_count];
+    if (is_random(schedule))
+        schedule->runnable[at] = end;
+    else if (schedule->runnable_count)
+        sift_down(schedule, at, end); /* the first is taken */
+    return taken;
+}
+
+aco_t *aco__schedule_choose(aco__sim_schedule_t *schedule, uint64_t *number, uint64_t *count)
+{
+    aco_t *poll = schedule->poll;
+    aco__sim_runnable_t taken;
+    size_t at;
+    *number = 0;
+    *count = schedule->runnable_count;
+    schedule->last = NULL;
+    at = *count ? next(schedule) : 0;
+    if (at == schedule->runnable_count) {
+        ACO__ASSERT(poll || !at); /* one at least could run */
+        schedule->poll = NULL;
         return poll;
-    chosen = highest(schedule, first, poll);
-    if (chosen && changes_now(schedule)) {
-        record_of(schedule, chosen)->priority = schedule->lowest--;
-        schedule->last = NULL;
-        chosen = highest(schedule, first, poll);
     }
-    return chosen;
-}
-
-aco_t *aco__schedule_choose(aco__sim_schedule_t *schedule, aco_t *first, const aco_t *poll, uint64_t *number,
-                            uint64_t *count)
-{
-    aco_t *task = first, *chosen, *queued = NULL;
-    uint64_t n = 0;
-    const aco__sim_task_t *record;
-    do { /* new tasks get their numbers in the order of the ring */
-        n++;
-        if (task == poll)
-            queued = task;
-        else if (!record_of(schedule, task))
-            return NULL;
-        task = aco__task_next(task);
-    } while (task != first);
-    *count = n - (queued != NULL);
-    if (*count == 0)
-        chosen = queued;
-    else if (schedule->kind == ACO_SIM_RANDOM || (schedule->kind == ACO_SIM_PCT && schedule->turns >= FAIR_AFTER))
-        chosen = nth(first, n > 1 ? aco__draw_below(&schedule->draws, n) : 0);
-    else
-        chosen = schedule->kind == ACO_SIM_PCT ? choose_by_priority(schedule, first, queued) : first;
-    if (!chosen)
-        return NULL;
-    if (chosen == queued) {
-        *number = 0;
-        return chosen;
-    }
+    taken = take(schedule, at);
+    ACO__ASSERT(entry_of_task(schedule, taken.task)->number == taken.number); /* no other one has its address */
+    ACO__ASSERT(is_random(schedule) || !schedule->runnable_count || schedule->runnable[0].key <= taken.key);
     schedule->turns++;
-    schedule->last = chosen;
-    record = record_of(schedule, chosen);
-    *number = record ? record->number : 0;
-    return chosen;
+    schedule->last = taken.task;
+    *number = taken.number;
+    return taken.task;
 }
 
 void aco__schedule_free(aco__sim_schedule_t *schedule)
 {
     free(schedule->tasks);
+    free(schedule->runnable);
     schedule->tasks = NULL;
-    schedule->room = schedule->used = 0;
+    schedule->runnable = NULL;
+    schedule->room = schedule->used = schedule->runnable_room = 0;
 }

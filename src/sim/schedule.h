@@ -13,6 +13,13 @@ typedef struct aco__sim_task {
     uint64_t priority; /* ACO_SIM_PCT: the highest runs */
 } aco__sim_task_t;
 
+/* A task that can run. */
+typedef struct aco__sim_runnable {
+    aco_t *task;
+    uint64_t number;
+    uint64_t key; /* ACO_SIM_PCT: its priority. ACO_SIM_FIFO: the sooner it comes, the higher */
+} aco__sim_runnable_t;
+
 enum { ACO__SIM_MOST_CHANGES = 64 };
 
 typedef struct aco__sim_schedule {
@@ -20,21 +27,30 @@ typedef struct aco__sim_schedule {
     uint64_t draws;          /* the state of its random numbers */
     aco__sim_task_t *tasks;  /* a hash table by address */
     size_t room, used;       /* room: 0, or a power of two; at most half of it is used */
+    aco__sim_runnable_t *runnable; /* but the poll task. A heap by key: the highest is first. At random it is no heap */
+    size_t runnable_count, runnable_room;
+    aco_t *poll;             /* the poll task, if it can run, or NULL */
+    uint64_t poll_key;       /* ACO_SIM_FIFO: as the others have */
+    uint64_t next_key;       /* ACO_SIM_FIFO */
     uint64_t numbers;        /* that were given */
-    const aco_t *last;       /* what had the last turn; NULL: it has ended, or there was none */
+    const aco_t *last;       /* what had the last turn; NULL: it has ended, was lowered, or there was none */
     uint64_t turns;
     uint64_t changes[ACO__SIM_MOST_CHANGES]; /* the turns after which a priority changes */
     int changes_count;
+    int lacks_memory;        /* for a task that can run */
     uint64_t lowest;         /* the next priority below all others */
 } aco__sim_schedule_t;
 
-/* A run begins; all tasks of the one before have ended. `kind` may be ACO_SIM_MIXED. */
+/* A run begins. `kind` may be ACO_SIM_MIXED. */
 ACO__HIDDEN void aco__schedule_begin(aco__sim_schedule_t *schedule, aco_sim_schedule_t kind, int changes,
                                      uint64_t seed);
-/* Chooses among the ring of `first`. Stores its number, 0 for `poll`, and how many can run besides `poll`. NULL without
- * memory. */
-ACO__HIDDEN aco_t *aco__schedule_choose(aco__sim_schedule_t *schedule, aco_t *first, const aco_t *poll,
-                                        uint64_t *number, uint64_t *count);
+/* The task can run, from now on or again. */
+ACO__HIDDEN void aco__schedule_add(aco__sim_schedule_t *schedule, aco_t *task);
+/* Likewise the poll task, which may be added already. */
+ACO__HIDDEN void aco__schedule_add_poll(aco__sim_schedule_t *schedule, aco_t *poll);
+/* Chooses what has the next turn and removes it; its number, 0 for the poll task, and how many could run besides that
+ * one. Returns NULL if none can run. */
+ACO__HIDDEN aco_t *aco__schedule_choose(aco__sim_schedule_t *schedule, uint64_t *number, uint64_t *count);
 ACO__HIDDEN void aco__schedule_ended(aco__sim_schedule_t *schedule, const aco_t *task);
 ACO__HIDDEN void aco__schedule_free(aco__sim_schedule_t *schedule);
 

@@ -5,8 +5,6 @@
 #include "sim/scatter.h"
 #include "sim/world.h"
 
-#include "scheduler/valid.h"
-
 #include "aco/detail/service.h"
 
 #include <errno.h>
@@ -16,7 +14,7 @@
 
 static const char call[] = "aco_sim_run";
 
-enum { CHANGES = 3, MOST_TURNS = 10000000 };
+enum { CHANGES = 3, MOST_TURNS = 10000000, MOST_ROUNDS = 100000 /* of aco_run() without a turn */ };
 
 static aco_sim_t *sim_of(aco__chooser_t *chooser)
 {
@@ -25,38 +23,57 @@ static aco_sim_t *sim_of(aco__chooser_t *chooser)
 
 /* ---- What aco_run() calls ---- */
 
+static void runnable(aco__chooser_t *chooser, aco_t *task)
+{
+    aco__sim_schedule_t *schedule = &sim_of(chooser)->schedule;
+    if (task == chooser->poll_task)
+        aco__schedule_add_poll(schedule, task);
+    else
+        aco__schedule_add(schedule, task);
+}
+
+/* Before each round of aco_run(): 0, or -1 if the run has failed. */
+static int goes_on(aco_sim_t *sim)
+{
+    const char *refused = aco__chooser_refused();
+    if (sim->refused)
+        aco__sim_settle(sim);
+    if (refused)
+        aco__sim_fail(sim, "%s", refused);
+    if (sim->schedule.lacks_memory)
+        aco__sim_fail(sim, "there is no memory for the schedule");
+    if (sim->turns >= sim->options.max_turns)
+        aco__sim_fail(sim, "it has not ended after %" PRIu64 " turns", sim->turns);
+    if (++sim->rounds_without_turn > MOST_ROUNDS)
+        aco__sim_fail(sim, "it does not end: messages come for ever, and no task has a turn");
+    errno = ECANCELED;
+    return sim->has_failed ? -1 : 0;
+}
+
 /* A failed run ends here: aco_run() fails. */
-static aco_t *choose(aco__chooser_t *chooser, aco_t *first, const aco_t *poll)
+static int choose(aco__chooser_t *chooser, aco_t **chosen)
 {
     aco_sim_t *sim = sim_of(chooser);
     uint64_t number, count;
-    aco_t *chosen;
     ACO__ASSERT(sim == aco_sim_current());
     sim->is_in_turn = 0;
-#ifdef ACO__INVARIANTS
-    aco__scheduler_valid(aco__self());
-#endif
-    if (sim->turns >= sim->options.max_turns)
-        aco__sim_fail(sim, "it has not ended after %" PRIu64 " turns", sim->turns);
-    errno = ECANCELED;
-    if (sim->has_failed)
-        return NULL;
-    chosen = aco__schedule_choose(&sim->schedule, first, poll, &number, &count);
-    if (!chosen) {
-        aco__sim_fail(sim, "there is no memory for the schedule");
-        return NULL;
-    }
-    ACO__ASSERT((chosen == poll) == !number && (chosen == poll || count));
-    if (chosen == poll) {
+    if (goes_on(sim) != 0)
+        return -1;
+    *chosen = aco__schedule_choose(&sim->schedule, &number, &count);
+    if (!*chosen)
+        return 0;
+    ACO__ASSERT((*chosen == chooser->poll_task) == !number && (!number || count));
+    if (*chosen == chooser->poll_task) {
         aco__history_note(&sim->history, ACO__SIM_POLL, 0, count);
-        return chosen;
+        return 0;
     }
     aco__history_note(&sim->history, ACO__SIM_TURN, number, count);
     sim->turns++;
+    sim->rounds_without_turn = 0;
     sim->is_in_turn = 1;
     if (sim->options.turn_ns)
         sim->now += (int64_t)aco__draw_below(&sim->delays, (uint64_t)sim->options.turn_ns + 1);
-    return chosen;
+    return 0;
 }
 
 static void ended(aco__chooser_t *chooser, const aco_t *task)
@@ -68,15 +85,15 @@ static int check_invariants(aco_sim_t *sim)
 {
     if (!sim->has_failed && sim->options.invariants)
         sim->options.invariants(sim, sim->arg);
+    if (sim->refused)
+        aco__sim_settle(sim);
     errno = ECANCELED;
     return sim->has_failed ? -1 : 0;
 }
 
 static int idle(aco__chooser_t *chooser)
 {
-    aco_sim_t *sim = sim_of(chooser);
-    sim->is_in_turn = 0;
-    return check_invariants(sim);
+    return check_invariants(sim_of(chooser));
 }
 
 /* ---- One run ---- */
@@ -109,8 +126,10 @@ static void begin_run(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
     ACO__ASSERT(!aco_sim_current() && seed);
     sim->seed = seed;
     sim->now = 0;
-    sim->turns = 0;
+    sim->turns = sim->rounds_without_turn = 0;
     sim->is_in_turn = sim->has_failed = sim->reads_proc = 0;
+    sim->refused = NULL;
+    sim->refusals = 0;
     sim->reason[0] = 0;
     aco__history_begin(&sim->history, keeps, compares);
     aco__schedule_begin(&sim->schedule, sim->options.schedule, sim->options.changes, aco__draw(&draws));
@@ -121,8 +140,14 @@ static void begin_run(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
 /* After aco_run(): why the run failed, if it did. */
 static void judge(aco_sim_t *sim, int done, size_t before)
 {
+    const char *refused = aco__chooser_refused();
     size_t live;
-    if (done != 0 && errno == EDEADLK)
+    sim->is_in_turn = 0;
+    if (sim->refused)
+        aco__sim_settle(sim);
+    if (refused) /* else it looks like a deadlock */
+        aco__sim_fail(sim, "%s", refused);
+    else if (done != 0 && errno == EDEADLK)
         aco__sim_fail(sim, "a deadlock: no task can ever run");
     else if (done != 0)
         aco__sim_fail(sim, "%s", aco_error_message());
@@ -239,6 +264,7 @@ static aco_sim_t *new_sim(ACO__SWITCHES aco_sim_function_t scenario, void *arg, 
         sim->options.changes = CHANGES;
     if (!sim->options.max_turns)
         sim->options.max_turns = MOST_TURNS;
+    sim->chooser.runnable = runnable;
     sim->chooser.choose = choose;
     sim->chooser.ended = ended;
     sim->chooser.idle = idle;

@@ -1,5 +1,6 @@
 /* The run of the calling thread: its random numbers, and that it fails. */
 #include "sim/world.h"
+#include "sim/calls.h"
 #include "sim/draw.h"
 
 #include "aco/detail/service.h"
@@ -26,6 +27,8 @@ void aco__sim_fail(aco_sim_t *sim, const char *reason, ...)
     va_list list;
     int error = errno;
     ACO__ASSERT(!current || sim == current);
+    if (sim->refused)
+        aco__sim_settle(sim); /* it came first */
     if (sim->has_failed)
         return;
     sim->has_failed = 1;

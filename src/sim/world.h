@@ -20,8 +20,12 @@ struct aco_sim_s {
     uint64_t delays;    /* the same for how long turns take */
     int64_t now;        /* nanoseconds since the run's begin */
     uint64_t turns;
+    uint64_t rounds_without_turn; /* of aco_run(), since the last turn */
     int is_in_turn;     /* a task has its turn, and not aco_run() */
     int reads_proc;     /* the descriptor of a file of /proc that the library reads now, plus 1; 0: none */
+    const char *refused; /* a call of the system that the run will fail for: aco__sim_settle(). NULL: none */
+    char refused_in[64]; /* who made it */
+    unsigned refusals;
     int has_failed;
     char reason[ACO_SIM_REASON_SIZE];
 };

@@ -7,16 +7,21 @@
 ACO__BEGIN_C
 
 /* What chooses for aco_run(), which calls it in the root context. While a thread has a chooser, every switch between
- * its tasks goes through aco_run(). */
+ * its tasks goes through aco_run(), and the chooser keeps those that can run, so that no turn walks over all of them. */
 typedef struct aco__chooser_s {
-    /* Before each turn. `first` and those behind it (aco__task_next(), a ring) can run; without a chooser `first` would
-     * be next. One of them may be `poll`, whose turn looks for timers and messages. Returns the one that has its turn;
-     * NULL and errno: aco_run() fails. */
-    aco_t *(*choose)(struct aco__chooser_s *chooser, aco_t *first, const aco_t *poll);
+    const aco_t *poll_task; /* its turn looks for timers and messages. aco__chooser_begin() sets it */
+    /* The task can run from now on, or has had its turn and still can; likewise the poll task, which may be named
+     * again before its turn. They come in the order in which they would run without a chooser. */
+    void (*runnable)(struct aco__chooser_s *chooser, aco_t *task);
+    /* Before each turn, and when no task can run. Stores the one that has its turn, or NULL: none can run. 0, or -1 and
+     * errno: aco_run() fails. */
+    int (*choose)(struct aco__chooser_s *chooser, aco_t **chosen);
     /* The task whose turn it was has ended: another one may get its address. */
     void (*ended)(struct aco__chooser_s *chooser, const aco_t *task);
-    /* No task can run; time is about to pass. 0, or -1 and errno: aco_run() fails. */
+    /* No task can run, and time is about to pass. It may make tasks runnable. 0, or -1 and errno: aco_run() fails. */
     int (*idle)(struct aco__chooser_s *chooser);
+    size_t aco__kept; /* tasks that it keeps */
+    unsigned aco__open; /* how often aco_scheduler_open() was called */
     struct aco__scheduler *aco__outer; /* what the thread had before, and gets back; likewise the next */
     uint32_t aco__slow_switch_tasks, aco__scoped_tasks, aco__looked_at, aco__spawned;
 } aco__chooser_t;
@@ -26,6 +31,9 @@ typedef struct aco__chooser_s {
 ACO_API int aco__chooser_begin(aco__chooser_t *chooser, const char *call);
 /* Ends that scheduler as the thread's end would: its tasks never run again. */
 ACO_API void aco__chooser_end(aco__chooser_t *chooser);
+/* The last call since aco__chooser_begin() that the calling thread's scheduler has refused because it has a chooser, as
+ * a sentence; NULL: none. */
+ACO_API const char *aco__chooser_refused(void);
 
 ACO__END_C
 
