@@ -50,12 +50,6 @@ scheduler_t *aco__polling_scheduler_of(aco__thread_t *self, const char *call)
     return s;
 }
 
-void aco__refuse(aco__tasks_t *s, const char *why)
-{
-    if (s && s->chooser)
-        __atomic_store_n(&s->refused, why, __ATOMIC_RELAXED);
-}
-
 static int forget(aco_t *co, void *self)
 {
     if (aco__is_task(co) && co->share_stack->aco__thread == self)

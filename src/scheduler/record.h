@@ -119,7 +119,12 @@ static inline int aco__is_open(const aco__thread_t *other)
 
 /* Notes what a scheduler with a chooser cannot do, for aco__chooser_refused(): `why` lasts. Without a chooser nothing
  * happens; `s` may be NULL. Any thread. */
-ACO__HIDDEN ACO__COLD void aco__refuse(aco__tasks_t *s, const char *why);
+static inline void aco__refuse(aco__tasks_t *s, const char *why)
+{
+    if (s && s->chooser)
+        __atomic_store_n(&s->refused, why, __ATOMIC_RELAXED);
+}
+
 /* The thread's scheduler, created if needed. NULL after a failure. */
 ACO__HIDDEN aco__tasks_t *aco__scheduler_of(aco__thread_t *self, const char *call);
 /* The thread's scheduler, created if needed, with the memory that the poll task needs. NULL after a failure. */

@@ -13,7 +13,6 @@
 #include "aco/backtrace.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -49,7 +48,7 @@
 _Static_assert(EACH_PASSED(ONE) EACH_SIMULATED(ONE) EACH_REFUSED(ONE) == sizeof(aco__system_t) / sizeof(void (*)(void)),
                "each entry of the table is in one of the lists");
 
-enum { NS_PER_SECOND = 1000000000, STDERR = 2, MOST_TOLD = 20 /* refused calls of a run */ };
+enum { NS_PER_SECOND = 1000000000, STDERR = 2 };
 static const int64_t MONOTONIC_AT_FIRST = (int64_t)1000 * NS_PER_SECOND;
 static const int64_t REALTIME_AT_FIRST = (int64_t)1000000000 * NS_PER_SECOND; /* in September 2001 */
 
@@ -171,35 +170,6 @@ static uint64_t number_of_call(const char *name)
     return number;
 }
 
-static __attribute__((format(ACO__PRINTF, 2, 3))) void say(const aco_sim_t *sim, const char *what, ...)
-{
-    char line[ACO_SIM_REASON_SIZE + 64];
-    va_list list;
-    int n = snprintf(line, sizeof line, "acorn: simulation: seed %" PRIu64 ": ", sim->seed);
-    va_start(list, what);
-    n += vsnprintf(line + n, sizeof line - (size_t)n, what, list);
-    va_end(list);
-    (void)!real.write(STDERR, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
-}
-
-/* Which call of the library was made is known when that has failed: it stores its name for aco_error_message(). */
-void aco__sim_settle(aco_sim_t *sim)
-{
-    const char *message = aco_error_message(), *call = sim->refused;
-    int n = (int)strcspn(message, ":");
-    char text[ACO_SIM_REASON_SIZE];
-    ACO__ASSERT(call && sim == aco_sim_current());
-    sim->refused = NULL;
-    if (strncmp(message, "aco_", 4) == 0)
-        snprintf(text, sizeof text, "%.*s() is not simulated: it needs %s(); it was called %s", n, message, call,
-                 sim->refused_in);
-    else
-        snprintf(text, sizeof text, "%s() is not simulated; it was called %s", call, sim->refused_in);
-    if (sim->has_failed && sim->refusals <= MOST_TOLD)
-        say(sim, "%s\n", text);
-    aco__sim_fail(sim, "%s", text);
-}
-
 /* The run fails. Returns the error for the caller. */
 static ACO__COLD int refuse(const char *call)
 {
@@ -209,8 +179,8 @@ static ACO__COLD int refuse(const char *call)
     if (sim->refused)
         aco__sim_settle(sim);
     aco__history_note(&sim->history, ACO__SIM_CALL, number_of_call(call), 0);
-    if (sim->refusals++ < MOST_TOLD) {
-        say(sim, "%s() is not simulated; it is called by:\n", call);
+    if (sim->refusals++ < ACO__SIM_MOST_TOLD) {
+        aco__sim_say(sim, "%s() is not simulated; it is called by:\n", call);
         if (co)
             (void)aco_backtrace_print(co, STDERR);
     }

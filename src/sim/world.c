@@ -1,13 +1,16 @@
 /* The run of the calling thread: its random numbers, and that it fails. */
 #include "sim/world.h"
-#include "sim/calls.h"
 #include "sim/draw.h"
+
+#include "system/system.h"
 
 #include "aco/detail/service.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static __thread aco_sim_t *current;
 
@@ -20,6 +23,36 @@ void aco__sim_enter(aco_sim_t *sim)
 {
     ACO__ASSERT(!sim || !current); /* one does not begin in another */
     current = sim;
+}
+
+void aco__sim_say(const aco_sim_t *sim, const char *what, ...)
+{
+    enum { STDERR = 2 };
+    char line[ACO_SIM_REASON_SIZE + 64];
+    va_list list;
+    int n = snprintf(line, sizeof line, "acorn: simulation: seed %" PRIu64 ": ", sim->seed);
+    va_start(list, what);
+    n += vsnprintf(line + n, sizeof line - (size_t)n, what, list);
+    va_end(list);
+    (void)!aco__system.write(STDERR, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+}
+
+/* Which call of the library was made is known when that has failed: it stores its name for aco_error_message(). */
+void aco__sim_settle(aco_sim_t *sim)
+{
+    const char *message = aco_error_message(), *call = sim->refused;
+    int n = (int)strcspn(message, ":");
+    char text[ACO_SIM_REASON_SIZE];
+    ACO__ASSERT(call && sim == current);
+    sim->refused = NULL;
+    if (strncmp(message, "aco_", 4) == 0)
+        snprintf(text, sizeof text, "%.*s() is not simulated: it needs %s(); it was called %s", n, message, call,
+                 sim->refused_in);
+    else
+        snprintf(text, sizeof text, "%s() is not simulated; it was called %s", call, sim->refused_in);
+    if (sim->has_failed && sim->refusals <= ACO__SIM_MOST_TOLD)
+        aco__sim_say(sim, "%s\n", text);
+    aco__sim_fail(sim, "%s", text);
 }
 
 void aco__sim_fail(aco_sim_t *sim, const char *reason, ...)

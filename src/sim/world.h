@@ -8,6 +8,8 @@
 
 #include "aco/detail/chooser.h"
 
+enum { ACO__SIM_MOST_TOLD = 20 }; /* refused calls of a run that are printed */
+
 struct aco_sim_s {
     aco__chooser_t chooser;
     ACO__SWITCHES aco_sim_function_t scenario;
@@ -34,5 +36,10 @@ ACO__HIDDEN void aco__sim_enter(aco_sim_t *sim); /* the calling thread's run; NU
 /* aco_sim_fail() with a format. */
 ACO__HIDDEN ACO__COLD __attribute__((format(ACO__PRINTF, 2, 3)))
 void aco__sim_fail(aco_sim_t *sim, const char *reason, ...);
+/* Prints a message with the seed. */
+ACO__HIDDEN ACO__COLD __attribute__((format(ACO__PRINTF, 2, 3)))
+void aco__sim_say(const aco_sim_t *sim, const char *what, ...);
+/* Lets the run fail because of the call that it was refused last, `refused`. */
+ACO__HIDDEN ACO__COLD void aco__sim_settle(aco_sim_t *sim);
 
 #endif
