@@ -158,7 +158,8 @@ static void let_another_thread(aco_sim_t *sim, void *call)
 
 static void others_cannot_reach_it(void)
 {
-    void *(*post)(void *) = post_from_afar, *(*unpark)(void *) = unpark_from_afar, *(*cancel)(void *) = cancel_from_afar;
+    void *(*post)(void *) = post_from_afar, *(*unpark)(void *) = unpark_from_afar;
+    void *(*cancel)(void *) = cancel_from_afar;
     FAILS_BY(let_another_thread, &post, "another thread called aco_post(), which cannot reach the tasks");
     FAILS_BY(let_another_thread, &unpark, "another thread called aco_unpark(), which cannot reach the tasks");
     FAILS_BY(let_another_thread, &cancel, "another thread called aco_scope_cancel(), which cannot reach the tasks");

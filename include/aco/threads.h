@@ -174,8 +174,8 @@ typedef struct aco_mt_group_s {
 } aco_mt_group_t;
 
 /* Begins a group without members. The calling task is inside the group's scope until it calls aco_mt_group_end().
- * Returns 0; on error -1 with errno EPERM (the caller is not a task of a set's thread, or cannot wait), EINVAL (NULL, on
- * a share stack, an unknown policy), ENOMEM. */
+ * Returns 0; on error -1 with errno EPERM (the caller is not a task of a set's thread, or cannot wait), EINVAL (NULL,
+ * on a share stack, an unknown policy), ENOMEM. */
 ACO_API int aco_mt_group_begin_at(aco_mt_group_t *group, aco_group_policy_t policy, const char *location);
 #define aco_mt_group_begin(group, policy) aco_mt_group_begin_at(group, policy, ACO_PLACE)
 
@@ -204,7 +204,8 @@ typedef struct aco_submit_options_s {
 /* Has a thread of the group's set run fn(arg) as a member of the group. Any thread may call this, in a task or not,
  * until the group's task calls aco_mt_group_end(); after that only members may. Returns 0; on error -1 with errno
  * ETIMEDOUT, ECANCELED (the group's scope has ended), ESRCH (aco_mt_group_end() has returned; there is no thread with
- * the number; all threads that could get it have ended), EINVAL (NULL, unknown options, the result is on a share stack), ENOMEM. */
+ * the number; all threads that could get it have ended), EINVAL (NULL, unknown options, the result is on a share
+ * stack), ENOMEM. */
 ACO_API int aco_submit(aco_mt_group_t *group, aco_function_t fn, void *arg, const aco_submit_options_t *options);
 
 /* Not for programs. As `result` it says: *arg begins with a pointer to a function, void (*)(void *arg), that frees

@@ -7,8 +7,8 @@
  * second, to another listener of the port (SO_REUSEPORT) or to none: it is refused. Handshakes that have begun go on.
  * One whose last segment comes after the close is lost, except to another listener with net.ipv4.tcp_migrate_req.
  *
- * Unix sockets: after shutdown() connecting fails, and what waits can be accepted. The listener is always readable then:
- * only accept4() tells whether a connection waits, or may wait for a free descriptor.
+ * Unix sockets: after shutdown() connecting fails, and what waits can be accepted. The listener is always readable
+ * then: only accept4() tells whether a connection waits, or may wait for a free descriptor.
  *
  * Both hold for the socket, also for another process that has it. */
 #define _GNU_SOURCE

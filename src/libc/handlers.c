@@ -227,10 +227,10 @@ ACO__HOOK(int, siginterrupt, (int number, int is_to_interrupt))
 /* Beside the action it sets whether the calling thread takes the signal: SIG_HOLD stands for that it does not. */
 ACO__SIGNAL_HOOK(sigset)
 {
-    void (*previous)(int) = SIG_HOLD;
+    void (*previous)(int) = handler == SIG_HOLD ? SIG_HOLD : set_handler(number, handler, 0, 0);
     struct sigaction action;
     sigset_t signals, before;
-    if (handler != SIG_HOLD && (previous = set_handler(number, handler, 0, 0)) == SIG_ERR)
+    if (previous == SIG_ERR)
         return SIG_ERR;
     sigemptyset(&signals);
     if (sigaddset(&signals, number) != 0)

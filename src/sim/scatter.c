@@ -27,18 +27,17 @@ typedef struct block {
     size_t sz; /* of the library's heap; 0: malloc()'s */
 } block_t;
 
-static block_t kept[BLOCKS];
+static block_t kept[BLOCKS], freed[BLOCKS];
 
-static block_t allocate(uint64_t *draws, int number)
+static void allocate(block_t *block, uint64_t *draws, int number)
 {
-    block_t block = {NULL, 0};
+    block->sz = 0;
     if (number % 2) {
-        block.sz = (size_t)STEP * (size_t)(1 + number / 2 % STEPS);
-        block.p = aco__service_allocate(&block.sz, "aco_sim_run");
+        block->sz = (size_t)STEP * (size_t)(1 + number / 2 % STEPS);
+        block->p = aco__service_allocate(&block->sz, "aco_sim_run");
     } else {
-        block.p = malloc(1 + (size_t)aco__draw_below(draws, (uint64_t)STEP << aco__draw_below(draws, DOUBLINGS)));
+        block->p = malloc(1 + (size_t)aco__draw_below(draws, (uint64_t)STEP << aco__draw_below(draws, DOUBLINGS)));
     }
-    return block;
 }
 
 static void release(const block_t *block)
@@ -53,10 +52,9 @@ static void release(const block_t *block)
 
 static void scatter_blocks(uint64_t *draws)
 {
-    block_t freed[BLOCKS];
     for (int i = 0; i < BLOCKS; i++) {
-        freed[i] = allocate(draws, i);
-        kept[i] = allocate(draws, i);
+        allocate(&freed[i], draws, i);
+        allocate(&kept[i], draws, i);
     }
     for (size_t n = BLOCKS; n > 0; n--) {
         size_t at = (size_t)aco__draw_below(draws, n);

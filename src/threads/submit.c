@@ -451,6 +451,7 @@ int aco_mt_group_begin_at(aco_mt_group_t *group, aco_group_policy_t policy, cons
     const aco_scope_t *ended_by;
     if (!group || (unsigned)policy > ACO_FIRST_SUCCESS)
         return aco__service_fail(EINVAL, call, group ? "the policy is unknown" : "the group is NULL");
+    group->scope.aco__task = NULL; /* if this fails, it takes no members */
     if (!worker)
         return aco__service_fail(EPERM, call, "the thread is in no set of threads");
     if (aco__may_move(group))

@@ -7,7 +7,7 @@
 ACO__BEGIN_C
 
 /* What chooses for aco_run(), which calls it in the root context. While a thread has a chooser, every switch between
- * its tasks goes through aco_run(), and the chooser keeps those that can run, so that no turn walks over all of them. */
+ * its tasks goes through aco_run(), and the chooser keeps those that can run: so no turn walks over all of them. */
 typedef struct aco__chooser_s {
     const aco_t *poll_task; /* its turn looks for timers and messages. aco__chooser_begin() sets it */
     /* The task can run from now on, or has had its turn and still can; likewise the poll task, which may be named
