@@ -407,11 +407,35 @@ static void *waits_behind_empty_lines(void *arg)
     put(fd, ASK("/"));
     CHECK(aco_io_read(fd, got, sizeof got) > 0);
     CHECK_TEXT("between empty lines", statuses(), "200");
+    put(fd, "\r");
+    CHECK_EQ(aco_sleep(5 * ACO_MILLISECOND), 0);
+    put(fd, "\n\r\n\r"); /* lines in halves */
+    CHECK_EQ(aco_sleep(5 * ACO_MILLISECOND), 0);
+    put(fd, "\n" ASK("/"));
+    CHECK(aco_io_read(fd, got, sizeof got) > 0);
+    CHECK_TEXT("behind halves", statuses(), "200");
     put(fd, "\r\n");
     stop(&stage);
     CHECK_EQ(read_to_end(fd), 0);
     CHECK_EQ(got_n, 0);
     CHECK_EQ(aco_io_close(fd), 0);
+    return arg;
+}
+
+/* Empty lines are no request, however many come. */
+static void *closes_behind_empty_lines(void *arg)
+{
+    stage_t stage = {0};
+    int64_t began = aco_now();
+    int fd;
+    stage.server.idle_time = 20 * ACO_MILLISECOND;
+    start(&stage, routes);
+    fd = dial(&stage);
+    while (aco_io_write_all(fd, "\r\n", 2) == 2 && aco_now() - began < 10 * ACO_SECOND)
+        aco_sleep(ACO_MILLISECOND);
+    CHECK(aco_now() - began < 10 * ACO_SECOND);
+    CHECK_EQ(aco_io_close(fd), 0);
+    stop(&stage);
     return arg;
 }
 
@@ -525,6 +549,7 @@ int main(void)
                                            answers_idle,
                                            waits_for_idle,
                                            waits_behind_empty_lines,
+                                           closes_behind_empty_lines,
                                            is_lame_first,
                                            ends_connections,
                                            ends_as_asked};

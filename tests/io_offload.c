@@ -1,6 +1,8 @@
 /* The pool (include/aco/offload.h): results, ends of scopes before, during and after the function, the bound, idle
  * threads, several schedulers, ends of threads, fork(). io_failure.c has threads that cannot be started. */
 #define _GNU_SOURCE
+#include "base/base.h"
+#include "system/system.h"
 #include <aco/offload.h>
 #include "io_tests.h"
 #include "sanitizers.h"
@@ -510,6 +512,34 @@ static void *forks(void *unused)
     return unused;
 }
 
+static pthread_mutex_t *locked[8];
+static unsigned locks;
+
+static int notes_lock(pthread_mutex_t *mutex)
+{
+    if (locks < sizeof locked / sizeof *locked)
+        locked[locks++] = mutex;
+    return pthread_mutex_lock(mutex);
+}
+
+/* Promise: fork() takes the process lock last, as who has another one may wait for it. */
+static void forks_in_order(void)
+{
+    const pthread_mutex_t *process_lock;
+    pid_t pid;
+    aco__system.pthread_mutex_lock = notes_lock;
+    aco__lock();
+    aco__unlock();
+    process_lock = locked[0];
+    locks = 0;
+    pid = fork();
+    if (pid == 0)
+        _exit(0);
+    CHECK(waitpid(pid, NULL, 0) == pid);
+    CHECK(locks == 2 && locked[0] != process_lock && locked[1] == process_lock);
+    aco__system.pthread_mutex_lock = pthread_mutex_lock;
+}
+
 static void *offloads_for_ever(void *unused)
 {
     static gate_t never;
@@ -557,8 +587,10 @@ int main(void)
 {
     const aco_function_t tests[] = {results, other_callers, abandoned, waits_to_the_end, keeps_a_result, queued, bound,
                                     idle_ends, reports, lacks_job};
-    if (!UNDER_TSAN) /* it does not allow threads after fork() */
+    if (!UNDER_TSAN) { /* it does not allow threads after fork() */
+        forks_in_order();
         exits();
+    }
     outside_of_tasks();
     run_task(warms_up, NULL);
     run_tests(tests, sizeof tests / sizeof *tests, count_descriptors());

@@ -88,6 +88,33 @@ static void post_to_oneself(aco_sim_t *sim, void *unused)
     }
 }
 
+/* The invariants, when no task can run. */
+static void post_to_waiting(aco_sim_t *sim, void *waits)
+{
+    aco_t *task = *(aco_t **)waits;
+    (void)sim;
+    *(aco_t **)waits = NULL;
+    CHECK(!task || aco_post(scheduler, wake, task) == 0);
+}
+
+static void wait_for_message(aco_sim_t *sim, void *waits)
+{
+    (void)sim;
+    scheduler = aco_scheduler_open();
+    *(aco_t **)waits = aco_current_task();
+    CHECK(aco_park("the message") == 0);
+    CHECK(aco_on_wake(NULL, NULL) == -1 && errno == EBUSY);
+    CHECK(aco_scheduler_close() == 0 && aco_on_wake(NULL, NULL) == 0);
+}
+
+static void invariants_may_post(void)
+{
+    aco_sim_options_t o = {0};
+    aco_t *waits = NULL;
+    o.invariants = post_to_waiting;
+    CHECK(aco_sim_run(wait_for_message, &waits, 10, NULL, &o) == 0);
+}
+
 static void messages_come(void)
 {
     CHECK(strcmp(reason_of(post_to_oneself, NULL), "") == 0);
@@ -283,6 +310,7 @@ static void many_keep_their_order(void)
 int main(void)
 {
     messages_come();
+    invariants_may_post();
     FAILS_BY(hook_idle, NULL, "aco_on_idle() is not simulated");
     others_cannot_reach_it();
     deadlocks_are_reported();

@@ -30,7 +30,8 @@
  *
  * Threads. A descriptor belongs to the thread whose calls have waited for it, until that thread calls aco_io_close() or
  * aco_io_release(). After fork() these calls fail with EPERM in the child, in the thread that forked, if it had used
- * them before; only aco_io_close() closes there. New threads of the child may use them.
+ * them before; only aco_io_close() closes there, and aco_io_release() fails with EBADF. New threads of the child may
+ * use them.
  *
  * Errors are the system's, besides those named here. A thread's first call opens its poller, and may fail with ENOMEM,
  * EMFILE or ENFILE for that. ETIMEDOUT can also come from TCP: aco_check_cancelled() tells whether a scope has ended. A

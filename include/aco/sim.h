@@ -146,7 +146,7 @@ static aco_sim_t *aco__sim_current_if_linked(void) __attribute__((weakref("aco_s
 static uint64_t aco__sim_random_if_linked(aco_sim_t *sim, uint64_t limit)
     __attribute__((weakref("aco_sim_random"), unused));
 
-static inline int aco__sim_maybe(double chance)
+ACO__FORCE_INLINE int aco__sim_maybe(double chance)
 {
     const int bits = 53; /* what a double holds */
     aco_sim_t *sim = aco_unlikely(aco__sim_current_if_linked) ? aco__sim_current_if_linked() : NULL;
@@ -154,7 +154,7 @@ static inline int aco__sim_maybe(double chance)
                                     chance * (double)((uint64_t)1 << bits);
 }
 #else
-static inline int aco__sim_maybe(double chance)
+ACO__FORCE_INLINE int aco__sim_maybe(double chance)
 {
     (void)chance;
     return 0;

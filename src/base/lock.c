@@ -60,7 +60,9 @@ static void after_fork(void)
         aco__unlock();
 }
 
-static __attribute__((constructor)) void keep_lock_over_fork(void)
+/* Before the libraries beside this one register theirs, by ACO__AT_LOAD: fork() takes their locks first then, and who
+ * has one of them may wait for this one. In a static program the linker decides within one priority. */
+static __attribute__((constructor(99))) void keep_lock_over_fork(void)
 {
     if (!__tsan_switch_to_fiber)
         aco__os_at_fork(before_fork, after_fork, after_fork);

@@ -300,8 +300,8 @@ ACO__SWITCHES static __attribute__((noinline)) int serve_request(aco__http1_conn
     return !c->x->reply.will_close;
 }
 
-/* Waits for a request without holding buffers; again when the server ends, for another time. 0, or -1. */
-ACO__SWITCHES static int await_request(aco__http1_connection_t *c, const char *location)
+/* Waits for bytes without holding buffers; again when the server ends, for another time. 0, or -1. */
+ACO__SWITCHES static int await_bytes(aco__http1_connection_t *c, int64_t *until, const char *location)
 {
     ssize_t n;
     if (c->http.link.out_n && aco__http_send(&c->http.link, NULL, 0, 0, location) != 0)
@@ -309,12 +309,27 @@ ACO__SWITCHES static int await_request(aco__http1_connection_t *c, const char *l
     ACO__ASSERT(!c->http.link.out_n && !c->in_handler); /* its memory goes */
     give_workspace(c);
     do {
-        if (aco__http_begin_idle(&c->is, HTTP_AWAITS, c->is.server->options.idle_time, location) != 0)
+        if (aco__http_begin_idle(&c->is, HTTP_AWAITS, until, location) != 0)
             return -1;
         n = aco__http_await(&c->http.link, !c->http.incoming.has_all, location);
         aco__http_end_idle(&c->is);
     } while (n < 0 && c->is.idle.error == ECANCELED);
     return n > 0 ? 0 : -1;
+}
+
+/* Waits for a request. Empty lines are none: they neither prolong the wait, nor keep other tasks from running. 0, or
+ * -1. */
+ACO__SWITCHES static int await_request(aco__http1_connection_t *c, const char *location)
+{
+    int64_t until = aco_after(c->is.server->options.idle_time);
+    while (await_bytes(c, &until, location) == 0) {
+        if (aco__http_skip_empty_lines(&c->http.link))
+            return 0;
+        if (aco_now() >= until)
+            break;
+        aco__io_spend("an HTTP connection", location);
+    }
+    return -1;
 }
 
 /* Whether the peer has sent more, or may still do so, although the connection ends: nobody has told it before the last
@@ -333,11 +348,8 @@ ACO__SWITCHES static void serve_connection(aco__http1_connection_t *c, const cha
     do {
         if (aco__http_skip_empty_lines(&c->http.link))
             aco__io_spend("an HTTP connection", location); /* requests that have come at once */
-        else
-            do {
-                if (await_request(c, location) != 0)
-                    return;
-            } while (!aco__http_skip_empty_lines(&c->http.link));
+        else if (await_request(c, location) != 0)
+            return;
     } while (serve_request(c, location));
     if (c->http.link.out_n)
         (void)aco__http_send(&c->http.link, NULL, 0, 0, location);

@@ -100,11 +100,17 @@ ssize_t aco__http_await(aco__http_link_t *link, int is_first, const char *locati
             return -1;
         if (!in->buffer && !(in->buffer = aco__service_allocate(&sz, "aco_http_serve")))
             return -1;
+        in->buffer[0] = '\r';
+        in->begin = 0;
+        in->end = link->has_half;
+        n = link->transport ? aco__http_append(link, location)
+                            : aco__io_recv_now(link->fd, in->buffer + in->end, in->size - in->end);
+        if (n <= 0)
+            in->end = 0;
         if (link->transport)
-            return aco__http_append(link, location);
-        n = aco__io_recv_now(link->fd, in->buffer, in->size);
+            return n;
         if (n > 0)
-            in->end = (size_t)n;
+            in->end += (size_t)n;
         if (n < 0 && is_over)
             errno = error;
         if (n >= 0 || errno != EAGAIN || is_over)
@@ -117,7 +123,8 @@ int aco__http_skip_empty_lines(aco__http_link_t *link)
     aco_io_reader_t *in = &link->in;
     while (in->end - in->begin >= 2 && memcmp(in->buffer + in->begin, "\r\n", 2) == 0)
         in->begin += 2;
-    if (in->begin == in->end)
+    link->has_half = in->end - in->begin == 1 && in->buffer[in->begin] == '\r';
+    if (in->end - in->begin == link->has_half)
         in->begin = in->end = 0;
     return in->begin != in->end;
 }

@@ -23,6 +23,7 @@ typedef struct aco__http_link {
     aco_io_reader_t in;
     size_t keep, at;
     unsigned char is_broken; /* nothing can be read or written any more */
+    unsigned char has_half; /* the CR of what may become an empty line was read, and is not in the buffer */
     int error; /* that of writing which broke it; 0: none */
     /* Output: bytes that were not sent yet, HTTP_OUT at most. */
     char *out;
@@ -43,8 +44,9 @@ ACO__SWITCHES ACO__HIDDEN int aco__http_link_shutdown(aco__http_link_t *link, co
 /* Waits for the first bytes of a message, without a buffer. `is_first`: nothing has been read yet, so something may be
  * there already. How many bytes there are; 0 at the end; -1 and errno. */
 ACO__SWITCHES ACO__HIDDEN ssize_t aco__http_await(aco__http_link_t *link, int is_first, const char *location);
-/* Skips what may stand before a request and is none of it (RFC 9112, 2.2): a connection on which only that came is
- * idle. Whether more has been read. */
+/* Skips what may stand before a request and is none of it: a connection on which only that came is idle (RFC 9112,
+ * 2.2). Of a line that has come in halves the next aco__http_await() puts the first one back. Whether more has been
+ * read. */
 ACO__HIDDEN int aco__http_skip_empty_lines(aco__http_link_t *link);
 /* Whether a descriptor has something now: bytes, an end, a connection to accept. */
 ACO__HIDDEN int aco__http_is_readable(int fd);

@@ -36,7 +36,8 @@ int aco__http_open_stream(aco__http_connection_t *c, const char *location)
     const aco_http_server_options_t *options = &c->server->options;
     aco__http_link_t *link = c->link;
     aco_http_failure_t failure = {ACO_HTTP_HANDSHAKE, 0, -1, NULL, NULL};
-    if (aco__http_begin_idle(c, HTTP_OPENS, options->head_time, location) != 0)
+    int64_t until = aco_after(options->head_time);
+    if (aco__http_begin_idle(c, HTTP_OPENS, &until, location) != 0)
         return -1;
     errno = 0;
     link->stream = options->open(link->fd, &link->transport, options->open_arg);

@@ -20,15 +20,16 @@ typedef struct aco__http_connection {
 /* Puts a connection among the server's, and takes it away. */
 ACO__HIDDEN void aco__http_join_server(aco__http_connection_t *c, aco__http_server_t *server, aco__http_link_t *link);
 ACO__HIDDEN void aco__http_leave_server(aco__http_connection_t *c);
-/* While nothing is requested: for this time at most; when the server ends, for its time for that, which begins anew: a
- * connection may have got its turn only now. 0, or -1. */
-static inline int aco__http_begin_idle(aco__http_connection_t *c, int how, int64_t limit, const char *location)
+/* While nothing is requested: until then at most; when the server ends, for its time for that, which begins anew: a
+ * connection may have got its turn only now. Stores when it ends. 0, or -1. */
+static inline int aco__http_begin_idle(aco__http_connection_t *c, int how, int64_t *until, const char *location)
 {
     const aco__http_server_t *server = c->server;
+    int64_t end = server->is_ending ? aco_after(server->options.drain_idle_time) : ACO_FOREVER;
     ACO__ASSERT(!c->is_idle);
-    if (server->is_ending && server->options.drain_idle_time < limit)
-        limit = server->options.drain_idle_time;
-    if (aco_scope_begin_at(&c->idle, aco_after(limit), location) != 0)
+    if (end < *until)
+        *until = end;
+    if (aco_scope_begin_at(&c->idle, *until, location) != 0)
         return -1;
     c->is_idle = (unsigned char)(server->is_ending ? HTTP_ENDS : how);
     return 0;

@@ -82,15 +82,31 @@ static void close_io(aco__poller_t *poller)
  * child registered or submitted there, or took out, would be the parent's loss. */
 static __thread const aco__io_t *of_parent;
 
+static int watch_nothing(const aco__io_t *io, int fd, uint32_t generation, unsigned what, unsigned before)
+{
+    (void)io, (void)fd, (void)generation, (void)what, (void)before;
+    errno = EPERM;
+    return -1;
+}
+
+static void forget_nothing(const aco__io_t *io, int fd, uint32_t generation, unsigned what)
+{
+    (void)io, (void)fd, (void)generation, (void)what;
+}
+
+/* Tasks that were in a call go on with the record when their time is over, or their scope. */
 static void leave_parent(void)
 {
-    if (!aco__poller())
+    aco__io_t *io = (aco__io_t *)(void *)aco__poller();
+    if (!io)
         return;
-    of_parent = (aco__io_t *)(void *)aco__poller();
+    io->watch = watch_nothing;
+    io->forget = forget_nothing;
+    of_parent = io;
     aco__poller_uninstall();
 }
 
-static __attribute__((constructor)) void leave_at_fork(void)
+ACO__AT_LOAD static void leave_at_fork(void)
 {
     (void)pthread_atfork(NULL, NULL, leave_parent);
 }
@@ -440,8 +456,13 @@ int aco__io_park_any(aco__io_t *io, aco__io_fd_t *const *ds, const unsigned char
     int writes = !directions || directions[0] == IO_WRITE, result;
     for (size_t i = 0; i < n; i++) {
         int direction = directions ? directions[i] : IO_WRITE;
-        if (arm(io, ds[i], direction) != 0)
-            return errno == EAGAIN ? park_unarmed(io, ds[i], deadline, call, location) : aco__io_fail(call, ds[i]->fd);
+        if (arm(io, ds[i], direction) != 0) {
+            result =
+                errno == EAGAIN ? park_unarmed(io, ds[i], deadline, call, location) : aco__io_fail(call, ds[i]->fd);
+            while (i-- > 0)
+                disarm(io, ds[i]);
+            return result;
+        }
         places[i].queue = &ds[i]->queues[direction];
         places[i].other = i + 1 < n ? &places[i + 1] : NULL;
     }

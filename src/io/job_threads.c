@@ -278,7 +278,7 @@ static void after_fork_in_child(void)
 }
 
 /* The program's handlers come later, so they run before the lock is taken: hooked ones may wait. */
-static __attribute__((constructor)) void keep_pool_over_fork(void)
+ACO__AT_LOAD static void keep_pool_over_fork(void)
 {
     (void)pthread_atfork(aco__io_pool_lock, aco__io_pool_unlock, after_fork_in_child);
 }

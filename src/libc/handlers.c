@@ -69,6 +69,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
     const aco_t *co;
     __attribute__((cleanup(note_again))) note_t outer;
     outer.interrupted = self->interrupted; /* the first of the two: another signal may come */
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     outer.handler = self->handler;
     if (self->process && !aco__hook_is_own_process()) { /* in a child of vfork(), which may end here */
         handler(number, info, context);
@@ -80,8 +81,9 @@ static void on_signal(int number, siginfo_t *info, void *context)
     if (outer.interrupted != co) /* that handler was left, or its task waits in it */
         outer.handler = NULL;
     outer.interrupted = co;
+    self->interrupted = co; /* first: a handler that comes in between puts back what it finds */
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     self->handler = __builtin_frame_address(0);
-    self->interrupted = co;
     handler(number, info, context);
 }
 

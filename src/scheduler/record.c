@@ -147,7 +147,7 @@ int aco_on_wake(void (*wake)(void *ctx), void *ctx)
     scheduler_t *s = aco__scheduler_of(aco__self(), "aco_on_wake");
     if (!s)
         return -1;
-    if (s->open)
+    if (s->open || (s->chooser && s->chooser->aco__open))
         return aco__fail(0, EBUSY, "aco_on_wake", NULL, "the thread's scheduler is open");
     s->wake = wake;
     s->wake_ctx = ctx;

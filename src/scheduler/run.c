@@ -111,6 +111,8 @@ static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
         int polled = poll_events(s, open, more || self->task ? 0 : until);
         more = polled ? polled : more;
     }
+    if (listens && !more && !__atomic_load_n(&s->is_asleep, __ATOMIC_RELAXED))
+        more = 1; /* something was posted meanwhile */
     if (!more && !self->task) {
         if (deadline < 0 && is_alone)
             more = aco__fail_deadlock(self);
