@@ -101,9 +101,9 @@ ACO_API int aco_pool_stats(aco_pool_t *pool, aco_pool_stats_t *stats);
 /* Returns how many bytes of its private stack `co` has touched since the stack was last reclaimed; a previous user of
  * the stack counts too. It counts from the top down to the deepest page in memory, so up to a page too much. It does
  * not count pages that the system swapped out. What shares a page with the canary counts once the page above does.
- * Under ACO_POOL_LAZY it counts reclaimed pages until the system takes them. Any thread, while nobody destroys `co`. On error -1 with errno EINVAL (NULL, a
- * main coroutine object, on `stack_memory`, on a share stack: there save_stack.max_cpsz says what was copied), ESRCH
- * (destroyed). */
+ * Under ACO_POOL_LAZY it counts reclaimed pages until the system takes them. Any thread, while nobody destroys `co`.
+ * On error -1 with errno EINVAL (NULL, a main coroutine object, on `stack_memory`, on a share stack: there
+ * save_stack.max_cpsz says what was copied), ESRCH (destroyed). */
 ACO_API ptrdiff_t aco_stack_high_water(const aco_t *co);
 
 /* Releases the whole pages of a private stack that lie below the frames of `co`. `co` must be suspended, new or done.
