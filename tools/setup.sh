@@ -6,7 +6,7 @@ set -u
 packages() {
     case $1 in
     demo) echo gcc g++ make cmake ninja-build ;;
-    test) echo gcc g++ make cmake ninja-build python3 binutils pkg-config libgtest-dev valgrind gdb systemtap-sdt-dev \
+    test) echo gcc g++ make cmake ninja-build ccache python3 binutils pkg-config libgtest-dev valgrind gdb systemtap-sdt-dev \
         clang-19 lld-19 llvm-19 libclang-rt-19-dev libc++-19-dev libc++abi-19-dev lldb-19 python3-lldb-19 \
         socat redis-tools liburing-dev libuv1-dev libglib2.0-dev libexpat1-dev strace \
         libssl-dev openssl curl tinyproxy-bin python3-websockets python3-websocket \
