@@ -25,6 +25,9 @@ foreach(case headers old warnings pkg-config cmake subdirectory amalgamation lib
   if(case MATCHES "old|warnings|subdirectory|libaco_only" AND NOT ACORN_TESTS_ONCE)
     continue()
   endif()
+  if(case STREQUAL "pkg-config" AND NOT (acorn_usual_flags OR CMAKE_SIZEOF_VOID_P EQUAL 4))
+    continue()
+  endif()
   if(case MATCHES "headers|amalgamation" AND NOT (ACORN_TESTS_ONCE OR ACORN_UCONTEXT OR
                                                   (CMAKE_SIZEOF_VOID_P EQUAL 4 AND "debug" IN_LIST ACORN_VARIANTS)))
     continue()

@@ -1,5 +1,8 @@
 # tools/mutate.py makes the mutants that it should, and every seeded fault and every mutant of
 # tools/mutants.txt is still one of the sources.
+if(NOT acorn_usual_flags)
+  return()
+endif()
 find_program(MUTATE_PYTHON NAMES python3)
 if(NOT MUTATE_PYTHON)
   message(STATUS "skipped: mutate.self_test: python3 is not installed")
