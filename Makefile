@@ -106,7 +106,7 @@ lint: | build
 # Left out: tests of compiled code, which the counting changes; of SIGABRT, which it catches; what it makes too slow.
 coverage: | build
 	@sh tools/setup.sh test
-	@cmake -S . -B build/coverage -G Ninja -DCMAKE_BUILD_TYPE=None -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++ \
+	@CCACHE_DISABLE=1; export CCACHE_DISABLE; cmake -S . -B build/coverage -G Ninja -DCMAKE_BUILD_TYPE=None -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++ \
 		-DCMAKE_C_FLAGS="-O0 -g --coverage -fprofile-update=atomic" \
 		-DCMAKE_CXX_FLAGS="-O0 -g --coverage -fprofile-update=atomic" \
 		-DACORN_COVERAGE=ON -DACORN_STANDARDS=20 -DACORN_CXX_DEBUG=OFF \

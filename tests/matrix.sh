@@ -6,8 +6,8 @@
 set -u
 cd "$(dirname "$0")/.."
 jobs=$(nproc 2>/dev/null || echo 2)
-# Rows compile much that others, or an earlier run of another clone, have compiled. So the cache goes by paths in the
-# clone, and debug information may name another clone's folder. Tests of debuggers do without (tests/debugger.cmake).
+# Rows compile much that others, or an earlier run in another clone, have compiled. So the cache goes by paths in the
+# clone, and debug information may name another clone's folder.
 if command -v ccache >/dev/null; then
     export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
     export CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=10G
