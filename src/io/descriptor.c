@@ -89,7 +89,7 @@ static int watch_nothing(const aco__io_t *io, int fd, uint32_t generation, unsig
     return -1;
 }
 
-static void forget_nothing(const aco__io_t *io, int fd, uint32_t generation, unsigned what)
+static void forget_nothing(aco__io_t *io, int fd, uint32_t generation, unsigned what)
 {
     (void)io, (void)fd, (void)generation, (void)what;
 }
@@ -380,7 +380,7 @@ static int arm(aco__io_t *io, aco__io_fd_t *d, int direction)
 }
 
 /* After a wait. The ring's watch would keep a library's descriptor open. */
-static void disarm(const aco__io_t *io, aco__io_fd_t *d)
+static void disarm(aco__io_t *io, aco__io_fd_t *d)
 {
     if (!io->watches_by_ring || d->owned || d->closed || d->users > 1 || !d->armed)
         return;
