@@ -46,7 +46,7 @@ static int processors(void), signals(void), files(void), positions(void), childr
     F(stat, files, {EINTR, UNNOTICED}, {EACCES, NOTICED}, {ENOMEM, NOTICED})                                           \
     F(closedir, files, {EINTR, UNNOTICED}, {EIO, UNNOTICED})                                                           \
     F(lseek, positions, {ESPIPE, UNNOTICED})                                                                           \
-    F(waitpid, children, {EINTR, UNNOTICED}, {ECHILD, EITHER})                                                        \
+    F(waitpid, children, {EINTR, UNNOTICED}, {ECHILD, EITHER})                                                         \
     F(kill, kills, {ESRCH, NOTICED}, {EPERM, NOTICED})                                                                 \
     F(if_nametoindex, zones, {ENODEV, EITHER}, {EMFILE, EITHER}, {ENFILE, EITHER}, {ENOMEM, EITHER})                   \
     F(if_indextoname, zone_names, {ENXIO, UNNOTICED}, {EMFILE, UNNOTICED})                                             \
@@ -80,7 +80,8 @@ static int fails(const char *name)
     return 1;
 }
 
-#define FAILS(type, failed, name, parameters, arguments) FAILING(type, name, parameters, arguments, fails(#name), failed)
+#define FAILS(type, failed, name, parameters, arguments)                                                               \
+    FAILING(type, name, parameters, arguments, fails(#name), failed)
 FAILS(int, -1, sched_getaffinity, (pid_t thread, size_t sz, void *all), (thread, sz, all))
 FAILS(int, -1, sched_setaffinity, (pid_t thread, size_t sz, const void *all), (thread, sz, all))
 FAILS(FILE *, NULL, fopen, (const char *path, const char *mode), (path, mode))

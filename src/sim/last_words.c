@@ -102,7 +102,7 @@ HANDLER(1)
 HANDLER(2)
 HANDLER(3)
 static void (*const handlers[SLOTS])(int signal, siginfo_t *info, void *context) = {handle_fatal_0, handle_fatal_1,
-                                                                                   handle_fatal_2, handle_fatal_3};
+                                                                                    handle_fatal_2, handle_fatal_3};
 
 static void tell_at_exit(void)
 {
