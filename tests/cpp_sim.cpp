@@ -54,6 +54,20 @@ TEST(Simulate, Runs)
     EXPECT_FALSE(aco::sim::current());
 }
 
+// Promise: time points of aco::monotonic_clock are virtual, and exact.
+TEST(Simulate, TimePoints)
+{
+    quietly(aco::sim_options().with_runs(3).with_check(), [] {
+        const auto began = aco::monotonic_clock::now();
+        aco::sleep_until(began + 1h);
+        EXPECT_EQ(aco::monotonic_clock::now() - began, 1h);
+        EXPECT_FALSE(aco::try_until(began + 2h, [] { aco::sleep_for(3h); }));
+        EXPECT_EQ(aco::monotonic_clock::now() - began, 2h);
+        EXPECT_FALSE(aco::try_until(began, [] { aco::sleep_for(3h); }));
+        EXPECT_EQ(aco::monotonic_clock::now() - began, 2h);
+    });
+}
+
 // Promise: a scenario may take nothing, may be movable only, and is never copied or moved.
 TEST(Simulate, Callables)
 {

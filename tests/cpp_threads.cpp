@@ -48,6 +48,8 @@ TEST(Threads, Run)
     EXPECT_EQ(indices, 0x111);
     EXPECT_EQ(aco::threads::index(), -1);
     EXPECT_GE(aco::threads::usable(), 1);
+    in_set([] { EXPECT_EQ(aco::threads::stats().queued, 0u); });
+    EXPECT_EQ(thrown_by([] { static_cast<void>(aco::threads::stats()); }), "error " + std::to_string(EINVAL));
     calls = 0;
     in_set([&] { ++calls; });
     EXPECT_EQ(calls, 1);

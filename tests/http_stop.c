@@ -249,6 +249,32 @@ static void *answers_backlog_of_unix_socket_without_descriptors(void *arg)
     return answers_backlog_without_descriptors(&gate);
 }
 
+/* No descriptor is free, and nobody waits: the server ends. */
+static void *ends_without_descriptors(void *arg)
+{
+    enum { ROOM = 64 };
+    stage_t stage = {0};
+    struct rlimit before, full;
+    int fds[ROOM], n = 0;
+    stage.server.drain_time = 60 * ACO_SECOND;
+    start_unix(&stage, NULL, 0);
+    for (int i = 0; i < 10; i++) /* it accepts */
+        aco_task_yield();
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    full = before;
+    full.rlim_cur = ROOM;
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &full), 0);
+    while (n < ROOM && (fds[n] = dup(0)) >= 0)
+        n++;
+    CHECK(n < ROOM && errno == EMFILE);
+    aco_scope_cancel(&stage.scope);
+    CHECK_EQ(aco_join_until(stage.task, NULL, aco_after(10 * ACO_SECOND)), 0);
+    while (n)
+        close(fds[--n]);
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    return arg;
+}
+
 /* It gets its turn after the time for idle connections, and has that time then. */
 static void *waits_for_late(void *arg)
 {
@@ -543,6 +569,7 @@ int main(void)
                                            answers_backlog_at_limit,
                                            answers_backlog_without_descriptors,
                                            answers_backlog_of_unix_socket_without_descriptors,
+                                           ends_without_descriptors,
                                            waits_for_late,
                                            ends_handshakes,
                                            tells_of_cancelled,

@@ -779,6 +779,52 @@ static void *fills_queue_with_watches(void *unused)
     return unused;
 }
 
+static void *is_closed_under(void *end)
+{
+    char byte;
+    FAILS_WITH(aco_io_read(*(const int *)end, &byte, 1), ECANCELED);
+    return NULL;
+}
+
+/* Descriptors are closed while the kernel takes nothing. Nothing keeps them open after that, although no task waits for
+ * a descriptor. */
+static void closes_while_refused(int n)
+{
+    aco_group_t group;
+    int closed = 0;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    for (int i = 0; i < n; i++) {
+        CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, watched_ends[i]), 0);
+        CHECK_EQ(aco_io_adopt(watched_ends[i][0]), 0);
+        member(&group, is_closed_under, &watched_ends[i][0]);
+    }
+    CHECK_EQ(aco_sleep(ACO_MILLISECOND), 0); /* they are watched */
+    enter_error = EAGAIN;
+    refused_enters = 2 * n;
+    for (int i = 0; i < n; i++)
+        CHECK_EQ(aco_io_close(watched_ends[i][0]), 0);
+    CHECK_EQ(aco_group_end(&group), 0);
+    for (int turns = 0; closed < n && turns < 3000; turns++) {
+        char byte;
+        CHECK_EQ(aco_sleep(ACO_MILLISECOND), 0);
+        for (closed = 0; closed < n && read(watched_ends[closed][1], &byte, 1) == 0;)
+            closed++;
+    }
+    CHECK_EQ(closed, n);
+    CHECK_EQ(refused_enters, 0);
+    refused_enters = 0;
+    for (int i = 0; i < n; i++)
+        close(watched_ends[i][1]);
+}
+
+static void *closes_many_while_refused(void *unused)
+{
+    closes_while_refused(1);
+    closes_while_refused(10);
+    closes_while_refused(WATCHED);
+    return unused;
+}
+
 /* ---- Ends of threads, forks ---- */
 
 static int endless[2];
@@ -1080,6 +1126,7 @@ int main(void)
     in_thread(asks_seldom);
     in_thread(is_not_harmed);
     in_thread(fills_queue_with_watches);
+    in_thread(closes_many_while_refused);
     CHECK_EQ(unsetenv("ACO_POLLER"), 0);
     CHECK_EQ(pthread_create(&thread, NULL, foreign_loop, NULL), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);

@@ -1,4 +1,5 @@
-# The layers of src/: this build's objects and all sources hold them, and a seeded violation of each kind is found.
+# The layers of src/: this build's objects and all sources hold them, and a seeded violation of each kind is found. Each
+# call to the system is made to fail by a test, or has a reason.
 find_program(LAYERS_PYTHON NAMES python3)
 if(NOT LAYERS_PYTHON)
   message(STATUS "skipped: layers.*: python3 is not installed")
@@ -13,6 +14,7 @@ foreach(library IN LISTS acorn_libraries)
 endforeach()
 add_test(NAME layers.objects COMMAND ${layers} ${layers_objects} COMMAND_EXPAND_LISTS)
 set_tests_properties(layers.objects PROPERTIES TIMEOUT 200 SKIP_RETURN_CODE 77)
+add_test(NAME layers.system_failures COMMAND ${LAYERS_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/system_failures.py)
 if(ACORN_TESTS_ONCE)
   add_test(NAME layers.self_test COMMAND ${CMAKE_COMMAND} -E env "CC=${CMAKE_C_COMPILER}" ${layers} --self-test)
   set_tests_properties(layers.self_test PROPERTIES TIMEOUT 200 SKIP_RETURN_CODE 77)

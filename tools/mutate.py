@@ -159,10 +159,21 @@ class Body:
         self.skipped = set()
         for i in range(first, last):
             if tokens[i].text in SKIPPED_CALLS:
-                end = i + 1
-                while end < last and tokens[end].text != '(':
-                    end += 1
-                self.skipped.update(range(i, pairs.get(end, end) + 1))
+                self.skipped.update(range(i, self.end_of_skipped(i)))
+
+    def end_of_skipped(self, i):
+        """Behind the operand of a `sizeof` without parentheses, else behind the next parentheses."""
+        tokens, end = self.tokens, i + 1
+        if tokens[i].text == 'sizeof' and tokens[end].text != '(':
+            while tokens[end].text in ('*', '&', '-', '+', '!', '~'):
+                end += 1
+            end += 1
+            while tokens[end].text in ('.', '->', '[', '('):
+                end = self.pairs.get(end, end + 1) + 1
+            return end
+        while end < self.last and tokens[end].text != '(':
+            end += 1
+        return self.pairs.get(end, end) + 1
 
     def indices(self):
         return (i for i in range(self.first + 1, self.last) if i not in self.skipped)
@@ -201,7 +212,7 @@ class Body:
 def is_declaration(tokens):
     """Whether the left side of an assignment declares: two names without an operator between them, or NAME * NAME."""
     for a, b in zip(tokens, tokens[1:]):
-        if b.kind == 'name' and (a.kind == 'name' or a.text == '>'):
+        if b.kind == 'name' and (a.kind == 'name' and a.text != 'sizeof' or a.text == '>'):
             return True
     return len(tokens) > 2 and tokens[0].kind == 'name' and tokens[1].text in ('*', '&')
 
@@ -291,7 +302,7 @@ def swapped_arguments(body):
 def swapped_operands(body):
     """a - b as b - a, where both are plain; a sum or a product stays the same."""
     for i in body.indices():
-        if body.tokens[i].text not in ('-', '/', '%', '<<', '>>') or not body.is_binary(i):
+        if body.tokens[i].text not in ('-', '/', '%', '<<', '>>') or not body.is_binary(i) or i + 1 in body.skipped:
             continue
         left, right = i - 1, i + 2
         while body.tokens[left - 1].text in ('->', '.') and left > body.first:
@@ -689,6 +700,8 @@ static inline __attribute__((always_inline)) int f(int a, struct s *s)
         h("if (a == 1)");
     } else
         *c = -a - b;
+    for (k(sizeof *s->c[1 + 2].d, s); b < a; b++)
+        k(sizeof b / sizeof *c);
     (void)s;
     return b;
 }
@@ -710,6 +723,9 @@ EXPECTED = '''
 17 f statement *c = -a - b; => ;
 17 f arithmetic - => +
 17 f swap a - b => b - a
+18 f compare < => <=
+18 f arithmetic ++ => --
+19 f call k(sizeof b / sizeof *c); => ;
 '''
 
 

@@ -44,6 +44,17 @@ enum class status {
     would_wait /* of a try_… call */
 };
 
+/* The clock of aco_now(), for time points. In a simulation (<aco/sim.hpp>) it is the virtual one, while those of
+ * <chrono> are real. */
+struct monotonic_clock {
+    using duration = std::chrono::nanoseconds;
+    using rep = duration::rep;
+    using period = duration::period;
+    using time_point = std::chrono::time_point<monotonic_clock>;
+    static constexpr bool is_steady = true;
+    static time_point now() noexcept { return time_point(duration(aco_now())); }
+};
+
 namespace detail {
 
 /* A location as C calls take it. HWASan has its tags where the line would be in the address. */
@@ -140,6 +151,12 @@ std::int64_t deadline_at(const std::chrono::time_point<Clock, Duration> &when)
     if (at <= now)
         return aco_now();
     return at == INT64_MAX || left > INT64_MAX ? ACO_FOREVER : aco_after(static_cast<std::int64_t>(left));
+}
+
+template<class Duration>
+std::int64_t deadline_at(const std::chrono::time_point<monotonic_clock, Duration> &when)
+{
+    return nanoseconds_in(when.time_since_epoch());
 }
 
 /* Room for a T. */

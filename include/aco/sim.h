@@ -98,7 +98,7 @@ enum { ACO_SIM_REASON_SIZE = 256 };
 typedef struct aco_sim_stats_s {
     uint64_t runs;       /* that have ended, the one that failed included. A repetition does not count */
     uint64_t turns;      /* that tasks had */
-    int64_t simulated_ns; /* the virtual time that has passed */
+    int64_t simulated_ns; /* the virtual time that has passed; INT64_MAX if it is more */
     uint64_t hash;       /* of all decisions, times and calls to the system: equal for equal runs */
     uint64_t seed;       /* of the run that failed; 0: none has */
     char reason[ACO_SIM_REASON_SIZE]; /* why it failed */

@@ -24,6 +24,9 @@
  * reason. An exception that leaves another task goes to who joins it, as <aco/task.hpp> says. If nobody joins the task,
  * the process terminates, and the seed of the run is printed.
  *
+ * Time points. The clocks of <chrono> are real, so a wait until one of their time points takes a slightly different
+ * virtual time in each run. Use aco::monotonic_clock, or a duration.
+ *
  * Destructors. The tasks that a failed run leaves never run again. So their local variables are not destroyed. */
 #ifndef ACO_SIM_HPP
 #define ACO_SIM_HPP

@@ -112,6 +112,14 @@ inline int usable() { return aco_threads_usable(); }
 inline int index() { return aco_threads_index(); }
 inline aco_threads_t *current() noexcept { return aco_threads_current(); } /* nullptr: the thread is in no set */
 
+/* The statistics of the set. Any thread. Throws aco::error (EINVAL) if `set` is nullptr. */
+inline aco_threads_stats_t stats(const aco_threads_t *set = current())
+{
+    aco_threads_stats_t stats;
+    detail::check(aco_threads_stats(set, &stats));
+    return stats;
+}
+
 /* Stop or cancel the set: aco_threads_stop(), aco_threads_cancel(). Any thread. Throw aco::error (EINVAL) if `set` is
  * nullptr. */
 inline void stop(aco_threads_t *set = current()) { detail::check(aco_threads_stop(set)); }

@@ -8,7 +8,7 @@
  * except when a release unit takes it from the cache. */
 typedef struct place {
     const aco_t *co;
-    const void *address;
+    const void *address; /* NULL: it is not reported */
 } place_t;
 
 static place_t *places; /* NULL, or a power of two of entries; at most half of them are in use */
@@ -45,6 +45,13 @@ static int make_places(void)
     return 1;
 }
 
+static __thread int is_expected;
+
+void aco__forgotten_expect(int expected)
+{
+    is_expected = expected;
+}
+
 void aco__made_at(const aco_t *co, const void *address)
 {
     int saved = errno;
@@ -53,7 +60,7 @@ void aco__made_at(const aco_t *co, const void *address)
         place_t *entry = entry_of_block(co);
         places_used += !entry->co;
         entry->co = co;
-        entry->address = address;
+        entry->address = is_expected ? NULL : address;
     }
     aco__unlock();
     errno = saved;
@@ -73,10 +80,12 @@ static int report_forgotten(aco_t *co, void *arg)
     if (status == ACO__DESTROYED || co == aco__running() ||
         ((status == ACO__MAIN || status == ACO__RESUMING || status == ACO__RESUMING_SAVED) && !aco__is_task(co)))
         return 0;
+    place = places ? entry_of_block(co) : NULL;
+    if (place && place->co && !place->address)
+        return 0;
     what = aco__is_task(co) ? "is a task that has not ended" : status == ACO__ENDED ? "has ended" : "has not ended";
     if (++*(aco__is_task(co) ? &forgotten->tasks : &forgotten->coroutines) > MOST_LINES)
         return 0;
-    place = places ? entry_of_block(co) : NULL;
     if (place && place->co)
         aco__os_describe_code(place->address, text, sizeof text);
     name = aco_name(co);

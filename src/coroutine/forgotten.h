@@ -6,6 +6,9 @@
 
 /* In a program with a debug unit: `co` was made by code at this address. */
 ACO__HIDDEN ACO__COLD void aco__made_at(const aco_t *co, const void *address);
+/* From now on until it is called with 0: what the calling thread makes may be left behind, and is not reported. Who
+ * leaves it says so. */
+ACO__HIDDEN void aco__forgotten_expect(int expected);
 static inline void aco__made(const aco_t *co, const void *address)
 {
 #ifdef ACO_CONFIG_LIBACO_ONLY

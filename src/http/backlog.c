@@ -8,7 +8,8 @@
  * One whose last segment comes after the close is lost, except to another listener with net.ipv4.tcp_migrate_req.
  *
  * Unix sockets: after shutdown() connecting fails, and what waits can be accepted. The listener is always readable
- * then: only accept4() tells whether a connection waits, or may wait for a free descriptor.
+ * then: only accept4() tells whether a connection waits. Without a free descriptor it does not tell either, so the
+ * server has one in reserve.
  *
  * Both hold for the socket, also for another process that has it. */
 #define _GNU_SOURCE
@@ -23,6 +24,7 @@
 #include <sys/socket.h>
 #ifdef __linux__
 #include <linux/filter.h>
+#include <sys/eventfd.h>
 #endif
 
 /* From the system's answer to the client's, within a site; and between two looks for a free descriptor. */
@@ -67,11 +69,39 @@ int64_t aco__http_close_door(int listener)
     return is_closed ? HANDSHAKE_MS * ACO_MILLISECOND : 0;
 }
 
-int aco__http_has_more(int listener, int *taken)
+int aco__http_reserve(int listener)
+{
+#ifdef __linux__
+    if (family_of(listener) == AF_UNIX)
+        return aco__system.eventfd(0, EFD_CLOEXEC);
+#endif
+    (void)listener;
+    return -1;
+}
+
+void aco__http_give_reserve(int *reserve)
+{
+    if (*reserve >= 0)
+        (void)aco__system.close(*reserve);
+    *reserve = -1;
+}
+
+#ifdef __linux__
+static int take(int listener)
+{
+    return aco__system.accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+#endif
+
+int aco__http_has_more(int listener, int *taken, int *reserve)
 {
 #ifdef __linux__
     if (family_of(listener) == AF_UNIX) {
-        *taken = aco__system.accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        *taken = take(listener);
+        if (*taken < 0 && errno != EAGAIN && *reserve >= 0) {
+            aco__http_give_reserve(reserve);
+            *taken = take(listener);
+        }
         if (*taken < 0)
             return errno != EAGAIN;
         (void)aco_io_adopt(*taken);
@@ -79,5 +109,6 @@ int aco__http_has_more(int listener, int *taken)
     }
 #endif
     (void)taken;
+    (void)reserve;
     return aco__http_is_readable(listener);
 }

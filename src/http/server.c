@@ -146,7 +146,8 @@ ACO__SWITCHES static void empty_backlog(aco__http_server_t *server, int listener
             place_taken(server, until, location);
             if (server->taken >= 0)
                 break;
-        } else if (wait && error == ETIMEDOUT && aco_now() < until && aco__http_has_more(listener, &server->taken)) {
+        } else if (wait && error == ETIMEDOUT && aco_now() < until &&
+                   aco__http_has_more(listener, &server->taken, &server->reserve)) {
             deadline = aco_after(wait);
         } else {
             return;
@@ -180,6 +181,7 @@ ACO__SWITCHES static int serve(aco__http_server_t *server, int listener, const c
     const aco_http_server_options_t *options = &server->options;
     int64_t until;
     int error, was_stopped;
+    server->reserve = aco__http_reserve(listener);
     accept_all(server, listener, location);
     error = errno;
     was_stopped = aco_check_cancelled() != 0;
@@ -193,6 +195,7 @@ ACO__SWITCHES static int serve(aco__http_server_t *server, int listener, const c
     if (was_stopped)
         empty_backlog(server, listener, until, location);
     (void)aco_io_close(listener);
+    aco__http_give_reserve(&server->reserve);
     drain(server, until, location);
     return error;
 }

@@ -45,15 +45,21 @@ static int set_ipv4(aco__io_address_t *address, const char *host, int port)
     return inet_pton(AF_INET, host, &in->sin_addr) == 1 ? 0 : invalid(address, "the host is no IPv4 address");
 }
 
-/* The number of a zone, which is an interface's name or a number (RFC 4007, 11.2); -1: neither. */
-static int64_t zone_of(const char *text)
+/* The number of a zone, which is an interface's name or a number (RFC 4007, 11.2). -1 and errno: neither, or the name
+ * could not be looked up, which takes a socket. */
+static int64_t zone_of(aco__io_address_t *address, const char *text)
 {
-    int64_t zone = aco__system.if_nametoindex(text);
+    int64_t zone = *text ? aco__system.if_nametoindex(text) : 0;
+    int error = errno;
+    const char *end = text;
     if (zone)
         return zone;
-    for (; *text >= '0' && *text <= '9' && zone <= UINT32_MAX; text++)
-        zone = zone * 10 + (*text - '0');
-    return *text || zone > UINT32_MAX ? -1 : zone;
+    for (; *end >= '0' && *end <= '9' && zone <= UINT32_MAX; end++)
+        zone = zone * 10 + (*end - '0');
+    if (*text && !*end && zone <= UINT32_MAX)
+        return zone;
+    errno = error;
+    return *text && aco__io_lacks_room(error) ? -1 : invalid(address, "the host's interface is unknown");
 }
 
 /* With or without brackets, and with %ZONE after it. */
@@ -71,9 +77,9 @@ static int set_ipv6(aco__io_address_t *address, const char *host, int port)
     if (zone) {
         int64_t number;
         *zone++ = 0;
-        number = *zone ? zone_of(zone) : -1;
+        number = zone_of(address, zone);
         if (number < 0)
-            return invalid(address, "the host's interface is unknown");
+            return -1;
         in->sin6_scope_id = (uint32_t)number;
     }
     in->sin6_family = AF_INET6;

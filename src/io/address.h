@@ -15,8 +15,16 @@ typedef struct aco__io_address {
     int type;   /* SOCK_… */
     const char *problem; /* what is wrong, after EINVAL */
 } aco__io_address_t;
+
+/* Whether a call has failed for want of descriptors or memory: it says nothing about what it was asked. */
+static inline int aco__io_lacks_room(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
 /* Understands an address of aco_io_listen(), aco_io_bind() or aco_io_dial(), other than a name. `choice`: 0, or 1 for
- * the second address that is meant. 0; or -1 with errno: EINVAL, ENOENT (there is no such choice). */
+ * the second address that is meant. 0; or -1 with errno: EINVAL, ENOENT (there is no such choice), what looking up an
+ * interface lacks. */
 ACO__HIDDEN int aco__io_parse(aco__io_address_t *address, const char *network, const char *host, const char *port,
                               int passive, int choice);
 /* Whether the host is a name that must be looked up: the addresses that the network takes, IPv4 (4), IPv6 (6) or all

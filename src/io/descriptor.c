@@ -78,9 +78,9 @@ static void close_io(aco__poller_t *poller)
     aco__service_free(io, io->sz);
 }
 
-/* In the child of fork(): the record that the thread had. Its epoll, ring and eventfd are the parent's too: what the
+/* In the child of fork(): the thread had a record. Its epoll, ring and eventfd are the parent's too: what the
  * child registered or submitted there, or took out, would be the parent's loss. */
-static __thread const aco__io_t *of_parent;
+static __thread int is_of_parent;
 
 static int watch_nothing(const aco__io_t *io, int fd, uint32_t generation, unsigned what, unsigned before)
 {
@@ -89,21 +89,23 @@ static int watch_nothing(const aco__io_t *io, int fd, uint32_t generation, unsig
     return -1;
 }
 
-static void forget_nothing(const aco__io_t *io, int fd, uint32_t generation, unsigned what)
+static void forget_nothing(aco__io_t *io, int fd, uint32_t generation, unsigned what)
 {
     (void)io, (void)fd, (void)generation, (void)what;
 }
 
 /* Tasks that were in a call go on with the record when their time is over, or their scope. */
-static void leave_parent(void)
+static void leave_record(aco__poller_t *poller)
 {
-    aco__io_t *io = (aco__io_t *)(void *)aco__poller();
-    if (!io)
-        return;
+    aco__io_t *io = (aco__io_t *)(void *)poller;
     io->watch = watch_nothing;
     io->forget = forget_nothing;
-    of_parent = io;
-    aco__poller_uninstall();
+    is_of_parent = 1;
+}
+
+static void leave_parent(void)
+{
+    aco__poller_uninstall(leave_record);
 }
 
 ACO__AT_LOAD static void leave_at_fork(void)
@@ -117,7 +119,7 @@ aco__io_t *aco__io_get(const char *call)
     size_t sz = sizeof *io;
     if (aco_likely(io != NULL))
         return io;
-    if (of_parent) {
+    if (is_of_parent) {
         (void)aco__service_fail(EPERM, call, "in a child of fork(), whose parent uses acorn_io in this thread");
         return NULL;
     }
@@ -380,7 +382,7 @@ static int arm(aco__io_t *io, aco__io_fd_t *d, int direction)
 }
 
 /* After a wait. The ring's watch would keep a library's descriptor open. */
-static void disarm(const aco__io_t *io, aco__io_fd_t *d)
+static void disarm(aco__io_t *io, aco__io_fd_t *d)
 {
     if (!io->watches_by_ring || d->owned || d->closed || d->users > 1 || !d->armed)
         return;

@@ -60,7 +60,7 @@ typedef struct aco__io {
     unsigned char has_poll_fd;   /* a foreign loop may wait for the thread's events */
     /* As aco__io_events_watch() and aco__io_events_forget(). */
     int (*watch)(const struct aco__io *io, int fd, uint32_t generation, unsigned what, unsigned before);
-    void (*forget)(const struct aco__io *io, int fd, uint32_t generation, unsigned what);
+    void (*forget)(struct aco__io *io, int fd, uint32_t generation, unsigned what);
     struct aco__io_ring *ring;   /* NULL: none so far. With it these: */
     /* An event of the ring for a watched descriptor. */
     void (*ring_event)(struct aco__io *io, uint64_t key, int result, unsigned flags);

@@ -127,7 +127,7 @@ int aco__io_events_watch(const aco__io_t *io, int fd, uint32_t generation, unsig
     return -1;
 }
 
-void aco__io_events_forget(const aco__io_t *io, int fd, uint32_t generation, unsigned what)
+void aco__io_events_forget(aco__io_t *io, int fd, uint32_t generation, unsigned what)
 {
     struct epoll_event unused = {0, {.u64 = 0}};
     (void)generation;

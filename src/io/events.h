@@ -13,6 +13,6 @@ ACO__HIDDEN void aco__io_events_close(const aco__io_t *io);
  * watched so far. 0, or -1 and errno. */
 ACO__HIDDEN int aco__io_events_watch(const aco__io_t *io, int fd, uint32_t generation, unsigned what, unsigned before);
 /* The end of watching the directions `what`, before the number is closed or given up. */
-ACO__HIDDEN void aco__io_events_forget(const aco__io_t *io, int fd, uint32_t generation, unsigned what);
+ACO__HIDDEN void aco__io_events_forget(aco__io_t *io, int fd, uint32_t generation, unsigned what);
 
 #endif

@@ -92,7 +92,7 @@ int aco__io_events_watch(const aco__io_t *io, int fd, uint32_t generation, unsig
     return aco__system.kevent(io->events, events, n, NULL, 0, NULL);
 }
 
-void aco__io_events_forget(const aco__io_t *io, int fd, uint32_t generation, unsigned what)
+void aco__io_events_forget(aco__io_t *io, int fd, uint32_t generation, unsigned what)
 {
     struct kevent event;
     (void)generation;

@@ -142,17 +142,34 @@ static int shares(int fd, const aco__io_address_t *address, unsigned flags)
            covers(fd, &own, address, flags);
 }
 
-/* Whether the process has such a socket, of any thread and whoever made it. Without /proc nobody knows: 1. */
+/* Whether the process has such a socket, of any thread and whoever made it. Without /proc nobody knows: 1. -1 and errno:
+ * it could not be read. */
 static int process_shares(const aco__io_address_t *address, unsigned flags)
 {
     DIR *dir = aco__system.opendir("/proc/self/fd");
     const struct dirent *entry;
-    int found = !dir;
-    while (!found && (entry = aco__system.readdir(dir)) != NULL)
+    int found = 0, error = 0;
+    if (!dir)
+        return aco__io_lacks_room(errno) ? -1 : 1;
+    while (!found && !error) {
+        errno = 0;
+        entry = aco__system.readdir(dir);
+        error = entry ? 0 : errno;
+        if (!entry)
+            break;
         found = entry->d_name[0] != '.' && shares((int)strtol(entry->d_name, NULL, 10), address, flags);
-    if (dir)
-        aco__system.closedir(dir);
-    return found;
+    }
+    aco__system.closedir(dir);
+    errno = error;
+    return error ? -1 : found;
+}
+
+/* For what process_shares() returned, but 1. */
+static int is_in_use(int shared)
+{
+    if (shared == 0)
+        errno = EADDRINUSE;
+    return -1;
 }
 
 /* Any host of both families, of which the process has IPv4's. IPv6's is taken alone first, and held until it is shared.
@@ -162,15 +179,15 @@ static int listen_beside_ipv4(const aco__io_address_t *address, unsigned flags, 
     const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)&address->is.storage;
     aco__io_address_t ipv4 = {.type = address->type, .length = sizeof(struct sockaddr_in)};
     struct sockaddr_in *in = (struct sockaddr_in *)(void *)&ipv4.is.storage;
-    int fd = -1, ipv6;
+    int fd = -1, ipv6, shared;
     in->sin_family = AF_INET;
     in->sin_port = in6->sin6_port;
-    if (!process_shares(&ipv4, 0)) {
-        errno = EADDRINUSE;
-        return -1;
-    }
-    if (process_shares(address, ACO_IO_ONLY_IPV6))
-        return listen_with(address, flags, backlog);
+    shared = process_shares(&ipv4, 0);
+    if (shared <= 0)
+        return is_in_use(shared);
+    shared = process_shares(address, ACO_IO_ONLY_IPV6);
+    if (shared)
+        return shared < 0 ? -1 : listen_with(address, flags, backlog);
     ipv6 = bind_with(address, (flags & ~(unsigned)ACO_IO_REUSEPORT) | ACO_IO_ONLY_IPV6);
     if (ipv6 < 0)
         return -1;
@@ -182,12 +199,12 @@ static int listen_beside_ipv4(const aco__io_address_t *address, unsigned flags, 
 
 static int listen_beside_own(const aco__io_address_t *address, unsigned flags, int backlog)
 {
-    if (process_shares(address, flags))
+    int shared = process_shares(address, flags);
+    if (shared > 0)
         return listen_with(address, flags, backlog);
-    if (address->is.any.sa_family == AF_INET6 && is_any_host(address) && !(flags & ACO_IO_ONLY_IPV6))
+    if (!shared && address->is.any.sa_family == AF_INET6 && is_any_host(address) && !(flags & ACO_IO_ONLY_IPV6))
         return listen_beside_ipv4(address, flags, backlog);
-    errno = EADDRINUSE;
-    return -1;
+    return is_in_use(shared);
 }
 
 /* With SO_REUSEPORT the system lets any process of the user share the port. So the first listener of the process takes
@@ -266,11 +283,6 @@ static int is_of_connection(int error)
            error == EHOSTDOWN || error == EHOSTUNREACH || error == ENETUNREACH;
 }
 
-static int lacks_room(int error)
-{
-    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
-}
-
 ACO__SWITCHES static int accept_one(aco__io_t *io, aco__io_fd_t *d, const char *call, const char *location)
 {
     int64_t ns = 0;
@@ -280,7 +292,7 @@ ACO__SWITCHES static int accept_one(aco__io_t *io, aco__io_fd_t *d, const char *
             return fd;
         if (is_of_connection(errno))
             continue;
-        if (errno != EAGAIN && !lacks_room(errno))
+        if (errno != EAGAIN && !aco__io_lacks_room(errno))
             return aco__io_fail(call, d->fd);
         if (errno == EAGAIN ? aco__io_park(io, d, IO_READ, ACO_FOREVER, call, location) != 0
                             : aco__io_pause(io, d, &ns, call, location) != 0)

@@ -65,6 +65,7 @@ struct aco__io_ring {
     size_t waiters;      /* tasks that wait for operations */
     int told;            /* an eventfd in epoll, to which the kernel writes when an operation ends */
     char watches_wake;   /* the ring tells of the eventfd of aco__io_t */
+    char owes;           /* the kernel has not done what it was to do at once: counts as a waiter */
     size_t sz;           /* of this record, as allocated */
 };
 typedef struct aco__io_ring ring_t;
@@ -119,6 +120,12 @@ static void fill_queue(ring_t *ring)
     }
 }
 
+static int needs_kernel(const ring_t *ring)
+{
+    return io_uring_sq_ready(&ring->uring) ||
+           IO_URING_READ_ONCE(*ring->uring.sq.kflags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
+}
+
 /* Tells the operations that have ended. Returns how many events there were. */
 static unsigned reap_ring(aco__io_t *io)
 {
@@ -143,14 +150,12 @@ static unsigned reap_ring(aco__io_t *io)
         }
     }
     io_uring_cq_advance(&ring->uring, n);
+    if (ring->owes && !needs_kernel(ring)) {
+        ring->owes = 0;
+        count_waiter(io, -1);
+    }
     ACO__NO_SWITCH_END();
     return n;
-}
-
-static int needs_kernel(const ring_t *ring)
-{
-    return io_uring_sq_ready(&ring->uring) ||
-           IO_URING_READ_ONCE(*ring->uring.sq.kflags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
 }
 
 /* Submits, and has the kernel do what it has put off. The kernel flags what it puts off after having listed it. If it
@@ -387,9 +392,12 @@ struct io_uring_sqe *aco__io_ring_entry(const aco__io_t *io)
     return entry;
 }
 
-void aco__io_ring_submit(const aco__io_t *io)
+void aco__io_ring_submit(aco__io_t *io)
 {
-    (void)submit_ring(io->ring); /* after a failure the next turn does */
+    if (submit_ring(io->ring) != 0 || io->ring->owes) /* 0: a later turn does, and one will come */
+        return;
+    io->ring->owes = 1;
+    count_waiter(io, 1);
 }
 
 void aco__io_ring_settle(const aco__io_t *io, int fd)

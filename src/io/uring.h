@@ -39,7 +39,7 @@ ACO__HIDDEN int aco__io_ring_need(aco__io_t *io, const char *variable, const cha
 /* An entry of the kernel's queue, to be filled in. Its user data: 0, then nobody is told of its end; or an odd number
  * above 1, with which io->ring_event() is called. NULL and errno. */
 ACO__HIDDEN struct io_uring_sqe *aco__io_ring_entry(const aco__io_t *io);
-ACO__HIDDEN void aco__io_ring_submit(const aco__io_t *io);
+ACO__HIDDEN void aco__io_ring_submit(aco__io_t *io);
 /* Before the number is closed: what tasks have asked for of it is submitted, for the file that it is now. */
 ACO__HIDDEN void aco__io_ring_settle(const aco__io_t *io, int fd);
 /* Has the operation submitted when the scheduler polls. */

@@ -42,14 +42,51 @@ static void watch_event(aco__io_t *io, uint64_t key, int result, unsigned flags)
     io->ready(io, (int)((uint32_t)key >> KEY_FD_SHIFT), (uint32_t)(key >> 32), what);
 }
 
-static int end_watch(const aco__io_t *io, uint64_t key)
+/* An end of a watch for which the kernel's queue had no room. */
+typedef struct late_end {
+    aco__io_op_t op; /* first */
+    uint64_t key;
+    size_t sz;
+} late_end_t;
+
+static void prepare_end(aco__io_op_t *op, struct io_uring_sqe *entry)
+{
+    io_uring_prep_poll_remove(entry, ((late_end_t *)(void *)op)->key);
+}
+
+static void free_end(aco__io_t *io, aco__io_op_t *op, int result)
+{
+    (void)io, (void)result;
+    aco__service_free(op, ((late_end_t *)(void *)op)->sz);
+}
+
+/* Without memory the watch lasts until the thread ends. */
+static void end_watch_later(aco__io_t *io, uint64_t key)
+{
+    size_t sz = sizeof(late_end_t);
+    late_end_t *end = aco__service_allocate(&sz, "aco_io_close");
+    if (!end)
+        return;
+    memset(end, 0, sizeof *end);
+    end->key = key;
+    end->sz = sz;
+    end->op.prepare = prepare_end;
+    end->op.done = free_end;
+    end->op.fd = -1;
+    end->op.is_given_up = 1;
+    aco__io_ring_add(io, &end->op);
+    aco__io_ring_abandon(io, &end->op);
+}
+
+static void end_watch(aco__io_t *io, uint64_t key)
 {
     struct io_uring_sqe *entry = aco__io_ring_entry(io);
-    if (!entry)
-        return -1;
+    if (!entry) {
+        end_watch_later(io, key);
+        return;
+    }
     io_uring_prep_poll_remove(entry, key);
     entry->user_data = 0;
-    return 0;
 }
 
 static int begin_watch(const aco__io_t *io, int fd, uint64_t key, int direction)
@@ -72,12 +109,12 @@ static int watch_by_ring(const aco__io_t *io, int fd, uint32_t generation, unsig
     return 0;
 }
 
-static void forget_by_ring(const aco__io_t *io, int fd, uint32_t generation, unsigned what)
+static void forget_by_ring(aco__io_t *io, int fd, uint32_t generation, unsigned what)
 {
     int error = errno;
     for (int direction = IO_READ; direction <= IO_WRITE; direction++)
         if (what & 1u << direction)
-            (void)end_watch(io, key_of(fd, generation, direction));
+            end_watch(io, key_of(fd, generation, direction));
     aco__io_ring_submit(io); /* so that close() closes */
     errno = error;
 }

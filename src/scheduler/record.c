@@ -182,9 +182,14 @@ int aco__poller_install(aco__poller_t *poller, const char *call)
     return 0;
 }
 
-void aco__poller_uninstall(void)
+void aco__poller_uninstall(void (*leave)(aco__poller_t *poller))
 {
-    const aco__thread_t *self = aco__self();
-    if (self->scheduler)
-        __atomic_store_n(&aco__tasks(self)->poller, NULL, __ATOMIC_RELEASE);
+    struct aco__scheduler *next = aco__self()->scheduler;
+    while (next) {
+        scheduler_t *s = (scheduler_t *)(void *)next;
+        if (s->poller)
+            leave(s->poller);
+        __atomic_store_n(&s->poller, NULL, __ATOMIC_RELEASE);
+        next = s->chooser ? s->chooser->aco__outer : NULL;
+    }
 }

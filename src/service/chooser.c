@@ -1,7 +1,14 @@
 /* A scheduler whose tasks' turns somebody else chooses (aco/detail/chooser.h), for as long as that lasts. */
+#include "coroutine/forgotten.h"
 #include "scheduler/wait.h"
+#include "tools/trace.h"
 
 #include "aco/detail/chooser.h"
+
+void aco__chooser_prepare(void)
+{
+    aco__trace_end("a simulation has times of its own");
+}
 
 int aco__chooser_begin(aco__chooser_t *chooser, const char *call)
 {
@@ -29,6 +36,7 @@ int aco__chooser_begin(aco__chooser_t *chooser, const char *call)
     chooser->poll_task = &s->poll_task;
     chooser->aco__kept = chooser->aco__open = 0;
     s->chooser = chooser;
+    aco__forgotten_expect(1);
     return 0;
 }
 
@@ -42,6 +50,7 @@ void aco__chooser_end(aco__chooser_t *chooser)
     self->scoped_tasks = chooser->aco__scoped_tasks;
     self->looked_at = chooser->aco__looked_at;
     self->spawned = chooser->aco__spawned;
+    aco__forgotten_expect(0);
 }
 
 const char *aco__chooser_refused(void)

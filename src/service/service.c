@@ -29,5 +29,10 @@ void aco__service_free(void *p, size_t sz)
 
 int aco__service_fail(int error, const char *call, const char *reason)
 {
-    return aco__fail(0, error, call, NULL, "%s", reason);
+    const aco__tasks_t *s = aco__tasks(aco__self());
+    (void)aco__fail(0, error, call, NULL, "%s", reason);
+    if (aco_unlikely(s && s->chooser && s->chooser->failed))
+        s->chooser->failed(s->chooser);
+    errno = error;
+    return -1;
 }

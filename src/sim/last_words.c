@@ -13,10 +13,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { STDERR_FILE = 2, FAULTS = 4 /* the first ones */, SIGNALS = 13, DEPTH = 2, PASSED_ON = 0x53494d00 };
+enum { STDERR_FILE = 2, FAULTS = 4 /* the first ones */, SIGNALS = 13, SLOTS = 4 };
 static const int fatal[SIGNALS] = {SIGSEGV, SIGBUS, SIGFPE,  SIGILL, SIGABRT, SIGTRAP, SIGSYS,
                                    SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGALRM, SIGXCPU};
-static struct sigaction handled_before[DEPTH][SIGNALS]; /* the last one first; see pass_on() */
+/* A handler that the program sets during a run may know that of the run, and give the signal to it when the run is
+ * over: by a call, or by setting it again. Then the next runs have a handler of their own. With SLOTS left behind, new
+ * runs have none: as a rule, the program's handlers lead to one of them. */
+static struct sigaction handled_before[SLOTS][SIGNALS];
+static unsigned char is_taken[SLOTS][SIGNALS];
 static uint64_t running_seed; /* 0: none runs, or it was told */
 static pid_t process;         /* that runs it, and not a child of it */
 static const aco__sim_command_t *told_command;
@@ -63,14 +67,11 @@ static void give_up(int number, const siginfo_t *info)
         aco__system.raise(fatal[number]); /* blocked until the handler returns */
 }
 
-/* What handled the signal before is next. It may know this handler, if it was set again during a run, and call it: then
- * what was there before that is next. A mark in `info`, which each signal has anew, counts this. */
-static void pass_on(int number, siginfo_t *info, void *context)
+/* What handled the signal before is next. */
+static void pass_on(int slot, int number, siginfo_t *info, void *context)
 {
-    int depth = (info->si_errno & ~0xff) == PASSED_ON ? info->si_errno - PASSED_ON : 0;
-    const struct sigaction *before = depth < DEPTH ? &handled_before[depth][number] : NULL;
-    info->si_errno = PASSED_ON + depth + 1;
-    if (!before || !has_handler(before))
+    const struct sigaction *before = &handled_before[slot][number];
+    if (!has_handler(before))
         give_up(number, info);
     else if (before->sa_flags & SA_SIGINFO)
         before->sa_sigaction(fatal[number], info, context);
@@ -79,17 +80,29 @@ static void pass_on(int number, siginfo_t *info, void *context)
 }
 
 /* It may run snprintf() in the middle of libc's work: the process is about to die in any case. */
-static void handle_fatal(int signal, siginfo_t *info, void *context)
+static void handle_fatal(int slot, int signal, siginfo_t *info, void *context)
 {
     struct sigaction now;
     int error = errno, number = 0;
     while (fatal[number] != signal)
         number++;
-    pass_on(number, info, context);
+    pass_on(slot, number, info, context);
     if (aco__system.sigaction(signal, NULL, &now) == 0 && !has_handler(&now))
         tell_signal(signal);
     errno = error;
 }
+
+#define HANDLER(slot)                                                                                                  \
+    static void handle_fatal_##slot(int signal, siginfo_t *info, void *context)                                        \
+    {                                                                                                                  \
+        handle_fatal(slot, signal, info, context);                                                                     \
+    }
+HANDLER(0)
+HANDLER(1)
+HANDLER(2)
+HANDLER(3)
+static void (*const handlers[SLOTS])(int signal, siginfo_t *info, void *context) = {handle_fatal_0, handle_fatal_1,
+                                                                                    handle_fatal_2, handle_fatal_3};
 
 static void tell_at_exit(void)
 {
@@ -106,24 +119,30 @@ static void tell_at_report(void)
     aco__last_words_tell("a sanitizer ends the process");
 }
 
-static int is_ours(const struct sigaction *action)
+/* Of the handler that this is; -1: it is none of them. */
+static int slot_of(const struct sigaction *action)
 {
-    return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == handle_fatal;
+    int slot = action->sa_flags & SA_SIGINFO ? SLOTS - 1 : -1;
+    while (slot >= 0 && action->sa_sigaction != handlers[slot])
+        slot--;
+    return slot;
 }
 
 /* The program's handlers keep their flags. An ignored signal kills nobody. */
 static void handle(int number)
 {
     struct sigaction ours, now;
-    if (aco__system.sigaction(fatal[number], NULL, &now) != 0 || is_ours(&now))
+    int slot = 0;
+    if (aco__system.sigaction(fatal[number], NULL, &now) != 0 || slot_of(&now) >= 0 || now.sa_handler == SIG_IGN)
         return;
-    if (now.sa_handler == SIG_IGN)
+    while (slot < SLOTS && is_taken[slot][number])
+        slot++;
+    if (slot == SLOTS)
         return;
-    handled_before[1][number] = handled_before[0][number];
-    handled_before[0][number] = ours = now;
-    ours.sa_sigaction = handle_fatal;
+    handled_before[slot][number] = ours = now;
+    ours.sa_sigaction = handlers[slot];
     ours.sa_flags |= SA_SIGINFO | (has_handler(&now) ? 0 : SA_ONSTACK);
-    (void)aco__system.sigaction(fatal[number], &ours, NULL);
+    is_taken[slot][number] = aco__system.sigaction(fatal[number], &ours, NULL) == 0;
 }
 
 void aco__last_words_begin(const aco__sim_command_t *command)
@@ -154,9 +173,9 @@ void aco__last_words_end(void)
     struct sigaction now;
     running_seed = 0;
     told_command = NULL;
-    for (int i = 0; i < SIGNALS; i++)
-        if (aco__system.sigaction(fatal[i], NULL, &now) == 0 && is_ours(&now)) {
-            (void)aco__system.sigaction(fatal[i], &handled_before[0][i], NULL);
-            handled_before[0][i] = handled_before[1][i];
-        }
+    for (int i = 0; i < SIGNALS; i++) {
+        int slot = aco__system.sigaction(fatal[i], NULL, &now) == 0 ? slot_of(&now) : -1;
+        if (slot >= 0 && aco__system.sigaction(fatal[i], &handled_before[slot][i], NULL) == 0)
+            is_taken[slot][i] = 0;
+    }
 }

@@ -96,6 +96,14 @@ static int idle(aco__chooser_t *chooser)
     return check_invariants(sim_of(chooser));
 }
 
+/* A call that was refused is told with the name of the library's call that has failed for it, and not of a later one. */
+static void failed(aco__chooser_t *chooser)
+{
+    aco_sim_t *sim = sim_of(chooser);
+    if (sim->refused)
+        aco__sim_settle(sim);
+}
+
 /* ---- One run ---- */
 
 ACO__SWITCHES static void *run_scenario(void *arg)
@@ -190,7 +198,8 @@ static void add(aco_sim_stats_t *stats, const aco_sim_t *sim)
     ACO__ASSERT(sim->now >= 0 && sim->turns <= sim->options.max_turns);
     stats->runs++;
     stats->turns += sim->turns;
-    stats->simulated_ns += sim->now;
+    if (__builtin_add_overflow(stats->simulated_ns, sim->now, &stats->simulated_ns))
+        stats->simulated_ns = INT64_MAX;
     stats->hash = aco__mix(stats->hash ^ sim->history.hash);
 }
 
@@ -268,6 +277,7 @@ static aco_sim_t *new_sim(ACO__SWITCHES aco_sim_function_t scenario, void *arg, 
     sim->chooser.choose = choose;
     sim->chooser.ended = ended;
     sim->chooser.idle = idle;
+    sim->chooser.failed = failed;
     return sim;
 }
 
@@ -286,6 +296,7 @@ static int run_alone(ACO__SWITCHES aco_sim_function_t scenario, void *arg, uint6
     int done, error;
     if (!sim)
         return aco__service_fail(ENOMEM, call, "no memory");
+    aco__chooser_prepare();
     aco__sim_calls_install();
     aco__last_words_begin(command);
     done = run_seeds(sim, runs, stats);

@@ -286,6 +286,19 @@ static __attribute__((destructor)) void ends(void)
     aco__os_trace_unlock();
 }
 
+void aco__trace_end(const char *why)
+{
+    if (!traced)
+        return;
+    aco__os_trace_lock();
+    if (trace.is_open)
+        flush(aco__os_now());
+    if (trace.is_open)
+        aco__warn("ACO_TRACE", NULL, "the trace ends here: %s", why);
+    trace.is_open = 0;
+    aco__os_trace_unlock();
+}
+
 /* Writes what is left. Waits for another thread that is writing, but gives up after a while: that thread may be the
  * caller itself. No thread writes afterwards. */
 static void process_dies(void)

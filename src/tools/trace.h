@@ -17,6 +17,8 @@ ACO__HIDDEN void aco__trace_stops(const aco_t *co);
 /* A task begins, and ends, to wait for I/O: a descriptor; -1: for another thread. */
 ACO__HIDDEN void aco__trace_waits(const aco_t *co, int fd, int writes, const char *location);
 ACO__HIDDEN void aco__trace_waited(const aco_t *co, int fd, int writes, int error);
+/* The trace's file ends here, and stderr says why. */
+ACO__HIDDEN void aco__trace_end(const char *why);
 
 #else
 
@@ -43,6 +45,10 @@ static inline void aco__trace_waits(const aco_t *co, int fd, int writes, const c
 static inline void aco__trace_waited(const aco_t *co, int fd, int writes, int error)
 {
     (void)co, (void)fd, (void)writes, (void)error;
+}
+static inline void aco__trace_end(const char *why)
+{
+    (void)why;
 }
 
 #endif

@@ -20,12 +20,16 @@ typedef struct aco__chooser_s {
     void (*ended)(struct aco__chooser_s *chooser, const aco_t *task);
     /* No task can run, and time is about to pass. It may make tasks runnable. 0, or -1 and errno: aco_run() fails. */
     int (*idle)(struct aco__chooser_s *chooser);
+    /* A call of the libraries above acorn has failed; aco_error_message() tells it. NULL: nobody wants to know. */
+    void (*failed)(struct aco__chooser_s *chooser);
     size_t aco__kept; /* tasks that it keeps */
     unsigned aco__open; /* how often aco_scheduler_open() was called */
     struct aco__scheduler *aco__outer; /* what the thread had before, and gets back; likewise the next */
     uint32_t aco__slow_switch_tasks, aco__scoped_tasks, aco__looked_at, aco__spawned;
 } aco__chooser_t;
 
+/* Before the first one of a simulation. A trace (ACO_TRACE) ends: its times would be of two kinds. */
+ACO_API void aco__chooser_prepare(void);
 /* Puts the calling thread's scheduler aside and gives it a new one with this chooser. 0, or -1 and errno: EPERM (a
  * coroutine calls it), EBUSY (the thread has tasks, or its aco_run() runs), ENOMEM. */
 ACO_API int aco__chooser_begin(aco__chooser_t *chooser, const char *call);

@@ -23,9 +23,10 @@ typedef struct aco__poller_s {
 ACO_API aco__poller_t *aco__poller(void);
 /* Gives the calling thread its poller, once. 0, or -1 and errno. */
 ACO_API int aco__poller_install(aco__poller_t *poller, const char *call);
-/* Takes it away in the child of fork(), which shares its descriptors with the parent. The child's tasks that wait for
- * its events wait for ever. */
-ACO_API void aco__poller_uninstall(void);
+/* In the child of fork(), which shares its descriptors with the parent: calls leave(poller) for the thread's poller,
+ * and for the one that the thread had before a chooser came (chooser.h), and takes both away. The child's tasks that
+ * wait for their events wait for ever. */
+ACO_API void aco__poller_uninstall(void (*leave)(aco__poller_t *poller));
 
 /* The calling task waits in `queue` from now on, at most until `deadline`. It also waits in the queues of `more`:
  * places that are linked by `other`, each with its `queue`; NULL: none. `fd` and `writes` tell reports what it waits
