@@ -1,4 +1,7 @@
 /* UDP: each datagram travels for its own latency, so one may overtake another. What finds a full queue is lost. */
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* S_IFSOCK */
+#endif
 #include "sim/datagram.h"
 #include "sim/arrivals.h"
 #include "sim/interest.h"
@@ -171,8 +174,8 @@ static void free_datagrams(aco__sim_file_t *file)
     aco__sim_endpoint_release(socket_of(file));
 }
 
-static const aco__sim_type_t datagram_type = {S_IFSOCK | 0777, datagram_events, receive, send_datagram,
-                                              close_datagram, free_datagrams};
+static const aco__sim_type_t datagram_type = {S_IFSOCK | 0777, datagram_events, receive,
+                                              send_datagram,   close_datagram,  free_datagrams};
 
 aco__sim_socket_t *aco__sim_datagram_new(aco_sim_t *sim, int family, int flags)
 {

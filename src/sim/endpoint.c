@@ -1,3 +1,7 @@
+/* Sockets, their addresses, and who has which. */
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* strnlen() */
+#endif
 #include "sim/endpoint.h"
 #include "sim/arrivals.h"
 #include "sim/world.h"
@@ -91,8 +95,8 @@ static size_t write_unix(const aco__sim_address_t *address, struct sockaddr_un *
     return offsetof(struct sockaddr_un, sun_path) + n + (n && un->sun_path[0]);
 }
 
-void aco__sim_address_write(const aco__sim_socket_t *socket, const aco__sim_address_t *address,
-                            struct sockaddr *result, socklen_t *length)
+void aco__sim_address_write(const aco__sim_socket_t *socket, const aco__sim_address_t *address, struct sockaddr *result,
+                            socklen_t *length)
 {
     union {
         struct sockaddr_in in;
@@ -130,7 +134,7 @@ static aco__links_t *with_port(aco_sim_t *sim, uint16_t port)
     return &sim->ports.by_port[port % ACO__SIM_PORTS];
 }
 
-#define EACH_WITH_PORT(sim, port, links)                                                                               \
+#define EACH_WITH_PORT(sim, port, links) \
     for (aco__links_t *links = with_port(sim, port)->next; links != with_port(sim, port); links = links->next)
 
 static aco__sim_socket_t *socket_of(aco__links_t *links)
@@ -164,8 +168,8 @@ static int conflict(const aco__sim_socket_t *a, const aco__sim_socket_t *b, int 
 static int is_taken(aco_sim_t *sim, const aco__sim_socket_t *socket, int is_to_listen)
 {
     EACH_WITH_PORT(sim, socket->local.port, links)
-        if (conflict(socket, socket_of(links), is_to_listen))
-            return 1;
+    if (conflict(socket, socket_of(links), is_to_listen))
+        return 1;
     return 0;
 }
 
@@ -287,7 +291,8 @@ aco__sim_socket_t *aco__sim_endpoint_find(aco_sim_t *sim, int type, const aco__s
     aco__sim_socket_t *best = NULL;
     int best_suits = 0;
     uint64_t equals = 0;
-    EACH_WITH_PORT(sim, to->port, links) {
+    EACH_WITH_PORT(sim, to->port, links)
+    {
         int how = suits(socket_of(links), type, to, from);
         if (!how || how < best_suits)
             continue;

@@ -1,3 +1,7 @@
+/* Options of sockets. One that is not known fails the run. */
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* SO_DOMAIN */
+#endif
 #include "sim/socket_options.h"
 #include "sim/refusal.h"
 

@@ -1,3 +1,7 @@
+/* Calls for sockets, by the kind of socket. */
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* S_ISSOCK() */
+#endif
 #include "sim/sockets.h"
 #include "sim/datagram.h"
 #include "sim/refusal.h"

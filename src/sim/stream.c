@@ -5,6 +5,9 @@
  * A segment has a random length. There is no TIME_WAIT, no Nagle's algorithm and no urgent data.
  *
  * Unix sockets. What is sent is there at once. */
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* S_IFSOCK */
+#endif
 #include "sim/stream.h"
 #include "sim/arrivals.h"
 #include "sim/draw.h"
@@ -371,8 +374,8 @@ int aco__sim_stream_shutdown(aco_sim_t *sim, aco__sim_socket_t *socket, int how)
 
 /* ---- Connections ---- */
 
-static const aco__sim_type_t stream_type = {S_IFSOCK | 0777, stream_events, receive, send_bytes, close_stream,
-                                            free_stream};
+static const aco__sim_type_t stream_type = {S_IFSOCK | 0777, stream_events, receive,
+                                            send_bytes,      close_stream,  free_stream};
 
 aco__sim_socket_t *aco__sim_stream_new(aco_sim_t *sim, int family, int flags)
 {

@@ -1,3 +1,4 @@
+/* Calls that move bytes: all become one call to receive a message, or one to send it. */
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* IOV_MAX */
 #endif

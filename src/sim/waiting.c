@@ -1,3 +1,8 @@
+/* eventfd, epoll and poll() in virtual time. A call that waits without a limit while nothing is on its way would wait
+ * for ever: the run fails. */
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* EPOLLRDNORM */
+#endif
 #include "sim/waiting.h"
 #include "sim/arrivals.h"
 #include "sim/byte_queue.h"
@@ -213,8 +218,7 @@ int aco__sim_epoll_wait(aco_sim_t *sim, int epoll, struct epoll_event *events, i
     return epoll_wait_until(sim, epoll, events, room, until, "epoll_wait");
 }
 
-int aco__sim_epoll_pwait2(aco_sim_t *sim, int epoll, struct epoll_event *events, int room,
-                          const struct timespec *limit)
+int aco__sim_epoll_pwait2(aco_sim_t *sim, int epoll, struct epoll_event *events, int room, const struct timespec *limit)
 {
     int64_t seconds = limit ? limit->tv_sec : INT64_MAX, until = INT64_MAX;
     if (seconds < INT64_MAX / S - 1)
