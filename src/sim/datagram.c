@@ -101,7 +101,7 @@ static void on_datagram(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
         enqueue(to, datagram);
         return;
     }
-    if (!to && from->remote.family)
+    if (!to && aco__sim_address_equal(&from->remote, &datagram->to))
         aco__sim_later(sim, aco__sim_arrival_time(sim), on_unreachable, file, 0);
     free(datagram);
 }
@@ -129,10 +129,11 @@ static ssize_t send_datagram(aco_sim_t *sim, aco__sim_file_t *file, const struct
     int error = socket->error;
     (void)flags;
     socket->error = 0;
+    if (!socket->same_port.next && aco__sim_endpoint_bind(sim, socket, &any) != 0)
+        return -1;
     if (n > LONGEST || error || socket->cannot_write)
         return fail_with(error ? error : n > LONGEST ? EMSGSIZE : EPIPE);
-    if (target_of(socket, message, &to) != 0 ||
-        (!socket->local.family && aco__sim_endpoint_bind(sim, socket, &any) != 0))
+    if (target_of(socket, message, &to) != 0)
         return -1;
     datagram = malloc(sizeof *datagram + n);
     if (!datagram || aco__sim_bytes_append(&bytes, message, n) != 0) {
@@ -202,10 +203,8 @@ int aco__sim_datagram_connect(aco_sim_t *sim, aco__sim_socket_t *socket, const a
 
 int aco__sim_datagram_shutdown(aco__sim_socket_t *socket, int how)
 {
-    if (!socket->remote.family)
-        return (int)fail_with(ENOTCONN);
     socket->cannot_read |= how != SHUT_WR;
     socket->cannot_write |= how != SHUT_RD;
     aco__sim_notify(&socket->file, ~0u);
-    return 0;
+    return socket->remote.port ? 0 : (int)fail_with(ENOTCONN);
 }

@@ -215,8 +215,10 @@ static void choose_name(aco_sim_t *sim, aco__sim_address_t *address)
 
 int aco__sim_endpoint_bind(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *address)
 {
-    int done = 0;
-    if (socket->local.family) {
+    int done = 0, is_unix = address->family == AF_UNIX, has_name = is_unix && socket->local.name_length;
+    if (has_name && !address->name_length)
+        return 0;
+    if (has_name || socket->same_port.next || (!is_unix && socket->state == ACO__SIM_CONNECTED)) {
         errno = EINVAL;
         return -1;
     }
@@ -254,7 +256,7 @@ aco__sim_address_t aco__sim_endpoint_source(const aco__sim_socket_t *socket, con
 
 int aco__sim_endpoint_choose(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *to)
 {
-    int is_bound = socket->local.family != 0;
+    int is_bound = socket->same_port.next != NULL;
     socket->local = aco__sim_endpoint_source(socket, to);
     if (is_bound)
         return 0;
@@ -280,8 +282,11 @@ static int suits(const aco__sim_socket_t *socket, int type, const aco__sim_addre
         return 0;
     if (type == SOCK_STREAM)
         return socket->state != ACO__SIM_LISTENS ? 0 : aco__sim_address_equal(&socket->local, to) ? 2 : 1;
-    if (socket->remote.family)
-        return from && aco__sim_address_equal(&socket->remote, from) ? 3 : 0;
+    if (socket->remote.family) {
+        const aco__sim_address_t *peer = &socket->remote;
+        int is_of_peer = from && memcmp(&peer->ip, &from->ip, sizeof peer->ip) == 0;
+        return is_of_peer && (!peer->port || peer->port == from->port) ? 3 : 0;
+    }
     return aco__sim_address_equal(&socket->local, to) ? 2 : 1;
 }
 

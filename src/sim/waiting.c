@@ -166,10 +166,10 @@ static int add_watch(aco__sim_epoll_t *epoll, aco__sim_file_t *file, int fd, con
 int aco__sim_epoll_ctl(aco_sim_t *sim, int epoll, int operation, int fd, struct epoll_event *event)
 {
     static const char call[] = "epoll_ctl";
-    aco__sim_epoll_t *of = epoll_of(sim, epoll, call);
-    aco__sim_file_t *file = of ? aco__sim_file_of(sim, fd, call) : NULL;
+    aco__sim_file_t *first = aco__sim_file_of(sim, epoll, call), *file = first ? aco__sim_file_of(sim, fd, call) : NULL;
+    aco__sim_epoll_t *of = file ? epoll_of(sim, epoll, call) : NULL;
     aco__sim_watch_t *watch;
-    if (!file)
+    if (!of)
         return -1;
     watch = watch_of(of, file, fd);
     if (file == &of->file || operation < EPOLL_CTL_ADD || operation > EPOLL_CTL_MOD) {
