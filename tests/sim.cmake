@@ -49,3 +49,17 @@ foreach(variant IN LISTS acorn_two_variants)
 endforeach()
 
 acorn_test(sim_maybe.default sim_maybe.c)
+
+# The simulated network.
+if(TARGET acorn_io)
+  foreach(variant IN LISTS acorn_two_variants)
+    acorn_test(sim_net.${variant} sim_net.c DEFINE ${define_${variant}})
+    target_link_libraries(test_sim_net_${variant} PRIVATE acorn_sim_static acorn_io_static)
+  endforeach()
+endif()
+if(TARGET acorn_http)
+  foreach(variant IN LISTS acorn_two_variants)
+    acorn_test(sim_http.${variant} sim_http.c DEFINE ${define_${variant}})
+    target_link_libraries(test_sim_http_${variant} PRIVATE acorn_sim_static acorn_http_static)
+  endforeach()
+endif()

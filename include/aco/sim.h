@@ -16,7 +16,7 @@
  *   }
  *
  * A run calls the scenario as a task, and ends when all tasks have ended. The run's seed, a number, decides all that is
- * open: which runnable task has the next turn, and what aco_sim_random() returns. So a run with the same seed of the
+ * open: which runnable task has the next turn, what aco_sim_random() returns, what the network does. So a run with the same seed of the
  * same program does the same. Many runs with different seeds try many orders.
  *
  * Order. A schedule makes the decisions. Tasks switch where they switch otherwise: where they yield, wait or end. The
@@ -33,6 +33,7 @@
  *   - it has more than `max_turns` turns: it never ends, or it needs a higher limit;
  *   - messages (aco_post()) come for ever, and no task has a turn;
  *   - a task or coroutine is left that was not destroyed, joined or detached;
+ *   - a descriptor that the run has opened is left open;
  *   - Acorn makes a call to the system that is not simulated: see below;
  *   - another thread calls aco_post(), aco_unpark() or aco_scope_cancel() for it;
  *   - with `check`, its repetition does something else.
@@ -44,11 +45,22 @@
  * a child process.
  *
  * The system. Acorn's libraries reach the system by one table, which a run replaces for its thread. What is simulated:
- * the clocks, sleeping. What goes to the real system: memory pages, the library's own process lock, questions about the
- * process and the machine (its number, limits, /proc), handlers of fatal signals, and writing to stderr. Any other
- * call fails with ENOSYS, is printed with the backtrace of its caller, and fails the run: sockets, descriptors, files,
- * threads and processes are not simulated yet. So does aco_on_idle(), whose hook would wait for the real world. The
+ * the clocks, sleeping, the network. What goes to the real system: memory pages, the library's own process lock,
+ * questions about the process and the machine (its number, limits, /proc), handlers of fatal signals, and writing to
+ * stderr. Any other call fails with ENOSYS, is printed with the backtrace of its caller, and fails the run: files,
+ * names of hosts, threads, processes and signals are not simulated yet, nor are sendfile, splice, pipes, ioctl() and
+ * kinds of sockets other than those below. So does aco_on_idle(), whose hook would wait for the real world. The
  * program's own calls of libc go to the system.
+ *
+ * The network. The calls of aco/io.h, aco/http.h and aco/websocket.h do what they do otherwise, over a network that
+ * the run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets of streams. It has one machine, which has every
+ * address. What is sent travels for a time that the seed decides: aco_sim_link(). TCP's segments arrive in order, with
+ * lengths that the seed decides; datagrams may overtake each other. Buffers of TCP and unix sockets have random sizes,
+ * from 4 to 256 KiB, unless SO_SNDBUF and SO_RCVBUF set them. A unix socket's bytes are there at once, and its name is
+ * free when it is closed. A connection to a port without a listener is refused after the way there and back. Not
+ * there: TIME_WAIT, urgent data, descriptors in messages, what options other than SO_… of buffers, addresses and
+ * lingering do. Descriptors are real numbers, of eventfds: only Acorn's calls can use them. A run in which all tasks
+ * wait for the network, and nothing is on its way, is a deadlock. ACO_POLLER has no effect in a run.
  *
  * Threads. A run uses the calling thread only, and one thread of the process simulates at a time. Other threads go on
  * as before. They cannot reach the run's tasks, and must not use an aco_mt_ object that these use. The first run of the
@@ -99,7 +111,7 @@ typedef struct aco_sim_stats_s {
     uint64_t runs;       /* that have ended, the one that failed included. A repetition does not count */
     uint64_t turns;      /* that tasks had */
     int64_t simulated_ns; /* the virtual time that has passed; INT64_MAX if it is more */
-    uint64_t hash;       /* of all decisions, times and calls to the system: equal for equal runs */
+    uint64_t hash;       /* of all decisions, times, calls to the system and arrivals: equal for equal runs */
     uint64_t seed;       /* of the run that failed; 0: none has */
     char reason[ACO_SIM_REASON_SIZE]; /* why it failed */
     uint64_t aco__reserved[4];
@@ -117,6 +129,23 @@ ACO_API int aco_sim_run(aco_sim_function_t scenario, void *arg, uint64_t runs, a
  * are the program's own. Prints what happened, and after a failure the command that repeats it, with all arguments.
  * Returns the program's exit status: 0; 1 after a failure; 2 if an option is unknown or has a value out of range. */
 ACO_API int aco_sim_main(int argc, char **argv, aco_sim_function_t scenario, aco_sim_function_t invariants, void *arg);
+
+/* From `min` to `max`, both included; in nanoseconds. */
+typedef struct aco_sim_range_s {
+    int64_t min, max;
+} aco_sim_range_t;
+
+/* How a link behaves. Zero in a field means the default. */
+typedef struct aco_sim_link_s {
+    aco_sim_range_t latency; /* how long each segment or datagram travels; up to an hour. Default: from 50 microseconds
+                                to 2 milliseconds */
+    void *aco__reserved[6];  /* reserved fields are 0 */
+} aco_sim_link_t;
+
+/* Sets how the network behaves from now on, for what is sent from `from` to `to`. Both are "*", everybody: a run has no
+ * nodes yet. `link` NULL: the default. What is on its way is not affected. Returns 0; on error -1 with errno EINVAL
+ * (`sim` is not the calling thread's run, a node is unknown, a latency is out of range, a reserved field). */
+ACO_API int aco_sim_link(aco_sim_t *sim, const char *from, const char *to, const aco_sim_link_t *link);
 
 /* Makes the run fail for this reason, of which the first 255 bytes count. It ends when the calling task next yields,
  * waits or ends. If it has failed before, nothing changes. Returns -1, with errno unchanged. If `sim` is NULL or not
