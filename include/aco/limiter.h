@@ -8,7 +8,8 @@
  *
  * A limiter is a token bucket. It holds up to `burst` tokens and is full at first; a token comes every `interval`
  * nanoseconds. So within any time t at most burst + t / interval tokens are taken. Callers that wait get their tokens
- * in the order in which they came.
+ * in the order in which they came. But tokens that one of them gives back go to the next caller, not to those who wait:
+ * they know their times already.
  *
  * Threads. Any thread may use a limiter at any time; no call locks. Only the calls with an `_at` form wait, and only
  * tasks can wait. A limiter needs no memory besides its structure, and no destruction. No pointer may be NULL. */
@@ -38,7 +39,7 @@ typedef struct aco_reservation_s {
 ACO_API int aco_limiter_try(aco_limiter_t *limiter, int64_t n);
 
 /* Takes `n` tokens, waiting until they have come. Fails at once, and takes nothing, if that would be after the deadline
- * or after the end of a scope (aco_deadline()). A wait that is cancelled gives its tokens back, as
+ * or not before that of a scope (aco_deadline()). A wait that is cancelled gives its tokens back, as
  * aco_limiter_cancel() does. Returns 0; on error -1 with errno ETIMEDOUT, ECANCELED, EINVAL and ERANGE as below, EPERM
  * (the caller cannot wait), ENOMEM. */
 ACO_API int aco_limiter_wait_until_at(aco_limiter_t *limiter, int64_t n, int64_t deadline, const char *location);

@@ -66,7 +66,8 @@ void aco_limiter_cancel(aco_limiter_t *l, const aco_reservation_t *r)
     if (r->at <= aco_now())
         return;
     do {
-        unused = r->aco__time - (full_at - r->aco__full_at); /* later reservations begin where this one ends */
+        int64_t later = full_at - r->aco__full_at; /* what was reserved after this one. Less than 0: cancelled before */
+        unused = r->aco__time - (later > 0 ? later : 0);
         if (unused <= 0)
             return;
     } while (!__atomic_compare_exchange_n(&l->aco__full_at, &full_at, full_at - unused, 1, __ATOMIC_RELAXED,
@@ -76,7 +77,7 @@ void aco_limiter_cancel(aco_limiter_t *l, const aco_reservation_t *r)
 ACO__SWITCHES int aco_limiter_wait_until_at(aco_limiter_t *l, int64_t n, int64_t deadline, const char *location)
 {
     aco_reservation_t r;
-    int64_t now, latest, end = aco_deadline();
+    int64_t now, latest, end = aco_deadline() - 1; /* a scope may end first at its deadline */
     int error = ERANGE;
     ACO__MAY_SWITCH("aco_limiter_wait", location);
     if (!is_usable(l, n))
