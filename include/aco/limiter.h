@@ -8,8 +8,7 @@
  *
  * A limiter is a token bucket. It holds up to `burst` tokens and is full at first; a token comes every `interval`
  * nanoseconds. So within any time t at most burst + t / interval tokens are taken. Callers that wait get their tokens
- * in the order in which they came. But tokens that one of them gives back go to the next caller, not to those who wait:
- * they know their times already.
+ * in the order in which they came.
  *
  * Threads. Any thread may use a limiter at any time; no call locks. Only the calls with an `_at` form wait, and only
  * tasks can wait. A limiter needs no memory besides its structure, and no destruction. No pointer may be NULL. */
@@ -51,8 +50,8 @@ ACO_API int aco_limiter_wait_until_at(aco_limiter_t *limiter, int64_t n, int64_t
  * than a hundred years). */
 ACO_API int aco_limiter_reserve(aco_limiter_t *limiter, int64_t n, aco_reservation_t *reservation);
 
-/* Gives the tokens of a reservation back, once. Tokens whose time has come count as used. Later reservations keep
- * their times; what they rely on is not given back, for others could take it twice. */
+/* Gives the tokens of a reservation back, if it is the last one and its time has not come: else they count as used. To
+ * be called once at most. Who has reserved later keeps its time, and what that time relies on must not be used twice. */
 ACO_API void aco_limiter_cancel(aco_limiter_t *limiter, const aco_reservation_t *reservation);
 
 ACO__END_C

@@ -60,18 +60,14 @@ int aco_limiter_reserve(aco_limiter_t *l, int64_t n, aco_reservation_t *r)
     return take(l, n, now, now + longest, ERANGE, r);
 }
 
+/* Only the last reservation: what later ones have counted on might be used twice. While one has yet to come, the time is
+ * never less than its, so the last one is that with the same time. */
 void aco_limiter_cancel(aco_limiter_t *l, const aco_reservation_t *r)
 {
-    int64_t full_at = __atomic_load_n(&l->aco__full_at, __ATOMIC_RELAXED), unused;
-    if (r->at <= aco_now())
-        return;
-    do {
-        int64_t later = full_at - r->aco__full_at; /* what was reserved after this one. Less than 0: cancelled before */
-        unused = r->aco__time - (later > 0 ? later : 0);
-        if (unused <= 0)
-            return;
-    } while (!__atomic_compare_exchange_n(&l->aco__full_at, &full_at, full_at - unused, 1, __ATOMIC_RELAXED,
-                                          __ATOMIC_RELAXED));
+    int64_t full_at = r->aco__full_at;
+    if (r->at > aco_now())
+        (void)__atomic_compare_exchange_n(&l->aco__full_at, &full_at, full_at - r->aco__time, 0, __ATOMIC_RELAXED,
+                                          __ATOMIC_RELAXED);
 }
 
 ACO__SWITCHES int aco_limiter_wait_until_at(aco_limiter_t *l, int64_t n, int64_t deadline, const char *location)
