@@ -2,7 +2,7 @@
 if(NOT TARGET acorn_sim)
   return()
 endif()
-foreach(subject limiter retry resource_pool)
+foreach(subject limiter retry resource_pool singleflight)
   foreach(variant IN LISTS acorn_two_variants)
     acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}})
     target_link_libraries(test_${subject}_${variant} PRIVATE acorn_resilience_static acorn_sim_static Threads::Threads)

@@ -81,7 +81,7 @@ void __wrap_aco__service_free(void *p, size_t sz)
 static inline void fail_each(aco_sim_function_t scenario)
 {
     int all;
-    fail_at = allocations = 0;
+    memory = fail_at = allocations = 0;
     simulate("without a failure", scenario, 1);
     all = allocations / 2; /* it runs twice */
     CHECK(all > 0);
