@@ -307,6 +307,7 @@ static void at_random(aco_sim_t *run, void *arg)
 {
     aco_t *tasks[USERS];
     (void)arg;
+    sim = run;
     begin(run, below(2), below(2) ? 0 : ms(30));
     is_random = 1;
     memset(scopes, 0, sizeof scopes);

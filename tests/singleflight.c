@@ -247,6 +247,7 @@ static void at_random(aco_sim_t *run, void *arg)
 {
     aco_t *tasks[USERS];
     (void)arg;
+    sim = run;
     begin(run, below(2));
     run_time = -1;
     can_overlap = 1; /* the same */

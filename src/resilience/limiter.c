@@ -70,7 +70,7 @@ void aco_limiter_cancel(aco_limiter_t *l, const aco_reservation_t *r)
                                           __ATOMIC_RELAXED);
 }
 
-ACO__SWITCHES int aco_limiter_wait_until_at(aco_limiter_t *l, int64_t n, int64_t deadline, const char *location)
+int aco_limiter_wait_until_at(aco_limiter_t *l, int64_t n, int64_t deadline, const char *location)
 {
     aco_reservation_t r;
     int64_t now, latest, end = aco_deadline() - 1; /* a scope may end first at its deadline */

@@ -191,7 +191,7 @@ ACO__SWITCHES static int enter(aco_resource_pool_t *pool, int64_t deadline, cons
     return -1;
 }
 
-ACO__SWITCHES void *aco_resource_pool_get_until_at(aco_resource_pool_t *pool, int64_t deadline, const char *location)
+void *aco_resource_pool_get_until_at(aco_resource_pool_t *pool, int64_t deadline, const char *location)
 {
     user_t user = {pool, NULL, 0};
     ACO__MAY_SWITCH("aco_resource_pool_get", location);
@@ -245,7 +245,6 @@ void aco_resource_pool_stats(const aco_resource_pool_t *pool, aco_resource_pool_
 
 /* ---- The end ---- */
 
-ACO__SWITCHES
 int aco_resource_pool_close_until_at(aco_resource_pool_t *pool, int64_t deadline, const char *location)
 {
     ACO__MAY_SWITCH("aco_resource_pool_close", location);

@@ -67,7 +67,7 @@ static int give_up(int error)
     return -1;
 }
 
-ACO__SWITCHES int aco_retry_again_at(aco_retry_t *retry, int error, const char *location)
+int aco_retry_again_at(aco_retry_t *retry, int error, const char *location)
 {
     int64_t now = aco_now(), pause;
     ACO__MAY_SWITCH("aco_retry_again", location);

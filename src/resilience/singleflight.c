@@ -213,7 +213,6 @@ static flight_t *begin(aco_singleflight_t *s, const void *key, size_t size, uint
 
 /* ---- Calls ---- */
 
-ACO__SWITCHES
 const aco_flight_t *aco_singleflight_call_until_at(aco_singleflight_t *s, const void *key, size_t size,
                                                    int64_t deadline, const char *location)
 {
@@ -266,7 +265,6 @@ aco_singleflight_t *aco_singleflight_new(const aco_singleflight_options_t *optio
     return NULL;
 }
 
-ACO__SWITCHES
 int aco_singleflight_close_until_at(aco_singleflight_t *s, int64_t deadline, const char *location)
 {
     ACO__MAY_SWITCH("aco_singleflight_close", location);
