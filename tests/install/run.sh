@@ -132,9 +132,10 @@ pkg-config)
     ./threads
     if pkg-config --exists acorn_sim; then
         # shellcheck disable=SC2046,SC2086
-        "$cc" $flags "$source/examples/sim_pool.c" -o sim $(pkg-config --cflags --libs acorn_sim) \
+        "$cc" $flags "$source/examples/sim_pool.c" -o sim $(pkg-config --cflags --libs acorn_sim acorn_resilience) \
             -Wl,-rpath,"$library_dir"
         ldd sim | grep -q 'libacorn_sim.so.'
+        ldd sim | grep -q 'libacorn_resilience.so.'
         ./sim
     fi
     pkg-config --exists acorn_tls || exit 0
