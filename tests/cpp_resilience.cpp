@@ -9,7 +9,8 @@
 #include <gtest/gtest.h>
 #include <stdexcept>
 
-namespace {
+namespace
+{
 
 using namespace std::chrono_literals;
 
@@ -37,7 +38,9 @@ TEST(Limiter, Waits)
 }
 
 struct unavailable : std::runtime_error {
-    unavailable() : std::runtime_error("unavailable") {}
+    unavailable() : std::runtime_error("unavailable")
+    {
+    }
 };
 
 TEST(Retry, Throws)
@@ -49,8 +52,9 @@ TEST(Retry, Throws)
         calls = 0;
         EXPECT_THROW(aco::retry({}, [&] { calls++, throw unavailable(); }, any), unavailable);
         EXPECT_EQ(calls, 4);
-        EXPECT_THROW(aco::retry({}, [&] { calls++, throw unavailable(); },
-                                [](const std::exception &) { return false; }), unavailable);
+        EXPECT_THROW(aco::retry(
+                         {}, [&] { calls++, throw unavailable(); }, [](const std::exception &) { return false; }),
+                     unavailable);
         EXPECT_EQ(calls, 5);
         EXPECT_THROW(aco::retry({}, [&] { calls++, throw 1; }, any), int);
         aco::scope scope;
@@ -61,9 +65,17 @@ TEST(Retry, Throws)
 }
 
 struct connection {
-    explicit connection(int &count) : open(&count) { ++*open; }
-    connection(connection &&other) noexcept : open(std::exchange(other.open, nullptr)) {}
-    ~connection() { open ? --*open : 0; }
+    explicit connection(int &count) : open(&count)
+    {
+        ++*open;
+    }
+    connection(connection &&other) noexcept : open(std::exchange(other.open, nullptr))
+    {
+    }
+    ~connection()
+    {
+        open ? --*open : 0;
+    }
     int *open;
     bool works = true;
 };

@@ -221,8 +221,8 @@ static void any_calls(aco_sim_t *run, void *arg)
         MUST(aco_join(tasks[i], NULL) == 0);
     for (int i = 0; i < act_count; i++)
         for (int j = 0; j < act_count; j++)
-            MUST(acts[j].at < acts[i].at || done_between(acts[i].at, acts[j].at) <= BURST +
-                                                (acts[j].at - acts[i].at) / ms(100));
+            MUST(acts[j].at < acts[i].at ||
+                 done_between(acts[i].at, acts[j].at) <= BURST + (acts[j].at - acts[i].at) / ms(100));
 }
 
 /* ---- Threads ---- */

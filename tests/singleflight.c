@@ -77,10 +77,10 @@ static void end(void)
 
 typedef struct call {
     const char *key;
-    int error;        /* expected; 0: none */
+    int error; /* expected; 0: none */
     int64_t deadline; /* 0: none */
     int64_t use_time;
-    size_t callers;   /* expected */
+    size_t callers; /* expected */
 } call_t;
 
 static void *make(void *arg)

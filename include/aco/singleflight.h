@@ -58,9 +58,9 @@ ACO_API aco_singleflight_t *aco_singleflight_new(const aco_singleflight_options_
  * (EINVAL if it was 0). */
 ACO_API const aco_flight_t *aco_singleflight_call_until_at(aco_singleflight_t *singleflight, const void *key,
                                                            size_t size, int64_t deadline, const char *location);
-#define aco_singleflight_call_until(singleflight, key, size, deadline)                                                 \
+#define aco_singleflight_call_until(singleflight, key, size, deadline) \
     aco_singleflight_call_until_at(singleflight, key, size, deadline, ACO_PLACE)
-#define aco_singleflight_call(singleflight, key, size)                                                                 \
+#define aco_singleflight_call(singleflight, key, size) \
     aco_singleflight_call_until_at(singleflight, key, size, ACO_FOREVER, ACO_PLACE)
 
 /* Gives the result of a call back. The last one frees it. */
@@ -74,7 +74,7 @@ ACO_API void aco_singleflight_forget(aco_singleflight_t *singleflight, const voi
  * results are released. If the wait fails, it is closed all the same; the call may be repeated. Returns 0; on error -1 with errno ETIMEDOUT,
  * ECANCELED, EPERM (the caller cannot wait), ENOMEM. */
 ACO_API int aco_singleflight_close_until_at(aco_singleflight_t *singleflight, int64_t deadline, const char *location);
-#define aco_singleflight_close_until(singleflight, deadline)                                                           \
+#define aco_singleflight_close_until(singleflight, deadline) \
     aco_singleflight_close_until_at(singleflight, deadline, ACO_PLACE)
 #define aco_singleflight_close(singleflight) aco_singleflight_close_until_at(singleflight, ACO_FOREVER, ACO_PLACE)
 
