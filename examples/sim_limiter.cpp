@@ -1,6 +1,6 @@
-/* A rate limiter, and its test in a simulation. With the argument `broken` a task that has waited does not look again
- * whether another one came first. That breaks the limit if two tasks wait at the same time, and the simulation finds
- * out when.
+/* A rate limiter by windows, and its test in a simulation. (aco/limiter.hpp has a token bucket.) With the argument
+ * `broken` a task that has waited does not look again whether another one came first. That breaks the limit if two
+ * tasks wait at the same time, and the simulation finds out when.
  *
  *   sim_limiter [--runs N] [--seed N] [--help] ... [-- broken] */
 #include "aco/sim.hpp"

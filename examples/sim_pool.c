@@ -1,112 +1,121 @@
-/* A pool of connections, and its test in a simulation. Connecting takes time and may fail; a user who waits too long
- * gives up. With the argument `broken` the pool counts a connection only when it is there. So it opens too many if two
- * users come at about the same time, and the simulation finds out when.
+/* Users of a pool of connections (aco/resource_pool.h), tested in a simulation. Connecting takes time and may fail; a
+ * user who waits too long for an answer gives up. Then the connection must not go back to the pool, because the answer
+ * may still come. With the argument `broken` it does, and the simulation finds out when another user reads that answer.
  *
  *   sim_pool [--runs N] [--seed N] [--help] ... [-- broken] */
+#include "aco/resource_pool.h"
+#include "aco/scope.h"
 #include "aco/sim.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { LIMIT = 2, USERS = 5 };
 
+static aco_sim_t *sim;
+static aco_resource_pool_t *pool;
+static int open_connections;
+
+/* ---- The server: it answers questions in their order, each after some time ---- */
+
+typedef struct connection {
+    int asked, answered; /* the numbers of the last question and of the last answer that was read */
+    int64_t answers_at;
+} connection_t;
+
+static void *connect_to_server(void *arg)
+{
+    connection_t *c;
+    (void)arg;
+    if (aco_sleep((int64_t)aco_sim_random(sim, 20) * ACO_MILLISECOND) != 0)
+        return NULL;
+    errno = ECONNREFUSED;
+    c = aco_sim_random(sim, 5) == 0 ? NULL : calloc(1, sizeof *c);
+    open_connections += c != NULL;
+    return c;
+}
+
+static void disconnect(void *connection, void *arg)
+{
+    (void)arg;
+    open_connections--;
+    free(connection);
+}
+
 /* ---- The code under test ---- */
 
-typedef struct pool {
-    int open, idle; /* connections; of them, those that nobody uses */
-    int is_broken;
-    aco_mutex_t mutex;
-    aco_cond_t changed;
-    int (*connect)(void); /* 0, or -1 */
-} pool_t;
-
-static int pool_open(pool_t *pool)
+/* Returns 0 with the answer's number, or -1. */
+static int ask(connection_t *c, int *question, int *answer)
 {
-    int failed;
-    pool->open += !pool->is_broken;
-    aco_mutex_unlock(&pool->mutex); /* others may come while it connects */
-    failed = pool->connect();
-    aco_mutex_lock(&pool->mutex);
-    pool->open += pool->is_broken && !failed;
-    if (failed && !pool->is_broken)
-        pool->open--;
-    if (failed)
-        aco_cond_signal(&pool->changed); /* another one may try */
-    return failed;
+    int64_t pause = (int64_t)aco_sim_random(sim, 40) * ACO_MILLISECOND;
+    *question = ++c->asked;
+    c->answers_at = (c->answers_at > aco_now() ? c->answers_at : aco_now()) + pause;
+    if (aco_sleep_until(c->answers_at) != 0)
+        return -1;
+    *answer = ++c->answered;
+    return 0;
 }
 
-static int pool_take(pool_t *pool, int64_t deadline)
+static void use(int is_broken)
 {
-    int failed = 0;
-    aco_mutex_lock(&pool->mutex);
-    while (!failed && !pool->idle && pool->open >= LIMIT)
-        failed = aco_cond_wait_until(&pool->changed, &pool->mutex, deadline);
-    if (!failed && pool->idle)
-        pool->idle--;
-    else if (!failed)
-        failed = pool_open(pool);
-    aco_mutex_unlock(&pool->mutex);
-    return failed;
-}
-
-static void pool_give(pool_t *pool)
-{
-    aco_mutex_lock(&pool->mutex);
-    pool->idle++;
-    aco_cond_signal(&pool->changed);
-    aco_mutex_unlock(&pool->mutex);
+    connection_t *c = aco_resource_pool_get_until(pool, aco_after(50 * ACO_MILLISECOND));
+    int question, answer, failed;
+    aco_scope_t scope;
+    if (!c)
+        return;
+    aco_scope_begin(&scope, aco_after(30 * ACO_MILLISECOND));
+    failed = ask(c, &question, &answer);
+    aco_scope_end(&scope);
+    if (!failed && answer != question)
+        aco_sim_fail(sim, "the answer to another question");
+    if (failed && !is_broken)
+        aco_resource_pool_discard(pool, c);
+    else
+        aco_resource_pool_put(pool, c);
 }
 
 /* ---- The simulation ---- */
 
-static pool_t pool;
-static int in_use;
-
-static int connect_somehow(void)
+static void *live(void *is_broken)
 {
-    aco_sim_t *sim = aco_sim_current();
-    aco_sleep((int64_t)aco_sim_random(sim, 20) * ACO_MILLISECOND);
-    return aco_sim_random(sim, 5) == 0 ? -1 : 0;
-}
-
-static void *use(void *arg)
-{
-    aco_sim_t *sim = arg;
     for (int i = 0; i < 4; i++) {
         aco_sleep((int64_t)aco_sim_random(sim, 100) * ACO_MILLISECOND);
-        if (pool_take(&pool, aco_after(50 * ACO_MILLISECOND)) != 0)
-            continue;
-        in_use++;
-        aco_sleep((int64_t)aco_sim_random(sim, 30) * ACO_MILLISECOND);
-        in_use--;
-        pool_give(&pool);
+        use(is_broken != NULL);
     }
     return NULL;
 }
 
-static void scenario(aco_sim_t *sim, void *is_broken)
+static void scenario(aco_sim_t *run, void *is_broken)
 {
-    aco_options_t detached = {0};
-    detached.flags = ACO_DETACHED;
-    memset(&pool, 0, sizeof pool);
-    pool.is_broken = is_broken != NULL;
-    pool.connect = connect_somehow;
-    in_use = 0;
+    aco_resource_pool_options_t options = {0};
+    aco_t *users[USERS];
+    sim = run;
+    open_connections = 0;
+    options.limit = LIMIT;
+    options.create = connect_to_server;
+    options.destroy = disconnect;
+    pool = aco_resource_pool_new(&options);
     for (int i = 0; i < USERS; i++)
-        aco_spawn(use, sim, &detached);
+        users[i] = aco_spawn(live, is_broken, NULL);
+    for (int i = 0; i < USERS; i++)
+        aco_join(users[i], NULL);
+    aco_resource_pool_close(pool);
+    aco_resource_pool_destroy(pool);
+    if (open_connections != 0)
+        aco_sim_fail(run, "a connection is left open");
 }
 
 /* Is called whenever no task can run, and at the end. */
-static void invariants(aco_sim_t *sim, void *is_broken)
+static void invariants(aco_sim_t *run, void *is_broken)
 {
     (void)is_broken;
-    if (pool.open > LIMIT)
-        aco_sim_fail(sim, "too many connections are open");
-    if (in_use > pool.open - pool.idle)
-        aco_sim_fail(sim, "a connection has two users");
+    if (open_connections > LIMIT)
+        aco_sim_fail(run, "too many connections are open");
 }
 
 int main(int argc, char **argv)
 {
     int is_broken = argc > 1 && strcmp(argv[argc - 1], "broken") == 0; /* behind "--" */
-    return aco_sim_main(argc, argv, scenario, invariants, is_broken ? &pool : NULL);
+    return aco_sim_main(argc, argv, scenario, invariants, is_broken ? &is_broken : NULL);
 }

@@ -65,6 +65,8 @@ foreach(standard 17 20 23)
     if(TARGET acorn_sim_static)
       acorn_cpp_test(cpp_sim.${standard} cpp_sim.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
           acorn_sim_static)
+      acorn_cpp_test(cpp_resilience.${standard} cpp_resilience.cpp ${standard} DEFINE ACO_DEBUG=0 LINK
+          GTest::gtest_main acorn_resilience_static acorn_sim_static)
     endif()
     acorn_cpp_test(cpp_threads.${standard} cpp_threads.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
         acorn_threads_static)

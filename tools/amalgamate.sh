@@ -3,8 +3,8 @@
 # `cc acosw.S aco.c app.c` needs to build a program with nothing else at hand, as with libaco: aco.h, aco.c and an empty
 # acosw.S. Beside them, for programs that include them: aco_assert_override.h, aco.hpp, and the other public headers
 # under aco/. The sources after --own are left out under ACO_CONFIG_LIBACO_ONLY; those after --io become aco_io.c, for
-# programs that use aco/io.h; those after --threads, --sim, --http,
-# --tls and --hook likewise. aco_http.c needs llhttp/renamed_*.c.
+# programs that use aco/io.h; those after --threads, --sim,
+# --resilience, --http, --tls and --hook likewise. aco_http.c needs llhttp/renamed_*.c.
 set -eu
 root=$1 out=$2
 shift 2
@@ -39,7 +39,7 @@ done
     files=
     for source; do
         case $source in
-        --io | --threads | --sim | --http | --tls | --hook) break ;;
+        --io | --threads | --sim | --resilience | --http | --tls | --hook) break ;;
         --own) files="$files #ifndef_ACO_CONFIG_LIBACO_ONLY" ;;
         *) files="$files $root/$source" ;;
         esac
@@ -48,7 +48,7 @@ done
     $expand -v dirs="$root/include:$root/src" -v have="$have" -v core='#include "aco.h"' -- $files
     printf '#endif\n#endif\n'
 } > "$out/aco.c"
-for library in io threads sim http tls hook; do
+for library in io threads sim resilience http tls hook; do
     files=
     for source; do
         case $source in

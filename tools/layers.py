@@ -27,9 +27,10 @@ import tempfile
 
 # The lowest first.
 LAYERS = ['system', 'os', 'base', 'stack', 'tools', 'coroutine', 'scheduler', 'service', 'threads', 'io', 'libc',
-          'http', 'tls', 'sim']
+          'http', 'tls', 'sim', 'resilience']
 BESIDE = [{'threads', 'io'}, {'libc', 'http'}, {'libc', 'tls'},
-          *({'sim', other} for other in ('threads', 'io', 'libc', 'http', 'tls'))]  # neither uses the other
+          *({top, other} for top in ('sim', 'resilience') for other in ('threads', 'io', 'libc', 'http', 'tls'))]
+# Neither uses the other. But src/resilience may look whether its thread simulates (weak references).
 PUBLIC = 'include'  # the public headers stand below all layers,
 BELOW_ALL = ['src/os/platform.h']  # and so do these: what every file includes first
 LISTED = 'src/sources.txt'

@@ -68,6 +68,11 @@ CALLBACKS = {
     ('aco_sim_main', 2): (True, 'the same'),
     ('aco_sim_main', 3): (False, 'aco_run() calls it, in the root context'),
     ('aco_sim_options_s', 'invariants'): (False, 'the same'),
+    ('aco_resource_pool_options_s', 'create'): (True, 'it may connect'),
+    ('aco_resource_pool_options_s', 'check'): (True, 'it may ask the peer'),
+    ('aco_resource_pool_options_s', 'destroy'): (False, 'it is also called in cleanup'),
+    ('aco_singleflight_options_s', 'run'): (True, 'a task of its own'),
+    ('aco_singleflight_options_s', 'release'): (False, 'it releases'),
     ('aco_defer', 0): (False, 'in its cleanup a task cannot wait'),
     ('aco__values_destroy', 'destructor'): (False, 'the same'),
     ('aco_each', 0): (False, 'it looks'),
@@ -507,7 +512,8 @@ class Answer:
 ROWS = [('src/scheduler/', 'tasks (`aco/scheduler.h`, `aco/sync.h`, `aco/group.h`)'),
         ('src/threads/', 'threads (`aco/threads.h`, `aco/mt.h`)'),
         ('src/io/', 'descriptors, files, processes (`aco/io.h`, …)'), ('src/tls/', 'TLS (`aco/tls.h`)'),
-        ('src/http/', 'HTTP (`aco/http.h`, `aco/websocket.h`)'), ('src/libc/', 'hooks on libc (`aco/hook.h`)')]
+        ('src/http/', 'HTTP (`aco/http.h`, `aco/websocket.h`)'), ('src/libc/', 'hooks on libc (`aco/hook.h`)'),
+        ('src/resilience/', 'services (`aco/limiter.h`, `aco/resource_pool.h`, …)')]
 
 
 def public_names(answer):

@@ -76,7 +76,8 @@ class Acorn(ConanFile):
     def package_info(self):
         self.cpp_info.set_property("cmake_file_name", "acorn")
         form = "" if self.options.shared else "_static"
-        needs = {"acorn": [], "acorn_io": ["acorn"], "acorn_threads": ["acorn"], "acorn_http": ["acorn_io"]}
+        needs = {"acorn": [], "acorn_io": ["acorn"], "acorn_threads": ["acorn"], "acorn_http": ["acorn_io"],
+                 "acorn_resilience": ["acorn"]}
         if self.settings.os == "Linux":
             needs["acorn_hook"] = ["acorn_io"]
             needs["acorn_sim"] = ["acorn"]

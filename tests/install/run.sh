@@ -132,9 +132,10 @@ pkg-config)
     ./threads
     if pkg-config --exists acorn_sim; then
         # shellcheck disable=SC2046,SC2086
-        "$cc" $flags "$source/examples/sim_pool.c" -o sim $(pkg-config --cflags --libs acorn_sim) \
+        "$cc" $flags "$source/examples/sim_pool.c" -o sim $(pkg-config --cflags --libs acorn_sim acorn_resilience) \
             -Wl,-rpath,"$library_dir"
         ldd sim | grep -q 'libacorn_sim.so.'
+        ldd sim | grep -q 'libacorn_resilience.so.'
         ./sim
     fi
     pkg-config --exists acorn_tls || exit 0
@@ -203,7 +204,7 @@ amalgamation) # libaco's own build lines
         "$cc" $flags -O1 -std=$std $strict -I. aco.o consumer.c -o app
         ./app
     done
-    for library in io http threads sim tls hook; do
+    for library in io http threads sim resilience tls hook; do
         # shellcheck disable=SC2086
         [ ! -e aco_$library.c ] || "$cc" $flags -O1 -std=c11 $strict -I. -c aco_$library.c
     done

@@ -31,20 +31,6 @@
 
 #include "at-regular-intervals.h"
 
-#include "a-rate-limit.h"
-
-static int dials_to_fail, dials;
-static int dial(void)
-{
-    errno = ECONNREFUSED;
-    return dials++ < dials_to_fail ? -1 : 1234;
-}
-#undef aco_io_dial
-#define aco_io_dial(network, host, port, options) ((void)host, (void)port, dial())
-#include "retry-with-backoff.h"
-#undef aco_io_dial
-#define aco_io_dial(network, host, port, options) aco_io_dial_at(network, host, port, options, ACO_PLACE)
-
 typedef struct pair {
     int from, to;
 } pair_t;
@@ -144,31 +130,11 @@ static void work_thrice(void)
 static void *intervals(void *unused)
 {
     aco_scope_t scope;
-    int64_t before;
     around_work = &scope;
     aco_scope_begin(&scope, ACO_FOREVER);
     every_second(work_thrice);
     aco_scope_end(&scope);
     CHECK(worked == 3);
-    before = aco_now();
-    for (int i = 0; i < 4; i++)
-        CHECK(wait_for_turn() == 0);
-    CHECK(aco_now() >= before + 3 * (ACO_SECOND / 100));
-    return unused;
-}
-
-static void *retries(void *unused)
-{
-    aco_scope_t scope;
-    dials_to_fail = 2;
-    CHECK(dial_patiently("host", "1") == 1234 && dials == 3);
-    dials = 0, dials_to_fail = 100;
-    CHECK(dial_patiently("host", "1") == -1 && dials == 6);
-    dials = 0;
-    aco_scope_begin(&scope, ACO_FOREVER);
-    aco_scope_cancel(&scope);
-    CHECK(dial_patiently("host", "1") == -1 && dials == 1);
-    aco_scope_end(&scope);
     return unused;
 }
 
@@ -334,7 +300,7 @@ static void *asked(void *unused)
 
 static void *all(void *unused)
 {
-    aco_function_t const tests[] = {deadlines, intervals, retries, both_ways, races,
+    aco_function_t const tests[] = {deadlines, intervals, both_ways, races,
                                     interrupted, goodbye, blocking, asked};
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
         aco_t *task = aco_spawn(tests[i], NULL, NULL);
