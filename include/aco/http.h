@@ -67,6 +67,9 @@ typedef struct aco_http_request_s {
     /* For the log: */
     int status;                       /* of the reply; 0: there was none */
     uint64_t sent;                    /* bytes of the reply's body */
+    /* For middleware and the log: */
+    const struct aco_http_route_s *route; /* that fits: its `path` is the pattern; NULL: none does */
+    void *user; /* the program's, which may write it. NULL at first */
 } aco_http_request_t;
 
 /* Finds the first header with this name; upper and lower case are the same. Further lines with the name are in
@@ -195,6 +198,26 @@ typedef struct aco_http_route_s {
     void *arg;
 } aco_http_route_t;
 
+/* Middleware: a function that stands around handlers. It does something before the handler, calls aco_http_next(), and
+ * does something after it. If it does not call aco_http_next(), the handler is not called, and it replies itself. */
+typedef struct aco_http_middleware_s {
+    aco_http_handler_t run; /* NULL: the end of a list */
+    void *arg;
+} aco_http_middleware_t;
+
+/* Calls the next function of the middleware, in the order of the lists: first the server's, then that of the route's
+ * group, then the handler. If no route fits, the request is answered with 404 or 405 in place of the handler. When the
+ * call returns, `status` of the request is that of the reply; 0: there is none yet, so the caller may make it. If
+ * nobody does, the server answers 500. Middleware may call it again as long as no reply has begun. Returns 0; on error
+ * -1 with errno EINVAL (a handler has called it). */
+ACO_API int aco_http_next(aco_http_request_t *request);
+
+/* Routes that have middleware of their own. */
+typedef struct aco_http_group_s {
+    const aco_http_route_t *routes; /* with their whole paths; NULL: the end of a list of groups */
+    const aco_http_middleware_t *middleware; /* NULL: none */
+} aco_http_group_t;
+
 /* What carries a connection that needs more than its descriptor: TLS (aco_tls_http_accept(), aco_tls_http_connect()).
  * The functions do for `stream` what those of aco/io.h do for a descriptor. */
 typedef struct aco_http_transport_s {
@@ -271,6 +294,9 @@ typedef struct aco_http_server_options_s {
      * aco_error_message(), after it has closed the descriptor. If `open` itself is NULL, connections are plain. */
     void *(*open)(int fd, const aco_http_transport_t **transport, void *open_arg);
     void *open_arg;
+    const aco_http_middleware_t
+        *middleware; /* for all requests whose head is right, also if no route fits. NULL: none */
+    const aco_http_group_t *groups; /* their routes are looked at after `routes`, in order. NULL: none */
     void *aco__reserved[3]; /* reserved fields are 0 */
 } aco_http_server_options_t;
 
@@ -285,7 +311,7 @@ typedef struct aco_http_server_options_s {
  *   - What is left after drain_time is cancelled.
  * A further scope that ends does not shorten this. What `options` point to must not change during the call. Returns -1
  * with errno ECANCELED, ETIMEDOUT (a scope has ended), an error of accepting, EINVAL (max_head, max_headers, a
- * reserved field or a route is not allowed: no handler, a name that is empty or has no end, more than 8 names), ENOMEM,
+ * reserved field or a route, also of a group, is not allowed: no handler, a name that is empty or has no end, more than 8 names), ENOMEM,
  * EPERM (the caller cannot wait: it is not a task). The listener is closed then, also if the call has failed before it
  * accepted. If `listener` is less than 0, errno stays what aco_io_listen() set. */
 ACO_API int aco_http_serve_at(int listener, const aco_http_server_options_t *options, const char *location);

@@ -231,11 +231,8 @@ ACO__SWITCHES static void handle(aco__http1_connection_t *c, const char *locatio
         aco__http_report_once(&c->is, errno, &x->is);
     if (!status && !x->reply.has_begun)
         status = status_of_body(in->body_error ? in->body_error : in->read_error);
-    if (status && !x->reply.has_begun && !link->is_broken) {
-        if (status == 405)
-            aco__http_add_allow(x);
-        (void)aco__http_answer(x, status, location);
-    }
+    if (status && !x->reply.has_begun && !link->is_broken)
+        aco__http_refuse(x, status, location);
     if (x->reply.has_begun)
         end_reply(c, location);
 }

@@ -96,7 +96,7 @@ static int set_options(aco_http_server_options_t *options)
         return aco__service_fail(EINVAL, "aco_http_serve", "the limits of headers");
     if (ACO__RESERVED_IS_SET(options))
         return aco__service_fail(EINVAL, "aco_http_serve", "a reserved option is not 0");
-    return aco__http_check_routes(options->routes);
+    return aco__http_check_routes(options->routes, options->groups);
 }
 
 /* Until that fails, with errno. */
