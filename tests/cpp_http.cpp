@@ -95,6 +95,10 @@ void add_routes(aco::http_server &server)
     group.route("GET", "/move/{n}", [text = std::make_unique<std::string>("moved")](aco::http_request &request) {
         request.reply(200, nullptr, *text + request.native_handle()->route->path);
     });
+    server.on_refusal([own = std::make_unique<int>(410)](aco::http_request &request, int status) {
+        if (status == 404)
+            request.reply(*own, nullptr, "gone");
+    });
     server.on_failure([](const aco::http_request &request, const std::exception *e) {
         failures.push_back(std::string(request.path()) + ": " + (e ? e->what() : "?"));
     });
@@ -153,6 +157,7 @@ void use_server(aco::http_client &client, const std::string &site)
     EXPECT_EQ(client.post(site + "/echo", nullptr, std::string(101, 'x')).status(), 413);
     EXPECT_EQ(client.get(site + "/throw").status(), 500);
     EXPECT_EQ(client.get(site + "/none").header("x-around").value_or(""), "1");
+    EXPECT_EQ(client.get(site + "/none").status(), 410);
     EXPECT_EQ(client.get(site + "/move/1").status(), 403);
     EXPECT_EQ(status_and_body(client, site + "/move/1", "me"), "200 moved/move/{n}");
     EXPECT_EQ(status_and_body(client, site + "/move/1", "you"), "500 500 Internal Server Error\n");

@@ -129,9 +129,83 @@ static void *middleware(void *arg)
     return NULL;
 }
 
+/* ---- Own replies ---- */
+
+/* Replies to all but 501, in a way that tells the status. */
+static void makes_own(aco_http_request_t *request, int status, void *arg)
+{
+    char text[64], byte;
+    int n = snprintf(text, sizeof text, "own %d %s", status, request->path);
+    CHECK_TEXT("arg", arg, "arg");
+    FAILS_WITH(aco_http_next(request), EINVAL);
+    if (status == 400 || status == 413)
+        CHECK(aco_http_request_read(request, &byte, 1) <= 0);
+    if (strcmp(request->query, "quiet") == 0)
+        return;
+    if (strcmp(request->query, "file") == 0) /* which is not there: the server's own reply */
+        CHECK_EQ(aco_http_reply_file(request, "/", "none"), 0);
+    else if (strcmp(request->query, "parts") == 0) {
+        CHECK_EQ(aco_http_reply_begin(request, status, "text/own", -1), 0);
+        CHECK_EQ(aco_http_reply_write(request, text, (size_t)n), 0);
+    } else {
+        CHECK_EQ(aco_http_reply(request, status == 405 ? 404 : status, "text/own", text, (size_t)n), 0);
+    }
+}
+
+static void reads_too_much(aco_http_request_t *request, void *arg)
+{
+    (void)arg;
+    CHECK(aco_http_request_read_all(request, 2, NULL) == NULL);
+}
+
+static void serves_none(aco_http_request_t *request, void *arg)
+{
+    (void)arg;
+    CHECK_EQ(aco_http_reply_file(request, "/", "none"), 0);
+}
+
+static void *own_replies(void *arg)
+{
+    static const aco_http_route_t routes[] = {{"GET", "/nothing", says_nothing, NULL},
+                                              {"POST", "/much", reads_too_much, NULL},
+                                              {"GET", "/file", serves_none, NULL},
+                                              {NULL, NULL, NULL, NULL}};
+    static const struct {
+        const char *request, *status, *text;
+    } cases[] = {
+        {"GET /none HTTP/1.1\r\n" HOST "\r\n", "404", "own 404 /none"},
+        {"GET /none?parts HTTP/1.1\r\n" HOST "\r\n", "404", "D\r\nown 404 /none\r\n0\r\n\r\n"},
+        {"GET /none?quiet HTTP/1.1\r\n" HOST "\r\n", "404", "404 Not Found\n"},
+        {"GET /none?file HTTP/1.1\r\n" HOST "\r\n", "404", "404 Not Found\n"},
+        {"HEAD /none HTTP/1.1\r\n" HOST "\r\n", "404", ""},
+        {"GET /file HTTP/1.1\r\n" HOST "\r\n", "404", "own 404 /file"},
+        {"PUT /nothing HTTP/1.1\r\n" HOST "\r\n", "404", "own 405 /nothing"},
+        {"GET /nothing HTTP/1.1\r\n" HOST "\r\n", "500", "own 500 /nothing"},
+        {"POST /much HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\nabc", "413", "own 413 /much"},
+        {"POST /much HTTP/1.1\r\n" HOST "Content-Length: 99999999\r\n\r\nabc", "413", "own 413 "},
+        {"POST /../a HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 3\r\n\r\nabc", "400", "own 400 /../a"},
+        {"nonsense\r\n\r\n", "400", "own 400 "},
+        {"GET / HTTP/1.1\r\n\r\n", "400", "own 400 "},
+    };
+    stage_t stage = {0};
+    stage.server.refused = makes_own;
+    stage.server.refused_arg = "arg";
+    start(&stage, routes);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ask(&stage, cases[i].request);
+        CHECK_TEXT(cases[i].request, body(), cases[i].text);
+        CHECK(strncmp(got + 9, cases[i].status, 3) == 0);
+    }
+    ask(&stage, "PUT /nothing HTTP/1.1\r\n" HOST "\r\nGET /none HTTP/1.1\r\n" HOST "\r\n");
+    CHECK_TEXT("both", statuses(), "404 404");
+    CHECK_HAS("Allow: GET, HEAD\r\n");
+    stop(&stage);
+    return arg;
+}
+
 int main(void)
 {
-    static const aco_function_t tests[] = {middleware};
+    static const aco_function_t tests[] = {middleware, own_replies};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_middleware");
 }

@@ -33,7 +33,7 @@
  * Threads. All calls for a server, request or client are made on one thread, the one of their descriptors. A program
  * with several threads serves on each of them, with a listener of its own (ACO_IO_REUSEPORT).
  *
- * Tasks. A connection's handlers, `open`, `log` and `failed` are called in the connection's task: on the thread of
+ * Tasks. A connection's handlers, `open`, `refused`, `log` and `failed` are called in the connection's task: on the thread of
  * aco_http_serve()'s caller, but never on the caller's stack. The server's `task` sets the stack's size. The caller's
  * scopes do not reach these functions. They are in a scope that ends with ECANCELED when drain_time is over; `open` is
  * also in one for head_time. All of them may wait; only the connection waits then. If a connection gets no task,
@@ -296,6 +296,13 @@ typedef struct aco_http_server_options_s {
     void *open_arg;
     const aco_http_middleware_t
         *middleware; /* for all requests whose head is right, also if no route fits. NULL: none */
+    /* Called to make a reply in place of the server's own short text: to a request for which there is no route (404,
+     * 405 with its Allow), whose handler has not replied (500, 413, 400, 408), that aco_http_reply_file() or a WebSocket
+     * refuses, or whose head is wrong (400, 413, 414, 417, 431, 505, …: what the server did not understand is empty).
+     * `status` is what the server would send; the reply may have another one. If the function returns without a reply,
+     * the server makes it. It cannot read the body of a request whose head is wrong. NULL: none. */
+    void (*refused)(aco_http_request_t *request, int status, void *refused_arg);
+    void *refused_arg;
     const aco_http_group_t *groups; /* their routes are looked at after `routes`, in order. NULL: none */
     void *aco__reserved[3]; /* reserved fields are 0 */
 } aco_http_server_options_t;

@@ -376,6 +376,18 @@ class http_server : public http_routes
         failed_ = std::move(f);
         return *this;
     }
+    /* Calls f(http_request &, int status) to make replies in place of the server's own: `refused` of the options. */
+    template <class F> http_server &on_refusal(F &&f)
+    {
+        refused_.emplace(std::forward<F>(f));
+        options_.refused = [](aco_http_request_t *raw, int status, void *arg) {
+            const auto *server = static_cast<http_server *>(arg);
+            detail::http_run(raw, server->failed_,
+                             [&](http_request &request) { (*server->refused_)(request, status); });
+        };
+        options_.refused_arg = this;
+        return *this;
+    }
     aco_http_server_options_t &options() noexcept
     {
         return options_;
@@ -403,6 +415,7 @@ class http_server : public http_routes
     aco_http_server_options_t options_;
     std::deque<group_of> groups_;
     detail::http_failure failed_;
+    std::optional<detail::http_callable<http_request &, int>> refused_;
 };
 
 /* A response; its destructor ends it. */

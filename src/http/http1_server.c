@@ -274,6 +274,7 @@ ACO__SWITCHES static __attribute__((noinline)) int serve_request(aco__http1_conn
         return 0;
     if (status > 0) {
         in->is_persistent = 0;
+        in->body_error = status == 413 ? EFBIG : EBADMSG; /* nobody knows where it is */
         if (aco__http_answer(c->x, status, location) == 0 && aco__http_end_body(&c->http.outgoing, location) == 0)
             (void)aco__http_send(&c->http.link, NULL, 0, 0, location);
         log_exchange(c);
