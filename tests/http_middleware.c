@@ -1,5 +1,6 @@
 /* What stands around an HTTP server's handlers (include/aco/http.h): middleware, groups of routes. */
 #define _GNU_SOURCE
+#include <aco/sync.h>
 #include "http_tests.h"
 
 /* ---- Middleware ---- */
@@ -203,9 +204,181 @@ static void *own_replies(void *arg)
     return arg;
 }
 
+/* ---- Time limits ---- */
+
+static int waits_failed; /* the errno of the last failed wait of a handler */
+
+static void waits(aco_http_request_t *request, void *arg)
+{
+    (void)request;
+    (void)arg;
+    CHECK_EQ(aco_sleep_until(ACO_FOREVER), -1);
+    waits_failed = errno;
+}
+
+static void begins_and_waits(aco_http_request_t *request, void *length)
+{
+    CHECK_EQ(aco_http_reply_begin(request, 200, NULL, (intptr_t)length), 0);
+    CHECK_EQ(aco_http_reply_write(request, "part", 4), 0);
+    waits(request, NULL);
+}
+
+static void reads_all(aco_http_request_t *request, void *arg)
+{
+    (void)arg;
+    CHECK(aco_http_request_read_all(request, 100, NULL) == NULL);
+    waits_failed = errno;
+}
+
+static void says_late(aco_http_request_t *request, void *arg)
+{
+    CHECK_EQ(aco_check_cancelled(), 0);
+    CHECK_EQ(aco_http_reply(request, 504, NULL, arg, strlen(arg)), 0);
+}
+
+static void exits(aco_http_request_t *request, void *arg)
+{
+    aco_scope_t *scope = aco_http_request_allocate(request, sizeof *scope);
+    CHECK_EQ(aco_scope_begin(scope, ACO_FOREVER), 0);
+    aco_task_yield();
+    (void)arg;
+    aco_exit();
+}
+
+static void *limits_time(void *arg)
+{
+    static aco_http_time_limit_t plain = {1, NULL, NULL}, own = {1, says_late, "late"},
+                                 long_one = {ACO_SECOND * 100, NULL, NULL};
+    static const aco_http_middleware_t limited[] = {{aco_http_limit_time, &plain}, {NULL, NULL}},
+                                       limited_own[] = {{aco_http_limit_time, &own}, {NULL, NULL}},
+                                       limited_long[] = {{aco_http_limit_time, &long_one}, {NULL, NULL}};
+    static const aco_http_route_t short_ones[] = {{"GET", "/wait", waits, NULL},
+                                                  {"POST", "/read", reads_all, NULL},
+                                                  {"GET", "/begin", begins_and_waits, (void *)-1},
+                                                  {"GET", "/begin4", begins_and_waits, (void *)4},
+                                                  {"GET", "/begin5", begins_and_waits, (void *)5},
+                                                  {"GET", "/quick", tells, "quick"},
+                                                  {NULL, NULL, NULL, NULL}},
+                                  owns[] = {{"GET", "/own", waits, NULL}, {NULL, NULL, NULL, NULL}},
+                                  longs[] = {{"GET", "/long", tells, "long"},
+                                             {"GET", "/exit", exits, NULL},
+                                             {NULL, NULL, NULL, NULL}};
+    static const aco_http_group_t groups[] = {
+        {short_ones, limited}, {owns, limited_own}, {longs, limited_long}, {NULL, NULL}};
+    stage_t stage = {0};
+    stage.server.groups = groups;
+    start(&stage, NULL);
+    ask(&stage, "GET /wait HTTP/1.1\r\n" HOST "\r\nGET /quick HTTP/1.1\r\n" HOST "\r\n");
+    CHECK_TEXT("the connection goes on", statuses(), "503 200");
+    CHECK_EQ(waits_failed, ETIMEDOUT);
+    ask(&stage, "GET /own HTTP/1.1\r\n" HOST "\r\n");
+    CHECK_TEXT("a given reply", statuses(), "504");
+    CHECK_TEXT("its text", body(), "late");
+    {
+        int fd = dial(&stage); /* the body never comes */
+        static const char head[] = "POST /read HTTP/1.1\r\n" HOST "Content-Length: 9\r\n\r\nab";
+        CHECK(aco_io_write_all(fd, head, sizeof head - 1) > 0);
+        CHECK(aco_io_read(fd, got, sizeof got - 1) > 12 && memcmp(got + 9, "503", 3) == 0);
+        CHECK_EQ(waits_failed, ETIMEDOUT);
+        aco_io_close(fd);
+    }
+    ask(&stage, "GET /begin HTTP/1.1\r\n" HOST "\r\n" GET(""));
+    CHECK_TEXT("no last chunk, no further reply", body(), "4\r\npart\r\n");
+    ask(&stage, "GET /begin4 HTTP/1.1\r\n" HOST "\r\nGET /quick HTTP/1.1\r\n" HOST "\r\n");
+    CHECK_TEXT("a whole reply stays", statuses(), "200 200");
+    ask(&stage, "GET /begin5 HTTP/1.1\r\n" HOST "\r\nGET /quick HTTP/1.1\r\n" HOST "\r\n");
+    CHECK_TEXT("a short one is cut", body(), "part");
+    ask(&stage, "GET /long HTTP/1.1\r\n" HOST "\r\nGET /long HTTP/1.1\r\n" HOST "\r\n");
+    CHECK_TEXT("in time", statuses(), "200 200");
+    ask(&stage, "GET /exit HTTP/1.1\r\n" HOST "\r\n");
+    CHECK_EQ(got_n, 0);
+    stop(&stage);
+    return arg;
+}
+
+/* ---- The end with the client ---- */
+
+typedef struct departure {
+    int has_ended;
+    int error; /* of the connection, as the handler sees it */
+    aco_event_t begun, ended;
+} departure_t;
+
+static void waits_for_departure(aco_http_request_t *request, void *arg)
+{
+    departure_t *d = arg;
+    aco_event_set(&d->begun);
+    CHECK_EQ(aco_sleep_until(ACO_FOREVER), -1);
+    CHECK_EQ(errno, ECANCELED);
+    d->error = aco_http_connection_error(request);
+    d->has_ended = 1;
+    aco_event_set(&d->ended);
+}
+
+/* Sends a request, and leaves when its handler waits. */
+static void leaves(const stage_t *stage, departure_t *d, const char *request, const char *later)
+{
+    int fd = dial(stage);
+    memset(d, 0, sizeof *d);
+    CHECK(aco_io_write_all(fd, request, strlen(request)) > 0);
+    CHECK_EQ(aco_event_wait(&d->begun), 0);
+    for (int i = 0; *later && i < 10; i++) { /* bytes that nobody reads */
+        CHECK(aco_io_write_all(fd, later, strlen(later)) > 0);
+        aco_task_yield();
+    }
+    CHECK(!d->has_ended);
+    aco_io_close(fd);
+    CHECK_EQ(aco_event_wait(&d->ended), 0);
+    CHECK_EQ(d->error, ECONNRESET);
+}
+
+static void *ends_with_client(void *arg)
+{
+    static departure_t d;
+    static const aco_http_middleware_t with_client[] = {{aco_http_end_with_client, NULL}, {NULL, NULL}};
+    static const aco_http_route_t routes[] = {{NULL, "/wait", waits_for_departure, &d},
+                                              {"GET", "/quick", tells, "quick"},
+                                              {"POST", "/echo", echoes, NULL},
+                                              {"GET", "/exit", exits, NULL},
+                                              {NULL, NULL, NULL, NULL}};
+    static const char *const ways[] = {"", "GET /quick HTTP/1.1\r\n" HOST "\r\n"};
+    uint64_t failures[ACO_HTTP_FAILURES] = {0};
+    stage_t stage = {0};
+    int fd;
+    stage.server.middleware = with_client;
+    stage.server.failures = failures;
+    start(&stage, routes);
+    for (size_t i = 0; i < 2; i++) {
+        leaves(&stage, &d, "GET /wait HTTP/1.1\r\n" HOST "\r\n", ways[i]);
+        leaves(&stage, &d, "POST /wait HTTP/1.1\r\n" HOST "Content-Length: 100000\r\n\r\nsome", ways[i]);
+    }
+    fd = dial(&stage);
+    for (int i = 0; i < 20; i++) { /* whoever stays notices nothing */
+        static const char both[] = "GET /quick HTTP/1.1\r\n" HOST "\r\n" POST("Content-Length: 3\r\n", "abc");
+        CHECK(aco_io_write_all(fd, both, sizeof both - 1) > 0);
+        for (got_n = 0; !got_n || memcmp(got + got_n - 3, "abc", 3) != 0;) {
+            ssize_t n = aco_io_read(fd, got + got_n, sizeof got - 1 - got_n);
+            CHECK(n > 0);
+            got_n += n > 0 ? (size_t)n : 0;
+            if (n <= 0)
+                break;
+        }
+        got[got_n] = 0;
+        CHECK_TEXT("two", statuses(), "200 200");
+    }
+    aco_io_close(fd);
+    fd = dial(&stage);
+    CHECK(aco_io_write_all(fd, "GET /exit HTTP/1.1\r\n" HOST "\r\n", 33) > 0);
+    CHECK(aco_io_read(fd, got, 1) <= 0);
+    aco_io_close(fd);
+    stop(&stage);
+    CHECK_EQ(failures[ACO_HTTP_LEFT], 4);
+    return arg;
+}
+
 int main(void)
 {
-    static const aco_function_t tests[] = {middleware, own_replies};
+    static const aco_function_t tests[] = {middleware, own_replies, limits_time, ends_with_client};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_middleware");
 }

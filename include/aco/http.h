@@ -212,6 +212,27 @@ typedef struct aco_http_middleware_s {
  * -1 with errno EINVAL (a handler has called it). */
 ACO_API int aco_http_next(aco_http_request_t *request);
 
+/* Middleware that limits the time of what is behind it. Its `arg` is an aco_http_time_limit_t. */
+typedef struct aco_http_time_limit_s {
+    int64_t time; /* ns, from the call of the middleware, when the request's head has come */
+    aco_http_handler_t late; /* makes the reply when the time was over; NULL: it is 503 */
+    void *late_arg;
+} aco_http_time_limit_t;
+/* Puts a scope around what is behind it. When the time is over, the waits inside fail with ETIMEDOUT, and the handler
+ * should return; a handler that never waits is not interrupted. What follows depends on the reply:
+ *   - It has not begun: it is made by `late`, outside of the scope.
+ *   - It has been made whole, or has a length: it stays. If bytes of it are missing, the connection is cut.
+ *   - It has begun without a length: the connection is cut, because nothing else shows the client that some is missing.
+ * A WebSocket ends as by any other scope. If there is no memory for the scope, the reply is 503. */
+ACO_API void aco_http_limit_time(aco_http_request_t *request, void *limit);
+
+/* Middleware that ends what is behind it when the client goes away. `arg` is not used. The waits of the handler then
+ * fail with ECANCELED, and aco_http_connection_error() is ECONNRESET. This is noticed in any wait, also while a body or
+ * a further request is unread: the system is asked whether the client has closed, nothing is read. So a client that
+ * only shuts its sending side down counts as gone, and a TLS client goes away with its TCP connection. A task of its own
+ * watches during the request. Without memory for it the reply is 503. Not for WebSockets: their calls notice it. */
+ACO_API void aco_http_end_with_client(aco_http_request_t *request, void *arg);
+
 /* Routes that have middleware of their own. */
 typedef struct aco_http_group_s {
     const aco_http_route_t *routes; /* with their whole paths; NULL: the end of a list of groups */
