@@ -1,4 +1,5 @@
-/* Cookies (include/aco/http_cookies.h) and server-sent events (include/aco/event_stream.h) of an HTTP server. */
+/* Cookies (include/aco/http_cookies.h) and server-sent events (include/aco/event_stream.h) of an HTTP server.
+ * With arguments it is a server of io/http_curl.py. */
 #define _GNU_SOURCE
 #include <aco/event_stream.h>
 #include <aco/http_cookies.h>
@@ -199,9 +200,16 @@ static void *events(void *arg)
     return arg;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    static const aco_http_route_t for_others[] = {{"GET", "/set", sets_cookies, NULL},
+                                                  {"GET", "/cookie", tells_cookie, NULL},
+                                                  {"GET", "/events", sends_events, NULL},
+                                                  {NULL, NULL, NULL, NULL}};
     static const aco_function_t tests[] = {reads_cookies, sets, events};
+    (void)argv;
+    if (argc > 1)
+        return serve_others(for_others);
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_cookies");
 }

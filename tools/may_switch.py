@@ -510,7 +510,7 @@ class Answer:
 ROWS = [('src/scheduler/', 'tasks (`aco/scheduler.h`, `aco/sync.h`, `aco/group.h`)'),
         ('src/threads/', 'threads (`aco/threads.h`, `aco/mt.h`)'),
         ('src/io/', 'descriptors, files, processes (`aco/io.h`, …)'), ('src/tls/', 'TLS (`aco/tls.h`)'),
-        ('src/http/', 'HTTP (`aco/http.h`, `aco/websocket.h`)'), ('src/libc/', 'hooks on libc (`aco/hook.h`)')]
+        ('src/http/', 'HTTP (`aco/http.h`, `aco/websocket.h`, …)'), ('src/libc/', 'hooks on libc (`aco/hook.h`)')]
 
 
 def public_names(answer):
