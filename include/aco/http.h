@@ -254,11 +254,12 @@ typedef struct aco_http_transport_s {
 
 /* Why a connection ended without a reply, or during one. */
 enum {
-    ACO_HTTP_LEFT,      /* the client went away. Ordinary */
-    ACO_HTTP_SLOW,      /* a time limit of the server or a handler was over. Ordinary */
+    ACO_HTTP_LEFT, /* the client went away. Ordinary */
+    ACO_HTTP_SLOW, /* a time limit of the server or a handler was over. Ordinary */
     ACO_HTTP_HANDSHAKE, /* `open` has failed: the two do not agree about TLS */
-    ACO_HTTP_FAILED,    /* anything else: no memory, a request that was cancelled when drain_time was over */
-    ACO_HTTP_FAILURES   /* how many kinds there are */
+    ACO_HTTP_FAILED, /* anything else: no memory, a request that was cancelled when drain_time was over */
+    ACO_HTTP_REFUSED, /* its address has max_per_address connections. Ordinary */
+    ACO_HTTP_FAILURES /* how many kinds there are */
 };
 
 /* Valid during the call. */
@@ -282,6 +283,10 @@ typedef struct aco_http_server_options_s {
     int shares_listener;    /* 1: other processes have the listener too, by socket activation or fork(), and take what
                                waits when this server is stopped. 0: once the server is stopped, the listener takes no
                                more connections */
+    int max_requests; /* of a connection, whose last reply has "Connection: close": no limit */
+    int max_per_address; /* connections at once from one IPv4 address, or IPv6 network (/64): no limit. Further ones
+                               are closed when they are accepted, without a reply. Behind a proxy all have its address.
+                               Each server counts for itself */
     int64_t max_body;       /* bytes: 1 MiB */
     int64_t head_time;      /* ns, from the first byte of a request to the end of its headers: 10 s */
     int64_t idle_time;      /* ns without a request, also before the first: 60 s */
