@@ -78,6 +78,27 @@ void add_routes(aco::http_server &server)
             socket.send(std::string(message->data) + "!", message->type);
         EXPECT_EQ(aco_websocket_code(socket.native_handle()), 1000);
     });
+    server.around([](aco::http_request &request, const aco::http_next &next) {
+        request.add_header("X-Around", "1");
+        next();
+    });
+    aco::http_routes &group = server.group();
+    group.around(
+        [secret = std::make_unique<std::string>("me")](aco::http_request &request, const aco::http_next &next) {
+            if (request.header("x-user") == *secret)
+                next();
+            else if (request.header("x-user"))
+                throw std::runtime_error("a stranger");
+            else
+                request.reply(403, nullptr, "");
+        });
+    group.route("GET", "/move/{n}", [text = std::make_unique<std::string>("moved")](aco::http_request &request) {
+        request.reply(200, nullptr, *text + request.native_handle()->route->path);
+    });
+    server.on_refusal([own = std::make_unique<int>(410)](aco::http_request &request, int status) {
+        if (status == 404)
+            request.reply(*own, nullptr, "gone");
+    });
     server.on_failure([](const aco::http_request &request, const std::exception *e) {
         failures.push_back(std::string(request.path()) + ": " + (e ? e->what() : "?"));
     });
@@ -111,6 +132,17 @@ template <class Connect> void use_sockets(Connect &&connect)
     failures.clear();
 }
 
+std::string status_and_body(aco::http_client &client, const std::string &url, const char *user)
+{
+    const aco_http_header_t header = {"X-User", user};
+    aco_http_call_t call = {};
+    call.url = url.c_str();
+    call.headers = &header;
+    call.header_count = 1;
+    aco::http_response response = client.call(call);
+    return std::to_string(response.status()) + " " + response.read_all();
+}
+
 void use_server(aco::http_client &client, const std::string &site)
 {
     char byte;
@@ -124,6 +156,13 @@ void use_server(aco::http_client &client, const std::string &site)
     EXPECT_EQ(client.post(site + "/echo", "text/plain", "body").read_all(), "body");
     EXPECT_EQ(client.post(site + "/echo", nullptr, std::string(101, 'x')).status(), 413);
     EXPECT_EQ(client.get(site + "/throw").status(), 500);
+    EXPECT_EQ(client.get(site + "/none").header("x-around").value_or(""), "1");
+    EXPECT_EQ(client.get(site + "/none").status(), 410);
+    EXPECT_EQ(client.get(site + "/move/1").status(), 403);
+    EXPECT_EQ(status_and_body(client, site + "/move/1", "me"), "200 moved/move/{n}");
+    EXPECT_EQ(status_and_body(client, site + "/move/1", "you"), "500 500 Internal Server Error\n");
+    EXPECT_EQ(failures.back(), "/move/1: a stranger");
+    failures.pop_back();
     EXPECT_EQ(client.get(site + "/nul").status(), 500);
     EXPECT_EQ(client.get(site + "/hello/you?q=%zz").status(), 500);
     aco::http_response late = client.get(site + "/throw/late");

@@ -1,6 +1,6 @@
 # HTTP (src/http), where acorn_http is.
 foreach(variant IN LISTS acorn_two_variants)
-  foreach(subject http_requests http_replies http_ends http_stop http_client http_websocket)
+  foreach(subject http_requests http_replies http_middleware http_cookies http_forms http_limits http_ends http_stop http_client http_websocket)
     acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 200)
     target_link_libraries(test_${subject}_${variant} PRIVATE acorn_http_static Threads::Threads)
     acorn_counts_memory(test_${subject}_${variant})
@@ -38,7 +38,9 @@ if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING)
            $<TARGET_FILE:example_http_files> $<TARGET_FILE:example_http_hello_cpp> ${http_tunnel})
   add_test(NAME http.websocket_peers COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/websocket_peers.py
            $<TARGET_FILE:test_http_websocket_release> $<TARGET_FILE:example_websocket_chat>)
-  set_tests_properties(http.peers http.websocket_peers PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+  add_test(NAME http.curl COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/http_curl.py
+           $<TARGET_FILE:test_http_forms_release> $<TARGET_FILE:test_http_cookies_release>)
+  set_tests_properties(http.peers http.websocket_peers http.curl PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
 endif()
 
 # The proxy of examples/proxy among backends that fail: once is enough, it takes long.

@@ -205,6 +205,29 @@ static inline void streams_text(aco_http_request_t *request, void *arg)
     CHECK_EQ(aco_http_reply_write(request, "c", 1), 0);
 }
 
+/* ---- For other clients ---- */
+
+static inline void *serves_others(void *stage)
+{
+    CHECK_EQ(aco_http_serve(((stage_t *)stage)->listener, &((stage_t *)stage)->server), -1);
+    return NULL;
+}
+
+/* Serves until it is killed, for a minute at most. Prints its address. */
+static inline int serve_others(const aco_http_route_t *routes)
+{
+    static stage_t stage;
+    char address[ACO_IO_ADDRESS_SIZE];
+    stage.server.routes = routes;
+    stage.listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
+    CHECK_EQ(aco_io_local_address(stage.listener, address, sizeof address), 0);
+    puts(address);
+    fflush(stdout);
+    alarm(60);
+    aco_spawn(serves_others, &stage, NULL);
+    return aco_run();
+}
+
 /* The tests of one program. */
 static inline void run_http_tests(const aco_function_t *tests, size_t n)
 {

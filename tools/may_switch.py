@@ -45,7 +45,10 @@ NO_TASK_LEAVES = {
 # Users' functions: whether they may let other tasks run when the library calls them.
 CALLBACKS = {
     ('aco_http_route_s', 'handler'): (True, 'a handler'),
+    ('aco_http_middleware_s', 'run'): (True, 'the same'),
+    ('aco_http_time_limit_s', 'late'): (True, 'the same'),
     ('aco_http_server_options_s', 'open'): (True, 'a handshake'),
+    ('aco_http_server_options_s', 'refused'): (True, 'a handler'),
     ('aco_http_server_options_s', 'log'): (True, 'the next request waits for it'),
     ('aco_http_server_options_s', 'failed'): (True, 'the same'),
     ('aco_http_client_options_s', 'open'): (True, 'a handshake'),
@@ -512,7 +515,7 @@ class Answer:
 ROWS = [('src/scheduler/', 'tasks (`aco/scheduler.h`, `aco/sync.h`, `aco/group.h`)'),
         ('src/threads/', 'threads (`aco/threads.h`, `aco/mt.h`)'),
         ('src/io/', 'descriptors, files, processes (`aco/io.h`, …)'), ('src/tls/', 'TLS (`aco/tls.h`)'),
-        ('src/http/', 'HTTP (`aco/http.h`, `aco/websocket.h`)'), ('src/libc/', 'hooks on libc (`aco/hook.h`)'),
+        ('src/http/', 'HTTP (`aco/http.h`, `aco/websocket.h`, …)'), ('src/libc/', 'hooks on libc (`aco/hook.h`)'),
         ('src/resilience/', 'services (`aco/limiter.h`, `aco/resource_pool.h`, …)')]
 
 

@@ -33,7 +33,7 @@
  * Threads. All calls for a server, request or client are made on one thread, the one of their descriptors. A program
  * with several threads serves on each of them, with a listener of its own (ACO_IO_REUSEPORT).
  *
- * Tasks. A connection's handlers, `open`, `log` and `failed` are called in the connection's task: on the thread of
+ * Tasks. A connection's handlers, `open`, `refused`, `log` and `failed` are called in the connection's task: on the thread of
  * aco_http_serve()'s caller, but never on the caller's stack. The server's `task` sets the stack's size. The caller's
  * scopes do not reach these functions. They are in a scope that ends with ECANCELED when drain_time is over; `open` is
  * also in one for head_time. All of them may wait; only the connection waits then. If a connection gets no task,
@@ -67,6 +67,9 @@ typedef struct aco_http_request_s {
     /* For the log: */
     int status;                       /* of the reply; 0: there was none */
     uint64_t sent;                    /* bytes of the reply's body */
+    /* For middleware and the log: */
+    const struct aco_http_route_s *route; /* that fits: its `path` is the pattern; NULL: none does */
+    void *user; /* the program's, which may write it. NULL at first */
 } aco_http_request_t;
 
 /* Finds the first header with this name; upper and lower case are the same. Further lines with the name are in
@@ -195,6 +198,47 @@ typedef struct aco_http_route_s {
     void *arg;
 } aco_http_route_t;
 
+/* Middleware: a function that stands around handlers. It does something before the handler, calls aco_http_next(), and
+ * does something after it. If it does not call aco_http_next(), the handler is not called, and it replies itself. */
+typedef struct aco_http_middleware_s {
+    aco_http_handler_t run; /* NULL: the end of a list */
+    void *arg;
+} aco_http_middleware_t;
+
+/* Calls the next function of the middleware, in the order of the lists: first the server's, then that of the route's
+ * group, then the handler. If no route fits, the request is answered with 404 or 405 in place of the handler. When the
+ * call returns, `status` of the request is that of the reply; 0: there is none yet, so the caller may make it. If
+ * nobody does, the server answers 500. Middleware may call it again as long as no reply has begun. Returns 0; on error
+ * -1 with errno EINVAL (a handler has called it). */
+ACO_API int aco_http_next(aco_http_request_t *request);
+
+/* Middleware that limits the time of what is behind it. Its `arg` is an aco_http_time_limit_t. */
+typedef struct aco_http_time_limit_s {
+    int64_t time; /* ns, from the call of the middleware, when the request's head has come */
+    aco_http_handler_t late; /* makes the reply when the time was over; NULL: it is 503 */
+    void *late_arg;
+} aco_http_time_limit_t;
+/* Puts a scope around what is behind it. When the time is over, the waits inside fail with ETIMEDOUT, and the handler
+ * should return; a handler that never waits is not interrupted. What follows depends on the reply:
+ *   - It has not begun: it is made by `late`, outside of the scope.
+ *   - It has been made whole, or has a length: it stays. If bytes of it are missing, the connection is cut.
+ *   - It has begun without a length: the connection is cut, because nothing else shows the client that some is missing.
+ * A WebSocket ends as by any other scope. If there is no memory for the scope, the reply is 503. */
+ACO_API void aco_http_limit_time(aco_http_request_t *request, void *limit);
+
+/* Middleware that ends what is behind it when the client goes away. `arg` is not used. The waits of the handler then
+ * fail with ECANCELED, and aco_http_connection_error() is ECONNRESET. This is noticed in any wait, also while a body or
+ * a further request is unread: the system is asked whether the client has closed, nothing is read. So a client that
+ * only shuts its sending side down counts as gone, and a TLS client goes away with its TCP connection. A task of its own
+ * watches during the request. Without memory for it the reply is 503. Not for WebSockets: their calls notice it. */
+ACO_API void aco_http_end_with_client(aco_http_request_t *request, void *arg);
+
+/* Routes that have middleware of their own. */
+typedef struct aco_http_group_s {
+    const aco_http_route_t *routes; /* with their whole paths; NULL: the end of a list of groups */
+    const aco_http_middleware_t *middleware; /* NULL: none */
+} aco_http_group_t;
+
 /* What carries a connection that needs more than its descriptor: TLS (aco_tls_http_accept(), aco_tls_http_connect()).
  * The functions do for `stream` what those of aco/io.h do for a descriptor. */
 typedef struct aco_http_transport_s {
@@ -210,11 +254,12 @@ typedef struct aco_http_transport_s {
 
 /* Why a connection ended without a reply, or during one. */
 enum {
-    ACO_HTTP_LEFT,      /* the client went away. Ordinary */
-    ACO_HTTP_SLOW,      /* a time limit of the server or a handler was over. Ordinary */
+    ACO_HTTP_LEFT, /* the client went away. Ordinary */
+    ACO_HTTP_SLOW, /* a time limit of the server or a handler was over. Ordinary */
     ACO_HTTP_HANDSHAKE, /* `open` has failed: the two do not agree about TLS */
-    ACO_HTTP_FAILED,    /* anything else: no memory, a request that was cancelled when drain_time was over */
-    ACO_HTTP_FAILURES   /* how many kinds there are */
+    ACO_HTTP_FAILED, /* anything else: no memory, a request that was cancelled when drain_time was over */
+    ACO_HTTP_REFUSED, /* its address has max_per_address connections. Ordinary */
+    ACO_HTTP_FAILURES /* how many kinds there are */
 };
 
 /* Valid during the call. */
@@ -238,6 +283,10 @@ typedef struct aco_http_server_options_s {
     int shares_listener;    /* 1: other processes have the listener too, by socket activation or fork(), and take what
                                waits when this server is stopped. 0: once the server is stopped, the listener takes no
                                more connections */
+    int max_requests; /* of a connection, whose last reply has "Connection: close": no limit */
+    int max_per_address; /* connections at once from one IPv4 address, or IPv6 network (/64): no limit. Further ones
+                               are closed when they are accepted, without a reply. Behind a proxy all have its address.
+                               Each server counts for itself */
     int64_t max_body;       /* bytes: 1 MiB */
     int64_t head_time;      /* ns, from the first byte of a request to the end of its headers: 10 s */
     int64_t idle_time;      /* ns without a request, also before the first: 60 s */
@@ -271,6 +320,16 @@ typedef struct aco_http_server_options_s {
      * aco_error_message(), after it has closed the descriptor. If `open` itself is NULL, connections are plain. */
     void *(*open)(int fd, const aco_http_transport_t **transport, void *open_arg);
     void *open_arg;
+    const aco_http_middleware_t
+        *middleware; /* for all requests whose head is right, also if no route fits. NULL: none */
+    /* Called to make a reply in place of the server's own short text: to a request for which there is no route (404,
+     * 405 with its Allow), whose handler has not replied (500, 413, 400, 408), that aco_http_reply_file() or a WebSocket
+     * refuses, or whose head is wrong (400, 413, 414, 417, 431, 505, …: what the server did not understand is empty).
+     * `status` is what the server would send; the reply may have another one. If the function returns without a reply,
+     * the server makes it. It cannot read the body of a request whose head is wrong. NULL: none. */
+    void (*refused)(aco_http_request_t *request, int status, void *refused_arg);
+    void *refused_arg;
+    const aco_http_group_t *groups; /* their routes are looked at after `routes`, in order. NULL: none */
     void *aco__reserved[3]; /* reserved fields are 0 */
 } aco_http_server_options_t;
 
@@ -285,7 +344,7 @@ typedef struct aco_http_server_options_s {
  *   - What is left after drain_time is cancelled.
  * A further scope that ends does not shorten this. What `options` point to must not change during the call. Returns -1
  * with errno ECANCELED, ETIMEDOUT (a scope has ended), an error of accepting, EINVAL (max_head, max_headers, a
- * reserved field or a route is not allowed: no handler, a name that is empty or has no end, more than 8 names), ENOMEM,
+ * reserved field or a route, also of a group, is not allowed: no handler, a name that is empty or has no end, more than 8 names), ENOMEM,
  * EPERM (the caller cannot wait: it is not a task). The listener is closed then, also if the call has failed before it
  * accepted. If `listener` is less than 0, errno stays what aco_io_listen() set. */
 ACO_API int aco_http_serve_at(int listener, const aco_http_server_options_t *options, const char *location);

@@ -32,6 +32,7 @@
 #include <cstdio>
 #include <deque>
 #include <functional>
+#include <memory>
 
 namespace aco {
 inline namespace ACO__CPP_KIND {
@@ -174,21 +175,200 @@ private:
     aco_websocket_t *socket_;
 };
 
-/* A server and its routes. They must not change while it serves. */
-class http_server {
-public:
-    using handler = std::function<void(http_request &)>;
+namespace detail
+{
 
-    explicit http_server(const aco_http_server_options_t &options = aco_http_server_options_t()) : options_(options) {}
-    http_server(const http_server &) = delete;
-    http_server &operator=(const http_server &) = delete;
-
-    /* A `method` of nullptr means any. */
-    http_server &route(const char *method, std::string path, handler f)
+/* What a server calls: a callable, which need not be copyable. */
+template <class... Args> class http_callable
+{
+  public:
+    template <class F> explicit http_callable(F &&f) : held_(new holder<std::decay_t<F>>(std::forward<F>(f)))
     {
-        handlers_.push_back({method ? std::optional<std::string>(method) : std::nullopt, std::move(path), std::move(f),
-                             &failed_});
+    }
+    void operator()(Args... args) const
+    {
+        held_->call(args...);
+    }
+
+  private:
+    struct base {
+        virtual ~base() = default;
+        virtual void call(Args... args) = 0;
+    };
+    template <class F> struct holder final : base {
+        template <class From> explicit holder(From &&from) : f(std::forward<From>(from))
+        {
+        }
+        void call(Args... args) override
+        {
+            f(args...);
+        }
+        F f;
+    };
+    std::unique_ptr<base> held_;
+};
+
+/* What is done with an exception that leaves such a function. */
+using http_failure = std::function<void(const http_request &, const std::exception *)>;
+
+inline void http_fail(http_request &request, const http_failure &failed, const std::exception *e)
+{
+    const aco_http_request_t *raw = request.native_handle();
+    aco_http_reply_abort(request.native_handle());
+    try {
+        if (failed)
+            failed(request, e);
+        else
+            std::fprintf(stderr, "%s %s: %s\n", raw->method, raw->target, e ? e->what() : "an unknown exception");
+    } catch (...) {
+        caught(); /* there is nobody to tell */
+    }
+}
+/* Runs f(request), and keeps exceptions from the C code that has called. */
+template <class F> void http_run(aco_http_request_t *raw, const http_failure &failed, F &&f)
+{
+    http_request request(raw);
+    try {
+        f(request);
+    } catch (const cancelled &) { /* a scope ended: the handler's own, or the server's */
+        aco_http_reply_abort(raw);
+    } catch (const error &left) {
+        aco_http_connection_error(raw) ? aco_http_reply_abort(raw) : http_fail(request, failed, &left);
+    } catch (const std::exception &left) {
+        http_fail(request, failed, &left);
+    } catch (...) {
+        caught();
+        http_fail(request, failed, nullptr);
+    }
+}
+
+} // namespace detail
+
+/* What stands behind a piece of middleware: the next piece, or the handler. */
+class http_next
+{
+  public:
+    explicit http_next(aco_http_request_t *request) noexcept : request_(request)
+    {
+    }
+    /* What the handler throws does not come back here: it is handled as without middleware. */
+    void operator()() const
+    {
+        detail::io_check(aco_http_next(request_), "aco::http_next");
+    }
+
+  private:
+    aco_http_request_t *request_;
+};
+
+/* Routes, and the middleware that stands around their handlers. Callables need not be copyable. */
+class http_routes
+{
+  public:
+    explicit http_routes(const detail::http_failure *failed) noexcept : failed_(failed)
+    {
+    }
+    http_routes(const http_routes &) = delete;
+    http_routes &operator=(const http_routes &) = delete;
+
+    /* Calls f(http_request &) for these requests. A `method` of nullptr means any. */
+    template <class F> http_routes &route(const char *method, std::string path, F &&f)
+    {
+        handlers_.emplace_back(method, std::move(path), std::forward<F>(f), failed_);
         return *this;
+    }
+    /* Calls f(http_request &, const http_next &) around all that was or will be added, inside the earlier ones. */
+    template <class F> http_routes &around(F &&f)
+    {
+        around_.emplace_back(std::forward<F>(f), failed_);
+        return *this;
+    }
+    /* Adds middleware of C, such as aco_http_limit_time. */
+    http_routes &around(aco_http_handler_t f, void *arg)
+    {
+        around_.emplace_back(f, arg);
+        return *this;
+    }
+
+  protected:
+    /* For C. Valid until something is added. */
+    const aco_http_route_t *list_routes()
+    {
+        routes_.clear();
+        for (entry &e : handlers_)
+            routes_.push_back({e.method ? e.method->c_str() : nullptr, e.path.c_str(), run, &e});
+        routes_.push_back({nullptr, nullptr, nullptr, nullptr});
+        return routes_.data();
+    }
+    const aco_http_middleware_t *list_middleware()
+    {
+        middleware_.clear();
+        for (layer &l : around_)
+            middleware_.push_back(l.is);
+        middleware_.push_back({nullptr, nullptr});
+        return around_.empty() ? nullptr : middleware_.data();
+    }
+
+  private:
+    struct entry {
+        template <class F>
+        entry(const char *m, std::string p, F &&from, const detail::http_failure *failure)
+            : method(m ? std::optional<std::string>(m) : std::nullopt), path(std::move(p)), f(std::forward<F>(from)),
+              failed(failure)
+        {
+        }
+        std::optional<std::string> method;
+        std::string path;
+        detail::http_callable<http_request &> f;
+        const detail::http_failure *failed;
+    };
+    struct layer {
+        template <class F>
+        layer(F &&from, const detail::http_failure *failure)
+            : f(std::in_place, std::forward<F>(from)), failed(failure), is{run_around, this}
+        {
+        }
+        layer(aco_http_handler_t from, void *arg) : failed(nullptr), is{from, arg}
+        {
+        }
+        layer(const layer &) = delete;
+        std::optional<detail::http_callable<http_request &, const http_next &>> f;
+        const detail::http_failure *failed;
+        aco_http_middleware_t is;
+    };
+
+    static void run(aco_http_request_t *raw, void *arg)
+    {
+        const entry *e = static_cast<entry *>(arg);
+        detail::http_run(raw, *e->failed, e->f);
+    }
+    static void run_around(aco_http_request_t *raw, void *arg)
+    {
+        const layer *l = static_cast<layer *>(arg);
+        detail::http_run(raw, *l->failed, [&](http_request &request) { (*l->f)(request, http_next(raw)); });
+    }
+
+    const detail::http_failure *failed_;
+    std::deque<entry> handlers_;
+    std::deque<layer> around_;
+    std::vector<aco_http_route_t> routes_;
+    std::vector<aco_http_middleware_t> middleware_;
+};
+
+/* A server and its routes. They must not change while it serves. */
+class http_server : public http_routes
+{
+  public:
+    explicit http_server(const aco_http_server_options_t &options = aco_http_server_options_t())
+        : http_routes(&failed_), options_(options)
+    {
+    }
+
+    /* Adds routes that have middleware of their own, inside the server's. They are looked at after the server's, in the
+     * order of the groups. */
+    http_routes &group()
+    {
+        return groups_.emplace_back(&failed_);
     }
     /* `f` gets the exception that leaves a handler; nullptr if it is no std::exception. Default: a line on stderr. */
     http_server &on_failure(std::function<void(const http_request &, const std::exception *)> f)
@@ -196,64 +376,46 @@ public:
         failed_ = std::move(f);
         return *this;
     }
-    aco_http_server_options_t &options() noexcept { return options_; }
+    /* Calls f(http_request &, int status) to make replies in place of the server's own: `refused` of the options. */
+    template <class F> http_server &on_refusal(F &&f)
+    {
+        refused_.emplace(std::forward<F>(f));
+        options_.refused = [](aco_http_request_t *raw, int status, void *arg) {
+            const auto *server = static_cast<http_server *>(arg);
+            detail::http_run(raw, server->failed_,
+                             [&](http_request &request) { (*server->refused_)(request, status); });
+        };
+        options_.refused_arg = this;
+        return *this;
+    }
+    aco_http_server_options_t &options() noexcept
+    {
+        return options_;
+    }
 
     /* Throws aco::cancelled when a scope of the caller ends, and aco::error if accepting fails. */
     void serve(listener &&door, const char *location = ACO__CALLER)
     {
-        std::vector<aco_http_route_t> routes;
-        for (entry &e : handlers_)
-            routes.push_back({e.method ? e.method->c_str() : nullptr, e.path.c_str(), run, &e});
-        routes.push_back({nullptr, nullptr, nullptr, nullptr});
+        std::vector<aco_http_group_t> groups;
+        for (group_of &g : groups_)
+            groups.push_back({g.list_routes(), g.list_middleware()});
+        groups.push_back({nullptr, nullptr});
         aco_http_server_options_t options = options_;
-        options.routes = routes.data();
+        options.routes = list_routes();
+        options.middleware = list_middleware();
+        options.groups = groups.data();
         detail::io_check(aco_http_serve_at(door.detach(), &options, location), "aco::http_server::serve");
     }
 
-private:
-    using failure = std::function<void(const http_request &, const std::exception *)>;
-    struct entry {
-        std::optional<std::string> method;
-        std::string path;
-        handler f;
-        const failure *failed;
+  private:
+    struct group_of : http_routes {
+        using http_routes::http_routes, http_routes::list_routes, http_routes::list_middleware;
     };
 
-    static void log_failure(const http_request &request, const std::exception *e)
-    {
-        std::fprintf(stderr, "%s %s: %s\n", request.native_handle()->method, request.native_handle()->target,
-                     e ? e->what() : "an unknown exception");
-    }
-    static void fail(http_request &request, const failure &failed, const std::exception *e)
-    {
-        aco_http_reply_abort(request.native_handle());
-        try {
-            failed ? failed(request, e) : log_failure(request, e);
-        } catch (...) {
-            detail::caught(); /* there is nobody to tell */
-        }
-    }
-    static void run(aco_http_request_t *raw, void *arg)
-    {
-        const entry *e = static_cast<entry *>(arg);
-        http_request request(raw);
-        try {
-            e->f(request);
-        } catch (const cancelled &) { /* a scope ended: the handler's own, or the server's */
-            aco_http_reply_abort(raw);
-        } catch (const error &left) {
-            aco_http_connection_error(raw) ? aco_http_reply_abort(raw) : fail(request, *e->failed, &left);
-        } catch (const std::exception &left) {
-            fail(request, *e->failed, &left);
-        } catch (...) {
-            detail::caught();
-            fail(request, *e->failed, nullptr);
-        }
-    }
-
     aco_http_server_options_t options_;
-    std::deque<entry> handlers_;
-    failure failed_;
+    std::deque<group_of> groups_;
+    detail::http_failure failed_;
+    std::optional<detail::http_callable<http_request &, int>> refused_;
 };
 
 /* A response; its destructor ends it. */

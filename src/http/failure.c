@@ -45,7 +45,7 @@ void aco__http_report(aco__http_server_t *server, aco_http_failure_t *failure)
     const aco_http_server_options_t *options = &server->options;
     int kind = kind_of(failure->error), is_handshake;
     is_handshake = failure->kind == ACO_HTTP_HANDSHAKE && kind == ACO_HTTP_FAILED && failure->error != ECANCELED;
-    if (!is_handshake)
+    if (!is_handshake && failure->kind != ACO_HTTP_REFUSED)
         failure->kind = kind;
     failure->message = is_handshake && failure->error ? aco_error_message() : strerror(failure->error);
     if (!failure->error) { /* `open` tells nothing */
@@ -56,6 +56,6 @@ void aco__http_report(aco__http_server_t *server, aco_http_failure_t *failure)
         __atomic_fetch_add(&options->failures[failure->kind], 1, __ATOMIC_RELAXED);
     if (options->failed)
         options->failed(failure, options->failed_arg);
-    else if (failure->kind >= ACO_HTTP_HANDSHAKE)
+    else if (failure->kind == ACO_HTTP_HANDSHAKE || failure->kind == ACO_HTTP_FAILED)
         print(failure);
 }

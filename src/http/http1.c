@@ -81,7 +81,7 @@ static ssize_t http1_read(aco__http_exchange_t *x, void *p, size_t n, const char
     aco__http1_t *h = http1_of(x);
     if (h->incoming.has_all)
         return 0;
-    if (h->may_continue && send_continue(x, h, location) != 0)
+    if (h->may_continue && !h->incoming.body_error && send_continue(x, h, location) != 0)
         return -1;
     return aco__http_read_body(&h->incoming, p, n, call, location);
 }

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "http/http1.h"
 #include "http/http1_server.h"
+#include "http/per_address.h"
 #include "http/server_connection.h"
 #include "http/websocket_internal.h"
 
@@ -18,6 +19,7 @@ typedef struct aco__http1_connection {
     aco__http_exchange_t *x; /* NULL: idle */
     struct aco__http1_connection *next_unflushed, **place_unflushed; /* place: NULL: not there */
     unsigned char in_handler;
+    unsigned requests; /* that were handled, if they have a limit */
     size_t sz; /* of this record, as allocated; 0: it is on the stack */
 } aco__http1_connection_t;
 
@@ -231,11 +233,8 @@ ACO__SWITCHES static void handle(aco__http1_connection_t *c, const char *locatio
         aco__http_report_once(&c->is, errno, &x->is);
     if (!status && !x->reply.has_begun)
         status = status_of_body(in->body_error ? in->body_error : in->read_error);
-    if (status && !x->reply.has_begun && !link->is_broken) {
-        if (status == 405)
-            aco__http_add_allow(x);
-        (void)aco__http_answer(x, status, location);
-    }
+    if (status && !x->reply.has_begun && !link->is_broken)
+        aco__http_refuse(x, status, location);
     if (x->reply.has_begun)
         end_reply(c, location);
 }
@@ -277,12 +276,15 @@ ACO__SWITCHES static __attribute__((noinline)) int serve_request(aco__http1_conn
         return 0;
     if (status > 0) {
         in->is_persistent = 0;
+        in->body_error = status == 413 ? EFBIG : EBADMSG; /* nobody knows where it is */
         if (aco__http_answer(c->x, status, location) == 0 && aco__http_end_body(&c->http.outgoing, location) == 0)
             (void)aco__http_send(&c->http.link, NULL, 0, 0, location);
         log_exchange(c);
         linger(c, location);
         return 0;
     }
+    if (c->is.server->options.max_requests > 0 && ++c->requests >= (unsigned)c->is.server->options.max_requests)
+        c->x->reply.will_close = 1;
     handle(c, location);
     if (c->http.link.is_broken || !c->x->reply.has_begun) {
         log_exchange(c);
@@ -360,8 +362,16 @@ ACO__SWITCHES static void serve_connection(aco__http1_connection_t *c, const cha
 /* A connection that has no task yet. */
 typedef struct newcomer {
     aco__http_server_t *server;
+    struct aco__http_address *address; /* NULL: nobody counts it */
     int fd;
 } newcomer_t;
+
+/* Not in the record: few servers count. */
+static void count_until_end(const newcomer_t *newcomer)
+{
+    if (newcomer->address && aco_defer(aco__http_address_leave, newcomer->address) != 0)
+        aco__http_address_leave(newcomer->address);
+}
 
 /* The end of the connection's task, also by aco_exit(). Nothing waits. */
 static void end_connection(void *arg)
@@ -408,6 +418,7 @@ ACO__SWITCHES static void run_connection(aco__http1_connection_t *c, newcomer_t 
 ACO__SWITCHES static void *connection(void *newcomer)
 {
     aco__http1_connection_t record;
+    count_until_end(newcomer);
     run_connection(&record, newcomer, 0);
     return NULL;
 }
@@ -418,6 +429,7 @@ ACO__SWITCHES static void *connection_on_share_stack(void *arg)
     newcomer_t *newcomer = arg;
     size_t sz = sizeof(aco__http1_connection_t);
     aco__http1_connection_t *record = aco__service_allocate(&sz, "aco_http_serve");
+    count_until_end(newcomer);
     if (!record) {
         (void)aco_io_close(newcomer->fd);
         aco__service_free(newcomer, sizeof *newcomer);
@@ -427,7 +439,7 @@ ACO__SWITCHES static void *connection_on_share_stack(void *arg)
     return NULL;
 }
 
-int aco__http_connect(aco__http_server_t *server, int fd, const char *location)
+int aco__http_connect(aco__http_server_t *server, int fd, struct aco__http_address *address, const char *location)
 {
     const aco_options_t *task = server->options.task;
     aco_function_t run = task && task->stack ? connection_on_share_stack : connection;
@@ -436,6 +448,7 @@ int aco__http_connect(aco__http_server_t *server, int fd, const char *location)
     if (!newcomer)
         return -1;
     newcomer->server = server;
+    newcomer->address = address;
     newcomer->fd = fd;
     if (aco_group_spawn_at(&server->group, run, newcomer, NULL, task, location))
         return 0;

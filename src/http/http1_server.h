@@ -4,8 +4,11 @@
 
 #include "http/server.h"
 
-/* Gives a connection its task, in the server's group. 0, or -1 and errno: the descriptor is still the caller's. */
-ACO__SWITCHES ACO__HIDDEN int aco__http_connect(aco__http_server_t *server, int fd, const char *location);
+/* Gives a connection its task, in the server's group. `address`: that counts it, or NULL. 0, or -1 and errno: the
+ * descriptor is still the caller's. */
+ACO__SWITCHES
+ACO__HIDDEN int aco__http_connect(aco__http_server_t *server, int fd, struct aco__http_address *address,
+                                  const char *location);
 /* Sends the output of earlier replies while handlers wait. */
 ACO__SWITCHES ACO__HIDDEN void aco__http_send_unflushed(aco__http_server_t *server);
 /* Frees memory that was kept for requests. */

@@ -1,6 +1,7 @@
 /* Replies: the calls by which handlers send them. */
 #include "http/reply.h"
 #include "http/request.h"
+#include "http/server.h"
 #include "http/text.h"
 
 #include <string.h>
@@ -137,11 +138,25 @@ void aco_http_reply_abort(aco_http_request_t *request)
     aco__http_exchange_of(request)->reply.is_aborted = 1;
 }
 
+/* Whether the program has made the reply. */
+ACO__SWITCHES static int refuse_by_program(aco__http_exchange_t *x, int status)
+{
+    const aco_http_server_options_t *options = &x->server->options;
+    if (!options->refused || x->reply.is_refusal)
+        return 0;
+    x->reply.is_refusal = 1;
+    options->refused(&x->is, status, options->refused_arg);
+    x->reply.is_refusal = 0;
+    return x->reply.has_begun;
+}
+
 int aco__http_answer(aco__http_exchange_t *x, int status, const char *location)
 {
     size_t n = 0;
     const char *line = aco__http_status_line(status, &n) + sizeof "HTTP/1.1 " - 1;
     char text[64];
+    if (refuse_by_program(x, status))
+        return 0;
     n -= sizeof "HTTP/1.1 " - 1;
     aco__http_put(text, line, n);
     text[n - 2] = '\n';
@@ -150,6 +165,8 @@ int aco__http_answer(aco__http_exchange_t *x, int status, const char *location)
 
 int aco__http_switch(aco__http_exchange_t *x, const char *fields, size_t n, const char *location)
 {
+    if (x->reply.is_refusal)
+        return aco__service_fail(EPERM, "aco_websocket_accept", "the request was refused");
     if (x->version->switch_protocol(x, fields, n, location) != 0)
         return -1;
     x->reply.has_begun = 1;

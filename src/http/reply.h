@@ -16,10 +16,11 @@ typedef struct aco__http_reply {
     unsigned char has_length;
     unsigned char is_bodiless; /* what is written of the body is not sent */
     unsigned char is_aborted;
+    unsigned char is_refusal; /* `refused` makes it */
     unsigned char will_close; /* it ends the connection. The version, too, decides that */
 } aco__http_reply_t;
 
-/* A reply that the server itself makes, with a short text. 0, or -1 and errno. */
+/* A reply that the server itself makes, by the program's function or with a short text. 0, or -1 and errno. */
 ACO__SWITCHES ACO__HIDDEN int aco__http_answer(struct aco__http_exchange *x, int status, const char *location);
 /* The answer after which the link has another protocol. 0, or -1 and errno. */
 ACO__SWITCHES

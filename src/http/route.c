@@ -1,4 +1,4 @@
-/* Routes: which handler a request gets. */
+/* Routes: which handler a request gets, and what stands around it. */
 #include "http/request.h"
 #include "http/route.h"
 #include "http/server.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-int aco__http_check_routes(const aco_http_route_t *routes)
+static int check_table(const aco_http_route_t *routes)
 {
     for (const aco_http_route_t *route = routes; route && route->path; route++) {
         size_t params = 0;
@@ -19,6 +19,16 @@ int aco__http_check_routes(const aco_http_route_t *routes)
         if (params > HTTP_PARAMS || !route->handler)
             return aco__service_fail(EINVAL, "aco_http_serve", "a route has no handler, or more than 8 names");
     }
+    return 0;
+}
+
+int aco__http_check_routes(const aco_http_route_t *routes, const aco_http_group_t *groups)
+{
+    if (check_table(routes) != 0)
+        return -1;
+    for (; groups && groups->routes; groups++)
+        if (check_table(groups->routes) != 0)
+            return -1;
     return 0;
 }
 
@@ -65,27 +75,27 @@ static int takes_method(const char *wanted, const aco__http_exchange_t *x)
     return !wanted || strcmp(wanted, x->is.method) == 0 || (x->is_head && strcmp(wanted, "GET") == 0);
 }
 
-int aco__http_call_route(aco__http_exchange_t *x)
+/* The first of these routes that fits. NULL: none does; or match->status tells of an error. */
+static const aco_http_route_t *find(aco__http_exchange_t *x, const aco_http_route_t *route)
 {
-    const aco_http_route_t *route = x->server->options.routes;
     aco__http_match_t *match = &x->match;
     for (; route && route->path; route++) {
         int fit = fits(x, route->path);
-        if (fit < 0)
-            return 500;
+        if (fit < 0) {
+            match->status = 500;
+            return NULL;
+        }
         if (!fit)
             continue;
-        if (takes_method(route->method, x)) {
-            route->handler(&x->is, route->arg);
-            return 0;
-        }
+        if (takes_method(route->method, x))
+            return route;
         if (match->allow_count < sizeof match->allow / sizeof match->allow[0])
             match->allow[match->allow_count++] = route->method;
     }
-    return match->allow_count ? 405 : 404;
+    return NULL;
 }
 
-void aco__http_add_allow(aco__http_exchange_t *x)
+static void add_allow(aco__http_exchange_t *x)
 {
     const aco__http_match_t *match = &x->match;
     char text[128];
@@ -100,6 +110,64 @@ void aco__http_add_allow(aco__http_exchange_t *x)
     }
     text[n] = 0;
     (void)aco_http_reply_header(&x->is, "Allow", text);
+}
+
+void aco__http_refuse(aco__http_exchange_t *x, int status, const char *location)
+{
+    if (status == 405)
+        add_allow(x);
+    (void)aco__http_answer(x, status, location);
+}
+
+int aco__http_call_route(aco__http_exchange_t *x)
+{
+    const aco_http_server_options_t *options = &x->server->options;
+    const aco_http_group_t *group = options->groups;
+    aco__http_match_t *match = &x->match;
+    const aco_http_route_t *route;
+    match->status = 0;
+    match->left[0] = options->middleware;
+    match->left[1] = NULL;
+    route = find(x, options->routes);
+    for (; !route && !match->status && group && group->routes; group++) {
+        route = find(x, group->routes);
+        match->left[1] = route ? group->middleware : NULL;
+    }
+    x->is.route = route;
+    if (!route) {
+        match->status = match->status ? match->status : match->allow_count ? 405 : 404;
+        match->param_count = 0; /* of one that has fitted half */
+    }
+    match->in_handler = !match->left[0] && !match->left[1];
+    if (!match->in_handler)
+        (void)aco_http_next(&x->is);
+    else if (route)
+        route->handler(&x->is, route->arg);
+    return match->in_handler ? match->status : 0;
+}
+
+int aco_http_next(aco_http_request_t *request)
+{
+    aco__http_exchange_t *x = aco__http_exchange_of(request);
+    aco__http_match_t *match = &x->match;
+    if (match->in_handler)
+        return aco__service_fail(EINVAL, "aco_http_next", "the caller is no middleware");
+    for (size_t i = 0; i < 2; i++) {
+        const aco_http_middleware_t *next = match->left[i];
+        if (next && next->run) {
+            match->left[i]++;
+            next->run(request, next->arg);
+            match->left[i] = next; /* the caller may call again */
+            return 0;
+        }
+    }
+    match->in_handler = 1;
+    if (request->route)
+        request->route->handler(request, request->route->arg);
+    else if (!x->reply.has_begun)
+        aco__http_refuse(x, match->status, "an HTTP server");
+    match->in_handler = 0;
+    return 0;
 }
 
 const char *aco_http_request_param(aco_http_request_t *request, const char *name)

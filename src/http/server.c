@@ -13,6 +13,7 @@
 #include "http/failure.h"
 #include "http/http1_server.h"
 #include "http/link.h"
+#include "http/per_address.h"
 #include "http/route.h"
 #include "http/server.h"
 #include "http/server_connection.h"
@@ -25,6 +26,7 @@ static void free_server(aco__http_server_t *server)
 {
     ACO__ASSERT(!server->first && !server->unflushed);
     aco__http_free_spare(server);
+    aco__http_addresses_free(server->addresses);
     aco__service_free(server, server->sz);
 }
 
@@ -52,20 +54,34 @@ ACO__SWITCHES static void *keep(void *arg)
 
 /* ---- Serving ---- */
 
+/* The connection that was taken last has no task and gets none. */
+static void drop_taken(aco__http_server_t *server)
+{
+    (void)aco_io_close(server->taken);
+    aco__http_address_leave(server->taken_address);
+    server->taken = -1;
+    server->taken_address = NULL;
+}
+
 /* The connection that was taken last gets its task. 0; or -1: a scope has ended, and it has none yet. */
 ACO__SWITCHES static int add_connection(aco__http_server_t *server, const char *location)
 {
     aco_http_failure_t failure = {ACO_HTTP_FAILED, 0, server->taken, NULL, NULL};
-    if (aco__http_connect(server, server->taken, location) == 0) {
+    if (server->addresses && !server->taken_address &&
+        aco__http_address_enter(server->addresses, server->taken, &server->taken_address) != 0) {
+        failure.kind = ACO_HTTP_REFUSED;
+        failure.error = ECONNREFUSED;
+    } else if (aco__http_connect(server, server->taken, server->taken_address, location) == 0) {
         server->taken = -1;
+        server->taken_address = NULL;
         return 0;
+    } else {
+        failure.error = errno;
+        if (aco_check_cancelled() != 0)
+            return -1;
     }
-    failure.error = errno;
-    if (aco_check_cancelled() != 0)
-        return -1;
     aco__http_report(server, &failure);
-    (void)aco_io_close(server->taken);
-    server->taken = -1;
+    drop_taken(server);
     return 0;
 }
 
@@ -96,7 +112,17 @@ static int set_options(aco_http_server_options_t *options)
         return aco__service_fail(EINVAL, "aco_http_serve", "the limits of headers");
     if (ACO__RESERVED_IS_SET(options))
         return aco__service_fail(EINVAL, "aco_http_serve", "a reserved option is not 0");
-    return aco__http_check_routes(options->routes);
+    return aco__http_check_routes(options->routes, options->groups);
+}
+
+/* What the options ask for. 0, or -1 and errno. */
+static int set_up(aco__http_server_t *server)
+{
+    if (set_options(&server->options) != 0)
+        return -1;
+    if (server->options.max_per_address > 0)
+        server->addresses = aco__http_addresses_new((unsigned)server->options.max_per_address);
+    return server->options.max_per_address > 0 && !server->addresses ? -1 : 0;
 }
 
 /* Until that fails, with errno. */
@@ -155,7 +181,7 @@ ACO__SWITCHES static void empty_backlog(aco__http_server_t *server, int listener
         if (is_own)
             error = accept_until(server, listener, deadline, location);
     }
-    (void)aco_io_close(server->taken);
+    drop_taken(server);
 }
 
 /* Lets requests end in their time, and handshakes in that for idle connections; then cancels them. */
@@ -240,7 +266,7 @@ int aco_http_serve_at(int listener, const aco_http_server_options_t *options, co
             server->options = *options;
         server->taken = -1;
     }
-    if (server && set_options(&server->options) == 0 && begin_keeping(&server, location) == 0) {
+    if (server && set_up(server) == 0 && begin_keeping(&server, location) == 0) {
         error = serve(server, listener, location);
     } else {
         error = errno;

@@ -19,6 +19,8 @@ typedef struct aco__http_server {
     aco_event_t group_has_begun;
     int taken; /* a connection that was accepted and has no task yet; -1: none */
     int reserve; /* aco__http_reserve() */
+    struct aco__http_address *taken_address; /* that counts it; NULL: none */
+    struct aco__http_addresses *addresses; /* NULL: connections of one address have no limit */
     unsigned char is_draining; /* stopped: handlers are told */
     unsigned char is_ending; /* replies end their connections */
     unsigned char is_left; /* aco_http_serve() could not wait: the keeper frees this record */

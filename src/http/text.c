@@ -189,7 +189,7 @@ int aco__http_is_host(const char *text, size_t n)
     return all_in(text, n, IN_HOST);
 }
 
-static int digit_of(char c)
+int aco__http_digit_of(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : lower(c) >= 'a' && lower(c) <= 'f' ? lower(c) - 'a' + 10 : -1;
 }
@@ -200,7 +200,7 @@ static const char *after_brackets(const char *text, const char *end)
     const char *at = text + 1;
     if (text == end || *text != '[')
         return text;
-    while (at < end && (digit_of(*at) >= 0 || *at == ':' || *at == '.'))
+    while (at < end && (aco__http_digit_of(*at) >= 0 || *at == ':' || *at == '.'))
         at++;
     return at < end && *at == ']' && at - text > 2 ? at + 1 : NULL;
 }
@@ -209,7 +209,7 @@ static const char *after_brackets(const char *text, const char *end)
 static const char *after_name(const char *at, const char *end)
 {
     while (at < end && *at != ':' && *at != '[' && *at != ']' && aco__http_is_host(at, 1)) {
-        if (*at == '%' && (end - at < 3 || digit_of(at[1]) < 0 || digit_of(at[2]) < 0))
+        if (*at == '%' && (end - at < 3 || aco__http_digit_of(at[1]) < 0 || aco__http_digit_of(at[2]) < 0))
             break;
         at++;
     }
@@ -239,7 +239,8 @@ ptrdiff_t aco__http_decode(char *to, const char *from, size_t n, int plus_is_spa
     for (size_t i = 0; i < n; i++) {
         char c = from[i];
         if (c == '%') {
-            int high = n - i > 2 ? digit_of(from[i + 1]) : -1, low = high >= 0 ? digit_of(from[i + 2]) : -1;
+            int high = n - i > 2 ? aco__http_digit_of(from[i + 1]) : -1,
+                low = high >= 0 ? aco__http_digit_of(from[i + 2]) : -1;
             if (low < 0 || high + low == 0)
                 return -1;
             c = (char)(high * 16 + low);

@@ -45,6 +45,8 @@ ACO__HIDDEN int aco__http_is_value(const char *text, size_t n);
 ACO__HIDDEN int aco__http_is_host(const char *text, size_t n);
 /* "host", "host:port", "[::1]:port", or nothing */
 ACO__HIDDEN int aco__http_is_authority(const char *text, size_t n);
+/* The value of a hexadecimal digit; -1: it is none. */
+ACO__HIDDEN int aco__http_digit_of(char c);
 /* Decodes escapes. The decoded length; -1: a wrong escape or a NUL. `to` may be `from`. */
 ACO__HIDDEN ptrdiff_t aco__http_decode(char *to, const char *from, size_t n, int plus_is_space);
 /* Whether a path has "." or ".." as a segment. */

@@ -1,0 +1,147 @@
+/* Limits of an HTTP server for each client (include/aco/http.h): requests of a connection, connections of an address. */
+#define _GNU_SOURCE
+#include "http_tests.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+
+static void exits(aco_http_request_t *request, void *arg)
+{
+    (void)request;
+    (void)arg;
+    aco_exit();
+}
+
+static const aco_http_route_t routes[] = {
+    {"GET", "/", tells, "text"}, {"GET", "/exit", exits, NULL}, {NULL, NULL, NULL, NULL}};
+
+static void *limits_requests(void *arg)
+{
+    stage_t stage = {0};
+    int fd;
+    stage.server.max_requests = 3;
+    start(&stage, routes);
+    ask(&stage, GET("") GET("") GET("") GET(""));
+    CHECK_TEXT("three", statuses(), "200 200 200");
+    CHECK(strstr(strstr(got, "Connection: close"), "HTTP/1.1") == NULL); /* only the last one says so */
+    fd = dial(&stage);
+    for (int i = 0; i < 3; i++) {
+        CHECK(aco_io_write_all(fd, GET(""), sizeof GET("") - 1) > 0);
+        CHECK(aco_io_read(fd, got, 1000) > 0);
+    }
+    CHECK_EQ(aco_io_read(fd, got, 1000), 0);
+    aco_io_close(fd);
+    stop(&stage);
+    return arg;
+}
+
+/* ---- Addresses ---- */
+
+/* Whether a connection gets a reply. */
+static int is_served(int fd, const char *request)
+{
+    int is_sent = aco_io_write_all(fd, request, strlen(request)) > 0;
+    return is_sent && aco_io_read(fd, got, 1000) > 0;
+}
+
+/* Connects from 127.0.0.`last`. */
+static int dial_from(const stage_t *stage, int last)
+{
+    struct sockaddr_in own = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + (unsigned)last)};
+    struct sockaddr_in server = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    server.sin_port = htons((unsigned short)atoi(stage->port));
+    CHECK_EQ(bind(fd, (struct sockaddr *)&own, sizeof own), 0);
+    CHECK_EQ(connect(fd, (struct sockaddr *)&server, sizeof server), 0);
+    CHECK_EQ(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+    return fd;
+}
+
+/* After the server has noticed the end of one, there is room for another. */
+static void waits_for_room(const stage_t *stage)
+{
+    int is_there = 0;
+    while (!is_there) {
+        int fd = dial_from(stage, 1);
+        is_there = is_served(fd, GET(""));
+        aco_io_close(fd);
+        if (!is_there)
+            aco_sleep(ACO_MILLISECOND);
+    }
+}
+
+static void *limits_connections(void *arg)
+{
+    uint64_t failures[ACO_HTTP_FAILURES] = {0};
+    stage_t stage = {0};
+    int fds[3];
+    stage.server.max_per_address = 2;
+    stage.server.failures = failures;
+    start(&stage, routes);
+    for (int i = 0; i < 3; i++) {
+        fds[i] = dial_from(&stage, 1);
+        CHECK_EQ(is_served(fds[i], GET("")), i < 2);
+    }
+    CHECK_EQ(failures[ACO_HTTP_REFUSED], 1);
+    for (int i = 2; i < 250; i++) { /* others have their own */
+        int fd = dial_from(&stage, i);
+        CHECK(is_served(fd, GET("")));
+        aco_io_close(fd);
+    }
+    for (int i = 0; i < 100; i++) { /* an attacker */
+        int fd = dial_from(&stage, 1);
+        CHECK(!is_served(fd, GET("")));
+        aco_io_close(fd);
+    }
+    CHECK_EQ(failures[ACO_HTTP_REFUSED], 101);
+    CHECK(is_served(fds[0], GET("")));
+    CHECK(!is_served(fds[1], "GET /exit HTTP/1.1\r\n" HOST "\r\n")); /* a task that ends otherwise gives its place back */
+    waits_for_room(&stage);
+    for (int i = 0; i < 3; i++)
+        aco_io_close(fds[i]);
+    waits_for_room(&stage);
+    stop(&stage);
+    return arg;
+}
+
+/* All addresses of a network count as one; without an address there is no limit. */
+static void *limits_others(void *arg)
+{
+    static const char *const networks[] = {"tcp6", "unix"};
+    for (int k = 0; k < 2; k++) {
+        char address[ACO_IO_ADDRESS_SIZE] = "";
+        stage_t stage = {0};
+        int fds[3];
+        const char *host = k ? address : "::1";
+        snprintf(address, sizeof address, "/tmp/acorn-http-limits-%d", (int)getpid());
+        stage.server.max_per_address = 1;
+        stage.server.routes = routes;
+        stage.listener = aco_io_listen(networks[k], host, k ? NULL : "0", NULL);
+        if (stage.listener < 0)
+            continue; /* there is no IPv6 here */
+        if (!k) {
+            CHECK_EQ(aco_io_local_address(stage.listener, address, sizeof address), 0);
+            snprintf(stage.port, sizeof stage.port, "%s", strrchr(address, ':') + 1);
+        }
+        stage.task = aco_spawn(serves, &stage, NULL);
+        for (int i = 0; i < 2; i++) {
+            fds[i] = aco_io_dial(networks[k], host, k ? NULL : stage.port, NULL);
+            CHECK(fds[i] >= 0);
+            CHECK_EQ(is_served(fds[i], GET("")), k || i < 1);
+        }
+        aco_io_close(fds[0]);
+        aco_io_close(fds[1]);
+        stop(&stage);
+        if (k)
+            unlink(address);
+    }
+    return arg;
+}
+
+int main(void)
+{
+    static const aco_function_t tests[] = {limits_requests, limits_connections, limits_others};
+    run_http_tests(tests, sizeof tests / sizeof tests[0]);
+    return check_result("http_limits");
+}
