@@ -41,7 +41,7 @@
 #ifndef ACO_HTTP_H
 #define ACO_HTTP_H
 
-#include "io.h"
+#include "stream.h"
 
 ACO__BEGIN_C
 
@@ -195,19 +195,6 @@ typedef struct aco_http_route_s {
     void *arg;
 } aco_http_route_t;
 
-/* What carries a connection that needs more than its descriptor: TLS (aco_tls_http_accept(), aco_tls_http_connect()).
- * The functions do for `stream` what those of aco/io.h do for a descriptor. */
-typedef struct aco_http_transport_s {
-    ssize_t (*read)(void *stream, void *p, size_t n, const char *location);
-    ssize_t (*write)(void *stream, const void *p, size_t n, const char *location);
-    void (*close)(void *stream); /* ends the stream, and closes the descriptor. Does not wait */
-    /* These may be NULL: */
-    int (*shutdown)(void *stream, const char *location);      /* tells the peer that nothing follows. 0, or -1 */
-    int (*wait_readable)(void *stream, const char *location); /* waits without a buffer. 0, or -1 */
-    int (*has_input)(void *stream); /* whether the stream has taken bytes that `read` has not returned. Does not wait */
-    void (*abort)(void *stream); /* closes so that the peer sees a failure, not an end; NULL: `close` is called */
-} aco_http_transport_t;
-
 /* Why a connection ended without a reply, or during one. */
 enum {
     ACO_HTTP_LEFT,      /* the client went away. Ordinary */
@@ -266,10 +253,10 @@ typedef struct aco_http_server_options_s {
     /* For the connections' tasks; NULL: the defaults. The smallest stack, 4 KiB, is enough for what the server itself
      * does (8 KiB without optimisation). Handlers need more for their own frames, files, WebSockets and TLS. */
     const aco_options_t *task;
-    /* Called in the connection's task, with head_time as its limit. Makes the stream of a new connection (a TLS
-     * handshake) and stores its functions in *transport. Returns the stream; on error NULL with errno and
+    /* Called in the connection's task, with head_time as its limit. Makes the stream (aco/stream.h) of a new connection,
+     * by a TLS handshake for example, and gives it to the server. Returns it; on error NULL with errno and
      * aco_error_message(), after it has closed the descriptor. If `open` itself is NULL, connections are plain. */
-    void *(*open)(int fd, const aco_http_transport_t **transport, void *open_arg);
+    aco_stream_t *(*open)(int fd, void *open_arg);
     void *open_arg;
     void *aco__reserved[3]; /* reserved fields are 0 */
 } aco_http_server_options_t;
@@ -304,7 +291,7 @@ typedef struct aco_http_client_options_s {
     int max_head, max_headers; /* of responses, as for a server, and never without a limit: 31 KiB, 200 */
     const char *proxy_host, *proxy_port; /* an HTTP proxy for all requests; NULL: none */
     /* Makes the stream to this host for https:// URLs, as `open` of a server does. NULL: https:// is refused. */
-    void *(*open)(int fd, const char *host, const aco_http_transport_t **transport, void *open_arg);
+    aco_stream_t *(*open)(int fd, const char *host, void *open_arg);
     void *open_arg;
     int sends_body_elsewhere; /* whether a redirect may take a request's body to another host, port or scheme. 0: no */
     void *aco__reserved[3]; /* reserved fields are 0 */

@@ -84,7 +84,7 @@ static int begin_request(aco__http1_connection_t *c)
         h->link.out = arena + HTTP_ARENA;
     }
     aco__http_request_begin(c->x, arena);
-    c->x->is.fd = h->link.fd;
+    c->x->is.fd = h->link.own.fd;
     h->may_continue = 0;
     aco__http_body_begin(&h->outgoing, 0, 0, 0);
     aco__http_message_begin(&h->incoming, &space->head);
@@ -121,7 +121,7 @@ static void unlist_unflushed(aco__http1_connection_t *c)
 static void list_unflushed(aco__http1_connection_t *c)
 {
     aco__http_server_t *server = c->is.server;
-    ACO__ASSERT(!c->place_unflushed && !c->http.link.transport);
+    ACO__ASSERT(!c->place_unflushed && c->http.link.is_plain);
     c->next_unflushed = server->unflushed;
     if (c->next_unflushed)
         c->next_unflushed->place_unflushed = &c->next_unflushed;
@@ -215,7 +215,7 @@ ACO__SWITCHES static void handle(aco__http1_connection_t *c, const char *locatio
     const aco__http_incoming_t *in = &c->http.incoming;
     int status;
     ACO__ASSERT(!c->is.is_idle && !c->in_handler && in->has_head && !x->reply.has_begun);
-    if (link->out_n && link->transport)
+    if (link->out_n && !link->is_plain)
         (void)aco__http_send(link, NULL, 0, 0, location);
     else if (link->out_n)
         list_unflushed(c);
