@@ -61,7 +61,9 @@ typedef struct aco_http_request_s {
     const aco_http_header_t *headers; /* names as they were sent */
     size_t header_count;
     int minor;                        /* of the version: 1 for HTTP/1.1, or 0 */
-    int fd;                           /* the connection's descriptor: to ask for addresses */
+    int fd; /* the connection's descriptor, to ask for addresses; -1: it has none */
+    aco_stream_t *stream; /* the connection: to ask for addresses, and for TLS (aco_tls_of_stream()). It is
+                                         the server's: neither read, write nor end it */
     int64_t length;                   /* of the body, in bytes; -1: not known yet */
     int64_t began;                    /* when its first bytes were read, on the clock of aco_now() */
     /* For the log: */
@@ -164,6 +166,23 @@ ACO_API int aco_http_connection_error(const aco_http_request_t *request);
  * sees the failure only by the length or the missing last chunk. (For a handler that returns without a reply the server
  * answers 500.) */
 ACO_API void aco_http_reply_abort(aco_http_request_t *request);
+
+/* Takes the connection over for another protocol, before a reply: the server sends and reads nothing more on it, and
+ * forgets it. Sends the replies to earlier requests first. The request's body must have been read. The caller owns the
+ * stream and closes it; it may use it after the handler's return, also in another task of the thread. *bytes are the *n
+ * bytes behind the request that have been read already; they are valid until the handler returns. What the client is
+ * told ("101 Switching Protocols") is the caller's to write. `log` gets the request with a status of 0.
+ *
+ * A server that ends waits for the handler, and cancels it after drain_time, as any other. It does not wait for tasks
+ * that use the stream after that, nor count the connection any more in max_connections: end these tasks by a group or a
+ * scope of the program's.
+ *
+ * Returns the stream; on error NULL with errno EBUSY (the reply has begun, or the body was not read), ENOTSUP (this
+ * version of HTTP has several requests on a connection), ENOMEM, or an error of sending the earlier replies as
+ * aco_http_reply_flush(). Then the request is as it was. */
+ACO_API aco_stream_t *aco_http_take_over_at(aco_http_request_t *request, const void **bytes, size_t *n,
+                                            const char *location);
+#define aco_http_take_over(request, bytes, n) aco_http_take_over_at(request, bytes, n, ACO_PLACE)
 
 /* Makes the whole reply from the file root/path; from index.html there if `path` is "" or ends with "/". Handles GET
  * and HEAD, conditions (If-Match, If-None-Match, their forms with dates, If-Range) and single ranges. A date or Range
@@ -277,6 +296,39 @@ typedef struct aco_http_server_options_s {
  * accepted. If `listener` is less than 0, errno stays what aco_io_listen() set. */
 ACO_API int aco_http_serve_at(int listener, const aco_http_server_options_t *options, const char *location);
 #define aco_http_serve(listener, options) aco_http_serve_at(listener, options, ACO_PLACE)
+
+/* ---- Connections that were accepted elsewhere -------------------------------------------------------------------- */
+
+/* What such connections have in common: routes, limits, an end. For programs that accept themselves: several protocols
+ * on one port, a proxy's line before HTTP, connections that are no sockets. It belongs to the thread that has made it. */
+typedef struct aco_http_server_s aco_http_server_t;
+
+/* Makes a server without a listener; the caller owns it. NULL options: the defaults. The structure is copied; what it
+ * points to must stay as it is. Not used are max_connections, shares_listener, the times of drain and lameness but
+ * drain_idle_time, `task` and `open`. Returns the server; on error NULL with errno ENOMEM, or EINVAL as
+ * aco_http_serve(). */
+ACO_API aco_http_server_t *aco_http_server_new(const aco_http_server_options_t *options);
+/* Stops the server. From now on replies have "Connection: close", and connections without a request are closed when
+ * drain_idle_time is over; their calls return. Requests go on: how long, the program decides, by the scope or the group
+ * of its tasks. Does not wait. */
+ACO_API void aco_http_server_stop(aco_http_server_t *server);
+/* Frees the server: each call that serves a connection of it must have returned. NULL: nothing happens. */
+ACO_API void aco_http_server_destroy(aco_http_server_t *server);
+
+/* Serves the requests of one connection in the calling task until it ends, as aco_http_serve() does. `stream` is any
+ * (aco/stream.h): the call takes it over and closes it, also on error. The `n` bytes at `bytes` come before the
+ * stream's: what was read of it to find out that it is HTTP. They are at most max_head and are copied; `bytes` may be
+ * NULL if `n` is 0. If a scope of the caller ends, its handlers' waits fail, and the connection ends. Replies to
+ * pipelined requests are sent before the next handler is called. Handlers must not end the task by aco_exit() unless
+ * its other frames can bear that: it cuts the connection.
+ *
+ * Returns 0 when the connection has ended, however (`failed` of the options tells); on error -1 with errno EINVAL (`n`),
+ * ENOMEM, EPERM (the caller is not a task). With a `stream` of NULL it fails and leaves errno as it is, so you can pass
+ * on what aco_stream_open() and the like return. */
+ACO_API int aco_http_serve_connection_at(aco_http_server_t *server, aco_stream_t *stream, const void *bytes, size_t n,
+                                         const char *location);
+#define aco_http_serve_connection(server, stream, bytes, n) \
+    aco_http_serve_connection_at(server, stream, bytes, n, ACO_PLACE)
 
 /* ---- Clients ----------------------------------------------------------------------------------------------------- */
 

@@ -22,7 +22,7 @@ typedef struct aco__http_match {
 } aco__http_match_t;
 
 /* 0, or -1 and errno: a route is not allowed. */
-ACO__HIDDEN int aco__http_check_routes(const aco_http_route_t *routes);
+ACO__HIDDEN int aco__http_check_routes(const aco_http_route_t *routes, const char *call);
 /* Calls the handler of the first route that fits. 0; or the status to answer. */
 ACO__SWITCHES ACO__HIDDEN int aco__http_call_route(struct aco__http_exchange *x);
 /* Adds the header "Allow" to a reply with 405. */

@@ -2,7 +2,7 @@
 #include "http/failure.h"
 #include "http/server_connection.h"
 
-void aco__http_join_server(aco__http_connection_t *c, aco__http_server_t *server, aco__http_link_t *link)
+void aco__http_join_server(aco__http_connection_t *c, aco_http_server_t *server, aco__http_link_t *link)
 {
     c->server = server;
     c->link = link;
@@ -22,7 +22,7 @@ void aco__http_leave_server(aco__http_connection_t *c)
         c->next->place = c->place;
 }
 
-void aco__http_end_waits(aco__http_server_t *server, int how)
+void aco__http_end_waits(aco_http_server_t *server, int how)
 {
     ACO__NO_SWITCH_BEGIN(); /* connections would leave the list */
     for (aco__http_connection_t *c = server->first; c; c = c->next)
