@@ -32,6 +32,18 @@ FAILING(ssize_t, send, (int fd, const void *p, size_t n, int flags), (fd, p, par
 FAILING(ssize_t, writev, (int fd, const struct iovec *parts, int n), (fd, parts, is_short ? 1 : n), is_interrupted(),
         -1)
 
+static int no_splice, no_pipe; /* the errno of that */
+
+static int fails_with(int error)
+{
+    errno = error;
+    return error != 0;
+}
+
+FAILING(ssize_t, splice, (int from, int64_t *from_at, int to, int64_t *to_at, size_t n, unsigned flags),
+        (from, from_at, to, to_at, n, flags), fails_with(no_splice), -1)
+FAILING(int, pipe2, (int fds[2], int flags), (fds, flags), fails_with(no_pipe), -1)
+
 static int allocations_left = -1; /* until one fails; less than 0: none does */
 static long live; /* allocations */
 
@@ -293,6 +305,92 @@ static void *notices_ends(void *arg)
     return arg;
 }
 
+/* ---- Copying ---- */
+
+typedef struct tunnel {
+    aco_stream_t *ends[2];
+    uint64_t copied[2];
+    int result, error;
+} tunnel_t;
+
+static void *tunnels(void *arg)
+{
+    tunnel_t *t = arg;
+    t->result = aco_stream_copy_both_ways(t->ends[0], t->ends[1], t->copied);
+    t->error = errno;
+    aco_stream_close(t->ends[0]);
+    aco_stream_close(t->ends[1]);
+    return NULL;
+}
+
+/* The conversation, through a tunnel to another pair, which may be of another kind. */
+static void converses_through(aco_stream_t *near[2], aco_stream_t *far[2])
+{
+    size_t all = is_short || kind >= MEMORY ? ROUND : MUCH;
+    tunnel_t t = {.ends = {near[1], far[0]}};
+    aco_group_t group;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, tunnels, &t);
+    member(&group, answers, far[1]);
+    CHECK_EQ(aco_stream_write_all(near[0], "one two 3", 9), 9);
+    CHECK_EQ(aco_stream_shutdown(near[0]), 0);
+    memset(got, 0, all);
+    CHECK_EQ(aco_stream_read_exactly(near[0], got, all), (ssize_t)all);
+    CHECK(memcmp(got, much, all) == 0);
+    CHECK_EQ(aco_stream_read(near[0], got, 1), 0);
+    aco_group_end(&group);
+    CHECK_EQ(t.result, 0);
+    CHECK(t.copied[0] == 9 && t.copied[1] == all);
+    aco_stream_close(near[0]);
+}
+
+static void *copies(void *arg)
+{
+    aco_stream_t *near[2], *far[2];
+    int is = kind;
+    make_ends(near);
+    make_ends(far);
+    converses_through(near, far);
+    make_ends(near);
+    kind = TCP;
+    make_ends(far);
+    kind = is;
+    converses_through(near, far);
+    return arg;
+}
+
+/* A direction that fails, or a scope, ends both. */
+static void *copies_no_more(void *arg)
+{
+    for (int by_scope = 0; by_scope < 2; by_scope++) {
+        aco_stream_t *near[2], *far[2];
+        tunnel_t t;
+        aco_scope_t scope;
+        aco_group_t group;
+        make_ends(near);
+        make_ends(far);
+        t = (tunnel_t){.ends = {near[1], far[0]}};
+        aco_scope_begin(&scope, ACO_FOREVER);
+        aco_group_begin(&group, ACO_KEEP_GOING);
+        member(&group, tunnels, &t);
+        aco_task_yield();
+        if (by_scope)
+            aco_scope_cancel(&scope);
+        else
+            aco_stream_close(far[1]);
+        while (!by_scope && aco_stream_write(near[0], "x", 1) == 1) /* until the tunnel is gone */
+            ;
+        aco_group_end(&group);
+        aco_scope_end(&scope);
+        CHECK_EQ(t.result, -1);
+        CHECK(by_scope ? t.error == ECANCELED : t.error == EPIPE || t.error == ECONNRESET || t.error == ENOTCONN);
+        aco_stream_close(near[0]);
+        if (by_scope)
+            aco_stream_close(far[1]);
+    }
+    return arg;
+}
+
 /* ---- What they are ---- */
 
 static void *tells_what_it_is(void *arg)
@@ -374,12 +472,15 @@ static void *refuses(void *arg)
 
 int main(void)
 {
-    static const aco_function_t each[] = {converses, obeys_scopes, closes_under_others, notices_ends, tells_what_it_is};
+    static const aco_function_t each[] = {converses,        obeys_scopes, closes_under_others, notices_ends,
+                                          tells_what_it_is, copies,       copies_no_more};
     signal(SIGPIPE, SIG_IGN);
     REPLACE(read);
     REPLACE(write);
     REPLACE(send);
     REPLACE(writev);
+    REPLACE(splice);
+    REPLACE(pipe2);
     for (int i = 0; i < MUCH; i++)
         much[i] = (char)(i * 7 + i / 1000);
     for (kind = 0; kind < KINDS; kind++)
@@ -393,9 +494,14 @@ int main(void)
             }
         }
     is_short = 1;
-    for (kind = 0; kind < KINDS; kind++)
+    for (kind = 0; kind < KINDS; kind++) {
         run_task(converses, NULL);
+        run_task(copies, NULL);
+    }
     is_short = 0;
+    kind = UNIX;
+    for (no_splice = EINVAL; no_splice || no_pipe; no_pipe = no_splice ? EMFILE : 0, no_splice = 0)
+        run_task(copies, NULL);
     run_task(can_do_little, NULL);
     run_task(refuses, NULL);
     return check_result("io_streams");

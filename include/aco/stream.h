@@ -58,6 +58,16 @@ enum { ACO_STREAM_PARTS = 1024 };
 ACO_API int aco_stream_write_parts_at(aco_stream_t *stream, struct iovec *parts, int count, const char *location);
 #define aco_stream_write_parts(stream, parts, count) aco_stream_write_parts_at(stream, parts, count, ACO_PLACE)
 
+/* Copies between two streams, both ways at once, until both have ended: the end of one becomes aco_stream_shutdown() of
+ * the other. If one direction fails, the other is ended too. Between two sockets the bytes go through the system alone
+ * (splice), which raises SIGPIPE if a peer is gone, as aco_io_splice() does: ignore that signal. copied[0] becomes the
+ * number of bytes from `one` to `other`, copied[1] that of the other direction, also on error; `copied` may be NULL. No
+ * other task reads or writes the two meanwhile. Returns 0; on error -1 with errno of the first failure, also ENOTSUP (a
+ * stream has no shutdown), or as aco_group_begin() and aco_spawn(). */
+ACO_API int aco_stream_copy_both_ways_at(aco_stream_t *one, aco_stream_t *other, uint64_t copied[2],
+                                         const char *location);
+#define aco_stream_copy_both_ways(one, other, copied) aco_stream_copy_both_ways_at(one, other, copied, ACO_PLACE)
+
 /* Waits until a read need not wait: for a task that wants no buffer while its stream is idle. Returns 0; on error -1
  * with errno, also ENOTSUP. */
 ACO_API int aco_stream_wait_readable_at(aco_stream_t *stream, const char *location);
