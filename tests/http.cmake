@@ -42,7 +42,8 @@ if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
 endif()
 if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING)
   add_test(NAME http.peers COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/http_peers.py
-           $<TARGET_FILE:example_http_files> $<TARGET_FILE:example_http_hello_cpp> ${http_tunnel})
+           $<TARGET_FILE:example_http_files> $<TARGET_FILE:example_http_hello_cpp>
+           $<TARGET_FILE:example_http_one_port> ${http_tunnel})
   add_test(NAME http.websocket_peers COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/websocket_peers.py
            $<TARGET_FILE:test_http_websocket_release> $<TARGET_FILE:example_websocket_chat>)
   set_tests_properties(http.peers http.websocket_peers PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
