@@ -26,7 +26,7 @@
 #ifndef ACO_HTTP_HPP
 #define ACO_HTTP_HPP
 
-#include "io.hpp"
+#include "stream.hpp"
 #include "websocket.h"
 
 #include <cstdio>
@@ -125,6 +125,16 @@ public:
     {
         detail::io_check(aco_http_reply_file_at(request_, root, path, location), "aco::http_request::serve_file");
     }
+    /* The connection, for another protocol, and what was read of it behind the request, which is valid until the handler
+     * returns: aco_http_take_over(). */
+    std::pair<stream, std::string_view> take_over(const char *location = ACO__CALLER)
+    {
+        const void *bytes = nullptr;
+        std::size_t n = 0;
+        aco_stream_t *taken = aco_http_take_over_at(request_, &bytes, &n, location);
+        detail::io_check(taken ? 0 : -1, "aco::http_request::take_over");
+        return {stream(taken), std::string_view(static_cast<const char *>(bytes), n)};
+    }
     bool is_draining() const noexcept { return aco_http_is_draining(request_) != 0; }
     aco_http_request_t *native_handle() const noexcept { return request_; }
 
@@ -174,7 +184,7 @@ private:
     aco_websocket_t *socket_;
 };
 
-/* A server and its routes. They must not change while it serves. */
+/* A server and its routes. They must not change while it serves, nor after the first serve_connection(). */
 class http_server {
 public:
     using handler = std::function<void(http_request &)>;
@@ -182,6 +192,10 @@ public:
     explicit http_server(const aco_http_server_options_t &options = aco_http_server_options_t()) : options_(options) {}
     http_server(const http_server &) = delete;
     http_server &operator=(const http_server &) = delete;
+    ~http_server()
+    {
+        aco_http_server_destroy(shared_);
+    }
 
     /* A `method` of nullptr means any. */
     http_server &route(const char *method, std::string path, handler f)
@@ -201,13 +215,24 @@ public:
     /* Throws aco::cancelled when a scope of the caller ends, and aco::error if accepting fails. */
     void serve(listener &&door, const char *location = ACO__CALLER)
     {
-        std::vector<aco_http_route_t> routes;
-        for (entry &e : handlers_)
-            routes.push_back({e.method ? e.method->c_str() : nullptr, e.path.c_str(), run, &e});
-        routes.push_back({nullptr, nullptr, nullptr, nullptr});
+        const std::vector<aco_http_route_t> routes = table();
         aco_http_server_options_t options = options_;
         options.routes = routes.data();
         detail::io_check(aco_http_serve_at(door.detach(), &options, location), "aco::http_server::serve");
+    }
+    /* Serves a connection that was accepted elsewhere, in the calling task: aco_http_serve_connection(). Any number of
+     * tasks may call it. `begun` is what was read of the connection already. */
+    void serve_connection(stream &&connection, std::string_view begun = {}, const char *location = ACO__CALLER)
+    {
+        aco_http_server_t *server = shared();
+        detail::io_check(
+            aco_http_serve_connection_at(server, connection.release(), begun.data(), begun.size(), location),
+            "aco::http_server::serve_connection");
+    }
+    /* Stops serve_connection(): aco_http_server_stop(). */
+    void stop()
+    {
+        aco_http_server_stop(shared());
     }
 
 private:
@@ -219,6 +244,25 @@ private:
         const failure *failed;
     };
 
+    std::vector<aco_http_route_t> table()
+    {
+        std::vector<aco_http_route_t> routes;
+        for (entry &e : handlers_)
+            routes.push_back({e.method ? e.method->c_str() : nullptr, e.path.c_str(), run, &e});
+        routes.push_back({nullptr, nullptr, nullptr, nullptr});
+        return routes;
+    }
+    aco_http_server_t *shared()
+    {
+        if (!shared_) {
+            routes_ = table();
+            aco_http_server_options_t options = options_;
+            options.routes = routes_.data();
+            shared_ = aco_http_server_new(&options);
+            detail::io_check(shared_ ? 0 : -1, "aco::http_server");
+        }
+        return shared_;
+    }
     static void log_failure(const http_request &request, const std::exception *e)
     {
         std::fprintf(stderr, "%s %s: %s\n", request.native_handle()->method, request.native_handle()->target,
@@ -253,6 +297,8 @@ private:
 
     aco_http_server_options_t options_;
     std::deque<entry> handlers_;
+    std::vector<aco_http_route_t> routes_;
+    aco_http_server_t *shared_ = nullptr; /* of serve_connection() */
     failure failed_;
 };
 
