@@ -78,6 +78,16 @@ void add_routes(aco::http_server &server)
             socket.send(std::string(message->data) + "!", message->type);
         EXPECT_EQ(aco_websocket_code(socket.native_handle()), 1000);
     });
+    server.route("GET", "/take", [](aco::http_request &request) {
+        auto [peer, begun] = request.take_over();
+        EXPECT_EQ(thrown_by([&] { request.reply(200, nullptr, ""); }), EBUSY);
+        EXPECT_EQ(thrown_by([&] { request.take_over(); }), EBUSY);
+        std::string all(begun);
+        char part[3];
+        while (const std::size_t n = peer.read(part, sizeof part))
+            all.append(part, n);
+        peer.write_all("taken: " + all);
+    });
     server.around([](aco::http_request &request, const aco::http_next &next) {
         request.add_header("X-Around", "1");
         next();
@@ -117,8 +127,23 @@ template <class Stream> std::string use_socket(Stream &stream, const std::string
     return got.substr(got.find("\r\n\r\n") + 4);
 }
 
+// Another protocol goes on behind a request: all that is sent comes back, at the end.
+template <class Connect> void use_taken(Connect &&connect)
+{
+    auto stream = connect();
+    std::string got;
+    char part[100];
+    stream.write_all("GET /take HTTP/1.1\r\nHost: localhost\r\n\r\nfirst");
+    stream.write_all(" and more");
+    stream.shutdown(SHUT_WR);
+    while (const std::size_t n = stream.read(part, sizeof part))
+        got.append(part, n);
+    EXPECT_EQ(got, "taken: first and more");
+}
+
 template <class Connect> void use_sockets(Connect &&connect)
 {
+    use_taken(connect);
     const std::string close("\x88\x82\0\0\0\0\x03\xe8", 8), large(3000, 'x');
     auto first = connect();
     EXPECT_EQ(use_socket(first, std::string("\x81\x82\0\0\0\0hi", 8) + close), "\x81\3hi!\x88\2\x03\xe8");
@@ -293,6 +318,31 @@ TEST(http, thread_cancelled)
 TEST(http, plain)
 {
     serve_and_use(aco_http_server_options_t(), nullptr, "http://");
+}
+
+// Promise: a connection that was accepted elsewhere, on any stream, with what was read of it; it ends with the server.
+TEST(http, served_streams)
+{
+    aco::spawn([] {
+        aco::http_server server;
+        server.route("GET", "/", [](aco::http_request &request) { request.reply(200, nullptr, "hello"); });
+        auto [here, there] = aco::stream_pair(100);
+        aco::task_group group;
+        group.spawn([&] { server.serve_connection(std::move(there), "GET / HT"); });
+        here.write_all("TP/1.1\r\nHost: a\r\n\r\n");
+        aco::reader in(here);
+        EXPECT_EQ(in.line(), "HTTP/1.1 200 OK");
+        while (!in.line()->empty())
+            ;
+        EXPECT_EQ(in.peek(5), "hello");
+        in.consume(5);
+        server.stop();
+        EXPECT_EQ(in.line(), std::nullopt);
+        group.wait();
+        EXPECT_EQ(thrown_by([&] { server.serve_connection(aco::stream_pair(1).first, std::string(1 << 20, 'x')); }),
+                  EINVAL);
+    });
+    ASSERT_EQ(aco_run(), 0) << aco_error_message();
 }
 
 #ifdef HTTP_WITH_TLS

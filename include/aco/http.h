@@ -41,7 +41,7 @@
 #ifndef ACO_HTTP_H
 #define ACO_HTTP_H
 
-#include "io.h"
+#include "stream.h"
 
 ACO__BEGIN_C
 
@@ -61,7 +61,9 @@ typedef struct aco_http_request_s {
     const aco_http_header_t *headers; /* names as they were sent */
     size_t header_count;
     int minor;                        /* of the version: 1 for HTTP/1.1, or 0 */
-    int fd;                           /* the connection's descriptor: to ask for addresses */
+    int fd; /* the connection's descriptor, to ask for addresses; -1: it has none */
+    aco_stream_t *stream; /* the connection: to ask for addresses, and for TLS (aco_tls_of_stream()). It is
+                                         the server's: neither read, write nor end it */
     int64_t length;                   /* of the body, in bytes; -1: not known yet */
     int64_t began;                    /* when its first bytes were read, on the clock of aco_now() */
     /* For the log: */
@@ -168,6 +170,23 @@ ACO_API int aco_http_connection_error(const aco_http_request_t *request);
  * answers 500.) */
 ACO_API void aco_http_reply_abort(aco_http_request_t *request);
 
+/* Takes the connection over for another protocol, before a reply: the server sends and reads nothing more on it, and
+ * forgets it. Sends the replies to earlier requests first. The request's body must have been read. The caller owns the
+ * stream and closes it; it may use it after the handler's return, also in another task of the thread. *bytes are the *n
+ * bytes behind the request that have been read already; they are valid until the handler returns. What the client is
+ * told ("101 Switching Protocols") is the caller's to write. `log` gets the request with a status of 0.
+ *
+ * A server that ends waits for the handler, and cancels it after drain_time, as any other. It does not wait for tasks
+ * that use the stream after that, nor count the connection any more in max_connections: end these tasks by a group or a
+ * scope of the program's.
+ *
+ * Returns the stream; on error NULL with errno EBUSY (the reply has begun, or the body was not read), ENOTSUP (this
+ * version of HTTP has several requests on a connection), ENOMEM, or an error of sending the earlier replies as
+ * aco_http_reply_flush(). Then the request is as it was. */
+ACO_API aco_stream_t *aco_http_take_over_at(aco_http_request_t *request, const void **bytes, size_t *n,
+                                            const char *location);
+#define aco_http_take_over(request, bytes, n) aco_http_take_over_at(request, bytes, n, ACO_PLACE)
+
 /* Makes the whole reply from the file root/path; from index.html there if `path` is "" or ends with "/". Handles GET
  * and HEAD, conditions (If-Match, If-None-Match, their forms with dates, If-Range) and single ranges. A date or Range
  * that is wrong or occurs more than once is ignored; with such an If-Range, the Range is ignored. Symbolic links are
@@ -239,19 +258,6 @@ typedef struct aco_http_group_s {
     const aco_http_middleware_t *middleware; /* NULL: none */
 } aco_http_group_t;
 
-/* What carries a connection that needs more than its descriptor: TLS (aco_tls_http_accept(), aco_tls_http_connect()).
- * The functions do for `stream` what those of aco/io.h do for a descriptor. */
-typedef struct aco_http_transport_s {
-    ssize_t (*read)(void *stream, void *p, size_t n, const char *location);
-    ssize_t (*write)(void *stream, const void *p, size_t n, const char *location);
-    void (*close)(void *stream); /* ends the stream, and closes the descriptor. Does not wait */
-    /* These may be NULL: */
-    int (*shutdown)(void *stream, const char *location);      /* tells the peer that nothing follows. 0, or -1 */
-    int (*wait_readable)(void *stream, const char *location); /* waits without a buffer. 0, or -1 */
-    int (*has_input)(void *stream); /* whether the stream has taken bytes that `read` has not returned. Does not wait */
-    void (*abort)(void *stream); /* closes so that the peer sees a failure, not an end; NULL: `close` is called */
-} aco_http_transport_t;
-
 /* Why a connection ended without a reply, or during one. */
 enum {
     ACO_HTTP_LEFT, /* the client went away. Ordinary */
@@ -315,10 +321,10 @@ typedef struct aco_http_server_options_s {
     /* For the connections' tasks; NULL: the defaults. The smallest stack, 4 KiB, is enough for what the server itself
      * does (8 KiB without optimisation). Handlers need more for their own frames, files, WebSockets and TLS. */
     const aco_options_t *task;
-    /* Called in the connection's task, with head_time as its limit. Makes the stream of a new connection (a TLS
-     * handshake) and stores its functions in *transport. Returns the stream; on error NULL with errno and
+    /* Called in the connection's task, with head_time as its limit. Makes the stream (aco/stream.h) of a new connection,
+     * by a TLS handshake for example, and gives it to the server. Returns it; on error NULL with errno and
      * aco_error_message(), after it has closed the descriptor. If `open` itself is NULL, connections are plain. */
-    void *(*open)(int fd, const aco_http_transport_t **transport, void *open_arg);
+    aco_stream_t *(*open)(int fd, void *open_arg);
     void *open_arg;
     const aco_http_middleware_t
         *middleware; /* for all requests whose head is right, also if no route fits. NULL: none */
@@ -350,6 +356,39 @@ typedef struct aco_http_server_options_s {
 ACO_API int aco_http_serve_at(int listener, const aco_http_server_options_t *options, const char *location);
 #define aco_http_serve(listener, options) aco_http_serve_at(listener, options, ACO_PLACE)
 
+/* ---- Connections that were accepted elsewhere -------------------------------------------------------------------- */
+
+/* What such connections have in common: routes, limits, an end. For programs that accept themselves: several protocols
+ * on one port, a proxy's line before HTTP, connections that are no sockets. It belongs to the thread that has made it. */
+typedef struct aco_http_server_s aco_http_server_t;
+
+/* Makes a server without a listener; the caller owns it. NULL options: the defaults. The structure is copied; what it
+ * points to must stay as it is. Not used are max_connections, shares_listener, the times of drain and lameness but
+ * drain_idle_time, `task` and `open`. Returns the server; on error NULL with errno ENOMEM, or EINVAL as
+ * aco_http_serve(). */
+ACO_API aco_http_server_t *aco_http_server_new(const aco_http_server_options_t *options);
+/* Stops the server. From now on replies have "Connection: close", and connections without a request are closed when
+ * drain_idle_time is over; their calls return. Requests go on: how long, the program decides, by the scope or the group
+ * of its tasks. Does not wait. */
+ACO_API void aco_http_server_stop(aco_http_server_t *server);
+/* Frees the server: each call that serves a connection of it must have returned. NULL: nothing happens. */
+ACO_API void aco_http_server_destroy(aco_http_server_t *server);
+
+/* Serves the requests of one connection in the calling task until it ends, as aco_http_serve() does. `stream` is any
+ * (aco/stream.h): the call takes it over and closes it, also on error. The `n` bytes at `bytes` come before the
+ * stream's: what was read of it to find out that it is HTTP. They are at most max_head and are copied; `bytes` may be
+ * NULL if `n` is 0. If a scope of the caller ends, its handlers' waits fail, and the connection ends. Replies to
+ * pipelined requests are sent before the next handler is called. Handlers must not end the task by aco_exit() unless
+ * its other frames can bear that: it cuts the connection.
+ *
+ * Returns 0 when the connection has ended, however (`failed` of the options tells); on error -1 with errno EINVAL (`n`),
+ * ENOMEM, EPERM (the caller is not a task). With a `stream` of NULL it fails and leaves errno as it is, so you can pass
+ * on what aco_stream_open() and the like return. */
+ACO_API int aco_http_serve_connection_at(aco_http_server_t *server, aco_stream_t *stream, const void *bytes, size_t n,
+                                         const char *location);
+#define aco_http_serve_connection(server, stream, bytes, n) \
+    aco_http_serve_connection_at(server, stream, bytes, n, ACO_PLACE)
+
 /* ---- Clients ----------------------------------------------------------------------------------------------------- */
 
 /* A client keeps connections for further requests. Without TLS its calls need 4 KiB of stack, or 8 KiB if the library
@@ -363,7 +402,7 @@ typedef struct aco_http_client_options_s {
     int max_head, max_headers; /* of responses, as for a server, and never without a limit: 31 KiB, 200 */
     const char *proxy_host, *proxy_port; /* an HTTP proxy for all requests; NULL: none */
     /* Makes the stream to this host for https:// URLs, as `open` of a server does. NULL: https:// is refused. */
-    void *(*open)(int fd, const char *host, const aco_http_transport_t **transport, void *open_arg);
+    aco_stream_t *(*open)(int fd, const char *host, void *open_arg);
     void *open_arg;
     int sends_body_elsewhere; /* whether a redirect may take a request's body to another host, port or scheme. 0: no */
     void *aco__reserved[3]; /* reserved fields are 0 */

@@ -26,7 +26,7 @@
 #ifndef ACO_HTTP_HPP
 #define ACO_HTTP_HPP
 
-#include "io.hpp"
+#include "stream.hpp"
 #include "websocket.h"
 
 #include <cstdio>
@@ -125,6 +125,16 @@ public:
     void serve_file(const char *root, const char *path, const char *location = ACO__CALLER)
     {
         detail::io_check(aco_http_reply_file_at(request_, root, path, location), "aco::http_request::serve_file");
+    }
+    /* The connection, for another protocol, and what was read of it behind the request, which is valid until the handler
+     * returns: aco_http_take_over(). */
+    std::pair<stream, std::string_view> take_over(const char *location = ACO__CALLER)
+    {
+        const void *bytes = nullptr;
+        std::size_t n = 0;
+        aco_stream_t *taken = aco_http_take_over_at(request_, &bytes, &n, location);
+        detail::io_check(taken ? 0 : -1, "aco::http_request::take_over");
+        return {stream(taken), std::string_view(static_cast<const char *>(bytes), n)};
     }
     bool is_draining() const noexcept { return aco_http_is_draining(request_) != 0; }
     aco_http_request_t *native_handle() const noexcept { return request_; }
@@ -291,22 +301,24 @@ class http_routes
     }
 
   protected:
-    /* For C. Valid until something is added. */
-    const aco_http_route_t *list_routes()
+    /* For C. What they point to stays until something is added. */
+    std::vector<aco_http_route_t> list_routes()
     {
-        routes_.clear();
+        std::vector<aco_http_route_t> list;
         for (entry &e : handlers_)
-            routes_.push_back({e.method ? e.method->c_str() : nullptr, e.path.c_str(), run, &e});
-        routes_.push_back({nullptr, nullptr, nullptr, nullptr});
-        return routes_.data();
+            list.push_back({e.method ? e.method->c_str() : nullptr, e.path.c_str(), run, &e});
+        list.push_back({nullptr, nullptr, nullptr, nullptr});
+        return list;
     }
-    const aco_http_middleware_t *list_middleware()
+    /* Empty: there is none. */
+    std::vector<aco_http_middleware_t> list_middleware()
     {
-        middleware_.clear();
+        std::vector<aco_http_middleware_t> list;
         for (layer &l : around_)
-            middleware_.push_back(l.is);
-        middleware_.push_back({nullptr, nullptr});
-        return around_.empty() ? nullptr : middleware_.data();
+            list.push_back(l.is);
+        if (!list.empty())
+            list.push_back({nullptr, nullptr});
+        return list;
     }
 
   private:
@@ -351,17 +363,19 @@ class http_routes
     const detail::http_failure *failed_;
     std::deque<entry> handlers_;
     std::deque<layer> around_;
-    std::vector<aco_http_route_t> routes_;
-    std::vector<aco_http_middleware_t> middleware_;
 };
 
-/* A server and its routes. They must not change while it serves. */
+/* A server and its routes. They must not change while it serves, nor after the first serve_connection(). */
 class http_server : public http_routes
 {
   public:
     explicit http_server(const aco_http_server_options_t &options = aco_http_server_options_t())
         : http_routes(&failed_), options_(options)
     {
+    }
+    ~http_server()
+    {
+        aco_http_server_destroy(shared_);
     }
 
     /* Adds routes that have middleware of their own, inside the server's. They are looked at after the server's, in the
@@ -396,15 +410,22 @@ class http_server : public http_routes
     /* Throws aco::cancelled when a scope of the caller ends, and aco::error if accepting fails. */
     void serve(listener &&door, const char *location = ACO__CALLER)
     {
-        std::vector<aco_http_group_t> groups;
-        for (group_of &g : groups_)
-            groups.push_back({g.list_routes(), g.list_middleware()});
-        groups.push_back({nullptr, nullptr});
-        aco_http_server_options_t options = options_;
-        options.routes = list_routes();
-        options.middleware = list_middleware();
-        options.groups = groups.data();
-        detail::io_check(aco_http_serve_at(door.detach(), &options, location), "aco::http_server::serve");
+        const tables given(*this);
+        detail::io_check(aco_http_serve_at(door.detach(), &given.options, location), "aco::http_server::serve");
+    }
+    /* Serves a connection that was accepted elsewhere, in the calling task: aco_http_serve_connection(). Any number of
+     * tasks may call it. `begun` is what was read of the connection already. */
+    void serve_connection(stream &&connection, std::string_view begun = {}, const char *location = ACO__CALLER)
+    {
+        aco_http_server_t *server = shared();
+        detail::io_check(
+            aco_http_serve_connection_at(server, connection.release(), begun.data(), begun.size(), location),
+            "aco::http_server::serve_connection");
+    }
+    /* Stops serve_connection(): aco_http_server_stop(). */
+    void stop()
+    {
+        aco_http_server_stop(shared());
     }
 
   private:
@@ -412,10 +433,45 @@ class http_server : public http_routes
         using http_routes::http_routes, http_routes::list_routes, http_routes::list_middleware;
     };
 
+    /* What C is given. It stays as long as this. */
+    struct tables {
+        explicit tables(http_server &server)
+            : options(server.options_), routes(server.list_routes()), middleware(server.list_middleware())
+        {
+            options.routes = routes.data();
+            options.middleware = middleware.data();
+            for (group_of &g : server.groups_) {
+                group_routes.push_back(g.list_routes());
+                group_middleware.push_back(g.list_middleware());
+                groups.push_back({group_routes.back().data(), group_middleware.back().data()});
+            }
+            groups.push_back({nullptr, nullptr});
+            options.groups = groups.data();
+        }
+        aco_http_server_options_t options;
+        std::vector<aco_http_route_t> routes;
+        std::vector<aco_http_middleware_t> middleware;
+        std::deque<std::vector<aco_http_route_t>> group_routes;
+        std::deque<std::vector<aco_http_middleware_t>> group_middleware;
+        std::vector<aco_http_group_t> groups;
+    };
+
+    aco_http_server_t *shared()
+    {
+        if (!shared_) {
+            tables_ = std::make_unique<const tables>(*this);
+            shared_ = aco_http_server_new(&tables_->options);
+            detail::io_check(shared_ ? 0 : -1, "aco::http_server");
+        }
+        return shared_;
+    }
+
     aco_http_server_options_t options_;
     std::deque<group_of> groups_;
     detail::http_failure failed_;
     std::optional<detail::http_callable<http_request &, int>> refused_;
+    std::unique_ptr<const tables> tables_; /* of serve_connection() */
+    aco_http_server_t *shared_ = nullptr;
 };
 
 /* A response; its destructor ends it. */

@@ -283,7 +283,9 @@ public:
     }
 };
 
-/* A buffered reader: aco_io_reader_t with a lent buffer. It does not own the descriptor. The text that it returns is
+class stream; /* aco/stream.hpp */
+
+/* A buffered reader: aco_io_reader_t with a lent buffer. It does not own the descriptor or stream. The text that it returns is
  * valid until the next call. */
 class reader {
 public:
@@ -291,6 +293,7 @@ public:
     {
         aco_io_reader_open(&reader_, from.get(), nullptr, size);
     }
+    explicit reader(const stream &from, std::size_t size = 4096) noexcept;
     reader(const reader &) = delete;
     reader &operator=(const reader &) = delete;
     ~reader() { aco_io_reader_close(&reader_); }
@@ -334,7 +337,7 @@ private:
     aco_io_reader_t reader_;
 };
 
-/* A buffered writer: aco_io_writer_t with a lent buffer. It does not own the descriptor. Its destructor drops bytes
+/* A buffered writer: aco_io_writer_t with a lent buffer. It does not own the descriptor or stream. Its destructor drops bytes
  * that were not flushed. */
 class writer {
 public:
@@ -342,6 +345,7 @@ public:
     {
         aco_io_writer_open(&writer_, to.get(), nullptr, size);
     }
+    explicit writer(const stream &to, std::size_t size = 4096) noexcept;
     writer(const writer &) = delete;
     writer &operator=(const writer &) = delete;
     ~writer() { aco_io_writer_close(&writer_); }

@@ -133,6 +133,22 @@ int aco_http_reply_write_file_at(aco_http_request_t *request, int fd, int64_t of
     return 0;
 }
 
+aco_stream_t *aco_http_take_over_at(aco_http_request_t *request, const void **bytes, size_t *n, const char *location)
+{
+    static const char call[] = "aco_http_take_over";
+    aco__http_exchange_t *x = aco__http_exchange_of(request);
+    aco_stream_t *stream;
+    if (x->reply.has_begun || !x->version->take_over) {
+        aco__service_fail(x->reply.has_begun ? EBUSY : ENOTSUP, call,
+                          x->reply.has_begun ? "the reply has begun" : "other requests use the connection");
+        return NULL;
+    }
+    stream = x->version->take_over(x, bytes, n, call, location);
+    if (stream)
+        x->reply.has_begun = 1; /* nothing can be replied any more */
+    return stream;
+}
+
 void aco_http_reply_abort(aco_http_request_t *request)
 {
     aco__http_exchange_of(request)->reply.is_aborted = 1;

@@ -10,7 +10,7 @@ enum { HTTP_ARENA = 1024 }; /* bytes of a request's memory before it needs more 
 
 typedef struct aco__http_exchange {
     aco_http_request_t is; /* what handlers see */
-    struct aco__http_server *server;
+    struct aco_http_server_s *server;
     const aco__http_version_t *version;
     void *stream; /* what the version knows it by. The version also fills in `is`, and: */
     unsigned char is_head; /* the method is HEAD */

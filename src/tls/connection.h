@@ -4,6 +4,7 @@
 
 #include "base/invariants.h"
 
+#include "aco/stream.h"
 #include "aco/sync.h"
 #include "aco/tls.h"
 
@@ -12,9 +13,9 @@
 enum { TLS_READ, TLS_WRITE, TLS_DIRECTIONS };
 
 struct aco_tls_s {
+    aco_stream_t stream; /* first. Its functions: connection_stream.c; its fd is the connection's */
     SSL *ssl;
     aco_tls_config_t *config;
-    int fd;
     unsigned users;      /* calls that use it, and 1 until it is closed; the last one frees it */
     unsigned char is_connected; /* the handshake is done */
     unsigned char is_closed;
@@ -31,5 +32,7 @@ struct aco_tls_s {
 
 /* Waits until there are bytes, which may be none of the program's: TLS has messages of its own. 0, or -1 and errno. */
 ACO__SWITCHES ACO__HIDDEN int aco__tls_await_input(aco_tls_t *tls, const char *call, const char *location);
+
+ACO__HIDDEN extern const aco_stream_functions_t aco__tls_stream_functions;
 
 #endif
