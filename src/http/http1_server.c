@@ -236,7 +236,7 @@ ACO__SWITCHES static void handle(aco__http1_connection_t *c, const char *locatio
         status = status_of_body(in->body_error ? in->body_error : in->read_error);
     if (status && !x->reply.has_begun && !link->is_broken)
         aco__http_refuse(x, status, location);
-    if (x->reply.has_begun)
+    if (x->reply.has_begun && !x->reply.is_taken)
         end_reply(c, location);
 }
 

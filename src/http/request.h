@@ -16,6 +16,7 @@ typedef struct aco__http_exchange {
     unsigned char is_head; /* the method is HEAD */
     aco__http_match_t match; /* route.c's */
     aco__http_reply_t reply; /* reply.c's; a version may set will_close, and ends the reply */
+    struct aco__http_client_watch *watch; /* client_watch.c's: the innermost; or NULL */
     struct aco_websocket_s *websocket; /* websocket.c's: that the connection has become; or NULL */
     /* Memory of the request, request.c's: */
     char *at, *end;
