@@ -79,8 +79,10 @@ static void *has_formats(void *arg)
     CHECK_EQ(lines_with("common", "\"-\" 400 16\n"), 1);
     CHECK_EQ(lines_with("combined", "HTTP/1.1\" 200 4 \"http://r/\" \"x\\\\y \\\"\\xc3\\x09z\"\n"), 1);
     CHECK_EQ(lines_with("combined", "\"-\" 400 16 \"-\" \"-\"\n"), 1);
-    CHECK_EQ(lines_with("json", "Z\",\"client\":\"127.0.0.1\",\"method\":\"GET\",\"target\":\"/a/b?c=\\\"d\\\"\",\"host\":\"a\","
-                                "\"route\":\"/a/{x}\",\"status\":200,\"sent\":4,\"duration_ns\":"), 1);
+    CHECK_EQ(lines_with("json", "Z\",\"client\":\"127.0.0.1\",\"method\":\"GET\",\"target\":\"/a/b?c=\\\"d\\\"\","
+                                "\"host\":\"a\","
+                                "\"route\":\"/a/{x}\",\"status\":200,\"sent\":4,\"duration_ns\":"),
+             1);
     CHECK_EQ(lines_with("json", ",\"referer\":\"http://r/\",\"user_agent\":\"x\\\\y \\\"\\u00c3\\u0009z\"}\n"), 1);
     CHECK_EQ(lines_with("json", "\"route\":null,\"status\":400"), 1);
     CHECK(strncmp(without_digits("json"), "{\"time\":\"0000-00-00T00:00:00.000Z\",", 35) == 0);
