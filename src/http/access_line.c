@@ -1,4 +1,5 @@
 /* The lines of access logs. A client's bytes are escaped, so that it cannot end a line or a text. */
+#define _GNU_SOURCE
 #include "http/access_line.h"
 #include "http/text.h"
 #include "system/system.h"

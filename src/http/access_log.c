@@ -3,6 +3,7 @@
  * Each file has two buffers: lines are added to one while the thread writes the other. The lock is held to add a line,
  * and to exchange the buffers, never while something is written. The first line wakes the thread, which then gathers
  * more until the delay is over or a buffer is half full: under load that is few wakes and few writes. */
+#define _GNU_SOURCE
 #include "base/reserved.h"
 #include "base/invariants.h"
 #include "http/access_line.h"
