@@ -105,6 +105,21 @@ void add_routes(aco::http_server &server)
     group.route("GET", "/move/{n}", [text = std::make_unique<std::string>("moved")](aco::http_request &request) {
         request.reply(200, nullptr, *text + request.native_handle()->route->path);
     });
+    server.route("POST", "/form", [](aco::http_request &request) {
+        std::string all(request.cookie("a").value_or("-"));
+        aco::http_form form(request);
+        aco_http_cookie_t cookie = {};
+        cookie.name = "a";
+        EXPECT_EQ(thrown_by([&] { request.add_cookie(cookie); }), EINVAL);
+        cookie.value = "1";
+        request.add_cookie(cookie);
+        while (const aco_http_part_t *part = form.next())
+            all += std::string(part->name) + ":" + std::string(form.read_all(10)) + ";";
+        aco::event_stream events(request);
+        EXPECT_FALSE(events.last_id());
+        events.send(all);
+        events.ping();
+    });
     server.on_refusal([own = std::make_unique<int>(410)](aco::http_request &request, int status) {
         if (status == 404)
             request.reply(*own, nullptr, "gone");
@@ -180,6 +195,11 @@ void use_server(aco::http_client &client, const std::string &site)
     EXPECT_EQ(thrown_by([&] { client.get(site + "/hello/you").read_all(5); }), EFBIG);
     EXPECT_EQ(client.post(site + "/echo", "text/plain", "body").read_all(), "body");
     EXPECT_EQ(client.post(site + "/echo", nullptr, std::string(101, 'x')).status(), 413);
+    EXPECT_EQ(client.post(site + "/form", "application/x-www-form-urlencoded", "b=1&c=2").read_all(),
+              "data: -b:1;c:2;\n\n:\n\n");
+    EXPECT_EQ(client.post(site + "/form", "application/x-www-form-urlencoded", "b=%").status(), 400);
+    EXPECT_NE(failures.back().find("aco_http_form"), std::string::npos) << failures.back();
+    failures.pop_back();
     EXPECT_EQ(client.get(site + "/throw").status(), 500);
     EXPECT_EQ(client.get(site + "/none").header("x-around").value_or(""), "1");
     EXPECT_EQ(client.get(site + "/none").status(), 410);
@@ -227,7 +247,9 @@ void serve_and_use(const aco_http_server_options_t &server_options, const aco_ht
     bool was_cancelled = false;
     std::uint64_t counts[ACO_HTTP_FAILURES] = {};
     aco::spawn([&] {
+        aco::access_log log({{"/dev/null", ACO_ACCESS_LOG_JSON}});
         aco::http_server server(server_options);
+        log.attach(server.options());
         server.options().failures = counts;
         add_routes(server);
         aco::listener door("tcp4", "127.0.0.1", "0");

@@ -33,11 +33,11 @@
  * Threads. All calls for a server, request or client are made on one thread, the one of their descriptors. A program
  * with several threads serves on each of them, with a listener of its own (ACO_IO_REUSEPORT).
  *
- * Tasks. A connection's handlers, `open`, `refused`, `log` and `failed` are called in the connection's task: on the thread of
- * aco_http_serve()'s caller, but never on the caller's stack. The server's `task` sets the stack's size. The caller's
- * scopes do not reach these functions. They are in a scope that ends with ECANCELED when drain_time is over; `open` is
- * also in one for head_time. All of them may wait; only the connection waits then. If a connection gets no task,
- * aco_http_serve() itself calls `failed`, in its caller's task. */
+ * Tasks. A connection's handlers, `open`, `refused`, `log` and `failed` are called in the connection's task: on the
+ * thread of aco_http_serve()'s caller, but never on the caller's stack. The server's `task` sets the stack's size. The
+ * caller's scopes do not reach these functions. They are in a scope that ends with ECANCELED when drain_time is over;
+ * `open` is also in one for head_time. All of them may wait; only the connection waits then. If a connection gets no
+ * task, aco_http_serve() itself calls `failed`, in its caller's task. */
 #ifndef ACO_HTTP_H
 #define ACO_HTTP_H
 
@@ -248,7 +248,7 @@ ACO_API void aco_http_limit_time(aco_http_request_t *request, void *limit);
 /* Middleware that ends what is behind it when the client goes away. `arg` is not used. The waits of the handler then
  * fail with ECANCELED, and aco_http_connection_error() is ECONNRESET. This is noticed in any wait, also while a body or
  * a further request is unread: the system is asked whether the client has closed, nothing is read. So a client that
- * only shuts its sending side down counts as gone, and a TLS client goes away with its TCP connection. A task of its own
+ * only shuts its sending side down counts as gone, and a TLS client goes away with its TCP connection. A further task
  * watches during the request. Without memory for it the reply is 503. Not for WebSockets: their calls notice it. */
 ACO_API void aco_http_end_with_client(aco_http_request_t *request, void *arg);
 
@@ -329,9 +329,9 @@ typedef struct aco_http_server_options_s {
     const aco_http_middleware_t
         *middleware; /* for all requests whose head is right, also if no route fits. NULL: none */
     /* Called to make a reply in place of the server's own short text: to a request for which there is no route (404,
-     * 405 with its Allow), whose handler has not replied (500, 413, 400, 408), that aco_http_reply_file() or a WebSocket
-     * refuses, or whose head is wrong (400, 413, 414, 417, 431, 505, …: what the server did not understand is empty).
-     * `status` is what the server would send; the reply may have another one. If the function returns without a reply,
+     * 405 with its Allow), whose handler has not replied (500, 413, 400, 408), that aco_http_reply_file() or a
+     * WebSocket refuses, or whose head is wrong (400, 413, 414, 417, 431, 505, …: what the server did not understand
+     * is empty). `status` is what the server would send; the reply may have another one. If the function returns without a reply,
      * the server makes it. It cannot read the body of a request whose head is wrong. NULL: none. */
     void (*refused)(aco_http_request_t *request, int status, void *refused_arg);
     void *refused_arg;
@@ -350,9 +350,9 @@ typedef struct aco_http_server_options_s {
  *   - What is left after drain_time is cancelled.
  * A further scope that ends does not shorten this. What `options` point to must not change during the call. Returns -1
  * with errno ECANCELED, ETIMEDOUT (a scope has ended), an error of accepting, EINVAL (max_head, max_headers, a
- * reserved field or a route, also of a group, is not allowed: no handler, a name that is empty or has no end, more than 8 names), ENOMEM,
- * EPERM (the caller cannot wait: it is not a task). The listener is closed then, also if the call has failed before it
- * accepted. If `listener` is less than 0, errno stays what aco_io_listen() set. */
+ * reserved field or a route, also of a group, is not allowed: no handler, a name that is empty or has no end, more than
+ * 8 names), ENOMEM, EPERM (the caller cannot wait: it is not a task). The listener is closed then, also if the call has
+ * failed before it accepted. If `listener` is less than 0, errno stays what aco_io_listen() set. */
 ACO_API int aco_http_serve_at(int listener, const aco_http_server_options_t *options, const char *location);
 #define aco_http_serve(listener, options) aco_http_serve_at(listener, options, ACO_PLACE)
 

@@ -26,6 +26,10 @@
 #ifndef ACO_HTTP_HPP
 #define ACO_HTTP_HPP
 
+#include "access_log.h"
+#include "event_stream.h"
+#include "http_cookies.h"
+#include "http_forms.h"
 #include "stream.hpp"
 #include "websocket.h"
 
@@ -74,6 +78,13 @@ public:
         return detail::text_of(value);
     }
 
+    std::optional<std::string_view> cookie(const char *name) const
+    {
+        const char *value = aco_http_request_cookie(request_, name);
+        detail::io_check(value || errno == 0 ? 0 : -1, "aco::http_request::cookie");
+        return detail::text_of(value);
+    }
+
     /* Returns the number of bytes; 0 at the end of the body. */
     std::size_t read(void *p, std::size_t n, const char *location = ACO__CALLER)
     {
@@ -93,6 +104,11 @@ public:
         if (name.find('\0') != std::string::npos || value.find('\0') != std::string::npos)
             detail::refused(EINVAL, "aco::http_request::add_header", nullptr, "the name or value has a NUL");
         detail::io_check(aco_http_reply_header(request_, name.c_str(), value.c_str()), "aco::http_request::add_header");
+        return *this;
+    }
+    http_request &add_cookie(const aco_http_cookie_t &cookie)
+    {
+        detail::io_check(aco_http_reply_cookie(request_, &cookie), "aco::http_request::add_cookie");
         return *this;
     }
     /* A `type` of nullptr means none. */
@@ -141,6 +157,117 @@ public:
 
 private:
     aco_http_request_t *request_;
+};
+
+/* The form in a request's body. */
+class http_form
+{
+  public:
+    explicit http_form(http_request &request, const aco_http_form_options_t &options = {})
+        : form_(aco_http_form_open(request.native_handle(), &options))
+    {
+        detail::io_check(form_ ? 0 : -1, "aco::http_form");
+    }
+    http_form(const http_form &) = delete;
+    http_form &operator=(const http_form &) = delete;
+
+    /* Returns the next part, valid until the next call; nullptr: there is none. */
+    const aco_http_part_t *next(const char *location = ACO__CALLER)
+    {
+        const aco_http_part_t *part = aco_http_form_next_at(form_, location);
+        detail::io_check(part || errno == 0 ? 0 : -1, "aco::http_form::next");
+        return part;
+    }
+    /* Returns the number of bytes; 0 at the end of the part. */
+    std::size_t read(void *p, std::size_t n, const char *location = ACO__CALLER)
+    {
+        return detail::io_done(aco_http_form_read_at(form_, p, n, location), "aco::http_form::read");
+    }
+    std::string_view read_all(std::size_t most, const char *location = ACO__CALLER)
+    {
+        std::size_t n = 0;
+        const char *bytes = aco_http_form_read_all_at(form_, most, &n, location);
+        detail::io_check(bytes ? 0 : -1, "aco::http_form::read_all");
+        return std::string_view(bytes, n);
+    }
+
+  private:
+    aco_http_form_t *form_;
+};
+
+/* A reply of server-sent events. */
+class event_stream
+{
+  public:
+    explicit event_stream(http_request &request, const char *location = ACO__CALLER) : request_(request.native_handle())
+    {
+        detail::io_check(aco_event_stream_begin_at(request_, location), "aco::event_stream");
+    }
+
+    std::optional<std::string_view> last_id() const
+    {
+        return detail::text_of(aco_event_stream_last_id(request_));
+    }
+    void send(const aco_event_stream_event_t &event, const char *location = ACO__CALLER)
+    {
+        detail::io_check(aco_event_stream_send_at(request_, &event, location), "aco::event_stream::send");
+    }
+    void send(std::string_view data, const char *location = ACO__CALLER)
+    {
+        aco_event_stream_event_t event = {};
+        event.data = data.empty() ? "" : data.data();
+        event.length = data.size();
+        send(event, location);
+    }
+    void ping(const char *location = ACO__CALLER)
+    {
+        detail::io_check(aco_event_stream_ping_at(request_, location), "aco::event_stream::ping");
+    }
+
+  private:
+    aco_http_request_t *request_;
+};
+
+/* An access log; its destructor writes what waits. It outlives the servers that use it. */
+class access_log
+{
+  public:
+    explicit access_log(const std::vector<std::pair<std::string, int>> &files,
+                        const aco_access_log_options_t &options = {})
+    {
+        std::vector<aco_access_log_file_t> list;
+        for (const auto &[path, format] : files)
+            list.push_back({path.c_str(), format});
+        list.push_back({nullptr, 0});
+        log_ = aco_access_log_new(list.data(), &options);
+        detail::io_check(log_ ? 0 : -1, "aco::access_log");
+    }
+    access_log(const access_log &) = delete;
+    access_log &operator=(const access_log &) = delete;
+    ~access_log()
+    {
+        aco_access_log_destroy(log_);
+    }
+
+    /* Logs the requests of servers with these options. */
+    void attach(aco_http_server_options_t &options) const noexcept
+    {
+        options.log = aco_access_log_add;
+        options.log_arg = log_;
+    }
+    void rotate() noexcept
+    {
+        aco_access_log_rotate(log_);
+    }
+    aco_access_log_stats_t stats() const noexcept
+    {
+        aco_access_log_stats_t stats;
+        aco_access_log_stats(log_, &stats);
+        return stats;
+    }
+
+  private:
+    aco_access_log_t *log_;
 };
 
 /* A request becomes a connection that carries messages, until its handler returns. Several tasks may send. */
