@@ -182,7 +182,7 @@ ACO_API void aco_http_reply_abort(aco_http_request_t *request);
  *
  * Returns the stream; on error NULL with errno EBUSY (the reply has begun, or the body was not read), ENOTSUP (this
  * version of HTTP has several requests on a connection), ENOMEM, or an error of sending the earlier replies as
- * aco_http_reply_flush(). Then the request is as it was. */
+ * aco_http_reply_flush(). Then the connection is still the server's. */
 ACO_API aco_stream_t *aco_http_take_over_at(aco_http_request_t *request, const void **bytes, size_t *n,
                                             const char *location);
 #define aco_http_take_over(request, bytes, n) aco_http_take_over_at(request, bytes, n, ACO_PLACE)
@@ -321,8 +321,8 @@ typedef struct aco_http_server_options_s {
     /* For the connections' tasks; NULL: the defaults. The smallest stack, 4 KiB, is enough for what the server itself
      * does (8 KiB without optimisation). Handlers need more for their own frames, files, WebSockets and TLS. */
     const aco_options_t *task;
-    /* Called in the connection's task, with head_time as its limit. Makes the stream (aco/stream.h) of a new connection,
-     * by a TLS handshake for example, and gives it to the server. Returns it; on error NULL with errno and
+    /* Called in the connection's task, with head_time as its limit. Makes the stream (aco/stream.h) of a new
+     * connection, by a TLS handshake for example, and gives it to the server. Returns it; on error NULL with errno and
      * aco_error_message(), after it has closed the descriptor. If `open` itself is NULL, connections are plain. */
     aco_stream_t *(*open)(int fd, void *open_arg);
     void *open_arg;
@@ -359,7 +359,7 @@ ACO_API int aco_http_serve_at(int listener, const aco_http_server_options_t *opt
 /* ---- Connections that were accepted elsewhere -------------------------------------------------------------------- */
 
 /* What such connections have in common: routes, limits, an end. For programs that accept themselves: several protocols
- * on one port, a proxy's line before HTTP, connections that are no sockets. It belongs to the thread that has made it. */
+ * on one port, a proxy's line before HTTP, connections that are no sockets. It belongs to the thread that made it. */
 typedef struct aco_http_server_s aco_http_server_t;
 
 /* Makes a server without a listener; the caller owns it. NULL options: the defaults. The structure is copied; what it
@@ -381,9 +381,9 @@ ACO_API void aco_http_server_destroy(aco_http_server_t *server);
  * pipelined requests are sent before the next handler is called. Handlers must not end the task by aco_exit() unless
  * its other frames can bear that: it cuts the connection.
  *
- * Returns 0 when the connection has ended, however (`failed` of the options tells); on error -1 with errno EINVAL (`n`),
- * ENOMEM, EPERM (the caller is not a task). With a `stream` of NULL it fails and leaves errno as it is, so you can pass
- * on what aco_stream_open() and the like return. */
+ * Returns 0 when the connection has ended, however (`failed` of the options tells); on error -1 with errno EINVAL
+ * (`n`), ENOMEM, EPERM (the caller is not a task). With a `stream` of NULL it fails and leaves errno as it is, so you
+ * can pass on what aco_stream_open() and the like return. */
 ACO_API int aco_http_serve_connection_at(aco_http_server_t *server, aco_stream_t *stream, const void *bytes, size_t n,
                                          const char *location);
 #define aco_http_serve_connection(server, stream, bytes, n) \

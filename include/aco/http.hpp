@@ -142,8 +142,8 @@ public:
     {
         detail::io_check(aco_http_reply_file_at(request_, root, path, location), "aco::http_request::serve_file");
     }
-    /* The connection, for another protocol, and what was read of it behind the request, which is valid until the handler
-     * returns: aco_http_take_over(). */
+    /* The connection, for another protocol, and what was read of it behind the request, which is valid until the
+     * handler returns: aco_http_take_over(). */
     std::pair<stream, std::string_view> take_over(const char *location = ACO__CALLER)
     {
         const void *bytes = nullptr;

@@ -285,8 +285,8 @@ public:
 
 class stream; /* aco/stream.hpp */
 
-/* A buffered reader: aco_io_reader_t with a lent buffer. It does not own the descriptor or stream. The text that it returns is
- * valid until the next call. */
+/* A buffered reader: aco_io_reader_t with a lent buffer. It does not own the descriptor or stream. The text that it
+ * returns is valid until the next call. */
 class reader {
 public:
     explicit reader(const descriptor &from, std::size_t size = 4096) noexcept
@@ -337,8 +337,8 @@ private:
     aco_io_reader_t reader_;
 };
 
-/* A buffered writer: aco_io_writer_t with a lent buffer. It does not own the descriptor or stream. Its destructor drops bytes
- * that were not flushed. */
+/* A buffered writer: aco_io_writer_t with a lent buffer. It does not own the descriptor or stream. Its destructor drops
+ * bytes that were not flushed. */
 class writer {
 public:
     explicit writer(const descriptor &to, std::size_t size = 4096) noexcept

@@ -17,8 +17,8 @@
  * or ECANCELED a call can be made again. Errors are those of aco_io_read() and aco_io_write(), or of the stream, and
  * those named here.
  *
- * A reader or writer is a plain structure that must not be copied while it is open. It does not own its descriptor or stream. One
- * task at a time may use it, on the descriptor's thread. */
+ * A reader or writer is a plain structure that must not be copied while it is open. It does not own its descriptor or
+ * stream. One task at a time may use it, on the descriptor's thread. */
 #ifndef ACO_IO_BUFFER_H
 #define ACO_IO_BUFFER_H
 

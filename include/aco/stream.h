@@ -19,7 +19,8 @@
  * part; if several write, each writes a part.
  *
  * Errors are those of what carries the stream: of a descriptor as in aco/io.h, of TLS as in aco/tls.h. ENOTSUP: this
- * kind of stream cannot do that. A write to a pipe that nobody reads raises SIGPIPE, too, as usual. No pointer may be NULL unless its text says so. */
+ * kind of stream cannot do that. A write to a pipe that nobody reads raises SIGPIPE, too, as usual. No pointer may be
+ * NULL unless its text says so. */
 #ifndef ACO_STREAM_H
 #define ACO_STREAM_H
 

@@ -80,7 +80,7 @@ ACO__SWITCHES static ssize_t splice_some(way_t *way)
 }
 
 /* Copies until the end, and passes that on. 0, or -1 and errno. */
-ACO__SWITCHES static int copy(way_t *way)
+ACO__SWITCHES static int copy_all(way_t *way)
 {
     ssize_t n;
     while ((n = may_splice(way) ? splice_some(way) : copy_some(way)) > 0)
@@ -91,7 +91,7 @@ ACO__SWITCHES static int copy(way_t *way)
 
 ACO__SWITCHES static void *copy_back(void *way)
 {
-    return copy(way) == 0 ? NULL : ACO_ERROR;
+    return copy_all(way) == 0 ? NULL : ACO_ERROR;
 }
 
 int aco_stream_copy_both_ways_at(aco_stream_t *one, aco_stream_t *other, uint64_t copied[2], const char *location)
@@ -102,7 +102,7 @@ int aco_stream_copy_both_ways_at(aco_stream_t *one, aco_stream_t *other, uint64_
     int error = 0;
     if (aco_group_begin_at(&group, ACO_CANCEL_ON_FAILURE, location) != 0)
         return -1;
-    if (!aco_group_spawn_at(&group, copy_back, &back, NULL, NULL, location) || copy(&there) != 0) {
+    if (!aco_group_spawn_at(&group, copy_back, &back, NULL, NULL, location) || copy_all(&there) != 0) {
         error = errno;
         (void)aco_scope_cancel(&group.scope);
     }

@@ -14,7 +14,7 @@ typedef struct both {
     int from, to; /* to: -1: closed */
 } both_t;
 
-static void close_fd(int fd)
+static void close_quietly(int fd)
 {
     int error = errno;
     (void)aco_io_close(fd);
@@ -52,7 +52,7 @@ ACO__SWITCHES static int fd_wait_readable(aco_stream_t *stream, const char *loca
 
 static void embedded_close(aco_stream_t *stream)
 {
-    close_fd(stream->fd);
+    close_quietly(stream->fd);
 }
 
 /* Only TCP has a reset; other sockets take the option, and do nothing. */
@@ -65,12 +65,12 @@ static void reset_at_close(const aco_stream_t *stream)
 static void embedded_abort(aco_stream_t *stream)
 {
     reset_at_close(stream);
-    close_fd(stream->fd);
+    close_quietly(stream->fd);
 }
 
 static void fd_close(aco_stream_t *stream)
 {
-    close_fd(stream->fd);
+    close_quietly(stream->fd);
     aco__service_free(stream, sizeof *stream);
 }
 
@@ -126,7 +126,7 @@ aco_stream_t *aco_stream_open(int fd)
 {
     aco_stream_t *stream = fd >= 0 ? aco__stream_of_fd(fd) : NULL;
     if (!stream && fd >= 0)
-        close_fd(fd);
+        close_quietly(fd);
     return stream;
 }
 
@@ -189,9 +189,9 @@ static int both_has_input(aco_stream_t *stream)
 static void both_close(aco_stream_t *stream)
 {
     both_t *both = both_of(stream);
-    close_fd(both->from);
+    close_quietly(both->from);
     if (both->to >= 0)
-        close_fd(both->to);
+        close_quietly(both->to);
     aco__service_free(both, sizeof *both);
 }
 
@@ -216,8 +216,8 @@ aco_stream_t *aco_stream_open_both(int from, int to)
         return &both->is;
     }
     if (from >= 0)
-        close_fd(from);
+        close_quietly(from);
     if (to >= 0)
-        close_fd(to);
+        close_quietly(to);
     return NULL;
 }

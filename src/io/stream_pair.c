@@ -8,14 +8,14 @@
 #include <string.h>
 
 /* The bytes of one direction. */
-typedef struct way {
+typedef struct pair_way {
     char *bytes; /* a ring */
     size_t at, n; /* the first one that was not read; how many there are */
     aco_event_t may_read, may_write; /* there are bytes or room, or a call fails at once: kept by set_events() */
     unsigned char has_end; /* nothing more will be written */
     unsigned char is_cut; /* and that is a failure */
     unsigned char is_left; /* nobody will read */
-} way_t;
+} pair_way_t;
 
 typedef struct end {
     aco_stream_t is; /* first */
@@ -26,18 +26,18 @@ typedef struct end {
 
 typedef struct pair {
     end_t ends[2];
-    way_t ways[2];
+    pair_way_t ways[2];
     size_t size; /* of each ring */
     size_t sz;
     unsigned users; /* ends that are open, and calls; the last one frees it */
 } pair_t;
 
-static end_t *end_of(aco_stream_t *stream)
+static end_t *end_of_pair(aco_stream_t *stream)
 {
     return (end_t *)(void *)stream;
 }
 
-static void drop(pair_t *pair)
+static void drop_pair(pair_t *pair)
 {
     ACO__ASSERT(pair->users > 0);
     if (--pair->users == 0)
@@ -54,13 +54,13 @@ static void set_event(aco_event_t *event, int is_set)
 
 static void set_events(pair_t *pair, int i)
 {
-    way_t *way = &pair->ways[i];
+    pair_way_t *way = &pair->ways[i];
     ACO__ASSERT(way->at < pair->size && way->n <= pair->size);
     set_event(&way->may_read, way->n > 0 || way->has_end || way->is_left);
     set_event(&way->may_write, way->n < pair->size || way->has_end || way->is_left);
 }
 
-static int fail(int error)
+static int fail_pair(int error)
 {
     errno = error;
     return -1;
@@ -68,9 +68,9 @@ static int fail(int error)
 
 /* ---- Bytes ---- */
 
-static size_t take(pair_t *pair, int i, char *p, size_t n)
+static size_t take_bytes(pair_t *pair, int i, char *p, size_t n)
 {
-    way_t *way = &pair->ways[i];
+    pair_way_t *way = &pair->ways[i];
     size_t taken = n < way->n ? n : way->n, first = pair->size - way->at;
     first = taken < first ? taken : first;
     memcpy(p, way->bytes + way->at, first);
@@ -81,9 +81,9 @@ static size_t take(pair_t *pair, int i, char *p, size_t n)
     return taken;
 }
 
-static size_t put(pair_t *pair, int i, const char *p, size_t n)
+static size_t put_bytes(pair_t *pair, int i, const char *p, size_t n)
 {
-    way_t *way = &pair->ways[i];
+    pair_way_t *way = &pair->ways[i];
     size_t room = pair->size - way->n, taken = n < room ? n : room;
     size_t to = (way->at + way->n) % pair->size, first = pair->size - to;
     first = taken < first ? taken : first;
@@ -97,70 +97,70 @@ static size_t put(pair_t *pair, int i, const char *p, size_t n)
 /* Waits until the end can read. 0, or -1 and errno. */
 ACO__SWITCHES static int await_bytes(const end_t *end, const char *location)
 {
-    way_t *way = &end->pair->ways[!end->i];
+    pair_way_t *way = &end->pair->ways[!end->i];
     while (!end->is_closed && way->n == 0 && !way->has_end)
         if (aco_event_wait_at(&way->may_read, location) != 0)
             return -1;
-    return end->is_closed ? fail(ECANCELED) : 0;
+    return end->is_closed ? fail_pair(ECANCELED) : 0;
 }
 
 ACO__SWITCHES static ssize_t pair_read(aco_stream_t *stream, void *p, size_t n, const char *location)
 {
-    end_t *end = end_of(stream);
+    end_t *end = end_of_pair(stream);
     pair_t *pair = end->pair;
-    const way_t *way = &pair->ways[!end->i];
+    const pair_way_t *way = &pair->ways[!end->i];
     ssize_t got = 0;
     pair->users++;
     aco__io_spend("aco_stream_read", location);
     if (n > 0 && await_bytes(end, location) != 0)
         got = -1;
     else if (n > 0 && way->is_cut)
-        got = fail(ECONNRESET);
+        got = fail_pair(ECONNRESET);
     else if (n > 0)
-        got = (ssize_t)take(pair, !end->i, p, n);
-    drop(pair);
+        got = (ssize_t)take_bytes(pair, !end->i, p, n);
+    drop_pair(pair);
     return got;
 }
 
 /* Waits until the end can write. 0, or -1 and errno. */
 ACO__SWITCHES static int await_room(const end_t *end, const char *location)
 {
-    way_t *way = &end->pair->ways[end->i];
+    pair_way_t *way = &end->pair->ways[end->i];
     while (!end->is_closed && way->n == end->pair->size && !way->has_end && !way->is_left)
         if (aco_event_wait_at(&way->may_write, location) != 0)
             return -1;
-    return end->is_closed ? fail(ECANCELED) : way->has_end || way->is_left ? fail(EPIPE) : 0;
+    return end->is_closed ? fail_pair(ECANCELED) : way->has_end || way->is_left ? fail_pair(EPIPE) : 0;
 }
 
 ACO__SWITCHES static ssize_t pair_write(aco_stream_t *stream, const void *p, size_t n, const char *location)
 {
-    end_t *end = end_of(stream);
+    end_t *end = end_of_pair(stream);
     pair_t *pair = end->pair;
     ssize_t sent = 0;
     pair->users++;
     aco__io_spend("aco_stream_write", location);
     if (n > 0)
-        sent = await_room(end, location) != 0 ? -1 : (ssize_t)put(pair, end->i, p, n);
-    drop(pair);
+        sent = await_room(end, location) != 0 ? -1 : (ssize_t)put_bytes(pair, end->i, p, n);
+    drop_pair(pair);
     return sent;
 }
 
 ACO__SWITCHES static int pair_wait_readable(aco_stream_t *stream, const char *location)
 {
-    end_t *end = end_of(stream);
+    end_t *end = end_of_pair(stream);
     pair_t *pair = end->pair;
     int result;
     pair->users++;
     aco__io_spend("aco_stream_wait_readable", location);
     result = await_bytes(end, location);
-    drop(pair);
+    drop_pair(pair);
     return result;
 }
 
 static int pair_has_input(aco_stream_t *stream)
 {
-    const end_t *end = end_of(stream);
-    const way_t *way = &end->pair->ways[!end->i];
+    const end_t *end = end_of_pair(stream);
+    const pair_way_t *way = &end->pair->ways[!end->i];
     return way->n > 0 || way->has_end;
 }
 
@@ -168,7 +168,7 @@ static int pair_has_input(aco_stream_t *stream)
 
 static int pair_shutdown(aco_stream_t *stream, const char *location)
 {
-    end_t *end = end_of(stream);
+    end_t *end = end_of_pair(stream);
     (void)location;
     end->pair->ways[end->i].has_end = 1;
     set_events(end->pair, end->i);
@@ -177,7 +177,7 @@ static int pair_shutdown(aco_stream_t *stream, const char *location)
 
 static void pair_close(aco_stream_t *stream)
 {
-    end_t *end = end_of(stream);
+    end_t *end = end_of_pair(stream);
     pair_t *pair = end->pair;
     ACO__ASSERT(!end->is_closed);
     end->is_closed = 1;
@@ -185,13 +185,13 @@ static void pair_close(aco_stream_t *stream)
     pair->ways[!end->i].is_left = 1;
     set_events(pair, 0);
     set_events(pair, 1);
-    drop(pair);
+    drop_pair(pair);
 }
 
 static void pair_abort(aco_stream_t *stream)
 {
-    const end_t *end = end_of(stream);
-    way_t *way = &end->pair->ways[end->i];
+    const end_t *end = end_of_pair(stream);
+    pair_way_t *way = &end->pair->ways[end->i];
     if (!way->has_end)
         way->is_cut = 1;
     pair_close(stream);
