@@ -347,15 +347,22 @@ TEST(http, served_streams)
 {
     aco::spawn([] {
         aco::http_server server;
-        server.route("GET", "/", [](aco::http_request &request) { request.reply(200, nullptr, "hello"); });
+        server.group().around([](aco::http_request &, const aco::http_next &next) { next(); }).route(
+            "GET", "/", [](aco::http_request &request) { request.reply(200, nullptr, "hello"); });
+        server.around([](aco::http_request &request, const aco::http_next &next) {
+            request.add_header("X-Around", "1");
+            next();
+        });
         auto [here, there] = aco::stream_pair(100);
         aco::task_group group;
         group.spawn([&] { server.serve_connection(std::move(there), "GET / HT"); });
         here.write_all("TP/1.1\r\nHost: a\r\n\r\n");
         aco::reader in(here);
         EXPECT_EQ(in.line(), "HTTP/1.1 200 OK");
-        while (!in.line()->empty())
-            ;
+        std::string head;
+        for (auto line = in.line(); line && !line->empty(); line = in.line())
+            head += std::string(*line) + "\n";
+        EXPECT_NE(head.find("X-Around: 1\n"), std::string::npos) << head;
         EXPECT_EQ(in.peek(5), "hello");
         in.consume(5);
         server.stop();

@@ -197,7 +197,6 @@ static void *adds_lines(void *log)
     request.method = "GET";
     request.target = "/thread";
     request.host = request.path = request.query = "";
-    request.fd = -1;
     for (int i = 0; i < LINES; i++) {
         aco_access_log_add(&request, log);
         if (i % 500 == 0)

@@ -61,9 +61,9 @@ typedef struct aco_http_request_s {
     const aco_http_header_t *headers; /* names as they were sent */
     size_t header_count;
     int minor;                        /* of the version: 1 for HTTP/1.1, or 0 */
-    int fd; /* the connection's descriptor, to ask for addresses; -1: it has none */
-    aco_stream_t *stream; /* the connection: to ask for addresses, and for TLS (aco_tls_of_stream()). It is
-                                         the server's: neither read, write nor end it */
+    int fd;                           /* the connection's descriptor, to ask for addresses; -1: it has none */
+    aco_stream_t *stream;             /* the connection: to ask for addresses, and for TLS (aco_tls_of_stream()). It is
+                                         the server's: neither read, write nor end it. NULL: it was taken over */
     int64_t length;                   /* of the body, in bytes; -1: not known yet */
     int64_t began;                    /* when its first bytes were read, on the clock of aco_now() */
     /* For the log: */
@@ -178,11 +178,11 @@ ACO_API void aco_http_reply_abort(aco_http_request_t *request);
  *
  * A server that ends waits for the handler, and cancels it after drain_time, as any other. It does not wait for tasks
  * that use the stream after that, nor count the connection any more in max_connections: end these tasks by a group or a
- * scope of the program's.
+ * scope of the program's. max_per_address counts it until the handler has returned.
  *
  * Returns the stream; on error NULL with errno EBUSY (the reply has begun, or the body was not read), ENOTSUP (this
- * version of HTTP has several requests on a connection), ENOMEM, or an error of sending the earlier replies as
- * aco_http_reply_flush(). Then the connection is still the server's. */
+ * version of HTTP has several requests on a connection), EPERM (in `refused` of the options), ENOMEM, or an error of
+ * sending the earlier replies as aco_http_reply_flush(). Then the connection is still the server's. */
 ACO_API aco_stream_t *aco_http_take_over_at(aco_http_request_t *request, const void **bytes, size_t *n,
                                             const char *location);
 #define aco_http_take_over(request, bytes, n) aco_http_take_over_at(request, bytes, n, ACO_PLACE)
@@ -226,9 +226,9 @@ typedef struct aco_http_middleware_s {
 
 /* Calls the next function of the middleware, in the order of the lists: first the server's, then that of the route's
  * group, then the handler. If no route fits, the request is answered with 404 or 405 in place of the handler. When the
- * call returns, `status` of the request is that of the reply; 0: there is none yet, so the caller may make it. If
- * nobody does, the server answers 500. Middleware may call it again as long as no reply has begun. Returns 0; on error
- * -1 with errno EINVAL (a handler has called it). */
+ * call returns, `status` of the request is that of the reply; 0: there is none yet, so the caller may make it, or the
+ * connection was taken over (`stream` is NULL). If nobody replies, the server answers 500. Middleware may call it again
+ * as long as no reply has begun. Returns 0; on error -1 with errno EINVAL (a handler has called it). */
 ACO_API int aco_http_next(aco_http_request_t *request);
 
 /* Middleware that limits the time of what is behind it. Its `arg` is an aco_http_time_limit_t. */
@@ -242,14 +242,17 @@ typedef struct aco_http_time_limit_s {
  *   - It has not begun: it is made by `late`, outside of the scope.
  *   - It has been made whole, or has a length: it stays. If bytes of it are missing, the connection is cut.
  *   - It has begun without a length: the connection is cut, because nothing else shows the client that some is missing.
- * A WebSocket ends as by any other scope. If there is no memory for the scope, the reply is 503. */
+ * A WebSocket ends as by any other scope. If the connection was taken over, nothing follows: the waits in the handler
+ * fail, but the stream stays as it is. A handler that uses the stream for longer does so in a task of its own, or in
+ * aco_shield_begin(). If there is no memory for the scope, the reply is 503. */
 ACO_API void aco_http_limit_time(aco_http_request_t *request, void *limit);
 
 /* Middleware that ends what is behind it when the client goes away. `arg` is not used. The waits of the handler then
  * fail with ECANCELED, and aco_http_connection_error() is ECONNRESET. This is noticed in any wait, also while a body or
  * a further request is unread: the system is asked whether the client has closed, nothing is read. So a client that
  * only shuts its sending side down counts as gone, and a TLS client goes away with its TCP connection. A further task
- * watches during the request. Without memory for it the reply is 503. Not for WebSockets: their calls notice it. */
+ * watches during the request, until the connection is taken over. A stream without a descriptor is not watched. Without
+ * memory for it the reply is 503. Not for WebSockets: their calls notice it. */
 ACO_API void aco_http_end_with_client(aco_http_request_t *request, void *arg);
 
 /* Routes that have middleware of their own. */
@@ -363,8 +366,8 @@ ACO_API int aco_http_serve_at(int listener, const aco_http_server_options_t *opt
 typedef struct aco_http_server_s aco_http_server_t;
 
 /* Makes a server without a listener; the caller owns it. NULL options: the defaults. The structure is copied; what it
- * points to must stay as it is. Not used are max_connections, shares_listener, the times of drain and lameness but
- * drain_idle_time, `task` and `open`. Returns the server; on error NULL with errno ENOMEM, or EINVAL as
+ * points to must stay as it is. Not used is what concerns accepting: max_connections, max_per_address, shares_listener,
+ * `task`, `open`, lame_time and drain_time. Returns the server; on error NULL with errno ENOMEM, or EINVAL as
  * aco_http_serve(). */
 ACO_API aco_http_server_t *aco_http_server_new(const aco_http_server_options_t *options);
 /* Stops the server. From now on replies have "Connection: close", and connections without a request are closed when

@@ -10,7 +10,8 @@
 static void set_client(aco__access_t *access)
 {
     char *text = access->client, *port;
-    if (aco_io_peer_address(access->request->fd, text, sizeof access->client) != 0 || !*text) {
+    const aco_stream_t *stream = access->request->stream; /* NULL: it was taken over */
+    if (!stream || aco_stream_peer_address(stream, text, sizeof access->client) != 0 || !*text) {
         memcpy(text, "-", 2);
         return;
     }
