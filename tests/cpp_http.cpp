@@ -347,8 +347,9 @@ TEST(http, served_streams)
 {
     aco::spawn([] {
         aco::http_server server;
-        server.group().around([](aco::http_request &, const aco::http_next &next) { next(); }).route(
-            "GET", "/", [](aco::http_request &request) { request.reply(200, nullptr, "hello"); });
+        server.group()
+            .around([](aco::http_request &, const aco::http_next &next) { next(); })
+            .route("GET", "/", [](aco::http_request &request) { request.reply(200, nullptr, "hello"); });
         server.around([](aco::http_request &request, const aco::http_next &next) {
             request.add_header("X-Around", "1");
             next();

@@ -61,9 +61,11 @@ typedef struct aco_http_request_s {
     const aco_http_header_t *headers; /* names as they were sent */
     size_t header_count;
     int minor;                        /* of the version: 1 for HTTP/1.1, or 0 */
-    int fd;                           /* the connection's descriptor, to ask for addresses; -1: it has none */
-    aco_stream_t *stream;             /* the connection: to ask for addresses, and for TLS (aco_tls_of_stream()). It is
-                                         the server's: neither read, write nor end it. NULL: it was taken over */
+    /* The connection's descriptor, to ask for addresses; -1: it has none. */
+    int fd;
+    /* The connection: to ask for addresses, and for TLS (aco_tls_of_stream()). It is the server's: neither read, write
+     * nor end it. NULL: it was taken over. */
+    aco_stream_t *stream;
     int64_t length;                   /* of the body, in bytes; -1: not known yet */
     int64_t began;                    /* when its first bytes were read, on the clock of aco_now() */
     /* For the log: */
@@ -334,8 +336,9 @@ typedef struct aco_http_server_options_s {
     /* Called to make a reply in place of the server's own short text: to a request for which there is no route (404,
      * 405 with its Allow), whose handler has not replied (500, 413, 400, 408), that aco_http_reply_file() or a
      * WebSocket refuses, or whose head is wrong (400, 413, 414, 417, 431, 505, …: what the server did not understand
-     * is empty). `status` is what the server would send; the reply may have another one. If the function returns without a reply,
-     * the server makes it. It cannot read the body of a request whose head is wrong. NULL: none. */
+     * is empty). `status` is what the server would send; the reply may have another one. If the function returns
+     * without a reply, the server makes it. It cannot read the body of a request whose head is wrong, and neither take
+     * the connection over nor make it a WebSocket. NULL: none. */
     void (*refused)(aco_http_request_t *request, int status, void *refused_arg);
     void *refused_arg;
     const aco_http_group_t *groups; /* their routes are looked at after `routes`, in order. NULL: none */
