@@ -177,7 +177,7 @@ char *aco_http_form_read_all_at(aco_http_form_t *form, size_t most, size_t *n, c
     char *all = NULL;
     for (;;) {
         ssize_t part;
-        if (got == room && room <= most) { /* a byte more than `most` tells that there are more */
+        if (!all || (got == room && room <= most)) { /* a byte more than `most` tells that there are more */
             size_t larger = room ? 2 * room : 256;
             char *p;
             room = larger < most ? larger : most + 1;
