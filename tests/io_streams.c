@@ -433,11 +433,18 @@ static void *can_do_little(void *arg)
 {
     static const aco_stream_functions_t functions = {.read = nothing_read, .close = nothing_closed};
     aco_stream_t stream = {&functions, -1};
+    int tcp[2];
+    char byte;
     FAILS_WITH(aco_stream_shutdown(&stream), ENOTSUP);
     FAILS_WITH(aco_stream_wait_readable(&stream), ENOTSUP);
     CHECK_EQ(aco_stream_has_input(&stream), 0);
+    make_tcp(tcp);
+    stream.fd = tcp[0];
     aco_stream_abort(&stream);
     CHECK_EQ(stream.fd, -2);
+    CHECK_EQ(aco_io_close(tcp[0]), 0); /* a reset, although the functions know none */
+    FAILS_WITH(aco_io_read(tcp[1], &byte, 1), ECONNRESET);
+    CHECK_EQ(aco_io_close(tcp[1]), 0);
     return arg;
 }
 

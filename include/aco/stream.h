@@ -127,13 +127,13 @@ ACO_API int aco_stream_pair(aco_stream_t *ends[2], size_t size);
 
 /* Streams of your own: a structure that begins with an aco_stream_t, whose `functions` are these. They do what the call
  * of the same name does, and set errno on error. If the stream has a descriptor, `fd` is that, else -1; the library
- * uses it only for addresses, and to poll for input. */
+ * uses it only for addresses, to poll for input, and to reset it (SO_LINGER) before `abort`. */
 typedef struct aco_stream_functions_s {
     ssize_t (*read)(aco_stream_t *stream, void *p, size_t n, const char *location);
     ssize_t (*write)(aco_stream_t *stream, const void *p, size_t n, const char *location);
     void (*close)(aco_stream_t *stream); /* also frees it. Must not switch */
     /* These may be NULL: */
-    void (*abort)(aco_stream_t *stream); /* NULL: `close` is called */
+    void (*abort)(aco_stream_t *stream); /* `fd`, if it is a socket, is going to be reset. NULL: `close` is called */
     /* Writes of these parts what it can at once, at least a byte; `count` is at least 1. NULL: `write` is called for
      * each part */
     ssize_t (*write_parts)(aco_stream_t *stream, const struct iovec *parts, int count, const char *location);

@@ -502,15 +502,16 @@ static aco__http1_connection_t *new_connection(aco_http_server_t *server, aco_st
         aco__service_fail(EINVAL, call, "more bytes than max_head");
     else
         c = aco__service_allocate(&sz, call);
-    if (!c) {
-        aco_stream_close(stream);
-        return NULL;
+    if (c) {
+        begin_connection(c, sz, server, -1, stream);
+        if (put_input(&c->http.link, bytes, n) == 0)
+            return c;
     }
-    begin_connection(c, sz, server, -1, stream);
-    if (put_input(&c->http.link, bytes, n) == 0)
-        return c;
     error = errno;
-    end_connection(c);
+    if (c)
+        end_connection(c);
+    else
+        aco_stream_close(stream);
     errno = error;
     return NULL;
 }

@@ -116,8 +116,12 @@ void aco_stream_close(aco_stream_t *stream)
         stream->functions->close(stream);
 }
 
+/* Only TCP has a reset; other sockets take the option, and do nothing. */
 void aco_stream_abort(aco_stream_t *stream)
 {
+    static const struct linger reset = {1, 0};
+    if (stream && stream->fd >= 0)
+        (void)aco__system.setsockopt(stream->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
     if (stream)
         (stream->functions->abort ? stream->functions->abort : stream->functions->close)(stream);
 }

@@ -55,36 +55,16 @@ static void embedded_close(aco_stream_t *stream)
     close_quietly(stream->fd);
 }
 
-/* Only TCP has a reset; other sockets take the option, and do nothing. */
-static void reset_at_close(const aco_stream_t *stream)
-{
-    static const struct linger reset = {1, 0};
-    (void)aco__system.setsockopt(stream->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-}
-
-static void embedded_abort(aco_stream_t *stream)
-{
-    reset_at_close(stream);
-    close_quietly(stream->fd);
-}
-
 static void fd_close(aco_stream_t *stream)
 {
     close_quietly(stream->fd);
     aco__service_free(stream, sizeof *stream);
 }
 
-static void fd_abort(aco_stream_t *stream)
-{
-    reset_at_close(stream);
-    fd_close(stream);
-}
-
 static const aco_stream_functions_t of_fd = {
     .read = fd_read,
     .write = fd_write,
     .close = fd_close,
-    .abort = fd_abort,
     .write_parts = fd_write_parts,
     .shutdown = fd_shutdown,
     .wait_readable = fd_wait_readable,
@@ -94,7 +74,6 @@ static const aco_stream_functions_t embedded = {
     .read = fd_read,
     .write = fd_write,
     .close = embedded_close,
-    .abort = embedded_abort,
     .write_parts = fd_write_parts,
     .shutdown = fd_shutdown,
     .wait_readable = fd_wait_readable,

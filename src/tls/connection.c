@@ -264,7 +264,6 @@ static aco_tls_t *connection_new(const char *call, int fd, const char *host, aco
     }
     __atomic_add_fetch(&config->users, 1, __ATOMIC_RELAXED);
     tls->config = config;
-    tls->stream.functions = &aco__tls_stream_functions;
     tls->stream.fd = fd;
     tls->users = 1;
     tls->turn[TLS_READ] = tls->turn[TLS_WRITE] = one;

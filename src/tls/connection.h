@@ -13,7 +13,7 @@
 enum { TLS_READ, TLS_WRITE, TLS_DIRECTIONS };
 
 struct aco_tls_s {
-    aco_stream_t stream; /* first. Its functions: connection_stream.c; its fd is the connection's */
+    aco_stream_t stream; /* first. aco_tls_stream() sets its functions; its fd is the connection's */
     SSL *ssl;
     aco_tls_config_t *config;
     unsigned users;      /* calls that use it, and 1 until it is closed; the last one frees it */
@@ -32,7 +32,5 @@ struct aco_tls_s {
 
 /* Waits until there are bytes, which may be none of the program's: TLS has messages of its own. 0, or -1 and errno. */
 ACO__SWITCHES ACO__HIDDEN int aco__tls_await_input(aco_tls_t *tls, const char *call, const char *location);
-
-ACO__HIDDEN extern const aco_stream_functions_t aco__tls_stream_functions;
 
 #endif

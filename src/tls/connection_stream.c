@@ -63,7 +63,7 @@ static const char *stream_protocol(const aco_stream_t *stream)
     return ((const aco_tls_t *)(const void *)stream)->alpn;
 }
 
-const aco_stream_functions_t aco__tls_stream_functions = {
+static const aco_stream_functions_t functions = {
     .read = stream_read,
     .write = stream_write,
     .close = stream_close,
@@ -76,12 +76,15 @@ const aco_stream_functions_t aco__tls_stream_functions = {
 
 aco_stream_t *aco_tls_stream(aco_tls_t *tls)
 {
-    return tls ? &tls->stream : NULL;
+    if (!tls)
+        return NULL;
+    tls->stream.functions = &functions;
+    return &tls->stream;
 }
 
 aco_tls_t *aco_tls_of_stream(aco_stream_t *stream)
 {
-    if (stream->functions == &aco__tls_stream_functions)
+    if (stream->functions == &functions)
         return tls_of(stream);
     errno = ENOTSUP;
     return NULL;
