@@ -46,8 +46,10 @@ static ssize_t receive(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *mes
         socket->error = 0;
         return fail_with(error);
     }
-    if (!first)
-        return socket->cannot_read ? 0 : fail_with(EAGAIN);
+    if (!first) {
+        message->msg_namelen = 0;
+        return socket->cannot_read && !(file->flags & O_NONBLOCK) && !(flags & MSG_DONTWAIT) ? 0 : fail_with(EAGAIN);
+    }
     length = first->n;
     if (n > length)
         n = length;
@@ -96,6 +98,7 @@ static void on_datagram(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
     while (*link != datagram)
         link = &(*link)->next;
     *link = datagram->next;
+    aco__sim_notify(file, WRITABLE);
     to = aco__sim_endpoint_find(sim, SOCK_DGRAM, &datagram->to, &datagram->from);
     if (to && !to->cannot_read) {
         enqueue(to, datagram);

@@ -130,7 +130,7 @@ int aco__sim_getpeername(aco_sim_t *sim, int fd, struct sockaddr *address, sockl
     aco__sim_socket_t *socket = socket_of(sim, fd, "getpeername");
     if (!socket || !has_peer(socket))
         return socket ? fail_with(ENOTCONN) : -1;
-    aco__sim_address_write(socket, &socket->remote, address, length);
+    aco__sim_address_write(socket, socket->family == AF_UNIX ? &socket->peer->local : &socket->remote, address, length);
     return 0;
 }
 
