@@ -1,4 +1,4 @@
-/* stream.c: sockets of streams: TCP, and unix ones. */
+/* stream_socket.c: sockets of streams: TCP, and unix ones. */
 #ifndef ACO_SIM_STREAM_H
 #define ACO_SIM_STREAM_H
 
