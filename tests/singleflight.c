@@ -32,8 +32,7 @@ static void *load(const void *key, size_t size, void *arg)
         return ACO_ERROR;
     if (k[0] == 'e')
         aco_exit();
-    if (k[0] == 'f')
-        errno = ENOENT;
+    errno = k[0] == 'f' ? ENOENT : 0;
     if (k[0] == 'f' || k[0] == 'z')
         return ACO_ERROR;
     MUST(!page->is_there);
@@ -183,15 +182,16 @@ static void forgetting(aco_sim_t *run, void *arg)
 
 static void closing(aco_sim_t *run, void *arg)
 {
-    call_t ends = {"a", ECANCELED, 0, 0, 0}, uses = {"b", 0, 0, ms(30), 1};
+    call_t ends = {"a", ECANCELED, 0, 0, 0}, others = {"c", ECANCELED, 0, 0, 0}, uses = {"b", 0, 0, ms(30), 1};
     (void)arg;
     begin(run, 0);
     go(make, &uses);
     aco_sleep(ms(11));
     go(make, &ends);
+    go(make, &others);
     aco_sleep(1);
     MUST_FAIL(aco_singleflight_close_until(group, aco_after(ms(1))), ETIMEDOUT); /* a result is in use */
-    MUST(cancelled_runs == 1 && there == 1);
+    MUST(cancelled_runs == 2 && there == 1);
     end();
 }
 

@@ -147,7 +147,6 @@ ACO__SWITCHES static void run(flight_t *flight)
     if (flight->is_cancelled || aco_scope_begin(&scope, ACO_FOREVER) != 0)
         return;
     flight->scope = &scope;
-    errno = 0;
     result = how->run(key_of(flight), flight->size, how->arg);
     flight->error = result != ACO_ERROR ? 0 : errno ? errno : EINVAL;
     flight->seen.result = result;
