@@ -1,8 +1,10 @@
 /* What the parts of acorn_resilience cost, as lines "name nanoseconds": CPU time of one operation, median of 9 rounds.
- * main.go does the same with Go's packages.
+ * main.go does the same with Go's packages. docs/services.md has results.
  *
  *   cc -O2 -Iinclude bench/lab/resilience/acorn.c build/dev/libacorn_resilience.a build/dev/libacorn.a -lpthread -ldl
- *   (cd bench/lab/resilience && go build -o resilience-go .) */
+ *   taskset -c 1 ./a.out
+ *   cp bench/lab/resilience/main.go bench/lab/resilience/go.mod SOME_FOLDER; cd SOME_FOLDER
+ *   go get golang.org/x/sync@v0.10.0 golang.org/x/time@v0.8.0; go build; taskset -c 1 ./resilience */
 #include <aco/limiter.h>
 #include <aco/resource_pool.h>
 #include <aco/retry.h>
@@ -42,7 +44,8 @@ static void measure(const char *name, void (*f)(void), int times)
 
 static int resource;
 static aco_resource_pool_t *pool;
-static aco_limiter_t open_limiter = ACO_LIMITER_INIT(1, 1000000000), shut_limiter = ACO_LIMITER_INIT(ACO_SECOND * 3600, 1);
+static aco_limiter_t open_limiter = ACO_LIMITER_INIT(1, 1000000000);
+static aco_limiter_t shut_limiter = ACO_LIMITER_INIT(ACO_SECOND * 3600, 1);
 static aco_retry_budget_t budget = ACO_RETRY_BUDGET_INIT(100, 10);
 static aco_singleflight_t *flights;
 
