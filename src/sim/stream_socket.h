@@ -1,6 +1,6 @@
 /* stream_socket.c: sockets of streams: TCP, and unix ones. */
-#ifndef ACO_SIM_STREAM_H
-#define ACO_SIM_STREAM_H
+#ifndef ACO_SIM_STREAM_SOCKET_H
+#define ACO_SIM_STREAM_SOCKET_H
 
 #include "sim/endpoint.h"
 
