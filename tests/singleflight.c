@@ -301,8 +301,8 @@ int main(void)
     SIMULATE(leaving_cancels, 50);
     SIMULATE(forgetting, 50);
     SIMULATE(closing, 50);
-    SIMULATE(many, 2);
-    SIMULATE(at_random, 300);
+    SIMULATE(many, 1);
+    SIMULATE(at_random, 200);
     fail_each(without_memory);
     return check_result("singleflight");
 }
