@@ -1,0 +1,220 @@
+/* The simulation's network is the kernel's: random sequences of calls on sockets, pipes, eventfds and epoll have the
+ * same results, errors, bytes and readiness in both. The kernel's is its loopback network.
+ *
+ * sim_kernel COUNT [SEED [kernel|show]]: so many sequences, the first one from this seed. At a difference it prints the
+ * seed, and both worlds' lines of the shortest sequence that it finds by leaving calls out. "kernel" compares the kernel
+ * with itself, "show" prints what the sequence of the seed does there. */
+#define _GNU_SOURCE
+#include "check.h"
+#include "socket_world.h"
+
+#include "aco/sim.h"
+
+#include <inttypes.h>
+#include <sched.h>
+#include <signal.h>
+#include <time.h>
+
+enum { MOST_REPORTS = 10, STALL_MS = 150, MS_PER_S = 1000, NS_PER_MS = 1000000 };
+
+/* Makes the calls in a world. Returns 0, or -1 if that cannot be. */
+typedef int (*make_t)(world_t *w, const calls_t *calls);
+
+/* ---- The kernel ---- */
+
+static int pings = -1; /* a socket that is connected to itself */
+
+/* Packets on the loopback device wait in one queue for each processor, in order. So a packet that comes back says that
+ * all before it have arrived; and answers to them stand in the queue. */
+static void settle_kernel(int packets)
+{
+    char byte = 0;
+    for (int i = 0; i < packets; i++)
+        CHECK(send(pings, &byte, 1, 0) == 1 && recv(pings, &byte, 1, 0) == 1);
+}
+
+static void prepare_kernel(void)
+{
+    struct sockaddr_in own = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t length = sizeof own;
+    cpu_set_t one;
+    int processor = sched_getcpu();
+    CPU_ZERO(&one);
+    CPU_SET(processor < 0 ? 0 : processor, &one);
+    CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
+    pings = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    CHECK(bind(pings, (struct sockaddr *)&own, sizeof own) == 0);
+    CHECK(getsockname(pings, (struct sockaddr *)&own, &length) == 0);
+    CHECK(connect(pings, (struct sockaddr *)&own, sizeof own) == 0);
+}
+
+static int64_t milliseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * MS_PER_S + now.tv_nsec / NS_PER_MS;
+}
+
+/* An address of this process alone. If the machine stood still, TCP's timers may have run: then once more. */
+static int make_in_kernel(world_t *w, const calls_t *calls)
+{
+    int64_t began;
+    do {
+        began = milliseconds();
+        w->loopback = 0x7f000000 | (uint32_t)(getpid() & 0xfffff) << 4 | 2;
+        w->settle = settle_kernel;
+        make_calls(w, calls);
+    } while (milliseconds() - began > STALL_MS);
+    return 0;
+}
+
+/* ---- The simulation ---- */
+
+typedef struct run {
+    world_t *w;
+    const calls_t *calls;
+} run_t;
+
+static void settle_simulation(int packets)
+{
+    CHECK(aco_sleep(packets * ACO_SECOND / 10) == 0);
+}
+
+static void make_in_run(aco_sim_t *sim, void *arg)
+{
+    const run_t *run = arg;
+    (void)sim;
+    run->w->loopback = INADDR_LOOPBACK;
+    run->w->settle = settle_simulation;
+    make_calls(run->w, run->calls);
+}
+
+static int make_in_simulation(world_t *w, const calls_t *calls)
+{
+    run_t run = {w, calls};
+    return aco_sim_run(make_in_run, &run, 1, NULL, NULL);
+}
+
+/* ---- A world with a fault, to see that it is found ---- */
+
+static int (*true_shutdown)(int fd, int how);
+
+static int shut_nothing_down(int fd, int how)
+{
+    return true_shutdown(fd, how == SHUT_WR ? SHUT_RD : how);
+}
+
+static int make_with_fault(world_t *w, const calls_t *calls)
+{
+    int done;
+    true_shutdown = aco__system.shutdown;
+    aco__system.shutdown = shut_nothing_down;
+    done = make_in_kernel(w, calls);
+    aco__system.shutdown = true_shutdown;
+    return done;
+}
+
+/* ---- Comparing ---- */
+
+static world_t ours, theirs;
+
+/* The first line that differs; -1: none does. */
+static int difference(const calls_t *calls, make_t one, make_t other)
+{
+    CHECK(one(&ours, calls) == 0);
+    if (other(&theirs, calls) != 0)
+        return calls->n - 1;
+    for (int i = 0; i < calls->n; i++)
+        if (strcmp(ours.lines[i], theirs.lines[i]) != 0)
+            return i;
+    return -1;
+}
+
+/* Leaves out what is not needed for a difference. */
+static void shrink(calls_t *calls, make_t one, make_t other)
+{
+    calls_t shorter;
+    int before, last = difference(calls, one, other);
+    if (last >= 0)
+        calls->n = last + 1;
+    do {
+        before = calls->n;
+        for (int i = calls->n - 1; i >= 0; i--) {
+            shorter = *calls;
+            drop_call(&shorter, i);
+            if (shorter.n && difference(&shorter, one, other) >= 0)
+                *calls = shorter;
+        }
+    } while (calls->n < before);
+}
+
+static void print_lines(const calls_t *calls, make_t one, make_t other)
+{
+    int differs = difference(calls, one, other);
+    for (int i = 0; i < calls->n && (differs < 0 || i <= differs); i++) {
+        if (i != differs) {
+            fprintf(stderr, "    %s\n", ours.lines[i]);
+            continue;
+        }
+        fprintf(stderr, "  - %s\n  + %s\n", ours.lines[i], theirs.lines[i]);
+    }
+}
+
+/* The first of the sequences that differs, shrunk. Returns its seed, or 0. */
+static uint64_t first_difference(calls_t *calls, uint64_t seed, uint64_t count, make_t one, make_t other)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        random_calls(calls, seed + i);
+        if (difference(calls, one, other) < 0)
+            continue;
+        shrink(calls, one, other);
+        return seed + i;
+    }
+    return 0;
+}
+
+static void agree(uint64_t seed, uint64_t count, make_t one, make_t other)
+{
+    calls_t calls;
+    int found = 0;
+    for (uint64_t next = seed, at; found < MOST_REPORTS; next = at + 1) {
+        at = first_difference(&calls, next, seed + count - next, one, other);
+        if (!at)
+            break;
+        found++;
+        fprintf(stderr, "seed %" PRIu64 " differs; %d calls are enough:\n", at, calls.n);
+        print_lines(&calls, one, other);
+    }
+    CHECK_EQ(found, 0);
+}
+
+/* A call that does something else is found, and the sequence that shows it is short. */
+static void faults_are_found(void)
+{
+    calls_t calls;
+    CHECK(first_difference(&calls, 1, 100, make_in_kernel, make_with_fault) != 0);
+    CHECK(calls.n <= 7); /* socket, bind, listen, socket, connect, accept, shutdown */
+}
+
+static void show(uint64_t seed)
+{
+    calls_t calls;
+    random_calls(&calls, seed);
+    print_lines(&calls, make_in_kernel, make_in_kernel);
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t count = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000, seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    const char *mode = argc > 3 ? argv[3] : "";
+    signal(SIGPIPE, SIG_IGN);
+    prepare_kernel();
+    if (strcmp(mode, "show") == 0) {
+        show(seed);
+    } else {
+        faults_are_found();
+        agree(seed, count, make_in_kernel, strcmp(mode, "kernel") == 0 ? make_in_kernel : make_in_simulation);
+    }
+    close(pings);
+    return check_result("sim_kernel");
+}
