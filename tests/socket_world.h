@@ -34,6 +34,7 @@ typedef struct world {
     void (*settle)(int packets); /* what was sent arrives; at most so many packets, each an answer to the one before */
     int fd[SLOTS];
     int kind[SLOTS]; /* of the open descriptor: SOCKET_..., OPEN_... */
+    char listens[SLOTS];
     address_t gone[2]; /* of a socket that was closed, for each kind of IPv4 */
     unsigned ports[MOST_PORTS];
     int ports_n;
@@ -77,14 +78,22 @@ static inline int fd_of(const world_t *w, int slot)
     return w->fd[slot] < 0 ? NO_FD : w->fd[slot];
 }
 
-/* The first slot from this one on that is open, as this kind unless that is OPEN_NOTHING. Else this one. */
-static inline unsigned char open_slot(const world_t *w, int slot, int kind)
+enum { WANTS_ANY, WANTS_SOCKET, WANTS_EPOLL, WANTS_LISTENER };
+
+static inline int suits(const world_t *w, int slot, int wanted)
 {
-    for (int i = 0; i < SLOTS; i++) {
-        int at = (slot + i) % SLOTS;
-        if (w->fd[at] >= 0 && (kind == OPEN_NOTHING || w->kind[at] == kind))
-            return (unsigned char)at;
-    }
+    int kind = w->kind[slot];
+    return w->fd[slot] >= 0 &&
+           (wanted == WANTS_ANY || (wanted == WANTS_SOCKET && is_socket(kind)) ||
+            (wanted == WANTS_EPOLL && kind == OPEN_EPOLL) || (wanted == WANTS_LISTENER && w->listens[slot]));
+}
+
+/* The first slot from this one on that suits. Else this one. */
+static inline unsigned char suitable_slot(const world_t *w, int slot, int wanted)
+{
+    for (int i = 0; i < SLOTS; i++)
+        if (suits(w, (slot + i) % SLOTS, wanted))
+            return (unsigned char)((slot + i) % SLOTS);
     return (unsigned char)slot;
 }
 
@@ -102,6 +111,7 @@ static inline void opened(world_t *w, int slot, int kind, int fd)
     answer(w, fd < 0 ? fd : slot);
     w->fd[slot] = fd;
     w->kind[slot] = fd < 0 ? OPEN_NOTHING : kind;
+    w->listens[slot] = 0;
 }
 
 static inline int set_option(const world_t *w, int slot, int level, int option, int value)
@@ -219,7 +229,7 @@ static inline void choose_target(world_t *w, const call_t *call, int kind, addre
     default:
         break;
     }
-    if (is_inet(kind) || call->how % 16 > 9) {
+    if (is_inet(kind) || call->how % 16 < 4 || call->how % 16 > 9) {
         say(w, "address of %d", call->other);
         own_address(w, call->other, kind, target);
     } else {
@@ -358,9 +368,11 @@ static inline void bind_socket(world_t *w, const call_t *call)
 static inline void listen_at(world_t *w, const call_t *call)
 {
     static const int backlogs[] = {0, 1, 4, 4, 100, -1};
-    int backlog = backlogs[call->how % (int)(sizeof backlogs / sizeof *backlogs)];
+    int backlog = backlogs[call->how % (int)(sizeof backlogs / sizeof *backlogs)], result;
     say(w, "listen(%d, %d)", call->slot, backlog);
-    answer(w, aco__system.listen(fd_of(w, call->slot), backlog));
+    result = aco__system.listen(fd_of(w, call->slot), backlog);
+    answer(w, result);
+    w->listens[call->slot] |= result == 0;
 }
 
 static inline void connect_to(world_t *w, const call_t *call)
@@ -777,6 +789,24 @@ static inline void say_ready(world_t *w)
 
 /* ---- A sequence ---- */
 
+/* Lets most calls find what they need. 0: there is no such thing. */
+static inline int aim(const world_t *w, call_t *call)
+{
+    static const unsigned char wanted[CALL_KINDS] = {
+        [CALL_BIND] = WANTS_SOCKET,     [CALL_LISTEN] = WANTS_SOCKET,   [CALL_CONNECT] = WANTS_SOCKET,
+        [CALL_ACCEPT] = WANTS_LISTENER, [CALL_SHUTDOWN] = WANTS_SOCKET, [CALL_FLOOD] = WANTS_SOCKET,
+        [CALL_SET] = WANTS_SOCKET,      [CALL_GET] = WANTS_SOCKET,      [CALL_NAME] = WANTS_SOCKET,
+        [CALL_PEER] = WANTS_SOCKET,     [CALL_WATCH] = WANTS_EPOLL,     [CALL_WAIT] = WANTS_EPOLL,
+    };
+    int is_connect = call->kind == CALL_CONNECT && call->how % 2;
+    if (call->is_exact || call->kind <= CALL_EPOLL)
+        return 1;
+    call->slot = suitable_slot(w, call->slot, wanted[call->kind]);
+    if (call->kind != CALL_DUP && call->kind != CALL_ACCEPT) /* where it is the new one's */
+        call->other = suitable_slot(w, call->other, is_connect ? WANTS_LISTENER : WANTS_ANY);
+    return suits(w, call->slot, wanted[call->kind]);
+}
+
 static inline void make_call(world_t *w, const call_t *drawn)
 {
     static void (*const functions[CALL_KINDS])(world_t *, const call_t *) = {
@@ -789,13 +819,8 @@ static inline void make_call(world_t *w, const call_t *drawn)
         [CALL_FLAGS] = use_flags,       [CALL_WATCH] = watch,        [CALL_WAIT] = wait_for_events,
     };
     call_t call = *drawn;
-    int wants_epoll = call.kind == CALL_WATCH || call.kind == CALL_WAIT;
-    if (!call.is_exact && call.kind > CALL_EPOLL) {
-        call.slot = open_slot(w, call.slot, wants_epoll ? OPEN_EPOLL : OPEN_NOTHING);
-        if (call.kind != CALL_DUP && call.kind != CALL_ACCEPT) /* the new one */
-            call.other = open_slot(w, call.other, OPEN_NOTHING);
-    }
-    functions[call.kind](w, &call);
+    if (aim(w, &call))
+        functions[call.kind](w, &call);
 }
 
 /* Closes what is open; TCP by RST, so that no port is held back. */
