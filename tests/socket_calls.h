@@ -57,7 +57,7 @@ typedef struct calls {
 } calls_t;
 
 /* Kinds of sockets, as CALL_SOCKET counts them. */
-enum { SOCKET_TCP, SOCKET_UDP, SOCKET_STREAM, SOCKET_DATAGRAMS, SOCKET_PACKETS, SOCKET_KINDS };
+enum { SOCKET_TCP, SOCKET_UDP, SOCKET_TCP6, SOCKET_UDP6, SOCKET_STREAM, SOCKET_DATAGRAMS, SOCKET_PACKETS, SOCKET_KINDS };
 
 static inline void add_call(calls_t *calls, int kind, int slot, int other, int how, int n)
 {
@@ -105,7 +105,7 @@ static inline void watch_all(calls_t *calls, random_t *r)
 
 static inline void begin_sequence(calls_t *calls, random_t *r)
 {
-    switch (below(r, 12)) {
+    switch (below(r, 14)) {
     case 0:
         return;
     case 1:
@@ -116,7 +116,7 @@ static inline void begin_sequence(calls_t *calls, random_t *r)
         break;
     case 3:
     case 4:
-        open_two(calls, r, below(r, 2) ? SOCKET_UDP : SOCKET_DATAGRAMS);
+        open_two(calls, r, below(r, 2) ? SOCKET_DATAGRAMS : below(r, 3) ? SOCKET_UDP : SOCKET_UDP6);
         break;
     case 5:
     case 6:
@@ -124,6 +124,9 @@ static inline void begin_sequence(calls_t *calls, random_t *r)
         break;
     case 7:
         open_connection(calls, r, SOCKET_PACKETS);
+        break;
+    case 8:
+        open_connection(calls, r, SOCKET_TCP6);
         break;
     default:
         open_connection(calls, r, SOCKET_TCP);

@@ -31,7 +31,8 @@ typedef struct address {
 
 typedef struct world {
     uint32_t loopback;            /* the IPv4 address to bind to */
-    void (*settle)(int packets); /* what was sent arrives; at most so many packets, each an answer to the one before */
+    void (*settle)(const struct world *w,
+                   int packets); /* what was sent arrives; at most so many packets, each an answer to the one before */
     int fd[SLOTS];
     int kind[SLOTS]; /* of the open descriptor: SOCKET_..., OPEN_... */
     char listens[SLOTS];
@@ -39,6 +40,7 @@ typedef struct world {
     unsigned ports[MOST_PORTS];
     int ports_n;
     unsigned char next; /* the next byte to send */
+    char has_met_itself; /* a socket is connected to itself, by chance */
     char lines[MOST_CALLS][LINE];
     char *line;
     int line_n;
@@ -70,7 +72,17 @@ static inline int is_socket(int kind)
 
 static inline int is_inet(int kind)
 {
-    return kind == SOCKET_TCP || kind == SOCKET_UDP;
+    return kind <= SOCKET_UDP6;
+}
+
+static inline int is_tcp(int kind)
+{
+    return kind == SOCKET_TCP || kind == SOCKET_TCP6;
+}
+
+static inline int is_ipv6(int kind)
+{
+    return kind == SOCKET_TCP6 || kind == SOCKET_UDP6;
 }
 
 static inline int fd_of(const world_t *w, int slot)
@@ -122,7 +134,7 @@ static inline int set_option(const world_t *w, int slot, int level, int option, 
 /* No answer may depend on a clock or on the machine: small writes are sent at once, buffers have one size. */
 static inline void prepare_socket(const world_t *w, int slot)
 {
-    if (w->kind[slot] == SOCKET_TCP)
+    if (is_tcp(w->kind[slot]))
         set_option(w, slot, IPPROTO_TCP, TCP_NODELAY, 1);
     set_option(w, slot, SOL_SOCKET, SO_SNDBUF, BUFFER);
     set_option(w, slot, SOL_SOCKET, SO_RCVBUF, BUFFER);
@@ -132,7 +144,7 @@ static inline void prepare_socket(const world_t *w, int slot)
 
 static inline int number_of_port(world_t *w, int kind, unsigned port)
 {
-    unsigned key = port << 1 | (kind == SOCKET_UDP);
+    unsigned key = port << 1 | (unsigned)is_tcp(kind);
     int i = 0;
     while (i < w->ports_n && w->ports[i] != key)
         i++;
@@ -141,9 +153,34 @@ static inline int number_of_port(world_t *w, int kind, unsigned port)
     return i;
 }
 
+static inline unsigned port_of(const address_t *address) /* IPv4's is at the same place */
+{
+    return ntohs(((const struct sockaddr_in6 *)(const void *)&address->is)->sin6_port);
+}
+
+/* The IPv4 address; of IPv6's, what it stands for; 0: any. */
+static inline uint32_t host_of(const address_t *address, uint32_t loopback)
+{
+    const struct in6_addr *ip = &((const struct sockaddr_in6 *)(const void *)&address->is)->sin6_addr;
+    uint32_t host;
+    if (address->is.ss_family == AF_INET)
+        return ntohl(((const struct sockaddr_in *)(const void *)&address->is)->sin_addr.s_addr);
+    if (IN6_IS_ADDR_UNSPECIFIED(ip))
+        return 0;
+    if (!IN6_IS_ADDR_V4MAPPED(ip))
+        return loopback;
+    memcpy(&host, &ip->s6_addr[12], sizeof host);
+    return ntohl(host);
+}
+
+static inline int is_mapped(const address_t *address)
+{
+    return address->is.ss_family == AF_INET6 &&
+           IN6_IS_ADDR_V4MAPPED(&((const struct sockaddr_in6 *)(const void *)&address->is)->sin6_addr);
+}
+
 static inline void say_address(world_t *w, int kind, const address_t *address)
 {
-    const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)&address->is;
     const struct sockaddr_un *un = (const struct sockaddr_un *)(const void *)&address->is;
     if (address->length == 0)
         say(w, " no address");
@@ -153,22 +190,33 @@ static inline void say_address(world_t *w, int kind, const address_t *address)
         say(w, " a name of the system");
     else if (address->is.ss_family == AF_UNIX)
         say(w, " name %c", un->sun_path[address->length - sizeof(sa_family_t) - 1]);
-    else if (address->is.ss_family == AF_INET && in->sin_port)
-        say(w, " %s port %d", in->sin_addr.s_addr ? "loopback" : "any", number_of_port(w, kind, ntohs(in->sin_port)));
-    else if (address->is.ss_family == AF_INET)
-        say(w, " %s no port", in->sin_addr.s_addr ? "loopback" : "any");
+    else if (address->is.ss_family == AF_INET || address->is.ss_family == AF_INET6)
+        say(w, "%s%s %s", address->is.ss_family == AF_INET6 ? " IPv6" : "", is_mapped(address) ? " mapped" : "",
+            host_of(address, 1) ? "loopback" : "any");
     else
         say(w, " family %d of %d bytes", (int)address->is.ss_family, (int)address->length);
+    if (address->length && address->is.ss_family != AF_UNIX && port_of(address))
+        say(w, " port %d", number_of_port(w, kind, port_of(address)));
 }
 
-static inline void set_inet(address_t *address, uint32_t host, unsigned port)
+/* An address for this kind of socket. `host` 0: any; IPv6's loopback address, if that is not to be a mapped one. */
+static inline void set_inet(address_t *address, int kind, uint32_t host, int maps, unsigned port)
 {
     struct sockaddr_in *in = (struct sockaddr_in *)(void *)&address->is;
+    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)(void *)&address->is;
     memset(address, 0, sizeof *address);
-    in->sin_family = AF_INET;
-    in->sin_addr.s_addr = htonl(host);
+    address->is.ss_family = is_ipv6(kind) ? AF_INET6 : AF_INET;
+    address->length = is_ipv6(kind) ? sizeof *in6 : sizeof *in;
     in->sin_port = htons((uint16_t)port);
-    address->length = sizeof *in;
+    if (!is_ipv6(kind)) {
+        in->sin_addr.s_addr = htonl(host);
+    } else if (maps) {
+        host = htonl(host);
+        memset(&in6->sin6_addr.s6_addr[10], 0xff, 2);
+        memcpy(&in6->sin6_addr.s6_addr[12], &host, sizeof host);
+    } else if (host) {
+        in6->sin6_addr = in6addr_loopback;
+    }
 }
 
 static inline void set_unix(address_t *address, int number)
@@ -181,21 +229,25 @@ static inline void set_unix(address_t *address, int number)
                                                    (int)getpid(), number % 3));
 }
 
-/* The address of a socket of this kind. One that has none has a port of 0, or no name. */
+/* Where a socket of this kind reaches the one in the slot. Without an address that has a port of 0, or no name. */
 static inline void own_address(const world_t *w, int slot, int kind, address_t *address)
 {
-    struct sockaddr_in *in = (struct sockaddr_in *)(void *)&address->is;
+    int is_found;
+    uint32_t host;
     memset(address, 0, sizeof *address);
     address->length = sizeof address->is;
-    if (w->fd[slot] < 0 || !is_socket(w->kind[slot]) || is_inet(w->kind[slot]) != is_inet(kind) ||
-        aco__system.getsockname(w->fd[slot], (struct sockaddr *)&address->is, &address->length) != 0) {
-        memset(address, 0, sizeof *address);
-        if (is_inet(kind))
-            set_inet(address, w->loopback, 0);
-        address->is.ss_family = is_inet(kind) ? AF_INET : AF_UNIX;
-        address->length = is_inet(kind) ? sizeof *in : sizeof(sa_family_t);
-    } else if (is_inet(kind) && !in->sin_addr.s_addr) {
-        in->sin_addr.s_addr = htonl(w->loopback);
+    is_found = w->fd[slot] >= 0 && is_socket(w->kind[slot]) && is_inet(w->kind[slot]) == is_inet(kind) &&
+               is_tcp(w->kind[slot]) == is_tcp(kind) &&
+               aco__system.getsockname(w->fd[slot], (struct sockaddr *)&address->is, &address->length) == 0;
+    if (!is_inet(kind)) {
+        address->is.ss_family = AF_UNIX;
+        address->length = is_found ? address->length : sizeof(sa_family_t);
+    } else if (!is_found) {
+        set_inet(address, kind, w->loopback, 0, 0);
+    } else {
+        host = host_of(address, w->loopback);
+        set_inet(address, kind, host ? host : w->loopback, address->is.ss_family == AF_INET || is_mapped(address),
+                 port_of(address));
     }
 }
 
@@ -246,14 +298,14 @@ static inline void choose_own(world_t *w, const call_t *call, int kind, address_
     } else if (call->how % 16 == 9) {
         say(w, is_inet(kind) ? "any host" : "a name of the system");
         if (is_inet(kind)) {
-            set_inet(own, INADDR_ANY, 0);
+            set_inet(own, kind, INADDR_ANY, 0, 0);
         } else {
             set_unix(own, 0);
             own->length = sizeof(sa_family_t);
         }
     } else if (is_inet(kind)) {
         say(w, "a new port");
-        set_inet(own, w->loopback, 0);
+        set_inet(own, kind, w->loopback, 0, 0);
     } else {
         say(w, "name %d", call->n % 3);
         set_unix(own, call->n);
@@ -270,6 +322,8 @@ static inline void make_socket(world_t *w, const call_t *call)
     } kinds[] = {
         {"TCP", AF_INET, SOCK_STREAM, 0, SOCKET_TCP},
         {"UDP", AF_INET, SOCK_DGRAM, 0, SOCKET_UDP},
+        {"TCP6", AF_INET6, SOCK_STREAM, 0, SOCKET_TCP6},
+        {"UDP6", AF_INET6, SOCK_DGRAM, 0, SOCKET_UDP6},
         {"UNIX, STREAM", AF_UNIX, SOCK_STREAM, 0, SOCKET_STREAM},
         {"UNIX, DGRAM", AF_UNIX, SOCK_DGRAM, 0, SOCKET_DATAGRAMS},
         {"UNIX, SEQPACKET", AF_UNIX, SOCK_SEQPACKET, 0, SOCKET_PACKETS},
@@ -344,7 +398,7 @@ static inline void close_slot(world_t *w, const call_t *call)
     address_t own;
     if (w->fd[call->slot] >= 0 && is_inet(kind)) {
         own_address(w, call->slot, kind, &own);
-        if (((const struct sockaddr_in *)(const void *)&own.is)->sin_addr.s_addr == htonl(w->loopback))
+        if (own.length && port_of(&own))
             w->gone[kind] = own;
     }
     say(w, "close(%d)", call->slot);
@@ -382,11 +436,13 @@ static inline void connect_to(world_t *w, const call_t *call)
     say(w, "connect(%d, ", call->slot);
     choose_target(w, call, kind, &target);
     say(w, ")");
-    if (kind == SOCKET_TCP && has_address(w, call->slot, kind, &target)) {
+    if (is_tcp(kind) && has_address(w, call->slot, kind, &target)) {
         say(w, " is not made: to itself");
         return;
     }
     answer(w, aco__system.connect(fd_of(w, call->slot), (struct sockaddr *)&target.is, target.length));
+    if (is_tcp(kind) && has_address(w, call->slot, kind, &target))
+        w->has_met_itself = 1;
 }
 
 static inline void accept_one(world_t *w, const call_t *call)
@@ -539,7 +595,7 @@ static inline void receive_bytes(world_t *w, const call_t *call)
     struct iovec parts[2];
     if (w->kind[call->slot] == OPEN_EVENTFD && call->how % 8)
         n = sizeof(uint64_t);
-    if (flags == MSG_TRUNC && (w->kind[call->slot] == SOCKET_TCP || w->kind[call->slot] == SOCKET_STREAM))
+    if (flags == MSG_TRUNC && (is_tcp(w->kind[call->slot]) || w->kind[call->slot] == SOCKET_STREAM))
         flags = 0; /* it throws bytes away */
     switch (call->how % 8) {
     case 0:
@@ -572,7 +628,7 @@ static inline int are_ends(const world_t *w, int from, int to)
 {
     address_t own, peer;
     int kind = w->kind[from];
-    if (w->fd[from] < 0 || w->kind[to] != kind || (kind != SOCKET_TCP && kind != SOCKET_STREAM))
+    if (w->fd[from] < 0 || w->kind[to] != kind || (!is_tcp(kind) && kind != SOCKET_STREAM))
         return 0;
     for (int i = 0; i < 2; i++) {
         peer.length = sizeof peer.is;
@@ -596,7 +652,7 @@ static inline int64_t drain(const world_t *w, int slot)
             break;
         idle = got < 0 ? idle + 1 : 0;
         all += got < 0 ? 0 : got;
-        w->settle(8);
+        w->settle(w, 8);
     }
     return all;
 }
@@ -611,7 +667,7 @@ static inline void flood(world_t *w, const call_t *call)
         return;
     while (sent < MOST && (got = aco__system.send(w->fd[call->slot], zeros, sizeof zeros, MSG_NOSIGNAL)) > 0) {
         sent += got;
-        w->settle(8);
+        w->settle(w, 8);
     }
     say(w, "flood(%d, %d): %s;", call->slot, call->other, got < 0 ? strerror(errno) : "no end");
     got = drain(w, call->other);
@@ -830,11 +886,11 @@ static inline void close_all(world_t *w)
     for (int i = 0; i < SLOTS; i++) {
         if (w->fd[i] < 0)
             continue;
-        if (w->kind[i] == SOCKET_TCP)
+        if (is_tcp(w->kind[i]))
             aco__system.setsockopt(w->fd[i], SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
         aco__system.close(w->fd[i]);
     }
-    w->settle(4);
+    w->settle(w, 4);
 }
 
 /* Makes all calls. `w` has its address and settle() set; lines[i] is then the line of the call i. */
@@ -844,14 +900,14 @@ static inline void make_calls(world_t *w, const calls_t *calls)
         w->fd[i] = -1;
         w->kind[i] = OPEN_NOTHING;
     }
-    w->ports_n = w->next = 0;
-    w->gone[0].length = w->gone[1].length = 0;
+    w->ports_n = w->next = w->has_met_itself = 0;
+    memset(w->gone, 0, sizeof w->gone);
     for (int i = 0; i < calls->n; i++) {
         w->line = w->lines[i];
         w->line_n = 0;
         w->line[0] = 0;
         make_call(w, &calls->calls[i]);
-        w->settle(4);
+        w->settle(w, 4);
         say_ready(w);
     }
     close_all(w);
