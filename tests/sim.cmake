@@ -54,3 +54,11 @@ foreach(variant IN LISTS acorn_two_variants)
              ARGS ${sim_kernel_sequences} 1 kernel)
   target_link_libraries(test_sim_kernel_${variant} PRIVATE acorn_sim_static)
 endforeach()
+
+# The simulated network.
+if(TARGET acorn_io)
+  foreach(variant IN LISTS acorn_two_variants)
+    acorn_test(sim_net.${variant} sim_net.c DEFINE ${define_${variant}})
+    target_link_libraries(test_sim_net_${variant} PRIVATE acorn_sim_static acorn_io_static)
+  endforeach()
+endif()

@@ -118,6 +118,23 @@ ACO_API int aco_sim_run(aco_sim_function_t scenario, void *arg, uint64_t runs, a
  * Returns the program's exit status: 0; 1 after a failure; 2 if an option is unknown or has a value out of range. */
 ACO_API int aco_sim_main(int argc, char **argv, aco_sim_function_t scenario, aco_sim_function_t invariants, void *arg);
 
+/* From `min` to `max`, both included; in nanoseconds. */
+typedef struct aco_sim_range_s {
+    int64_t min, max;
+} aco_sim_range_t;
+
+/* How a link behaves. Zero in a field means the default. */
+typedef struct aco_sim_link_s {
+    aco_sim_range_t latency; /* how long each segment or datagram travels; up to an hour. Default: from 50 microseconds
+                                to 2 milliseconds */
+    void *aco__reserved[6];  /* reserved fields are 0 */
+} aco_sim_link_t;
+
+/* Sets how the network behaves from now on, for what is sent from `from` to `to`. Both are "*", everybody: a run has no
+ * nodes yet. `link` NULL: the default. What is on its way is not affected. Returns 0; on error -1 with errno EINVAL
+ * (`sim` is not the calling thread's run, a node is unknown, a latency is out of range, a reserved field). */
+ACO_API int aco_sim_link(aco_sim_t *sim, const char *from, const char *to, const aco_sim_link_t *link);
+
 /* Makes the run fail for this reason, of which the first 255 bytes count. It ends when the calling task next yields,
  * waits or ends. If it has failed before, nothing changes. Returns -1, with errno unchanged. If `sim` is NULL or not
  * the calling thread's run, errno is EINVAL. */

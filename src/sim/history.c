@@ -4,12 +4,24 @@
 #include "sim/draw.h"
 
 #include "base/invariants.h"
+#include "sim/call_lists.h"
+#include "system/system.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { FIRST_ROOM = 1024, MOST_KEPT = 1 << 22, EVENT_TEXT = 100 };
+
+/* Of an entry of the system's table. */
+static const char *name_of(uint64_t call)
+{
+#define NAME_IF(name)                                                                                                  \
+    if (call == offsetof(aco__system_t, name) / sizeof(void (*)(void)))                                                \
+        return #name;
+    ACO__SIM_EACH_OF_DESCRIPTORS(NAME_IF)
+    return "a call";
+}
 
 static void describe_event(const aco__sim_event_t *event, char text[EVENT_TEXT])
 {
@@ -32,6 +44,13 @@ static void describe_event(const aco__sim_event_t *event, char text[EVENT_TEXT])
         break;
     case ACO__SIM_CALL:
         snprintf(text, EVENT_TEXT, "a call that is not simulated");
+        break;
+    case ACO__SIM_DESCRIPTORS:
+        snprintf(text, EVENT_TEXT, "%s() returned %" PRId64, name_of(event->what), (int64_t)event->value);
+        break;
+    case ACO__SIM_ARRIVAL:
+        snprintf(text, EVENT_TEXT, "something arrived at open file %" PRIu64 " at %" PRIu64 " ns", event->what,
+                 event->value);
         break;
     default:
         snprintf(text, EVENT_TEXT, "the run %s", event->value ? "failed" : "ended");

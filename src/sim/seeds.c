@@ -135,6 +135,9 @@ static void begin_run(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
     aco__schedule_begin(&sim->schedule, sim->options.schedule, sim->options.changes, aco__draw(&draws));
     sim->draws = aco__draw(&draws);
     sim->delays = aco__draw(&draws);
+    aco__sim_opened_begin(sim);
+    aco__sim_ports_begin(sim);
+    aco__sim_arrivals_begin(sim, aco__draw(&draws));
 }
 
 /* After aco_run(): why the run failed, if it did. */
@@ -158,6 +161,15 @@ static void judge(aco_sim_t *sim, int done, size_t before)
     aco__history_note(&sim->history, ACO__SIM_END, 0, (uint64_t)sim->has_failed);
 }
 
+/* The run is over, and so is the thread's poller with its descriptors. */
+static void end_run(aco_sim_t *sim)
+{
+    aco__sim_opened_judge(sim);
+    aco__sim_arrivals_end(sim);
+    aco__sim_opened_end(sim);
+    aco__sim_enter(NULL);
+}
+
 /* 0 if it could run, failed or not. */
 static int run_seed(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
 {
@@ -168,7 +180,7 @@ static int run_seed(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
     begin_run(sim, seed, keeps, compares);
     aco__sim_enter(sim);
     if (aco__chooser_begin(&sim->chooser, call) != 0) {
-        aco__sim_enter(NULL);
+        end_run(sim);
         return -1;
     }
     if (aco_spawn(run_scenario, sim, &detached)) {
@@ -179,7 +191,7 @@ static int run_seed(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
         done = -1;
     }
     aco__chooser_end(&sim->chooser);
-    aco__sim_enter(NULL);
+    end_run(sim);
     return done;
 }
 

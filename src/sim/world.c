@@ -2,8 +2,6 @@
 #include "sim/world.h"
 #include "sim/draw.h"
 
-#include "system/system.h"
-
 #include "aco/detail/service.h"
 
 #include <errno.h>
@@ -12,6 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
+static const int64_t LATEST = (int64_t)3600 * 24 * 365 * 30 * ACO_SECOND; /* 32 bits hold it */
+
+aco__system_t aco__sim_real;
 static __thread aco_sim_t *current;
 
 aco_sim_t *aco_sim_current(void)
@@ -23,6 +24,16 @@ void aco__sim_enter(aco_sim_t *sim)
 {
     ACO__ASSERT(!sim || !current); /* one does not begin in another */
     current = sim;
+}
+
+void aco__sim_jump(aco_sim_t *sim, int64_t then)
+{
+    if (then > LATEST) /* the clocks could not show it */
+        aco__sim_fail(sim, "tasks sleep for more than thirty years, and nothing else can happen");
+    else if (then > sim->now)
+        sim->now = then;
+    ACO__ASSERT(sim->now >= 0);
+    aco__history_note(&sim->history, ACO__SIM_TIME, 0, (uint64_t)sim->now);
 }
 
 void aco__sim_say(const aco_sim_t *sim, const char *what, ...)

@@ -3,8 +3,12 @@
 #define ACO_WORLD_H
 
 #include "base/invariants.h"
+#include "sim/arrivals.h"
 #include "sim/history.h"
+#include "sim/opened.h"
+#include "sim/endpoint.h"
 #include "sim/schedule.h"
+#include "system/system.h"
 
 #include "aco/detail/chooser.h"
 
@@ -24,6 +28,9 @@ struct aco_sim_s {
     uint64_t turns;
     uint64_t rounds_without_turn; /* of aco_run(), since the last turn */
     int is_in_turn;     /* a task has its turn, and not aco_run() */
+    aco__sim_opened_t opened;
+    aco__sim_ports_t ports;
+    aco__sim_arrivals_t arrivals;
     int reads_proc;     /* the descriptor of a file of /proc that the library reads now, plus 1; 0: none */
     const char *refused; /* a call of the system that the run will fail for: aco__sim_settle(). NULL: none */
     char refused_in[64]; /* who made it */
@@ -32,6 +39,10 @@ struct aco_sim_s {
     char reason[ACO_SIM_REASON_SIZE];
 };
 
+ACO__HIDDEN_EXTERN aco__system_t aco__sim_real; /* the system's table as it was before */
+
+/* The clock jumps to `then`, nanoseconds since the run's begin, unless that has passed. */
+ACO__HIDDEN void aco__sim_jump(aco_sim_t *sim, int64_t then);
 ACO__HIDDEN void aco__sim_enter(aco_sim_t *sim); /* the calling thread's run; NULL: none any more */
 /* aco_sim_fail() with a format. */
 ACO__HIDDEN ACO__COLD __attribute__((format(ACO__PRINTF, 2, 3)))

@@ -1,0 +1,133 @@
+/* The simulated network has no clock of its own. What is due arrives when the run next looks: at each call for
+ * descriptors, in the order of the times. */
+#include "sim/arrivals.h"
+#include "sim/draw.h"
+#include "sim/world.h"
+
+#include "aco/detail/service.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_ROOM = 64 };
+static const aco_sim_link_t usual = {.latency = {50 * ACO_MICROSECOND, 2 * ACO_MILLISECOND}};
+
+static int is_before(const aco__sim_arrival_t *a, const aco__sim_arrival_t *b)
+{
+    return a->at != b->at ? a->at < b->at : a->number < b->number;
+}
+
+void aco__sim_arrivals_begin(aco_sim_t *sim, uint64_t seed)
+{
+    aco__sim_arrivals_t *arrivals = &sim->arrivals;
+    arrivals->n = 0;
+    arrivals->numbers = 0;
+    arrivals->draws = seed;
+    arrivals->link = usual;
+}
+
+void aco__sim_arrivals_end(aco_sim_t *sim)
+{
+    free(sim->arrivals.heap);
+    memset(&sim->arrivals, 0, sizeof sim->arrivals);
+}
+
+uint64_t aco__sim_chance(aco_sim_t *sim, uint64_t limit)
+{
+    return aco__draw_below(&sim->arrivals.draws, limit);
+}
+
+int64_t aco__sim_arrival_time(aco_sim_t *sim)
+{
+    const aco_sim_range_t *latency = &sim->arrivals.link.latency;
+    return sim->now + latency->min + (int64_t)aco__sim_chance(sim, (uint64_t)(latency->max - latency->min) + 1);
+}
+
+static int make_room(aco__sim_arrivals_t *arrivals)
+{
+    size_t room = arrivals->room ? 2 * arrivals->room : FIRST_ROOM;
+    aco__sim_arrival_t *larger = realloc(arrivals->heap, room * sizeof *larger);
+    if (!larger)
+        return -1;
+    arrivals->heap = larger;
+    arrivals->room = room;
+    return 0;
+}
+
+void aco__sim_later(aco_sim_t *sim, int64_t at, void (*fn)(aco_sim_t *, aco__sim_file_t *, uint64_t),
+                    aco__sim_file_t *file, uint64_t value)
+{
+    aco__sim_arrivals_t *arrivals = &sim->arrivals;
+    aco__sim_arrival_t arrival = {at, ++arrivals->numbers, fn, file, value};
+    size_t i = arrivals->n;
+    ACO__ASSERT(at >= sim->now);
+    if (i == arrivals->room && make_room(arrivals) != 0) {
+        aco__sim_fail(sim, "there is no memory for the network");
+        return;
+    }
+    aco__sim_file_hold(file);
+    arrivals->n++;
+    for (; i > 0 && is_before(&arrival, &arrivals->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        arrivals->heap[i] = arrivals->heap[(i - 1) / 2];
+    arrivals->heap[i] = arrival;
+}
+
+static aco__sim_arrival_t take_first(aco__sim_arrivals_t *arrivals)
+{
+    aco__sim_arrival_t *heap = arrivals->heap, first = heap[0], last = heap[--arrivals->n];
+    size_t i = 0, child;
+    for (; (child = 2 * i + 1) < arrivals->n; i = child) {
+        if (child + 1 < arrivals->n && is_before(&heap[child + 1], &heap[child]))
+            child++;
+        if (!is_before(&heap[child], &last))
+            break;
+        heap[i] = heap[child];
+    }
+    heap[i] = last;
+    return first;
+}
+
+void aco__sim_arrive(aco_sim_t *sim)
+{
+    int64_t now = sim->now;
+    while (sim->arrivals.n && sim->arrivals.heap[0].at <= now) {
+        aco__sim_arrival_t arrival = take_first(&sim->arrivals);
+        sim->now = arrival.at;
+        aco__history_note(&sim->history, ACO__SIM_ARRIVAL, arrival.file->number, (uint64_t)arrival.at);
+        arrival.fn(sim, arrival.file, arrival.value);
+        aco__sim_file_drop(arrival.file);
+    }
+    sim->now = now;
+}
+
+int aco__sim_pass(aco_sim_t *sim, int64_t until)
+{
+    if (sim->arrivals.n && sim->arrivals.heap[0].at < until)
+        until = sim->arrivals.heap[0].at;
+    if (until == INT64_MAX || sim->has_failed)
+        return -1;
+    aco__sim_jump(sim, until);
+    aco__sim_arrive(sim);
+    return 0;
+}
+
+int aco_sim_link(aco_sim_t *sim, const char *from, const char *to, const aco_sim_link_t *link)
+{
+    static const char call[] = "aco_sim_link";
+    if (!sim || sim != aco_sim_current())
+        return aco__service_fail(EINVAL, call, "it is not the run of the calling thread");
+    if (!from || !to || strcmp(from, "*") != 0 || strcmp(to, "*") != 0)
+        return aco__service_fail(EINVAL, call, "a node is unknown: so far a run has no nodes, and only \"*\" means all");
+    if (!link)
+        link = &usual;
+    if (link->latency.min < 0 || link->latency.max < link->latency.min || link->latency.max > 3600 * ACO_SECOND)
+        return aco__service_fail(EINVAL, call, "a latency is negative, above an hour, or its maximum is below its minimum");
+    for (size_t i = 0; i < sizeof link->aco__reserved / sizeof *link->aco__reserved; i++)
+        if (link->aco__reserved[i])
+            return aco__service_fail(EINVAL, call, "a reserved field is not 0");
+    sim->arrivals.link = *link;
+    if (!link->latency.max)
+        sim->arrivals.link.latency = usual.latency;
+    return 0;
+}

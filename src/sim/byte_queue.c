@@ -1,0 +1,103 @@
+/* A queue of bytes in a ring that grows. */
+#include "sim/byte_queue.h"
+
+#include "base/invariants.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_ROOM = 1024 };
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+size_t aco__sim_parts_size(const struct msghdr *parts)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < parts->msg_iovlen; i++)
+        n += parts->msg_iov[i].iov_len;
+    return n;
+}
+
+/* Where byte number `at` of the queue is, or goes; *n becomes at most what follows in one piece. */
+static char *place(const aco__sim_bytes_t *bytes, size_t at, size_t *n)
+{
+    size_t offset = (bytes->first + at) & (bytes->room - 1);
+    *n = least(*n, bytes->room - offset);
+    return bytes->p + offset;
+}
+
+static int grow(aco__sim_bytes_t *bytes, size_t needed)
+{
+    size_t room = bytes->room ? bytes->room : FIRST_ROOM;
+    char *p;
+    while (room < needed)
+        room *= 2;
+    if (room == bytes->room)
+        return 0;
+    p = malloc(room);
+    if (!p)
+        return -1;
+    for (size_t at = 0, n; at < bytes->n; at += n) {
+        n = bytes->n - at;
+        const char *from = place(bytes, at, &n);
+        memcpy(p + at, from, n);
+    }
+    free(bytes->p);
+    bytes->p = p;
+    bytes->room = room;
+    bytes->first = 0;
+    return 0;
+}
+
+int aco__sim_bytes_append(aco__sim_bytes_t *bytes, const struct msghdr *parts, size_t n)
+{
+    if (n && grow(bytes, bytes->n + n) != 0)
+        return -1;
+    for (size_t i = 0; n > 0; i++) {
+        const char *from = parts->msg_iov[i].iov_base;
+        for (size_t left = least(parts->msg_iov[i].iov_len, n), some; left > 0; left -= some) {
+            some = left;
+            char *to = place(bytes, bytes->n, &some);
+            memcpy(to, from, some);
+            from += some;
+            bytes->n += some;
+            n -= some;
+        }
+    }
+    ACO__ASSERT(bytes->n <= bytes->room);
+    return 0;
+}
+
+void aco__sim_bytes_copy(const aco__sim_bytes_t *bytes, const struct msghdr *parts, size_t n)
+{
+    size_t at = 0;
+    ACO__ASSERT(n <= bytes->n);
+    for (size_t i = 0; at < n; i++) {
+        char *to = parts->msg_iov[i].iov_base;
+        for (size_t left = least(parts->msg_iov[i].iov_len, n - at), some; left > 0; left -= some) {
+            some = left;
+            const char *from = place(bytes, at, &some);
+            memcpy(to, from, some);
+            to += some;
+            at += some;
+        }
+    }
+}
+
+void aco__sim_bytes_remove(aco__sim_bytes_t *bytes, size_t n)
+{
+    ACO__ASSERT(n <= bytes->n);
+    if (!n)
+        return;
+    bytes->first = (bytes->first + n) & (bytes->room - 1);
+    bytes->n -= n;
+}
+
+void aco__sim_bytes_free(aco__sim_bytes_t *bytes)
+{
+    free(bytes->p);
+    memset(bytes, 0, sizeof *bytes);
+}

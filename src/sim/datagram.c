@@ -1,0 +1,208 @@
+/* UDP: each datagram travels for its own latency, so one may overtake another. What finds a full queue is lost. */
+#include "sim/datagram.h"
+#include "sim/arrivals.h"
+#include "sim/interest.h"
+#include "sim/world.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { LONGEST = 65507, QUEUE = 212992 };
+static const unsigned READABLE = EPOLLIN | EPOLLRDNORM, WRITABLE = EPOLLOUT | EPOLLWRNORM;
+
+static aco__sim_socket_t *socket_of(aco__sim_file_t *file)
+{
+    return (aco__sim_socket_t *)file;
+}
+
+static ssize_t fail_with(int error)
+{
+    errno = error;
+    return -1;
+}
+
+static unsigned datagram_events(aco__sim_file_t *file)
+{
+    const aco__sim_socket_t *socket = socket_of(file);
+    return (socket->received || socket->cannot_read ? READABLE : 0) | (socket->cannot_read ? EPOLLRDHUP : 0) |
+           (socket->cannot_read && socket->cannot_write ? EPOLLHUP : 0) | (socket->error ? EPOLLERR : 0) | WRITABLE;
+}
+
+static ssize_t receive(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *message, int flags)
+{
+    aco__sim_socket_t *socket = socket_of(file);
+    aco__sim_datagram_t *first = socket->received;
+    aco__sim_bytes_t bytes;
+    size_t n = aco__sim_parts_size(message), length;
+    (void)sim;
+    if (socket->error) {
+        int error = socket->error;
+        socket->error = 0;
+        return fail_with(error);
+    }
+    if (!first)
+        return socket->cannot_read ? 0 : fail_with(EAGAIN);
+    length = first->n;
+    if (n > length)
+        n = length;
+    bytes = (aco__sim_bytes_t){first->bytes, 0, n, SIZE_MAX / 2 + 1};
+    aco__sim_bytes_copy(&bytes, message, n);
+    message->msg_flags = n < length ? MSG_TRUNC : 0;
+    if (message->msg_name)
+        aco__sim_address_write(socket, &first->from, message->msg_name, &message->msg_namelen);
+    if (!(flags & MSG_PEEK)) {
+        socket->received = first->next;
+        socket->received_size -= length;
+        free(first);
+    }
+    return (ssize_t)(flags & MSG_TRUNC ? length : n);
+}
+
+static void on_unreachable(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unused)
+{
+    (void)sim, (void)unused;
+    if (socket_of(file)->is_closed || !socket_of(file)->remote.family)
+        return;
+    socket_of(file)->error = ECONNREFUSED;
+    aco__sim_notify(file, EPOLLERR);
+}
+
+static void enqueue(aco__sim_socket_t *to, aco__sim_datagram_t *datagram)
+{
+    aco__sim_datagram_t **last = &to->received;
+    if (to->received_size + datagram->n > (size_t)to->receive_size) {
+        free(datagram);
+        return;
+    }
+    while (*last)
+        last = &(*last)->next;
+    datagram->next = NULL;
+    *last = datagram;
+    to->received_size += datagram->n;
+    aco__sim_notify(&to->file, READABLE);
+}
+
+/* A datagram of the socket arrives; `value` is its address. */
+static void on_datagram(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
+{
+    aco__sim_socket_t *from = socket_of(file), *to;
+    aco__sim_datagram_t *datagram = (aco__sim_datagram_t *)(uintptr_t)value, **link = &from->coming;
+    while (*link != datagram)
+        link = &(*link)->next;
+    *link = datagram->next;
+    to = aco__sim_endpoint_find(sim, SOCK_DGRAM, &datagram->to, &datagram->from);
+    if (to && !to->cannot_read) {
+        enqueue(to, datagram);
+        return;
+    }
+    if (!to && from->remote.family)
+        aco__sim_later(sim, aco__sim_arrival_time(sim), on_unreachable, file, 0);
+    free(datagram);
+}
+
+/* Where the message goes: 0, or -1 and errno. */
+static int target_of(const aco__sim_socket_t *socket, const struct msghdr *message, aco__sim_address_t *to)
+{
+    if (!message->msg_name || !message->msg_namelen) {
+        *to = socket->remote;
+        return to->family ? 0 : (int)fail_with(EDESTADDRREQ);
+    }
+    if (aco__sim_address_read(socket, message->msg_name, message->msg_namelen, to) != 0)
+        return -1;
+    return to->port ? 0 : (int)fail_with(EINVAL);
+}
+
+static ssize_t send_datagram(aco_sim_t *sim, aco__sim_file_t *file, const struct msghdr *message, int flags)
+{
+    aco__sim_socket_t *socket = socket_of(file);
+    const aco__sim_address_t any = {.family = AF_INET6};
+    size_t n = aco__sim_parts_size(message);
+    aco__sim_bytes_t bytes = {0};
+    aco__sim_address_t to;
+    aco__sim_datagram_t *datagram;
+    int error = socket->error;
+    (void)flags;
+    socket->error = 0;
+    if (n > LONGEST || error || socket->cannot_write)
+        return fail_with(error ? error : n > LONGEST ? EMSGSIZE : EPIPE);
+    if (target_of(socket, message, &to) != 0 ||
+        (!socket->local.family && aco__sim_endpoint_bind(sim, socket, &any) != 0))
+        return -1;
+    datagram = malloc(sizeof *datagram + n);
+    if (!datagram || aco__sim_bytes_append(&bytes, message, n) != 0) {
+        free(datagram);
+        return fail_with(ENOMEM);
+    }
+    if (n)
+        memcpy(datagram->bytes, bytes.p, n);
+    aco__sim_bytes_free(&bytes);
+    datagram->n = n;
+    datagram->to = to;
+    datagram->from = aco__sim_endpoint_source(socket, &to);
+    datagram->next = socket->coming;
+    socket->coming = datagram;
+    aco__sim_later(sim, aco__sim_arrival_time(sim), on_datagram, file, (uintptr_t)datagram);
+    return (ssize_t)n;
+}
+
+static void close_datagram(aco_sim_t *sim, aco__sim_file_t *file)
+{
+    (void)sim;
+    socket_of(file)->is_closed = 1;
+    aco__sim_endpoint_release(socket_of(file));
+}
+
+static void free_list(aco__sim_datagram_t *list)
+{
+    while (list) {
+        aco__sim_datagram_t *next = list->next;
+        free(list);
+        list = next;
+    }
+}
+
+static void free_datagrams(aco__sim_file_t *file)
+{
+    free_list(socket_of(file)->received);
+    free_list(socket_of(file)->coming);
+    aco__sim_endpoint_release(socket_of(file));
+}
+
+static const aco__sim_type_t datagram_type = {S_IFSOCK | 0777, datagram_events, receive, send_datagram,
+                                              close_datagram, free_datagrams};
+
+aco__sim_socket_t *aco__sim_datagram_new(aco_sim_t *sim, int family, int flags)
+{
+    aco__sim_socket_t *socket = aco__sim_file_new(sim, &datagram_type, sizeof *socket, O_RDWR | flags);
+    if (!socket)
+        return NULL;
+    socket->family = family;
+    socket->type = SOCK_DGRAM;
+    socket->send_size = socket->receive_size = QUEUE;
+    aco__links_empty(&socket->accepted);
+    return socket;
+}
+
+int aco__sim_datagram_connect(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *to)
+{
+    memset(&socket->remote, 0, sizeof socket->remote);
+    if (!to)
+        return 0;
+    if (aco__sim_endpoint_choose(sim, socket, to) != 0)
+        return -1;
+    socket->remote = *to;
+    return 0;
+}
+
+int aco__sim_datagram_shutdown(aco__sim_socket_t *socket, int how)
+{
+    if (!socket->remote.family)
+        return (int)fail_with(ENOTCONN);
+    socket->cannot_read |= how != SHUT_WR;
+    socket->cannot_write |= how != SHUT_RD;
+    aco__sim_notify(&socket->file, ~0u);
+    return 0;
+}

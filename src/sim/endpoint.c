@@ -1,0 +1,300 @@
+#include "sim/endpoint.h"
+#include "sim/arrivals.h"
+#include "sim/world.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { FIRST_CHOSEN = 32768, CHOSEN = 28232 }; /* the system's usual range of ports */
+static const unsigned char MAPPED[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+/* ---- Addresses ---- */
+
+static int is_ipv4(const aco__sim_address_t *address)
+{
+    return memcmp(&address->ip, MAPPED, sizeof MAPPED) == 0;
+}
+
+static void set_ipv4(aco__sim_address_t *address, struct in_addr ip)
+{
+    memcpy(&address->ip, MAPPED, sizeof MAPPED);
+    memcpy((char *)&address->ip + sizeof MAPPED, &ip, sizeof ip);
+}
+
+static struct in_addr ipv4_of(const aco__sim_address_t *address)
+{
+    struct in_addr ip;
+    memcpy(&ip, (const char *)&address->ip + sizeof MAPPED, sizeof ip);
+    return ip;
+}
+
+int aco__sim_address_is_any(const aco__sim_address_t *address)
+{
+    return is_ipv4(address) ? ipv4_of(address).s_addr == 0 : IN6_IS_ADDR_UNSPECIFIED(&address->ip);
+}
+
+int aco__sim_address_equal(const aco__sim_address_t *a, const aco__sim_address_t *b)
+{
+    if (a->family != b->family || a->family != AF_UNIX)
+        return a->family == b->family && a->port == b->port && memcmp(&a->ip, &b->ip, sizeof a->ip) == 0;
+    return a->name_length && a->name_length == b->name_length && memcmp(a->name, b->name, a->name_length) == 0;
+}
+
+static int read_unix(const struct sockaddr_un *un, socklen_t length, aco__sim_address_t *result)
+{
+    size_t n = length - offsetof(struct sockaddr_un, sun_path);
+    if (length < offsetof(struct sockaddr_un, sun_path) || n > sizeof result->name) {
+        errno = EINVAL;
+        return -1;
+    }
+    result->family = AF_UNIX;
+    result->name_length = n && un->sun_path[0] ? strnlen(un->sun_path, n) : n;
+    memcpy(result->name, un->sun_path, result->name_length);
+    return 0;
+}
+
+int aco__sim_address_read(const aco__sim_socket_t *socket, const struct sockaddr *address, socklen_t length,
+                          aco__sim_address_t *result)
+{
+    const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)address;
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)address;
+    size_t least = socket->family == AF_INET ? sizeof *in : socket->family == AF_INET6 ? sizeof *in6 : sizeof(short);
+    memset(result, 0, sizeof *result);
+    if (!address || length < least) {
+        errno = address ? EINVAL : EFAULT;
+        return -1;
+    }
+    if (address->sa_family != socket->family) {
+        errno = socket->family == AF_UNIX ? EINVAL : EAFNOSUPPORT;
+        return -1;
+    }
+    if (socket->family == AF_UNIX)
+        return read_unix((const struct sockaddr_un *)(const void *)address, length, result);
+    result->family = AF_INET6;
+    if (socket->family == AF_INET) {
+        result->port = ntohs(in->sin_port);
+        set_ipv4(result, in->sin_addr);
+    } else {
+        result->port = ntohs(in6->sin6_port);
+        result->ip = in6->sin6_addr;
+    }
+    return 0;
+}
+
+static size_t write_unix(const aco__sim_address_t *address, struct sockaddr_un *un)
+{
+    size_t n = address->name_length;
+    un->sun_family = AF_UNIX;
+    memcpy(un->sun_path, address->name, n);
+    if (n && un->sun_path[0] && n < sizeof un->sun_path)
+        un->sun_path[n] = 0;
+    return offsetof(struct sockaddr_un, sun_path) + n + (n && un->sun_path[0]);
+}
+
+void aco__sim_address_write(const aco__sim_socket_t *socket, const aco__sim_address_t *address,
+                            struct sockaddr *result, socklen_t *length)
+{
+    union {
+        struct sockaddr_in in;
+        struct sockaddr_in6 in6;
+        struct sockaddr_un un;
+        char longest[sizeof(struct sockaddr_un) + 1];
+    } is = {0};
+    size_t n = sizeof is.in6;
+    if (socket->family == AF_UNIX) {
+        n = write_unix(address, &is.un);
+    } else if (socket->family == AF_INET) {
+        is.in.sin_family = AF_INET;
+        is.in.sin_port = htons(address->port);
+        is.in.sin_addr.s_addr = address->family ? ipv4_of(address).s_addr : 0;
+        n = sizeof is.in;
+    } else {
+        is.in6.sin6_family = AF_INET6;
+        is.in6.sin6_port = htons(address->port);
+        is.in6.sin6_addr = address->ip;
+    }
+    memcpy(result, &is, *length < n ? *length : n);
+    *length = (socklen_t)n;
+}
+
+/* ---- Who has which ---- */
+
+void aco__sim_ports_begin(aco_sim_t *sim)
+{
+    for (int i = 0; i < ACO__SIM_PORTS; i++)
+        aco__links_empty(&sim->ports.by_port[i]);
+}
+
+static aco__links_t *with_port(aco_sim_t *sim, uint16_t port)
+{
+    return &sim->ports.by_port[port % ACO__SIM_PORTS];
+}
+
+#define EACH_WITH_PORT(sim, port, links)                                                                               \
+    for (aco__links_t *links = with_port(sim, port)->next; links != with_port(sim, port); links = links->next)
+
+static aco__sim_socket_t *socket_of(aco__links_t *links)
+{
+    return ACO__LINKED(links, aco__sim_socket_t, same_port);
+}
+
+/* Whether what is sent to the second address may come to a socket that has the first. */
+static int covers(const aco__sim_socket_t *socket, const aco__sim_address_t *to)
+{
+    const aco__sim_address_t *local = &socket->local;
+    if (local->family == AF_UNIX || to->family == AF_UNIX || !aco__sim_address_is_any(local))
+        return aco__sim_address_equal(local, to);
+    return local->port == to->port && (is_ipv4(local) ? is_ipv4(to) : !(socket->only_ipv6 && is_ipv4(to)));
+}
+
+/* `is_to_listen`: two sockets may share an address, but only one may listen. */
+static int conflict(const aco__sim_socket_t *a, const aco__sim_socket_t *b, int is_to_listen)
+{
+    if (a == b || a->type != b->type || (!covers(a, &b->local) && !covers(b, &a->local)))
+        return 0;
+    if (a->local.family == AF_UNIX)
+        return 1;
+    if (a->reuses_port && b->reuses_port)
+        return 0;
+    if (is_to_listen)
+        return b->state == ACO__SIM_LISTENS;
+    return !(a->reuses_address && b->reuses_address && b->state != ACO__SIM_LISTENS);
+}
+
+static int is_taken(aco_sim_t *sim, const aco__sim_socket_t *socket, int is_to_listen)
+{
+    EACH_WITH_PORT(sim, socket->local.port, links)
+        if (conflict(socket, socket_of(links), is_to_listen))
+            return 1;
+    return 0;
+}
+
+int aco__sim_endpoint_is_taken(aco_sim_t *sim, const aco__sim_socket_t *socket)
+{
+    return is_taken(sim, socket, 1);
+}
+
+void aco__sim_endpoint_share(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *address)
+{
+    socket->local = *address;
+    aco__links_append(with_port(sim, address->port), &socket->same_port);
+}
+
+/* A port that nobody has, for an address without one. Never `avoided`: a socket would be its own peer. */
+static int choose_port(aco_sim_t *sim, aco__sim_socket_t *socket, uint16_t avoided)
+{
+    uint64_t first = aco__sim_chance(sim, CHOSEN);
+    int reuses_address = socket->reuses_address, reuses_port = socket->reuses_port, found = 0;
+    socket->reuses_address = socket->reuses_port = 0;
+    for (uint64_t i = 0; i < CHOSEN && !found; i++) {
+        socket->local.port = (uint16_t)(FIRST_CHOSEN + (first + i) % CHOSEN);
+        found = socket->local.port != avoided && !is_taken(sim, socket, 0);
+    }
+    socket->reuses_address = reuses_address;
+    socket->reuses_port = reuses_port;
+    socket->has_chosen_port = 1;
+    if (found)
+        return 0;
+    errno = EADDRINUSE;
+    return -1;
+}
+
+/* The system chooses five digits. */
+static void choose_name(aco_sim_t *sim, aco__sim_address_t *address)
+{
+    uint64_t number = aco__sim_chance(sim, 1 << 20);
+    address->name_length = 6;
+    address->name[0] = 0;
+    for (int i = 5; i > 0; i--, number /= 16)
+        address->name[i] = "0123456789abcdef"[number % 16];
+}
+
+int aco__sim_endpoint_bind(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *address)
+{
+    int done = 0;
+    if (socket->local.family) {
+        errno = EINVAL;
+        return -1;
+    }
+    socket->local = *address;
+    if (address->family == AF_UNIX && !address->name_length)
+        choose_name(sim, &socket->local);
+    if (address->family != AF_UNIX && !address->port) {
+        done = choose_port(sim, socket, 0);
+    } else if (is_taken(sim, socket, 0)) {
+        errno = EADDRINUSE;
+        done = -1;
+    }
+    if (done == 0)
+        aco__sim_endpoint_share(sim, socket, &socket->local);
+    else
+        memset(&socket->local, 0, sizeof socket->local);
+    return done;
+}
+
+/* A loopback address is reached from 127.0.0.1; any other address of the machine from itself. */
+aco__sim_address_t aco__sim_endpoint_source(const aco__sim_socket_t *socket, const aco__sim_address_t *to)
+{
+    static const unsigned char loopback[4] = {127, 0, 0, 1};
+    aco__sim_address_t from = *to;
+    struct in_addr ip;
+    if (socket->local.family && !aco__sim_address_is_any(&socket->local))
+        return socket->local;
+    if (is_ipv4(to) && ((const unsigned char *)&to->ip)[sizeof MAPPED] == loopback[0]) {
+        memcpy(&ip, loopback, sizeof ip);
+        set_ipv4(&from, ip);
+    }
+    from.port = socket->local.port;
+    return from;
+}
+
+int aco__sim_endpoint_choose(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *to)
+{
+    int is_bound = socket->local.family != 0;
+    socket->local = aco__sim_endpoint_source(socket, to);
+    if (is_bound)
+        return 0;
+    if (choose_port(sim, socket, to->port) == 0) {
+        aco__links_append(with_port(sim, socket->local.port), &socket->same_port);
+        return 0;
+    }
+    memset(&socket->local, 0, sizeof socket->local);
+    errno = EADDRNOTAVAIL;
+    return -1;
+}
+
+void aco__sim_endpoint_release(aco__sim_socket_t *socket)
+{
+    aco__links_remove(&socket->same_port);
+}
+
+/* How well the socket suits: 0: it does not get this. */
+static int suits(const aco__sim_socket_t *socket, int type, const aco__sim_address_t *to,
+                 const aco__sim_address_t *from)
+{
+    if (socket->type != type || socket->is_closed || !covers(socket, to))
+        return 0;
+    if (type == SOCK_STREAM)
+        return socket->state != ACO__SIM_LISTENS ? 0 : aco__sim_address_equal(&socket->local, to) ? 2 : 1;
+    if (socket->remote.family)
+        return from && aco__sim_address_equal(&socket->remote, from) ? 3 : 0;
+    return aco__sim_address_equal(&socket->local, to) ? 2 : 1;
+}
+
+aco__sim_socket_t *aco__sim_endpoint_find(aco_sim_t *sim, int type, const aco__sim_address_t *to,
+                                          const aco__sim_address_t *from)
+{
+    aco__sim_socket_t *best = NULL;
+    int best_suits = 0;
+    uint64_t equals = 0;
+    EACH_WITH_PORT(sim, to->port, links) {
+        int how = suits(socket_of(links), type, to, from);
+        if (!how || how < best_suits)
+            continue;
+        equals = how > best_suits ? 1 : equals + 1;
+        if (equals == 1 || aco__sim_chance(sim, equals) == 0) /* each of those that share a port is equally likely */
+            best = socket_of(links);
+        best_suits = how;
+    }
+    return best;
+}

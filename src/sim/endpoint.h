@@ -1,0 +1,109 @@
+/* endpoint.c: sockets, their addresses, and who has which. All addresses are the simulated machine's own. */
+#ifndef ACO_ENDPOINT_H
+#define ACO_ENDPOINT_H
+
+#include "sim/byte_queue.h"
+#include "sim/opened.h"
+
+#include <netinet/in.h>
+#include <sys/un.h>
+
+/* An address. IPv4 ones are in the form of IPv6 (::ffff:…). */
+typedef struct aco__sim_address {
+    int family;                 /* AF_INET6 or AF_UNIX; 0: none */
+    uint16_t port;
+    struct in6_addr ip;
+    size_t name_length;         /* of a unix socket; 0: it has no name */
+    char name[sizeof((struct sockaddr_un *)NULL)->sun_path];
+} aco__sim_address_t;
+
+typedef enum aco__sim_state {
+    ACO__SIM_FRESH, ACO__SIM_LISTENS, ACO__SIM_CONNECTING, ACO__SIM_CONNECTED,
+    ACO__SIM_RESET              /* or the connection has failed */
+} aco__sim_state_t;
+
+/* What a socket of streams sends: a queue of bytes that have arrived, then those on their way, then those that the
+ * peer has no room for. */
+typedef struct aco__sim_pipe {
+    aco__sim_bytes_t bytes;
+    size_t arrived, sent;       /* how many have; sent: arrived ones included */
+    int64_t last;               /* when what was sent last arrives: nothing overtakes it */
+    int has_sent_end, end_has_arrived;
+} aco__sim_pipe_t;
+
+typedef struct aco__sim_datagram {
+    struct aco__sim_datagram *next;
+    aco__sim_address_t from, to;
+    size_t n;
+    char bytes[];
+} aco__sim_datagram_t;
+
+typedef struct aco__sim_option {
+    int level, option, value;
+} aco__sim_option_t;
+
+enum { ACO__SIM_MOST_OPTIONS = 12 };
+
+typedef struct aco__sim_socket {
+    aco__sim_file_t file;
+    int family, type;           /* AF_…, SOCK_… */
+    aco__sim_address_t local, remote; /* remote: of the peer, or the one to be */
+    aco__links_t same_port;     /* sockets that are bound to a port with this remainder */
+    int error;                  /* SO_ERROR */
+    int reuses_address, reuses_port, only_ipv6, has_chosen_port;
+    int send_size, receive_size; /* SO_SNDBUF, SO_RCVBUF */
+    struct linger linger;
+    aco__sim_option_t options[ACO__SIM_MOST_OPTIONS]; /* that have no effect */
+    int options_count;
+    int cannot_read, cannot_write; /* by shutdown(), a reset, or a peer's end on a unix socket */
+    int is_closed;              /* no descriptor is left */
+    int lacks_room;             /* a write has found too little room: its end is an event */
+
+    aco__sim_state_t state;     /* of streams, and so are the next ones */
+    struct aco__sim_socket *peer; /* it is held; NULL: none, or both are closed */
+    aco__sim_pipe_t out;
+    int has_end;                /* the peer's end has arrived */
+    int is_told;                /* connect() has returned 0 */
+    uint64_t attempts;          /* of connect() */
+    int backlog, half_open;     /* of a listener */
+    int is_deaf;                /* it drops requests for connections */
+    aco__links_t accepted;      /* a listener: sockets that wait for accept(); another: its place there */
+    struct aco__sim_socket *listener; /* it is held, until the connection can be accepted */
+
+    aco__sim_datagram_t *received, *coming; /* of datagrams: a queue, and those that it has sent */
+    size_t received_size;
+} aco__sim_socket_t;
+
+enum { ACO__SIM_PORTS = 64 };
+
+typedef struct aco__sim_ports {
+    aco__links_t by_port[ACO__SIM_PORTS]; /* sockets, by the remainder of the port; names are in the first one */
+} aco__sim_ports_t;
+
+ACO__HIDDEN void aco__sim_ports_begin(aco_sim_t *sim);
+
+/* 0, or -1 and errno. */
+ACO__HIDDEN int aco__sim_address_read(const aco__sim_socket_t *socket, const struct sockaddr *address,
+                                      socklen_t length, aco__sim_address_t *result);
+/* Stores at most *length bytes; *length becomes the address's. */
+ACO__HIDDEN void aco__sim_address_write(const aco__sim_socket_t *socket, const aco__sim_address_t *address,
+                                        struct sockaddr *result, socklen_t *length);
+ACO__HIDDEN int aco__sim_address_is_any(const aco__sim_address_t *address);
+ACO__HIDDEN int aco__sim_address_equal(const aco__sim_address_t *a, const aco__sim_address_t *b);
+
+/* Gives the socket an address; port 0: a free one. 0, or -1 and errno. */
+ACO__HIDDEN int aco__sim_endpoint_bind(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *address);
+/* Gives a socket without an address the one from which it sends to `to`. */
+ACO__HIDDEN int aco__sim_endpoint_choose(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *to);
+/* The address from which something goes to `to`. */
+ACO__HIDDEN aco__sim_address_t aco__sim_endpoint_source(const aco__sim_socket_t *socket, const aco__sim_address_t *to);
+/* The same address as another one. */
+ACO__HIDDEN void aco__sim_endpoint_share(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *address);
+ACO__HIDDEN void aco__sim_endpoint_release(aco__sim_socket_t *socket);
+/* Whether another socket listens where this one is bound. */
+ACO__HIDDEN int aco__sim_endpoint_is_taken(aco_sim_t *sim, const aco__sim_socket_t *socket);
+/* Who gets what is sent to `to`: a listener, or a socket of datagrams, which may be connected to `from`. NULL: none. */
+ACO__HIDDEN aco__sim_socket_t *aco__sim_endpoint_find(aco_sim_t *sim, int type, const aco__sim_address_t *to,
+                                                      const aco__sim_address_t *from);
+
+#endif

@@ -1,0 +1,222 @@
+#include "sim/opened.h"
+#include "sim/interest.h"
+#include "sim/refusal.h"
+#include "sim/world.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+
+enum { FIRST_ROOM = 64 };
+
+/* ---- Files ---- */
+
+void *aco__sim_file_new(aco_sim_t *sim, const aco__sim_type_t *type, size_t size, int flags)
+{
+    aco__sim_file_t *file = calloc(1, size);
+    if (!file) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    file->type = type;
+    file->number = ++sim->opened.numbers;
+    file->flags = flags;
+    aco__links_append(&sim->opened.files, &file->all);
+    aco__links_empty(&file->watches);
+    return file;
+}
+
+static void free_file(aco__sim_file_t *file)
+{
+    aco__sim_unwatch_file(file);
+    if (file->type->free)
+        file->type->free(file);
+    aco__links_remove(&file->all);
+    free(file);
+}
+
+void aco__sim_file_hold(aco__sim_file_t *file)
+{
+    file->users++;
+}
+
+void aco__sim_file_drop(aco__sim_file_t *file)
+{
+    ACO__ASSERT(file->users > 0);
+    if (--file->users == 0 && !file->descriptors)
+        free_file(file);
+}
+
+void aco__sim_file_close(aco_sim_t *sim, aco__sim_file_t *file)
+{
+    ACO__ASSERT(!file->descriptors);
+    aco__sim_unwatch_file(file);
+    file->users++;
+    if (file->type->close)
+        file->type->close(sim, file);
+    aco__sim_file_drop(file);
+}
+
+/* ---- Descriptors ---- */
+
+static aco__sim_descriptor_t *descriptor_of(const aco_sim_t *sim, int fd)
+{
+    aco__sim_descriptor_t *d = fd >= 0 && (size_t)fd < sim->opened.room ? &sim->opened.descriptors[fd] : NULL;
+    return d && d->file ? d : NULL;
+}
+
+static void forget(aco_sim_t *sim, aco__sim_descriptor_t *d)
+{
+    aco__sim_file_t *file = d->file;
+    d->file = NULL;
+    if (--file->descriptors == 0)
+        aco__sim_file_close(sim, file);
+}
+
+static int make_room(aco__sim_opened_t *opened, int fd)
+{
+    size_t room = opened->room ? opened->room : FIRST_ROOM;
+    aco__sim_descriptor_t *larger;
+    while (room <= (size_t)fd)
+        room *= 2;
+    if (room == opened->room)
+        return 0;
+    larger = realloc(opened->descriptors, room * sizeof *larger);
+    if (!larger)
+        return -1;
+    memset(larger + opened->room, 0, (room - opened->room) * sizeof *larger);
+    opened->descriptors = larger;
+    opened->room = room;
+    return 0;
+}
+
+/* The number stands for the file from now on. */
+static int give(aco_sim_t *sim, aco__sim_file_t *file, int fd, const char *call)
+{
+    const aco_t *co = aco__running();
+    aco__sim_descriptor_t *d;
+    if (make_room(&sim->opened, fd) != 0) {
+        aco__sim_real.close(fd);
+        errno = ENOMEM;
+        return -1;
+    }
+    d = &sim->opened.descriptors[fd];
+    if (d->file) /* the program has closed it by libc */
+        forget(sim, d);
+    d->file = file;
+    d->made_by = call;
+    d->task[0] = 0;
+    if (co)
+        strncat(d->task, aco_name(co), sizeof d->task - 1);
+    file->descriptors++;
+    return fd;
+}
+
+int aco__sim_file_open(aco_sim_t *sim, aco__sim_file_t *file, int fd_flags, const char *call)
+{
+    int fd = aco__sim_real.eventfd(0, fd_flags & FD_CLOEXEC ? EFD_CLOEXEC : 0), error;
+    if (fd >= 0 && give(sim, file, fd, call) == fd)
+        return fd;
+    error = errno;
+    if (!file->descriptors)
+        aco__sim_file_close(sim, file);
+    errno = error;
+    return -1;
+}
+
+aco__sim_file_t *aco__sim_file_of(aco_sim_t *sim, int fd, const char *call)
+{
+    aco__sim_descriptor_t *d = descriptor_of(sim, fd);
+    if (d)
+        return d->file;
+    errno = fd >= 0 && aco__sim_real.fcntl(fd, F_GETFD) >= 0 ? aco__sim_refuse(sim, call) : EBADF;
+    return NULL;
+}
+
+int aco__sim_close(aco_sim_t *sim, int fd)
+{
+    if (!aco__sim_file_of(sim, fd, "close"))
+        return -1;
+    forget(sim, descriptor_of(sim, fd));
+    return aco__sim_real.close(fd);
+}
+
+static int duplicate(aco_sim_t *sim, int fd, int operation, intptr_t least)
+{
+    int copy = aco__sim_real.fcntl(fd, operation, least);
+    return copy < 0 ? -1 : give(sim, descriptor_of(sim, fd)->file, copy, "fcntl");
+}
+
+int aco__sim_fcntl(aco_sim_t *sim, int fd, int operation, void *last)
+{
+    const int settable = O_NONBLOCK | O_APPEND | O_ASYNC;
+    aco__sim_file_t *file = aco__sim_file_of(sim, fd, "fcntl");
+    if (!file)
+        return -1;
+    switch (operation) {
+    case F_GETFL:
+        return file->flags;
+    case F_SETFL:
+        file->flags = (file->flags & ~settable) | ((int)(intptr_t)last & settable);
+        return 0;
+    case F_GETFD:
+    case F_SETFD:
+        return aco__sim_real.fcntl(fd, operation, last);
+    case F_DUPFD:
+    case F_DUPFD_CLOEXEC:
+        return duplicate(sim, fd, operation, (intptr_t)last);
+    default:
+        errno = aco__sim_refuse(sim, "fcntl");
+        return -1;
+    }
+}
+
+int aco__sim_fstat(aco_sim_t *sim, int fd, void *status)
+{
+    aco__sim_file_t *file = aco__sim_file_of(sim, fd, "fstat");
+    if (!file || aco__sim_real.fstat(fd, status) != 0)
+        return -1;
+    ((struct stat *)status)->st_mode = file->type->mode;
+    return 0;
+}
+
+/* ---- The run ---- */
+
+void aco__sim_opened_begin(aco_sim_t *sim)
+{
+    aco__links_empty(&sim->opened.files);
+    sim->opened.numbers = 0;
+}
+
+void aco__sim_opened_judge(aco_sim_t *sim)
+{
+    const aco__sim_descriptor_t *first = NULL;
+    unsigned n = 0;
+    for (size_t fd = 0; fd < sim->opened.room; fd++) {
+        const aco__sim_descriptor_t *d = descriptor_of(sim, (int)fd);
+        if (!d || aco__sim_real.fcntl((int)fd, F_GETFD) < 0) /* the program has closed it by libc */
+            continue;
+        first = first ? first : d;
+        n++;
+    }
+    if (first)
+        aco__sim_fail(sim, "%u descriptors were not closed; the first is %d, made by %s() %s%s%s", n,
+                      (int)(first - sim->opened.descriptors), first->made_by,
+                      *first->task ? "in coroutine \"" : "in a coroutine without a name", first->task,
+                      *first->task ? "\"" : "");
+}
+
+void aco__sim_opened_end(aco_sim_t *sim)
+{
+    aco__links_t *links;
+    for (size_t fd = 0; fd < sim->opened.room; fd++)
+        if (descriptor_of(sim, (int)fd))
+            aco__sim_real.close((int)fd);
+    while ((links = aco__links_first(&sim->opened.files)) != NULL)
+        free_file(ACO__LINKED(links, aco__sim_file_t, all));
+    free(sim->opened.descriptors);
+    memset(&sim->opened, 0, sizeof sim->opened);
+}

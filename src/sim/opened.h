@@ -1,0 +1,83 @@
+/* opened.c: the open files of a run, and the descriptors that name them.
+ *
+ * A descriptor is a real number: an eventfd that nobody uses holds it. So numbers are unique in the process, whatever
+ * else the program opens. */
+#ifndef ACO_OPENED_H
+#define ACO_OPENED_H
+
+#include "base/invariants.h"
+#include "sim/links.h"
+
+#include "aco/sim.h"
+
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+struct aco__sim_file;
+
+/* An open file in the list of an epoll. */
+typedef struct aco__sim_watch {
+    aco__links_t of_file, of_epoll, ready; /* ready: in the epoll's list of those that may be */
+    struct aco__sim_file *file;
+    struct aco__sim_epoll *epoll;
+    int fd;                     /* by which it was added */
+    struct epoll_event event;
+} aco__sim_watch_t;
+
+/* What kind of file it is. */
+typedef struct aco__sim_type {
+    unsigned mode;              /* as fstat() tells it */
+    unsigned (*events)(struct aco__sim_file *file); /* EPOLL…: what is the case now */
+    /* NULL: EINVAL. They never wait. */
+    ssize_t (*receive)(aco_sim_t *sim, struct aco__sim_file *file, struct msghdr *message, int flags);
+    ssize_t (*send)(aco_sim_t *sim, struct aco__sim_file *file, const struct msghdr *message, int flags);
+    void (*close)(aco_sim_t *sim, struct aco__sim_file *file); /* its last descriptor was closed; or NULL */
+    void (*free)(struct aco__sim_file *file); /* what it has beside its own memory; or NULL */
+} aco__sim_type_t;
+
+typedef struct aco__sim_file {
+    const aco__sim_type_t *type;
+    uint64_t number;            /* of files in a run */
+    unsigned descriptors, users; /* users: what holds its memory besides, such as an arrival on its way */
+    int flags;                  /* O_… of F_GETFL */
+    aco__links_t all;           /* files of the run */
+    aco__links_t watches;       /* a list of aco__sim_watch_t */
+} aco__sim_file_t;
+
+/* What a descriptor's number stands for. */
+typedef struct aco__sim_descriptor {
+    aco__sim_file_t *file;      /* NULL: nothing that is simulated */
+    const char *made_by;        /* the call */
+    char task[32];              /* whose call it was */
+} aco__sim_descriptor_t;
+
+typedef struct aco__sim_opened {
+    aco__sim_descriptor_t *descriptors; /* by number */
+    size_t room;
+    aco__links_t files;
+    uint64_t numbers;
+} aco__sim_opened_t;
+
+ACO__HIDDEN void aco__sim_opened_begin(aco_sim_t *sim);
+/* Descriptors that are still open fail the run. */
+ACO__HIDDEN void aco__sim_opened_judge(aco_sim_t *sim);
+ACO__HIDDEN void aco__sim_opened_end(aco_sim_t *sim);
+
+/* A new file of `size` bytes that begins with an aco__sim_file_t; the rest is 0. NULL and errno. */
+ACO__HIDDEN void *aco__sim_file_new(aco_sim_t *sim, const aco__sim_type_t *type, size_t size, int flags);
+/* A new descriptor for it. -1 and errno: a file without another descriptor is closed. */
+ACO__HIDDEN int aco__sim_file_open(aco_sim_t *sim, aco__sim_file_t *file, int fd_flags, const char *call);
+/* Nobody will have a descriptor for it. */
+ACO__HIDDEN void aco__sim_file_close(aco_sim_t *sim, aco__sim_file_t *file);
+ACO__HIDDEN void aco__sim_file_hold(aco__sim_file_t *file);
+ACO__HIDDEN void aco__sim_file_drop(aco__sim_file_t *file);
+/* NULL: EBADF; or ENOSYS, if the descriptor is not simulated: then the run fails. */
+ACO__HIDDEN aco__sim_file_t *aco__sim_file_of(aco_sim_t *sim, int fd, const char *call);
+
+ACO__HIDDEN int aco__sim_close(aco_sim_t *sim, int fd);
+ACO__HIDDEN int aco__sim_fcntl(aco_sim_t *sim, int fd, int operation, void *last);
+ACO__HIDDEN int aco__sim_fstat(aco_sim_t *sim, int fd, void *status);
+
+#endif

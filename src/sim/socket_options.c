@@ -1,0 +1,181 @@
+#include "sim/socket_options.h"
+#include "sim/refusal.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <string.h>
+
+/* Options that are kept, and have no effect in the simulation. */
+static int is_kept(const aco__sim_socket_t *socket, int level, int option)
+{
+    switch (level) {
+    case SOL_SOCKET:
+        return option == SO_KEEPALIVE || option == SO_BROADCAST || option == SO_OOBINLINE || option == SO_PRIORITY;
+    case IPPROTO_TCP:
+        return socket->type == SOCK_STREAM && socket->family != AF_UNIX &&
+               (option == TCP_NODELAY || option == TCP_KEEPIDLE || option == TCP_KEEPINTVL || option == TCP_KEEPCNT ||
+                option == TCP_USER_TIMEOUT || option == TCP_QUICKACK || option == TCP_CORK);
+    case IPPROTO_IP:
+        return socket->family == AF_INET && (option == IP_TOS || option == IP_TTL);
+    default:
+        return 0;
+    }
+}
+
+static aco__sim_option_t *kept(aco__sim_socket_t *socket, int level, int option)
+{
+    for (int i = 0; i < socket->options_count; i++)
+        if (socket->options[i].level == level && socket->options[i].option == option)
+            return &socket->options[i];
+    return NULL;
+}
+
+static int keep(aco__sim_socket_t *socket, int level, int option, int value)
+{
+    aco__sim_option_t *found = kept(socket, level, option);
+    if (!found && socket->options_count == ACO__SIM_MOST_OPTIONS) {
+        errno = ENOBUFS;
+        return -1;
+    }
+    if (!found)
+        found = &socket->options[socket->options_count++];
+    *found = (aco__sim_option_t){level, option, value};
+    return 0;
+}
+
+static int protocol_of(const aco__sim_socket_t *socket)
+{
+    return socket->family == AF_UNIX ? 0 : socket->type == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP;
+}
+
+/* 1: it is one of SOL_SOCKET that the simulation knows. */
+static int get_own(aco__sim_socket_t *socket, int option, int *value)
+{
+    switch (option) {
+    case SO_ERROR:
+        *value = socket->error;
+        socket->error = 0;
+        return 1;
+    case SO_TYPE:
+        *value = socket->type;
+        return 1;
+    case SO_DOMAIN:
+        *value = socket->family;
+        return 1;
+    case SO_PROTOCOL:
+        *value = protocol_of(socket);
+        return 1;
+    case SO_ACCEPTCONN:
+        *value = socket->state == ACO__SIM_LISTENS;
+        return 1;
+    case SO_REUSEADDR:
+        *value = socket->reuses_address;
+        return 1;
+    case SO_REUSEPORT:
+        *value = socket->reuses_port;
+        return 1;
+    case SO_SNDBUF:
+        *value = socket->send_size;
+        return 1;
+    case SO_RCVBUF:
+        *value = socket->receive_size;
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static void store(const void *result, size_t n, void *value, socklen_t *length)
+{
+    if (*length > n)
+        *length = (socklen_t)n;
+    memcpy(value, result, *length);
+}
+
+int aco__sim_option_get(aco_sim_t *sim, aco__sim_socket_t *socket, int level, int option, void *value,
+                        socklen_t *length)
+{
+    const aco__sim_option_t *found = kept(socket, level, option);
+    int result = found ? found->value : 0;
+    if (level == SOL_SOCKET && option == SO_LINGER) {
+        store(&socket->linger, sizeof socket->linger, value, length);
+        return 0;
+    }
+    if (level == IPPROTO_IPV6 && option == IPV6_V6ONLY && socket->family == AF_INET6)
+        result = socket->only_ipv6;
+    else if (!(level == SOL_SOCKET && get_own(socket, option, &result)) && !is_kept(socket, level, option)) {
+        errno = aco__sim_refuse(sim, "getsockopt");
+        return -1;
+    }
+    store(&result, sizeof result, value, length);
+    return 0;
+}
+
+/* As the system: twice what was asked for, within limits. */
+static int size_of_buffer(int value, int least)
+{
+    const int most = 212992;
+    value = value < 0 || value > most ? most : value;
+    return 2 * value < least ? least : 2 * value;
+}
+
+static int set_own(aco__sim_socket_t *socket, int option, int value)
+{
+    switch (option) {
+    case SO_REUSEADDR:
+        socket->reuses_address = value != 0;
+        return 1;
+    case SO_REUSEPORT:
+        socket->reuses_port = value != 0;
+        return 1;
+    case SO_SNDBUF:
+        socket->send_size = size_of_buffer(value, 4608);
+        return 1;
+    case SO_RCVBUF:
+        socket->receive_size = size_of_buffer(value, 2304);
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* Options that are no int. 1: it is one. */
+static int set_structure(aco__sim_socket_t *socket, int option, const void *value, socklen_t length)
+{
+    if (option == SO_LINGER && length >= sizeof socket->linger) {
+        memcpy(&socket->linger, value, sizeof socket->linger);
+        return 1;
+    }
+    if (option == SO_ATTACH_FILTER && socket->state == ACO__SIM_LISTENS) {
+        socket->is_deaf = 1; /* no filter is simulated but the one that drops what begins a connection */
+        return 1;
+    }
+    return 0;
+}
+
+int aco__sim_option_set(aco_sim_t *sim, aco__sim_socket_t *socket, int level, int option, const void *value,
+                        socklen_t length)
+{
+    int number;
+    if (level == SOL_SOCKET && set_structure(socket, option, value, length))
+        return 0;
+    if (length < sizeof number) {
+        errno = EINVAL;
+        return -1;
+    }
+    memcpy(&number, value, sizeof number);
+    if (level == SOL_SOCKET && set_own(socket, option, number))
+        return 0;
+    if (level == IPPROTO_IPV6 && option == IPV6_V6ONLY && socket->family == AF_INET6) {
+        if (socket->local.family) {
+            errno = EINVAL;
+            return -1;
+        }
+        socket->only_ipv6 = number != 0;
+        return 0;
+    }
+    if (is_kept(socket, level, option))
+        return keep(socket, level, option, number);
+    errno = aco__sim_refuse(sim, "setsockopt");
+    return -1;
+}

@@ -1,0 +1,150 @@
+#include "sim/sockets.h"
+#include "sim/datagram.h"
+#include "sim/refusal.h"
+#include "sim/socket_options.h"
+#include "sim/stream.h"
+#include "sim/waiting.h"
+#include "sim/world.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+static int fail_with(int error)
+{
+    errno = error;
+    return -1;
+}
+
+static aco__sim_socket_t *socket_of(aco_sim_t *sim, int fd, const char *call)
+{
+    aco__sim_file_t *file = aco__sim_file_of(sim, fd, call);
+    if (!file || S_ISSOCK(file->type->mode))
+        return (aco__sim_socket_t *)file;
+    errno = ENOTSOCK;
+    return NULL;
+}
+
+/* Whether such a socket is simulated. */
+static int is_known(int family, int type, int protocol)
+{
+    int is_ip = family == AF_INET || family == AF_INET6;
+    if (type == SOCK_STREAM)
+        return (is_ip && (!protocol || protocol == IPPROTO_TCP)) || (family == AF_UNIX && !protocol);
+    return type == SOCK_DGRAM && is_ip && (!protocol || protocol == IPPROTO_UDP);
+}
+
+int aco__sim_socket(aco_sim_t *sim, int family, int type, int protocol)
+{
+    const int flags = SOCK_NONBLOCK | SOCK_CLOEXEC;
+    aco__sim_socket_t *socket;
+    if (!is_known(family, type & ~flags, protocol))
+        return fail_with(aco__sim_refuse(sim, "socket"));
+    socket = ((type & ~flags) == SOCK_STREAM ? aco__sim_stream_new : aco__sim_datagram_new)(
+        sim, family, type & SOCK_NONBLOCK ? O_NONBLOCK : 0);
+    return socket ? aco__sim_file_open(sim, &socket->file, type & SOCK_CLOEXEC ? FD_CLOEXEC : 0, "socket") : -1;
+}
+
+int aco__sim_bind(aco_sim_t *sim, int fd, const struct sockaddr *address, socklen_t length)
+{
+    aco__sim_socket_t *socket = socket_of(sim, fd, "bind");
+    aco__sim_address_t local;
+    if (!socket || aco__sim_address_read(socket, address, length, &local) != 0)
+        return -1;
+    return aco__sim_endpoint_bind(sim, socket, &local);
+}
+
+int aco__sim_listen(aco_sim_t *sim, int fd, int backlog)
+{
+    aco__sim_socket_t *socket = socket_of(sim, fd, "listen");
+    if (!socket)
+        return -1;
+    return socket->type == SOCK_STREAM ? aco__sim_stream_listen(sim, socket, backlog) : fail_with(EOPNOTSUPP);
+}
+
+/* A blocking socket waits for the outcome, with all tasks. */
+static int connect_stream(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *to)
+{
+    int done = aco__sim_stream_connect(sim, socket, to);
+    if (done == 0 || errno != EINPROGRESS || socket->file.flags & O_NONBLOCK)
+        return done;
+    while (socket->state == ACO__SIM_CONNECTING)
+        if (aco__sim_block(sim, "connect") != 0)
+            return -1;
+    return aco__sim_stream_connect(sim, socket, to);
+}
+
+int aco__sim_connect(aco_sim_t *sim, int fd, const struct sockaddr *address, socklen_t length)
+{
+    aco__sim_socket_t *socket = socket_of(sim, fd, "connect");
+    aco__sim_address_t to;
+    if (!socket)
+        return -1;
+    if (address && length >= sizeof address->sa_family && address->sa_family == AF_UNSPEC)
+        return socket->type == SOCK_DGRAM ? aco__sim_datagram_connect(sim, socket, NULL)
+                                          : fail_with(aco__sim_refuse(sim, "connect"));
+    if (aco__sim_address_read(socket, address, length, &to) != 0)
+        return -1;
+    return socket->type == SOCK_DGRAM ? aco__sim_datagram_connect(sim, socket, &to) : connect_stream(sim, socket, &to);
+}
+
+int aco__sim_accept4(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t *length, int flags)
+{
+    aco__sim_socket_t *listener = socket_of(sim, fd, "accept4"), *accepted;
+    if (!listener)
+        return -1;
+    if (listener->type != SOCK_STREAM || flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC))
+        return fail_with(listener->type != SOCK_STREAM ? EOPNOTSUPP : EINVAL);
+    while ((accepted = aco__sim_stream_accept(sim, listener)) == NULL)
+        if (errno != EAGAIN || listener->file.flags & O_NONBLOCK || aco__sim_block(sim, "accept4") != 0)
+            return -1;
+    accepted->file.flags |= flags & SOCK_NONBLOCK ? O_NONBLOCK : 0;
+    if (address)
+        aco__sim_address_write(accepted, &accepted->remote, address, length);
+    return aco__sim_file_open(sim, &accepted->file, flags & SOCK_CLOEXEC ? FD_CLOEXEC : 0, "accept4");
+}
+
+int aco__sim_getsockname(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t *length)
+{
+    aco__sim_socket_t *socket = socket_of(sim, fd, "getsockname");
+    if (socket)
+        aco__sim_address_write(socket, &socket->local, address, length);
+    return socket ? 0 : -1;
+}
+
+static int has_peer(const aco__sim_socket_t *socket)
+{
+    if (socket->type == SOCK_DGRAM)
+        return socket->remote.family != 0;
+    return socket->state == ACO__SIM_CONNECTED && (socket->family == AF_UNIX || !aco__sim_stream_is_over(socket));
+}
+
+int aco__sim_getpeername(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t *length)
+{
+    aco__sim_socket_t *socket = socket_of(sim, fd, "getpeername");
+    if (!socket || !has_peer(socket))
+        return socket ? fail_with(ENOTCONN) : -1;
+    aco__sim_address_write(socket, &socket->remote, address, length);
+    return 0;
+}
+
+int aco__sim_shutdown(aco_sim_t *sim, int fd, int how)
+{
+    aco__sim_socket_t *socket = socket_of(sim, fd, "shutdown");
+    if (!socket || how < SHUT_RD || how > SHUT_RDWR)
+        return socket ? fail_with(EINVAL) : -1;
+    return socket->type == SOCK_STREAM ? aco__sim_stream_shutdown(sim, socket, how)
+                                       : aco__sim_datagram_shutdown(socket, how);
+}
+
+int aco__sim_getsockopt(aco_sim_t *sim, int fd, int level, int option, void *value, socklen_t *length)
+{
+    aco__sim_socket_t *socket = socket_of(sim, fd, "getsockopt");
+    return socket ? aco__sim_option_get(sim, socket, level, option, value, length) : -1;
+}
+
+int aco__sim_setsockopt(aco_sim_t *sim, int fd, int level, int option, const void *value, socklen_t length)
+{
+    aco__sim_socket_t *socket = socket_of(sim, fd, "setsockopt");
+    return socket ? aco__sim_option_set(sim, socket, level, option, value, length) : -1;
+}

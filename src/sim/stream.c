@@ -1,0 +1,617 @@
+/* Streams of bytes.
+ *
+ * TCP. Requests for connections, segments, ends and resets each travel for a latency; those of one direction arrive in
+ * order. An acknowledgement takes no time: the sender knows at once what has arrived, and how much room the peer has.
+ * A segment has a random length. There is no TIME_WAIT, no Nagle's algorithm and no urgent data.
+ *
+ * Unix sockets. What is sent is there at once. */
+#include "sim/stream.h"
+#include "sim/arrivals.h"
+#include "sim/draw.h"
+#include "sim/interest.h"
+#include "sim/world.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { LARGEST_SEGMENT = 65536, SMALLEST_BUFFER = 4096, BUFFER_DOUBLINGS = 7, MOST_TRIES = 7 };
+static const unsigned READABLE = EPOLLIN | EPOLLRDNORM, WRITABLE = EPOLLOUT | EPOLLWRNORM, ANY = ~0u;
+
+static aco__sim_socket_t *socket_of(aco__sim_file_t *file)
+{
+    return (aco__sim_socket_t *)file;
+}
+
+static ssize_t fail_with(int error)
+{
+    errno = error;
+    return -1;
+}
+
+static int take_error(aco__sim_socket_t *socket)
+{
+    int error = socket->error;
+    socket->error = 0;
+    return error;
+}
+
+static int is_unix(const aco__sim_socket_t *socket)
+{
+    return socket->family == AF_UNIX;
+}
+
+int aco__sim_stream_is_over(const aco__sim_socket_t *socket)
+{
+    return socket->state == ACO__SIM_RESET || (socket->has_end && socket->out.end_has_arrived);
+}
+
+/* ---- What is sent ---- */
+
+/* What the socket sends next arrives then. */
+static int64_t next_arrival(aco_sim_t *sim, aco__sim_socket_t *socket)
+{
+    int64_t at = aco__sim_arrival_time(sim);
+    if (at < socket->out.last)
+        at = socket->out.last;
+    return socket->out.last = at;
+}
+
+static void arrive_at_peer(aco_sim_t *sim, aco__sim_socket_t *socket,
+                           void (*fn)(aco_sim_t *, aco__sim_file_t *, uint64_t), uint64_t value)
+{
+    aco__sim_later(sim, next_arrival(sim, socket), fn, &socket->peer->file, value);
+}
+
+/* Both are closed: nobody will know what still arrives. */
+static void part(aco__sim_socket_t *socket)
+{
+    aco__sim_socket_t *peer = socket->peer;
+    socket->peer = peer->peer = NULL;
+    aco__sim_file_drop(&peer->file);
+    aco__sim_file_drop(&socket->file);
+}
+
+static size_t room_to_write(const aco__sim_socket_t *socket)
+{
+    size_t used = socket->out.bytes.n - (is_unix(socket) ? 0 : socket->out.arrived), size = (size_t)socket->send_size;
+    return used < size ? size - used : 0;
+}
+
+/* Whether that is enough to tell. */
+static int is_writable(const aco__sim_socket_t *socket)
+{
+    size_t size = (size_t)socket->send_size, room = room_to_write(socket);
+    return is_unix(socket) ? room >= size - size / 4 : room >= size / 3;
+}
+
+static void tell_of_room(aco__sim_socket_t *socket)
+{
+    if (!socket->is_closed && (is_unix(socket) || socket->lacks_room) && is_writable(socket)) {
+        socket->lacks_room = 0;
+        aco__sim_notify(&socket->file, WRITABLE);
+    }
+}
+
+static void on_reset(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unused);
+static void pump(aco_sim_t *sim, aco__sim_socket_t *socket);
+
+/* The socket has no connection any more. The peer gets what has arrived there. */
+static void drop_connection(aco__sim_socket_t *socket, int error)
+{
+    socket->state = ACO__SIM_RESET;
+    socket->error = error;
+    socket->cannot_read = socket->cannot_write = 1;
+    socket->out.sent = socket->out.arrived;
+    if (!socket->is_closed)
+        aco__sim_notify(&socket->file, ANY);
+}
+
+static void reset_peer(aco_sim_t *sim, aco__sim_socket_t *socket)
+{
+    if (socket->peer)
+        arrive_at_peer(sim, socket, on_reset, 0);
+}
+
+static void on_segment(aco_sim_t *sim, aco__sim_file_t *file, uint64_t n)
+{
+    aco__sim_socket_t *socket = socket_of(file), *sender = socket->peer;
+    if (!sender || socket->state == ACO__SIM_RESET || sender->state == ACO__SIM_RESET)
+        return;
+    if (socket->is_closed) { /* nobody will read it */
+        reset_peer(sim, socket);
+        drop_connection(socket, 0);
+        return;
+    }
+    sender->out.arrived += n;
+    ACO__ASSERT(sender->out.arrived <= sender->out.sent && sender->out.sent <= sender->out.bytes.n);
+    aco__sim_notify(file, READABLE);
+    tell_of_room(sender);
+    pump(sim, sender);
+}
+
+static void on_end(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unused)
+{
+    aco__sim_socket_t *socket = socket_of(file), *sender = socket->peer;
+    (void)sim, (void)unused;
+    if (!sender || socket->state == ACO__SIM_RESET || sender->state == ACO__SIM_RESET)
+        return;
+    socket->has_end = 1;
+    sender->out.end_has_arrived = 1;
+    if (!socket->is_closed)
+        aco__sim_notify(file, ANY);
+    if (!sender->is_closed && aco__sim_stream_is_over(sender))
+        aco__sim_notify(&sender->file, ANY);
+}
+
+static void on_reset(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unused)
+{
+    aco__sim_socket_t *socket = socket_of(file);
+    (void)sim, (void)unused;
+    if (socket->state == ACO__SIM_CONNECTED && !aco__sim_stream_is_over(socket))
+        drop_connection(socket, socket->has_end ? EPIPE : ECONNRESET);
+}
+
+/* The length of the next segment; 0: the peer has no room. */
+static size_t choose_length(aco_sim_t *sim, const aco__sim_socket_t *socket)
+{
+    const aco__sim_pipe_t *out = &socket->out;
+    size_t n = out->bytes.n - out->sent, window = (size_t)socket->peer->receive_size;
+    window = out->sent < window ? window - out->sent : 0;
+    if (!socket->peer->is_closed && n > window)
+        n = window;
+    if (n > LARGEST_SEGMENT)
+        n = LARGEST_SEGMENT;
+    return n > 1 && aco__sim_chance(sim, 4) == 0 ? 1 + (size_t)aco__sim_chance(sim, n) : n;
+}
+
+/* Sends what the peer has room for, and then the end. */
+static void pump(aco_sim_t *sim, aco__sim_socket_t *socket)
+{
+    aco__sim_pipe_t *out = &socket->out;
+    size_t n;
+    if (!socket->peer || socket->state != ACO__SIM_CONNECTED)
+        return;
+    while ((n = choose_length(sim, socket)) > 0) {
+        out->sent += n;
+        arrive_at_peer(sim, socket, on_segment, n);
+    }
+    if (socket->cannot_write && !out->has_sent_end && out->sent == out->bytes.n) {
+        out->has_sent_end = 1;
+        arrive_at_peer(sim, socket, on_end, 0);
+    }
+}
+
+/* ---- Reading, writing ---- */
+
+static unsigned stream_events(aco__sim_file_t *file)
+{
+    aco__sim_socket_t *socket = socket_of(file);
+    int is_fresh = socket->state == ACO__SIM_FRESH, is_over = aco__sim_stream_is_over(socket);
+    int reads_end = socket->cannot_read || socket->has_end;
+    unsigned events = socket->error ? EPOLLERR : 0;
+    if (socket->state == ACO__SIM_LISTENS)
+        return events | (aco__links_first(&socket->accepted) ? READABLE : 0) |
+               (is_unix(socket) && socket->cannot_read ? READABLE | EPOLLRDHUP : 0);
+    if (is_fresh || is_over || (reads_end && socket->cannot_write))
+        events |= EPOLLHUP;
+    if (reads_end)
+        events |= READABLE | EPOLLRDHUP;
+    if (socket->state == ACO__SIM_CONNECTING)
+        return events;
+    if (socket->peer && socket->peer->out.arrived)
+        events |= READABLE;
+    if ((socket->cannot_write && !is_unix(socket)) || is_writable(socket))
+        events |= WRITABLE;
+    else
+        socket->lacks_room = 1;
+    return events;
+}
+
+/* Nothing can be read: 0: it is the end; or the error. */
+static ssize_t nothing_to_read(aco__sim_socket_t *socket)
+{
+    if (is_unix(socket) && (socket->state != ACO__SIM_CONNECTED))
+        return fail_with(EINVAL);
+    if (socket->state == ACO__SIM_LISTENS)
+        return fail_with(ENOTCONN);
+    if (socket->has_end)
+        return 0;
+    if (socket->error)
+        return fail_with(take_error(socket));
+    if (socket->cannot_read)
+        return 0;
+    return fail_with(socket->state == ACO__SIM_FRESH ? ENOTCONN : EAGAIN);
+}
+
+static ssize_t receive(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *message, int flags)
+{
+    aco__sim_socket_t *socket = socket_of(file), *peer = socket->peer;
+    size_t n = aco__sim_parts_size(message);
+    message->msg_namelen = 0;
+    if (!peer || !peer->out.arrived)
+        return nothing_to_read(socket);
+    if (n > peer->out.arrived)
+        n = peer->out.arrived;
+    if (!(flags & MSG_TRUNC)) /* TCP then throws it away */
+        aco__sim_bytes_copy(&peer->out.bytes, message, n);
+    if (flags & MSG_PEEK)
+        return (ssize_t)n;
+    aco__sim_bytes_remove(&peer->out.bytes, n);
+    peer->out.arrived -= n;
+    peer->out.sent -= n;
+    if (is_unix(socket))
+        tell_of_room(peer);
+    else
+        pump(sim, peer);
+    return (ssize_t)n;
+}
+
+/* Why nothing can be written. 0: it can. */
+static int cannot_write(aco__sim_socket_t *socket)
+{
+    if (socket->state == ACO__SIM_CONNECTING)
+        return EAGAIN;
+    if (is_unix(socket) && !socket->peer && socket->state != ACO__SIM_CONNECTED)
+        return ENOTCONN;
+    if (socket->state == ACO__SIM_CONNECTED && !socket->error && !socket->cannot_write)
+        return 0;
+    if (socket->error && !(is_unix(socket) && socket->cannot_write))
+        return take_error(socket);
+    return EPIPE;
+}
+
+static ssize_t send_bytes(aco_sim_t *sim, aco__sim_file_t *file, const struct msghdr *message, int flags)
+{
+    aco__sim_socket_t *socket = socket_of(file);
+    size_t n = aco__sim_parts_size(message), room = room_to_write(socket);
+    int error = cannot_write(socket);
+    (void)flags;
+    if (is_unix(socket) && message->msg_namelen)
+        error = socket->state == ACO__SIM_CONNECTED ? EISCONN : EOPNOTSUPP;
+    if (error)
+        return fail_with(error);
+    socket->lacks_room = n > room;
+    if (n > room)
+        n = room;
+    if (!n)
+        return socket->lacks_room ? fail_with(EAGAIN) : 0;
+    if (aco__sim_bytes_append(&socket->out.bytes, message, n) != 0)
+        return fail_with(ENOMEM);
+    if (is_unix(socket)) {
+        socket->out.arrived = socket->out.sent = socket->out.bytes.n;
+        aco__sim_notify(&socket->peer->file, READABLE);
+    } else {
+        pump(sim, socket);
+    }
+    return (ssize_t)n;
+}
+
+/* ---- Ends ---- */
+
+static void stop_listening(aco_sim_t *sim, aco__sim_socket_t *listener);
+
+/* A unix socket tells its peer at once. */
+static void end_unix(aco__sim_socket_t *socket, int reads, int writes)
+{
+    aco__sim_socket_t *peer = socket->peer;
+    socket->cannot_read |= reads;
+    socket->cannot_write |= writes;
+    aco__sim_notify(&socket->file, ANY);
+    if (!peer)
+        return;
+    peer->cannot_read |= writes;
+    peer->cannot_write |= reads;
+    if (!peer->is_closed)
+        aco__sim_notify(&peer->file, ANY);
+}
+
+static void close_connection(aco_sim_t *sim, aco__sim_socket_t *socket)
+{
+    aco__sim_socket_t *peer = socket->peer;
+    int is_cut = peer->out.arrived > 0;
+    if (is_unix(socket)) {
+        if (is_cut)
+            peer->error = ECONNRESET;
+        end_unix(socket, 1, 1);
+    } else if (is_cut || (socket->linger.l_onoff && !socket->linger.l_linger)) {
+        if (!aco__sim_stream_is_over(socket))
+            reset_peer(sim, socket);
+        drop_connection(socket, 0);
+    } else {
+        socket->cannot_write = 1;
+        pump(sim, socket);
+    }
+    if (peer->is_closed)
+        part(socket);
+    else
+        pump(sim, peer); /* it no longer looks for room */
+}
+
+static void close_stream(aco_sim_t *sim, aco__sim_file_t *file)
+{
+    aco__sim_socket_t *socket = socket_of(file);
+    socket->is_closed = 1;
+    aco__sim_endpoint_release(socket);
+    if (socket->state == ACO__SIM_LISTENS)
+        stop_listening(sim, socket);
+    else if (socket->peer && socket->state != ACO__SIM_CONNECTING)
+        close_connection(sim, socket);
+}
+
+static void free_stream(aco__sim_file_t *file)
+{
+    aco__sim_bytes_free(&socket_of(file)->out.bytes);
+    aco__sim_endpoint_release(socket_of(file));
+}
+
+int aco__sim_stream_shutdown(aco_sim_t *sim, aco__sim_socket_t *socket, int how)
+{
+    int reads = how != SHUT_WR, writes = how != SHUT_RD;
+    if (is_unix(socket)) {
+        end_unix(socket, reads, writes);
+    } else if (socket->state == ACO__SIM_LISTENS) {
+        if (reads)
+            stop_listening(sim, socket);
+    } else if (socket->state == ACO__SIM_CONNECTING) {
+        socket->state = ACO__SIM_FRESH; /* what comes of it is not for this attempt */
+        socket->error = ECONNRESET;
+        aco__sim_notify(&socket->file, ANY);
+    } else if (socket->state != ACO__SIM_CONNECTED || aco__sim_stream_is_over(socket)) {
+        return (int)fail_with(ENOTCONN);
+    } else {
+        socket->cannot_read |= reads;
+        socket->cannot_write |= writes;
+        aco__sim_notify(&socket->file, ANY);
+        pump(sim, socket);
+    }
+    return 0;
+}
+
+/* ---- Connections ---- */
+
+static const aco__sim_type_t stream_type = {S_IFSOCK | 0777, stream_events, receive, send_bytes, close_stream,
+                                            free_stream};
+
+aco__sim_socket_t *aco__sim_stream_new(aco_sim_t *sim, int family, int flags)
+{
+    aco__sim_socket_t *socket = aco__sim_file_new(sim, &stream_type, sizeof *socket, O_RDWR | flags);
+    if (!socket)
+        return NULL;
+    socket->family = family;
+    socket->type = SOCK_STREAM;
+    socket->send_size = SMALLEST_BUFFER << aco__sim_chance(sim, BUFFER_DOUBLINGS);
+    socket->receive_size = SMALLEST_BUFFER << aco__sim_chance(sim, BUFFER_DOUBLINGS);
+    aco__links_empty(&socket->accepted);
+    return socket;
+}
+
+void aco__sim_stream_pair(aco__sim_socket_t *a, aco__sim_socket_t *b)
+{
+    a->peer = b;
+    b->peer = a;
+    aco__sim_file_hold(&a->file);
+    aco__sim_file_hold(&b->file);
+    a->state = b->state = ACO__SIM_CONNECTED;
+}
+
+int aco__sim_stream_listen(aco_sim_t *sim, aco__sim_socket_t *socket, int backlog)
+{
+    const aco__sim_address_t any = {.family = AF_INET6};
+    if (socket->state != ACO__SIM_FRESH && socket->state != ACO__SIM_LISTENS)
+        return (int)fail_with(EINVAL);
+    if (!socket->local.family && is_unix(socket))
+        return (int)fail_with(EINVAL);
+    if (!socket->local.family && aco__sim_endpoint_bind(sim, socket, &any) != 0)
+        return -1;
+    if (aco__sim_endpoint_is_taken(sim, socket))
+        return (int)fail_with(EADDRINUSE);
+    socket->state = ACO__SIM_LISTENS;
+    socket->backlog = backlog < 0 || backlog > SOMAXCONN ? SOMAXCONN : backlog;
+    return 0;
+}
+
+/* The connection is not accepted, and never will be. */
+static void give_up(aco_sim_t *sim, aco__sim_socket_t *server)
+{
+    if (server->listener)
+        aco__sim_file_drop(&server->listener->file);
+    server->listener = NULL;
+    server->linger = (struct linger){1, 0};
+    aco__sim_file_close(sim, &server->file);
+}
+
+static void stop_listening(aco_sim_t *sim, aco__sim_socket_t *listener)
+{
+    aco__links_t *links;
+    listener->state = ACO__SIM_FRESH;
+    listener->is_deaf = 0;
+    while ((links = aco__links_first(&listener->accepted)) != NULL) {
+        aco__links_remove(links);
+        give_up(sim, ACO__LINKED(links, aco__sim_socket_t, accepted));
+    }
+    aco__sim_notify(&listener->file, ANY);
+}
+
+/* It can be accepted. */
+static void enqueue(aco__sim_socket_t *listener, aco__sim_socket_t *server)
+{
+    aco__links_append(&listener->accepted, &server->accepted);
+    aco__sim_notify(&listener->file, READABLE);
+}
+
+aco__sim_socket_t *aco__sim_stream_accept(aco_sim_t *sim, aco__sim_socket_t *listener)
+{
+    aco__links_t *links = aco__links_first(&listener->accepted);
+    aco__sim_socket_t *server;
+    (void)sim;
+    errno = listener->state != ACO__SIM_LISTENS || (is_unix(listener) && listener->cannot_read) ? EINVAL : EAGAIN;
+    if (!links || listener->state != ACO__SIM_LISTENS)
+        return NULL;
+    aco__links_remove(links);
+    server = ACO__LINKED(links, aco__sim_socket_t, accepted);
+    aco__links_empty(&server->accepted);
+    if (is_unix(listener) && server->peer)
+        aco__sim_notify(&server->peer->file, WRITABLE);
+    return server;
+}
+
+/* A connection of the listener for this client. */
+static aco__sim_socket_t *new_server(aco_sim_t *sim, const aco__sim_socket_t *listener, aco__sim_socket_t *client)
+{
+    aco__sim_socket_t *server = aco__sim_stream_new(sim, listener->family, 0);
+    if (!server)
+        return NULL;
+    server->remote = client->local;
+    server->linger = listener->linger;
+    server->reuses_address = listener->reuses_address;
+    server->reuses_port = listener->reuses_port;
+    memcpy(server->options, listener->options, sizeof server->options);
+    server->options_count = listener->options_count;
+    if (is_unix(client))
+        server->local = listener->local;
+    else
+        aco__sim_endpoint_share(sim, server, &client->remote);
+    aco__sim_stream_pair(client, server);
+    return server;
+}
+
+static int is_full(const aco__sim_socket_t *listener)
+{
+    int n = listener->half_open;
+    for (const aco__links_t *links = listener->accepted.next; links != &listener->accepted; links = links->next)
+        n++;
+    return n > listener->backlog;
+}
+
+/* The attempt is over. */
+static void refuse_client(aco__sim_socket_t *client, int error)
+{
+    if (!client->is_closed)
+        drop_connection(client, error);
+}
+
+/* Whether what arrives is for another attempt than the socket's last one, or for a closed socket. */
+static int is_stale(const aco__sim_socket_t *client, uint64_t value)
+{
+    return client->is_closed || client->state != ACO__SIM_CONNECTING || client->attempts != value / MOST_TRIES;
+}
+
+static void on_refused(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
+{
+    (void)sim;
+    if (!is_stale(socket_of(file), value))
+        refuse_client(socket_of(file), ECONNREFUSED);
+}
+
+/* The third segment of a handshake. */
+static void on_acknowledged(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unused)
+{
+    aco__sim_socket_t *server = socket_of(file), *listener = server->listener;
+    (void)unused;
+    listener->half_open--;
+    if (listener->state != ACO__SIM_LISTENS) {
+        give_up(sim, server);
+        return;
+    }
+    server->listener = NULL;
+    enqueue(listener, server);
+    aco__sim_file_drop(&listener->file);
+}
+
+/* The second one. `value` as for on_request(). */
+static void on_answer(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
+{
+    aco__sim_socket_t *server = socket_of(file), *client = server->peer;
+    if (is_stale(client, value)) {
+        server->listener->half_open--;
+        part(server);
+        give_up(sim, server);
+        return;
+    }
+    client->state = ACO__SIM_CONNECTED;
+    aco__sim_notify(&client->file, WRITABLE);
+    arrive_at_peer(sim, client, on_acknowledged, 0);
+}
+
+/* The first one. `value`: the attempt, and how often it was repeated. */
+static void on_request(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
+{
+    aco__sim_socket_t *client = socket_of(file), *listener, *server;
+    int tries = (int)(value % MOST_TRIES);
+    if (is_stale(client, value))
+        return;
+    listener = aco__sim_endpoint_find(sim, SOCK_STREAM, &client->remote, NULL);
+    if (!listener) {
+        aco__sim_later(sim, aco__sim_arrival_time(sim), on_refused, file, value);
+    } else if (listener->is_deaf || is_full(listener)) {
+        if (tries + 1 < MOST_TRIES)
+            aco__sim_later(sim, aco__sim_arrival_time(sim) + (ACO_SECOND << tries), on_request, file, value + 1);
+        else
+            refuse_client(client, ETIMEDOUT);
+    } else if ((server = new_server(sim, listener, client)) != NULL) {
+        client->state = ACO__SIM_CONNECTING; /* until the answer comes */
+        server->listener = listener;
+        aco__sim_file_hold(&listener->file);
+        listener->half_open++;
+        aco__sim_later(sim, next_arrival(sim, server), on_answer, &server->file, value);
+    }
+}
+
+/* What connect() returns for a socket that has begun to. -1 and errno: it has; 1: it is to begin. */
+static int connect_again(aco__sim_socket_t *socket)
+{
+    if (socket->state == ACO__SIM_CONNECTING)
+        return (int)fail_with(EALREADY);
+    if (socket->state == ACO__SIM_RESET && !socket->is_told) { /* it has failed; the next call begins anew */
+        int error = take_error(socket);
+        socket->state = ACO__SIM_FRESH;
+        socket->cannot_read = socket->cannot_write = 0;
+        return (int)fail_with(error ? error : ECONNABORTED);
+    }
+    if (socket->state != ACO__SIM_FRESH) {
+        int is_told = socket->is_told || is_unix(socket) || socket->state == ACO__SIM_LISTENS;
+        socket->is_told = 1;
+        return is_told ? (int)fail_with(EISCONN) : 0;
+    }
+    return 1;
+}
+
+static int connect_unix(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *to)
+{
+    aco__sim_socket_t *listener = aco__sim_endpoint_find(sim, SOCK_STREAM, to, NULL), *server;
+    if (!listener || listener->cannot_read)
+        return (int)fail_with(listener || !to->name[0] ? ECONNREFUSED : ENOENT);
+    if (is_full(listener))
+        return (int)fail_with(EAGAIN);
+    socket->remote = *to;
+    server = new_server(sim, listener, socket);
+    if (!server)
+        return -1;
+    enqueue(listener, server);
+    return 0;
+}
+
+int aco__sim_stream_connect(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *to)
+{
+    aco__sim_address_t target = *to;
+    int begun = connect_again(socket);
+    if (begun <= 0)
+        return begun;
+    if (is_unix(socket))
+        return connect_unix(sim, socket, to);
+    if (aco__sim_address_is_any(&target)) { /* this machine */
+        unsigned char *ip = (unsigned char *)&target.ip;
+        if (socket->family == AF_INET)
+            ip[12] = 127;
+        ip[15] = 1;
+    }
+    if (aco__sim_endpoint_choose(sim, socket, &target) != 0)
+        return -1;
+    socket->remote = target;
+    socket->state = ACO__SIM_CONNECTING;
+    socket->attempts++;
+    aco__sim_later(sim, aco__sim_arrival_time(sim), on_request, &socket->file, socket->attempts * MOST_TRIES);
+    return (int)fail_with(EINPROGRESS);
+}

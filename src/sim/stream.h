@@ -1,0 +1,20 @@
+/* stream.c: sockets of streams: TCP, and unix ones. */
+#ifndef ACO_SIM_STREAM_H
+#define ACO_SIM_STREAM_H
+
+#include "sim/endpoint.h"
+
+/* A new socket without a descriptor; NULL and errno. */
+ACO__HIDDEN aco__sim_socket_t *aco__sim_stream_new(aco_sim_t *sim, int family, int flags);
+/* Each returns 0, or -1 and errno. */
+ACO__HIDDEN int aco__sim_stream_listen(aco_sim_t *sim, aco__sim_socket_t *socket, int backlog);
+ACO__HIDDEN int aco__sim_stream_connect(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *to);
+ACO__HIDDEN int aco__sim_stream_shutdown(aco_sim_t *sim, aco__sim_socket_t *socket, int how);
+/* The connection that has waited longest; NULL and errno. */
+ACO__HIDDEN aco__sim_socket_t *aco__sim_stream_accept(aco_sim_t *sim, aco__sim_socket_t *listener);
+/* Connects two unix sockets with each other. */
+ACO__HIDDEN void aco__sim_stream_pair(aco__sim_socket_t *a, aco__sim_socket_t *b);
+/* Whether it has no connection any more: both ends have arrived, or it was reset. */
+ACO__HIDDEN int aco__sim_stream_is_over(const aco__sim_socket_t *socket);
+
+#endif

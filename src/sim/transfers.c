@@ -1,0 +1,174 @@
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* IOV_MAX */
+#endif
+#include "sim/transfers.h"
+#include "sim/refusal.h"
+#include "sim/waiting.h"
+#include "sim/world.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+/* A blocking call waits with all tasks. */
+static int may_try_again(aco_sim_t *sim, const aco__sim_file_t *file, int flags, const char *call)
+{
+    return errno == EAGAIN && !(file->flags & O_NONBLOCK) && !(flags & MSG_DONTWAIT) && aco__sim_block(sim, call) == 0;
+}
+
+static aco__sim_file_t *file_for(aco_sim_t *sim, int fd, int is_for_sockets, const char *call)
+{
+    aco__sim_file_t *file = aco__sim_file_of(sim, fd, call);
+    if (!file || !is_for_sockets || S_ISSOCK(file->type->mode))
+        return file;
+    errno = ENOTSOCK;
+    return NULL;
+}
+
+static ssize_t receive(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *message, int flags, const char *call)
+{
+    const int known = MSG_PEEK | MSG_DONTWAIT | MSG_NOSIGNAL | MSG_TRUNC | MSG_CMSG_CLOEXEC | MSG_WAITALL;
+    ssize_t n = -1;
+    if (!file)
+        return -1;
+    if (!file->type->receive) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (flags & ~known) { /* among them MSG_OOB, MSG_ERRQUEUE */
+        errno = aco__sim_refuse(sim, call);
+        return -1;
+    }
+    do
+        n = file->type->receive(sim, file, message, flags);
+    while (n < 0 && may_try_again(sim, file, flags, call));
+    return n;
+}
+
+static ssize_t send_message(aco_sim_t *sim, aco__sim_file_t *file, const struct msghdr *message, int flags,
+                            const char *call)
+{
+    const int known = MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE;
+    ssize_t n = -1;
+    if (!file)
+        return -1;
+    if (!file->type->send) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (flags & ~known || message->msg_controllen) {
+        errno = aco__sim_refuse(sim, call);
+        return -1;
+    }
+    do
+        n = file->type->send(sim, file, message, flags);
+    while (n < 0 && may_try_again(sim, file, flags, call));
+    if (n < 0 && errno == EPIPE && !(flags & MSG_NOSIGNAL)) {
+        aco__sim_real.raise(SIGPIPE);
+        errno = EPIPE;
+    }
+    return n;
+}
+
+static struct msghdr message_of(const struct iovec *parts, size_t n)
+{
+    struct msghdr message = {0};
+    message.msg_iov = (struct iovec *)(uintptr_t)parts;
+    message.msg_iovlen = n;
+    return message;
+}
+
+static struct iovec part_of(const void *p, size_t n)
+{
+    return (struct iovec){(void *)(uintptr_t)p, n};
+}
+
+static int check_count(int n)
+{
+    if (n >= 0 && n <= IOV_MAX)
+        return 0;
+    errno = EINVAL;
+    return -1;
+}
+
+ssize_t aco__sim_read(aco_sim_t *sim, int fd, void *p, size_t n)
+{
+    struct iovec part = part_of(p, n);
+    return aco__sim_readv(sim, fd, &part, 1);
+}
+
+ssize_t aco__sim_write(aco_sim_t *sim, int fd, const void *p, size_t n)
+{
+    struct iovec part = part_of(p, n);
+    return aco__sim_writev(sim, fd, &part, 1);
+}
+
+ssize_t aco__sim_readv(aco_sim_t *sim, int fd, const struct iovec *parts, int n)
+{
+    struct msghdr message = message_of(parts, (size_t)n);
+    return check_count(n) != 0 ? -1 : receive(sim, file_for(sim, fd, 0, "read"), &message, 0, "read");
+}
+
+ssize_t aco__sim_writev(aco_sim_t *sim, int fd, const struct iovec *parts, int n)
+{
+    struct msghdr message = message_of(parts, (size_t)n);
+    return check_count(n) != 0 ? -1 : send_message(sim, file_for(sim, fd, 0, "write"), &message, 0, "write");
+}
+
+ssize_t aco__sim_recvfrom(aco_sim_t *sim, int fd, void *p, size_t n, int flags, struct sockaddr *from,
+                          socklen_t *length)
+{
+    struct iovec part = part_of(p, n);
+    struct msghdr message = message_of(&part, 1);
+    ssize_t got;
+    message.msg_name = from;
+    message.msg_namelen = from && length ? *length : 0;
+    got = receive(sim, file_for(sim, fd, 1, "recvfrom"), &message, flags, "recvfrom");
+    if (got >= 0 && from && length)
+        *length = message.msg_namelen;
+    return got;
+}
+
+ssize_t aco__sim_recv(aco_sim_t *sim, int fd, void *p, size_t n, int flags)
+{
+    return aco__sim_recvfrom(sim, fd, p, n, flags, NULL, NULL);
+}
+
+ssize_t aco__sim_recvmsg(aco_sim_t *sim, int fd, struct msghdr *message, int flags)
+{
+    struct msghdr own = *message;
+    ssize_t n;
+    own.msg_flags = 0;
+    own.msg_controllen = 0;
+    if (!own.msg_name)
+        own.msg_namelen = 0;
+    n = receive(sim, file_for(sim, fd, 1, "recvmsg"), &own, flags, "recvmsg");
+    if (n >= 0) {
+        message->msg_namelen = own.msg_namelen;
+        message->msg_controllen = 0;
+        message->msg_flags = own.msg_flags;
+    }
+    return n;
+}
+
+ssize_t aco__sim_sendto(aco_sim_t *sim, int fd, const void *p, size_t n, int flags, const struct sockaddr *to,
+                        socklen_t length)
+{
+    struct iovec part = part_of(p, n);
+    struct msghdr message = message_of(&part, 1);
+    message.msg_name = (void *)(uintptr_t)to;
+    message.msg_namelen = to ? length : 0;
+    return send_message(sim, file_for(sim, fd, 1, "sendto"), &message, flags, "sendto");
+}
+
+ssize_t aco__sim_send(aco_sim_t *sim, int fd, const void *p, size_t n, int flags)
+{
+    return aco__sim_sendto(sim, fd, p, n, flags, NULL, 0);
+}
+
+ssize_t aco__sim_sendmsg(aco_sim_t *sim, int fd, const struct msghdr *message, int flags)
+{
+    return send_message(sim, file_for(sim, fd, 1, "sendmsg"), message, flags, "sendmsg");
+}

@@ -1,0 +1,247 @@
+#include "sim/waiting.h"
+#include "sim/arrivals.h"
+#include "sim/byte_queue.h"
+#include "sim/interest.h"
+#include "sim/refusal.h"
+#include "sim/world.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+
+enum { MS = 1000000, S = 1000000000 };
+static const unsigned READABLE = EPOLLIN | EPOLLRDNORM, WRITABLE = EPOLLOUT | EPOLLWRNORM;
+
+int aco__sim_block(aco_sim_t *sim, const char *call)
+{
+    enum { STDERR = 2 };
+    if (aco__sim_pass(sim, INT64_MAX) == 0)
+        return 0;
+    if (!sim->has_failed) {
+        (void)aco_tasks_dump(STDERR);
+        aco__sim_fail(sim, "a deadlock: %s() waits for ever: nothing is on its way to a descriptor", call);
+    }
+    errno = EDEADLK;
+    return -1;
+}
+
+/* ---- eventfd ---- */
+
+typedef struct counter {
+    aco__sim_file_t file;
+    uint64_t value;
+    int is_semaphore;
+} counter_t;
+
+static unsigned counter_events(aco__sim_file_t *file)
+{
+    uint64_t value = ((counter_t *)file)->value;
+    return (value > 0 ? READABLE : 0) | (value < UINT64_MAX - 1 ? WRITABLE : 0);
+}
+
+static ssize_t read_counter(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *message, int flags)
+{
+    counter_t *counter = (counter_t *)file;
+    uint64_t value = counter->is_semaphore ? 1 : counter->value;
+    aco__sim_bytes_t bytes = {(char *)&value, 0, sizeof value, sizeof value};
+    (void)sim, (void)flags;
+    if (aco__sim_parts_size(message) < sizeof value || !counter->value) {
+        errno = counter->value ? EINVAL : aco__sim_parts_size(message) < sizeof value ? EINVAL : EAGAIN;
+        return -1;
+    }
+    counter->value -= value;
+    aco__sim_bytes_copy(&bytes, message, sizeof value);
+    aco__sim_notify(file, WRITABLE);
+    return sizeof value;
+}
+
+static ssize_t write_counter(aco_sim_t *sim, aco__sim_file_t *file, const struct msghdr *message, int flags)
+{
+    counter_t *counter = (counter_t *)file;
+    uint64_t added;
+    (void)sim, (void)flags;
+    if (!message->msg_iovlen || message->msg_iov[0].iov_len < sizeof added) {
+        errno = EINVAL;
+        return -1;
+    }
+    memcpy(&added, message->msg_iov[0].iov_base, sizeof added);
+    if (added == UINT64_MAX || added > UINT64_MAX - 1 - counter->value) {
+        errno = added == UINT64_MAX ? EINVAL : EAGAIN;
+        return -1;
+    }
+    counter->value += added;
+    aco__sim_notify(file, READABLE);
+    return sizeof added;
+}
+
+int aco__sim_eventfd(aco_sim_t *sim, unsigned value, int flags)
+{
+    static const aco__sim_type_t type = {0600, counter_events, read_counter, write_counter, NULL, NULL};
+    counter_t *counter;
+    if (flags & ~(EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE)) {
+        errno = EINVAL;
+        return -1;
+    }
+    counter = aco__sim_file_new(sim, &type, sizeof *counter, O_RDWR | (flags & EFD_NONBLOCK ? O_NONBLOCK : 0));
+    if (!counter)
+        return -1;
+    counter->value = value;
+    counter->is_semaphore = flags & EFD_SEMAPHORE;
+    return aco__sim_file_open(sim, &counter->file, flags & EFD_CLOEXEC ? FD_CLOEXEC : 0, "eventfd");
+}
+
+/* ---- epoll ---- */
+
+static unsigned epoll_events(aco__sim_file_t *file)
+{
+    return aco__sim_has_ready((aco__sim_epoll_t *)file) ? READABLE : 0;
+}
+
+static void free_epoll(aco__sim_file_t *file)
+{
+    aco__sim_unwatch_all((aco__sim_epoll_t *)file);
+}
+
+static const aco__sim_type_t epoll_type = {0600, epoll_events, NULL, NULL, NULL, free_epoll};
+
+int aco__sim_epoll_create1(aco_sim_t *sim, int flags)
+{
+    aco__sim_epoll_t *epoll;
+    if (flags & ~EPOLL_CLOEXEC) {
+        errno = EINVAL;
+        return -1;
+    }
+    epoll = aco__sim_file_new(sim, &epoll_type, sizeof *epoll, O_RDWR);
+    if (!epoll)
+        return -1;
+    aco__links_empty(&epoll->watches);
+    aco__links_empty(&epoll->ready);
+    return aco__sim_file_open(sim, &epoll->file, flags ? FD_CLOEXEC : 0, "epoll_create1");
+}
+
+static aco__sim_epoll_t *epoll_of(aco_sim_t *sim, int fd, const char *call)
+{
+    aco__sim_file_t *file = aco__sim_file_of(sim, fd, call);
+    if (!file || file->type == &epoll_type)
+        return (aco__sim_epoll_t *)file;
+    errno = EINVAL;
+    return NULL;
+}
+
+static aco__sim_watch_t *watch_of(const aco__sim_epoll_t *epoll, const aco__sim_file_t *file, int fd)
+{
+    for (aco__links_t *links = file->watches.next; links != &file->watches; links = links->next) {
+        aco__sim_watch_t *watch = ACO__LINKED(links, aco__sim_watch_t, of_file);
+        if (watch->epoll == epoll && watch->fd == fd)
+            return watch;
+    }
+    return NULL;
+}
+
+static int add_watch(aco__sim_epoll_t *epoll, aco__sim_file_t *file, int fd, const struct epoll_event *event)
+{
+    aco__sim_watch_t *watch = calloc(1, sizeof *watch);
+    if (!watch) {
+        errno = ENOMEM;
+        return -1;
+    }
+    watch->file = file;
+    watch->epoll = epoll;
+    watch->fd = fd;
+    aco__links_append(&file->watches, &watch->of_file);
+    aco__links_append(&epoll->watches, &watch->of_epoll);
+    aco__sim_watch(watch, event);
+    return 0;
+}
+
+int aco__sim_epoll_ctl(aco_sim_t *sim, int epoll, int operation, int fd, struct epoll_event *event)
+{
+    static const char call[] = "epoll_ctl";
+    aco__sim_epoll_t *of = epoll_of(sim, epoll, call);
+    aco__sim_file_t *file = of ? aco__sim_file_of(sim, fd, call) : NULL;
+    aco__sim_watch_t *watch;
+    if (!file)
+        return -1;
+    watch = watch_of(of, file, fd);
+    if (file == &of->file || operation < EPOLL_CTL_ADD || operation > EPOLL_CTL_MOD) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (!watch == (operation != EPOLL_CTL_ADD)) {
+        errno = watch ? EEXIST : ENOENT;
+        return -1;
+    }
+    if (operation == EPOLL_CTL_ADD)
+        return add_watch(of, file, fd, event);
+    if (operation == EPOLL_CTL_DEL)
+        aco__sim_watch_free(watch);
+    else
+        aco__sim_watch(watch, event);
+    return 0;
+}
+
+/* `until`: INT64_MAX: for ever. */
+static int epoll_wait_until(aco_sim_t *sim, int fd, struct epoll_event *events, int room, int64_t until,
+                            const char *call)
+{
+    aco__sim_epoll_t *epoll = epoll_of(sim, fd, call);
+    int n;
+    if (!epoll)
+        return -1;
+    if (room <= 0) {
+        errno = EINVAL;
+        return -1;
+    }
+    while ((n = aco__sim_collect(epoll, events, room)) == 0 && sim->now < until)
+        if ((until == INT64_MAX ? aco__sim_block(sim, call) : aco__sim_pass(sim, until)) != 0)
+            return until == INT64_MAX ? -1 : 0;
+    return n;
+}
+
+static int64_t later(const aco_sim_t *sim, int64_t ns)
+{
+    return ns < INT64_MAX - sim->now ? sim->now + ns : INT64_MAX;
+}
+
+int aco__sim_epoll_wait(aco_sim_t *sim, int epoll, struct epoll_event *events, int room, int milliseconds)
+{
+    int64_t until = milliseconds < 0 ? INT64_MAX : later(sim, (int64_t)milliseconds * MS);
+    return epoll_wait_until(sim, epoll, events, room, until, "epoll_wait");
+}
+
+int aco__sim_epoll_pwait2(aco_sim_t *sim, int epoll, struct epoll_event *events, int room,
+                          const struct timespec *limit)
+{
+    int64_t seconds = limit ? limit->tv_sec : INT64_MAX, until = INT64_MAX;
+    if (seconds < INT64_MAX / S - 1)
+        until = later(sim, seconds * S + limit->tv_nsec);
+    return epoll_wait_until(sim, epoll, events, room, until, "epoll_pwait2");
+}
+
+/* ---- poll() ---- */
+
+static int look(aco_sim_t *sim, struct pollfd *fds, nfds_t n)
+{
+    int ready = 0;
+    for (nfds_t i = 0; i < n; i++) {
+        aco__sim_file_t *file = fds[i].fd < 0 ? NULL : aco__sim_file_of(sim, fds[i].fd, "poll");
+        unsigned wanted = (unsigned short)fds[i].events | POLLERR | POLLHUP; /* EPOLL… have the numbers of POLL… */
+        fds[i].revents = file ? (short)(file->type->events(file) & wanted) : fds[i].fd < 0 ? 0 : POLLNVAL;
+        ready += fds[i].revents != 0;
+    }
+    return ready;
+}
+
+int aco__sim_poll(aco_sim_t *sim, struct pollfd *fds, nfds_t n, int milliseconds)
+{
+    int64_t until = milliseconds < 0 ? INT64_MAX : later(sim, (int64_t)milliseconds * MS);
+    int ready;
+    while ((ready = look(sim, fds, n)) == 0 && sim->now < until)
+        if ((until == INT64_MAX ? aco__sim_block(sim, "poll") : aco__sim_pass(sim, until)) != 0)
+            return until == INT64_MAX ? -1 : 0;
+    return ready;
+}
