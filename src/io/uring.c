@@ -13,6 +13,7 @@
 #include "io/uring.h"
 #include "system/system.h"
 
+#include "aco/detail/chooser.h"
 #include "aco/detail/poller.h"
 
 #include <stdio.h>
@@ -471,8 +472,8 @@ static int try_ring(aco__io_t *io, const char *call)
 {
     static int refusal; /* the kernel's, for the whole process; under the pool's lock */
     int error;
-    if (io->ring)
-        return 0;
+    if (io->ring || aco__chooser_is_there()) /* no ring is simulated */
+        return io->ring ? 0 : ENOSYS;
     aco__io_pool_lock();
     error = refusal ? refusal : open_ring(io, call);
     if (is_final(error))

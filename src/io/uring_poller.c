@@ -11,6 +11,7 @@
 #include "io/uring.h"
 #include "io/uring_poller.h"
 
+#include "aco/detail/chooser.h"
 #include "aco/detail/poller.h"
 
 #include <string.h>
@@ -87,7 +88,7 @@ int aco__io_choose_poller(aco__io_t *io, const char *call)
 {
     static const char variable[] = "ACO_POLLER";
     const char *wanted = secure_getenv(variable);
-    if (!wanted || !*wanted || strcmp(wanted, "epoll") == 0)
+    if (!wanted || !*wanted || strcmp(wanted, "epoll") == 0 || aco__chooser_is_there()) /* no ring is simulated */
         return 0;
     if (strcmp(wanted, "uring") != 0)
         return aco__service_fail(EINVAL, call, "the environment variable ACO_POLLER is neither epoll nor uring");

@@ -44,6 +44,12 @@ void aco__chooser_end(aco__chooser_t *chooser)
     self->spawned = chooser->aco__spawned;
 }
 
+int aco__chooser_is_there(void)
+{
+    const aco__thread_t *self = aco__self();
+    return self->scheduler && aco__tasks(self)->chooser;
+}
+
 const char *aco__chooser_refused(void)
 {
     const aco__tasks_t *s = aco__tasks(aco__self());

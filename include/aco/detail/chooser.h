@@ -24,6 +24,7 @@ typedef struct aco__chooser_s {
     unsigned aco__open; /* how often aco_scheduler_open() was called */
     struct aco__scheduler *aco__outer; /* what the thread had before, and gets back; likewise the next */
     uint32_t aco__slow_switch_tasks, aco__scoped_tasks, aco__looked_at, aco__spawned;
+    char aco__why[96]; /* for aco__chooser_refused() */
 } aco__chooser_t;
 
 /* Puts the calling thread's scheduler aside and gives it a new one with this chooser. 0, or -1 and errno: EPERM (a
@@ -31,6 +32,8 @@ typedef struct aco__chooser_s {
 ACO_API int aco__chooser_begin(aco__chooser_t *chooser, const char *call);
 /* Ends that scheduler as the thread's end would: its tasks never run again. */
 ACO_API void aco__chooser_end(aco__chooser_t *chooser);
+/* Whether the calling thread's scheduler has a chooser. */
+ACO_API int aco__chooser_is_there(void);
 /* The last call since aco__chooser_begin() that the calling thread's scheduler has refused because it has a chooser, as
  * a sentence; NULL: none. */
 ACO_API const char *aco__chooser_refused(void);
