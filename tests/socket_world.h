@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 enum { LINE = 320, MOST_PORTS = 64, NO_FD = 100000 /* a number that no descriptor has */, BUFFER = 16384 };
+enum { SOCKET_VARIANTS = 16 };
 enum { OPEN_PIPE = SOCKET_KINDS, OPEN_EVENTFD, OPEN_EPOLL, OPEN_NOTHING };
 
 typedef struct address {
@@ -36,7 +37,7 @@ typedef struct world {
     int fd[SLOTS];
     int kind[SLOTS]; /* of the open descriptor: SOCKET_..., OPEN_... */
     char listens[SLOTS];
-    address_t gone[2]; /* of a socket that was closed, for each kind of IPv4 */
+    address_t gone[SOCKET_KINDS]; /* of a socket of the kind that was closed; length 0: none */
     unsigned ports[MOST_PORTS];
     int ports_n;
     unsigned char next; /* the next byte to send */
@@ -319,7 +320,7 @@ static inline void make_socket(world_t *w, const call_t *call)
     static const struct {
         const char *name;
         int family, type, protocol, kind;
-    } kinds[] = {
+    } kinds[SOCKET_VARIANTS] = {
         {"TCP", AF_INET, SOCK_STREAM, 0, SOCKET_TCP},
         {"UDP", AF_INET, SOCK_DGRAM, 0, SOCKET_UDP},
         {"TCP6", AF_INET6, SOCK_STREAM, 0, SOCKET_TCP6},
@@ -337,7 +338,7 @@ static inline void make_socket(world_t *w, const call_t *call)
         {"no family", 100, SOCK_STREAM, 0, SOCKET_TCP},
         {"no type", AF_INET, 9, 0, SOCKET_TCP},
     };
-    int i = call->how % (int)(sizeof kinds / sizeof *kinds), slot = free_slot(w, call->slot);
+    int i = call->how % SOCKET_VARIANTS, slot = free_slot(w, call->slot);
     if (slot < 0)
         return;
     say(w, "socket(%s)", kinds[i].name);
@@ -705,6 +706,8 @@ static inline void set_one(world_t *w, const call_t *call)
         set_linger(w, call);
         return;
     }
+    if (options[i].level == IPPROTO_TCP && !is_tcp(w->kind[call->slot]))
+        return;
     if (options[i].option == TCP_NODELAY) /* or small writes would wait for a clock */
         value = 1;
     if (options[i].option == SO_REUSEADDR || options[i].option == SO_REUSEPORT)
@@ -733,6 +736,8 @@ static inline void get_one(world_t *w, const call_t *call)
         get_linger(w, call);
         return;
     }
+    if (options[i].level == IPPROTO_TCP && !is_tcp(w->kind[call->slot]))
+        return;
     result = aco__system.getsockopt(fd_of(w, call->slot), options[i].level, options[i].option, &value, &length);
     say(w, "getsockopt(%d, %s)", call->slot, options[i].name);
     answer(w, result);
