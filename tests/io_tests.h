@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#ifndef IN_SIMULATION
 static inline void run_task(aco_function_t fn, void *arg)
 {
     aco_t *task = aco_spawn(fn, arg, NULL);
@@ -23,38 +22,6 @@ static inline void run_task(aco_function_t fn, void *arg)
     }
     CHECK_EQ(aco_join(task, NULL), 0);
 }
-#else /* the same test, in the simulated world: by so many seeds */
-#include <aco/sim.h>
-#include <string.h>
-
-typedef struct simulated {
-    aco_function_t fn;
-    void *arg;
-    int failures; /* before */
-} simulated_t;
-
-static int not_simulated; /* tests that make calls that are not simulated */
-
-static inline void run_in_simulation(aco_sim_t *sim, void *arg)
-{
-    simulated_t *test = arg;
-    (void)test->fn(test->arg);
-    if (check_failures != test->failures)
-        aco_sim_fail(sim, "a check has failed");
-}
-
-static inline void run_task(aco_function_t fn, void *arg)
-{
-    simulated_t test = {fn, arg, check_failures};
-    aco_sim_stats_t stats;
-    if (aco_sim_run(run_in_simulation, &test, IN_SIMULATION, &stats, NULL) == 0)
-        return;
-    if (strstr(stats.reason, "is not simulated"))
-        not_simulated++;
-    else
-        CHECK(!"the run");
-}
-#endif
 
 /* Inside a task: a member of `group`. */
 static inline void member(aco_group_t *group, aco_function_t fn, void *arg)

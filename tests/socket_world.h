@@ -36,7 +36,8 @@ typedef struct world {
                    int packets); /* what was sent arrives; at most so many packets, each an answer to the one before */
     int fd[SLOTS];
     int kind[SLOTS]; /* of the open descriptor: SOCKET_..., OPEN_... */
-    char listens[SLOTS];
+    char listens[SLOTS], has_tried[SLOTS]; /* to connect */
+    int (*leaves_out)(struct world *w, const call_t *call); /* whether the call is not made; or NULL */
     address_t gone[SOCKET_KINDS]; /* of a socket of the kind that was closed; length 0: none */
     unsigned ports[MOST_PORTS];
     int ports_n;
@@ -124,7 +125,7 @@ static inline void opened(world_t *w, int slot, int kind, int fd)
     answer(w, fd < 0 ? fd : slot);
     w->fd[slot] = fd;
     w->kind[slot] = fd < 0 ? OPEN_NOTHING : kind;
-    w->listens[slot] = 0;
+    w->listens[slot] = w->has_tried[slot] = 0;
 }
 
 static inline int set_option(const world_t *w, int slot, int level, int option, int value)
@@ -442,6 +443,7 @@ static inline void connect_to(world_t *w, const call_t *call)
         return;
     }
     answer(w, aco__system.connect(fd_of(w, call->slot), (struct sockaddr *)&target.is, target.length));
+    w->has_tried[call->slot] = 1;
     if (is_tcp(kind) && has_address(w, call->slot, kind, &target))
         w->has_met_itself = 1;
 }
@@ -502,12 +504,17 @@ static inline size_t fill_bytes(world_t *w, const call_t *call, unsigned char *p
     return call->n;
 }
 
+static inline void choose_receiver(world_t *w, const call_t *call, address_t *to)
+{
+    call_t target = {.other = call->other, .how = call->how / 8 % 16, .n = call->how / 8 % 3};
+    choose_target(w, &target, w->kind[call->slot], to);
+}
+
 static inline void send_to(world_t *w, const call_t *call, const unsigned char *p, size_t n)
 {
     address_t to;
     say(w, "sendto(%d, %d, ", call->slot, (int)n);
-    choose_target(w, &(call_t){.other = call->other, .how = call->how / 8 % 16, .n = call->how / 8 % 3},
-                  w->kind[call->slot], &to);
+    choose_receiver(w, call, &to);
     say(w, ")");
     answer(w, aco__system.sendto(fd_of(w, call->slot), p, n, MSG_NOSIGNAL, (struct sockaddr *)&to.is, to.length));
 }
@@ -880,7 +887,7 @@ static inline void make_call(world_t *w, const call_t *drawn)
         [CALL_FLAGS] = use_flags,       [CALL_WATCH] = watch,        [CALL_WAIT] = wait_for_events,
     };
     call_t call = *drawn;
-    if (aim(w, &call))
+    if (aim(w, &call) && !(w->fd[call.slot] >= 0 && w->leaves_out && w->leaves_out(w, &call)))
         functions[call.kind](w, &call);
 }
 
@@ -904,6 +911,7 @@ static inline void make_calls(world_t *w, const calls_t *calls)
     for (int i = 0; i < SLOTS; i++) {
         w->fd[i] = -1;
         w->kind[i] = OPEN_NOTHING;
+        w->listens[i] = w->has_tried[i] = 0;
     }
     w->ports_n = w->next = w->has_met_itself = 0;
     memset(w->gone, 0, sizeof w->gone);
