@@ -16,7 +16,7 @@
  *   }
  *
  * A run calls the scenario as a task, and ends when all tasks have ended. The run's seed, a number, decides all that is
- * open: which runnable task has the next turn, and what aco_sim_random() returns. So a run with the same seed of the
+ * open: which runnable task has the next turn, what aco_sim_random() returns, what the network does. So a run with the same seed of the
  * same program does the same. Many runs with different seeds try many orders.
  *
  * Order. A schedule makes the decisions. Tasks switch where they switch otherwise: where they yield, wait or end. The
@@ -33,6 +33,7 @@
  *   - it has more than `max_turns` turns: it never ends, or it needs a higher limit;
  *   - messages (aco_post()) come for ever, and no task has a turn;
  *   - a task or coroutine is left that was not destroyed, joined or detached;
+ *   - a descriptor that the run has opened is left open;
  *   - Acorn makes a call to the system that is not simulated: see below;
  *   - another thread calls aco_post(), aco_unpark() or aco_scope_cancel() for it;
  *   - with `check`, its repetition does something else.
@@ -44,11 +45,22 @@
  * a child process.
  *
  * The system. Acorn's libraries reach the system by one table, which a run replaces for its thread. What is simulated:
- * the clocks, sleeping. What goes to the real system: memory pages, the library's own process lock, questions about the
- * process and the machine (its number, limits, /proc), handlers of fatal signals, and writing to stderr. Any other
- * call fails with ENOSYS, is printed with the backtrace of its caller, and fails the run: sockets, descriptors, files,
- * threads and processes are not simulated yet. So does aco_on_idle(), whose hook would wait for the real world. The
+ * the clocks, sleeping, the network. What goes to the real system: memory pages, the library's own process lock,
+ * questions about the process and the machine (its number, limits, /proc), handlers of fatal signals, and writing to
+ * stderr. Any other call fails with ENOSYS, is printed with the backtrace of its caller, and fails the run: files,
+ * names of hosts, threads, processes and signals are not simulated yet, nor are sendfile, splice, pipes, ioctl() and
+ * kinds of sockets other than those below. So does aco_on_idle(), whose hook would wait for the real world. The
  * program's own calls of libc go to the system.
+ *
+ * The network. The calls of aco/io.h, aco/http.h and aco/websocket.h do what they do otherwise, over a network that
+ * the run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets of streams. It has one machine, which has every
+ * address. What is sent travels for a time that the seed decides: aco_sim_link(). TCP's segments arrive in order, with
+ * lengths that the seed decides; datagrams may overtake each other. Buffers of TCP and unix sockets have random sizes,
+ * from 4 to 256 KiB, unless SO_SNDBUF and SO_RCVBUF set them. A unix socket's bytes are there at once, and its name is
+ * free when it is closed. A connection to a port without a listener is refused after the way there and back. Not
+ * there: TIME_WAIT, urgent data, descriptors in messages, what options other than SO_… of buffers, addresses and
+ * lingering do. Descriptors are real numbers, of eventfds: only Acorn's calls can use them. A run in which all tasks
+ * wait for the network, and nothing is on its way, is a deadlock. ACO_POLLER has no effect in a run.
  *
  * Threads. A run uses the calling thread only, and one thread of the process simulates at a time. Other threads go on
  * as before. They cannot reach the run's tasks, and must not use an aco_mt_ object that these use. The first run of the
@@ -99,7 +111,7 @@ typedef struct aco_sim_stats_s {
     uint64_t runs;       /* that have ended, the one that failed included. A repetition does not count */
     uint64_t turns;      /* that tasks had */
     int64_t simulated_ns; /* the virtual time that has passed */
-    uint64_t hash;       /* of all decisions, times and calls to the system: equal for equal runs */
+    uint64_t hash;       /* of all decisions, times, calls to the system and arrivals: equal for equal runs */
     uint64_t seed;       /* of the run that failed; 0: none has */
     char reason[ACO_SIM_REASON_SIZE]; /* why it failed */
     uint64_t aco__reserved[4];

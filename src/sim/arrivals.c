@@ -118,11 +118,11 @@ int aco_sim_link(aco_sim_t *sim, const char *from, const char *to, const aco_sim
     if (!sim || sim != aco_sim_current())
         return aco__service_fail(EINVAL, call, "it is not the run of the calling thread");
     if (!from || !to || strcmp(from, "*") != 0 || strcmp(to, "*") != 0)
-        return aco__service_fail(EINVAL, call, "a node is unknown: so far a run has no nodes, and only \"*\" means all");
+        return aco__service_fail(EINVAL, call, "a node is unknown: a run has none, and \"*\" is all");
     if (!link)
         link = &usual;
     if (link->latency.min < 0 || link->latency.max < link->latency.min || link->latency.max > 3600 * ACO_SECOND)
-        return aco__service_fail(EINVAL, call, "a latency is negative, above an hour, or its maximum is below its minimum");
+        return aco__service_fail(EINVAL, call, "the latency is out of range");
     for (size_t i = 0; i < sizeof link->aco__reserved / sizeof *link->aco__reserved; i++)
         if (link->aco__reserved[i])
             return aco__service_fail(EINVAL, call, "a reserved field is not 0");

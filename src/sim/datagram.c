@@ -1,4 +1,7 @@
 /* UDP: each datagram travels for its own latency, so one may overtake another. What finds a full queue is lost. */
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* S_IFSOCK */
+#endif
 #include "sim/datagram.h"
 #include "sim/arrivals.h"
 #include "sim/interest.h"
@@ -43,8 +46,10 @@ static ssize_t receive(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *mes
         socket->error = 0;
         return fail_with(error);
     }
-    if (!first)
-        return socket->cannot_read ? 0 : fail_with(EAGAIN);
+    if (!first) {
+        message->msg_namelen = 0;
+        return socket->cannot_read && !(file->flags & O_NONBLOCK) && !(flags & MSG_DONTWAIT) ? 0 : fail_with(EAGAIN);
+    }
     length = first->n;
     if (n > length)
         n = length;
@@ -93,12 +98,13 @@ static void on_datagram(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
     while (*link != datagram)
         link = &(*link)->next;
     *link = datagram->next;
+    aco__sim_notify(file, WRITABLE);
     to = aco__sim_endpoint_find(sim, SOCK_DGRAM, &datagram->to, &datagram->from);
     if (to && !to->cannot_read) {
         enqueue(to, datagram);
         return;
     }
-    if (!to && from->remote.family)
+    if (!to && aco__sim_address_equal(&from->remote, &datagram->to))
         aco__sim_later(sim, aco__sim_arrival_time(sim), on_unreachable, file, 0);
     free(datagram);
 }
@@ -126,10 +132,11 @@ static ssize_t send_datagram(aco_sim_t *sim, aco__sim_file_t *file, const struct
     int error = socket->error;
     (void)flags;
     socket->error = 0;
+    if (!socket->same_port.next && aco__sim_endpoint_bind(sim, socket, &any) != 0)
+        return -1;
     if (n > LONGEST || error || socket->cannot_write)
         return fail_with(error ? error : n > LONGEST ? EMSGSIZE : EPIPE);
-    if (target_of(socket, message, &to) != 0 ||
-        (!socket->local.family && aco__sim_endpoint_bind(sim, socket, &any) != 0))
+    if (target_of(socket, message, &to) != 0)
         return -1;
     datagram = malloc(sizeof *datagram + n);
     if (!datagram || aco__sim_bytes_append(&bytes, message, n) != 0) {
@@ -171,8 +178,8 @@ static void free_datagrams(aco__sim_file_t *file)
     aco__sim_endpoint_release(socket_of(file));
 }
 
-static const aco__sim_type_t datagram_type = {S_IFSOCK | 0777, datagram_events, receive, send_datagram,
-                                              close_datagram, free_datagrams};
+static const aco__sim_type_t datagram_type = {S_IFSOCK | 0777, datagram_events, receive,
+                                              send_datagram,   close_datagram,  free_datagrams};
 
 aco__sim_socket_t *aco__sim_datagram_new(aco_sim_t *sim, int family, int flags)
 {
@@ -199,10 +206,8 @@ int aco__sim_datagram_connect(aco_sim_t *sim, aco__sim_socket_t *socket, const a
 
 int aco__sim_datagram_shutdown(aco__sim_socket_t *socket, int how)
 {
-    if (!socket->remote.family)
-        return (int)fail_with(ENOTCONN);
     socket->cannot_read |= how != SHUT_WR;
     socket->cannot_write |= how != SHUT_RD;
     aco__sim_notify(&socket->file, ~0u);
-    return 0;
+    return socket->remote.port ? 0 : (int)fail_with(ENOTCONN);
 }

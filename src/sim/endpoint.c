@@ -1,3 +1,7 @@
+/* Sockets, their addresses, and who has which. */
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* strnlen() */
+#endif
 #include "sim/endpoint.h"
 #include "sim/arrivals.h"
 #include "sim/world.h"
@@ -91,8 +95,8 @@ static size_t write_unix(const aco__sim_address_t *address, struct sockaddr_un *
     return offsetof(struct sockaddr_un, sun_path) + n + (n && un->sun_path[0]);
 }
 
-void aco__sim_address_write(const aco__sim_socket_t *socket, const aco__sim_address_t *address,
-                            struct sockaddr *result, socklen_t *length)
+void aco__sim_address_write(const aco__sim_socket_t *socket, const aco__sim_address_t *address, struct sockaddr *result,
+                            socklen_t *length)
 {
     union {
         struct sockaddr_in in;
@@ -130,7 +134,7 @@ static aco__links_t *with_port(aco_sim_t *sim, uint16_t port)
     return &sim->ports.by_port[port % ACO__SIM_PORTS];
 }
 
-#define EACH_WITH_PORT(sim, port, links)                                                                               \
+#define EACH_WITH_PORT(sim, port, links) \
     for (aco__links_t *links = with_port(sim, port)->next; links != with_port(sim, port); links = links->next)
 
 static aco__sim_socket_t *socket_of(aco__links_t *links)
@@ -164,8 +168,8 @@ static int conflict(const aco__sim_socket_t *a, const aco__sim_socket_t *b, int 
 static int is_taken(aco_sim_t *sim, const aco__sim_socket_t *socket, int is_to_listen)
 {
     EACH_WITH_PORT(sim, socket->local.port, links)
-        if (conflict(socket, socket_of(links), is_to_listen))
-            return 1;
+    if (conflict(socket, socket_of(links), is_to_listen))
+        return 1;
     return 0;
 }
 
@@ -211,8 +215,10 @@ static void choose_name(aco_sim_t *sim, aco__sim_address_t *address)
 
 int aco__sim_endpoint_bind(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *address)
 {
-    int done = 0;
-    if (socket->local.family) {
+    int done = 0, is_unix = address->family == AF_UNIX, has_name = is_unix && socket->local.name_length;
+    if (has_name && !address->name_length)
+        return 0;
+    if (has_name || socket->same_port.next || (!is_unix && socket->state == ACO__SIM_CONNECTED)) {
         errno = EINVAL;
         return -1;
     }
@@ -250,7 +256,7 @@ aco__sim_address_t aco__sim_endpoint_source(const aco__sim_socket_t *socket, con
 
 int aco__sim_endpoint_choose(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *to)
 {
-    int is_bound = socket->local.family != 0;
+    int is_bound = socket->same_port.next != NULL;
     socket->local = aco__sim_endpoint_source(socket, to);
     if (is_bound)
         return 0;
@@ -276,8 +282,11 @@ static int suits(const aco__sim_socket_t *socket, int type, const aco__sim_addre
         return 0;
     if (type == SOCK_STREAM)
         return socket->state != ACO__SIM_LISTENS ? 0 : aco__sim_address_equal(&socket->local, to) ? 2 : 1;
-    if (socket->remote.family)
-        return from && aco__sim_address_equal(&socket->remote, from) ? 3 : 0;
+    if (socket->remote.family) {
+        const aco__sim_address_t *peer = &socket->remote;
+        int is_of_peer = from && memcmp(&peer->ip, &from->ip, sizeof peer->ip) == 0;
+        return is_of_peer && (!peer->port || peer->port == from->port) ? 3 : 0;
+    }
     return aco__sim_address_equal(&socket->local, to) ? 2 : 1;
 }
 
@@ -287,7 +296,8 @@ aco__sim_socket_t *aco__sim_endpoint_find(aco_sim_t *sim, int type, const aco__s
     aco__sim_socket_t *best = NULL;
     int best_suits = 0;
     uint64_t equals = 0;
-    EACH_WITH_PORT(sim, to->port, links) {
+    EACH_WITH_PORT(sim, to->port, links)
+    {
         int how = suits(socket_of(links), type, to, from);
         if (!how || how < best_suits)
             continue;

@@ -1,3 +1,7 @@
+/* Open files of a run, and their descriptors. */
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* F_DUPFD_CLOEXEC */
+#endif
 #include "sim/opened.h"
 #include "sim/interest.h"
 #include "sim/refusal.h"

@@ -1,3 +1,4 @@
+/* A call that is not simulated: the run fails, and says who made it. */
 #include "sim/refusal.h"
 
 #include "aco/backtrace.h"
@@ -28,8 +29,10 @@ int aco__sim_refuse(aco_sim_t *sim, const char *call)
             (void)aco_backtrace_print(co, STDERR);
     }
     snprintf(sim->refused_in, sizeof sim->refused_in, "%s%s%s",
-             !co ? "outside of coroutines" : *name ? "in coroutine \"" : "in a coroutine without a name", name,
-             *name ? "\"" : "");
+             !co     ? "outside of coroutines"
+             : *name ? "in coroutine \""
+                     : "in a coroutine without a name",
+             name, *name ? "\"" : "");
     sim->refused = call;
     aco__self()->message[0] = 0;
     return ENOSYS;

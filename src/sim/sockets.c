@@ -1,3 +1,7 @@
+/* Calls for sockets, by the kind of socket. */
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* S_ISSOCK() */
+#endif
 #include "sim/sockets.h"
 #include "sim/datagram.h"
 #include "sim/refusal.h"
@@ -63,15 +67,15 @@ int aco__sim_listen(aco_sim_t *sim, int fd, int backlog)
 }
 
 /* A blocking socket waits for the outcome, with all tasks. */
-static int connect_stream(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *to)
+static int connect_stream(aco_sim_t *sim, aco__sim_socket_t *socket, const struct sockaddr *address, socklen_t length)
 {
-    int done = aco__sim_stream_connect(sim, socket, to);
+    int done = aco__sim_stream_connect(sim, socket, address, length);
     if (done == 0 || errno != EINPROGRESS || socket->file.flags & O_NONBLOCK)
         return done;
     while (socket->state == ACO__SIM_CONNECTING)
         if (aco__sim_block(sim, "connect") != 0)
             return -1;
-    return aco__sim_stream_connect(sim, socket, to);
+    return aco__sim_stream_connect(sim, socket, address, length);
 }
 
 int aco__sim_connect(aco_sim_t *sim, int fd, const struct sockaddr *address, socklen_t length)
@@ -83,9 +87,11 @@ int aco__sim_connect(aco_sim_t *sim, int fd, const struct sockaddr *address, soc
     if (address && length >= sizeof address->sa_family && address->sa_family == AF_UNSPEC)
         return socket->type == SOCK_DGRAM ? aco__sim_datagram_connect(sim, socket, NULL)
                                           : fail_with(aco__sim_refuse(sim, "connect"));
+    if (socket->type == SOCK_STREAM)
+        return connect_stream(sim, socket, address, length);
     if (aco__sim_address_read(socket, address, length, &to) != 0)
         return -1;
-    return socket->type == SOCK_DGRAM ? aco__sim_datagram_connect(sim, socket, &to) : connect_stream(sim, socket, &to);
+    return aco__sim_datagram_connect(sim, socket, &to);
 }
 
 int aco__sim_accept4(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t *length, int flags)
@@ -115,7 +121,7 @@ int aco__sim_getsockname(aco_sim_t *sim, int fd, struct sockaddr *address, sockl
 static int has_peer(const aco__sim_socket_t *socket)
 {
     if (socket->type == SOCK_DGRAM)
-        return socket->remote.family != 0;
+        return socket->remote.port != 0;
     return socket->state == ACO__SIM_CONNECTED && (socket->family == AF_UNIX || !aco__sim_stream_is_over(socket));
 }
 
@@ -124,7 +130,7 @@ int aco__sim_getpeername(aco_sim_t *sim, int fd, struct sockaddr *address, sockl
     aco__sim_socket_t *socket = socket_of(sim, fd, "getpeername");
     if (!socket || !has_peer(socket))
         return socket ? fail_with(ENOTCONN) : -1;
-    aco__sim_address_write(socket, &socket->remote, address, length);
+    aco__sim_address_write(socket, socket->family == AF_UNIX ? &socket->peer->local : &socket->remote, address, length);
     return 0;
 }
 

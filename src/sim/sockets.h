@@ -10,8 +10,7 @@ ACO__HIDDEN int aco__sim_listen(aco_sim_t *sim, int fd, int backlog);
 ACO__HIDDEN int aco__sim_connect(aco_sim_t *sim, int fd, const struct sockaddr *address, socklen_t length);
 ACO__HIDDEN int aco__sim_accept4(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t *length, int flags);
 ACO__HIDDEN int aco__sim_getsockopt(aco_sim_t *sim, int fd, int level, int option, void *value, socklen_t *length);
-ACO__HIDDEN int aco__sim_setsockopt(aco_sim_t *sim, int fd, int level, int option, const void *value,
-                                    socklen_t length);
+ACO__HIDDEN int aco__sim_setsockopt(aco_sim_t *sim, int fd, int level, int option, const void *value, socklen_t length);
 ACO__HIDDEN int aco__sim_getsockname(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t *length);
 ACO__HIDDEN int aco__sim_getpeername(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t *length);
 ACO__HIDDEN int aco__sim_shutdown(aco_sim_t *sim, int fd, int how);

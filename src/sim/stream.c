@@ -5,6 +5,9 @@
  * A segment has a random length. There is no TIME_WAIT, no Nagle's algorithm and no urgent data.
  *
  * Unix sockets. What is sent is there at once. */
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* S_IFSOCK */
+#endif
 #include "sim/stream.h"
 #include "sim/arrivals.h"
 #include "sim/draw.h"
@@ -64,10 +67,11 @@ static void arrive_at_peer(aco_sim_t *sim, aco__sim_socket_t *socket,
     aco__sim_later(sim, next_arrival(sim, socket), fn, &socket->peer->file, value);
 }
 
-/* Both are closed: nobody will know what still arrives. */
+/* What still arrives concerns nobody: both are closed, or there is no connection any more. */
 static void part(aco__sim_socket_t *socket)
 {
     aco__sim_socket_t *peer = socket->peer;
+    ACO__ASSERT(peer->peer == socket);
     socket->peer = peer->peer = NULL;
     aco__sim_file_drop(&peer->file);
     aco__sim_file_drop(&socket->file);
@@ -104,6 +108,8 @@ static void drop_connection(aco__sim_socket_t *socket, int error)
     socket->error = error;
     socket->cannot_read = socket->cannot_write = 1;
     socket->out.sent = socket->out.arrived;
+    if (socket->has_chosen_port)
+        aco__sim_endpoint_release(socket);
     if (!socket->is_closed)
         aco__sim_notify(&socket->file, ANY);
 }
@@ -119,9 +125,9 @@ static void on_segment(aco_sim_t *sim, aco__sim_file_t *file, uint64_t n)
     aco__sim_socket_t *socket = socket_of(file), *sender = socket->peer;
     if (!sender || socket->state == ACO__SIM_RESET || sender->state == ACO__SIM_RESET)
         return;
-    if (socket->is_closed) { /* nobody will read it */
+    if (socket->is_closed || (socket->cannot_read && socket->out.has_sent_end)) { /* nobody will read it */
         reset_peer(sim, socket);
-        drop_connection(socket, 0);
+        drop_connection(socket, socket->is_closed ? 0 : ECONNRESET);
         return;
     }
     sender->out.arrived += n;
@@ -193,7 +199,8 @@ static unsigned stream_events(aco__sim_file_t *file)
     unsigned events = socket->error ? EPOLLERR : 0;
     if (socket->state == ACO__SIM_LISTENS)
         return events | (aco__links_first(&socket->accepted) ? READABLE : 0) |
-               (is_unix(socket) && socket->cannot_read ? READABLE | EPOLLRDHUP : 0);
+               (is_unix(socket) && socket->cannot_read ? READABLE | EPOLLRDHUP : 0) |
+               (is_unix(socket) && socket->cannot_read && socket->cannot_write ? EPOLLHUP : 0);
     if (is_fresh || is_over || (reads_end && socket->cannot_write))
         events |= EPOLLHUP;
     if (reads_end)
@@ -229,9 +236,14 @@ static ssize_t receive(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *mes
 {
     aco__sim_socket_t *socket = socket_of(file), *peer = socket->peer;
     size_t n = aco__sim_parts_size(message);
-    message->msg_namelen = 0;
-    if (!peer || !peer->out.arrived)
+    if (!peer || !peer->out.arrived) {
+        message->msg_namelen = 0;
         return nothing_to_read(socket);
+    }
+    if (message->msg_name && is_unix(peer) && peer->local.name_length)
+        aco__sim_address_write(peer, &peer->local, message->msg_name, &message->msg_namelen);
+    else
+        message->msg_namelen = 0;
     if (n > peer->out.arrived)
         n = peer->out.arrived;
     if (!(flags & MSG_TRUNC)) /* TCP then throws it away */
@@ -355,15 +367,18 @@ int aco__sim_stream_shutdown(aco_sim_t *sim, aco__sim_socket_t *socket, int how)
         if (reads)
             stop_listening(sim, socket);
     } else if (socket->state == ACO__SIM_CONNECTING) {
-        socket->state = ACO__SIM_FRESH; /* what comes of it is not for this attempt */
+        socket->state = ACO__SIM_FRESH; /* what comes of it is not for another attempt */
+        if (socket->peer)
+            part(socket);
         socket->error = ECONNRESET;
         aco__sim_notify(&socket->file, ANY);
-    } else if (socket->state != ACO__SIM_CONNECTED || aco__sim_stream_is_over(socket)) {
-        return (int)fail_with(ENOTCONN);
     } else {
         socket->cannot_read |= reads;
         socket->cannot_write |= writes;
         aco__sim_notify(&socket->file, ANY);
+        socket->is_told |= socket->state == ACO__SIM_CONNECTED;
+        if (socket->state != ACO__SIM_CONNECTED || aco__sim_stream_is_over(socket))
+            return (int)fail_with(ENOTCONN);
         pump(sim, socket);
     }
     return 0;
@@ -371,8 +386,8 @@ int aco__sim_stream_shutdown(aco_sim_t *sim, aco__sim_socket_t *socket, int how)
 
 /* ---- Connections ---- */
 
-static const aco__sim_type_t stream_type = {S_IFSOCK | 0777, stream_events, receive, send_bytes, close_stream,
-                                            free_stream};
+static const aco__sim_type_t stream_type = {S_IFSOCK | 0777, stream_events, receive,
+                                            send_bytes,      close_stream,  free_stream};
 
 aco__sim_socket_t *aco__sim_stream_new(aco_sim_t *sim, int family, int flags)
 {
@@ -401,9 +416,9 @@ int aco__sim_stream_listen(aco_sim_t *sim, aco__sim_socket_t *socket, int backlo
     const aco__sim_address_t any = {.family = AF_INET6};
     if (socket->state != ACO__SIM_FRESH && socket->state != ACO__SIM_LISTENS)
         return (int)fail_with(EINVAL);
-    if (!socket->local.family && is_unix(socket))
+    if (!socket->same_port.next && is_unix(socket))
         return (int)fail_with(EINVAL);
-    if (!socket->local.family && aco__sim_endpoint_bind(sim, socket, &any) != 0)
+    if (!socket->same_port.next && aco__sim_endpoint_bind(sim, socket, &any) != 0)
         return -1;
     if (aco__sim_endpoint_is_taken(sim, socket))
         return (int)fail_with(EADDRINUSE);
@@ -419,6 +434,8 @@ static void give_up(aco_sim_t *sim, aco__sim_socket_t *server)
         aco__sim_file_drop(&server->listener->file);
     server->listener = NULL;
     server->linger = (struct linger){1, 0};
+    if (is_unix(server) && server->peer)
+        server->peer->error = ECONNRESET;
     aco__sim_file_close(sim, &server->file);
 }
 
@@ -427,6 +444,8 @@ static void stop_listening(aco_sim_t *sim, aco__sim_socket_t *listener)
     aco__links_t *links;
     listener->state = ACO__SIM_FRESH;
     listener->is_deaf = 0;
+    if (listener->has_chosen_port)
+        aco__sim_endpoint_release(listener);
     while ((links = aco__links_first(&listener->accepted)) != NULL) {
         aco__links_remove(links);
         give_up(sim, ACO__LINKED(links, aco__sim_socket_t, accepted));
@@ -464,6 +483,7 @@ static aco__sim_socket_t *new_server(aco_sim_t *sim, const aco__sim_socket_t *li
     if (!server)
         return NULL;
     server->remote = client->local;
+    server->is_told = 1;
     server->linger = listener->linger;
     server->reuses_address = listener->reuses_address;
     server->reuses_port = listener->reuses_port;
@@ -524,9 +544,10 @@ static void on_acknowledged(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unus
 static void on_answer(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
 {
     aco__sim_socket_t *server = socket_of(file), *client = server->peer;
-    if (is_stale(client, value)) {
+    if (!client || is_stale(client, value)) {
         server->listener->half_open--;
-        part(server);
+        if (client)
+            part(server);
         give_up(sim, server);
         return;
     }
@@ -559,6 +580,20 @@ static void on_request(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
     }
 }
 
+/* The failure of an attempt is told: the socket begins anew. */
+static void begin_anew(aco__sim_socket_t *socket)
+{
+    if (socket->peer)
+        part(socket); /* it has sent a reset: it is closed */
+    aco__sim_bytes_remove(&socket->out.bytes, socket->out.bytes.n);
+    socket->out.arrived = socket->out.sent = 0;
+    socket->out.has_sent_end = socket->out.end_has_arrived = socket->has_end = 0;
+    socket->cannot_read = socket->cannot_write = 0;
+    socket->state = ACO__SIM_FRESH;
+    if (socket->has_chosen_port)
+        memset(&socket->local, 0, sizeof socket->local);
+}
+
 /* What connect() returns for a socket that has begun to. -1 and errno: it has; 1: it is to begin. */
 static int connect_again(aco__sim_socket_t *socket)
 {
@@ -566,12 +601,11 @@ static int connect_again(aco__sim_socket_t *socket)
         return (int)fail_with(EALREADY);
     if (socket->state == ACO__SIM_RESET && !socket->is_told) { /* it has failed; the next call begins anew */
         int error = take_error(socket);
-        socket->state = ACO__SIM_FRESH;
-        socket->cannot_read = socket->cannot_write = 0;
+        begin_anew(socket);
         return (int)fail_with(error ? error : ECONNABORTED);
     }
     if (socket->state != ACO__SIM_FRESH) {
-        int is_told = socket->is_told || is_unix(socket) || socket->state == ACO__SIM_LISTENS;
+        int is_told = socket->is_told || socket->state == ACO__SIM_LISTENS;
         socket->is_told = 1;
         return is_told ? (int)fail_with(EISCONN) : 0;
     }
@@ -581,10 +615,14 @@ static int connect_again(aco__sim_socket_t *socket)
 static int connect_unix(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *to)
 {
     aco__sim_socket_t *listener = aco__sim_endpoint_find(sim, SOCK_STREAM, to, NULL), *server;
+    if (!to->name_length)
+        return (int)fail_with(EINVAL);
     if (!listener || listener->cannot_read)
         return (int)fail_with(listener || !to->name[0] ? ECONNREFUSED : ENOENT);
     if (is_full(listener))
         return (int)fail_with(EAGAIN);
+    if (socket->state != ACO__SIM_FRESH)
+        return (int)fail_with(socket->state == ACO__SIM_CONNECTED ? EISCONN : EINVAL);
     socket->remote = *to;
     server = new_server(sim, listener, socket);
     if (!server)
@@ -593,14 +631,16 @@ static int connect_unix(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__si
     return 0;
 }
 
-int aco__sim_stream_connect(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *to)
+int aco__sim_stream_connect(aco_sim_t *sim, aco__sim_socket_t *socket, const struct sockaddr *address, socklen_t length)
 {
-    aco__sim_address_t target = *to;
-    int begun = connect_again(socket);
+    aco__sim_address_t target;
+    int begun = is_unix(socket) ? 1 : connect_again(socket);
     if (begun <= 0)
         return begun;
+    if (aco__sim_address_read(socket, address, length, &target) != 0)
+        return -1;
     if (is_unix(socket))
-        return connect_unix(sim, socket, to);
+        return connect_unix(sim, socket, &target);
     if (aco__sim_address_is_any(&target)) { /* this machine */
         unsigned char *ip = (unsigned char *)&target.ip;
         if (socket->family == AF_INET)

@@ -8,7 +8,8 @@
 ACO__HIDDEN aco__sim_socket_t *aco__sim_stream_new(aco_sim_t *sim, int family, int flags);
 /* Each returns 0, or -1 and errno. */
 ACO__HIDDEN int aco__sim_stream_listen(aco_sim_t *sim, aco__sim_socket_t *socket, int backlog);
-ACO__HIDDEN int aco__sim_stream_connect(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *to);
+ACO__HIDDEN int aco__sim_stream_connect(aco_sim_t *sim, aco__sim_socket_t *socket, const struct sockaddr *address,
+                                        socklen_t length);
 ACO__HIDDEN int aco__sim_stream_shutdown(aco_sim_t *sim, aco__sim_socket_t *socket, int how);
 /* The connection that has waited longest; NULL and errno. */
 ACO__HIDDEN aco__sim_socket_t *aco__sim_stream_accept(aco_sim_t *sim, aco__sim_socket_t *listener);

@@ -1,7 +1,9 @@
+/* Calls that move bytes: all become one call to receive a message, or one to send it. */
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* IOV_MAX */
 #endif
 #include "sim/transfers.h"
+#include "sim/byte_queue.h"
 #include "sim/refusal.h"
 #include "sim/waiting.h"
 #include "sim/world.h"
@@ -105,16 +107,28 @@ ssize_t aco__sim_write(aco_sim_t *sim, int fd, const void *p, size_t n)
     return aco__sim_writev(sim, fd, &part, 1);
 }
 
+/* No bytes are nothing to do for a socket, whatever its state. */
+static int is_nothing(const aco__sim_file_t *file, const struct msghdr *message)
+{
+    return file && S_ISSOCK(file->type->mode) && !aco__sim_parts_size(message);
+}
+
 ssize_t aco__sim_readv(aco_sim_t *sim, int fd, const struct iovec *parts, int n)
 {
     struct msghdr message = message_of(parts, (size_t)n);
-    return check_count(n) != 0 ? -1 : receive(sim, file_for(sim, fd, 0, "read"), &message, 0, "read");
+    aco__sim_file_t *file = file_for(sim, fd, 0, "read");
+    if (check_count(n) != 0)
+        return -1;
+    return is_nothing(file, &message) ? 0 : receive(sim, file, &message, 0, "read");
 }
 
 ssize_t aco__sim_writev(aco_sim_t *sim, int fd, const struct iovec *parts, int n)
 {
     struct msghdr message = message_of(parts, (size_t)n);
-    return check_count(n) != 0 ? -1 : send_message(sim, file_for(sim, fd, 0, "write"), &message, 0, "write");
+    aco__sim_file_t *file = file_for(sim, fd, 0, "write");
+    if (check_count(n) != 0)
+        return -1;
+    return is_nothing(file, &message) ? 0 : send_message(sim, file, &message, 0, "write");
 }
 
 ssize_t aco__sim_recvfrom(aco_sim_t *sim, int fd, void *p, size_t n, int flags, struct sockaddr *from,

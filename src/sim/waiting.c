@@ -1,3 +1,8 @@
+/* eventfd, epoll and poll() in virtual time. A call that waits without a limit while nothing is on its way would wait
+ * for ever: the run fails. */
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* EPOLLRDNORM */
+#endif
 #include "sim/waiting.h"
 #include "sim/arrivals.h"
 #include "sim/byte_queue.h"
@@ -161,10 +166,10 @@ static int add_watch(aco__sim_epoll_t *epoll, aco__sim_file_t *file, int fd, con
 int aco__sim_epoll_ctl(aco_sim_t *sim, int epoll, int operation, int fd, struct epoll_event *event)
 {
     static const char call[] = "epoll_ctl";
-    aco__sim_epoll_t *of = epoll_of(sim, epoll, call);
-    aco__sim_file_t *file = of ? aco__sim_file_of(sim, fd, call) : NULL;
+    aco__sim_file_t *first = aco__sim_file_of(sim, epoll, call), *file = first ? aco__sim_file_of(sim, fd, call) : NULL;
+    aco__sim_epoll_t *of = file ? epoll_of(sim, epoll, call) : NULL;
     aco__sim_watch_t *watch;
-    if (!file)
+    if (!of)
         return -1;
     watch = watch_of(of, file, fd);
     if (file == &of->file || operation < EPOLL_CTL_ADD || operation > EPOLL_CTL_MOD) {
@@ -213,8 +218,7 @@ int aco__sim_epoll_wait(aco_sim_t *sim, int epoll, struct epoll_event *events, i
     return epoll_wait_until(sim, epoll, events, room, until, "epoll_wait");
 }
 
-int aco__sim_epoll_pwait2(aco_sim_t *sim, int epoll, struct epoll_event *events, int room,
-                          const struct timespec *limit)
+int aco__sim_epoll_pwait2(aco_sim_t *sim, int epoll, struct epoll_event *events, int room, const struct timespec *limit)
 {
     int64_t seconds = limit ? limit->tv_sec : INT64_MAX, until = INT64_MAX;
     if (seconds < INT64_MAX / S - 1)

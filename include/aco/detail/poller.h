@@ -43,8 +43,8 @@ ACO_API void aco__poller_interrupt(const aco_t *task, int error);
 
 /* The same as both calls for the answer of another thread, which calls aco__poller_post(). ask(arg) has it
  * called: when it is called, the wait has begun and nothing can fail. If `ask` is NULL, the answer is on its way, and
- * no scope ends the wait. `fn` tells reports what is waited for; NULL: an answer of the system's. Fails with ENOSYS in a
- * simulation. */
+ * no scope ends the wait. `fn` tells reports what is waited for; NULL: an answer of the system's. Fails with ENOSYS in
+ * a simulation. */
 ACO_API int aco__poller_ask(const char *call, aco__wait_t *wait, aco__queue_t *queue, const void *fn,
                             void (*ask)(void *arg), void *arg, const char *location);
 /* Has aco_run() call post->run() on the poller's thread, as long as tasks there wait for answers. Any thread. */
