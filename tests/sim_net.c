@@ -422,7 +422,7 @@ int main(void)
     passes(know_addresses, NULL, RUNS);
     passes(exchange_datagrams, NULL, RUNS);
     passes(mistake_links, NULL, 1);
-    CHECK(is_in(reason_of(leak, NULL), "1 descriptors were not closed; the first is "));
+    CHECK(is_in(reason_of(leak, NULL), "descriptors that were not closed: 1; the first is "));
     CHECK(is_in(reason_of(leak, NULL), "made by socket() in coroutine \"forgetful\""));
     CHECK(is_in(reason_of(wait_for_ever, NULL), "a deadlock: epoll_wait() waits for ever"));
     CHECK(is_in(reason_of(read_real, NULL), "it needs fcntl()"));

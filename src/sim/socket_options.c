@@ -168,7 +168,7 @@ int aco__sim_option_set(aco_sim_t *sim, aco__sim_socket_t *socket, int level, in
         return -1;
     }
     memcpy(&number, value, sizeof number);
-    if (level == SOL_SOCKET && option == SO_REUSEPORT && socket->family == AF_UNIX) {
+    if (level == SOL_SOCKET && option == SO_REUSEPORT && number && socket->family == AF_UNIX) {
         errno = EOPNOTSUPP;
         return -1;
     }

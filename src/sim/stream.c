@@ -246,7 +246,9 @@ static ssize_t receive(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *mes
         message->msg_namelen = 0;
     if (n > peer->out.arrived)
         n = peer->out.arrived;
-    if (!(flags & MSG_TRUNC)) /* TCP then throws it away */
+    if (!n && is_unix(socket))
+        return 0;
+    if (is_unix(socket) || !(flags & MSG_TRUNC)) /* TCP then throws it away */
         aco__sim_bytes_copy(&peer->out.bytes, message, n);
     if (flags & MSG_PEEK)
         return (ssize_t)n;
@@ -413,11 +415,14 @@ void aco__sim_stream_pair(aco__sim_socket_t *a, aco__sim_socket_t *b)
 
 int aco__sim_stream_listen(aco_sim_t *sim, aco__sim_socket_t *socket, int backlog)
 {
-    const aco__sim_address_t any = {.family = AF_INET6};
+    aco__sim_address_t any = {.family = AF_INET6};
     if (socket->state != ACO__SIM_FRESH && socket->state != ACO__SIM_LISTENS)
         return (int)fail_with(EINVAL);
     if (!socket->same_port.next && is_unix(socket))
         return (int)fail_with(EINVAL);
+    if (socket->local.family)
+        any = socket->local; /* it was bound before */
+    any.port = 0;
     if (!socket->same_port.next && aco__sim_endpoint_bind(sim, socket, &any) != 0)
         return -1;
     if (aco__sim_endpoint_is_taken(sim, socket))
@@ -465,7 +470,7 @@ aco__sim_socket_t *aco__sim_stream_accept(aco_sim_t *sim, aco__sim_socket_t *lis
     aco__links_t *links = aco__links_first(&listener->accepted);
     aco__sim_socket_t *server;
     (void)sim;
-    errno = listener->state != ACO__SIM_LISTENS || (is_unix(listener) && listener->cannot_read) ? EINVAL : EAGAIN;
+    errno = listener->state != ACO__SIM_LISTENS ? EINVAL : EAGAIN;
     if (!links || listener->state != ACO__SIM_LISTENS)
         return NULL;
     aco__links_remove(links);
