@@ -36,7 +36,7 @@ typedef struct world {
                    int packets); /* what was sent arrives; at most so many packets, each an answer to the one before */
     int fd[SLOTS];
     int kind[SLOTS]; /* of the open descriptor: SOCKET_..., OPEN_... */
-    char listens[SLOTS], has_tried[SLOTS]; /* to connect */
+    char listens[SLOTS], has_begun[SLOTS], has_edges[SLOTS]; /* has_begun: a connection. has_edges: EPOLLET */
     int (*leaves_out)(struct world *w, const call_t *call); /* whether the call is not made; or NULL */
     address_t gone[SOCKET_KINDS]; /* of a socket of the kind that was closed; length 0: none */
     unsigned ports[MOST_PORTS];
@@ -125,7 +125,7 @@ static inline void opened(world_t *w, int slot, int kind, int fd)
     answer(w, fd < 0 ? fd : slot);
     w->fd[slot] = fd;
     w->kind[slot] = fd < 0 ? OPEN_NOTHING : kind;
-    w->listens[slot] = w->has_tried[slot] = 0;
+    w->listens[slot] = w->has_begun[slot] = w->has_edges[slot] = 0;
 }
 
 static inline int set_option(const world_t *w, int slot, int level, int option, int value)
@@ -248,7 +248,7 @@ static inline void own_address(const world_t *w, int slot, int kind, address_t *
         set_inet(address, kind, w->loopback, 0, 0);
     } else {
         host = host_of(address, w->loopback);
-        set_inet(address, kind, host ? host : w->loopback, address->is.ss_family == AF_INET || is_mapped(address),
+        set_inet(address, kind, host ? host : INADDR_LOOPBACK, address->is.ss_family == AF_INET || is_mapped(address),
                  port_of(address));
     }
 }
@@ -257,7 +257,8 @@ static inline int has_address(const world_t *w, int slot, int kind, const addres
 {
     address_t own;
     own_address(w, slot, kind, &own);
-    return own.length == address->length && memcmp(&own.is, &address->is, own.length) == 0;
+    return (!is_inet(kind) || port_of(&own)) && own.length == address->length &&
+           memcmp(&own.is, &address->is, own.length) == 0;
 }
 
 /* Where a call on a socket of this kind goes to, and its words. */
@@ -392,6 +393,9 @@ static inline void duplicate(world_t *w, const call_t *call)
         return;
     say(w, "fcntl(%d, F_DUPFD_CLOEXEC)", call->slot);
     opened(w, slot, w->kind[call->slot], aco__system.fcntl(fd_of(w, call->slot), F_DUPFD_CLOEXEC, 0));
+    w->listens[slot] = w->listens[call->slot];
+    w->has_begun[slot] = w->has_begun[call->slot];
+    w->has_edges[slot] = w->has_edges[call->slot];
 }
 
 static inline void close_slot(world_t *w, const call_t *call)
@@ -443,7 +447,7 @@ static inline void connect_to(world_t *w, const call_t *call)
         return;
     }
     answer(w, aco__system.connect(fd_of(w, call->slot), (struct sockaddr *)&target.is, target.length));
-    w->has_tried[call->slot] = 1;
+    w->has_begun[call->slot] = 1;
     if (is_tcp(kind) && has_address(w, call->slot, kind, &target))
         w->has_met_itself = 1;
 }
@@ -460,6 +464,7 @@ static inline void accept_one(world_t *w, const call_t *call)
     opened(w, slot, kind,
            aco__system.accept4(fd_of(w, call->slot), wants ? (struct sockaddr *)&from.is : NULL,
                                wants ? &from.length : NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    w->has_begun[slot] = 1;
     if (w->fd[slot] >= 0 && wants)
         say_address(w, kind, &from);
     if (w->fd[slot] >= 0)
@@ -649,6 +654,12 @@ static inline int are_ends(const world_t *w, int from, int to)
     return 1;
 }
 
+static inline int is_whole(const world_t *w, int slot)
+{
+    struct pollfd ends = {w->fd[slot], POLLRDHUP, 0};
+    return aco__system.poll(&ends, 1, 0) == 0;
+}
+
 /* Until nothing more comes: how many bytes came. */
 static inline int64_t drain(const world_t *w, int slot)
 {
@@ -671,7 +682,7 @@ static inline void flood(world_t *w, const call_t *call)
     static const unsigned char zeros[BUFFER];
     enum { MOST = 64 * BUFFER };
     int64_t sent = 0, got = 0;
-    if (!are_ends(w, call->slot, call->other))
+    if (!are_ends(w, call->slot, call->other) || !is_whole(w, call->slot) || !is_whole(w, call->other))
         return;
     while (sent < MOST && (got = aco__system.send(w->fd[call->slot], zeros, sizeof zeros, MSG_NOSIGNAL)) > 0) {
         sent += got;
@@ -803,19 +814,25 @@ static inline void say_events(world_t *w, unsigned events)
             say(w, "%s", names[i].name);
 }
 
-static inline void watch(world_t *w, const call_t *call)
+/* What a CALL_WATCH watches. */
+static inline uint32_t events_of(const call_t *call)
 {
     static const uint32_t sets[] = {
         EPOLLIN, EPOLLOUT, EPOLLIN | EPOLLOUT, EPOLLIN | EPOLLRDHUP | EPOLLPRI, EPOLLIN | EPOLLOUT | EPOLLRDHUP, 0};
+    return sets[call->how / 4 % 6] | (uint32_t)(call->how / 32 % 2 ? EPOLLET : 0) |
+           (uint32_t)(call->how / 64 == 3 ? EPOLLONESHOT : 0);
+}
+
+static inline void watch(world_t *w, const call_t *call)
+{
     static const int operations[] = {EPOLL_CTL_ADD, EPOLL_CTL_ADD, EPOLL_CTL_MOD, EPOLL_CTL_DEL};
     static const char *const names[] = {"ADD", "ADD", "MOD", "DEL"};
-    struct epoll_event event = {sets[call->how / 4 % 6], {.u64 = call->other}};
-    int fd = fd_of(w, call->other);
-    event.events |= (uint32_t)(call->how / 32 % 2 ? EPOLLET : 0) | (call->how / 64 == 3 ? EPOLLONESHOT : 0);
+    struct epoll_event event = {events_of(call), {.u64 = call->other}};
+    w->has_edges[call->other] |= (event.events & EPOLLET) != 0;
     say(w, "epoll_ctl(%d, %s, %d,", call->slot, names[call->how % 4], call->other);
     say_events(w, event.events);
     say(w, ")");
-    answer(w, aco__system.epoll_ctl(fd_of(w, call->slot), operations[call->how % 4], fd, &event));
+    answer(w, aco__system.epoll_ctl(fd_of(w, call->slot), operations[call->how % 4], fd_of(w, call->other), &event));
 }
 
 static int by_slot(const void *a, const void *b)
@@ -911,7 +928,7 @@ static inline void make_calls(world_t *w, const calls_t *calls)
     for (int i = 0; i < SLOTS; i++) {
         w->fd[i] = -1;
         w->kind[i] = OPEN_NOTHING;
-        w->listens[i] = w->has_tried[i] = 0;
+        w->listens[i] = w->has_begun[i] = w->has_edges[i] = 0;
     }
     w->ports_n = w->next = w->has_met_itself = 0;
     memset(w->gone, 0, sizeof w->gone);
