@@ -57,7 +57,16 @@ typedef struct calls {
 } calls_t;
 
 /* Kinds of sockets, as CALL_SOCKET counts them. */
-enum { SOCKET_TCP, SOCKET_UDP, SOCKET_TCP6, SOCKET_UDP6, SOCKET_STREAM, SOCKET_DATAGRAMS, SOCKET_PACKETS, SOCKET_KINDS };
+enum {
+    SOCKET_TCP,
+    SOCKET_UDP,
+    SOCKET_TCP6,
+    SOCKET_UDP6,
+    SOCKET_STREAM,
+    SOCKET_DATAGRAMS,
+    SOCKET_PACKETS,
+    SOCKET_KINDS
+};
 
 static inline void add_call(calls_t *calls, int kind, int slot, int other, int how, int n)
 {
