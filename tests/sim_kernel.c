@@ -3,8 +3,8 @@
  *
  * sim_kernel COUNT [SEED [kernel|known|show]]: so many sequences, the first one from this seed. At a difference it
  * prints the seed, and both worlds' lines of the shortest sequence that it finds by leaving calls out. "kernel"
- * compares the kernel with itself, "known" makes the calls that are known to differ, too, "show" prints what the sequence of the
- * seed does in the kernel. */
+ * compares the kernel with itself, "known" makes the calls that are known to differ, too, "show" prints what the
+ * sequence of the seed does in the kernel. */
 #define _GNU_SOURCE
 #include "check.h"
 #include "socket_world.h"
