@@ -81,13 +81,13 @@ static int is_udp(const world_t *w, int slot)
     return w->kind[slot] == SOCKET_UDP || w->kind[slot] == SOCKET_UDP6;
 }
 
-static int is_port_0_of_udp(world_t *w, const call_t *call)
+static int is_bad_connect_of_udp(world_t *w, const call_t *call)
 {
     address_t to;
     if (!is_udp(w, call->slot) || call->kind != CALL_CONNECT)
         return 0;
     target_of(w, call, &to);
-    return port_of(&to) == 0;
+    return port_of(&to) == 0 || call->how % 16 == 13;
 }
 
 static int is_ipv4_by_bound_ipv6(world_t *w, const call_t *call)
@@ -118,12 +118,16 @@ static int is_second_connect(world_t *w, const call_t *call)
 
 static int is_second_bind(world_t *w, const call_t *call)
 {
-    return call->kind == CALL_BIND && is_tcp(w->kind[call->slot]) && w->has_begun[call->slot];
+    return call->kind == CALL_BIND && is_tcp(w->kind[call->slot]) && (w->has_begun[call->slot] || call->how % 16 == 14);
 }
 
 static int is_shutdown_of_listener(world_t *w, const call_t *call)
 {
-    return call->kind == CALL_SHUTDOWN && is_tcp(w->kind[call->slot]) && w->listens[call->slot];
+    int listens = 0; /* also by another descriptor */
+    socklen_t length = sizeof listens;
+    if (call->kind == CALL_SHUTDOWN && is_tcp(w->kind[call->slot]))
+        (void)aco__system.getsockopt(fd_of(w, call->slot), SOL_SOCKET, SO_ACCEPTCONN, &listens, &length);
+    return listens;
 }
 
 static int is_second_shutdown(world_t *w, const call_t *call)
@@ -141,12 +145,12 @@ static const struct {
     const char *what; /* docs/simulation.md has them, too */
     int (*is)(world_t *w, const call_t *call);
 } known[] = {
-    {"UDP: connect() to port 0", is_port_0_of_udp},
+    {"UDP: connect() to port 0 or to another family", is_bad_connect_of_udp},
     {"IPv4's addresses for a socket that is bound to one of IPv6", is_ipv4_by_bound_ipv6},
     {"edges of EPOLLOUT on unix sockets", is_edge_of_unix_writing},
     {"epolls that watch each other", is_ring_of_epolls},
     {"TCP: connect() after a failure", is_second_connect},
-    {"bind() of a TCP socket that was connected", is_second_bind},
+    {"bind() of a TCP socket that was connected, or to the address of one that was closed", is_second_bind},
     {"TCP: shutdown() of a listener", is_shutdown_of_listener},
     {"TCP: shutdown() after a failure", is_second_shutdown},
     {"the edge when the peer acknowledges the end of a TCP stream", is_shutdown_with_edges},
