@@ -12,6 +12,7 @@ typedef struct resource {
     int is_open, has_user, is_broken;
 } resource_t;
 
+static size_t limit = LIMIT;
 static resource_t all[MOST];
 static int created, open_now, creating;
 static int64_t create_time;                              /* of `create`; -1: at random */
@@ -28,7 +29,7 @@ static void *create(void *arg)
     resource_t *r;
     int64_t time = is_random ? ms(below(20)) : create_time;
     (void)arg;
-    MUST(open_now + ++creating <= LIMIT);
+    MUST(open_now + ++creating <= (int)limit);
     if (happens(&ends, 40)) {
         creating--;
         aco_exit();
@@ -80,7 +81,7 @@ static void begin(aco_sim_t *run, int has_check, int64_t idle_time)
     memset(all, 0, sizeof all);
     created = open_now = creating = create_fails = check_fails = check_waits = ends = is_random = 0;
     create_time = 0;
-    o.limit = LIMIT;
+    o.limit = limit;
     o.create = create;
     o.destroy = destroy;
     o.check = has_check ? check : NULL;
@@ -235,8 +236,34 @@ static void checks(aco_sim_t *run, void *arg)
     end();
 }
 
+static void *get_until(void *deadline)
+{
+    void *r = aco_resource_pool_get_until(pool, *(const int64_t *)deadline);
+    MUST(r || errno == ETIMEDOUT || errno == EPIPE);
+    if (r)
+        aco_resource_pool_put(pool, r);
+    return NULL;
+}
+
+/* The last user gives up when the pool is closed, or has just got what came back. */
+static void closing_at_deadline(aco_sim_t *run, void *arg)
+{
+    void *a = NULL, *b = NULL;
+    int64_t deadline = aco_now() + ms(10);
+    (void)arg;
+    begin(run, 0, 0);
+    MUST((a = aco_resource_pool_get(pool)) && (b = aco_resource_pool_get(pool)));
+    go(get_until, &deadline);
+    aco_sleep(below(2)); /* its timer is the first, or this task's */
+    aco_sleep_until(deadline);
+    aco_resource_pool_discard(pool, a);
+    aco_resource_pool_discard(pool, b);
+    end();
+}
+
 static void closing(aco_sim_t *run, void *arg)
 {
+    int64_t start;
     void *a = NULL, *b = NULL;
     (void)arg;
     begin(run, 0, 0);
@@ -244,8 +271,9 @@ static void closing(aco_sim_t *run, void *arg)
     for (int i = 0; i < USERS; i++)
         go(get_and_put, (void *)EPIPE);
     aco_sleep(1);
+    start = aco_now();
     MUST_FAIL(aco_resource_pool_close_until(pool, aco_after(ms(1))), ETIMEDOUT);
-    MUST(has(2, 0, 0));
+    MUST(has(2, 0, 0) && aco_now() == start + ms(1));
     aco_resource_pool_put(pool, a);
     MUST(open_now == 1);
     MUST_FAIL(aco_resource_pool_close_until(pool, 0), ETIMEDOUT);
@@ -324,19 +352,24 @@ static void at_random(aco_sim_t *run, void *arg)
 
 static void without_memory(aco_sim_t *run, void *arg)
 {
-    void *a = NULL, *b = NULL;
+    enum { MANY = 10 };
+    void *all_of_them[MANY] = {NULL};
     (void)arg;
     begin(run, 0, 0);
     if (!pool) {
         MUST(errno == ENOMEM);
         return;
     }
-    for (int i = 0; i < 2 && !a; i++) /* a second try succeeds */
-        MUST((a = aco_resource_pool_get(pool)) || (errno == ENOMEM && has(0, 0, 0)));
-    MUST(a && (b = aco_resource_pool_get(pool)));
-    aco_resource_pool_put(pool, a);
-    aco_resource_pool_put(pool, b);
-    end();
+    for (size_t n = 0; n < MANY; n++) {
+        for (int i = 0; i < 2 && !all_of_them[n]; i++) /* a second try succeeds */
+            MUST((all_of_them[n] = aco_resource_pool_get(pool)) || (errno == ENOMEM && has(n, 0, 0)));
+        MUST(all_of_them[n] != NULL);
+    }
+    for (int n = 0; n < MANY; n++)
+        aco_resource_pool_put(pool, all_of_them[n]);
+    MUST(open_now == MANY);
+    aco_resource_pool_destroy(pool); /* with what is idle */
+    MUST(open_now == 0);
 }
 
 int main(void)
@@ -353,7 +386,9 @@ int main(void)
     SIMULATE(failures, 20);
     SIMULATE(checks, 20);
     SIMULATE(closing, 50);
+    SIMULATE(closing_at_deadline, 50);
     SIMULATE(at_random, 400);
+    limit = 10;
     fail_each(without_memory);
     return check_result("resource_pool");
 }

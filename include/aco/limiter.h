@@ -51,7 +51,7 @@ ACO_API int aco_limiter_wait_until_at(aco_limiter_t *limiter, int64_t n, int64_t
 ACO_API int aco_limiter_reserve(aco_limiter_t *limiter, int64_t n, aco_reservation_t *reservation);
 
 /* Gives the tokens of a reservation back, if it is the last one and its time has not come: else they count as used. To
- * be called once at most. Who has reserved later keeps its time, and what that time relies on must not be used twice. */
+ * be called once at most. (Later reservations keep their times, and what these rely on must not be used twice.) */
 ACO_API void aco_limiter_cancel(aco_limiter_t *limiter, const aco_reservation_t *reservation);
 
 ACO__END_C

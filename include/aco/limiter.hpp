@@ -6,7 +6,7 @@
  *   aco::limiter limiter(10ms, 20); // 100 in a second, 20 of them at once
  *   limiter.wait();
  *
- * Calls that fail otherwise than they say throw aco::error, or aco::cancelled if a scope has ended or will end first. */
+ * Calls that fail throw aco::error, or aco::cancelled if a scope has ended or will end before the tokens come. */
 #ifndef ACO_LIMITER_HPP
 #define ACO_LIMITER_HPP
 

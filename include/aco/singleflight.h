@@ -71,8 +71,8 @@ ACO_API void aco_flight_release(const aco_flight_t *flight);
 ACO_API void aco_singleflight_forget(aco_singleflight_t *singleflight, const void *key, size_t size);
 
 /* Closes the object: later calls fail with EPIPE, and the runs are cancelled. Then waits until they have ended and all
- * results are released. If the wait fails, it is closed all the same; the call may be repeated. Returns 0; on error -1 with errno ETIMEDOUT,
- * ECANCELED, EPERM (the caller cannot wait), ENOMEM. */
+ * results are released. If the wait fails, it is closed all the same; the call may be repeated. Returns 0; on error -1
+ * with errno ETIMEDOUT, ECANCELED, EPERM (the caller cannot wait), ENOMEM. */
 ACO_API int aco_singleflight_close_until_at(aco_singleflight_t *singleflight, int64_t deadline, const char *location);
 #define aco_singleflight_close_until(singleflight, deadline) \
     aco_singleflight_close_until_at(singleflight, deadline, ACO_PLACE)

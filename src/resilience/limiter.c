@@ -60,8 +60,8 @@ int aco_limiter_reserve(aco_limiter_t *l, int64_t n, aco_reservation_t *r)
     return take(l, n, now, now + longest, ERANGE, r);
 }
 
-/* Only the last reservation: what later ones have counted on might be used twice. While one has yet to come, the time is
- * never less than its, so the last one is that with the same time. */
+/* Only the last reservation: what later ones have counted on might be used twice. While one has yet to come, the
+ * bucket's time is never less than its own, so the last one is that with the same time. */
 void aco_limiter_cancel(aco_limiter_t *l, const aco_reservation_t *r)
 {
     int64_t full_at = r->aco__full_at;

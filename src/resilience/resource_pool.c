@@ -108,15 +108,15 @@ static void leave(void *arg)
     errno = error;
 }
 
+/* Makes room for one more resource. None is idle, so a larger array begins empty. */
 static int make_room(aco_resource_pool_t *pool)
 {
+    ACO__ASSERT(!pool->idle_count);
     if (pool->open == pool->capacity) {
         size_t capacity = 2 * pool->capacity + 4, size = capacity * sizeof *pool->idle;
         idle_t *grown = aco__service_allocate(&size, "aco_resource_pool_get");
         if (!grown)
             return -1;
-        if (pool->idle_count)
-            memcpy(grown, pool->idle, pool->idle_count * sizeof *grown);
         if (pool->idle)
             aco__service_free(pool->idle, pool->capacity * sizeof *grown);
         pool->idle = grown;

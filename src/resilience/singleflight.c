@@ -22,7 +22,7 @@ typedef struct flight {
     int is_cancelled;
     int error;             /* how it has ended */
     aco_event_t ended;
-    aco_scope_t *scope;    /* the task's; NULL: it has not begun, or has ended */
+    aco_scope_t *scope;    /* the task's, until it has ended; NULL: it has not begun */
 } flight_t;
 
 struct aco_singleflight_s {
@@ -131,7 +131,6 @@ static void finish(void *arg)
 {
     flight_t *flight = arg;
     aco_singleflight_t *s = flight->owner;
-    flight->scope = NULL;
     unlist(s, flight);
     *flight->running_from = flight->next_running;
     if (flight->next_running)
@@ -148,11 +147,9 @@ ACO__SWITCHES static void run(flight_t *flight)
     if (flight->is_cancelled || aco_scope_begin(&scope, ACO_FOREVER) != 0)
         return;
     flight->scope = &scope;
-    errno = 0;
     result = how->run(key_of(flight), flight->size, how->arg);
     flight->error = result != ACO_ERROR ? 0 : errno ? errno : EINVAL;
     flight->seen.result = result;
-    flight->scope = NULL;
     (void)aco_scope_end(&scope);
 }
 

@@ -6,7 +6,7 @@
 #include "sim/calls.h"
 #include "sim/call_lists.h"
 #include "sim/refusal.h"
-#include "sim/sockets.h"
+#include "sim/socket_calls.h"
 #include "sim/transfers.h"
 #include "sim/waiting.h"
 
@@ -236,14 +236,26 @@ static int sim_open(const char *path, int flags, ...)
 
 /* ---- Descriptors ---- */
 
+#define NUMBER_OF(name) (offsetof(aco__system_t, name) / sizeof(void (*)(void)))
+
+/* Descriptors depend on what else the process has open. */
+static int makes_descriptor(size_t call)
+{
+    return call == NUMBER_OF(socket) || call == NUMBER_OF(accept4) || call == NUMBER_OF(eventfd) ||
+           call == NUMBER_OF(epoll_create1);
+}
+
 /* The call has this result. */
 static int64_t noted(aco_sim_t *sim, size_t call, int64_t result)
 {
-    aco__history_note(&sim->history, ACO__SIM_DESCRIPTORS, call, (uint64_t)(result < 0 ? -(int64_t)errno : result));
+    int64_t value = result < 0 ? -(int64_t)errno : result;
+    if (result >= 0 && makes_descriptor(call))
+        value = (int64_t)sim->opened.descriptors[result].file->number;
+    aco__history_note(&sim->history, ACO__SIM_DESCRIPTORS, call, (uint64_t)value);
     return result;
 }
 
-#define NOTED(sim, name, result) noted(sim, offsetof(aco__system_t, name) / sizeof(void (*)(void)), result)
+#define NOTED(sim, name, result) noted(sim, NUMBER_OF(name), result)
 
 /* What is on its way arrives before. */
 #define OF_DESCRIPTORS(type, name, parameters, arguments, with_run)                                                    \

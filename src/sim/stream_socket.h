@@ -1,6 +1,6 @@
-/* stream.c: sockets of streams: TCP, and unix ones. */
-#ifndef ACO_SIM_STREAM_H
-#define ACO_SIM_STREAM_H
+/* stream_socket.c: sockets of streams: TCP, and unix ones. */
+#ifndef ACO_SIM_STREAM_SOCKET_H
+#define ACO_SIM_STREAM_SOCKET_H
 
 #include "sim/endpoint.h"
 
