@@ -38,7 +38,7 @@ static aco_stream_t *take(aco_http_request_t *request)
     return stream;
 }
 
-/* Its time is over while it has the stream. */
+/* Its scope ends while it has the stream. */
 static void takes_until_late(aco_http_request_t *request, void *arg)
 {
     aco_stream_t *stream = take(request);
@@ -46,7 +46,9 @@ static void takes_until_late(aco_http_request_t *request, void *arg)
     char byte;
     (void)arg;
     CHECK(stream != NULL);
+    CHECK_EQ(aco_stream_write_all(stream, "in ", 3), 3);
     waits_failed = aco_stream_read(stream, &byte, 1) < 0 ? errno : 0;
+    aco_http_reply_abort(request); /* as C++ does */
     aco_shield_begin(&shield, ACO_FOREVER);
     CHECK_EQ(aco_stream_write_all(stream, "late", 4), 4);
     aco_scope_end(&shield);
@@ -215,8 +217,27 @@ static void *limits_no_taken_stream(void *arg)
     static const aco_http_route_t routes[] = {{"GET", "/take", takes_until_late, NULL}, {NULL, NULL, NULL, NULL}};
     converse((aco_http_server_options_t){.routes = routes, .middleware = limited}, ASK("/take"));
     CHECK_EQ(waits_failed, ETIMEDOUT);
-    CHECK_TEXT("what the handler has written", got, "late");
+    CHECK_TEXT("what the handler has written", got, "in late");
     CHECK_TEXT("no reply", logged, "0");
+    return arg;
+}
+
+/* A scope of the caller's ends: that is no failure of a connection which is not the server's any more. */
+static void *fails_no_taken_stream(void *arg)
+{
+    static const aco_http_route_t routes[] = {{"GET", "/take", takes_until_late, NULL}, {NULL, NULL, NULL, NULL}};
+    served_t s;
+    aco_group_t group;
+    begin(&s, &group, (aco_http_server_options_t){.routes = routes});
+    sends(&s, ASK("/take"));
+    CHECK_EQ(aco_stream_read_exactly(s.ends[0], got, 3), 3);
+    aco_scope_cancel(&group.scope);
+    aco_group_end(&group);
+    CHECK_EQ(waits_failed, ECANCELED);
+    CHECK_EQ(aco_stream_read_exactly(s.ends[0], got, 4), 4);
+    aco_stream_close(s.ends[0]);
+    aco_http_server_destroy(s.server);
+    CHECK_EQ(failures[ACO_HTTP_FAILED], 0);
     return arg;
 }
 
@@ -263,8 +284,8 @@ static void *watches_streams(void *arg)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {surrounds_streams, limits_no_taken_stream, watches_no_taken_stream,
-                                           watches_streams};
+    static const aco_function_t tests[] = {surrounds_streams, limits_no_taken_stream, fails_no_taken_stream,
+                                           watches_no_taken_stream, watches_streams};
     signal(SIGPIPE, SIG_IGN);
     for (kind = 0; kind < KINDS; kind++)
         run_http_tests(tests, sizeof tests / sizeof *tests);

@@ -6,8 +6,6 @@ static const char place[] = "aco_http_limit_time";
 /* The handler's time was over. */
 ACO__SWITCHES static void be_late(aco__http_exchange_t *x, const aco_http_time_limit_t *limit)
 {
-    if (x->reply.is_taken)
-        return;
     if (x->reply.has_begun) {
         if (!x->reply.has_length) /* nothing else shows the client that the reply may lack something */
             x->reply.is_aborted = 1;
