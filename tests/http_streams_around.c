@@ -222,6 +222,36 @@ static void *limits_no_taken_stream(void *arg)
     return arg;
 }
 
+static void aborts_late(aco_http_request_t *request, void *arg)
+{
+    (void)arg;
+    CHECK_EQ(aco_sleep_until(ACO_FOREVER), -1);
+    aco_http_reply_abort(request); /* as C++ does */
+}
+
+static void begins_and_waits(aco_http_request_t *request, void *arg)
+{
+    (void)arg;
+    CHECK_EQ(aco_http_reply_begin(request, 200, NULL, -1), 0);
+    CHECK_EQ(aco_sleep_until(ACO_FOREVER), -1);
+}
+
+/* A late reply is whole, whatever has failed before it began; so is one that has no body. */
+static void *cuts_no_whole_reply(void *arg)
+{
+    static const aco_http_time_limit_t limit = {ACO_MILLISECOND, NULL, NULL};
+    static const aco_http_middleware_t limited[] = {{aco_http_limit_time, (void *)(uintptr_t)&limit}, {NULL, NULL}};
+    static const aco_http_route_t routes[] = {
+        {"GET", "/late", aborts_late, NULL}, {"GET", "/begin", begins_and_waits, NULL}, {NULL, NULL, NULL, NULL}};
+    const aco_http_server_options_t options = {.routes = routes, .middleware = limited};
+    converse(options, ASK("/late"));
+    CHECK_TEXT("late", statuses(), "503");
+    CHECK_HAS("Connection: close\r\n");
+    converse(options, "HEAD /begin HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n");
+    CHECK_TEXT("no body", statuses(), "200");
+    return arg;
+}
+
 /* A scope of the caller's ends: that is no failure of a connection which is not the server's any more. */
 static void *fails_no_taken_stream(void *arg)
 {
@@ -284,8 +314,8 @@ static void *watches_streams(void *arg)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {surrounds_streams, limits_no_taken_stream, fails_no_taken_stream,
-                                           watches_no_taken_stream, watches_streams};
+    static const aco_function_t tests[] = {surrounds_streams,     limits_no_taken_stream,  cuts_no_whole_reply,
+                                           fails_no_taken_stream, watches_no_taken_stream, watches_streams};
     signal(SIGPIPE, SIG_IGN);
     for (kind = 0; kind < KINDS; kind++)
         run_http_tests(tests, sizeof tests / sizeof *tests);
