@@ -308,6 +308,27 @@ static void close_listener(aco_sim_t *sim, void *arg)
     CHECK(aco_io_close(fd) == 0);
 }
 
+/* The client gives up while its request, or the answer to it, is on its way. */
+static void give_up_dialling(aco_sim_t *sim, void *arg)
+{
+    int listener = aco_io_listen("tcp", "127.0.0.1", "80", NULL), fd = -1;
+    aco_scope_t scope;
+    (void)arg;
+    CHECK(aco_sim_link(sim, "*", "*", &(aco_sim_link_t){.latency = {1, 30}}) == 0);
+    CHECK(aco_scope_begin(&scope, aco_after(1 + (int64_t)aco_sim_random(sim, 60))) == 0);
+    fd = aco_io_dial("tcp", "127.0.0.1", "80", NULL);
+    CHECK(fd >= 0 || errno == ETIMEDOUT);
+    (void)aco_scope_end(&scope);
+    CHECK(aco_scope_begin(&scope, aco_after(ACO_SECOND)) == 0);
+    if (fd >= 0) {
+        int server = aco_io_accept(listener);
+        CHECK(server >= 0 && aco_io_close(server) == 0 && aco_io_close(fd) == 0);
+    }
+    CHECK(aco_io_accept(listener) == -1 || !"a connection that was given up");
+    (void)aco_scope_end(&scope);
+    CHECK(aco_io_close(listener) == 0);
+}
+
 /* ---- Names of sockets ---- */
 
 static void know_addresses(aco_sim_t *sim, void *arg)
@@ -397,10 +418,11 @@ int main(void)
     passes(be_refused, NULL, RUNS);
     passes(fill_backlog, NULL, RUNS);
     passes(close_listener, NULL, RUNS);
+    passes(give_up_dialling, NULL, RUNS);
     passes(know_addresses, NULL, RUNS);
     passes(exchange_datagrams, NULL, RUNS);
     passes(mistake_links, NULL, 1);
-    CHECK(is_in(reason_of(leak, NULL), "1 descriptors were not closed; the first is "));
+    CHECK(is_in(reason_of(leak, NULL), "descriptors that were not closed: 1; the first is "));
     CHECK(is_in(reason_of(leak, NULL), "made by socket() in coroutine \"forgetful\""));
     CHECK(is_in(reason_of(wait_for_ever, NULL), "a deadlock: epoll_wait() waits for ever"));
     CHECK(is_in(reason_of(read_real, NULL), "it needs fcntl()"));

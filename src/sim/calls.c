@@ -6,7 +6,7 @@
 #include "sim/calls.h"
 #include "sim/call_lists.h"
 #include "sim/refusal.h"
-#include "sim/sockets.h"
+#include "sim/socket_calls.h"
 #include "sim/transfers.h"
 #include "sim/waiting.h"
 

@@ -46,8 +46,10 @@ static ssize_t receive(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *mes
         socket->error = 0;
         return fail_with(error);
     }
-    if (!first)
-        return socket->cannot_read ? 0 : fail_with(EAGAIN);
+    if (!first) {
+        message->msg_namelen = 0;
+        return socket->cannot_read && !(file->flags & O_NONBLOCK) && !(flags & MSG_DONTWAIT) ? 0 : fail_with(EAGAIN);
+    }
     length = first->n;
     if (n > length)
         n = length;
@@ -96,12 +98,13 @@ static void on_datagram(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
     while (*link != datagram)
         link = &(*link)->next;
     *link = datagram->next;
+    aco__sim_notify(file, WRITABLE);
     to = aco__sim_endpoint_find(sim, SOCK_DGRAM, &datagram->to, &datagram->from);
-    if (to && !to->cannot_read) {
+    if (to) {
         enqueue(to, datagram);
         return;
     }
-    if (!to && aco__sim_address_equal(&from->remote, &datagram->to))
+    if (aco__sim_address_equal(&from->remote, &datagram->to))
         aco__sim_later(sim, aco__sim_arrival_time(sim), on_unreachable, file, 0);
     free(datagram);
 }
@@ -128,13 +131,15 @@ static ssize_t send_datagram(aco_sim_t *sim, aco__sim_file_t *file, const struct
     aco__sim_datagram_t *datagram;
     int error = socket->error;
     (void)flags;
-    socket->error = 0;
     if (!socket->same_port.next && aco__sim_endpoint_bind(sim, socket, &any) != 0)
         return -1;
-    if (n > LONGEST || error || socket->cannot_write)
-        return fail_with(error ? error : n > LONGEST ? EMSGSIZE : EPIPE);
+    if (n > LONGEST)
+        return fail_with(EMSGSIZE);
     if (target_of(socket, message, &to) != 0)
         return -1;
+    socket->error = 0;
+    if (error || socket->cannot_write)
+        return fail_with(error ? error : EPIPE);
     datagram = malloc(sizeof *datagram + n);
     if (!datagram || aco__sim_bytes_append(&bytes, message, n) != 0) {
         free(datagram);
@@ -206,5 +211,5 @@ int aco__sim_datagram_shutdown(aco__sim_socket_t *socket, int how)
     socket->cannot_read |= how != SHUT_WR;
     socket->cannot_write |= how != SHUT_RD;
     aco__sim_notify(&socket->file, ~0u);
-    return socket->remote.port ? 0 : (int)fail_with(ENOTCONN);
+    return socket->remote.family ? 0 : (int)fail_with(ENOTCONN);
 }

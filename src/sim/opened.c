@@ -207,7 +207,7 @@ void aco__sim_opened_judge(aco_sim_t *sim)
         n++;
     }
     if (first)
-        aco__sim_fail(sim, "%u descriptors were not closed; the first is %d, made by %s() %s%s%s", n,
+        aco__sim_fail(sim, "descriptors that were not closed: %u; the first is %d, made by %s() %s%s%s", n,
                       (int)(first - sim->opened.descriptors), first->made_by,
                       *first->task ? "in coroutine \"" : "in a coroutine without a name", first->task,
                       *first->task ? "\"" : "");

@@ -168,6 +168,10 @@ int aco__sim_option_set(aco_sim_t *sim, aco__sim_socket_t *socket, int level, in
         return -1;
     }
     memcpy(&number, value, sizeof number);
+    if (level == SOL_SOCKET && option == SO_REUSEPORT && number && socket->family == AF_UNIX) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
     if (level == SOL_SOCKET && set_own(socket, option, number))
         return 0;
     if (level == IPPROTO_IPV6 && option == IPV6_V6ONLY && socket->family == AF_INET6) {

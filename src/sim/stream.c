@@ -67,11 +67,11 @@ static void arrive_at_peer(aco_sim_t *sim, aco__sim_socket_t *socket,
     aco__sim_later(sim, next_arrival(sim, socket), fn, &socket->peer->file, value);
 }
 
-/* Both are closed: nobody will know what still arrives. */
+/* What still arrives concerns nobody: both are closed, or there is no connection any more. */
 static void part(aco__sim_socket_t *socket)
 {
     aco__sim_socket_t *peer = socket->peer;
-    ACO__ASSERT(peer->peer == socket && (socket->is_closed || peer->is_closed));
+    ACO__ASSERT(peer->peer == socket);
     socket->peer = peer->peer = NULL;
     aco__sim_file_drop(&peer->file);
     aco__sim_file_drop(&socket->file);
@@ -125,9 +125,9 @@ static void on_segment(aco_sim_t *sim, aco__sim_file_t *file, uint64_t n)
     aco__sim_socket_t *socket = socket_of(file), *sender = socket->peer;
     if (!sender || socket->state == ACO__SIM_RESET || sender->state == ACO__SIM_RESET)
         return;
-    if (socket->is_closed) { /* nobody will read it */
+    if (socket->is_closed || (socket->cannot_read && socket->out.has_sent_end)) { /* nobody will read it */
         reset_peer(sim, socket);
-        drop_connection(socket, 0);
+        drop_connection(socket, socket->is_closed ? 0 : ECONNRESET);
         return;
     }
     sender->out.arrived += n;
@@ -236,12 +236,19 @@ static ssize_t receive(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *mes
 {
     aco__sim_socket_t *socket = socket_of(file), *peer = socket->peer;
     size_t n = aco__sim_parts_size(message);
-    message->msg_namelen = 0;
-    if (!peer || !peer->out.arrived)
+    if (!peer || !peer->out.arrived) {
+        message->msg_namelen = 0;
         return nothing_to_read(socket);
+    }
+    if (message->msg_name && is_unix(peer) && peer->local.name_length)
+        aco__sim_address_write(peer, &peer->local, message->msg_name, &message->msg_namelen);
+    else
+        message->msg_namelen = 0;
     if (n > peer->out.arrived)
         n = peer->out.arrived;
-    if (!(flags & MSG_TRUNC)) /* TCP then throws it away */
+    if (!n && is_unix(socket))
+        return 0;
+    if (is_unix(socket) || !(flags & MSG_TRUNC)) /* TCP then throws it away */
         aco__sim_bytes_copy(&peer->out.bytes, message, n);
     if (flags & MSG_PEEK)
         return (ssize_t)n;
@@ -362,13 +369,16 @@ int aco__sim_stream_shutdown(aco_sim_t *sim, aco__sim_socket_t *socket, int how)
         if (reads)
             stop_listening(sim, socket);
     } else if (socket->state == ACO__SIM_CONNECTING) {
-        socket->state = ACO__SIM_FRESH; /* what comes of it is not for this attempt */
+        socket->state = ACO__SIM_FRESH; /* what comes of it is not for another attempt */
+        if (socket->peer)
+            part(socket);
         socket->error = ECONNRESET;
         aco__sim_notify(&socket->file, ANY);
     } else {
         socket->cannot_read |= reads;
         socket->cannot_write |= writes;
         aco__sim_notify(&socket->file, ANY);
+        socket->is_told |= socket->state == ACO__SIM_CONNECTED;
         if (socket->state != ACO__SIM_CONNECTED || aco__sim_stream_is_over(socket))
             return (int)fail_with(ENOTCONN);
         pump(sim, socket);
@@ -405,11 +415,14 @@ void aco__sim_stream_pair(aco__sim_socket_t *a, aco__sim_socket_t *b)
 
 int aco__sim_stream_listen(aco_sim_t *sim, aco__sim_socket_t *socket, int backlog)
 {
-    const aco__sim_address_t any = {.family = AF_INET6};
+    aco__sim_address_t any = {.family = AF_INET6};
     if (socket->state != ACO__SIM_FRESH && socket->state != ACO__SIM_LISTENS)
         return (int)fail_with(EINVAL);
     if (!socket->same_port.next && is_unix(socket))
         return (int)fail_with(EINVAL);
+    if (socket->local.family)
+        any = socket->local; /* it was bound before */
+    any.port = 0;
     if (!socket->same_port.next && aco__sim_endpoint_bind(sim, socket, &any) != 0)
         return -1;
     if (aco__sim_endpoint_is_taken(sim, socket))
@@ -426,6 +439,8 @@ static void give_up(aco_sim_t *sim, aco__sim_socket_t *server)
         aco__sim_file_drop(&server->listener->file);
     server->listener = NULL;
     server->linger = (struct linger){1, 0};
+    if (is_unix(server) && server->peer)
+        server->peer->error = ECONNRESET;
     aco__sim_file_close(sim, &server->file);
 }
 
@@ -434,6 +449,8 @@ static void stop_listening(aco_sim_t *sim, aco__sim_socket_t *listener)
     aco__links_t *links;
     listener->state = ACO__SIM_FRESH;
     listener->is_deaf = 0;
+    if (listener->has_chosen_port)
+        aco__sim_endpoint_release(listener);
     while ((links = aco__links_first(&listener->accepted)) != NULL) {
         aco__links_remove(links);
         give_up(sim, ACO__LINKED(links, aco__sim_socket_t, accepted));
@@ -453,7 +470,7 @@ aco__sim_socket_t *aco__sim_stream_accept(aco_sim_t *sim, aco__sim_socket_t *lis
     aco__links_t *links = aco__links_first(&listener->accepted);
     aco__sim_socket_t *server;
     (void)sim;
-    errno = listener->state != ACO__SIM_LISTENS || (is_unix(listener) && listener->cannot_read) ? EINVAL : EAGAIN;
+    errno = listener->state != ACO__SIM_LISTENS ? EINVAL : EAGAIN;
     if (!links || listener->state != ACO__SIM_LISTENS)
         return NULL;
     aco__links_remove(links);
@@ -532,9 +549,10 @@ static void on_acknowledged(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unus
 static void on_answer(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
 {
     aco__sim_socket_t *server = socket_of(file), *client = server->peer;
-    if (is_stale(client, value)) {
+    if (!client || is_stale(client, value)) {
         server->listener->half_open--;
-        part(server);
+        if (client)
+            part(server);
         give_up(sim, server);
         return;
     }
@@ -618,8 +636,7 @@ static int connect_unix(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__si
     return 0;
 }
 
-int aco__sim_stream_connect(aco_sim_t *sim, aco__sim_socket_t *socket, const struct sockaddr *address,
-                            socklen_t length)
+int aco__sim_stream_connect(aco_sim_t *sim, aco__sim_socket_t *socket, const struct sockaddr *address, socklen_t length)
 {
     aco__sim_address_t target;
     int begun = is_unix(socket) ? 1 : connect_again(socket);

@@ -104,10 +104,11 @@ ssize_t aco__sim_read(aco_sim_t *sim, int fd, void *p, size_t n)
 ssize_t aco__sim_write(aco_sim_t *sim, int fd, const void *p, size_t n)
 {
     struct iovec part = part_of(p, n);
-    return aco__sim_writev(sim, fd, &part, 1);
+    struct msghdr message = message_of(&part, 1);
+    return send_message(sim, file_for(sim, fd, 0, "write"), &message, 0, "write");
 }
 
-/* No bytes are nothing to do for a socket, whatever its state. */
+/* To read no bytes, or to write no bytes in parts, is nothing to do for a socket, whatever its state. */
 static int is_nothing(const aco__sim_file_t *file, const struct msghdr *message)
 {
     return file && S_ISSOCK(file->type->mode) && !aco__sim_parts_size(message);

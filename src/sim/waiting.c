@@ -147,11 +147,25 @@ static aco__sim_watch_t *watch_of(const aco__sim_epoll_t *epoll, const aco__sim_
     return NULL;
 }
 
+/* Whether an epoll watches `file`, perhaps by way of others. */
+static int reaches(const aco__sim_epoll_t *epoll, const aco__sim_file_t *file)
+{
+    for (const aco__links_t *links = epoll->watches.next; links != &epoll->watches; links = links->next) {
+        const aco__sim_watch_t *watch = ACO__LINKED(links, aco__sim_watch_t, of_epoll);
+        if (watch->file == file ||
+            (watch->file->type == &epoll_type && reaches((const aco__sim_epoll_t *)watch->file, file)))
+            return 1;
+    }
+    return 0;
+}
+
 static int add_watch(aco__sim_epoll_t *epoll, aco__sim_file_t *file, int fd, const struct epoll_event *event)
 {
-    aco__sim_watch_t *watch = calloc(1, sizeof *watch);
+    aco__sim_watch_t *watch;
+    int is_loop = file->type == &epoll_type && reaches((const aco__sim_epoll_t *)file, &epoll->file);
+    watch = is_loop ? NULL : calloc(1, sizeof *watch);
     if (!watch) {
-        errno = ENOMEM;
+        errno = is_loop ? ELOOP : ENOMEM;
         return -1;
     }
     watch->file = file;

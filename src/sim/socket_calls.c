@@ -2,7 +2,7 @@
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* S_ISSOCK() */
 #endif
-#include "sim/sockets.h"
+#include "sim/socket_calls.h"
 #include "sim/datagram.h"
 #include "sim/refusal.h"
 #include "sim/socket_options.h"
@@ -84,7 +84,9 @@ int aco__sim_connect(aco_sim_t *sim, int fd, const struct sockaddr *address, soc
     aco__sim_address_t to;
     if (!socket)
         return -1;
-    if (address && length >= sizeof address->sa_family && address->sa_family == AF_UNSPEC)
+    if (length < sizeof address->sa_family)
+        return fail_with(EINVAL);
+    if (address && address->sa_family == AF_UNSPEC)
         return socket->type == SOCK_DGRAM ? aco__sim_datagram_connect(sim, socket, NULL)
                                           : fail_with(aco__sim_refuse(sim, "connect"));
     if (socket->type == SOCK_STREAM)
@@ -130,7 +132,7 @@ int aco__sim_getpeername(aco_sim_t *sim, int fd, struct sockaddr *address, sockl
     aco__sim_socket_t *socket = socket_of(sim, fd, "getpeername");
     if (!socket || !has_peer(socket))
         return socket ? fail_with(ENOTCONN) : -1;
-    aco__sim_address_write(socket, &socket->remote, address, length);
+    aco__sim_address_write(socket, socket->family == AF_UNIX ? &socket->peer->local : &socket->remote, address, length);
     return 0;
 }
 

@@ -1,6 +1,6 @@
-/* sockets.c: calls for sockets, but those that move bytes. */
-#ifndef ACO_SOCKETS_H
-#define ACO_SOCKETS_H
+/* socket_calls.c: calls for sockets, but those that move bytes. */
+#ifndef ACO_SOCKET_CALLS_H
+#define ACO_SOCKET_CALLS_H
 
 #include "sim/opened.h"
 
