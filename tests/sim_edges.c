@@ -1,0 +1,109 @@
+/* Promises: the simulated network at its edges: several tasks at one socket, the program's own descriptors beside those
+ * of a run, and a hash that is the same wherever the program runs. */
+#include "capture.h"
+#include "check.h"
+
+#include "aco/io.h"
+#include "aco/sim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { RUNS = 100 };
+
+static aco_sim_stats_t stats;
+
+static int run(aco_sim_function_t scenario, void *arg, uint64_t runs)
+{
+    aco_sim_options_t o = {0};
+    o.check = 1;
+    return aco_sim_run(scenario, arg, runs, &stats, &o);
+}
+
+static void passes(aco_sim_function_t scenario, void *arg, uint64_t runs)
+{
+    if (run(scenario, arg, runs) != 0) {
+        check_failed_at(__FILE__, __LINE__, "passes");
+        fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
+    }
+}
+
+static int descriptor(void *arg)
+{
+    return (int)(intptr_t)arg;
+}
+
+static void *dial(void *arg)
+{
+    (void)arg;
+    return (void *)(intptr_t)aco_io_dial("tcp", "127.0.0.1", "80", NULL);
+}
+
+typedef struct ends {
+    int client, server;
+} ends_t;
+
+static ends_t connect_ends(void)
+{
+    int listener = aco_io_listen("tcp", "127.0.0.1", "80", NULL);
+    aco_t *dialler = aco_spawn(dial, NULL, NULL);
+    ends_t ends;
+    void *client = NULL;
+    ends.server = aco_io_accept(listener);
+    CHECK(aco_join(dialler, &client) == 0 && aco_io_close(listener) == 0);
+    ends.client = descriptor(client);
+    CHECK(ends.client >= 0 && ends.server >= 0);
+    return ends;
+}
+
+/* ---- Two tasks send ---- */
+
+static void *send_much(void *fd)
+{
+    static char bytes[60000];
+    CHECK_EQ(aco_io_write_all(descriptor(fd), bytes, sizeof bytes), (ssize_t)sizeof bytes);
+    return NULL;
+}
+
+/* In between, without waiting: that there was room for it tells the other one nothing. */
+static void *send_little(void *fd)
+{
+    for (int i = 0; i < 600; i++) {
+        (void)aco_io_send(descriptor(fd), "little", 6, MSG_DONTWAIT);
+        (void)aco_sleep(20 * ACO_MICROSECOND);
+    }
+    return NULL;
+}
+
+static void *read_slowly(void *fd)
+{
+    char bytes[1500];
+    ssize_t n;
+    while ((n = aco_io_read(descriptor(fd), bytes, sizeof bytes)) > 0)
+        (void)aco_sleep(100 * ACO_MICROSECOND);
+    CHECK_EQ(n, 0);
+    CHECK(aco_io_close(descriptor(fd)) == 0);
+    return NULL;
+}
+
+static void send_together(aco_sim_t *sim, void *arg)
+{
+    ends_t ends = connect_ends();
+    void *client = (void *)(intptr_t)ends.client;
+    aco_t *much = aco_spawn(send_much, client, NULL), *little = aco_spawn(send_little, client, NULL),
+          *reader = aco_spawn(read_slowly, (void *)(intptr_t)ends.server, NULL);
+    (void)sim, (void)arg;
+    CHECK(aco_join(much, NULL) == 0 && aco_join(little, NULL) == 0);
+    CHECK(aco_io_close(ends.client) == 0 && aco_join(reader, NULL) == 0);
+}
+
+int main(void)
+{
+    alarm(60);
+    passes(send_together, NULL, RUNS);
+    return check_result("sim_edges");
+}
