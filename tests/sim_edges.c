@@ -101,9 +101,32 @@ static void send_together(aco_sim_t *sim, void *arg)
     CHECK(aco_io_close(ends.client) == 0 && aco_join(reader, NULL) == 0);
 }
 
+/* ---- Numbers of descriptors ---- */
+
+static void connect_and_close(aco_sim_t *sim, void *arg)
+{
+    ends_t ends = connect_ends();
+    (void)sim, (void)arg;
+    CHECK(aco_io_close(ends.client) == 0 && aco_io_close(ends.server) == 0);
+}
+
+/* What else the process has open changes numbers, and nothing else. */
+static void hash_knows_no_numbers(void)
+{
+    uint64_t hash;
+    int real;
+    passes(connect_and_close, NULL, 3);
+    hash = stats.hash;
+    real = open("/dev/null", O_RDONLY);
+    passes(connect_and_close, NULL, 3);
+    CHECK(stats.hash == hash);
+    close(real);
+}
+
 int main(void)
 {
     alarm(60);
     passes(send_together, NULL, RUNS);
+    hash_knows_no_numbers();
     return check_result("sim_edges");
 }

@@ -15,7 +15,8 @@ typedef enum aco__sim_kind {
     ACO__SIM_CALL,   /* a call that is not simulated; `what` stands for its name */
     ACO__SIM_DESCRIPTORS, /* call number `what` in the system's table has returned `value`, or -errno */
     ACO__SIM_ARRIVAL, /* something has arrived at file number `what`; `value`: the time */
-    ACO__SIM_END     /* the run has ended; `value`: whether it has failed */
+    ACO__SIM_END,    /* the run has ended; `value`: whether it has failed */
+    ACO__SIM_OPENED  /* call number `what` has made a descriptor for open file number `value` */
 } aco__sim_kind_t;
 
 typedef struct aco__sim_event {
