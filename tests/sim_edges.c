@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -123,10 +124,45 @@ static void hash_knows_no_numbers(void)
     close(real);
 }
 
+/* ---- The program's own calls ---- */
+
+/* They do nothing, and wait for nothing. */
+static void use_libc(aco_sim_t *sim, void *arg)
+{
+    ends_t ends = connect_ends();
+    struct pollfd look = {.fd = ends.client, .events = POLLIN | POLLOUT};
+    char bytes[8] = {0};
+    (void)sim, (void)arg;
+    CHECK(read(ends.client, bytes, sizeof bytes) == -1 && errno == EBADF);
+    CHECK(write(ends.client, bytes, sizeof bytes) == -1 && errno == EBADF);
+    CHECK(send(ends.client, bytes, sizeof bytes, 0) == -1);
+    CHECK(poll(&look, 1, 0) == 1 && look.revents == POLLNVAL);
+    CHECK(aco_io_close(ends.client) == 0 && aco_io_close(ends.server) == 0);
+}
+
+/* The number is then another file's, which the end of the run must leave alone. */
+static void close_by_libc(aco_sim_t *sim, void *other)
+{
+    int fd = aco_io_listen("tcp", "127.0.0.1", "80", NULL);
+    (void)sim;
+    CHECK(close(fd) == 0);
+    *(int *)other = open("/dev/null", O_RDONLY);
+    CHECK(*(int *)other == fd);
+}
+
+static void libc_closes(void)
+{
+    int other = -1;
+    CHECK(aco_sim_run(close_by_libc, &other, 1, &stats, NULL) == 0);
+    CHECK(close(other) == 0);
+}
+
 int main(void)
 {
     alarm(60);
     passes(send_together, NULL, RUNS);
     hash_knows_no_numbers();
+    passes(use_libc, NULL, 3);
+    libc_closes();
     return check_result("sim_edges");
 }

@@ -1,7 +1,8 @@
 /* opened.c: the open files of a run, and the descriptors that name them.
  *
- * A descriptor is a real number: an eventfd that nobody uses holds it. So numbers are unique in the process, whatever
- * else the program opens. */
+ * A descriptor is a real number, which an O_PATH descriptor of "/" holds. So numbers are unique in the process,
+ * whatever else the program opens; and libc's calls for one fail with EBADF, where those for another kind of file might
+ * do something, or wait for ever. */
 #ifndef ACO_OPENED_H
 #define ACO_OPENED_H
 
