@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -157,6 +158,67 @@ static void libc_closes(void)
     CHECK(close(other) == 0);
 }
 
+/* ---- No descriptor is free ---- */
+
+/* All numbers below the limit are taken. */
+static void take_all(struct rlimit *before)
+{
+    struct rlimit low;
+    int highest = open("/dev/null", O_RDONLY);
+    CHECK(highest >= 0 && getrlimit(RLIMIT_NOFILE, before) == 0 && close(highest) == 0);
+    low = *before;
+    low.rlim_cur = (rlim_t)highest;
+    CHECK(setrlimit(RLIMIT_NOFILE, &low) == 0);
+}
+
+static void *ask_for_end(void *arg)
+{
+    int fd = aco_io_dial("tcp", "127.0.0.1", "80", NULL);
+    char byte;
+    CHECK_EQ(aco_io_read(fd, &byte, 1), 1);
+    CHECK(aco_io_close(fd) == 0);
+    return arg;
+}
+
+static void *give_back_later(void *before)
+{
+    (void)aco_sleep(ACO_SECOND);
+    CHECK(setrlimit(RLIMIT_NOFILE, before) == 0);
+    return NULL;
+}
+
+/* The connection waits until one is free. */
+static void accept_without_number(aco_sim_t *sim, void *arg)
+{
+    int listener = aco_io_listen("tcp", "127.0.0.1", "80", NULL), fd;
+    aco_t *client = aco_spawn(ask_for_end, NULL, NULL), *giver;
+    struct rlimit before;
+    (void)sim, (void)arg;
+    CHECK(aco_io_wait_readable(listener) == 0);
+    take_all(&before);
+    giver = aco_spawn(give_back_later, &before, NULL);
+    fd = aco_io_accept(listener);
+    CHECK(aco_join(giver, NULL) == 0 && aco_io_write(fd, "", 1) == 1 && aco_join(client, NULL) == 0);
+    CHECK(aco_io_close(fd) == 0 && aco_io_close(listener) == 0);
+}
+
+/* ---- Many datagrams ---- */
+
+/* A queue has room for some hundred small ones; what is on its way costs no search. */
+static void flood(aco_sim_t *sim, void *arg)
+{
+    int to = aco_io_bind("udp", "127.0.0.1", "53", NULL), from = aco_io_dial("udp", "127.0.0.1", "53", NULL), got = 0;
+    char byte = 0;
+    (void)sim, (void)arg;
+    for (int i = 0; i < 50000; i++)
+        CHECK_EQ(aco_io_send(from, &byte, 1, 0), 1);
+    (void)aco_sleep(ACO_SECOND);
+    while (aco_io_recv(to, &byte, 1, MSG_DONTWAIT) == 1)
+        got++;
+    CHECK(got > 100 && got < 1000);
+    CHECK(aco_io_close(to) == 0 && aco_io_close(from) == 0);
+}
+
 int main(void)
 {
     alarm(60);
@@ -164,5 +226,7 @@ int main(void)
     hash_knows_no_numbers();
     passes(use_libc, NULL, 3);
     libc_closes();
+    passes(accept_without_number, NULL, 3);
+    passes(flood, NULL, 1);
     return check_result("sim_edges");
 }

@@ -118,9 +118,19 @@ static int give(aco_sim_t *sim, aco__sim_file_t *file, int fd, const char *call)
     return fd;
 }
 
+int aco__sim_number(int fd_flags)
+{
+    return aco__sim_real.open("/", O_PATH | (fd_flags & FD_CLOEXEC ? O_CLOEXEC : 0), 0);
+}
+
 int aco__sim_file_open(aco_sim_t *sim, aco__sim_file_t *file, int fd_flags, const char *call)
 {
-    int fd = aco__sim_real.open("/", O_PATH | (fd_flags & FD_CLOEXEC ? O_CLOEXEC : 0), 0), error;
+    return aco__sim_file_open_as(sim, file, aco__sim_number(fd_flags), call);
+}
+
+int aco__sim_file_open_as(aco_sim_t *sim, aco__sim_file_t *file, int fd, const char *call)
+{
+    int error;
     if (fd >= 0 && give(sim, file, fd, call) == fd)
         return fd;
     error = errno;

@@ -70,6 +70,9 @@ ACO__HIDDEN void aco__sim_opened_end(aco_sim_t *sim);
 ACO__HIDDEN void *aco__sim_file_new(aco_sim_t *sim, const aco__sim_type_t *type, size_t size, int flags);
 /* A new descriptor for it. -1 and errno: a file without another descriptor is closed. */
 ACO__HIDDEN int aco__sim_file_open(aco_sim_t *sim, aco__sim_file_t *file, int fd_flags, const char *call);
+/* The same in two steps: a number that stands for no file yet, or -1 and errno; and this number for a file. */
+ACO__HIDDEN int aco__sim_number(int fd_flags);
+ACO__HIDDEN int aco__sim_file_open_as(aco_sim_t *sim, aco__sim_file_t *file, int fd, const char *call);
 /* Nobody will have a descriptor for it. */
 ACO__HIDDEN void aco__sim_file_close(aco_sim_t *sim, aco__sim_file_t *file);
 ACO__HIDDEN void aco__sim_file_hold(aco__sim_file_t *file);
