@@ -158,6 +158,25 @@ static void libc_closes(void)
     CHECK(close(other) == 0);
 }
 
+/* ---- Parts ---- */
+
+/* More bytes than a size can tell, and more parts than there may be. */
+static void send_too_much(aco_sim_t *sim, void *arg)
+{
+    ends_t ends = connect_ends();
+    int from = aco_io_dial("udp", "127.0.0.1", "53", NULL);
+    char byte = 0;
+    struct iovec parts[] = {{&byte, SIZE_MAX}, {&byte, 1}};
+    struct msghdr message = {0};
+    (void)sim, (void)arg;
+    message.msg_iov = parts;
+    message.msg_iovlen = 2;
+    CHECK(aco_io_sendmsg(from, &message, 0) == -1 && errno == EMSGSIZE);
+    message.msg_iovlen = 5000;
+    CHECK(aco_io_sendmsg(ends.client, &message, 0) == -1 && errno == EMSGSIZE);
+    CHECK(aco_io_close(ends.client) == 0 && aco_io_close(ends.server) == 0 && aco_io_close(from) == 0);
+}
+
 /* ---- No descriptor is free ---- */
 
 /* All numbers below the limit are taken. */
@@ -228,5 +247,6 @@ int main(void)
     libc_closes();
     passes(accept_without_number, NULL, 3);
     passes(flood, NULL, 1);
+    passes(send_too_much, NULL, 1);
     return check_result("sim_edges");
 }
