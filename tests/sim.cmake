@@ -50,6 +50,16 @@ endforeach()
 
 acorn_test(sim_maybe.default sim_maybe.c)
 
+# The simulated network against the kernel's.
+set(sim_kernel_sequences 1000)
+if(ACORN_NIGHTLY)
+  set(sim_kernel_sequences 50000)
+endif()
+foreach(variant IN LISTS acorn_two_variants)
+  acorn_test(sim_kernel.${variant} sim_kernel.c DEFINE ${define_${variant}} TIMEOUT 1000 ARGS ${sim_kernel_sequences})
+  target_link_libraries(test_sim_kernel_${variant} PRIVATE acorn_sim_static)
+endforeach()
+
 # The simulated network.
 if(TARGET acorn_io)
   foreach(variant IN LISTS acorn_two_variants)

@@ -16,8 +16,8 @@
  *   }
  *
  * A run calls the scenario as a task, and ends when all tasks have ended. The run's seed, a number, decides all that is
- * open: which runnable task has the next turn, what aco_sim_random() returns, what the network does. So a run with the same seed of the
- * same program does the same. Many runs with different seeds try many orders.
+ * open: which runnable task has the next turn, what aco_sim_random() returns, what the network does. So a run with the
+ * same seed of the same program does the same. Many runs with different seeds try many orders.
  *
  * Order. A schedule makes the decisions. Tasks switch where they switch otherwise: where they yield, wait or end. The
  * order in which an object serves the tasks that wait for it, and the order of timers, are those of aco/scheduler.h.

@@ -237,25 +237,26 @@ static int sim_open(const char *path, int flags, ...)
 
 /* ---- Descriptors ---- */
 
-/* The call has this result. */
-static int64_t noted(aco_sim_t *sim, size_t call, int64_t result)
+#define NUMBER_OF(name) (offsetof(aco__system_t, name) / sizeof(void (*)(void)))
+
+/* Descriptors depend on what else the process has open. */
+static int makes_descriptor(size_t call)
 {
-    aco__history_note(&sim->history, ACO__SIM_DESCRIPTORS, call, (uint64_t)(result < 0 ? -(int64_t)errno : result));
+    return call == NUMBER_OF(socket) || call == NUMBER_OF(accept4) || call == NUMBER_OF(eventfd) ||
+           call == NUMBER_OF(epoll_create1);
+}
+
+/* The call has this result. */
+static int64_t noted(aco_sim_t *sim, size_t call, int64_t result, int is_descriptor)
+{
+    int64_t value = result < 0 ? -(int64_t)errno : result;
+    if (result >= 0 && is_descriptor)
+        value = (int64_t)sim->opened.descriptors[result].file->number;
+    aco__history_note(&sim->history, ACO__SIM_DESCRIPTORS, call, (uint64_t)value);
     return result;
 }
 
-/* It has made a descriptor, or failed. The number depends on what else the process has open. */
-static int noted_new(aco_sim_t *sim, size_t call, int fd)
-{
-    if (fd < 0)
-        return (int)noted(sim, call, fd);
-    aco__history_note(&sim->history, ACO__SIM_OPENED, call, aco__sim_file_of(sim, fd, "")->number);
-    return fd;
-}
-
-#define NUMBER_OF(name) (offsetof(aco__system_t, name) / sizeof(void (*)(void)))
-#define NOTED(sim, name, result) noted(sim, NUMBER_OF(name), result)
-#define NOTED_NEW(sim, name, fd) noted_new(sim, NUMBER_OF(name), fd)
+#define NOTED(sim, name, result) noted(sim, NUMBER_OF(name), result, makes_descriptor(NUMBER_OF(name)))
 
 /* What is on its way arrives before. */
 #define OF_DESCRIPTORS(type, name, parameters, arguments, with_run)                                                    \
@@ -266,16 +267,6 @@ static int noted_new(aco_sim_t *sim, size_t call, int fd)
             return real.name arguments;                                                                                \
         aco__sim_arrive(sim);                                                                                          \
         return (type)NOTED(sim, name, aco__sim_##name with_run);                                                       \
-    }
-
-#define MAKES_DESCRIPTOR(name, parameters, arguments, with_run)                                                        \
-    static int sim_##name parameters                                                                                   \
-    {                                                                                                                  \
-        aco_sim_t *sim = aco_sim_current();                                                                            \
-        if (!sim)                                                                                                      \
-            return real.name arguments;                                                                                \
-        aco__sim_arrive(sim);                                                                                          \
-        return NOTED_NEW(sim, name, aco__sim_##name with_run);                                                         \
     }
 
 static ssize_t sim_read(int fd, void *p, size_t n)
@@ -312,14 +303,12 @@ static ssize_t sim_write(int fd, const void *p, size_t n)
 static int sim_fcntl(int fd, int operation, ...)
 {
     aco_sim_t *sim = aco_sim_current();
+    int is_new = operation == F_DUPFD || operation == F_DUPFD_CLOEXEC;
     void *last;
-    int result;
     LAST_ARGUMENT(operation, last);
     if (!sim)
         return real.fcntl(fd, operation, last);
-    result = aco__sim_fcntl(sim, fd, operation, last);
-    return operation == F_DUPFD || operation == F_DUPFD_CLOEXEC ? NOTED_NEW(sim, fcntl, result)
-                                                                : (int)NOTED(sim, fcntl, result);
+    return (int)noted(sim, NUMBER_OF(fcntl), aco__sim_fcntl(sim, fd, operation, last), is_new);
 }
 
 OF_DESCRIPTORS(ssize_t, readv, (int fd, const struct iovec *parts, int n), (fd, parts, n), (sim, fd, parts, n))
@@ -327,8 +316,8 @@ OF_DESCRIPTORS(ssize_t, writev, (int fd, const struct iovec *parts, int n), (fd,
 OF_DESCRIPTORS(int, fstat, (int fd, struct stat *status), (fd, status), (sim, fd, status))
 OF_DESCRIPTORS(int, poll, (struct pollfd *fds, nfds_t n, int milliseconds), (fds, n, milliseconds),
                (sim, fds, n, milliseconds))
-MAKES_DESCRIPTOR(eventfd, (unsigned value, int flags), (value, flags), (sim, value, flags))
-MAKES_DESCRIPTOR(epoll_create1, (int flags), (flags), (sim, flags))
+OF_DESCRIPTORS(int, eventfd, (unsigned value, int flags), (value, flags), (sim, value, flags))
+OF_DESCRIPTORS(int, epoll_create1, (int flags), (flags), (sim, flags))
 OF_DESCRIPTORS(int, epoll_ctl, (int epoll, int operation, int fd, struct epoll_event *event),
                (epoll, operation, fd, event), (sim, epoll, operation, fd, event))
 OF_DESCRIPTORS(int, epoll_wait, (int epoll, struct epoll_event *events, int room, int milliseconds),
@@ -336,14 +325,15 @@ OF_DESCRIPTORS(int, epoll_wait, (int epoll, struct epoll_event *events, int room
 OF_DESCRIPTORS(int, epoll_pwait2, (int epoll, struct epoll_event *events, int room, const struct timespec *limit),
                (epoll, events, room, limit), (sim, epoll, events, room, limit))
 
-MAKES_DESCRIPTOR(socket, (int family, int type, int protocol), (family, type, protocol), (sim, family, type, protocol))
+OF_DESCRIPTORS(int, socket, (int family, int type, int protocol), (family, type, protocol),
+               (sim, family, type, protocol))
 OF_DESCRIPTORS(int, bind, (int fd, const struct sockaddr *address, socklen_t length), (fd, address, length),
                (sim, fd, address, length))
 OF_DESCRIPTORS(int, listen, (int fd, int backlog), (fd, backlog), (sim, fd, backlog))
 OF_DESCRIPTORS(int, connect, (int fd, const struct sockaddr *address, socklen_t length), (fd, address, length),
                (sim, fd, address, length))
-MAKES_DESCRIPTOR(accept4, (int fd, struct sockaddr *address, socklen_t *length, int flags),
-                 (fd, address, length, flags), (sim, fd, address, length, flags))
+OF_DESCRIPTORS(int, accept4, (int fd, struct sockaddr *address, socklen_t *length, int flags),
+               (fd, address, length, flags), (sim, fd, address, length, flags))
 OF_DESCRIPTORS(int, getsockopt, (int fd, int level, int option, void *value, socklen_t *length),
                (fd, level, option, value, length), (sim, fd, level, option, value, length))
 OF_DESCRIPTORS(int, setsockopt, (int fd, int level, int option, const void *value, socklen_t length),

@@ -52,10 +52,6 @@ static void describe_event(const aco__sim_event_t *event, char text[EVENT_TEXT])
         snprintf(text, EVENT_TEXT, "something arrived at open file %" PRIu64 " at %" PRIu64 " ns", event->what,
                  event->value);
         break;
-    case ACO__SIM_OPENED:
-        snprintf(text, EVENT_TEXT, "%s() made a descriptor for open file %" PRIu64, name_of(event->what),
-                 event->value);
-        break;
     default:
         snprintf(text, EVENT_TEXT, "the run %s", event->value ? "failed" : "ended");
     }

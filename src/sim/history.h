@@ -13,10 +13,10 @@ typedef enum aco__sim_kind {
     ACO__SIM_CLOCK,  /* a task has read clock number `what`; `value`: the time */
     ACO__SIM_RANDOM, /* the scenario has drawn `value` */
     ACO__SIM_CALL,   /* a call that is not simulated; `what` stands for its name */
-    ACO__SIM_DESCRIPTORS, /* call number `what` in the system's table has returned `value`, or -errno */
+    ACO__SIM_DESCRIPTORS, /* call number `what` in the system's table has returned `value`: a result, the
+                            number of an open file, or -errno */
     ACO__SIM_ARRIVAL, /* something has arrived at file number `what`; `value`: the time */
-    ACO__SIM_END,    /* the run has ended; `value`: whether it has failed */
-    ACO__SIM_OPENED  /* call number `what` has made a descriptor for open file number `value` */
+    ACO__SIM_END     /* the run has ended; `value`: whether it has failed */
 } aco__sim_kind_t;
 
 typedef struct aco__sim_event {
