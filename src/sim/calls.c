@@ -1,5 +1,5 @@
 /* What stands in the system's table (src/system/system.h). Each entry looks whether the calling thread has a run;
- * without one it is what was there before.. */
+ * without one it is what was there before. */
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* CLOCK_BOOTTIME and others */
 #endif
