@@ -977,7 +977,8 @@ static int survives(aco_sim_function_t scenario)
 
 static void signals_are_told(void)
 {
-    int signals[] = {SIGTERM, SIGINT, SIGTRAP, SIGALRM, SIGABRT, UNDER_ASAN ? SIGHUP : SIGFPE}; /* one is ASan's */
+    int signals[] = {SIGTERM, SIGINT,  SIGTRAP, SIGALRM,
+                     SIGPIPE, SIGABRT, UNDER_ASAN ? SIGHUP : SIGFPE /* one is ASan's */};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         char text[100];
         raised = signals[i];

@@ -3,6 +3,7 @@
 
 #include "base/invariants.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,8 @@ size_t aco__sim_parts_size(const struct msghdr *parts)
 {
     size_t n = 0;
     for (size_t i = 0; i < parts->msg_iovlen; i++)
-        n += parts->msg_iov[i].iov_len;
+        if (__builtin_add_overflow(n, parts->msg_iov[i].iov_len, &n))
+            return SIZE_MAX;
     return n;
 }
 

@@ -18,7 +18,7 @@ ACO__HIDDEN int aco__sim_bytes_append(aco__sim_bytes_t *bytes, const struct msgh
 ACO__HIDDEN void aco__sim_bytes_copy(const aco__sim_bytes_t *bytes, const struct msghdr *parts, size_t n);
 ACO__HIDDEN void aco__sim_bytes_remove(aco__sim_bytes_t *bytes, size_t n); /* the first ones */
 ACO__HIDDEN void aco__sim_bytes_free(aco__sim_bytes_t *bytes);
-/* How many bytes the parts have together. */
+/* How many bytes the parts have together; at most SIZE_MAX. */
 ACO__HIDDEN size_t aco__sim_parts_size(const struct msghdr *parts);
 
 #endif

@@ -1,5 +1,5 @@
 /* What stands in the system's table (src/system/system.h). Each entry looks whether the calling thread has a run;
- * without one it is what was there before.. */
+ * without one it is what was there before. */
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* CLOCK_BOOTTIME and others */
 #endif
@@ -11,6 +11,7 @@
 #include "sim/waiting.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -246,16 +247,16 @@ static int makes_descriptor(size_t call)
 }
 
 /* The call has this result. */
-static int64_t noted(aco_sim_t *sim, size_t call, int64_t result)
+static int64_t noted(aco_sim_t *sim, size_t call, int64_t result, int is_descriptor)
 {
     int64_t value = result < 0 ? -(int64_t)errno : result;
-    if (result >= 0 && makes_descriptor(call))
+    if (result >= 0 && is_descriptor)
         value = (int64_t)sim->opened.descriptors[result].file->number;
     aco__history_note(&sim->history, ACO__SIM_DESCRIPTORS, call, (uint64_t)value);
     return result;
 }
 
-#define NOTED(sim, name, result) noted(sim, NUMBER_OF(name), result)
+#define NOTED(sim, name, result) noted(sim, NUMBER_OF(name), result, makes_descriptor(NUMBER_OF(name)))
 
 /* What is on its way arrives before. */
 #define OF_DESCRIPTORS(type, name, parameters, arguments, with_run)                                                    \
@@ -302,10 +303,12 @@ static ssize_t sim_write(int fd, const void *p, size_t n)
 static int sim_fcntl(int fd, int operation, ...)
 {
     aco_sim_t *sim = aco_sim_current();
+    int is_new = operation == F_DUPFD || operation == F_DUPFD_CLOEXEC;
     void *last;
     LAST_ARGUMENT(operation, last);
-    return !sim ? real.fcntl(fd, operation, last)
-                : (int)NOTED(sim, fcntl, aco__sim_fcntl(sim, fd, operation, last));
+    if (!sim)
+        return real.fcntl(fd, operation, last);
+    return (int)noted(sim, NUMBER_OF(fcntl), aco__sim_fcntl(sim, fd, operation, last), is_new);
 }
 
 OF_DESCRIPTORS(ssize_t, readv, (int fd, const struct iovec *parts, int n), (fd, parts, n), (sim, fd, parts, n))

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { LONGEST = 65507, QUEUE = 212992 };
+enum { LONGEST = 65507, QUEUE = 212992, OVERHEAD = 768 /* of a datagram in a queue, as the system counts it */ };
 static const unsigned READABLE = EPOLLIN | EPOLLRDNORM, WRITABLE = EPOLLOUT | EPOLLWRNORM;
 
 static aco__sim_socket_t *socket_of(aco__sim_file_t *file)
@@ -60,7 +60,7 @@ static ssize_t receive(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *mes
         aco__sim_address_write(socket, &first->from, message->msg_name, &message->msg_namelen);
     if (!(flags & MSG_PEEK)) {
         socket->received = first->next;
-        socket->received_size -= length;
+        socket->received_size -= length + OVERHEAD;
         free(first);
     }
     return (ssize_t)(flags & MSG_TRUNC ? length : n);
@@ -78,7 +78,7 @@ static void on_unreachable(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unuse
 static void enqueue(aco__sim_socket_t *to, aco__sim_datagram_t *datagram)
 {
     aco__sim_datagram_t **last = &to->received;
-    if (to->received_size + datagram->n > (size_t)to->receive_size) {
+    if (to->received_size + datagram->n + OVERHEAD > (size_t)to->receive_size) {
         free(datagram);
         return;
     }
@@ -86,7 +86,7 @@ static void enqueue(aco__sim_socket_t *to, aco__sim_datagram_t *datagram)
         last = &(*last)->next;
     datagram->next = NULL;
     *last = datagram;
-    to->received_size += datagram->n;
+    to->received_size += datagram->n + OVERHEAD;
     aco__sim_notify(&to->file, READABLE);
 }
 
@@ -94,10 +94,10 @@ static void enqueue(aco__sim_socket_t *to, aco__sim_datagram_t *datagram)
 static void on_datagram(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
 {
     aco__sim_socket_t *from = socket_of(file), *to;
-    aco__sim_datagram_t *datagram = (aco__sim_datagram_t *)(uintptr_t)value, **link = &from->coming;
-    while (*link != datagram)
-        link = &(*link)->next;
-    *link = datagram->next;
+    aco__sim_datagram_t *datagram = (aco__sim_datagram_t *)(uintptr_t)value;
+    *datagram->place = datagram->next;
+    if (datagram->next)
+        datagram->next->place = datagram->place;
     aco__sim_notify(file, WRITABLE);
     to = aco__sim_endpoint_find(sim, SOCK_DGRAM, &datagram->to, &datagram->from);
     if (to) {
@@ -152,6 +152,9 @@ static ssize_t send_datagram(aco_sim_t *sim, aco__sim_file_t *file, const struct
     datagram->to = to;
     datagram->from = aco__sim_endpoint_source(socket, &to);
     datagram->next = socket->coming;
+    datagram->place = &socket->coming;
+    if (socket->coming)
+        socket->coming->place = &datagram->next;
     socket->coming = datagram;
     aco__sim_later(sim, aco__sim_arrival_time(sim), on_datagram, file, (uintptr_t)datagram);
     return (ssize_t)n;

@@ -32,7 +32,7 @@ typedef struct aco__sim_pipe {
 } aco__sim_pipe_t;
 
 typedef struct aco__sim_datagram {
-    struct aco__sim_datagram *next;
+    struct aco__sim_datagram *next, **place; /* place: what points to it, while it is on its way */
     aco__sim_address_t from, to;
     size_t n;
     char bytes[];

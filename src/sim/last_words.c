@@ -13,9 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { STDERR_FILE = 2, FAULTS = 4 /* the first ones */, SIGNALS = 13, SLOTS = 4 };
+enum { STDERR_FILE = 2, FAULTS = 4 /* the first ones */, SIGNALS = 14, SLOTS = 4 };
 static const int fatal[SIGNALS] = {SIGSEGV, SIGBUS, SIGFPE,  SIGILL, SIGABRT, SIGTRAP, SIGSYS,
-                                   SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGALRM, SIGXCPU};
+                                   SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGALRM, SIGXCPU, SIGPIPE};
 /* A handler that the program sets during a run may know that of the run, and give the signal to it when the run is
  * over: by a call, or by setting it again. Then the next runs have a handler of their own. With SLOTS left behind, new
  * runs have none: as a rule, the program's handlers lead to one of them. */

@@ -1,6 +1,6 @@
 /* Open files of a run, and their descriptors. */
 #if !defined(_GNU_SOURCE)
-#define _GNU_SOURCE /* F_DUPFD_CLOEXEC */
+#define _GNU_SOURCE /* F_DUPFD_CLOEXEC, O_PATH */
 #endif
 #include "sim/opened.h"
 #include "sim/interest.h"
@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/stat.h>
 
 enum { FIRST_ROOM = 64 };
@@ -119,9 +118,19 @@ static int give(aco_sim_t *sim, aco__sim_file_t *file, int fd, const char *call)
     return fd;
 }
 
+int aco__sim_number(int fd_flags)
+{
+    return aco__sim_real.open("/", O_PATH | (fd_flags & FD_CLOEXEC ? O_CLOEXEC : 0), 0);
+}
+
 int aco__sim_file_open(aco_sim_t *sim, aco__sim_file_t *file, int fd_flags, const char *call)
 {
-    int fd = aco__sim_real.eventfd(0, fd_flags & FD_CLOEXEC ? EFD_CLOEXEC : 0), error;
+    return aco__sim_file_open_as(sim, file, aco__sim_number(fd_flags), call);
+}
+
+int aco__sim_file_open_as(aco_sim_t *sim, aco__sim_file_t *file, int fd, const char *call)
+{
+    int error;
     if (fd >= 0 && give(sim, file, fd, call) == fd)
         return fd;
     error = errno;
@@ -181,9 +190,13 @@ int aco__sim_fcntl(aco_sim_t *sim, int fd, int operation, void *last)
 int aco__sim_fstat(aco_sim_t *sim, int fd, void *status)
 {
     aco__sim_file_t *file = aco__sim_file_of(sim, fd, "fstat");
-    if (!file || aco__sim_real.fstat(fd, status) != 0)
+    struct stat *result = status;
+    if (!file)
         return -1;
-    ((struct stat *)status)->st_mode = file->type->mode;
+    memset(result, 0, sizeof *result);
+    result->st_mode = file->type->mode;
+    result->st_ino = file->number;
+    result->st_nlink = 1;
     return 0;
 }
 
@@ -195,13 +208,20 @@ void aco__sim_opened_begin(aco_sim_t *sim)
     sim->opened.numbers = 0;
 }
 
+/* If not, the program has closed the number by libc, and it may be another file's now. */
+static int is_still_ours(int fd)
+{
+    int flags = aco__sim_real.fcntl(fd, F_GETFL);
+    return flags >= 0 && flags & O_PATH;
+}
+
 void aco__sim_opened_judge(aco_sim_t *sim)
 {
     const aco__sim_descriptor_t *first = NULL;
     unsigned n = 0;
     for (size_t fd = 0; fd < sim->opened.room; fd++) {
         const aco__sim_descriptor_t *d = descriptor_of(sim, (int)fd);
-        if (!d || aco__sim_real.fcntl((int)fd, F_GETFD) < 0) /* the program has closed it by libc */
+        if (!d || !is_still_ours((int)fd))
             continue;
         first = first ? first : d;
         n++;
@@ -217,7 +237,7 @@ void aco__sim_opened_end(aco_sim_t *sim)
 {
     aco__links_t *links;
     for (size_t fd = 0; fd < sim->opened.room; fd++)
-        if (descriptor_of(sim, (int)fd))
+        if (descriptor_of(sim, (int)fd) && is_still_ours((int)fd))
             aco__sim_real.close((int)fd);
     while ((links = aco__links_first(&sim->opened.files)) != NULL)
         free_file(ACO__LINKED(links, aco__sim_file_t, all));

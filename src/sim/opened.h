@@ -1,7 +1,8 @@
 /* opened.c: the open files of a run, and the descriptors that name them.
  *
- * A descriptor is a real number: an eventfd that nobody uses holds it. So numbers are unique in the process, whatever
- * else the program opens. */
+ * A descriptor is a real number, which an O_PATH descriptor of "/" holds. So numbers are unique in the process,
+ * whatever else the program opens; and libc's calls for one fail with EBADF, where those for another kind of file might
+ * do something, or wait for ever. */
 #ifndef ACO_OPENED_H
 #define ACO_OPENED_H
 
@@ -69,6 +70,9 @@ ACO__HIDDEN void aco__sim_opened_end(aco_sim_t *sim);
 ACO__HIDDEN void *aco__sim_file_new(aco_sim_t *sim, const aco__sim_type_t *type, size_t size, int flags);
 /* A new descriptor for it. -1 and errno: a file without another descriptor is closed. */
 ACO__HIDDEN int aco__sim_file_open(aco_sim_t *sim, aco__sim_file_t *file, int fd_flags, const char *call);
+/* The same in two steps: a number that stands for no file yet, or -1 and errno; and this number for a file. */
+ACO__HIDDEN int aco__sim_number(int fd_flags);
+ACO__HIDDEN int aco__sim_file_open_as(aco_sim_t *sim, aco__sim_file_t *file, int fd, const char *call);
 /* Nobody will have a descriptor for it. */
 ACO__HIDDEN void aco__sim_file_close(aco_sim_t *sim, aco__sim_file_t *file);
 ACO__HIDDEN void aco__sim_file_hold(aco__sim_file_t *file);

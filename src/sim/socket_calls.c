@@ -99,17 +99,28 @@ int aco__sim_connect(aco_sim_t *sim, int fd, const struct sockaddr *address, soc
 int aco__sim_accept4(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t *length, int flags)
 {
     aco__sim_socket_t *listener = socket_of(sim, fd, "accept4"), *accepted;
+    int number = -1;
     if (!listener)
         return -1;
     if (listener->type != SOCK_STREAM || flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC))
         return fail_with(listener->type != SOCK_STREAM ? EOPNOTSUPP : EINVAL);
-    while ((accepted = aco__sim_stream_accept(sim, listener)) == NULL)
+    for (;;) {
+        if (aco__links_first(&listener->accepted)) { /* it stays there if no descriptor is free */
+            number = aco__sim_number(flags & SOCK_CLOEXEC ? FD_CLOEXEC : 0);
+            if (number < 0)
+                return -1;
+        }
+        accepted = aco__sim_stream_accept(sim, listener);
+        ACO__ASSERT(!accepted == (number < 0));
+        if (accepted)
+            break;
         if (errno != EAGAIN || listener->file.flags & O_NONBLOCK || aco__sim_block(sim, "accept4") != 0)
             return -1;
+    }
     accepted->file.flags |= flags & SOCK_NONBLOCK ? O_NONBLOCK : 0;
     if (address)
         aco__sim_address_write(accepted, &accepted->remote, address, length);
-    return aco__sim_file_open(sim, &accepted->file, flags & SOCK_CLOEXEC ? FD_CLOEXEC : 0, "accept4");
+    return aco__sim_file_open_as(sim, &accepted->file, number, "accept4");
 }
 
 int aco__sim_getsockname(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t *length)

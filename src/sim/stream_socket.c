@@ -286,11 +286,14 @@ static ssize_t send_bytes(aco_sim_t *sim, aco__sim_file_t *file, const struct ms
         error = socket->state == ACO__SIM_CONNECTED ? EISCONN : EOPNOTSUPP;
     if (error)
         return fail_with(error);
-    socket->lacks_room = n > room;
-    if (n > room)
+    if (n > room) {
+        socket->lacks_room = 1; /* until there is: also if another task sends less meanwhile */
         n = room;
+        if (!n)
+            return fail_with(EAGAIN);
+    }
     if (!n)
-        return socket->lacks_room ? fail_with(EAGAIN) : 0;
+        return 0;
     if (aco__sim_bytes_append(&socket->out.bytes, message, n) != 0)
         return fail_with(ENOMEM);
     if (is_unix(socket)) {

@@ -35,8 +35,8 @@ static ssize_t receive(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *mes
     ssize_t n = -1;
     if (!file)
         return -1;
-    if (!file->type->receive) {
-        errno = EINVAL;
+    if (!file->type->receive || message->msg_iovlen > IOV_MAX) {
+        errno = file->type->receive ? EMSGSIZE : EINVAL;
         return -1;
     }
     if (flags & ~known) { /* among them MSG_OOB, MSG_ERRQUEUE */
@@ -56,8 +56,8 @@ static ssize_t send_message(aco_sim_t *sim, aco__sim_file_t *file, const struct 
     ssize_t n = -1;
     if (!file)
         return -1;
-    if (!file->type->send) {
-        errno = EINVAL;
+    if (!file->type->send || message->msg_iovlen > IOV_MAX) {
+        errno = file->type->send ? EMSGSIZE : EINVAL;
         return -1;
     }
     if (flags & ~known || message->msg_controllen) {

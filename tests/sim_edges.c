@@ -1,0 +1,252 @@
+/* Promises: the simulated network at its edges: several tasks at one socket, the program's own descriptors beside those
+ * of a run, and a hash that is the same wherever the program runs. */
+#include "capture.h"
+#include "check.h"
+
+#include "aco/io.h"
+#include "aco/sim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { RUNS = 100 };
+
+static aco_sim_stats_t stats;
+
+static int run(aco_sim_function_t scenario, void *arg, uint64_t runs)
+{
+    aco_sim_options_t o = {0};
+    o.check = 1;
+    return aco_sim_run(scenario, arg, runs, &stats, &o);
+}
+
+static void passes(aco_sim_function_t scenario, void *arg, uint64_t runs)
+{
+    if (run(scenario, arg, runs) != 0) {
+        check_failed_at(__FILE__, __LINE__, "passes");
+        fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
+    }
+}
+
+static int descriptor(void *arg)
+{
+    return (int)(intptr_t)arg;
+}
+
+static void *dial(void *arg)
+{
+    (void)arg;
+    return (void *)(intptr_t)aco_io_dial("tcp", "127.0.0.1", "80", NULL);
+}
+
+typedef struct ends {
+    int client, server;
+} ends_t;
+
+static ends_t connect_ends(void)
+{
+    int listener = aco_io_listen("tcp", "127.0.0.1", "80", NULL);
+    aco_t *dialler = aco_spawn(dial, NULL, NULL);
+    ends_t ends;
+    void *client = NULL;
+    ends.server = aco_io_accept(listener);
+    CHECK(aco_join(dialler, &client) == 0 && aco_io_close(listener) == 0);
+    ends.client = descriptor(client);
+    CHECK(ends.client >= 0 && ends.server >= 0);
+    return ends;
+}
+
+/* ---- Two tasks send ---- */
+
+static void *send_much(void *fd)
+{
+    static char bytes[60000];
+    CHECK_EQ(aco_io_write_all(descriptor(fd), bytes, sizeof bytes), (ssize_t)sizeof bytes);
+    return NULL;
+}
+
+/* In between, without waiting: that there was room for it tells the other one nothing. */
+static void *send_little(void *fd)
+{
+    for (int i = 0; i < 600; i++) {
+        (void)aco_io_send(descriptor(fd), "little", 6, MSG_DONTWAIT);
+        (void)aco_sleep(20 * ACO_MICROSECOND);
+    }
+    return NULL;
+}
+
+static void *read_slowly(void *fd)
+{
+    char bytes[1500];
+    ssize_t n;
+    while ((n = aco_io_read(descriptor(fd), bytes, sizeof bytes)) > 0)
+        (void)aco_sleep(100 * ACO_MICROSECOND);
+    CHECK_EQ(n, 0);
+    CHECK(aco_io_close(descriptor(fd)) == 0);
+    return NULL;
+}
+
+static void send_together(aco_sim_t *sim, void *arg)
+{
+    ends_t ends = connect_ends();
+    void *client = (void *)(intptr_t)ends.client;
+    aco_t *much = aco_spawn(send_much, client, NULL), *little = aco_spawn(send_little, client, NULL),
+          *reader = aco_spawn(read_slowly, (void *)(intptr_t)ends.server, NULL);
+    (void)sim, (void)arg;
+    CHECK(aco_join(much, NULL) == 0 && aco_join(little, NULL) == 0);
+    CHECK(aco_io_close(ends.client) == 0 && aco_join(reader, NULL) == 0);
+}
+
+/* ---- Numbers of descriptors ---- */
+
+static void connect_and_close(aco_sim_t *sim, void *arg)
+{
+    ends_t ends = connect_ends();
+    (void)sim, (void)arg;
+    CHECK(aco_io_close(ends.client) == 0 && aco_io_close(ends.server) == 0);
+}
+
+/* What else the process has open changes numbers, and nothing else. */
+static void hash_knows_no_numbers(void)
+{
+    uint64_t hash;
+    int real;
+    passes(connect_and_close, NULL, 3);
+    hash = stats.hash;
+    real = open("/dev/null", O_RDONLY);
+    passes(connect_and_close, NULL, 3);
+    CHECK(stats.hash == hash);
+    close(real);
+}
+
+/* ---- The program's own calls ---- */
+
+/* They do nothing, and wait for nothing. */
+static void use_libc(aco_sim_t *sim, void *arg)
+{
+    ends_t ends = connect_ends();
+    struct pollfd look = {.fd = ends.client, .events = POLLIN | POLLOUT};
+    char bytes[8] = {0};
+    (void)sim, (void)arg;
+    CHECK(read(ends.client, bytes, sizeof bytes) == -1 && errno == EBADF);
+    CHECK(write(ends.client, bytes, sizeof bytes) == -1 && errno == EBADF);
+    CHECK(send(ends.client, bytes, sizeof bytes, 0) == -1);
+    CHECK(poll(&look, 1, 0) == 1 && look.revents == POLLNVAL);
+    CHECK(aco_io_close(ends.client) == 0 && aco_io_close(ends.server) == 0);
+}
+
+/* The number is then another file's, which the end of the run must leave alone. */
+static void close_by_libc(aco_sim_t *sim, void *other)
+{
+    int fd = aco_io_listen("tcp", "127.0.0.1", "80", NULL);
+    (void)sim;
+    CHECK(close(fd) == 0);
+    *(int *)other = open("/dev/null", O_RDONLY);
+    CHECK(*(int *)other == fd);
+}
+
+static void libc_closes(void)
+{
+    int other = -1;
+    CHECK(aco_sim_run(close_by_libc, &other, 1, &stats, NULL) == 0);
+    CHECK(close(other) == 0);
+}
+
+/* ---- Parts ---- */
+
+/* More bytes than a size can tell, and more parts than there may be. */
+static void send_too_much(aco_sim_t *sim, void *arg)
+{
+    ends_t ends = connect_ends();
+    int from = aco_io_dial("udp", "127.0.0.1", "53", NULL);
+    char byte = 0;
+    struct iovec parts[] = {{&byte, SIZE_MAX}, {&byte, 1}};
+    struct msghdr message = {0};
+    (void)sim, (void)arg;
+    message.msg_iov = parts;
+    message.msg_iovlen = 2;
+    CHECK(aco_io_sendmsg(from, &message, 0) == -1 && errno == EMSGSIZE);
+    message.msg_iovlen = 5000;
+    CHECK(aco_io_sendmsg(ends.client, &message, 0) == -1 && errno == EMSGSIZE);
+    CHECK(aco_io_close(ends.client) == 0 && aco_io_close(ends.server) == 0 && aco_io_close(from) == 0);
+}
+
+/* ---- No descriptor is free ---- */
+
+/* All numbers below the limit are taken. */
+static void take_all(struct rlimit *before)
+{
+    struct rlimit low;
+    int highest = open("/dev/null", O_RDONLY);
+    CHECK(highest >= 0 && getrlimit(RLIMIT_NOFILE, before) == 0 && close(highest) == 0);
+    low = *before;
+    low.rlim_cur = (rlim_t)highest;
+    CHECK(setrlimit(RLIMIT_NOFILE, &low) == 0);
+}
+
+static void *ask_for_end(void *arg)
+{
+    int fd = aco_io_dial("tcp", "127.0.0.1", "80", NULL);
+    char byte;
+    CHECK_EQ(aco_io_read(fd, &byte, 1), 1);
+    CHECK(aco_io_close(fd) == 0);
+    return arg;
+}
+
+static void *give_back_later(void *before)
+{
+    (void)aco_sleep(ACO_SECOND);
+    CHECK(setrlimit(RLIMIT_NOFILE, before) == 0);
+    return NULL;
+}
+
+/* The connection waits until one is free. */
+static void accept_without_number(aco_sim_t *sim, void *arg)
+{
+    int listener = aco_io_listen("tcp", "127.0.0.1", "80", NULL), fd;
+    aco_t *client = aco_spawn(ask_for_end, NULL, NULL), *giver;
+    struct rlimit before;
+    (void)sim, (void)arg;
+    CHECK(aco_io_wait_readable(listener) == 0);
+    take_all(&before);
+    giver = aco_spawn(give_back_later, &before, NULL);
+    fd = aco_io_accept(listener);
+    CHECK(aco_join(giver, NULL) == 0 && aco_io_write(fd, "", 1) == 1 && aco_join(client, NULL) == 0);
+    CHECK(aco_io_close(fd) == 0 && aco_io_close(listener) == 0);
+}
+
+/* ---- Many datagrams ---- */
+
+/* A queue has room for some hundred small ones; what is on its way costs no search. */
+static void flood(aco_sim_t *sim, void *arg)
+{
+    int to = aco_io_bind("udp", "127.0.0.1", "53", NULL), from = aco_io_dial("udp", "127.0.0.1", "53", NULL), got = 0;
+    char byte = 0;
+    (void)sim, (void)arg;
+    for (int i = 0; i < 50000; i++)
+        CHECK_EQ(aco_io_send(from, &byte, 1, 0), 1);
+    (void)aco_sleep(ACO_SECOND);
+    while (aco_io_recv(to, &byte, 1, MSG_DONTWAIT) == 1)
+        got++;
+    CHECK(got > 100 && got < 1000);
+    CHECK(aco_io_close(to) == 0 && aco_io_close(from) == 0);
+}
+
+int main(void)
+{
+    alarm(60);
+    passes(send_together, NULL, RUNS);
+    hash_knows_no_numbers();
+    passes(use_libc, NULL, 3);
+    libc_closes();
+    passes(accept_without_number, NULL, 3);
+    passes(flood, NULL, 1);
+    passes(send_too_much, NULL, 1);
+    return check_result("sim_edges");
+}
