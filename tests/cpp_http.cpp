@@ -78,6 +78,16 @@ void add_routes(aco::http_server &server)
             socket.send(std::string(message->data) + "!", message->type);
         EXPECT_EQ(aco_websocket_code(socket.native_handle()), 1000);
     });
+    server.route("GET", "/take", [](aco::http_request &request) {
+        auto [peer, begun] = request.take_over();
+        EXPECT_EQ(thrown_by([&] { request.reply(200, nullptr, ""); }), EBUSY);
+        EXPECT_EQ(thrown_by([&] { request.take_over(); }), EBUSY);
+        std::string all(begun);
+        char part[3];
+        while (const std::size_t n = peer.read(part, sizeof part))
+            all.append(part, n);
+        peer.write_all("taken: " + all);
+    });
     server.around([](aco::http_request &request, const aco::http_next &next) {
         request.add_header("X-Around", "1");
         next();
@@ -94,6 +104,21 @@ void add_routes(aco::http_server &server)
         });
     group.route("GET", "/move/{n}", [text = std::make_unique<std::string>("moved")](aco::http_request &request) {
         request.reply(200, nullptr, *text + request.native_handle()->route->path);
+    });
+    server.route("POST", "/form", [](aco::http_request &request) {
+        std::string all(request.cookie("a").value_or("-"));
+        aco::http_form form(request);
+        aco_http_cookie_t cookie = {};
+        cookie.name = "a";
+        EXPECT_EQ(thrown_by([&] { request.add_cookie(cookie); }), EINVAL);
+        cookie.value = "1";
+        request.add_cookie(cookie);
+        while (const aco_http_part_t *part = form.next())
+            all += std::string(part->name) + ":" + std::string(form.read_all(10)) + ";";
+        aco::event_stream events(request);
+        EXPECT_FALSE(events.last_id());
+        events.send(all);
+        events.ping();
     });
     server.on_refusal([own = std::make_unique<int>(410)](aco::http_request &request, int status) {
         if (status == 404)
@@ -117,8 +142,23 @@ template <class Stream> std::string use_socket(Stream &stream, const std::string
     return got.substr(got.find("\r\n\r\n") + 4);
 }
 
+// Another protocol goes on behind a request: all that is sent comes back, at the end.
+template <class Connect> void use_taken(Connect &&connect)
+{
+    auto stream = connect();
+    std::string got;
+    char part[100];
+    stream.write_all("GET /take HTTP/1.1\r\nHost: localhost\r\n\r\nfirst");
+    stream.write_all(" and more");
+    stream.shutdown(SHUT_WR);
+    while (const std::size_t n = stream.read(part, sizeof part))
+        got.append(part, n);
+    EXPECT_EQ(got, "taken: first and more");
+}
+
 template <class Connect> void use_sockets(Connect &&connect)
 {
+    use_taken(connect);
     const std::string close("\x88\x82\0\0\0\0\x03\xe8", 8), large(3000, 'x');
     auto first = connect();
     EXPECT_EQ(use_socket(first, std::string("\x81\x82\0\0\0\0hi", 8) + close), "\x81\3hi!\x88\2\x03\xe8");
@@ -155,6 +195,11 @@ void use_server(aco::http_client &client, const std::string &site)
     EXPECT_EQ(thrown_by([&] { client.get(site + "/hello/you").read_all(5); }), EFBIG);
     EXPECT_EQ(client.post(site + "/echo", "text/plain", "body").read_all(), "body");
     EXPECT_EQ(client.post(site + "/echo", nullptr, std::string(101, 'x')).status(), 413);
+    EXPECT_EQ(client.post(site + "/form", "application/x-www-form-urlencoded", "b=1&c=2").read_all(),
+              "data: -b:1;c:2;\n\n:\n\n");
+    EXPECT_EQ(client.post(site + "/form", "application/x-www-form-urlencoded", "b=%").status(), 400);
+    EXPECT_NE(failures.back().find("aco_http_form"), std::string::npos) << failures.back();
+    failures.pop_back();
     EXPECT_EQ(client.get(site + "/throw").status(), 500);
     EXPECT_EQ(client.get(site + "/none").header("x-around").value_or(""), "1");
     EXPECT_EQ(client.get(site + "/none").status(), 410);
@@ -202,7 +247,9 @@ void serve_and_use(const aco_http_server_options_t &server_options, const aco_ht
     bool was_cancelled = false;
     std::uint64_t counts[ACO_HTTP_FAILURES] = {};
     aco::spawn([&] {
+        aco::access_log log({{"/dev/null", ACO_ACCESS_LOG_JSON}});
         aco::http_server server(server_options);
+        log.attach(server.options());
         server.options().failures = counts;
         add_routes(server);
         aco::listener door("tcp4", "127.0.0.1", "0");
@@ -293,6 +340,39 @@ TEST(http, thread_cancelled)
 TEST(http, plain)
 {
     serve_and_use(aco_http_server_options_t(), nullptr, "http://");
+}
+
+// Promise: a connection that was accepted elsewhere, on any stream, with what was read of it; it ends with the server.
+TEST(http, served_streams)
+{
+    aco::spawn([] {
+        aco::http_server server;
+        server.group()
+            .around([](aco::http_request &, const aco::http_next &next) { next(); })
+            .route("GET", "/", [](aco::http_request &request) { request.reply(200, nullptr, "hello"); });
+        server.around([](aco::http_request &request, const aco::http_next &next) {
+            request.add_header("X-Around", "1");
+            next();
+        });
+        auto [here, there] = aco::stream_pair(100);
+        aco::task_group group;
+        group.spawn([&] { server.serve_connection(std::move(there), "GET / HT"); });
+        here.write_all("TP/1.1\r\nHost: a\r\n\r\n");
+        aco::reader in(here);
+        EXPECT_EQ(in.line(), "HTTP/1.1 200 OK");
+        std::string head;
+        for (auto line = in.line(); line && !line->empty(); line = in.line())
+            head += std::string(*line) + "\n";
+        EXPECT_NE(head.find("X-Around: 1\n"), std::string::npos) << head;
+        EXPECT_EQ(in.peek(5), "hello");
+        in.consume(5);
+        server.stop();
+        EXPECT_EQ(in.line(), std::nullopt);
+        group.wait();
+        EXPECT_EQ(thrown_by([&] { server.serve_connection(aco::stream_pair(1).first, std::string(1 << 20, 'x')); }),
+                  EINVAL);
+    });
+    ASSERT_EQ(aco_run(), 0) << aco_error_message();
 }
 
 #ifdef HTTP_WITH_TLS

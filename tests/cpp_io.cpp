@@ -4,6 +4,7 @@
 #include "aco/file.hpp"
 #include "aco/offload.hpp"
 #include "aco/process.hpp"
+#include "aco/stream.hpp"
 
 #include <gtest/gtest.h>
 
@@ -191,6 +192,45 @@ TEST(Io, Buffers)
         EXPECT_EQ(in.line(), std::nullopt);
         EXPECT_EQ(in.read(text, 1), 0u);
         expect_error(thrown_by([&] { in.peek(65); }), ENOBUFS, "aco_io_reader_peek");
+    });
+}
+
+// Promise: streams own what carries them; buffers and tunnels take any of them.
+TEST(Io, Streams)
+{
+    static_assert(!std::is_copy_constructible_v<aco::stream> && std::is_nothrow_move_constructible_v<aco::stream>);
+    in_task([] {
+        connected c;
+        aco::stream near(std::move(c.here)), middle(std::move(c.there));
+        EXPECT_FALSE(c.here);
+        EXPECT_EQ(near.local_address(), middle.peer_address());
+        auto [one, other] = aco::stream_pair(4);
+        expect_error(thrown_by([&one = one] { one.peer_address(); }), ENOTSUP, "aco_stream_peer_address");
+        aco::task_group group;
+        group.spawn([&, &one = one] {
+            EXPECT_EQ(aco::copy_both_ways(middle, one), std::make_pair(std::uint64_t(9), std::uint64_t(6)));
+            one.close();
+        });
+        group.spawn([&other = other] {
+            aco::reader in(other);
+            aco::writer out(other);
+            EXPECT_EQ(in.line(), "question");
+            out.write("answer");
+            out.flush();
+            EXPECT_EQ(in.line(), std::nullopt);
+            other.shutdown();
+        });
+        near.write_all("question\n");
+        near.shutdown();
+        char text[8];
+        EXPECT_EQ(near.read_exactly(text, sizeof text), 6u);
+        EXPECT_EQ(std::string(text, 6), "answer");
+        EXPECT_TRUE(near.has_input());
+        EXPECT_EQ(near.read(text, 1), 0u);
+        group.wait();
+        near = aco::stream();
+        EXPECT_FALSE(near);
+        other.abort();
     });
 }
 

@@ -1,6 +1,6 @@
 # HTTP (src/http), where acorn_http is.
 foreach(variant IN LISTS acorn_two_variants)
-  foreach(subject http_requests http_replies http_middleware http_cookies http_forms http_limits http_ends http_stop http_client http_websocket)
+  foreach(subject http_requests http_replies http_middleware http_streams_around http_cookies http_forms http_limits http_access_log http_ends http_stop http_client http_websocket)
     acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 200)
     target_link_libraries(test_${subject}_${variant} PRIVATE acorn_http_static Threads::Threads)
     acorn_counts_memory(test_${subject}_${variant})
@@ -24,6 +24,13 @@ if(TARGET acorn_tls)
 endif()
 # gcc's link-time optimisation resolves some references before the linker's --wrap sees them.
 if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
+  foreach(variant IN LISTS acorn_two_variants)
+    acorn_test(http_streams.${variant} http_streams.c DEFINE ${define_${variant}} TIMEOUT 200)
+    target_link_libraries(test_http_streams_${variant} PRIVATE acorn_http_static Threads::Threads)
+    target_link_options(test_http_streams_${variant} PRIVATE -Wl,--wrap=aco__service_allocate,--wrap=aco__service_free)
+  endforeach()
+endif()
+if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
   acorn_test(http_failure.default http_failure.c TIMEOUT 300)
   target_include_directories(test_http_failure_default PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(test_http_failure_default PRIVATE acorn_http_static Threads::Threads)
@@ -35,7 +42,8 @@ if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
 endif()
 if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING)
   add_test(NAME http.peers COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/http_peers.py
-           $<TARGET_FILE:example_http_files> $<TARGET_FILE:example_http_hello_cpp> ${http_tunnel})
+           $<TARGET_FILE:example_http_files> $<TARGET_FILE:example_http_hello_cpp>
+           $<TARGET_FILE:example_http_one_port> ${http_tunnel})
   add_test(NAME http.websocket_peers COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/websocket_peers.py
            $<TARGET_FILE:test_http_websocket_release> $<TARGET_FILE:example_websocket_chat>)
   add_test(NAME http.curl COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/http_curl.py

@@ -825,37 +825,37 @@ static void *limits_kept(void *arg)
 
 static int streams_opened, streams_closed, streams_ended; /* the last: what is kept has ended */
 
-static ssize_t plain_read(void *stream, void *p, size_t n, const char *location)
+static ssize_t plain_read(aco_stream_t *stream, void *p, size_t n, const char *location)
 {
-    return aco_io_read_at((int)(intptr_t)stream - 1, p, n, location);
+    return aco_io_read_at(stream->fd, p, n, location);
 }
 
-static ssize_t plain_write(void *stream, const void *p, size_t n, const char *location)
+static ssize_t plain_write(aco_stream_t *stream, const void *p, size_t n, const char *location)
 {
-    return aco_io_write_at((int)(intptr_t)stream - 1, p, n, location);
+    return aco_io_write_at(stream->fd, p, n, location);
 }
 
-static void plain_close(void *stream)
+static void plain_close(aco_stream_t *stream)
 {
     streams_closed++;
-    CHECK_EQ(aco_io_close((int)(intptr_t)stream - 1), 0);
+    CHECK_EQ(aco_io_close(stream->fd), 0);
+    free(stream);
 }
 
-static int plain_has_input(void *stream)
+static int plain_has_input(aco_stream_t *stream)
 {
     (void)stream;
     return streams_ended;
 }
 
-static void *plain_open(int fd, const char *host, const aco_http_transport_t **transport, void *arg)
+static aco_stream_t *plain_open(int fd, const char *host, void *arg)
 {
-    static const aco_http_transport_t functions = {plain_read, plain_write,     plain_close, NULL,
-                                                   NULL,       plain_has_input, NULL};
+    static const aco_stream_functions_t functions = {
+        .read = plain_read, .write = plain_write, .close = plain_close, .has_input = plain_has_input};
     (void)arg;
     CHECK_TEXT("the host of a stream", host, "127.0.0.1");
-    *transport = &functions;
     streams_opened++;
-    return (void *)(intptr_t)(fd + 1);
+    return own_stream(fd, &functions);
 }
 
 /* Asks these hosts, one after another; "AAB". Checks how many connections there were, and how many are kept. */

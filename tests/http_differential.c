@@ -28,7 +28,7 @@ static size_t replies_n;
 static int opened; /* streams of clients */
 static aco_semaphore_t closed = ACO_SEMAPHORE_INIT(0);
 
-static ssize_t memory_read(void *stream, void *p, size_t n, const char *location)
+static ssize_t memory_read(aco_stream_t *stream, void *p, size_t n, const char *location)
 {
     (void)stream;
     (void)location;
@@ -39,7 +39,7 @@ static ssize_t memory_read(void *stream, void *p, size_t n, const char *location
     return (ssize_t)n;
 }
 
-static ssize_t memory_write(void *stream, const void *p, size_t n, const char *location)
+static ssize_t memory_write(aco_stream_t *stream, const void *p, size_t n, const char *location)
 {
     size_t part = n < sizeof replies - 1 - replies_n ? n : sizeof replies - 1 - replies_n;
     (void)stream;
@@ -50,13 +50,13 @@ static ssize_t memory_write(void *stream, const void *p, size_t n, const char *l
     return (ssize_t)n;
 }
 
-/* The stream is the descriptor, + 1. */
-static void memory_close(void *stream)
+static void memory_close(aco_stream_t *stream)
 {
-    aco_io_close((int)(intptr_t)stream - 1);
+    aco_io_close(stream->fd);
+    free(stream);
 }
 
-static void server_close(void *stream)
+static void server_close(aco_stream_t *stream)
 {
     memory_close(stream);
     aco_semaphore_release(&closed);
@@ -64,18 +64,17 @@ static void server_close(void *stream)
 
 static size_t unread; /* bytes of the input before this one, which still are there when its connection is used again */
 
-static int memory_has_input(void *stream)
+static int memory_has_input(aco_stream_t *stream)
 {
     (void)stream;
     return unread > 0;
 }
 
-static void *server_open(int fd, const aco_http_transport_t **transport, void *arg)
+static aco_stream_t *server_open(int fd, void *arg)
 {
-    static const aco_http_transport_t functions = {memory_read, memory_write, server_close, NULL, NULL, NULL, NULL};
+    static const aco_stream_functions_t functions = {.read = memory_read, .write = memory_write, .close = server_close};
     (void)arg;
-    *transport = &functions;
-    return (void *)(intptr_t)(fd + 1);
+    return own_stream(fd, &functions);
 }
 
 /* ---- What there was in a message ---- */
@@ -395,17 +394,16 @@ static void ask_client(const bytes_t *bytes, size_t at_once)
 }
 
 /* Connections close by themselves, and leave no port in use. */
-static void *client_open(int fd, const char *host, const aco_http_transport_t **transport, void *arg)
+static aco_stream_t *client_open(int fd, const char *host, void *arg)
 {
-    static const aco_http_transport_t functions = {memory_read, memory_write, memory_close,
-                                                   NULL,        NULL,         memory_has_input, NULL};
+    static const aco_stream_functions_t functions = {
+        .read = memory_read, .write = memory_write, .close = memory_close, .has_input = memory_has_input};
     static const struct linger reset = {1, 0};
     (void)host;
     (void)arg;
     CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset), 0);
-    *transport = &functions;
     opened++;
-    return (void *)(intptr_t)(fd + 1);
+    return own_stream(fd, &functions);
 }
 
 /* Holds each connection until the next one comes. */

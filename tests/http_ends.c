@@ -57,7 +57,7 @@ static void be_steady(const char *head, const char *part, size_t n, int slow)
     slow_read = slow;
 }
 
-static ssize_t steady_read(void *stream, void *p, size_t n, const char *location)
+static ssize_t steady_read(aco_stream_t *stream, void *p, size_t n, const char *location)
 {
     int64_t until = aco_now() + 2 * ACO_MILLISECOND;
     const char *bytes = steady_reads++ ? steady_part : steady_head;
@@ -71,7 +71,7 @@ static ssize_t steady_read(void *stream, void *p, size_t n, const char *location
     return steady_reads < 1000 ? (ssize_t)bytes_n : 0;
 }
 
-static ssize_t steady_write(void *stream, const void *p, size_t n, const char *location)
+static ssize_t steady_write(aco_stream_t *stream, const void *p, size_t n, const char *location)
 {
     (void)stream;
     (void)location;
@@ -81,17 +81,17 @@ static ssize_t steady_write(void *stream, const void *p, size_t n, const char *l
     return (ssize_t)n;
 }
 
-static void steady_close(void *stream)
+static void steady_close(aco_stream_t *stream)
 {
-    aco_io_close((int)(intptr_t)stream - 1);
+    aco_io_close(stream->fd);
+    free(stream);
 }
 
-static void *steady_open(int fd, const aco_http_transport_t **transport, void *arg)
+static aco_stream_t *steady_open(int fd, void *arg)
 {
-    static const aco_http_transport_t functions = {steady_read, steady_write, steady_close, NULL, NULL, NULL, NULL};
+    static const aco_stream_functions_t functions = {.read = steady_read, .write = steady_write, .close = steady_close};
     (void)arg;
-    *transport = &functions;
-    return (void *)(intptr_t)(fd + 1);
+    return own_stream(fd, &functions);
 }
 
 static void counts_body(aco_http_request_t *request, void *arg)
@@ -576,10 +576,9 @@ static void *cuts_visibly(void *arg)
 }
 
 /* A connection's task that ends before its first request. */
-static void *exits(int fd, const aco_http_transport_t **transport, void *arg)
+static aco_stream_t *exits(int fd, void *arg)
 {
     (void)fd;
-    (void)transport;
     (void)arg;
     aco_exit();
 }

@@ -332,7 +332,8 @@ static void leaves(const stage_t *stage, departure_t *d, const char *request, co
     CHECK_EQ(d->error, ECONNRESET);
 }
 
-static void *ends_with_client(void *arg)
+/* With handlers on private stacks, or on a shared one. */
+static void end_with_client(const aco_options_t *task)
 {
     static departure_t d;
     static const aco_http_middleware_t with_client[] = {{aco_http_end_with_client, NULL}, {NULL, NULL}};
@@ -347,6 +348,7 @@ static void *ends_with_client(void *arg)
     int fd;
     stage.server.middleware = with_client;
     stage.server.failures = failures;
+    stage.server.task = task;
     start(&stage, routes);
     for (size_t i = 0; i < 2; i++) {
         leaves(&stage, &d, "GET /wait HTTP/1.1\r\n" HOST "\r\n", ways[i]);
@@ -368,11 +370,20 @@ static void *ends_with_client(void *arg)
     }
     aco_io_close(fd);
     fd = dial(&stage);
-    CHECK(aco_io_write_all(fd, "GET /exit HTTP/1.1\r\n" HOST "\r\n", 33) > 0);
+    CHECK(aco_io_write_all(fd, "GET /exit HTTP/1.1\r\n" HOST "\r\n", 31) > 0);
     CHECK(aco_io_read(fd, got, 1) <= 0);
     aco_io_close(fd);
     stop(&stage);
     CHECK_EQ(failures[ACO_HTTP_LEFT], 4);
+}
+
+static void *ends_with_client(void *arg)
+{
+    aco_options_t task = {0};
+    end_with_client(NULL);
+    task.stack = aco_share_stack_new(0);
+    end_with_client(&task);
+    aco_share_stack_destroy(task.stack);
     return arg;
 }
 

@@ -1,5 +1,5 @@
 /* Requests to an HTTP server (include/aco/http.h) by raw bytes over loopback: what is refused and with which status, in
- * one piece and byte by byte; routes, bodies, limits, other transports. */
+ * one piece and byte by byte; routes, bodies, limits, other streams. */
 #define _GNU_SOURCE
 #include <aco/io_buffer.h>
 #include "http_tests.h"
@@ -758,10 +758,9 @@ static void floods_until_error(aco_http_request_t *request, void *bytes)
     CHECK(aco_http_connection_error(request) == EPIPE || aco_http_connection_error(request) == ECONNRESET);
 }
 
-static void *refuses_all(int fd, const aco_http_transport_t **transport, void *arg)
+static aco_stream_t *refuses_all(int fd, void *arg)
 {
     (void)arg;
-    (void)transport;
     aco_io_close(fd);
     CHECK(aco_io_close(-1) != 0); /* which has a message */
     return NULL;
@@ -847,11 +846,7 @@ static void *prints_failures(void *arg)
     return arg;
 }
 
-/* ---- Another transport ---- */
-
-typedef struct mask {
-    int fd;
-} mask_t;
+/* ---- Another stream ---- */
 
 static void flip(char *p, ssize_t n)
 {
@@ -859,37 +854,38 @@ static void flip(char *p, ssize_t n)
         p[i] ^= 0x55;
 }
 
-static ssize_t mask_read(void *stream, void *p, size_t n, const char *location)
+static ssize_t mask_read(aco_stream_t *stream, void *p, size_t n, const char *location)
 {
-    ssize_t came = aco_io_read_at(((mask_t *)stream)->fd, p, n, location);
+    ssize_t came = aco_io_read_at(stream->fd, p, n, location);
     flip(p, came);
     return came;
 }
 
-static ssize_t mask_write(void *stream, const void *p, size_t n, const char *location)
+static ssize_t mask_write(aco_stream_t *stream, const void *p, size_t n, const char *location)
 {
     char part[100];
     n = n < sizeof part ? n : sizeof part;
     memcpy(part, p, n);
     flip(part, (ssize_t)n);
-    return aco_io_write_at(((mask_t *)stream)->fd, part, n, location);
+    return aco_io_write_at(stream->fd, part, n, location);
 }
 
 static int masks;
 
-static void mask_close(void *stream)
+static void mask_close(aco_stream_t *stream)
 {
     masks--;
-    aco_io_close(((mask_t *)stream)->fd);
+    aco_io_close(stream->fd);
     free(stream);
 }
 
-static void *mask_open(int fd, const aco_http_transport_t **transport, void *arg)
+static aco_stream_t *mask_open(int fd, void *arg)
 {
-    static const aco_http_transport_t functions = {mask_read, mask_write, mask_close, NULL, NULL, NULL, NULL};
-    mask_t *mask = malloc(sizeof *mask);
+    static const aco_stream_functions_t functions = {.read = mask_read, .write = mask_write, .close = mask_close};
+    aco_stream_t *mask = malloc(sizeof *mask);
     char hello[2];
     (void)arg;
+    mask->functions = &functions;
     mask->fd = fd;
     if (aco_io_read_exactly(fd, hello, 2) != 2 || memcmp(hello, "!!", 2) != 0) {
         aco_io_close(fd);
@@ -897,11 +893,10 @@ static void *mask_open(int fd, const aco_http_transport_t **transport, void *arg
         return NULL;
     }
     masks++;
-    *transport = &functions;
     return mask;
 }
 
-static void *uses_transports(void *arg)
+static void *uses_streams(void *arg)
 {
     static const char request[] = POST("Content-Length: 5000\r\n", "");
     stage_t stage = {0};
@@ -921,7 +916,7 @@ static void *uses_transports(void *arg)
     flip(text + 2, (ssize_t)n - 2);
     talk(&stage, text, n, IN_ONE_PIECE);
     flip(got, (ssize_t)got_n);
-    CHECK_TEXT("by a transport", statuses(), "200 200");
+    CHECK_TEXT("by a stream", statuses(), "200 200");
     talk(&stage, "??", 2, IN_ONE_PIECE);
     CHECK_EQ(got_n, 0);
     stop(&stage);
@@ -946,7 +941,7 @@ static void *uses_transports(void *arg)
     return NULL;
 }
 
-/* ---- The times that zeros stand for: a transport sees them as deadlines ---- */
+/* ---- The times that zeros stand for: a stream sees them as deadlines ---- */
 
 static int64_t connected; /* when */
 static char limits[256]; /* "read 10, write 30, " */
@@ -967,43 +962,44 @@ static void note_limit(const char *what)
         strcpy(limits + limits_n, text);
 }
 
-static ssize_t noting_read(void *stream, void *p, size_t n, const char *location)
+static ssize_t noting_read(aco_stream_t *stream, void *p, size_t n, const char *location)
 {
     note_limit("read");
-    return aco_io_read_at(*(int *)stream, p, n < 10 ? n : 10, location); /* so that heads and bodies need several */
+    return aco_io_read_at(stream->fd, p, n < 10 ? n : 10, location); /* so that heads and bodies need several */
 }
 
-static ssize_t noting_write(void *stream, const void *p, size_t n, const char *location)
+static ssize_t noting_write(aco_stream_t *stream, const void *p, size_t n, const char *location)
 {
     note_limit("write");
-    return aco_io_write_at(*(int *)stream, p, n, location);
+    return aco_io_write_at(stream->fd, p, n, location);
 }
 
-static void noting_close(void *stream)
+static void noting_close(aco_stream_t *stream)
 {
-    aco_io_close(*(int *)stream);
+    aco_io_close(stream->fd);
 }
 
-static void *noting_open(int fd, const aco_http_transport_t **transport, void *stream)
+static aco_stream_t *noting_open(int fd, void *arg)
 {
-    static const aco_http_transport_t functions = {noting_read, noting_write, noting_close, NULL, NULL, NULL, NULL};
+    static const aco_stream_functions_t functions = {.read = noting_read, .write = noting_write, .close = noting_close};
+    aco_stream_t *stream = arg;
     note_limit("open");
-    *transport = &functions;
-    *(int *)stream = fd;
+    stream->functions = &functions;
+    stream->fd = fd;
     return stream;
 }
 
 static void *limits_times_by_default(void *arg)
 {
     stage_t stage = {0};
-    int stream;
+    aco_stream_t stream;
     (void)arg;
     stage.server.open = noting_open;
     stage.server.open_arg = &stream;
     start(&stage, routes);
     connected = aco_now();
     ask(&stage, POST("Content-Length: 40\r\n", "0123456789012345678901234567890123456789"));
-    CHECK_TEXT("by a transport", statuses(), "200");
+    CHECK_TEXT("by a stream", statuses(), "200");
     /* The request's first byte, the head, the body, the reply, and no further request. */
     CHECK_TEXT("limits", limits, "open 10, read 60, read 10, read 60, write 30, read 60, ");
     stop(&stage);
@@ -1012,12 +1008,21 @@ static void *limits_times_by_default(void *arg)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {refuses,        keeps_fields_apart, answers,
-                                           passes_bodies,  continues,          limits_heads,
-                                           limits_options, limits_times,       lets_clients_begin_late,
+    static const aco_function_t tests[] = {refuses,
+                                           keeps_fields_apart,
+                                           answers,
+                                           passes_bodies,
+                                           continues,
+                                           limits_heads,
+                                           limits_options,
+                                           limits_times,
+                                           lets_clients_begin_late,
                                            limits_connections,
-                                           limits_writing, tells_of_failures,  prints_failures,
-                                           uses_transports, limits_times_by_default};
+                                           limits_writing,
+                                           tells_of_failures,
+                                           prints_failures,
+                                           uses_streams,
+                                           limits_times_by_default};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_requests");
 }

@@ -300,9 +300,8 @@ static void *waits_for_late(void *arg)
 }
 
 /* A handshake that goes on for ever. */
-static void *opens_never(int fd, const aco_http_transport_t **transport, void *arg)
+static aco_stream_t *opens_never(int fd, void *arg)
 {
-    (void)transport;
     (void)arg;
     CHECK(aco_semaphore_acquire(&gate) != 0);
     aco_io_close(fd);

@@ -18,6 +18,16 @@ typedef struct stage {
     int error; /* with which serving ended */
 } stage_t;
 
+/* A stream by these functions, which free it. */
+static inline aco_stream_t *own_stream(int fd, const aco_stream_functions_t *functions)
+{
+    aco_stream_t *stream = malloc(sizeof *stream);
+    CHECK(stream != NULL);
+    stream->functions = functions;
+    stream->fd = fd;
+    return stream;
+}
+
 static inline void *serves(void *arg)
 {
     stage_t *stage = arg;

@@ -35,6 +35,48 @@ enum { SIZE = 16 };
 static char memory[SIZE]; /* the caller's buffer */
 static void *given;       /* it, or NULL: a lent one */
 
+/* ---- Descriptors, or streams that nobody knows to be descriptors ---- */
+
+static int by_stream;
+static aco_stream_t read_one, written_one;
+
+static ssize_t own_read(aco_stream_t *stream, void *p, size_t n, const char *location)
+{
+    return aco_io_read_at(stream->fd, p, n, location);
+}
+
+static ssize_t own_write(aco_stream_t *stream, const void *p, size_t n, const char *location)
+{
+    return aco_io_write_at(stream->fd, p, n, location);
+}
+
+static int own_wait_readable(aco_stream_t *stream, const char *location)
+{
+    return aco_io_wait_readable_at(stream->fd, location);
+}
+
+static const aco_stream_functions_t own = {.read = own_read, .write = own_write, .wait_readable = own_wait_readable};
+
+static void open_reader(aco_io_reader_t *r, int fd)
+{
+    read_one = (aco_stream_t){&own, fd};
+    if (by_stream)
+        aco_io_reader_open_stream(r, &read_one, given, SIZE);
+    else
+        aco_io_reader_open(r, fd, given, SIZE);
+}
+
+static void open_writer(aco_io_writer_t *w, int fd, void *buffer, size_t size)
+{
+    written_one = (aco_stream_t){&own, fd};
+    if (by_stream)
+        aco_io_writer_open_stream(w, &written_one, buffer, size);
+    else
+        aco_io_writer_open(w, fd, buffer, size);
+}
+
+/* ---- Reading it ---- */
+
 typedef struct source {
     int fd;
     const char *text;
@@ -68,7 +110,7 @@ static void with_text(const char *text, size_t piece, void (*read_it)(aco_io_rea
     source.fd = pair[1];
     aco_group_begin(&group, ACO_KEEP_GOING);
     member(&group, writes_pieces, &source);
-    aco_io_reader_open(&r, pair[0], given, SIZE);
+    open_reader(&r, pair[0]);
     read_it(&r);
     aco_io_reader_close(&r);
     aco_group_end(&group);
@@ -199,7 +241,7 @@ static void writing(void)
     make_pair(pair, SOCK_STREAM);
     aco_group_begin(&group, ACO_KEEP_GOING);
     member(&group, receives_all, (void *)(intptr_t)pair[0]);
-    aco_io_writer_open(&w, pair[1], given, SIZE);
+    open_writer(&w, pair[1], given, SIZE);
     CHECK_EQ(aco_io_writer_flush(&w), 0); /* nothing yet */
     CHECK_EQ(aco_io_writer_write(&w, "", 0), 0);
     CHECK_EQ(aco_io_writer_write(&w, "abc", 3), 0);
@@ -254,7 +296,7 @@ static void ended_scopes(void)
     aco_scope_t scope;
     aco_group_t group;
     make_tcp(tcp);
-    aco_io_reader_open(&r, tcp[0], given, SIZE);
+    open_reader(&r, tcp[0]);
     CHECK_EQ(aco_io_write_all(tcp[1], "part", 4), 4);
     aco_scope_begin(&scope, aco_after(2 * ACO_MILLISECOND));
     FAILS_WITH(aco_io_reader_line(&r, &line), ETIMEDOUT);
@@ -283,7 +325,7 @@ static void ended_scopes(void)
 
     for (int i = 0; i < MUCH; i++)
         much[i] = (char)(i % 251);
-    aco_io_writer_open(&w, tcp[0], NULL, MUCH);
+    open_writer(&w, tcp[0], NULL, MUCH);
     CHECK_EQ(setsockopt(tcp[0], SOL_SOCKET, SO_SNDBUF, &(int){4096}, sizeof(int)), 0);
     CHECK_EQ(setsockopt(tcp[1], SOL_SOCKET, SO_RCVBUF, &(int){4096}, sizeof(int)), 0);
     CHECK_EQ(aco_io_writer_write(&w, much, MUCH), 0);
@@ -301,15 +343,16 @@ static void ended_scopes(void)
 
 static void *tests(void *unused)
 {
-    for (int lent = 0; lent < 2; lent++)
-        for (is_short = 0; is_short < 2; is_short++)
-            for (storms = 0; storms < 2; storms++) {
-                given = lent ? NULL : memory;
-                reading();
-                writing();
-                if (!is_short) /* which takes the whole buffer apart */
-                    ended_scopes();
-            }
+    for (int how = 0; how < 16; how++) {
+        given = how & 1 ? NULL : memory;
+        is_short = how & 2;
+        storms = how & 4;
+        by_stream = how & 8;
+        reading();
+        writing();
+        if (!is_short) /* which takes the whole buffer apart */
+            ended_scopes();
+    }
     return unused;
 }
 

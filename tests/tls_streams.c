@@ -89,6 +89,117 @@ static void *ends(void *unused)
     return NULL;
 }
 
+/* ---- As streams of aco/stream.h ---- */
+
+static void talks_by_stream(aco_tls_t *tls)
+{
+    aco_stream_t *stream = aco_tls_stream(tls);
+    struct iovec parts[] = {{(char[]){"he"}, 2}, {(char[]){"llo"}, 3}, {much, MUCH}};
+    char text[8] = "";
+    size_t done = 0;
+    CHECK(aco_tls_of_stream(stream) == tls);
+    CHECK(strcmp(aco_stream_protocol(stream), "h2") == 0);
+    CHECK_EQ(aco_stream_fd(stream), aco_tls_fd(tls));
+    CHECK_EQ(aco_stream_write_parts(stream, parts, 3), 0);
+    CHECK_EQ(aco_stream_shutdown(stream), 0);
+    FAILS_WITH(aco_stream_write_all_done(stream, "x", 1, &done), EPIPE);
+    CHECK_EQ(aco_stream_wait_readable(stream), 0);
+    CHECK_EQ(aco_stream_read_exactly(stream, text, 5), 5);
+    CHECK(memcmp(text, "HELLO", 5) == 0);
+    memset(got_much, 0, MUCH);
+    CHECK_EQ(aco_stream_read_exactly(stream, got_much, MUCH), MUCH);
+    CHECK(memcmp(much, got_much, MUCH) == 0);
+    CHECK_EQ(aco_stream_read(stream, text, 1), 0);
+}
+
+static void answers_by_stream(aco_tls_t *tls)
+{
+    aco_stream_t *stream = aco_tls_stream(tls);
+    char text[8] = "";
+    CHECK_EQ(aco_stream_read_exactly(stream, text, 5), 5);
+    CHECK_EQ(aco_stream_read_exactly(stream, got_much, MUCH), MUCH);
+    CHECK(memcmp(text, "hello", 5) == 0 && memcmp(much, got_much, MUCH) == 0);
+    CHECK_EQ(aco_stream_read(stream, text, 1), 0);
+    CHECK_EQ(aco_stream_write_all(stream, "HELLO", 5), 5);
+    CHECK_EQ(aco_stream_write_all(stream, much, MUCH), MUCH);
+}
+
+/* It is joined with an end of memory; at the other end is an echo. */
+static void *echoes_in_memory(void *end)
+{
+    char text[5];
+    ssize_t n;
+    while ((n = aco_stream_read(end, text, sizeof text)) > 0)
+        CHECK_EQ(aco_stream_write_all(end, text, (size_t)n), n);
+    aco_stream_close(end);
+    return NULL;
+}
+
+static void joins(aco_tls_t *tls)
+{
+    aco_stream_t *ends[2];
+    uint64_t copied[2];
+    aco_group_t group;
+    CHECK_EQ(aco_stream_pair(ends, 100), 0);
+    CHECK(aco_tls_of_stream(ends[0]) == NULL && errno == ENOTSUP);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, echoes_in_memory, ends[1]);
+    CHECK_EQ(aco_stream_copy_both_ways(aco_tls_stream(tls), ends[0], copied), 0);
+    CHECK(copied[0] == 5 && copied[1] == 5);
+    aco_group_end(&group);
+    aco_stream_close(ends[0]);
+}
+
+static void is_joined(aco_tls_t *tls)
+{
+    char text[5] = "";
+    CHECK_EQ(aco_tls_write_all(tls, "hello", 5), 5);
+    CHECK_EQ(aco_tls_shutdown(tls, SHUT_WR), 0);
+    CHECK_EQ(aco_stream_read_exactly(aco_tls_stream(tls), text, 5), 5);
+    CHECK(memcmp(text, "hello", 5) == 0);
+    reads_end(tls);
+}
+
+static void *accepts_and_cuts(void *server)
+{
+    const end_t *s = server;
+    aco_stream_t *stream = aco_tls_stream(aco_tls_accept(s->fd, s->config));
+    CHECK(stream != NULL);
+    CHECK_EQ(aco_stream_write_all(stream, "part", 4), 4);
+    aco_stream_abort(stream);
+    return NULL;
+}
+
+static void *as_streams(void *unused)
+{
+    end_t c = {.host = "a.test", .config = client_that_trusts(&root), .act = talks_by_stream};
+    end_t s = {.config = server_with(0, &good), .act = answers_by_stream};
+    aco_group_t group;
+    aco_stream_t *stream;
+    char text[8];
+    int pair[2];
+    CHECK_EQ(aco_tls_config_alpn(c.config, "h2,http/1.1"), 0);
+    CHECK_EQ(aco_tls_config_alpn(s.config, "h2,http/1.1"), 0);
+    succeed(&c, &s);
+    c.act = is_joined;
+    s.act = joins;
+    succeed(&c, &s);
+    make_pair(pair, SOCK_STREAM);
+    s.fd = pair[1];
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, accepts_and_cuts, &s);
+    stream = aco_tls_stream(aco_tls_connect(pair[0], c.host, c.config));
+    CHECK(stream != NULL);
+    CHECK_EQ(aco_stream_read_exactly(stream, text, 4), 4);
+    FAILS_WITH(aco_stream_read(stream, text, 1), EPROTO); /* an alert */
+    aco_stream_close(stream);
+    aco_group_end(&group);
+    errno = ENOENT;
+    CHECK(aco_tls_stream(NULL) == NULL && errno == ENOENT);
+    destroy_configs(&c, &s);
+    return unused;
+}
+
 /* ---- Peers that do not speak TLS ---- */
 
 typedef struct raw {
@@ -645,7 +756,7 @@ static void weaken_system(void)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {ends,     strangers, reset,   scopes_in_handshakes, scopes, shared_use,
+    static const aco_function_t tests[] = {ends,     as_streams, strangers, reset,   scopes_in_handshakes, scopes, shared_use,
                                            fairness, new_keys,  defaults, fairness_of_many};
     weaken_system();
     for (int i = 0; i < MUCH; i++)

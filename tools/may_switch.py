@@ -53,13 +53,17 @@ CALLBACKS = {
     ('aco_http_server_options_s', 'failed'): (True, 'the same'),
     ('aco_http_client_options_s', 'open'): (True, 'a handshake'),
     ('aco_http_call_s', 'read_body'): (True, 'it may read what it sends'),
-    ('aco_http_transport_s', 'read'): (True, 'as aco_io_read()'),
-    ('aco_http_transport_s', 'write'): (True, 'as aco_io_write()'),
-    ('aco_http_transport_s', 'shutdown'): (True, 'it may tell the peer'),
-    ('aco_http_transport_s', 'wait_readable'): (True, 'as aco_io_wait_readable()'),
-    ('aco_http_transport_s', 'has_input'): (False, 'does not wait'),
-    ('aco_http_transport_s', 'close'): (False, 'as aco_io_close(): what is closed is in lists'),
-    ('aco_http_transport_s', 'abort'): (False, 'the same'),
+    ('aco_stream_functions_s', 'read'): (True, 'as aco_io_read()'),
+    ('aco_stream_functions_s', 'write'): (True, 'as aco_io_write()'),
+    ('aco_stream_functions_s', 'write_parts'): (True, 'as aco_io_writev()'),
+    ('aco_stream_functions_s', 'shutdown'): (True, 'it may tell the peer'),
+    ('aco_stream_functions_s', 'wait_readable'): (True, 'as aco_io_wait_readable()'),
+    ('aco_stream_functions_s', 'has_input'): (False, 'does not wait'),
+    ('aco_stream_functions_s', 'close'): (False, 'as aco_io_close(): what is closed is in lists'),
+    ('aco_stream_functions_s', 'abort'): (False, 'the same'),
+    ('aco_stream_functions_s', 'local_address'): (False, 'it looks'),
+    ('aco_stream_functions_s', 'peer_address'): (False, 'it looks'),
+    ('aco_stream_functions_s', 'protocol'): (False, 'it looks'),
     ('aco_once_at', 1): (True, 'others wait for it meanwhile'),
     ('aco_mt_once_until_at', 1): (True, 'the same'),
     ('aco_parallel_for', 3): (True, 'a part of the loop'),
@@ -98,7 +102,6 @@ CALLBACKS = {
 
 # Calls that do not switch, though what they call may.
 CALLS = {
-    ('is_quiet', 'aco_io_recv_at'): 'MSG_DONTWAIT',
     ('aco__http_try_send', 'aco_io_send_at'): 'MSG_DONTWAIT',
     ('end_connection', 'aco__http_end_websocket'): 'the link is broken: no close is sent',
 }

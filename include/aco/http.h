@@ -33,15 +33,15 @@
  * Threads. All calls for a server, request or client are made on one thread, the one of their descriptors. A program
  * with several threads serves on each of them, with a listener of its own (ACO_IO_REUSEPORT).
  *
- * Tasks. A connection's handlers, `open`, `refused`, `log` and `failed` are called in the connection's task: on the thread of
- * aco_http_serve()'s caller, but never on the caller's stack. The server's `task` sets the stack's size. The caller's
- * scopes do not reach these functions. They are in a scope that ends with ECANCELED when drain_time is over; `open` is
- * also in one for head_time. All of them may wait; only the connection waits then. If a connection gets no task,
- * aco_http_serve() itself calls `failed`, in its caller's task. */
+ * Tasks. A connection's handlers, `open`, `refused`, `log` and `failed` are called in the connection's task: on the
+ * thread of aco_http_serve()'s caller, but never on the caller's stack. The server's `task` sets the stack's size. The
+ * caller's scopes do not reach these functions. They are in a scope that ends with ECANCELED when drain_time is over;
+ * `open` is also in one for head_time. All of them may wait; only the connection waits then. If a connection gets no
+ * task, aco_http_serve() itself calls `failed`, in its caller's task. */
 #ifndef ACO_HTTP_H
 #define ACO_HTTP_H
 
-#include "io.h"
+#include "stream.h"
 
 ACO__BEGIN_C
 
@@ -61,7 +61,11 @@ typedef struct aco_http_request_s {
     const aco_http_header_t *headers; /* names as they were sent */
     size_t header_count;
     int minor;                        /* of the version: 1 for HTTP/1.1, or 0 */
-    int fd;                           /* the connection's descriptor: to ask for addresses */
+    /* The connection's descriptor, to ask for addresses; -1: it has none. */
+    int fd;
+    /* The connection: to ask for addresses, and for TLS (aco_tls_of_stream()). It is the server's: neither read, write
+     * nor end it. NULL: it was taken over. */
+    aco_stream_t *stream;
     int64_t length;                   /* of the body, in bytes; -1: not known yet */
     int64_t began;                    /* when its first bytes were read, on the clock of aco_now() */
     /* For the log: */
@@ -168,6 +172,23 @@ ACO_API int aco_http_connection_error(const aco_http_request_t *request);
  * answers 500.) */
 ACO_API void aco_http_reply_abort(aco_http_request_t *request);
 
+/* Takes the connection over for another protocol, before a reply: the server sends and reads nothing more on it, and
+ * forgets it. Sends the replies to earlier requests first. The request's body must have been read. The caller owns the
+ * stream and closes it; it may use it after the handler's return, also in another task of the thread. *bytes are the *n
+ * bytes behind the request that have been read already; they are valid until the handler returns. What the client is
+ * told ("101 Switching Protocols") is the caller's to write. `log` gets the request with a status of 0.
+ *
+ * A server that ends waits for the handler, and cancels it after drain_time, as any other. It does not wait for tasks
+ * that use the stream after that, nor count the connection any more in max_connections: end these tasks by a group or a
+ * scope of the program's. max_per_address counts it until the handler has returned.
+ *
+ * Returns the stream; on error NULL with errno EBUSY (the reply has begun, or the body was not read), ENOTSUP (this
+ * version of HTTP has several requests on a connection), EPERM (in `refused` of the options), ENOMEM, or an error of
+ * sending the earlier replies as aco_http_reply_flush(). Then the connection is still the server's. */
+ACO_API aco_stream_t *aco_http_take_over_at(aco_http_request_t *request, const void **bytes, size_t *n,
+                                            const char *location);
+#define aco_http_take_over(request, bytes, n) aco_http_take_over_at(request, bytes, n, ACO_PLACE)
+
 /* Makes the whole reply from the file root/path; from index.html there if `path` is "" or ends with "/". Handles GET
  * and HEAD, conditions (If-Match, If-None-Match, their forms with dates, If-Range) and single ranges. A date or Range
  * that is wrong or occurs more than once is ignored; with such an If-Range, the Range is ignored. Symbolic links are
@@ -207,9 +228,9 @@ typedef struct aco_http_middleware_s {
 
 /* Calls the next function of the middleware, in the order of the lists: first the server's, then that of the route's
  * group, then the handler. If no route fits, the request is answered with 404 or 405 in place of the handler. When the
- * call returns, `status` of the request is that of the reply; 0: there is none yet, so the caller may make it. If
- * nobody does, the server answers 500. Middleware may call it again as long as no reply has begun. Returns 0; on error
- * -1 with errno EINVAL (a handler has called it). */
+ * call returns, `status` of the request is that of the reply; 0: there is none yet, so the caller may make it, or the
+ * connection was taken over (`stream` is NULL). If nobody replies, the server answers 500. Middleware may call it again
+ * as long as no reply has begun. Returns 0; on error -1 with errno EINVAL (a handler has called it). */
 ACO_API int aco_http_next(aco_http_request_t *request);
 
 /* Middleware that limits the time of what is behind it. Its `arg` is an aco_http_time_limit_t. */
@@ -223,14 +244,17 @@ typedef struct aco_http_time_limit_s {
  *   - It has not begun: it is made by `late`, outside of the scope.
  *   - It has been made whole, or has a length: it stays. If bytes of it are missing, the connection is cut.
  *   - It has begun without a length: the connection is cut, because nothing else shows the client that some is missing.
- * A WebSocket ends as by any other scope. If there is no memory for the scope, the reply is 503. */
+ * A WebSocket ends as by any other scope. If the connection was taken over, nothing follows: the waits in the handler
+ * fail, but the stream stays as it is. A handler that uses the stream for longer does so in a task of its own, or in
+ * aco_shield_begin(). If there is no memory for the scope, the reply is 503. */
 ACO_API void aco_http_limit_time(aco_http_request_t *request, void *limit);
 
 /* Middleware that ends what is behind it when the client goes away. `arg` is not used. The waits of the handler then
  * fail with ECANCELED, and aco_http_connection_error() is ECONNRESET. This is noticed in any wait, also while a body or
  * a further request is unread: the system is asked whether the client has closed, nothing is read. So a client that
- * only shuts its sending side down counts as gone, and a TLS client goes away with its TCP connection. A task of its own
- * watches during the request. Without memory for it the reply is 503. Not for WebSockets: their calls notice it. */
+ * only shuts its sending side down counts as gone, and a TLS client goes away with its TCP connection. A further task
+ * watches during the request, until the connection is taken over. A stream without a descriptor is not watched. Without
+ * memory for it the reply is 503. Not for WebSockets: their calls notice it. */
 ACO_API void aco_http_end_with_client(aco_http_request_t *request, void *arg);
 
 /* Routes that have middleware of their own. */
@@ -238,19 +262,6 @@ typedef struct aco_http_group_s {
     const aco_http_route_t *routes; /* with their whole paths; NULL: the end of a list of groups */
     const aco_http_middleware_t *middleware; /* NULL: none */
 } aco_http_group_t;
-
-/* What carries a connection that needs more than its descriptor: TLS (aco_tls_http_accept(), aco_tls_http_connect()).
- * The functions do for `stream` what those of aco/io.h do for a descriptor. */
-typedef struct aco_http_transport_s {
-    ssize_t (*read)(void *stream, void *p, size_t n, const char *location);
-    ssize_t (*write)(void *stream, const void *p, size_t n, const char *location);
-    void (*close)(void *stream); /* ends the stream, and closes the descriptor. Does not wait */
-    /* These may be NULL: */
-    int (*shutdown)(void *stream, const char *location);      /* tells the peer that nothing follows. 0, or -1 */
-    int (*wait_readable)(void *stream, const char *location); /* waits without a buffer. 0, or -1 */
-    int (*has_input)(void *stream); /* whether the stream has taken bytes that `read` has not returned. Does not wait */
-    void (*abort)(void *stream); /* closes so that the peer sees a failure, not an end; NULL: `close` is called */
-} aco_http_transport_t;
 
 /* Why a connection ended without a reply, or during one. */
 enum {
@@ -315,18 +326,19 @@ typedef struct aco_http_server_options_s {
     /* For the connections' tasks; NULL: the defaults. The smallest stack, 4 KiB, is enough for what the server itself
      * does (8 KiB without optimisation). Handlers need more for their own frames, files, WebSockets and TLS. */
     const aco_options_t *task;
-    /* Called in the connection's task, with head_time as its limit. Makes the stream of a new connection (a TLS
-     * handshake) and stores its functions in *transport. Returns the stream; on error NULL with errno and
+    /* Called in the connection's task, with head_time as its limit. Makes the stream (aco/stream.h) of a new
+     * connection, by a TLS handshake for example, and gives it to the server. Returns it; on error NULL with errno and
      * aco_error_message(), after it has closed the descriptor. If `open` itself is NULL, connections are plain. */
-    void *(*open)(int fd, const aco_http_transport_t **transport, void *open_arg);
+    aco_stream_t *(*open)(int fd, void *open_arg);
     void *open_arg;
     const aco_http_middleware_t
         *middleware; /* for all requests whose head is right, also if no route fits. NULL: none */
     /* Called to make a reply in place of the server's own short text: to a request for which there is no route (404,
-     * 405 with its Allow), whose handler has not replied (500, 413, 400, 408), that aco_http_reply_file() or a WebSocket
-     * refuses, or whose head is wrong (400, 413, 414, 417, 431, 505, …: what the server did not understand is empty).
-     * `status` is what the server would send; the reply may have another one. If the function returns without a reply,
-     * the server makes it. It cannot read the body of a request whose head is wrong. NULL: none. */
+     * 405 with its Allow), whose handler has not replied (500, 413, 400, 408), that aco_http_reply_file() or a
+     * WebSocket refuses, or whose head is wrong (400, 413, 414, 417, 431, 505, …: what the server did not understand
+     * is empty). `status` is what the server would send; the reply may have another one. If the function returns
+     * without a reply, the server makes it. It cannot read the body of a request whose head is wrong, and neither take
+     * the connection over nor make it a WebSocket. NULL: none. */
     void (*refused)(aco_http_request_t *request, int status, void *refused_arg);
     void *refused_arg;
     const aco_http_group_t *groups; /* their routes are looked at after `routes`, in order. NULL: none */
@@ -344,11 +356,44 @@ typedef struct aco_http_server_options_s {
  *   - What is left after drain_time is cancelled.
  * A further scope that ends does not shorten this. What `options` point to must not change during the call. Returns -1
  * with errno ECANCELED, ETIMEDOUT (a scope has ended), an error of accepting, EINVAL (max_head, max_headers, a
- * reserved field or a route, also of a group, is not allowed: no handler, a name that is empty or has no end, more than 8 names), ENOMEM,
- * EPERM (the caller cannot wait: it is not a task). The listener is closed then, also if the call has failed before it
- * accepted. If `listener` is less than 0, errno stays what aco_io_listen() set. */
+ * reserved field or a route, also of a group, is not allowed: no handler, a name that is empty or has no end, more than
+ * 8 names), ENOMEM, EPERM (the caller cannot wait: it is not a task). The listener is closed then, also if the call has
+ * failed before it accepted. If `listener` is less than 0, errno stays what aco_io_listen() set. */
 ACO_API int aco_http_serve_at(int listener, const aco_http_server_options_t *options, const char *location);
 #define aco_http_serve(listener, options) aco_http_serve_at(listener, options, ACO_PLACE)
+
+/* ---- Connections that were accepted elsewhere -------------------------------------------------------------------- */
+
+/* What such connections have in common: routes, limits, an end. For programs that accept themselves: several protocols
+ * on one port, a proxy's line before HTTP, connections that are no sockets. It belongs to the thread that made it. */
+typedef struct aco_http_server_s aco_http_server_t;
+
+/* Makes a server without a listener; the caller owns it. NULL options: the defaults. The structure is copied; what it
+ * points to must stay as it is. Not used is what concerns accepting: max_connections, max_per_address, shares_listener,
+ * `task`, `open`, lame_time and drain_time. Returns the server; on error NULL with errno ENOMEM, or EINVAL as
+ * aco_http_serve(). */
+ACO_API aco_http_server_t *aco_http_server_new(const aco_http_server_options_t *options);
+/* Stops the server. From now on replies have "Connection: close", and connections without a request are closed when
+ * drain_idle_time is over; their calls return. Requests go on: how long, the program decides, by the scope or the group
+ * of its tasks. Does not wait. */
+ACO_API void aco_http_server_stop(aco_http_server_t *server);
+/* Frees the server: each call that serves a connection of it must have returned. NULL: nothing happens. */
+ACO_API void aco_http_server_destroy(aco_http_server_t *server);
+
+/* Serves the requests of one connection in the calling task until it ends, as aco_http_serve() does. `stream` is any
+ * (aco/stream.h): the call takes it over and closes it, also on error. The `n` bytes at `bytes` come before the
+ * stream's: what was read of it to find out that it is HTTP. They are at most max_head and are copied; `bytes` may be
+ * NULL if `n` is 0. If a scope of the caller ends, its handlers' waits fail, and the connection ends. Replies to
+ * pipelined requests are sent before the next handler is called. Handlers must not end the task by aco_exit() unless
+ * its other frames can bear that: it cuts the connection.
+ *
+ * Returns 0 when the connection has ended, however (`failed` of the options tells); on error -1 with errno EINVAL
+ * (`n`), ENOMEM, EPERM (the caller is not a task). With a `stream` of NULL it fails and leaves errno as it is, so you
+ * can pass on what aco_stream_open() and the like return. */
+ACO_API int aco_http_serve_connection_at(aco_http_server_t *server, aco_stream_t *stream, const void *bytes, size_t n,
+                                         const char *location);
+#define aco_http_serve_connection(server, stream, bytes, n) \
+    aco_http_serve_connection_at(server, stream, bytes, n, ACO_PLACE)
 
 /* ---- Clients ----------------------------------------------------------------------------------------------------- */
 
@@ -363,7 +408,7 @@ typedef struct aco_http_client_options_s {
     int max_head, max_headers; /* of responses, as for a server, and never without a limit: 31 KiB, 200 */
     const char *proxy_host, *proxy_port; /* an HTTP proxy for all requests; NULL: none */
     /* Makes the stream to this host for https:// URLs, as `open` of a server does. NULL: https:// is refused. */
-    void *(*open)(int fd, const char *host, const aco_http_transport_t **transport, void *open_arg);
+    aco_stream_t *(*open)(int fd, const char *host, void *open_arg);
     void *open_arg;
     int sends_body_elsewhere; /* whether a redirect may take a request's body to another host, port or scheme. 0: no */
     void *aco__reserved[3]; /* reserved fields are 0 */

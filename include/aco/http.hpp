@@ -26,7 +26,11 @@
 #ifndef ACO_HTTP_HPP
 #define ACO_HTTP_HPP
 
-#include "io.hpp"
+#include "access_log.h"
+#include "event_stream.h"
+#include "http_cookies.h"
+#include "http_forms.h"
+#include "stream.hpp"
 #include "websocket.h"
 
 #include <cstdio>
@@ -74,6 +78,13 @@ public:
         return detail::text_of(value);
     }
 
+    std::optional<std::string_view> cookie(const char *name) const
+    {
+        const char *value = aco_http_request_cookie(request_, name);
+        detail::io_check(value || errno == 0 ? 0 : -1, "aco::http_request::cookie");
+        return detail::text_of(value);
+    }
+
     /* Returns the number of bytes; 0 at the end of the body. */
     std::size_t read(void *p, std::size_t n, const char *location = ACO__CALLER)
     {
@@ -93,6 +104,11 @@ public:
         if (name.find('\0') != std::string::npos || value.find('\0') != std::string::npos)
             detail::refused(EINVAL, "aco::http_request::add_header", nullptr, "the name or value has a NUL");
         detail::io_check(aco_http_reply_header(request_, name.c_str(), value.c_str()), "aco::http_request::add_header");
+        return *this;
+    }
+    http_request &add_cookie(const aco_http_cookie_t &cookie)
+    {
+        detail::io_check(aco_http_reply_cookie(request_, &cookie), "aco::http_request::add_cookie");
         return *this;
     }
     /* A `type` of nullptr means none. */
@@ -126,11 +142,132 @@ public:
     {
         detail::io_check(aco_http_reply_file_at(request_, root, path, location), "aco::http_request::serve_file");
     }
+    /* The connection, for another protocol, and what was read of it behind the request, which is valid until the
+     * handler returns: aco_http_take_over(). */
+    std::pair<stream, std::string_view> take_over(const char *location = ACO__CALLER)
+    {
+        const void *bytes = nullptr;
+        std::size_t n = 0;
+        aco_stream_t *taken = aco_http_take_over_at(request_, &bytes, &n, location);
+        detail::io_check(taken ? 0 : -1, "aco::http_request::take_over");
+        return {stream(taken), std::string_view(static_cast<const char *>(bytes), n)};
+    }
     bool is_draining() const noexcept { return aco_http_is_draining(request_) != 0; }
     aco_http_request_t *native_handle() const noexcept { return request_; }
 
 private:
     aco_http_request_t *request_;
+};
+
+/* The form in a request's body. */
+class http_form
+{
+  public:
+    explicit http_form(http_request &request, const aco_http_form_options_t &options = {})
+        : form_(aco_http_form_open(request.native_handle(), &options))
+    {
+        detail::io_check(form_ ? 0 : -1, "aco::http_form");
+    }
+    http_form(const http_form &) = delete;
+    http_form &operator=(const http_form &) = delete;
+
+    /* Returns the next part, valid until the next call; nullptr: there is none. */
+    const aco_http_part_t *next(const char *location = ACO__CALLER)
+    {
+        const aco_http_part_t *part = aco_http_form_next_at(form_, location);
+        detail::io_check(part || errno == 0 ? 0 : -1, "aco::http_form::next");
+        return part;
+    }
+    /* Returns the number of bytes; 0 at the end of the part. */
+    std::size_t read(void *p, std::size_t n, const char *location = ACO__CALLER)
+    {
+        return detail::io_done(aco_http_form_read_at(form_, p, n, location), "aco::http_form::read");
+    }
+    std::string_view read_all(std::size_t most, const char *location = ACO__CALLER)
+    {
+        std::size_t n = 0;
+        const char *bytes = aco_http_form_read_all_at(form_, most, &n, location);
+        detail::io_check(bytes ? 0 : -1, "aco::http_form::read_all");
+        return std::string_view(bytes, n);
+    }
+
+  private:
+    aco_http_form_t *form_;
+};
+
+/* A reply of server-sent events. */
+class event_stream
+{
+  public:
+    explicit event_stream(http_request &request, const char *location = ACO__CALLER) : request_(request.native_handle())
+    {
+        detail::io_check(aco_event_stream_begin_at(request_, location), "aco::event_stream");
+    }
+
+    std::optional<std::string_view> last_id() const
+    {
+        return detail::text_of(aco_event_stream_last_id(request_));
+    }
+    void send(const aco_event_stream_event_t &event, const char *location = ACO__CALLER)
+    {
+        detail::io_check(aco_event_stream_send_at(request_, &event, location), "aco::event_stream::send");
+    }
+    void send(std::string_view data, const char *location = ACO__CALLER)
+    {
+        aco_event_stream_event_t event = {};
+        event.data = data.empty() ? "" : data.data();
+        event.length = data.size();
+        send(event, location);
+    }
+    void ping(const char *location = ACO__CALLER)
+    {
+        detail::io_check(aco_event_stream_ping_at(request_, location), "aco::event_stream::ping");
+    }
+
+  private:
+    aco_http_request_t *request_;
+};
+
+/* An access log; its destructor writes what waits. It outlives the servers that use it. */
+class access_log
+{
+  public:
+    explicit access_log(const std::vector<std::pair<std::string, int>> &files,
+                        const aco_access_log_options_t &options = {})
+    {
+        std::vector<aco_access_log_file_t> list;
+        for (const auto &[path, format] : files)
+            list.push_back({path.c_str(), format});
+        list.push_back({nullptr, 0});
+        log_ = aco_access_log_new(list.data(), &options);
+        detail::io_check(log_ ? 0 : -1, "aco::access_log");
+    }
+    access_log(const access_log &) = delete;
+    access_log &operator=(const access_log &) = delete;
+    ~access_log()
+    {
+        aco_access_log_destroy(log_);
+    }
+
+    /* Logs the requests of servers with these options. */
+    void attach(aco_http_server_options_t &options) const noexcept
+    {
+        options.log = aco_access_log_add;
+        options.log_arg = log_;
+    }
+    void rotate() noexcept
+    {
+        aco_access_log_rotate(log_);
+    }
+    aco_access_log_stats_t stats() const noexcept
+    {
+        aco_access_log_stats_t stats;
+        aco_access_log_stats(log_, &stats);
+        return stats;
+    }
+
+  private:
+    aco_access_log_t *log_;
 };
 
 /* A request becomes a connection that carries messages, until its handler returns. Several tasks may send. */
@@ -291,22 +428,24 @@ class http_routes
     }
 
   protected:
-    /* For C. Valid until something is added. */
-    const aco_http_route_t *list_routes()
+    /* For C. What they point to stays until something is added. */
+    std::vector<aco_http_route_t> list_routes()
     {
-        routes_.clear();
+        std::vector<aco_http_route_t> list;
         for (entry &e : handlers_)
-            routes_.push_back({e.method ? e.method->c_str() : nullptr, e.path.c_str(), run, &e});
-        routes_.push_back({nullptr, nullptr, nullptr, nullptr});
-        return routes_.data();
+            list.push_back({e.method ? e.method->c_str() : nullptr, e.path.c_str(), run, &e});
+        list.push_back({nullptr, nullptr, nullptr, nullptr});
+        return list;
     }
-    const aco_http_middleware_t *list_middleware()
+    /* Empty: there is none. */
+    std::vector<aco_http_middleware_t> list_middleware()
     {
-        middleware_.clear();
+        std::vector<aco_http_middleware_t> list;
         for (layer &l : around_)
-            middleware_.push_back(l.is);
-        middleware_.push_back({nullptr, nullptr});
-        return around_.empty() ? nullptr : middleware_.data();
+            list.push_back(l.is);
+        if (!list.empty())
+            list.push_back({nullptr, nullptr});
+        return list;
     }
 
   private:
@@ -351,17 +490,19 @@ class http_routes
     const detail::http_failure *failed_;
     std::deque<entry> handlers_;
     std::deque<layer> around_;
-    std::vector<aco_http_route_t> routes_;
-    std::vector<aco_http_middleware_t> middleware_;
 };
 
-/* A server and its routes. They must not change while it serves. */
+/* A server and its routes. They must not change while it serves, nor after the first serve_connection(). */
 class http_server : public http_routes
 {
   public:
     explicit http_server(const aco_http_server_options_t &options = aco_http_server_options_t())
         : http_routes(&failed_), options_(options)
     {
+    }
+    ~http_server()
+    {
+        aco_http_server_destroy(shared_);
     }
 
     /* Adds routes that have middleware of their own, inside the server's. They are looked at after the server's, in the
@@ -396,15 +537,22 @@ class http_server : public http_routes
     /* Throws aco::cancelled when a scope of the caller ends, and aco::error if accepting fails. */
     void serve(listener &&door, const char *location = ACO__CALLER)
     {
-        std::vector<aco_http_group_t> groups;
-        for (group_of &g : groups_)
-            groups.push_back({g.list_routes(), g.list_middleware()});
-        groups.push_back({nullptr, nullptr});
-        aco_http_server_options_t options = options_;
-        options.routes = list_routes();
-        options.middleware = list_middleware();
-        options.groups = groups.data();
-        detail::io_check(aco_http_serve_at(door.detach(), &options, location), "aco::http_server::serve");
+        const tables given(*this);
+        detail::io_check(aco_http_serve_at(door.detach(), &given.options, location), "aco::http_server::serve");
+    }
+    /* Serves a connection that was accepted elsewhere, in the calling task: aco_http_serve_connection(). Any number of
+     * tasks may call it. `begun` is what was read of the connection already. */
+    void serve_connection(stream &&connection, std::string_view begun = {}, const char *location = ACO__CALLER)
+    {
+        aco_http_server_t *server = shared();
+        detail::io_check(
+            aco_http_serve_connection_at(server, connection.release(), begun.data(), begun.size(), location),
+            "aco::http_server::serve_connection");
+    }
+    /* Stops serve_connection(): aco_http_server_stop(). */
+    void stop()
+    {
+        aco_http_server_stop(shared());
     }
 
   private:
@@ -412,10 +560,45 @@ class http_server : public http_routes
         using http_routes::http_routes, http_routes::list_routes, http_routes::list_middleware;
     };
 
+    /* What C is given. It stays as long as this. */
+    struct tables {
+        explicit tables(http_server &server)
+            : options(server.options_), routes(server.list_routes()), middleware(server.list_middleware())
+        {
+            options.routes = routes.data();
+            options.middleware = middleware.data();
+            for (group_of &g : server.groups_) {
+                group_routes.push_back(g.list_routes());
+                group_middleware.push_back(g.list_middleware());
+                groups.push_back({group_routes.back().data(), group_middleware.back().data()});
+            }
+            groups.push_back({nullptr, nullptr});
+            options.groups = groups.data();
+        }
+        aco_http_server_options_t options;
+        std::vector<aco_http_route_t> routes;
+        std::vector<aco_http_middleware_t> middleware;
+        std::deque<std::vector<aco_http_route_t>> group_routes;
+        std::deque<std::vector<aco_http_middleware_t>> group_middleware;
+        std::vector<aco_http_group_t> groups;
+    };
+
+    aco_http_server_t *shared()
+    {
+        if (!shared_) {
+            tables_ = std::make_unique<const tables>(*this);
+            shared_ = aco_http_server_new(&tables_->options);
+            detail::io_check(shared_ ? 0 : -1, "aco::http_server");
+        }
+        return shared_;
+    }
+
     aco_http_server_options_t options_;
     std::deque<group_of> groups_;
     detail::http_failure failed_;
     std::optional<detail::http_callable<http_request &, int>> refused_;
+    std::unique_ptr<const tables> tables_; /* of serve_connection() */
+    aco_http_server_t *shared_ = nullptr;
 };
 
 /* A response; its destructor ends it. */

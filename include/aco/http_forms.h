@@ -42,8 +42,8 @@ typedef struct aco_http_part_s {
 
 /* Begins to read the request's body as a form. Does not wait. Returns the form, in memory of the request; on error NULL
  * with errno ENOTSUP (the request is of neither type), EBADMSG (its Content-Type is wrong: no boundary, or several),
- * EINVAL (a limit is out of bounds, a reserved field), ENOMEM. For ENOTSUP reply 415; for EBADMSG the server answers 400
- * if the handler does not reply. */
+ * EINVAL (a limit is out of bounds, a reserved field), ENOMEM. For ENOTSUP reply 415. For EBADMSG the server answers
+ * 400 if the handler does not reply. */
 ACO_API aco_http_form_t *aco_http_form_open(aco_http_request_t *request, const aco_http_form_options_t *options);
 /* Goes on to the next part, and skips what is left of the last one. Returns the part. NULL with errno 0: there is none;
  * on error NULL with errno EBADMSG (the form is wrong), EFBIG (a head or the number of parts is beyond the limit), or

@@ -283,14 +283,17 @@ public:
     }
 };
 
-/* A buffered reader: aco_io_reader_t with a lent buffer. It does not own the descriptor. The text that it returns is
- * valid until the next call. */
+class stream; /* aco/stream.hpp */
+
+/* A buffered reader: aco_io_reader_t with a lent buffer. It does not own the descriptor or stream. The text that it
+ * returns is valid until the next call. */
 class reader {
 public:
     explicit reader(const descriptor &from, std::size_t size = 4096) noexcept
     {
         aco_io_reader_open(&reader_, from.get(), nullptr, size);
     }
+    explicit reader(const stream &from, std::size_t size = 4096) noexcept;
     reader(const reader &) = delete;
     reader &operator=(const reader &) = delete;
     ~reader() { aco_io_reader_close(&reader_); }
@@ -334,14 +337,15 @@ private:
     aco_io_reader_t reader_;
 };
 
-/* A buffered writer: aco_io_writer_t with a lent buffer. It does not own the descriptor. Its destructor drops bytes
- * that were not flushed. */
+/* A buffered writer: aco_io_writer_t with a lent buffer. It does not own the descriptor or stream. Its destructor drops
+ * bytes that were not flushed. */
 class writer {
 public:
     explicit writer(const descriptor &to, std::size_t size = 4096) noexcept
     {
         aco_io_writer_open(&writer_, to.get(), nullptr, size);
     }
+    explicit writer(const stream &to, std::size_t size = 4096) noexcept;
     writer(const writer &) = delete;
     writer &operator=(const writer &) = delete;
     ~writer() { aco_io_writer_close(&writer_); }

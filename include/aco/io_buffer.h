@@ -1,4 +1,4 @@
-/* Buffered reading and writing of descriptors (aco/io.h). In the library acorn_io.
+/* Buffered reading and writing of descriptors (aco/io.h) and streams (aco/stream.h). In the library acorn_io.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -14,14 +14,15 @@
  * calls may fail with ENOMEM.
  *
  * Failures. Bytes that have come stay in the reader; bytes that were not written stay in the writer. So after ETIMEDOUT
- * or ECANCELED a call can be made again. Errors are those of aco_io_read() and aco_io_write(), and those named here.
+ * or ECANCELED a call can be made again. Errors are those of aco_io_read() and aco_io_write(), or of the stream, and
+ * those named here.
  *
- * A reader or writer is a plain structure that must not be copied while it is open. It does not own its descriptor. One
- * task at a time may use it, on the descriptor's thread. */
+ * A reader or writer is a plain structure that must not be copied while it is open. It does not own its descriptor or
+ * stream. One task at a time may use it, on the descriptor's thread. */
 #ifndef ACO_IO_BUFFER_H
 #define ACO_IO_BUFFER_H
 
-#include "io.h"
+#include "stream.h"
 
 ACO__BEGIN_C
 
@@ -33,10 +34,13 @@ typedef struct aco_io_reader_s {
     int aco__is_lent;
     char *buffer; /* NULL: none is lent now */
     size_t size, begin, end;
+    aco_stream_t *stream; /* NULL: the descriptor is read */
 } aco_io_reader_t;
 
 /* Begins to read `fd`. `buffer` has `size` bytes, at least 1; NULL: the thread lends it. */
 ACO_API void aco_io_reader_open(aco_io_reader_t *reader, int fd, void *buffer, size_t size);
+/* The same for a stream. */
+ACO_API void aco_io_reader_open_stream(aco_io_reader_t *reader, aco_stream_t *stream, void *buffer, size_t size);
 /* Gives up the buffer, and bytes that are not consumed yet. */
 ACO_API void aco_io_reader_close(aco_io_reader_t *reader);
 
@@ -80,9 +84,11 @@ typedef struct aco_io_writer_s {
     int aco__is_lent;
     char *buffer; /* NULL: none is lent now */
     size_t size, end;
+    aco_stream_t *stream; /* NULL: the descriptor is written */
 } aco_io_writer_t;
 
 ACO_API void aco_io_writer_open(aco_io_writer_t *writer, int fd, void *buffer, size_t size);
+ACO_API void aco_io_writer_open_stream(aco_io_writer_t *writer, aco_stream_t *stream, void *buffer, size_t size);
 /* Gives up the buffer, and bytes that were not flushed. */
 ACO_API void aco_io_writer_close(aco_io_writer_t *writer);
 

@@ -36,7 +36,7 @@
 #ifndef ACO_TLS_H
 #define ACO_TLS_H
 
-#include "io.h"
+#include "stream.h"
 
 ACO__BEGIN_C
 
@@ -164,14 +164,19 @@ ACO_API int aco_tls_info(const aco_tls_t *tls, aco_tls_info_t *info);
  * Returns 0; on error -1 with errno ENOENT (the peer has sent no certificate), ENOSPC, ENOMEM. */
 ACO_API int aco_tls_peer_name(const aco_tls_t *tls, char *text, size_t size);
 
+/* Returns the connection as a stream (aco/stream.h), which belongs to the connection and lives as long: close one of
+ * the two, not both. aco_stream_abort() ends it by an alert instead of close_notify. NULL for NULL, with errno as it
+ * is, so you can pass on what aco_tls_connect() and aco_tls_accept() return. */
+ACO_API aco_stream_t *aco_tls_stream(aco_tls_t *tls);
+/* Returns the TLS connection that carries a stream; NULL with errno ENOTSUP: another thing carries it. */
+ACO_API aco_tls_t *aco_tls_of_stream(aco_stream_t *stream);
+
 /* HTTP over TLS (aco/http.h): set the first as `open` of a server, the second as `open` of a client's options, with the
  * configuration as open_arg. They speak only HTTP/1, so offer only that: aco_tls_config_alpn(config,
- * "http/1.1,http/1.0"). Return the connection; on error NULL with errno as the handshakes, also EPROTO (ALPN chose
- * another protocol). */
-struct aco_http_transport_s;
-ACO_API void *aco_tls_http_accept(int fd, const struct aco_http_transport_s **transport, void *config);
-ACO_API void *aco_tls_http_connect(int fd, const char *host, const struct aco_http_transport_s **transport,
-                                   void *config);
+ * "http/1.1,http/1.0"). Return the connection as a stream; on error NULL with errno as the handshakes, also EPROTO
+ * (ALPN chose another protocol). */
+ACO_API aco_stream_t *aco_tls_http_accept(int fd, void *config);
+ACO_API aco_stream_t *aco_tls_http_connect(int fd, const char *host, void *config);
 
 ACO_API int aco_tls_fd(const aco_tls_t *tls);             /* the descriptor; the connection still owns it */
 ACO_API struct ssl_st *aco_tls_ssl(const aco_tls_t *tls); /* OpenSSL's part: you may ask it, not read, write or free */

@@ -13,7 +13,7 @@
 #ifndef ACO_TLS_HPP
 #define ACO_TLS_HPP
 
-#include "io.hpp"
+#include "stream.hpp"
 #include "tls.h"
 
 namespace aco {
@@ -125,6 +125,11 @@ public:
         return std::string();
     }
     aco_tls_t *native_handle() const noexcept { return tls_; }
+    /* Gives up the connection, as the stream that closes it. */
+    stream to_stream() && noexcept
+    {
+        return stream(aco_tls_stream(std::exchange(tls_, nullptr)));
+    }
 
 private:
     void close_quietly() noexcept

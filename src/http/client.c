@@ -208,11 +208,7 @@ static void close_peer(peer_t *peer)
 /* Whether nothing has come on a kept connection, not even its end. */
 static int is_quiet(const peer_t *peer)
 {
-    const aco__http_link_t *link = &peer->link;
-    char byte;
-    if (link->transport && link->transport->has_input && link->transport->has_input(link->stream))
-        return 0;
-    return aco_io_recv(link->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) < 0 && errno == EAGAIN;
+    return !aco_stream_has_input(peer->link.stream);
 }
 
 /* Where a connection for this URL leads. */
@@ -531,11 +527,9 @@ ACO__SWITCHES static peer_t *new_peer(aco_http_client_t *client, const url_t *ur
         return peer;
     link = &peer->link;
     if (!options->proxy_host || open_tunnel(peer, url, location) == 0) {
-        link->stream = options->open(link->fd, url->host, &link->transport, options->open_arg);
+        aco__http_link_use(link, options->open(link->own.fd, url->host, options->open_arg));
         if (link->stream)
             return peer;
-        link->transport = NULL;
-        link->fd = -1;
     }
     error = errno;
     close_peer(peer);

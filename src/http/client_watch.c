@@ -3,6 +3,7 @@
  * A task of its own waits for the peer's end. It reads nothing, so it does not matter whether a body or another request
  * is there. */
 #define _GNU_SOURCE /* POLLRDHUP */
+#include "http/client_watch.h"
 #include "http/request.h"
 
 #include "aco/detail/descriptors.h"
@@ -18,11 +19,12 @@ static const char place[] = "aco_http_end_with_client";
 
 /* The task frees it, after the handler: one that ends by aco_exit() leaves its scope only after its deferred calls. It
  * is not on the handler's stack, which may be a shared one. */
-typedef struct client_watch {
+typedef struct aco__http_client_watch {
     aco__http_exchange_t *x; /* NULL: the handler has ended */
-    aco_scope_t handler, own; /* that of the handler; that of the task */
+    struct aco__http_client_watch *outer; /* of the same request; NULL: none */
+    aco_scope_t handler, looking; /* that of the handler; that of the task while it waits for the client's end */
     aco_t *task;
-    unsigned char is_waiting; /* in its scope: for the client's end, then for the handler's */
+    unsigned char is_looking; /* in its scope */
     size_t sz;
 } client_watch_t;
 
@@ -33,32 +35,56 @@ static void end_handler(client_watch_t *w)
     (void)aco_scope_cancel(&w->handler);
 }
 
+/* Until the client goes away, or nobody wants to know it any more. */
+ACO__SWITCHES static void look(client_watch_t *w)
+{
+    struct pollfd peer = {w->x->is.fd, POLLRDHUP, 0};
+    int is_gone;
+    if (peer.fd < 0 || aco_scope_begin_at(&w->looking, ACO_FOREVER, place) != 0)
+        return;
+    w->is_looking = 1;
+    is_gone = aco__io_poll(&peer, 1, ACO_FOREVER, place, place) > 0 && !(peer.revents & POLLNVAL);
+    w->is_looking = 0;
+    if (is_gone && w->x && !w->looking.error)
+        end_handler(w);
+    (void)aco_scope_end(&w->looking);
+}
+
 ACO__SWITCHES static void *watch(void *arg)
 {
     client_watch_t *w = arg;
-    struct pollfd peer = {-1, POLLRDHUP, 0};
-    if (w->x && aco_shield_begin_at(&w->own, ACO_FOREVER, place) == 0) {
-        w->is_waiting = 1;
-        peer.fd = w->x->is.fd;
-        if (aco__io_poll(&peer, 1, ACO_FOREVER, place, place) > 0 && w->x && !(peer.revents & POLLNVAL))
-            end_handler(w);
+    aco_scope_t shield;
+    if (w->x && aco_shield_begin_at(&shield, ACO_FOREVER, place) == 0) {
+        look(w);
         while (w->x && aco_park_at(place, place) == 0)
             ;
-        (void)aco_scope_end(&w->own);
+        (void)aco_scope_end(&shield);
     }
     ACO__ASSERT(!w->x);
     aco__service_free(w, w->sz);
     return NULL;
 }
 
+static void stop_looking(client_watch_t *w)
+{
+    if (w->is_looking)
+        (void)aco_scope_cancel(&w->looking);
+}
+
+void aco__http_stop_watching(aco__http_exchange_t *x)
+{
+    for (client_watch_t *w = x->watch; w; w = w->outer)
+        stop_looking(w);
+}
+
 /* The handler has ended, also by aco_exit(). Does not switch. */
 static void end_watch(void *arg)
 {
     client_watch_t *w = arg;
+    w->x->watch = w->outer;
     w->x = NULL;
     (void)aco_unpark(w->task);
-    if (w->is_waiting)
-        (void)aco_scope_cancel(&w->own);
+    stop_looking(w);
 }
 
 /* NULL and errno. */
@@ -80,6 +106,8 @@ static client_watch_t *begin_watch(aco__http_exchange_t *x)
     task = deferred ? aco_spawn(watch, w, NULL) : NULL;
     if (task) {
         w->x = x;
+        w->outer = x->watch;
+        x->watch = w;
         w->task = task;
         (void)aco_detach(task);
         return w;

@@ -40,7 +40,7 @@ static void print(const aco_http_failure_t *failure)
         (void)!aco__system.write(2, line, (size_t)n);
 }
 
-void aco__http_report(aco__http_server_t *server, aco_http_failure_t *failure)
+void aco__http_report(aco_http_server_t *server, aco_http_failure_t *failure)
 {
     const aco_http_server_options_t *options = &server->options;
     int kind = kind_of(failure->error), is_handshake;

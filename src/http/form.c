@@ -7,43 +7,6 @@
 
 static const char call[] = "aco_http_form";
 
-/* ---- The body ---- */
-
-int aco__http_form_fail(aco_http_form_t *form, int error, const char *reason)
-{
-    form->error = error;
-    form->x->version->fail_body(form->x, error);
-    return aco__service_fail(error, call, reason);
-}
-
-int aco__http_form_fill(aco_http_form_t *form)
-{
-    ssize_t n;
-    if (form->begin) {
-        memmove(form->buffer, form->buffer + form->begin, form->end - form->begin);
-        form->end -= form->begin;
-        form->begin = 0;
-    }
-    ACO__ASSERT(form->end < sizeof form->buffer);
-    if (form->body_is_over)
-        return 0;
-    n = form->x->version->read(form->x, form->buffer + form->end, sizeof form->buffer - form->end, call,
-                               form->location);
-    if (n > 0)
-        form->end += (size_t)n;
-    form->body_is_over = n == 0;
-    return n > 0 ? 1 : (int)n;
-}
-
-int aco__http_form_add(aco_http_form_t *form, char byte)
-{
-    if (form->head_n == form->head_room)
-        return aco__http_form_fail(form, EFBIG, "the head of a part is too long");
-    form->head[form->head_n++] = byte;
-    form->head[form->head_n] = 0;
-    return 0;
-}
-
 /* ---- application/x-www-form-urlencoded: name=value&name=value ---- */
 
 /* The next byte, decoded. 1; 0: an "&", or the end of the body, which stay; -1 and errno. *is_plain: it is as sent. */
@@ -214,7 +177,7 @@ char *aco_http_form_read_all_at(aco_http_form_t *form, size_t most, size_t *n, c
     char *all = NULL;
     for (;;) {
         ssize_t part;
-        if (got == room && room <= most) { /* a byte more than `most` tells that there are more */
+        if (!all || (got == room && room <= most)) { /* a byte more than `most` tells that there are more */
             size_t larger = room ? 2 * room : 256;
             char *p;
             room = larger < most ? larger : most + 1;

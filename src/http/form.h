@@ -1,4 +1,4 @@
-/* A form that is read: form.c; the parts of multipart/form-data: multipart.c. */
+/* A form that is read: form.c; its bytes: form_body.c; the parts of multipart/form-data: multipart.c. */
 #ifndef ACO_HTTP_FORM_H
 #define ACO_HTTP_FORM_H
 

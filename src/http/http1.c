@@ -3,6 +3,8 @@
 #include "http/server.h"
 #include "http/text.h"
 
+#include "aco/detail/descriptors.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -11,9 +13,13 @@ static aco__http1_t *http1_of(const aco__http_exchange_t *x)
     return x->stream;
 }
 
-void aco__http1_open(aco__http1_t *h, int fd, const aco_http_server_options_t *options)
+void aco__http1_open(aco__http1_t *h, int fd, aco_stream_t *stream, const aco_http_server_options_t *options)
 {
-    aco__http_link_open(&h->link, fd, (size_t)options->max_head + HTTP_BEHIND_HEAD);
+    size_t in_size = (size_t)options->max_head + HTTP_BEHIND_HEAD;
+    if (stream)
+        aco__http_link_open_on(&h->link, stream, in_size);
+    else
+        aco__http_link_open(&h->link, fd, in_size);
     h->link.write_time = options->write_time;
     aco__http_incoming_open(&h->incoming, &h->link);
     h->incoming.most_body = options->max_body < 0 ? UINT64_MAX : (uint64_t)options->max_body;
@@ -93,7 +99,7 @@ static void http1_fail_body(aco__http_exchange_t *x, int error)
 
 /* ---- Replies ---- */
 
-static char *put_date(aco__http_server_t *server, char *at)
+static char *put_date(aco_http_server_t *server, char *at)
 {
     return HTTP_PUT(aco__http_put(HTTP_PUT(at, "Date: "), aco__http_date_now(&server->date), HTTP_DATE), "\r\n");
 }
@@ -207,6 +213,37 @@ static int http1_switch_protocol(aco__http_exchange_t *x, const char *fields, si
     return 0;
 }
 
+/* What handlers see of the connection is gone: it looks broken, by no failure. */
+static void forget_stream(aco__http_exchange_t *x, aco__http_link_t *link)
+{
+    link->stream = NULL;
+    link->own.fd = -1;
+    link->is_broken = 1;
+    x->is.fd = -1;
+    x->is.stream = NULL;
+}
+
+ACO__SWITCHES
+static aco_stream_t *http1_take_over(aco__http_exchange_t *x, const void **bytes, size_t *n, const char *call,
+                                     const char *location)
+{
+    aco__http1_t *h = http1_of(x);
+    aco__http_link_t *link = &h->link;
+    aco_stream_t *stream = link->stream;
+    if (!h->incoming.has_all) {
+        aco__service_fail(EBUSY, call, "the body was not read");
+        return NULL;
+    }
+    if ((link->out_n || link->is_broken) && aco__http_send(link, NULL, 0, 0, location) != 0) /* earlier replies */
+        return NULL;
+    if (stream == &link->own && !(stream = aco__stream_of_fd(link->own.fd)))
+        return NULL;
+    *bytes = link->in.buffer + link->at;
+    *n = link->in.end - link->at;
+    forget_stream(x, link);
+    return stream;
+}
+
 /* ---- The table ---- */
 
 static int http1_error_of(const aco__http_exchange_t *x)
@@ -223,5 +260,6 @@ const aco__http_version_t aco__http1_version = {
     .flush = http1_flush,
     .other_protocol = http1_other_protocol,
     .switch_protocol = http1_switch_protocol,
+    .take_over = http1_take_over,
     .error_of = http1_error_of,
 };

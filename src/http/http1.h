@@ -19,7 +19,9 @@ typedef struct aco__http1 {
 
 ACO__HIDDEN extern const aco__http_version_t aco__http1_version;
 
-ACO__HIDDEN void aco__http1_open(aco__http1_t *h, int fd, const aco_http_server_options_t *options);
+/* On a socket, or on a stream if that is not NULL. */
+ACO__HIDDEN void aco__http1_open(aco__http1_t *h, int fd, aco_stream_t *stream,
+                                 const aco_http_server_options_t *options);
 /* Understands the head of a request, and fills it in. 0; or the status with which to refuse it. */
 ACO__HIDDEN int aco__http1_understand(aco__http_exchange_t *x);
 /* The errno with which the connection has failed; 0: it has not. */

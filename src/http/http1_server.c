@@ -39,7 +39,7 @@ static aco__http_workspace_t *workspace_of(aco__http_exchange_t *x)
     return (aco__http_workspace_t *)(void *)x;
 }
 
-static aco__http_workspace_t *new_workspace(aco__http_server_t *server)
+static aco__http_workspace_t *new_workspace(aco_http_server_t *server)
 {
     aco__http_workspace_t *space = server->spare;
     size_t headers = (size_t)server->options.max_headers * sizeof(aco_http_header_t);
@@ -60,7 +60,7 @@ static aco__http_workspace_t *new_workspace(aco__http_server_t *server)
     return space;
 }
 
-void aco__http_free_spare(aco__http_server_t *server)
+void aco__http_free_spare(aco_http_server_t *server)
 {
     while (server->spare) {
         aco__http_workspace_t *space = server->spare;
@@ -86,7 +86,8 @@ static int begin_request(aco__http1_connection_t *c)
         h->link.out = arena + HTTP_ARENA;
     }
     aco__http_request_begin(c->x, arena);
-    c->x->is.fd = h->link.fd;
+    c->x->is.fd = h->link.own.fd;
+    c->x->is.stream = h->link.stream;
     h->may_continue = 0;
     aco__http_body_begin(&h->outgoing, 0, 0, 0);
     aco__http_message_begin(&h->incoming, &space->head);
@@ -122,8 +123,8 @@ static void unlist_unflushed(aco__http1_connection_t *c)
 
 static void list_unflushed(aco__http1_connection_t *c)
 {
-    aco__http_server_t *server = c->is.server;
-    ACO__ASSERT(!c->place_unflushed && !c->http.link.transport);
+    aco_http_server_t *server = c->is.server;
+    ACO__ASSERT(!c->place_unflushed && c->http.link.is_plain);
     c->next_unflushed = server->unflushed;
     if (c->next_unflushed)
         c->next_unflushed->place_unflushed = &c->next_unflushed;
@@ -132,7 +133,7 @@ static void list_unflushed(aco__http1_connection_t *c)
     (void)aco_unpark(server->keeper);
 }
 
-void aco__http_send_unflushed(aco__http_server_t *server)
+void aco__http_send_unflushed(aco_http_server_t *server)
 {
     while (server->unflushed) {
         aco__http1_connection_t *c = server->unflushed;
@@ -217,7 +218,7 @@ ACO__SWITCHES static void handle(aco__http1_connection_t *c, const char *locatio
     const aco__http_incoming_t *in = &c->http.incoming;
     int status;
     ACO__ASSERT(!c->is.is_idle && !c->in_handler && in->has_head && !x->reply.has_begun);
-    if (link->out_n && link->transport)
+    if (link->out_n && (!link->is_plain || !x->server->keeper))
         (void)aco__http_send(link, NULL, 0, 0, location);
     else if (link->out_n)
         list_unflushed(c);
@@ -235,7 +236,7 @@ ACO__SWITCHES static void handle(aco__http1_connection_t *c, const char *locatio
         status = status_of_body(in->body_error ? in->body_error : in->read_error);
     if (status && !x->reply.has_begun && !link->is_broken)
         aco__http_refuse(x, status, location);
-    if (x->reply.has_begun)
+    if (x->reply.has_begun && !x->reply.is_taken)
         end_reply(c, location);
 }
 
@@ -355,13 +356,13 @@ ACO__SWITCHES static void serve_connection(aco__http1_connection_t *c, const cha
     } while (serve_request(c, location));
     if (c->http.link.out_n)
         (void)aco__http_send(&c->http.link, NULL, 0, 0, location);
-    if (may_send(c))
+    if (c->http.link.stream && may_send(c))
         linger(c, location);
 }
 
 /* A connection that has no task yet. */
 typedef struct newcomer {
-    aco__http_server_t *server;
+    aco_http_server_t *server;
     struct aco__http_address *address; /* NULL: nobody counts it */
     int fd;
 } newcomer_t;
@@ -397,21 +398,36 @@ static void end_connection(void *arg)
         aco__service_free(c, sz);
 }
 
-ACO__SWITCHES static void run_connection(aco__http1_connection_t *c, newcomer_t *newcomer, size_t sz)
+/* The connection begins, on a socket or on a stream. */
+static void begin_connection(aco__http1_connection_t *c, size_t sz, aco_http_server_t *server, int fd,
+                             aco_stream_t *stream)
 {
-    aco__http_server_t *server = newcomer->server;
     memset(c, 0, sizeof *c);
     c->sz = sz;
-    aco__http1_open(&c->http, newcomer->fd, &server->options);
-    aco__service_free(newcomer, sizeof *newcomer);
+    aco__http1_open(&c->http, fd, stream, &server->options);
     aco__http_join_server(&c->is, server, &c->http.link);
+}
+
+/* Serves the connection until it ends, and frees it. 0, or -1 and errno: it was not served. */
+ACO__SWITCHES static int run_connection(aco__http1_connection_t *c, const char *location)
+{
     if (aco_defer(end_connection, c) != 0) {
+        int error = errno;
         end_connection(c);
-        return;
+        errno = error;
+        return -1;
     }
-    serve_connection(c, "an HTTP connection");
+    serve_connection(c, location);
     aco__http_report_once(&c->is, c->http.link.error ? c->http.link.error : c->http.error, NULL);
     (void)aco_defer_pop(1);
+    return 0;
+}
+
+ACO__SWITCHES static void run_newcomer(aco__http1_connection_t *c, size_t sz, newcomer_t *newcomer)
+{
+    begin_connection(c, sz, newcomer->server, newcomer->fd, NULL);
+    aco__service_free(newcomer, sizeof *newcomer);
+    (void)run_connection(c, "an HTTP connection");
 }
 
 /* The record is on the stack: the first page, which an idle connection holds anyway, has room for it. */
@@ -419,7 +435,7 @@ ACO__SWITCHES static void *connection(void *newcomer)
 {
     aco__http1_connection_t record;
     count_until_end(newcomer);
-    run_connection(&record, newcomer, 0);
+    run_newcomer(&record, 0, newcomer);
     return NULL;
 }
 
@@ -435,11 +451,11 @@ ACO__SWITCHES static void *connection_on_share_stack(void *arg)
         aco__service_free(newcomer, sizeof *newcomer);
         return NULL;
     }
-    run_connection(record, newcomer, sz);
+    run_newcomer(record, sz, newcomer);
     return NULL;
 }
 
-int aco__http_connect(aco__http_server_t *server, int fd, struct aco__http_address *address, const char *location)
+int aco__http_connect(aco_http_server_t *server, int fd, struct aco__http_address *address, const char *location)
 {
     const aco_options_t *task = server->options.task;
     aco_function_t run = task && task->stack ? connection_on_share_stack : connection;
@@ -454,4 +470,55 @@ int aco__http_connect(aco__http_server_t *server, int fd, struct aco__http_addre
         return 0;
     aco__service_free(newcomer, sizeof *newcomer);
     return -1;
+}
+
+/* ---- A connection that was accepted elsewhere ---- */
+
+/* Its first bytes were read there. 0, or -1 and errno. */
+static int put_input(aco__http_link_t *link, const void *bytes, size_t n)
+{
+    aco_io_reader_t *in = &link->in;
+    size_t sz = in->size;
+    ACO__ASSERT(n <= in->size && !in->buffer);
+    if (n && !(in->buffer = aco__service_allocate(&sz, "aco_http_serve_connection")))
+        return -1;
+    if (n)
+        memcpy(in->buffer, bytes, n);
+    in->end = n;
+    return 0;
+}
+
+/* NULL and errno. */
+static aco__http1_connection_t *new_connection(aco_http_server_t *server, aco_stream_t *stream, const void *bytes,
+                                               size_t n)
+{
+    static const char call[] = "aco_http_serve_connection";
+    size_t sz = sizeof(aco__http1_connection_t);
+    aco__http1_connection_t *c = NULL;
+    int error;
+    if (!aco_current_task())
+        aco__service_fail(EPERM, call, "the caller is not a task");
+    else if (n > (size_t)server->options.max_head)
+        aco__service_fail(EINVAL, call, "more bytes than max_head");
+    else
+        c = aco__service_allocate(&sz, call);
+    if (c) {
+        begin_connection(c, sz, server, -1, stream);
+        if (put_input(&c->http.link, bytes, n) == 0)
+            return c;
+    }
+    error = errno;
+    if (c)
+        end_connection(c);
+    else
+        aco_stream_close(stream);
+    errno = error;
+    return NULL;
+}
+
+int aco_http_serve_connection_at(aco_http_server_t *server, aco_stream_t *stream, const void *bytes, size_t n,
+                                 const char *location)
+{
+    aco__http1_connection_t *c = stream ? new_connection(server, stream, bytes, n) : NULL;
+    return c ? run_connection(c, location) : -1;
 }

@@ -27,21 +27,38 @@ int aco__http_is_in_order(const aco__http_link_t *link)
 void aco__http_link_open(aco__http_link_t *link, int fd, size_t in_size)
 {
     memset(link, 0, sizeof *link);
-    link->fd = fd;
+    aco__stream_embed(&link->own, fd);
+    link->stream = &link->own;
+    link->is_plain = 1;
     aco_io_reader_open(&link->in, fd, NULL, in_size);
+}
+
+static int is_socket(const aco_stream_t *stream)
+{
+    struct sockaddr_storage address;
+    socklen_t n = sizeof address;
+    return aco__stream_is_fd(stream) &&
+           aco__system.getsockname(stream->fd, (struct sockaddr *)(void *)&address, &n) == 0;
+}
+
+void aco__http_link_open_on(aco__http_link_t *link, aco_stream_t *stream, size_t in_size)
+{
+    aco__http_link_open(link, stream->fd, in_size);
+    link->stream = stream;
+    link->is_plain = (unsigned char)is_socket(stream);
+}
+
+void aco__http_link_use(aco__http_link_t *link, aco_stream_t *stream)
+{
+    link->stream = stream;
+    link->own.fd = stream ? stream->fd : -1;
+    link->is_plain = 0;
 }
 
 void aco__http_link_close(aco__http_link_t *link, int is_cut)
 {
-    static const struct linger reset = {1, 0};
-    const aco_http_transport_t *transport = link->transport;
     aco_io_reader_close(&link->in);
-    if (is_cut && link->fd >= 0)
-        (void)aco__system.setsockopt(link->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-    if (transport)
-        (is_cut && transport->abort ? transport->abort : transport->close)(link->stream);
-    else if (link->fd >= 0)
-        (void)aco_io_close(link->fd);
+    (is_cut ? aco_stream_abort : aco_stream_close)(link->stream);
 }
 
 int aco__http_is_passing(void)
@@ -57,15 +74,13 @@ int aco__http_is_passing(void)
 
 ssize_t aco__http_link_read(aco__http_link_t *link, void *p, size_t n, const char *location)
 {
-    return link->transport ? link->transport->read(link->stream, p, n, location)
-                           : aco_io_read_at(link->fd, p, n, location);
+    return link->is_plain ? aco_io_read_at(link->own.fd, p, n, location)
+                          : aco_stream_read_at(link->stream, p, n, location);
 }
 
 int aco__http_link_shutdown(aco__http_link_t *link, const char *location)
 {
-    if (!link->transport)
-        return aco_io_shutdown(link->fd, SHUT_WR);
-    return link->transport->shutdown ? link->transport->shutdown(link->stream, location) : -1;
+    return aco_stream_shutdown_at(link->stream, location);
 }
 
 ssize_t aco__http_append(aco__http_link_t *link, const char *location)
@@ -83,31 +98,31 @@ ssize_t aco__http_append(aco__http_link_t *link, const char *location)
 ACO__SWITCHES static int await_input(aco__http_link_t *link, const char *location)
 {
     aco_io_reader_close(&link->in);
-    if (!link->transport)
-        return aco__io_await_input(link->fd, location);
-    return link->transport->wait_readable ? link->transport->wait_readable(link->stream, location) : 0;
+    if (link->is_plain)
+        return aco__io_await_input(link->own.fd, location);
+    return link->stream->functions->wait_readable ? aco_stream_wait_readable_at(link->stream, location) : 0;
 }
 
 ssize_t aco__http_await(aco__http_link_t *link, int is_first, const char *location)
 {
     aco_io_reader_t *in = &link->in;
     ACO__ASSERT(in->begin == in->end); /* it would be lost with the buffer */
-    for (is_first &= !link->transport;; is_first = 0) {
+    for (is_first &= link->is_plain;; is_first = 0) {
         size_t sz = in->size;
         ssize_t n;
         int is_over = !is_first && await_input(link, location) != 0, error = errno;
-        if (is_over && link->transport && !aco__http_has_input(link)) /* a last look; without one, below */
+        if (is_over && !link->is_plain && !aco__http_has_input(link)) /* a last look; without one, below */
             return -1;
         if (!in->buffer && !(in->buffer = aco__service_allocate(&sz, "aco_http_serve")))
             return -1;
         in->buffer[0] = '\r';
         in->begin = 0;
         in->end = link->has_half;
-        n = link->transport ? aco__http_append(link, location)
-                            : aco__io_recv_now(link->fd, in->buffer + in->end, in->size - in->end);
+        n = link->is_plain ? aco__io_recv_now(link->own.fd, in->buffer + in->end, in->size - in->end)
+                           : aco__http_append(link, location);
         if (n <= 0)
             in->end = 0;
-        if (link->transport)
+        if (!link->is_plain)
             return n;
         if (n > 0)
             in->end += (size_t)n;
@@ -137,9 +152,7 @@ int aco__http_is_readable(int fd)
 
 int aco__http_has_input(const aco__http_link_t *link)
 {
-    if (link->transport && link->transport->has_input && link->transport->has_input(link->stream))
-        return 1;
-    return aco__http_is_readable(link->fd);
+    return aco_stream_has_input(link->stream);
 }
 
 ssize_t aco__http_more_input(aco__http_link_t *link, const char *location)
@@ -159,15 +172,18 @@ ssize_t aco__http_more_input(aco__http_link_t *link, const char *location)
 ACO__SWITCHES
 static ssize_t put_out(aco__http_link_t *link, struct iovec *parts, int n, int flags, const char *location)
 {
+    const aco_stream_functions_t *functions = link->stream->functions;
     struct msghdr message;
-    if (link->transport)
-        return link->transport->write(link->stream, parts[0].iov_base, parts[0].iov_len, location);
+    if (!link->is_plain)
+        return functions->write_parts && n > 1
+                   ? functions->write_parts(link->stream, parts, n, location)
+                   : functions->write(link->stream, parts[0].iov_base, parts[0].iov_len, location);
     if (n == 1)
-        return aco_io_send_at(link->fd, parts[0].iov_base, parts[0].iov_len, flags, location);
+        return aco_io_send_at(link->own.fd, parts[0].iov_base, parts[0].iov_len, flags, location);
     memset(&message, 0, sizeof message);
     message.msg_iov = parts;
     message.msg_iovlen = (size_t)n;
-    return aco_io_sendmsg_at(link->fd, &message, flags, location);
+    return aco_io_sendmsg_at(link->own.fd, &message, flags, location);
 }
 
 /* With a limit for the case that the peer takes nothing. */
@@ -195,7 +211,7 @@ static int keep_output(aco__http_link_t *link, const struct iovec *rest)
 int aco__http_send(aco__http_link_t *link, const void *p, size_t n, int is_more, const char *location)
 {
     struct iovec parts[2], *first = parts;
-    int left = 0, may_wait = link->transport != NULL;
+    int left = 0, may_wait = !link->is_plain;
 #ifdef MSG_MORE
     int flags = is_more ? MSG_MORE : 0;
 #else
@@ -225,7 +241,7 @@ int aco__http_send(aco__http_link_t *link, const void *p, size_t n, int is_more,
             may_wait = 1;
             continue;
         }
-        if (sent < 0 && !n && !link->transport && aco__http_is_passing())
+        if (sent < 0 && !n && link->is_plain && aco__http_is_passing())
             return keep_output(link, first);
         if (sent < 0) {
             link->is_broken = 1;
@@ -248,10 +264,10 @@ int aco__http_send(aco__http_link_t *link, const void *p, size_t n, int is_more,
 void aco__http_try_send(aco__http_link_t *link)
 {
     ssize_t sent;
-    if (link->transport || link->is_broken || !link->out_n)
+    if (!link->is_plain || link->is_broken || !link->out_n)
         return;
     ACO__NO_SWITCH_BEGIN(); /* the connection's task would add to the output */
-    sent = aco_io_send(link->fd, link->out, link->out_n, MSG_DONTWAIT);
+    sent = aco_io_send(link->own.fd, link->out, link->out_n, MSG_DONTWAIT);
     if (sent > 0) {
         ACO__ASSERT((size_t)sent <= link->out_n);
         link->out_n -= (size_t)sent;
@@ -269,7 +285,7 @@ int aco__http_send_file(aco__http_link_t *link, int fd, int64_t *at, int64_t end
 {
     enum { AT_ONCE = 1 << 20 }; /* so that others run in between */
     const int64_t begin = *at;
-    if (link->transport)
+    if (!link->is_plain)
         return 1;
     ACO__ASSERT(!link->out_n);
     while (*at < end) {
@@ -277,7 +293,7 @@ int aco__http_send_file(aco__http_link_t *link, int fd, int64_t *at, int64_t end
         ssize_t sent;
         if (aco_scope_begin_at(&scope, aco_after(link->write_time), location) != 0)
             return -1;
-        sent = aco_io_sendfile_at(link->fd, fd, at, end - *at < AT_ONCE ? (size_t)(end - *at) : AT_ONCE, location);
+        sent = aco_io_sendfile_at(link->own.fd, fd, at, end - *at < AT_ONCE ? (size_t)(end - *at) : AT_ONCE, location);
         (void)aco_scope_end(&scope);
         if (sent < 0 && (errno == EINVAL || errno == ENOSYS) && *at == begin)
             return 1;

@@ -11,18 +11,19 @@
 #include "aco/detail/service.h"
 #include "aco/http.h"
 #include "aco/io_buffer.h"
+#include "aco/stream.h"
 
 enum { HTTP_OUT = 8192 }; /* bytes of output that a link collects */
 
 typedef struct aco__http_link {
-    int fd;
-    const aco_http_transport_t *transport; /* NULL: the descriptor itself */
-    void *stream;
+    aco_stream_t own; /* the descriptor, for which nobody else has made a stream. Its fd is that of any stream */
+    aco_stream_t *stream; /* NULL: making it has failed */
     /* Input. The buffer is lent while there is input in it or a message is being handled: */
     /*   begin: held, for who points into it    keep: free    at: nobody has read it    end */
     aco_io_reader_t in;
     size_t keep, at;
     unsigned char is_broken; /* nothing can be read or written any more */
+    unsigned char is_plain; /* the stream is a socket, and nothing else: used by calls of aco/io.h, which can do more */
     unsigned char has_half; /* the CR of what may become an empty line was read, and is not in the buffer */
     int error; /* that of writing which broke it; 0: none */
     /* Output: bytes that were not sent yet, HTTP_OUT at most. */
@@ -31,7 +32,12 @@ typedef struct aco__http_link {
     int64_t write_time;
 } aco__http_link_t;
 
+/* On a socket; or on a stream. */
 ACO__HIDDEN void aco__http_link_open(aco__http_link_t *link, int fd, size_t in_size);
+ACO__HIDDEN void aco__http_link_open_on(aco__http_link_t *link, aco_stream_t *stream, size_t in_size);
+/* From now on the link uses this stream, which was made of its socket; NULL: that has failed, and the socket is
+ * closed. */
+ACO__HIDDEN void aco__http_link_use(aco__http_link_t *link, aco_stream_t *stream);
 /* Closes the descriptor too. If something is cut, the peer sees no end but a failure. Does not switch. */
 ACO__HIDDEN void aco__http_link_close(aco__http_link_t *link, int is_cut);
 /* Whether a failure, now in errno, is the caller's alone: a scope has ended, it cannot wait, there is no memory. Then

@@ -1,8 +1,8 @@
 /* multipart/form-data (RFC 7578, RFC 2046, 5.1): parts between lines with a boundary.
  *
  * A delimiter is a line end, "--" and the boundary. The buffer begins with a line end, so that a boundary at the body's
- * beginning is like the others, and what is before the first one is a part that nobody gets. A delimiter has a CR only at
- * its beginning: a search that looks at each CR takes linear time, whatever is sent. */
+ * beginning is like the others, and what is before the first one is a part that nobody gets. A delimiter has a CR only
+ * at its beginning: a search that looks at each CR takes linear time, whatever is sent. */
 #include "http/form.h"
 #include "http/text.h"
 

@@ -85,7 +85,7 @@ int aco__http_write_file(aco__http_outgoing_t *out, int fd, int64_t offset, int6
             out->left -= n;
         return 0;
     }
-    if (n > SMALL && !out->link->transport && out->left >= 0) {
+    if (n > SMALL && out->link->is_plain && out->left >= 0) {
         int64_t at = offset;
         if (aco__http_send(out->link, NULL, 0, 1, location) != 0)
             return -1;

@@ -61,6 +61,10 @@ static int begin_reply(aco__http_exchange_t *x, int status, const char *type, in
         return aco__service_fail(EINVAL, call, "the status, or the content type");
     x->reply.has_length = length >= 0;
     x->reply.is_bodiless = x->is_head || status == 204 || status == 304;
+    if (x->reply.is_aborted) { /* what failed had not begun: nothing of this reply is missing */
+        x->reply.is_aborted = 0;
+        x->reply.will_close = 1;
+    }
     if (x->version->begin(x, status, type, type_n, length, location) != 0)
         return -1;
     x->reply.has_begun = 1;

@@ -17,6 +17,7 @@ typedef struct aco__http_reply {
     unsigned char is_bodiless; /* what is written of the body is not sent */
     unsigned char is_aborted;
     unsigned char is_refusal; /* `refused` makes it */
+    unsigned char is_taken; /* the connection is the handler's: there is no reply */
     unsigned char will_close; /* it ends the connection. The version, too, decides that */
 } aco__http_reply_t;
 

@@ -10,12 +10,13 @@ enum { HTTP_ARENA = 1024 }; /* bytes of a request's memory before it needs more 
 
 typedef struct aco__http_exchange {
     aco_http_request_t is; /* what handlers see */
-    struct aco__http_server *server;
+    struct aco_http_server_s *server;
     const aco__http_version_t *version;
     void *stream; /* what the version knows it by. The version also fills in `is`, and: */
     unsigned char is_head; /* the method is HEAD */
     aco__http_match_t match; /* route.c's */
     aco__http_reply_t reply; /* reply.c's; a version may set will_close, and ends the reply */
+    struct aco__http_client_watch *watch; /* client_watch.c's: the innermost; or NULL */
     struct aco_websocket_s *websocket; /* websocket.c's: that the connection has become; or NULL */
     /* Memory of the request, request.c's: */
     char *at, *end;

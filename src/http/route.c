@@ -7,27 +7,27 @@
 #include <stdio.h>
 #include <string.h>
 
-static int check_table(const aco_http_route_t *routes)
+static int check_table(const aco_http_route_t *routes, const char *call)
 {
     for (const aco_http_route_t *route = routes; route && route->path; route++) {
         size_t params = 0;
         for (const char *at = route->path; *at; at++) {
             if (*at == '{' && (!strchr(at, '}') || strchr(at, '}') == at + 1))
-                return aco__service_fail(EINVAL, "aco_http_serve", "a route has a name without an end");
+                return aco__service_fail(EINVAL, call, "a route has a name without an end");
             params += *at == '{' || *at == '*';
         }
         if (params > HTTP_PARAMS || !route->handler)
-            return aco__service_fail(EINVAL, "aco_http_serve", "a route has no handler, or more than 8 names");
+            return aco__service_fail(EINVAL, call, "a route has no handler, or more than 8 names");
     }
     return 0;
 }
 
-int aco__http_check_routes(const aco_http_route_t *routes, const aco_http_group_t *groups)
+int aco__http_check_routes(const aco_http_route_t *routes, const aco_http_group_t *groups, const char *call)
 {
-    if (check_table(routes) != 0)
+    if (check_table(routes, call) != 0)
         return -1;
     for (; groups && groups->routes; groups++)
-        if (check_table(groups->routes) != 0)
+        if (check_table(groups->routes, call) != 0)
             return -1;
     return 0;
 }

@@ -25,7 +25,8 @@ typedef struct aco__http_match {
 } aco__http_match_t;
 
 /* 0, or -1 and errno: a route is not allowed. */
-ACO__HIDDEN int aco__http_check_routes(const aco_http_route_t *routes, const aco_http_group_t *groups);
+ACO__HIDDEN int aco__http_check_routes(const aco_http_route_t *routes, const aco_http_group_t *groups,
+                                       const char *call);
 /* Calls the handler of the first route that fits, inside the middleware. 0; or the status to answer. */
 ACO__SWITCHES ACO__HIDDEN int aco__http_call_route(struct aco__http_exchange *x);
 /* Answers with the status that the call above has returned, or another one. */

@@ -22,7 +22,7 @@
 
 enum { DRAIN_IDLE_MS = 500 };
 
-static void free_server(aco__http_server_t *server)
+static void free_server(aco_http_server_t *server)
 {
     ACO__ASSERT(!server->first && !server->unflushed);
     aco__http_free_spare(server);
@@ -33,7 +33,7 @@ static void free_server(aco__http_server_t *server)
 /* The keeper's turn comes when the handlers wait. */
 ACO__SWITCHES static void *keep(void *arg)
 {
-    aco__http_server_t *server = arg;
+    aco_http_server_t *server = arg;
     aco_scope_t shield;
     if (server->is_left) {
         free_server(server);
@@ -55,7 +55,7 @@ ACO__SWITCHES static void *keep(void *arg)
 /* ---- Serving ---- */
 
 /* The connection that was taken last has no task and gets none. */
-static void drop_taken(aco__http_server_t *server)
+static void drop_taken(aco_http_server_t *server)
 {
     (void)aco_io_close(server->taken);
     aco__http_address_leave(server->taken_address);
@@ -64,7 +64,7 @@ static void drop_taken(aco__http_server_t *server)
 }
 
 /* The connection that was taken last gets its task. 0; or -1: a scope has ended, and it has none yet. */
-ACO__SWITCHES static int add_connection(aco__http_server_t *server, const char *location)
+ACO__SWITCHES static int add_connection(aco_http_server_t *server, const char *location)
 {
     aco_http_failure_t failure = {ACO_HTTP_FAILED, 0, server->taken, NULL, NULL};
     if (server->addresses && !server->taken_address &&
@@ -91,7 +91,7 @@ static void set_time(int64_t *time, int64_t seconds)
 }
 
 /* Fills in the defaults. 0, or -1 and errno. */
-static int set_options(aco_http_server_options_t *options)
+static int set_options(aco_http_server_options_t *options, const char *call)
 {
     options->max_head = options->max_head ? options->max_head : 15 << 10;
     options->max_headers = options->max_headers ? options->max_headers : 100;
@@ -109,16 +109,16 @@ static int set_options(aco_http_server_options_t *options)
     set_time(&options->drain_idle_time, 0);
     if (options->max_head < 64 || options->max_head > 1 << 20 || options->max_headers < 1 ||
         options->max_headers > 1000)
-        return aco__service_fail(EINVAL, "aco_http_serve", "the limits of headers");
+        return aco__service_fail(EINVAL, call, "the limits of headers");
     if (ACO__RESERVED_IS_SET(options))
-        return aco__service_fail(EINVAL, "aco_http_serve", "a reserved option is not 0");
-    return aco__http_check_routes(options->routes, options->groups);
+        return aco__service_fail(EINVAL, call, "a reserved option is not 0");
+    return aco__http_check_routes(options->routes, options->groups, call);
 }
 
-/* What the options ask for. 0, or -1 and errno. */
-static int set_up(aco__http_server_t *server)
+/* What the options ask for, of a server with a listener. 0, or -1 and errno. */
+static int set_up(aco_http_server_t *server, const char *call)
 {
-    if (set_options(&server->options) != 0)
+    if (set_options(&server->options, call) != 0)
         return -1;
     if (server->options.max_per_address > 0)
         server->addresses = aco__http_addresses_new((unsigned)server->options.max_per_address);
@@ -126,7 +126,7 @@ static int set_up(aco__http_server_t *server)
 }
 
 /* Until that fails, with errno. */
-ACO__SWITCHES static void accept_all(aco__http_server_t *server, int listener, const char *location)
+ACO__SWITCHES static void accept_all(aco_http_server_t *server, int listener, const char *location)
 {
     do {
         if (server->taken < 0)
@@ -135,7 +135,7 @@ ACO__SWITCHES static void accept_all(aco__http_server_t *server, int listener, c
 }
 
 /* After the scope around the server has ended. The errno with which accepting ended. */
-ACO__SWITCHES static int accept_until(aco__http_server_t *server, int listener, int64_t deadline, const char *location)
+ACO__SWITCHES static int accept_until(aco_http_server_t *server, int listener, int64_t deadline, const char *location)
 {
     aco_scope_t shield;
     int error;
@@ -149,7 +149,7 @@ ACO__SWITCHES static int accept_until(aco__http_server_t *server, int listener, 
 
 /* The connection that was taken last gets its place: if there are too many, some must end first. Handshakes have the
  * time for idle connections. */
-ACO__SWITCHES static void place_taken(aco__http_server_t *server, int64_t until, const char *location)
+ACO__SWITCHES static void place_taken(aco_http_server_t *server, int64_t until, const char *location)
 {
     (void)accept_until(server, -1, server->idle_until < until ? server->idle_until : until, location);
     if (server->taken < 0)
@@ -160,7 +160,7 @@ ACO__SWITCHES static void place_taken(aco__http_server_t *server, int64_t until,
 
 /* Accepts all that waits, unless it is left to others, and nothing can switch between the last failure to accept and
  * the return. If no descriptor is free, some must become so first. */
-ACO__SWITCHES static void empty_backlog(aco__http_server_t *server, int listener, int64_t until, const char *location)
+ACO__SWITCHES static void empty_backlog(aco_http_server_t *server, int listener, int64_t until, const char *location)
 {
     int is_own = !server->options.shares_listener, error = 0;
     int64_t wait = is_own ? aco__http_close_door(listener) : 0;
@@ -185,7 +185,7 @@ ACO__SWITCHES static void empty_backlog(aco__http_server_t *server, int listener
 }
 
 /* Lets requests end in their time, and handshakes in that for idle connections; then cancels them. */
-ACO__SWITCHES static void drain(aco__http_server_t *server, int64_t until, const char *location)
+ACO__SWITCHES static void drain(aco_http_server_t *server, int64_t until, const char *location)
 {
     int64_t idle_until = server->idle_until < until ? server->idle_until : until;
     aco_scope_t shield;
@@ -202,7 +202,7 @@ ACO__SWITCHES static void drain(aco__http_server_t *server, int64_t until, const
 }
 
 /* Accepts until the server is stopped, and ends it. The errno with which accepting ended. */
-ACO__SWITCHES static int serve(aco__http_server_t *server, int listener, const char *location)
+ACO__SWITCHES static int serve(aco_http_server_t *server, int listener, const char *location)
 {
     const aco_http_server_options_t *options = &server->options;
     int64_t until;
@@ -228,9 +228,9 @@ ACO__SWITCHES static int serve(aco__http_server_t *server, int listener, const c
 
 /* Makes the keeper and waits until it has begun the group: a caller that cannot wait is noticed here. 0, or -1 and
  * errno; then *server is NULL, if the keeper will free it. */
-ACO__SWITCHES static int begin_keeping(aco__http_server_t **begun, const char *location)
+ACO__SWITCHES static int begin_keeping(aco_http_server_t **begun, const char *location)
 {
-    aco__http_server_t *server = *begun;
+    aco_http_server_t *server = *begun;
     aco_scope_t shield;
     int failed;
     if (!aco_current_task())
@@ -251,22 +251,30 @@ ACO__SWITCHES static int begin_keeping(aco__http_server_t **begun, const char *l
     return -1;
 }
 
+/* A server with these options, which nobody has checked yet. NULL and errno. */
+static aco_http_server_t *allocate_server(const aco_http_server_options_t *options, const char *call)
+{
+    size_t sz = sizeof(aco_http_server_t);
+    aco_http_server_t *server = aco__service_allocate(&sz, call);
+    if (!server)
+        return NULL;
+    memset(server, 0, sizeof *server);
+    server->sz = sz;
+    if (options)
+        server->options = *options;
+    server->taken = -1;
+    return server;
+}
+
 int aco_http_serve_at(int listener, const aco_http_server_options_t *options, const char *location)
 {
-    aco__http_server_t *server;
-    size_t sz = sizeof *server;
+    static const char call[] = "aco_http_serve";
+    aco_http_server_t *server;
     int error;
     if (listener < 0)
         return -1; /* with what aco_io_listen() left */
-    server = aco__service_allocate(&sz, "aco_http_serve");
-    if (server) {
-        memset(server, 0, sizeof *server);
-        server->sz = sz;
-        if (options)
-            server->options = *options;
-        server->taken = -1;
-    }
-    if (server && set_up(server) == 0 && begin_keeping(&server, location) == 0) {
+    server = allocate_server(options, call);
+    if (server && set_up(server, call) == 0 && begin_keeping(&server, location) == 0) {
         error = serve(server, listener, location);
     } else {
         error = errno;
@@ -277,4 +285,31 @@ int aco_http_serve_at(int listener, const aco_http_server_options_t *options, co
         free_server(server);
     errno = error;
     return -1;
+}
+
+/* ---- Without a listener ---- */
+
+aco_http_server_t *aco_http_server_new(const aco_http_server_options_t *options)
+{
+    static const char call[] = "aco_http_server_new";
+    aco_http_server_t *server = allocate_server(options, call);
+    if (server && set_options(&server->options, call) != 0) {
+        free_server(server);
+        return NULL;
+    }
+    if (server)
+        server->options.open = NULL; /* the connections are streams already */
+    return server;
+}
+
+void aco_http_server_stop(aco_http_server_t *server)
+{
+    server->is_draining = server->is_ending = 1;
+    aco__http_end_waits(server, HTTP_AWAITS);
+}
+
+void aco_http_server_destroy(aco_http_server_t *server)
+{
+    if (server)
+        free_server(server);
 }

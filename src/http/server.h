@@ -8,14 +8,14 @@
 #include "aco/group.h"
 #include "aco/sync.h"
 
-typedef struct aco__http_server {
+struct aco_http_server_s {
     aco_http_server_options_t options; /* with the defaults filled in */
     size_t sz;
     struct aco__http_connection *first; /* all of them: server_connection.c */
     struct aco__http1_connection *unflushed; /* they have output of earlier replies while their handlers run */
     struct aco__http_workspace *spare; /* memory for requests: http1_server.c */
     aco_group_t group;
-    aco_t *keeper;
+    aco_t *keeper; /* NULL: the server has no listener, and its connections are other tasks' */
     aco_event_t group_has_begun;
     int taken; /* a connection that was accepted and has no task yet; -1: none */
     int reserve; /* aco__http_reserve() */
@@ -26,6 +26,6 @@ typedef struct aco__http_server {
     unsigned char is_left; /* aco_http_serve() could not wait: the keeper frees this record */
     int64_t idle_until; /* when it ends: connections without a request are closed */
     aco__http_date_t date;
-} aco__http_server_t;
+};
 
 #endif

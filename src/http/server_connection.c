@@ -2,7 +2,7 @@
 #include "http/failure.h"
 #include "http/server_connection.h"
 
-void aco__http_join_server(aco__http_connection_t *c, aco__http_server_t *server, aco__http_link_t *link)
+void aco__http_join_server(aco__http_connection_t *c, aco_http_server_t *server, aco__http_link_t *link)
 {
     c->server = server;
     c->link = link;
@@ -22,7 +22,7 @@ void aco__http_leave_server(aco__http_connection_t *c)
         c->next->place = c->place;
 }
 
-void aco__http_end_waits(aco__http_server_t *server, int how)
+void aco__http_end_waits(aco_http_server_t *server, int how)
 {
     ACO__NO_SWITCH_BEGIN(); /* connections would leave the list */
     for (aco__http_connection_t *c = server->first; c; c = c->next)
@@ -40,20 +40,18 @@ int aco__http_open_stream(aco__http_connection_t *c, const char *location)
     if (aco__http_begin_idle(c, HTTP_OPENS, &until, location) != 0)
         return -1;
     errno = 0;
-    link->stream = options->open(link->fd, &link->transport, options->open_arg);
+    aco__http_link_use(link, options->open(link->own.fd, options->open_arg));
     failure.error = c->idle.error ? ETIMEDOUT : errno;
     aco__http_end_idle(c);
     if (link->stream)
         return 0;
-    link->transport = NULL;
-    link->fd = -1;
     aco__http_report(c->server, &failure);
     return -1;
 }
 
 void aco__http_report_first(aco__http_connection_t *c, int error, const aco_http_request_t *request)
 {
-    aco_http_failure_t failure = {ACO_HTTP_FAILED, error, c->link->fd, NULL, request};
+    aco_http_failure_t failure = {ACO_HTTP_FAILED, error, c->link->own.fd, NULL, request};
     c->is_reported = 1;
     aco__http_report(c->server, &failure);
 }

@@ -9,7 +9,7 @@
 enum { HTTP_AWAITS = 1, HTTP_OPENS, HTTP_ENDS };
 
 typedef struct aco__http_connection {
-    aco__http_server_t *server;
+    aco_http_server_t *server;
     aco__http_link_t *link;
     struct aco__http_connection *next, **place; /* of the server's */
     aco_scope_t idle;
@@ -18,13 +18,13 @@ typedef struct aco__http_connection {
 } aco__http_connection_t;
 
 /* Puts a connection among the server's, and takes it away. */
-ACO__HIDDEN void aco__http_join_server(aco__http_connection_t *c, aco__http_server_t *server, aco__http_link_t *link);
+ACO__HIDDEN void aco__http_join_server(aco__http_connection_t *c, aco_http_server_t *server, aco__http_link_t *link);
 ACO__HIDDEN void aco__http_leave_server(aco__http_connection_t *c);
 /* While nothing is requested: until then at most; when the server ends, for its time for that, which begins anew: a
  * connection may have got its turn only now. Stores when it ends. 0, or -1. */
 static inline int aco__http_begin_idle(aco__http_connection_t *c, int how, int64_t *until, const char *location)
 {
-    const aco__http_server_t *server = c->server;
+    const aco_http_server_t *server = c->server;
     int64_t end = server->is_ending ? aco_after(server->options.drain_idle_time) : ACO_FOREVER;
     ACO__ASSERT(!c->is_idle);
     if (end < *until)
@@ -41,7 +41,7 @@ static inline void aco__http_end_idle(aco__http_connection_t *c)
     (void)aco_scope_end(&c->idle);
 }
 /* Ends this wait of all the server's connections. Does not switch. */
-ACO__HIDDEN void aco__http_end_waits(aco__http_server_t *server, int how);
+ACO__HIDDEN void aco__http_end_waits(aco_http_server_t *server, int how);
 /* Makes the stream on the descriptor. 0, or -1. */
 ACO__SWITCHES ACO__HIDDEN int aco__http_open_stream(aco__http_connection_t *c, const char *location);
 ACO__SWITCHES

@@ -33,6 +33,10 @@ typedef struct aco__http_version {
     /* Collects the head of that answer, with these fields and the reply's headers. 0, or -1 and errno. */
     ACO__SWITCHES int (*switch_protocol)(struct aco__http_exchange *x, const char *fields, size_t n,
                                          const char *location);
+    /* As aco_http_take_over(), of a request without a reply. NULL: this version cannot do that. */
+    ACO__SWITCHES
+    aco_stream_t *(*take_over)(struct aco__http_exchange *x, const void **bytes, size_t *n, const char *call,
+                               const char *location);
     /* The errno with which the connection has failed in this request; 0: it has not. */
     int (*error_of)(const struct aco__http_exchange *x);
 } aco__http_version_t;

@@ -6,6 +6,7 @@
 #include "io/transfer.h"
 #include "system/system.h"
 
+#include "aco/detail/descriptors.h"
 #include "aco/detail/poller.h"
 #include "aco/io_buffer.h"
 
@@ -44,6 +45,13 @@ void aco_io_reader_open(aco_io_reader_t *reader, int fd, void *buffer, size_t si
     reader->buffer = buffer;
     reader->size = size;
     reader->begin = reader->end = 0;
+    reader->stream = NULL;
+}
+
+void aco_io_reader_open_stream(aco_io_reader_t *reader, aco_stream_t *stream, void *buffer, size_t size)
+{
+    aco_io_reader_open(reader, stream->fd, buffer, size);
+    reader->stream = aco__stream_is_fd(stream) ? NULL : stream;
 }
 
 void aco_io_reader_close(aco_io_reader_t *reader)
@@ -71,6 +79,20 @@ static ssize_t fill_once(aco__io_fd_t *d, void *args)
     return n;
 }
 
+/* The same of a stream. */
+ACO__SWITCHES static ssize_t fill_from_stream(aco_io_reader_t *r, const char *call, const char *location)
+{
+    ssize_t n;
+    if (!r->buffer && r->stream->functions->wait_readable && aco_stream_wait_readable_at(r->stream, location) != 0)
+        return -1;
+    if (!r->buffer && !(r->buffer = lend(r->size, call)))
+        return -1;
+    n = aco_stream_read_at(r->stream, r->buffer + r->end, r->size - r->end, location);
+    if (n <= 0 && r->aco__is_lent && r->end == 0)
+        take_back(&r->buffer, r->size);
+    return n;
+}
+
 /* Reads once behind what there is. The number of bytes, 0 at the end of the stream; -1 and errno. */
 ACO__SWITCHES static ssize_t fill(aco_io_reader_t *r, const char *call, const char *location)
 {
@@ -86,7 +108,8 @@ ACO__SWITCHES static ssize_t fill(aco_io_reader_t *r, const char *call, const ch
         return fail_for_size(call, r->size);
     if (r->end == 0 && r->aco__is_lent) /* for the case that it waits without an attempt */
         take_back(&r->buffer, r->size);
-    n = aco__io_transfer(call, r->fd, IO_READ, r->size - r->end, fill_once, &f, location);
+    n = r->stream ? fill_from_stream(r, call, location)
+                  : aco__io_transfer(call, r->fd, IO_READ, r->size - r->end, fill_once, &f, location);
     if (n > 0)
         r->end += (size_t)n;
     return n;
@@ -169,7 +192,7 @@ ACO__SWITCHES static ssize_t read_some(aco_io_reader_t *r, void *p, size_t n, co
         if (r->aco__is_lent) /* not kept while this waits */
             take_back(&r->buffer, r->size);
         r->begin = r->end = 0;
-        return aco_io_read_at(r->fd, p, n, location);
+        return r->stream ? aco_stream_read_at(r->stream, p, n, location) : aco_io_read_at(r->fd, p, n, location);
     }
     if (r->begin == r->end && n > 0)
         came = fill(r, call, location);
@@ -204,6 +227,13 @@ void aco_io_writer_open(aco_io_writer_t *writer, int fd, void *buffer, size_t si
     writer->buffer = buffer;
     writer->size = size;
     writer->end = 0;
+    writer->stream = NULL;
+}
+
+void aco_io_writer_open_stream(aco_io_writer_t *writer, aco_stream_t *stream, void *buffer, size_t size)
+{
+    aco_io_writer_open(writer, stream->fd, buffer, size);
+    writer->stream = aco__stream_is_fd(stream) ? NULL : stream;
 }
 
 void aco_io_writer_close(aco_io_writer_t *writer)
@@ -213,10 +243,17 @@ void aco_io_writer_close(aco_io_writer_t *writer)
     writer->end = 0;
 }
 
+ACO__SWITCHES
+static ssize_t write_all(const aco_io_writer_t *w, const void *p, size_t n, size_t *done, const char *location)
+{
+    return w->stream ? aco_stream_write_all_at(w->stream, p, n, done, location)
+                     : aco_io_write_all_at(w->fd, p, n, done, location);
+}
+
 int aco_io_writer_flush_at(aco_io_writer_t *writer, const char *location)
 {
     size_t done = 0;
-    ssize_t n = writer->end ? aco_io_write_all_at(writer->fd, writer->buffer, writer->end, &done, location) : 0;
+    ssize_t n = writer->end ? write_all(writer, writer->buffer, writer->end, &done, location) : 0;
     ACO__ASSERT(done <= writer->end && writer->end <= writer->size); /* one task at a time uses a writer */
     writer->end -= done;
     if (writer->end)
@@ -239,7 +276,7 @@ int aco_io_writer_write_at(aco_io_writer_t *writer, const void *p, size_t n, con
     if (n > writer->size - writer->end && aco_io_writer_flush_at(writer, location) != 0)
         return -1;
     if (n > writer->size)
-        return aco_io_write_all_at(writer->fd, p, n, NULL, location) < 0 ? -1 : 0;
+        return write_all(writer, p, n, NULL, location) < 0 ? -1 : 0;
     if (n == 0)
         return 0;
     if (need_buffer(writer, "aco_io_writer_write") != 0)

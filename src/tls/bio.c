@@ -44,7 +44,7 @@ static int bio_read(BIO *bio, char *p, int n)
         return result_of(bio, -1, BIO_FLAGS_READ);
     }
     tls->reads--;
-    got = aco__io_recv_now(tls->fd, p, (size_t)n);
+    got = aco__io_recv_now(tls->stream.fd, p, (size_t)n);
     if (got == 0)
         BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
     return result_of(bio, got, BIO_FLAGS_READ);
@@ -54,7 +54,7 @@ static ssize_t send_now(aco_tls_t *tls, const char *p, size_t n)
 {
     ssize_t put;
     do
-        put = aco__system.send(tls->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+        put = aco__system.send(tls->stream.fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
     while (put < 0 && errno == EINTR);
     if (put < 0)
         tls->system_error = errno == EWOULDBLOCK ? EAGAIN : errno;
@@ -116,8 +116,8 @@ static long bio_control(BIO *bio, int what, long argument, void *p)
     switch (what) {
     case BIO_C_GET_FD: /* SSL_get_fd() */
         if (p)
-            *(int *)p = tls->fd;
-        return tls->fd;
+            *(int *)p = tls->stream.fd;
+        return tls->stream.fd;
     case BIO_CTRL_EOF:
         return BIO_test_flags(bio, BIO_FLAGS_IN_EOF) != 0;
     case BIO_CTRL_FLUSH:

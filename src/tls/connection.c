@@ -58,8 +58,8 @@ ACO__SWITCHES static int spend(const aco_tls_t *tls, const char *call, const cha
 /* 0: `why` is that OpenSSL waits for the descriptor, which is ready now. -1 and errno. */
 ACO__SWITCHES static int await(aco_tls_t *tls, int why, const char *location)
 {
-    return why == SSL_ERROR_WANT_READ ? aco__io_await_input(tls->fd, location)
-                                      : aco_io_wait_writable_at(tls->fd, location);
+    return why == SSL_ERROR_WANT_READ ? aco__io_await_input(tls->stream.fd, location)
+                                      : aco_io_wait_writable_at(tls->stream.fd, location);
 }
 
 /* It has failed for good. What OpenSSL notices itself ends both directions, a failed system call only its own. */
@@ -264,7 +264,7 @@ static aco_tls_t *connection_new(const char *call, int fd, const char *host, aco
     }
     __atomic_add_fetch(&config->users, 1, __ATOMIC_RELAXED);
     tls->config = config;
-    tls->fd = fd;
+    tls->stream.fd = fd;
     tls->users = 1;
     tls->turn[TLS_READ] = tls->turn[TLS_WRITE] = one;
     tls->ssl = SSL_new(config->context); // NOLINT(clang-analyzer-core.NullDereference): the arguments were checked
@@ -535,7 +535,7 @@ int aco_tls_close(aco_tls_t *tls)
         aco_semaphore_release(&tls->turn[TLS_WRITE]);
     }
     tls->is_closed = 1;
-    result = aco_io_close(tls->fd);
+    result = aco_io_close(tls->stream.fd);
     drop(tls);
     return result;
 }
@@ -585,7 +585,7 @@ int aco_tls_peer_name(const aco_tls_t *tls, char *text, size_t size)
 
 int aco_tls_fd(const aco_tls_t *tls)
 {
-    return tls->fd;
+    return tls->stream.fd;
 }
 
 SSL *aco_tls_ssl(const aco_tls_t *tls)

@@ -4,6 +4,7 @@
 
 #include "base/invariants.h"
 
+#include "aco/stream.h"
 #include "aco/sync.h"
 #include "aco/tls.h"
 
@@ -12,9 +13,9 @@
 enum { TLS_READ, TLS_WRITE, TLS_DIRECTIONS };
 
 struct aco_tls_s {
+    aco_stream_t stream; /* first. aco_tls_stream() sets its functions; its fd is the connection's */
     SSL *ssl;
     aco_tls_config_t *config;
-    int fd;
     unsigned users;      /* calls that use it, and 1 until it is closed; the last one frees it */
     unsigned char is_connected; /* the handshake is done */
     unsigned char is_closed;

@@ -55,7 +55,7 @@ int aco__tls_fail_with(const aco_tls_t *tls, const char *call, int error, const 
     if (tls->host)
         snprintf(line, sizeof line, "%.253s: %s", tls->host, reason);
     else
-        snprintf(line, sizeof line, "descriptor %d: %s", tls->fd, reason);
+        snprintf(line, sizeof line, "descriptor %d: %s", tls->stream.fd, reason);
     return aco__service_fail(error, call, line);
 }
 

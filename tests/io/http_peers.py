@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""http_peers.py FILES HELLO_CPP TUNNEL [EMULATOR...]: acorn_http with other implementations. curl asks
-examples/http_files.c, plain and by TLS, for what curl can do; h2load asks it many times; tests/http_tunnel.c, the
+"""http_peers.py FILES HELLO_CPP ONE_PORT TUNNEL [EMULATOR...]: acorn_http with other implementations. curl asks
+examples/http_files.c, plain and by TLS, for what curl can do, and examples/http_one_port.c with and without the line of
+a proxy; h2load asks the first many times; tests/http_tunnel.c, the
 program TUNNEL, if there is one, asks it by TLS through tinyproxy. Where one of the last two is not installed, the test
 says so. Exit 77: curl is not here."""
 import contextlib
@@ -143,11 +144,34 @@ def wait_for_port(port):
             time.sleep(0.02)
 
 
+def talk(port, *pieces):
+    """What comes back on one connection, until it ends."""
+    with socket.create_connection(('127.0.0.1', port), LIMIT_S) as peer:
+        for piece in pieces:
+            peer.sendall(piece)
+        peer.shutdown(socket.SHUT_WR)
+        return b''.join(iter(lambda: peer.recv(65536), b''))
+
+
+def test_one_port(port):
+    site = f'http://127.0.0.1:{port}'
+    assert re.fullmatch(rb'hello 127\.0\.0\.1:\d+\n', ask(f'{site}/')[0])
+    got, told = ask('--haproxy-protocol', f'{site}/', f'{site}/')  # the line only once
+    assert re.fullmatch(rb'(hello 127\.0\.0\.1 port \d+\n)\1', got), got
+    has(r're-?using existing', told)
+    line, get = b'PROXY TCP6 2001:db8::1 ::1 1234 80\r\n', b'GET %b HTTP/1.1\r\nHost: a\r\n\r\n'
+    for pieces in ((line + get % b'/',), (line[:9], line[9:], get % b'/'), (bytes([c]) for c in line + get % b'/')):
+        got = talk(port, *pieces)
+        assert got.endswith(b'hello 2001:db8::1 port 1234\n'), got
+    assert talk(port, b'PROXY nonsense\r\n' + get % b'/') == b''
+    assert talk(port, get % b'/shout' + b'loud').endswith(b'Upgrade: shout\r\n\r\nLOUD')
+
+
 def main():
     if not shutil.which('curl') or not shutil.which('openssl'):
         print('http: skipped: curl or openssl is not here')
         sys.exit(77)
-    files, hello, tunnel = ([*sys.argv[4:], os.path.abspath(path)] for path in sys.argv[1:4])
+    files, hello, one_port, tunnel = ([*sys.argv[5:], os.path.abspath(path)] for path in sys.argv[1:5])
     h2load, tinyproxy = shutil.which('h2load'), shutil.which('tinyproxy')
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -174,6 +198,8 @@ def main():
                     assert ask('-x', f'127.0.0.1:{port}', 'http://example.org/files/small')[0] == b'small'
         with serving(hello, '0') as port:
             assert ask(f'http://127.0.0.1:{port}/hello/you')[0] == b'hello you\n'
+        with serving(one_port, '0') as port:
+            test_one_port(port)
         os.chdir('/')
     print('http: passed' + ('' if h2load else ', without h2load') + ('' if tinyproxy else ', without tinyproxy'))
 

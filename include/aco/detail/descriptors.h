@@ -2,7 +2,7 @@
 #ifndef ACO_DETAIL_DESCRIPTORS_H
 #define ACO_DETAIL_DESCRIPTORS_H
 
-#include "../io.h"
+#include "../stream.h"
 
 ACO__BEGIN_C
 
@@ -38,6 +38,13 @@ ACO__FORCE_INLINE int64_t aco__io_longer_pause(int64_t ns)
 {
     return !ns ? ACO_MILLISECOND : ns < 50 * ACO_MILLISECOND ? 2 * ns : 100 * ACO_MILLISECOND;
 }
+
+/* Makes a stream of a descriptor in the caller's memory, which must stay where it is; closing it does not free it. */
+ACO_API void aco__stream_embed(aco_stream_t *stream, int fd);
+/* aco_stream_open(), but on error the descriptor stays open. */
+ACO_API aco_stream_t *aco__stream_of_fd(int fd);
+/* Whether the stream is one descriptor, and nothing else. */
+ACO_API int aco__stream_is_fd(const aco_stream_t *stream);
 
 /* What aco_io_close() does before it closes the number. */
 ACO_API void aco__io_forget(int fd);

@@ -1,0 +1,266 @@
+/* Access logs: queues of lines, and the thread that writes them.
+ *
+ * Each file has two buffers: lines are added to one while the thread writes the other. The lock is held to add a line,
+ * and to exchange the buffers, never while something is written. The first line wakes the thread, which then gathers
+ * more until the delay is over or a buffer is half full: under load that is few wakes and few writes. */
+#define _GNU_SOURCE
+#include "base/reserved.h"
+#include "base/invariants.h"
+#include "http/access_line.h"
+#include "os/condition.h"
+#include "system/system.h"
+
+#include "aco/detail/service.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char call[] = "aco_access_log_new";
+
+typedef struct log_file {
+    int fd, format;
+    char *path;
+    char *buffers[2]; /* lines are added to the first; the thread has the second, without the lock */
+    size_t n; /* bytes in the first */
+    size_t old; /* so many of them were there at the last wish to rotate */
+    size_t taken, taken_old; /* the same of the second */
+} log_file_t;
+
+struct aco_access_log_s {
+    pthread_mutex_t lock;
+    pthread_cond_t news; /* for the thread */
+    pthread_t thread;
+    size_t sz, queue, count;
+    int64_t delay;
+    aco_access_log_stats_t stats;
+    unsigned char is_closing, wants_rotation, is_urgent, has_lines;
+    log_file_t files[]; /* behind them: paths, buffers */
+};
+
+/* ---- The thread ---- */
+
+static int open_file(const char *path)
+{
+    return aco__system.open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
+}
+
+static void note_failure(aco_access_log_t *log)
+{
+    int error = errno;
+    aco__system.pthread_mutex_lock(&log->lock);
+    log->stats.failed++;
+    log->stats.error = error;
+    aco__system.pthread_mutex_unlock(&log->lock);
+}
+
+static void write_lines(aco_access_log_t *log, int fd, const char *lines, size_t n)
+{
+    while (n > 0) {
+        ssize_t written = aco__system.write(fd, lines, n);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0) {
+            note_failure(log);
+            return;
+        }
+        lines += written;
+        n -= (size_t)written;
+    }
+}
+
+static void reopen(aco_access_log_t *log, log_file_t *file)
+{
+    int fd = open_file(file->path);
+    if (fd < 0) {
+        note_failure(log);
+        return;
+    }
+    (void)aco__system.close(file->fd);
+    file->fd = fd;
+}
+
+/* Takes the lines of a file. The lock is held. */
+static void take(log_file_t *file, int rotates)
+{
+    char *lines = file->buffers[0];
+    file->taken = file->n;
+    file->taken_old = rotates ? file->old : file->n;
+    file->buffers[0] = file->buffers[1];
+    file->buffers[1] = lines;
+    file->n = file->old = 0;
+}
+
+/* Writes what there is. The lock is held, except meanwhile. */
+static void write_all(aco_access_log_t *log)
+{
+    int rotates = log->wants_rotation;
+    log->wants_rotation = log->is_urgent = log->has_lines = 0;
+    for (size_t i = 0; i < log->count; i++)
+        take(&log->files[i], rotates);
+    aco__system.pthread_mutex_unlock(&log->lock);
+    for (size_t i = 0; i < log->count; i++) {
+        log_file_t *file = &log->files[i];
+        write_lines(log, file->fd, file->buffers[1], file->taken_old);
+        if (rotates)
+            reopen(log, file);
+        write_lines(log, file->fd, file->buffers[1] + file->taken_old, file->taken - file->taken_old);
+    }
+    aco__system.pthread_mutex_lock(&log->lock);
+}
+
+static void *writes(void *arg)
+{
+    aco_access_log_t *log = arg;
+    aco__system.pthread_mutex_lock(&log->lock);
+    while (!log->is_closing || log->has_lines || log->wants_rotation) {
+        int64_t until;
+        while (!log->is_closing && !log->has_lines && !log->wants_rotation)
+            aco__system.pthread_cond_wait(&log->news, &log->lock);
+        until = aco_after(log->delay);
+        while (!log->is_closing && !log->is_urgent && !log->wants_rotation && aco_now() < until)
+            (void)aco__os_condition_wait(&log->news, &log->lock, until);
+        write_all(log);
+    }
+    aco__system.pthread_mutex_unlock(&log->lock);
+    return NULL;
+}
+
+/* ---- Lines ---- */
+
+/* The lock is held. */
+static void add_to(aco_access_log_t *log, log_file_t *file, const aco__access_t *access)
+{
+    char *begin = file->buffers[0] + file->n, *end;
+    if (log->queue - file->n < ACCESS_LINE) {
+        log->stats.dropped++;
+        return;
+    }
+    end = aco__access_put(begin, access, file->format);
+    ACO__ASSERT(end - begin <= ACCESS_LINE);
+    file->n = (size_t)(end - file->buffers[0]);
+    if (file->n > log->queue / 2)
+        log->is_urgent = 1;
+}
+
+void aco_access_log_add(const aco_http_request_t *request, void *arg)
+{
+    aco_access_log_t *log = arg;
+    aco__access_t access;
+    int was_empty, was_urgent;
+    aco__access_of(&access, request);
+    aco__system.pthread_mutex_lock(&log->lock);
+    was_empty = !log->has_lines;
+    was_urgent = log->is_urgent;
+    for (size_t i = 0; i < log->count; i++)
+        add_to(log, &log->files[i], &access);
+    log->has_lines = 1;
+    if (was_empty || (log->is_urgent && !was_urgent))
+        aco__system.pthread_cond_signal(&log->news);
+    aco__system.pthread_mutex_unlock(&log->lock);
+}
+
+void aco_access_log_rotate(aco_access_log_t *log)
+{
+    aco__system.pthread_mutex_lock(&log->lock);
+    for (size_t i = 0; i < log->count; i++)
+        log->files[i].old = log->files[i].n;
+    log->wants_rotation = 1;
+    aco__system.pthread_cond_signal(&log->news);
+    aco__system.pthread_mutex_unlock(&log->lock);
+}
+
+void aco_access_log_stats(aco_access_log_t *log, aco_access_log_stats_t *stats)
+{
+    aco__system.pthread_mutex_lock(&log->lock);
+    *stats = log->stats;
+    aco__system.pthread_mutex_unlock(&log->lock);
+}
+
+/* ---- Opening, closing ---- */
+
+static void free_log(aco_access_log_t *log)
+{
+    for (size_t i = 0; i < log->count; i++)
+        if (log->files[i].fd >= 0)
+            (void)aco__system.close(log->files[i].fd);
+    pthread_cond_destroy(&log->news);
+    pthread_mutex_destroy(&log->lock);
+    aco__service_free(log, log->sz);
+}
+
+/* A thread that gets no signals. 0, or -1 and errno. */
+static int start_thread(aco_access_log_t *log)
+{
+    sigset_t blocked, before;
+    int error;
+    sigfillset(&blocked);
+    aco__system.pthread_sigmask(SIG_SETMASK, &blocked, &before);
+    error = aco__system.pthread_create(&log->thread, NULL, writes, log);
+    aco__system.pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error ? aco__service_fail(error, call, "no thread") : 0;
+}
+
+/* Opens the files; the room for their paths and buffers is at `at`. 0, or -1 and errno. */
+static int open_files(aco_access_log_t *log, const aco_access_log_file_t *files, char *at)
+{
+    for (size_t i = 0; i < log->count; i++)
+        log->files[i].fd = -1;
+    for (size_t i = 0; i < log->count; i++) {
+        log_file_t *file = &log->files[i];
+        size_t n = strlen(files[i].path) + 1;
+        file->format = files[i].format;
+        file->buffers[0] = at;
+        file->buffers[1] = at + log->queue;
+        file->path = memcpy(at + 2 * log->queue, files[i].path, n);
+        at += 2 * log->queue + n;
+        file->fd = open_file(file->path);
+        if (file->fd < 0)
+            return aco__service_fail(errno, call, file->path);
+    }
+    return 0;
+}
+
+aco_access_log_t *aco_access_log_new(const aco_access_log_file_t *files, const aco_access_log_options_t *options)
+{
+    static const aco_access_log_options_t defaults;
+    const aco_access_log_options_t *o = options ? options : &defaults;
+    size_t count = 0, queue = o->queue ? o->queue : 256 << 10, sz = sizeof(aco_access_log_t);
+    aco_access_log_t *log;
+    int is_wrong = ACO__RESERVED_IS_SET(o) || queue < ACCESS_LINE || queue > SIZE_MAX / 1024;
+    for (; files && files[count].path && !is_wrong; count++) {
+        is_wrong |= files[count].format < 0 || files[count].format > ACO_ACCESS_LOG_JSON || count == 100;
+        sz += sizeof(log_file_t) + 2 * queue + strlen(files[count].path) + 1;
+    }
+    if (is_wrong || !count) {
+        aco__service_fail(EINVAL, call, "a file, the queue, or a reserved field");
+        return NULL;
+    }
+    log = aco__service_allocate(&sz, call);
+    if (!log)
+        return NULL;
+    memset(log, 0, sizeof *log + count * sizeof(log_file_t));
+    log->sz = sz;
+    log->count = count;
+    log->queue = queue;
+    log->delay = o->delay < 0 ? 0 : o->delay ? o->delay : 100 * ACO_MILLISECOND;
+    pthread_mutex_init(&log->lock, NULL);
+    aco__os_condition_init(&log->news);
+    if (open_files(log, files, (char *)(log->files + count)) == 0 && start_thread(log) == 0)
+        return log;
+    free_log(log);
+    return NULL;
+}
+
+void aco_access_log_destroy(aco_access_log_t *log)
+{
+    if (!log)
+        return;
+    aco__system.pthread_mutex_lock(&log->lock);
+    log->is_closing = 1;
+    aco__system.pthread_cond_signal(&log->news);
+    aco__system.pthread_mutex_unlock(&log->lock);
+    aco__system.pthread_join(log->thread, NULL);
+    free_log(log);
+}

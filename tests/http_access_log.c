@@ -1,0 +1,236 @@
+/* Access logs of HTTP servers (include/aco/access_log.h). */
+#define _GNU_SOURCE
+#include <aco/access_log.h>
+#include "http_tests.h"
+
+#include <pthread.h>
+#include <sys/stat.h>
+
+static char folder[] = "/tmp/acorn-access-log-XXXXXX";
+static char text[1 << 20]; /* of a file */
+
+static const char *path_of(const char *name)
+{
+    static char paths[8][128];
+    static int next;
+    char *path = paths[next++ % 8];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+static const char *read_file(const char *name)
+{
+    FILE *file = fopen(path_of(name), "r");
+    size_t n = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    CHECK(file != NULL);
+    if (file)
+        fclose(file);
+    text[n] = 0;
+    return text;
+}
+
+/* The number of lines with this text. */
+static size_t lines_with(const char *name, const char *wanted)
+{
+    size_t count = 0;
+    for (const char *at = read_file(name); (at = strstr(at, wanted)) != NULL; at += strlen(wanted))
+        count++;
+    return count;
+}
+
+/* Replaces the digits by 0: times are never the same. */
+static const char *without_digits(const char *name)
+{
+    read_file(name);
+    for (char *at = text; *at; at++)
+        if (*at >= '0' && *at <= '9')
+            *at = '0';
+    return text;
+}
+
+static const aco_http_route_t routes[] = {{"GET", "/a/{x}", tells, "text"}, {NULL, NULL, NULL, NULL}};
+
+/* ---- Formats ---- */
+
+static void *has_formats(void *arg)
+{
+    const aco_access_log_file_t files[] = {{path_of("common"), ACO_ACCESS_LOG_COMMON},
+                                           {path_of("combined"), ACO_ACCESS_LOG_COMBINED},
+                                           {path_of("json"), ACO_ACCESS_LOG_JSON},
+                                           {NULL, 0}};
+    aco_access_log_t *log = aco_access_log_new(files, NULL);
+    struct stat status;
+    const char *line;
+    stage_t stage = {0};
+    CHECK(log != NULL);
+    CHECK(stat(files[0].path, &status) == 0 && (status.st_mode & 0777) == 0640);
+    stage.server.log = aco_access_log_add;
+    stage.server.log_arg = log;
+    start(&stage, routes);
+    ask(&stage, "GET /a/b?c=\"d\" HTTP/1.1\r\n" HOST "User-Agent: x\\y \"\xc3\tz\r\nReferer: http://r/\r\n\r\n");
+    ask(&stage, "nonsense\r\n\r\n");
+    stop(&stage);
+    aco_access_log_destroy(log);
+    read_file("common");
+    line = strchr(text, '[');
+    CHECK(line && strncmp(text, "127.0.0.1 - - [", 15) == 0 && line[3] == '/' && line[7] == '/' &&
+          strncmp(line + 21, " +0000] ", 8) == 0);
+    CHECK_EQ(lines_with("common", "\"GET /a/b?c=\\\"d\\\" HTTP/1.1\" 200 4\n"), 1);
+    CHECK_EQ(lines_with("common", "\"-\" 400 16\n"), 1);
+    CHECK_EQ(lines_with("combined", "HTTP/1.1\" 200 4 \"http://r/\" \"x\\\\y \\\"\\xc3\\x09z\"\n"), 1);
+    CHECK_EQ(lines_with("combined", "\"-\" 400 16 \"-\" \"-\"\n"), 1);
+    CHECK_EQ(lines_with("json", "Z\",\"client\":\"127.0.0.1\",\"method\":\"GET\",\"target\":\"/a/b?c=\\\"d\\\"\","
+                                "\"host\":\"a\","
+                                "\"route\":\"/a/{x}\",\"status\":200,\"sent\":4,\"duration_ns\":"),
+             1);
+    CHECK_EQ(lines_with("json", ",\"referer\":\"http://r/\",\"user_agent\":\"x\\\\y \\\"\\u00c3\\u0009z\"}\n"), 1);
+    CHECK_EQ(lines_with("json", "\"route\":null,\"status\":400"), 1);
+    CHECK(strncmp(without_digits("json"), "{\"time\":\"0000-00-00T00:00:00.000Z\",", 35) == 0);
+    return arg;
+}
+
+/* A client can make a line long, but neither end it nor the queue. */
+static void *bounds_lines(void *arg)
+{
+    const aco_access_log_file_t files[] = {{path_of("long"), ACO_ACCESS_LOG_JSON}, {NULL, 0}};
+    const aco_access_log_options_t options = {.queue = 32 << 10, .delay = ACO_SECOND * 1000};
+    aco_access_log_t *log = aco_access_log_new(files, &options);
+    aco_access_log_stats_t stats;
+    static char request[8000];
+    stage_t stage = {0};
+    size_t n;
+    stage.server.log = aco_access_log_add;
+    stage.server.log_arg = log;
+    start(&stage, routes);
+    n = (size_t)sprintf(request, "GET /a/");
+    memset(request + n, '"', 2000);
+    n += 2000 + (size_t)sprintf(request + n + 2000, " HTTP/1.1\r\n" HOST "User-Agent: ");
+    memset(request + n, '\xff', 2000);
+    n += 2000 + (size_t)sprintf(request + n + 2000, "\r\nReferer: ");
+    memset(request + n, '\t', 2000);
+    sprintf(request + n + 2000, "x\r\n\r\n");
+    ask(&stage, request);
+    ask(&stage, GET("")); /* there is no room for a line that may be long */
+    aco_access_log_stats(log, &stats);
+    CHECK_EQ(stats.dropped, 1);
+    stop(&stage);
+    aco_access_log_destroy(log);
+    CHECK_EQ(lines_with("long", "\n"), 1);
+    CHECK_EQ(lines_with("long", "\\u00ff"), 1024);
+    return arg;
+}
+
+/* ---- Rotation, failures ---- */
+
+static void *rotates(void *arg)
+{
+    const aco_access_log_file_t files[] = {
+        {path_of("now"), ACO_ACCESS_LOG_COMMON}, {path_of("json-now"), ACO_ACCESS_LOG_JSON}, {NULL, 0}};
+    aco_access_log_t *log = aco_access_log_new(files, NULL);
+    stage_t stage = {0};
+    stage.server.log = aco_access_log_add;
+    stage.server.log_arg = log;
+    start(&stage, routes);
+    for (int i = 0; i < 3; i++)
+        ask(&stage, "GET /a/old HTTP/1.1\r\n" HOST "\r\n");
+    CHECK_EQ(rename(path_of("now"), path_of("before")), 0);
+    CHECK_EQ(rename(path_of("json-now"), path_of("json-before")), 0);
+    aco_access_log_rotate(log);
+    for (int i = 0; i < 2; i++)
+        ask(&stage, "GET /a/new HTTP/1.1\r\n" HOST "\r\n");
+    stop(&stage);
+    aco_access_log_destroy(log);
+    CHECK_EQ(lines_with("before", "/a/old"), 3);
+    CHECK_EQ(lines_with("before", "\n"), 3);
+    CHECK_EQ(lines_with("now", "/a/new"), 2);
+    CHECK_EQ(lines_with("now", "\n"), 2);
+    CHECK_EQ(lines_with("json-before", "\n"), 3);
+    CHECK_EQ(lines_with("json-now", "\n"), 2);
+    log = aco_access_log_new(files, NULL); /* appends */
+    aco_access_log_destroy(log);
+    CHECK_EQ(lines_with("now", "\n"), 2);
+    return arg;
+}
+
+static void *fails(void *arg)
+{
+    const aco_access_log_file_t none[] = {{NULL, 0}}, wrong[] = {{path_of("x"), 3}, {NULL, 0}},
+                                away[] = {{path_of("y"), 0}, {path_of("no/such"), 0}, {NULL, 0}},
+                                full[] = {{"/dev/full", ACO_ACCESS_LOG_COMMON}, {NULL, 0}};
+    aco_access_log_options_t options = {.queue = 100};
+    aco_access_log_stats_t stats = {0, 0, 0};
+    aco_access_log_t *log;
+    stage_t stage = {0};
+    CHECK(aco_access_log_new(NULL, NULL) == NULL && errno == EINVAL);
+    CHECK(aco_access_log_new(none, NULL) == NULL && errno == EINVAL);
+    CHECK(aco_access_log_new(wrong, NULL) == NULL && errno == EINVAL);
+    CHECK(aco_access_log_new(away, &options) == NULL && errno == EINVAL);
+    options.queue = 0;
+    options.aco__reserved[1] = &options;
+    CHECK(aco_access_log_new(away, &options) == NULL && errno == EINVAL);
+    CHECK(aco_access_log_new(away, NULL) == NULL && errno == ENOENT);
+    aco_access_log_destroy(NULL);
+    log = aco_access_log_new(full, NULL);
+    CHECK(log != NULL);
+    stage.server.log = aco_access_log_add;
+    stage.server.log_arg = log;
+    start(&stage, routes);
+    ask(&stage, GET(""));
+    aco_access_log_rotate(log);
+    while (stats.failed == 0) {
+        aco_sleep(ACO_MILLISECOND);
+        aco_access_log_stats(log, &stats);
+    }
+    CHECK(stats.error == ENOSPC && stats.dropped == 0);
+    stop(&stage);
+    aco_access_log_destroy(log);
+    return arg;
+}
+
+/* ---- Several threads ---- */
+
+enum { THREADS = 4, LINES = 2000 };
+
+static void *adds_lines(void *log)
+{
+    aco_http_request_t request = {0};
+    request.method = "GET";
+    request.target = "/thread";
+    request.host = request.path = request.query = "";
+    for (int i = 0; i < LINES; i++) {
+        aco_access_log_add(&request, log);
+        if (i % 500 == 0)
+            aco_access_log_rotate(log);
+    }
+    return NULL;
+}
+
+static void *is_shared(void *arg)
+{
+    const aco_access_log_file_t files[] = {{path_of("shared"), ACO_ACCESS_LOG_COMMON}, {NULL, 0}};
+    const aco_access_log_options_t options = {.queue = 64 << 10, .delay = -1};
+    aco_access_log_t *log = aco_access_log_new(files, &options);
+    aco_access_log_stats_t stats;
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        CHECK_EQ(pthread_create(&threads[i], NULL, adds_lines, log), 0);
+    for (int i = 0; i < THREADS; i++)
+        CHECK_EQ(pthread_join(threads[i], NULL), 0);
+    aco_access_log_stats(log, &stats);
+    aco_access_log_destroy(log);
+    CHECK_EQ(lines_with("shared", "- - - ["), THREADS * LINES - stats.dropped);
+    CHECK_EQ(lines_with("shared", "\"GET /thread HTTP/1.0\" 000 0\n"), THREADS * LINES - stats.dropped);
+    CHECK_EQ(stats.failed, 0);
+    return arg;
+}
+
+int main(void)
+{
+    static const aco_function_t tests[] = {has_formats, bounds_lines, rotates, fails, is_shared};
+    char command[100];
+    CHECK(mkdtemp(folder) != NULL);
+    run_http_tests(tests, sizeof tests / sizeof tests[0]);
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    CHECK_EQ(system(command), 0);
+    return check_result("http_access_log");
+}
