@@ -65,6 +65,19 @@ static void reservations(aco_limiter_t *l)
     aco_sleep(ms(2000));
 }
 
+/* The longest times: 100 years for a bucket, and 100 more for what has yet to come. */
+static void longest(void)
+{
+    aco_limiter_t l = ACO_LIMITER_INIT(INT64_C(36500) * 24 * 3600 * ACO_SECOND, 1);
+    aco_reservation_t r;
+    int64_t begin = aco_now();
+    MUST(aco_limiter_reserve(&l, 1, &r) == 0 && r.at == begin);
+    MUST(aco_limiter_reserve(&l, 1, &r) == 0 && r.at == begin + l.interval);
+    MUST_FAIL(aco_limiter_reserve(&l, 1, &r), ERANGE);
+    MUST_FAIL(aco_limiter_try(&l, 1), EAGAIN);
+    MUST_FAIL(aco_limiter_wait(&l, 1), ERANGE);
+}
+
 static aco_scope_t *waiting;
 
 static void *wait_in_scope(void *arg)
@@ -118,6 +131,7 @@ static void exact(aco_sim_t *run, void *arg)
     tokens_come(&l);
     deadlines(&l);
     reservations(&l);
+    longest();
     cancelled(&l);
     limits_of_arguments(&l);
 }

@@ -49,6 +49,7 @@ static void release(void *result, void *arg)
     MUST(page->is_there);
     page->is_there = 0;
     there--;
+    errno = EIO; /* the callers' is kept */
 }
 
 static void begin(aco_sim_t *run, int cancels_abandoned)

@@ -78,7 +78,12 @@ public:
     {
         return get_until(detail::deadline_in(limit), location);
     }
-    void discard(lease used) noexcept { aco_resource_pool_discard(pool_, used.release()); }
+    /* Destroys the resource; nothing happens with an empty lease. */
+    void discard(lease used) noexcept
+    {
+        if (used)
+            aco_resource_pool_discard(pool_, used.release());
+    }
     void trim() noexcept { aco_resource_pool_trim(pool_); }
     void close(const char *location = ACO__CALLER)
     {

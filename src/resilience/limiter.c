@@ -21,16 +21,18 @@ static int is_usable(const aco_limiter_t *l, int64_t n)
     return n >= 1 && n <= l->burst && l->interval >= 0 && (l->interval == 0 || l->burst <= longest / l->interval);
 }
 
-/* Takes `n` tokens that are there by the time `latest`; else fails with `error`. */
+/* Takes `n` tokens that are there by the time `latest`; else fails with `error`. No time is more than 200 years after
+ * now: that is why the whole bucket's time is taken off before anything is added. */
 static int take(aco_limiter_t *l, int64_t n, int64_t now, int64_t latest, int error, aco_reservation_t *r)
 {
+    const int64_t whole = l->burst * l->interval;
     int64_t full_at = __atomic_load_n(&l->aco__full_at, __ATOMIC_RELAXED);
     r->aco__time = n * l->interval;
     do {
-        r->aco__full_at = (full_at > now ? full_at : now) + r->aco__time;
-        r->at = r->aco__full_at - l->burst * l->interval;
+        r->at = (full_at > now ? full_at : now) - whole + r->aco__time;
         if (r->at > latest)
             return fail(error);
+        r->aco__full_at = r->at + whole;
     } while (!__atomic_compare_exchange_n(&l->aco__full_at, &full_at, r->aco__full_at, 1, __ATOMIC_RELAXED,
                                           __ATOMIC_RELAXED));
     return 0;

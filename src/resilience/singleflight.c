@@ -105,9 +105,11 @@ static int grow(aco_singleflight_t *s, size_t count)
 
 /* ---- A run ---- */
 
+/* Keeps errno. */
 static void release(flight_t *flight)
 {
     aco_singleflight_t *s = flight->owner;
+    int error = errno;
     ACO__ASSERT(flight->users);
     if (--flight->users)
         return;
@@ -119,6 +121,7 @@ static void release(flight_t *flight)
     aco__service_free(flight, sizeof *flight + flight->size + 1);
     if (--s->flights == 0 && s->is_closed)
         aco_event_set(&s->unused);
+    errno = error;
 }
 
 void aco_flight_release(const aco_flight_t *seen)
@@ -194,7 +197,7 @@ static flight_t *begin(aco_singleflight_t *s, const void *key, size_t size, uint
         aco__service_free(flight, sizeof *flight + size + 1);
         return NULL;
     }
-    if (s->listed == s->bucket_count)
+    if (s->listed >= s->bucket_count) /* more: there was no memory */
         (void)grow(s, 2 * s->bucket_count);
     list(s, flight);
     flight->is_listed = 1;
