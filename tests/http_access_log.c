@@ -3,7 +3,9 @@
 #include <aco/access_log.h>
 #include "http_tests.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 static char folder[] = "/tmp/acorn-access-log-XXXXXX";
@@ -89,7 +91,7 @@ static void *has_formats(void *arg)
     return arg;
 }
 
-/* A client can make a line long, but neither end it nor the queue. */
+/* A client can make a line long, but not end it; and a line takes no more of the queue than it has bytes. */
 static void *bounds_lines(void *arg)
 {
     const aco_access_log_file_t files[] = {{path_of("long"), ACO_ACCESS_LOG_JSON}, {NULL, 0}};
@@ -110,17 +112,35 @@ static void *bounds_lines(void *arg)
     memset(request + n, '\t', 2000);
     sprintf(request + n + 2000, "x\r\n\r\n");
     ask(&stage, request);
-    ask(&stage, GET("")); /* there is no room for a line that may be long */
+    ask(&stage, GET("")); /* for one that long there would be no room */
     aco_access_log_stats(log, &stats);
-    CHECK_EQ(stats.dropped, 1);
+    CHECK_EQ(stats.dropped, 0);
     stop(&stage);
     aco_access_log_destroy(log);
-    CHECK_EQ(lines_with("long", "\n"), 1);
+    CHECK_EQ(lines_with("long", "\n"), 2);
     CHECK_EQ(lines_with("long", "\\u00ff"), 1024);
     return arg;
 }
 
 /* ---- Rotation, failures ---- */
+
+static aco_http_request_t short_request(const char *target)
+{
+    aco_http_request_t request = {0};
+    request.method = "GET";
+    request.target = target;
+    request.host = request.path = request.query = "";
+    return request;
+}
+
+static void wait_for_failure(aco_access_log_t *log)
+{
+    aco_access_log_stats_t stats = {0, 0, 0};
+    while (stats.failed == 0) {
+        aco_sleep(ACO_MILLISECOND);
+        aco_access_log_stats(log, &stats);
+    }
+}
 
 static void *rotates(void *arg)
 {
@@ -177,12 +197,55 @@ static void *fails(void *arg)
     start(&stage, routes);
     ask(&stage, GET(""));
     aco_access_log_rotate(log);
-    while (stats.failed == 0) {
-        aco_sleep(ACO_MILLISECOND);
-        aco_access_log_stats(log, &stats);
-    }
+    wait_for_failure(log);
+    aco_access_log_stats(log, &stats);
     CHECK(stats.error == ENOSPC && stats.dropped == 0);
     stop(&stage);
+    aco_access_log_destroy(log);
+    return arg;
+}
+
+/* A part of a line is written; the next one is not glued to it. */
+static void *tears_lines(void *arg)
+{
+    const aco_access_log_file_t files[] = {{path_of("torn"), ACO_ACCESS_LOG_COMMON}, {NULL, 0}};
+    const aco_access_log_options_t options = {.delay = -1};
+    aco_access_log_t *log = aco_access_log_new(files, &options);
+    const aco_http_request_t request = short_request("/t");
+    struct rlimit all, few;
+    CHECK_EQ(getrlimit(RLIMIT_FSIZE, &all), 0);
+    few = all;
+    few.rlim_cur = 30;
+    CHECK_EQ(setrlimit(RLIMIT_FSIZE, &few), 0);
+    aco_access_log_add(&request, log);
+    wait_for_failure(log);
+    CHECK_EQ(setrlimit(RLIMIT_FSIZE, &all), 0);
+    aco_access_log_add(&request, log);
+    aco_access_log_add(&request, log);
+    aco_access_log_destroy(log);
+    CHECK_EQ(lines_with("torn", "\n"), 3);
+    CHECK_EQ(lines_with("torn", "\n- - - ["), 2);
+    return arg;
+}
+
+/* Nobody reads what the thread writes. */
+static void *drops_lines(void *arg)
+{
+    const aco_access_log_file_t files[] = {{path_of("pipe"), ACO_ACCESS_LOG_COMMON}, {NULL, 0}};
+    const aco_access_log_options_t options = {.queue = 32 << 10, .delay = -1};
+    const aco_http_request_t request = short_request("/dropped");
+    aco_access_log_stats_t stats = {0, 0, 0};
+    aco_access_log_t *log;
+    int reader;
+    CHECK_EQ(mkfifo(files[0].path, 0600), 0);
+    reader = open(files[0].path, O_RDONLY | O_NONBLOCK);
+    log = aco_access_log_new(files, &options);
+    while (stats.dropped == 0) {
+        aco_access_log_add(&request, log);
+        aco_access_log_stats(log, &stats);
+    }
+    close(reader);
+    wait_for_failure(log);
     aco_access_log_destroy(log);
     return arg;
 }
@@ -193,10 +256,7 @@ enum { THREADS = 4, LINES = 2000 };
 
 static void *adds_lines(void *log)
 {
-    aco_http_request_t request = {0};
-    request.method = "GET";
-    request.target = "/thread";
-    request.host = request.path = request.query = "";
+    const aco_http_request_t request = short_request("/thread");
     for (int i = 0; i < LINES; i++) {
         aco_access_log_add(&request, log);
         if (i % 500 == 0)
@@ -226,7 +286,8 @@ static void *is_shared(void *arg)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {has_formats, bounds_lines, rotates, fails, is_shared};
+    static const aco_function_t tests[] = {has_formats, bounds_lines, rotates,  fails,
+                                           tears_lines, drops_lines,  is_shared};
     char command[100];
     CHECK(mkdtemp(folder) != NULL);
     run_http_tests(tests, sizeof tests / sizeof tests[0]);

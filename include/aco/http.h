@@ -251,10 +251,10 @@ ACO_API void aco_http_limit_time(aco_http_request_t *request, void *limit);
 
 /* Middleware that ends what is behind it when the client goes away. `arg` is not used. The waits of the handler then
  * fail with ECANCELED, and aco_http_connection_error() is ECONNRESET. This is noticed in any wait, also while a body or
- * a further request is unread: the system is asked whether the client has closed, nothing is read. So a client that
- * only shuts its sending side down counts as gone, and a TLS client goes away with its TCP connection. A further task
- * watches during the request, until the connection is taken over. A stream without a descriptor is not watched. Without
- * memory for it the reply is 503. Not for WebSockets: their calls notice it. */
+ * a further request is unread, but then up to a second late: the system is asked whether the client has closed,
+ * nothing is read. So a client that only shuts its sending side down counts as gone, and a TLS client goes away with
+ * its TCP connection. A further task watches during the request, until the connection is taken over. A stream without
+ * a descriptor is not watched. Without memory for it the reply is 503. Not for WebSockets: their calls notice it. */
 ACO_API void aco_http_end_with_client(aco_http_request_t *request, void *arg);
 
 /* Routes that have middleware of their own. */

@@ -26,6 +26,7 @@ typedef struct log_file {
     size_t n; /* bytes in the first */
     size_t old; /* so many of them were there at the last wish to rotate */
     size_t taken, taken_old; /* the same of the second */
+    unsigned char is_torn; /* the thread's: the file ends within a line, the rest of which could not be written */
 } log_file_t;
 
 struct aco_access_log_s {
@@ -36,7 +37,8 @@ struct aco_access_log_s {
     int64_t delay;
     aco_access_log_stats_t stats;
     unsigned char is_closing, wants_rotation, is_urgent, has_lines;
-    log_file_t files[]; /* behind them: paths, buffers */
+    char *line; /* room for one, when a queue may not have that */
+    log_file_t files[]; /* behind them: that room, paths, buffers */
 };
 
 /* ---- The thread ---- */
@@ -55,19 +57,35 @@ static void note_failure(aco_access_log_t *log)
     aco__system.pthread_mutex_unlock(&log->lock);
 }
 
-static void write_lines(aco_access_log_t *log, int fd, const char *lines, size_t n)
+/* How many bytes it has written; fewer than `n` after an error. */
+static size_t write_bytes(aco_access_log_t *log, int fd, const char *p, size_t n)
 {
-    while (n > 0) {
-        ssize_t written = aco__system.write(fd, lines, n);
+    size_t done = 0;
+    while (done < n) {
+        ssize_t written = aco__system.write(fd, p + done, n - done);
         if (written < 0 && errno == EINTR)
             continue;
-        if (written < 0) {
+        if (written == 0)
+            errno = EIO;
+        if (written <= 0) {
             note_failure(log);
-            return;
+            break;
         }
-        lines += written;
-        n -= (size_t)written;
+        done += (size_t)written;
     }
+    return done;
+}
+
+/* What follows a torn line begins a line of its own. */
+static void write_lines(aco_access_log_t *log, log_file_t *file, const char *lines, size_t n)
+{
+    size_t done;
+    if (n == 0 || (file->is_torn && write_bytes(log, file->fd, "\n", 1) == 0))
+        return;
+    file->is_torn = 0;
+    done = write_bytes(log, file->fd, lines, n);
+    if (done)
+        file->is_torn = lines[done - 1] != '\n';
 }
 
 static void reopen(aco_access_log_t *log, log_file_t *file)
@@ -79,6 +97,7 @@ static void reopen(aco_access_log_t *log, log_file_t *file)
     }
     (void)aco__system.close(file->fd);
     file->fd = fd;
+    file->is_torn = 0;
 }
 
 /* Takes the lines of a file. The lock is held. */
@@ -102,10 +121,10 @@ static void write_all(aco_access_log_t *log)
     aco__system.pthread_mutex_unlock(&log->lock);
     for (size_t i = 0; i < log->count; i++) {
         log_file_t *file = &log->files[i];
-        write_lines(log, file->fd, file->buffers[1], file->taken_old);
+        write_lines(log, file, file->buffers[1], file->taken_old);
         if (rotates)
             reopen(log, file);
-        write_lines(log, file->fd, file->buffers[1] + file->taken_old, file->taken - file->taken_old);
+        write_lines(log, file, file->buffers[1] + file->taken_old, file->taken - file->taken_old);
     }
     aco__system.pthread_mutex_lock(&log->lock);
 }
@@ -132,14 +151,17 @@ static void *writes(void *arg)
 /* The lock is held. */
 static void add_to(aco_access_log_t *log, log_file_t *file, const aco__access_t *access)
 {
-    char *begin = file->buffers[0] + file->n, *end;
-    if (log->queue - file->n < ACCESS_LINE) {
+    size_t room = log->queue - file->n, n;
+    char *end = file->buffers[0] + file->n, *begin = room < ACCESS_LINE ? log->line : end;
+    n = (size_t)(aco__access_put(begin, access, file->format) - begin);
+    ACO__ASSERT(n <= ACCESS_LINE);
+    if (n > room) {
         log->stats.dropped++;
         return;
     }
-    end = aco__access_put(begin, access, file->format);
-    ACO__ASSERT(end - begin <= ACCESS_LINE);
-    file->n = (size_t)(end - file->buffers[0]);
+    if (begin != end)
+        memcpy(end, begin, n);
+    file->n += n;
     if (file->n > log->queue / 2)
         log->is_urgent = 1;
 }
@@ -226,7 +248,7 @@ aco_access_log_t *aco_access_log_new(const aco_access_log_file_t *files, const a
 {
     static const aco_access_log_options_t defaults;
     const aco_access_log_options_t *o = options ? options : &defaults;
-    size_t count = 0, queue = o->queue ? o->queue : 256 << 10, sz = sizeof(aco_access_log_t);
+    size_t count = 0, queue = o->queue ? o->queue : 256 << 10, sz = sizeof(aco_access_log_t) + ACCESS_LINE;
     aco_access_log_t *log;
     int is_wrong = ACO__RESERVED_IS_SET(o) || queue < ACCESS_LINE || queue > SIZE_MAX / 1024;
     for (; files && files[count].path && !is_wrong; count++) {
@@ -247,7 +269,8 @@ aco_access_log_t *aco_access_log_new(const aco_access_log_file_t *files, const a
     log->delay = o->delay < 0 ? 0 : o->delay ? o->delay : 100 * ACO_MILLISECOND;
     pthread_mutex_init(&log->lock, NULL);
     aco__os_condition_init(&log->news);
-    if (open_files(log, files, (char *)(log->files + count)) == 0 && start_thread(log) == 0)
+    log->line = (char *)(log->files + count);
+    if (open_files(log, files, log->line + ACCESS_LINE) == 0 && start_thread(log) == 0)
         return log;
     free_log(log);
     return NULL;

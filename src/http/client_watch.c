@@ -15,6 +15,8 @@
 #define POLLRDHUP 0 /* the system tells it by POLLHUP */
 #endif
 
+enum { SHORTEST_MS = 10, LONGEST_MS = 1000 }; /* between looks while bytes of the client are unread */
+
 static const char place[] = "aco_http_end_with_client";
 
 /* The task frees it, after the handler: one that ends by aco_exit() leaves its scope only after its deferred calls. It
@@ -35,15 +37,30 @@ static void end_handler(client_watch_t *w)
     (void)aco_scope_cancel(&w->handler);
 }
 
+/* Whether the client has closed; 0: that cannot be known any more. Bytes that nobody reads end each wait, too: the looks
+ * are then ever further apart, or a client could have the system asked all the time. */
+ACO__SWITCHES static int await_end(int fd)
+{
+    struct pollfd peer = {fd, POLLIN | POLLRDHUP, 0};
+    int64_t pause = SHORTEST_MS * ACO_MILLISECOND;
+    while (aco__io_poll(&peer, 1, ACO_FOREVER, place, place) > 0) {
+        if (peer.revents & ~POLLIN)
+            return !(peer.revents & POLLNVAL);
+        if (aco_sleep_at(pause, place) != 0)
+            break;
+        pause *= pause < LONGEST_MS * ACO_MILLISECOND ? 2 : 1;
+    }
+    return 0;
+}
+
 /* Until the client goes away, or nobody wants to know it any more. */
 ACO__SWITCHES static void look(client_watch_t *w)
 {
-    struct pollfd peer = {w->x->is.fd, POLLRDHUP, 0};
-    int is_gone;
-    if (peer.fd < 0 || aco_scope_begin_at(&w->looking, ACO_FOREVER, place) != 0)
+    int fd = w->x->is.fd, is_gone;
+    if (fd < 0 || aco_scope_begin_at(&w->looking, ACO_FOREVER, place) != 0)
         return;
     w->is_looking = 1;
-    is_gone = aco__io_poll(&peer, 1, ACO_FOREVER, place, place) > 0 && !(peer.revents & POLLNVAL);
+    is_gone = await_end(fd);
     w->is_looking = 0;
     if (is_gone && w->x && !w->looking.error)
         end_handler(w);
