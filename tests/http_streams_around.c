@@ -102,6 +102,14 @@ static void refuses_by_text(aco_http_request_t *request, int status, void *arg)
     CHECK_EQ(aco_http_reply(request, status, NULL, "own", 3), 0);
 }
 
+static void refuses_in_part(aco_http_request_t *request, int status, void *arg)
+{
+    (void)arg;
+    CHECK_EQ(aco_http_reply_begin(request, status, NULL, -1), 0);
+    CHECK_EQ(aco_http_reply_write(request, "part", 4), 0);
+    aco_http_reply_abort(request);
+}
+
 static void notes_request(const aco_http_request_t *request, void *arg)
 {
     size_t n = strlen(logged);
@@ -151,13 +159,19 @@ static void sends(served_t *s, const char *text)
     CHECK_EQ(aco_stream_write_all(s->ends[0], text, strlen(text)), (ssize_t)strlen(text));
 }
 
-static void ends(served_t *s, aco_group_t *group)
+/* Reads to the end: 0, or an errno. */
+static int reads_to_end(served_t *s)
 {
     ssize_t n = 1;
     for (got_n = 0; n > 0; got_n += n > 0 ? (size_t)n : 0)
         n = aco_stream_read(s->ends[0], got + got_n, sizeof got - 1 - got_n);
     got[got_n] = 0;
-    CHECK_EQ(n, 0); /* nothing was cut */
+    return n ? errno : 0;
+}
+
+static void ends(served_t *s, aco_group_t *group, int error)
+{
+    CHECK_EQ(reads_to_end(s), error);
     aco_stream_close(s->ends[0]);
     aco_group_end(group);
     aco_http_server_destroy(s->server);
@@ -172,7 +186,7 @@ static void converse(aco_http_server_options_t options, const char *text)
     aco_group_t group;
     begin(&s, &group, options);
     sends(&s, text);
-    ends(&s, &group);
+    ends(&s, &group, 0);
 }
 
 #define ASK(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
@@ -252,6 +266,21 @@ static void *cuts_no_whole_reply(void *arg)
     return arg;
 }
 
+/* Nor does a refusal look whole that its maker has aborted, whether the head was right or not. */
+static void *cuts_refusals(void *arg)
+{
+    static const char *const requests[] = {ASK("/none"), "GET / HTTP/1.1\r\nno header\r\n\r\n"};
+    for (size_t i = 0; i < 2; i++) {
+        served_t s;
+        aco_group_t group;
+        begin(&s, &group, (aco_http_server_options_t){.refused = refuses_in_part});
+        sends(&s, requests[i]);
+        ends(&s, &group, ECONNRESET);
+        CHECK(!strstr(got, "0\r\n\r\n"));
+    }
+    return arg;
+}
+
 /* A scope of the caller's ends: that is no failure of a connection which is not the server's any more. */
 static void *fails_no_taken_stream(void *arg)
 {
@@ -282,7 +311,7 @@ static void *watches_no_taken_stream(void *arg)
     sends(&s, ASK("/take") "more");
     CHECK_EQ(aco_stream_read_exactly(s.ends[0], got, 5), 5);
     CHECK_EQ(aco_stream_shutdown(s.ends[0]), 0);
-    ends(&s, &group);
+    ends(&s, &group, 0);
     CHECK_TEXT("its client has ended before", got, "whole");
     CHECK_TEXT("no reply", logged, "0");
     converse(options, ASK("/abort"));
@@ -314,8 +343,9 @@ static void *watches_streams(void *arg)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {surrounds_streams,     limits_no_taken_stream,  cuts_no_whole_reply,
-                                           fails_no_taken_stream, watches_no_taken_stream, watches_streams};
+    static const aco_function_t tests[] = {surrounds_streams,     limits_no_taken_stream, cuts_no_whole_reply,
+                                           cuts_refusals,         fails_no_taken_stream,  watches_no_taken_stream,
+                                           watches_streams};
     signal(SIGPIPE, SIG_IGN);
     for (kind = 0; kind < KINDS; kind++)
         run_http_tests(tests, sizeof tests / sizeof *tests);

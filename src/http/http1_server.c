@@ -278,8 +278,10 @@ ACO__SWITCHES static __attribute__((noinline)) int serve_request(aco__http1_conn
     if (status > 0) {
         in->is_persistent = 0;
         in->body_error = status == 413 ? EFBIG : EBADMSG; /* nobody knows where it is */
-        if (aco__http_answer(c->x, status, location) == 0 && aco__http_end_body(&c->http.outgoing, location) == 0)
-            (void)aco__http_send(&c->http.link, NULL, 0, 0, location);
+        aco__http_refuse(c->x, status, location);
+        if (c->x->reply.has_begun)
+            end_reply(c, location);
+        (void)aco__http_send(&c->http.link, NULL, 0, 0, location);
         log_exchange(c);
         linger(c, location);
         return 0;
