@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "http_tests.h"
 
+#include <aco/event_stream.h>
+#include <aco/websocket.h>
 #include <signal.h>
 
 enum { MEMORY, SOCKET, KINDS };
@@ -23,10 +25,21 @@ static void marks(aco_http_request_t *request, void *name)
 /* What stands around a handler that takes the connection over sees that there will be no reply. */
 static void sees_no_reply(aco_http_request_t *request, void *arg)
 {
+    static const aco_event_stream_event_t event = {.data = "text", .length = 4};
     (void)arg;
     CHECK_EQ(aco_http_next(request), 0);
     CHECK(request->status == 0 && request->stream == NULL && request->fd == -1);
+    FAILS_WITH(aco_http_reply_header(request, "X-Late", "1"), EBUSY);
     FAILS_WITH(aco_http_reply(request, 202, NULL, NULL, 0), EBUSY);
+    FAILS_WITH(aco_http_reply_begin(request, 202, NULL, -1), EBUSY);
+    FAILS_WITH(aco_http_reply_write(request, "text", 4), EBUSY);
+    FAILS_WITH(aco_http_reply_write(request, "", 0), EBUSY);
+    FAILS_WITH(aco_http_reply_write_file(request, -1, 0, 0), EBUSY);
+    FAILS_WITH(aco_http_reply_flush(request), EBUSY);
+    FAILS_WITH(aco_event_stream_begin(request), EBUSY);
+    FAILS_WITH(aco_event_stream_send(request, &event), EBUSY);
+    FAILS_WITH(aco_event_stream_ping(request), EBUSY);
+    FAILS_WITH(aco_websocket_accept(request, NULL) ? 0 : -1, EBUSY);
 }
 
 static aco_stream_t *take(aco_http_request_t *request)
@@ -65,6 +78,7 @@ static void takes_until_end(aco_http_request_t *request, void *arg)
         aco_task_yield(); /* the watch looks already */
     stream = take(request);
     CHECK(stream != NULL);
+    FAILS_WITH(aco_http_reply_file(request, ".", "none"), EBUSY); /* nor is it refused */
     CHECK_EQ(aco_stream_write_all(stream, "taken", 5), 5);
     while (aco_stream_read(stream, &byte, 1) > 0)
         ;
@@ -304,7 +318,8 @@ static void *watches_no_taken_stream(void *arg)
 {
     static const aco_http_route_t routes[] = {
         {"GET", "/take", takes_until_end, NULL}, {"GET", "/abort", aborts_taken, NULL}, {NULL, NULL, NULL, NULL}};
-    const aco_http_server_options_t options = {.routes = routes, .middleware = with_client_twice};
+    const aco_http_server_options_t options = {
+        .routes = routes, .middleware = with_client_twice, .refused = refuses_by_text};
     served_t s;
     aco_group_t group;
     begin(&s, &group, options);
@@ -343,8 +358,8 @@ static void *watches_streams(void *arg)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {surrounds_streams,     limits_no_taken_stream, cuts_no_whole_reply,
-                                           cuts_refusals,         fails_no_taken_stream,  watches_no_taken_stream,
+    static const aco_function_t tests[] = {surrounds_streams, limits_no_taken_stream, cuts_no_whole_reply,
+                                           cuts_refusals,     fails_no_taken_stream,  watches_no_taken_stream,
                                            watches_streams};
     signal(SIGPIPE, SIG_IGN);
     for (kind = 0; kind < KINDS; kind++)

@@ -176,7 +176,9 @@ ACO_API void aco_http_reply_abort(aco_http_request_t *request);
  * forgets it. Sends the replies to earlier requests first. The request's body must have been read. The caller owns the
  * stream and closes it; it may use it after the handler's return, also in another task of the thread. *bytes are the *n
  * bytes behind the request that have been read already; they are valid until the handler returns. What the client is
- * told ("101 Switching Protocols") is the caller's to write. `log` gets the request with a status of 0.
+ * told ("101 Switching Protocols") is the caller's to write. `log` gets the request with a status of 0. Afterwards the
+ * calls that make a reply fail with EBUSY, also those of event streams and WebSockets; aco_http_reply_abort() does
+ * nothing.
  *
  * A server that ends waits for the handler, and cancels it after drain_time, as any other. It does not wait for tasks
  * that use the stream after that, nor count the connection any more in max_connections: end these tasks by a group or a
