@@ -297,8 +297,9 @@ typedef struct aco_http_server_options_s {
                                waits when this server is stopped. 0: once the server is stopped, the listener takes no
                                more connections */
     int max_requests; /* of a connection, whose last reply has "Connection: close": no limit */
-    int max_per_address; /* connections at once from one IPv4 address, or IPv6 network (/64): no limit. Further ones
-                               are closed when they are accepted, without a reply. Behind a proxy all have its address.
+    int max_per_address; /* connections at once from one IPv4 address, also behind NAT64 (64:ff9b::/96), one
+                               link-local IPv6 address, or another IPv6 network (/64): no limit. Further ones are
+                               closed when they are accepted, without a reply. Behind a proxy all have its address.
                                Each server counts for itself */
     int64_t max_body;       /* bytes: 1 MiB */
     int64_t head_time;      /* ns, from the first byte of a request to the end of its headers: 10 s */
