@@ -352,6 +352,7 @@ static void *watches_streams(void *arg)
     aco_group_end(&group);
     aco_http_server_destroy(s.server);
     CHECK_EQ(waits_failed, ECANCELED);
+    CHECK_TEXT("nobody is told", logged, "0");
     CHECK_EQ(failures[ACO_HTTP_LEFT], 1);
     return arg;
 }

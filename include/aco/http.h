@@ -314,8 +314,10 @@ typedef struct aco_http_server_options_s {
     int64_t drain_time;     /* ns that requests have to end after lame_time: 10 s */
     int64_t drain_idle_time; /* ns after lame_time in which an idle connection, even one that is accepted only then,
                                may still begin a request or make its stream: 500 ms; at most drain_time */
-    /* Called after each request, also one that was refused or that got no reply, but not after aco_exit(). The
-     * connection's next request waits for this call; so does the reply, if it is still collected. NULL: none. */
+    /* Called after each request, also one that was refused or that got no reply, but not after aco_exit(). A request
+     * whose end by aco_http_end_with_client came before its reply has none, so that no 500 is counted for clients that
+     * go away. The connection's next request waits for this call; so does the reply, if it is still collected. NULL:
+     * none. */
     void (*log)(const aco_http_request_t *request, void *log_arg);
     void *log_arg;
     /* Called when a connection fails; in the task of aco_http_serve() if the connection gets no task. NULL: stderr gets

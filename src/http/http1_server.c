@@ -234,7 +234,7 @@ ACO__SWITCHES static void handle(aco__http1_connection_t *c, const char *locatio
         aco__http_report_once(&c->is, errno, &x->is);
     if (!status && !x->reply.has_begun)
         status = status_of_body(in->body_error ? in->body_error : in->read_error);
-    if (status && !x->reply.has_begun && !link->is_broken)
+    if (status && !x->reply.has_begun && !link->is_broken && !x->client_left)
         aco__http_refuse(x, status, location);
     if (x->reply.has_begun && !x->reply.is_taken)
         end_reply(c, location);
