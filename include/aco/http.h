@@ -243,7 +243,8 @@ typedef struct aco_http_time_limit_s {
 } aco_http_time_limit_t;
 /* Puts a scope around what is behind it. When the time is over, the waits inside fail with ETIMEDOUT, and the handler
  * should return; a handler that never waits is not interrupted. What follows depends on the reply:
- *   - It has not begun: it is made by `late`, outside of the scope.
+ *   - It has not begun: it is made by `late`, outside of the scope, or is 503. It has the headers that the handler has
+ *     added so far.
  *   - It has been made whole, or has a length: it stays. If bytes of it are missing, the connection is cut.
  *   - It has begun without a length: the connection is cut, because nothing else shows the client that some is missing.
  * A WebSocket ends as by any other scope. If the connection was taken over, nothing follows: the waits in the handler
@@ -342,8 +343,9 @@ typedef struct aco_http_server_options_s {
      * 405 with its Allow), whose handler has not replied (500, 413, 400, 408), that aco_http_reply_file() or a
      * WebSocket refuses, or whose head is wrong (400, 413, 414, 417, 431, 505, …: what the server did not understand
      * is empty). `status` is what the server would send; the reply may have another one. If the function returns
-     * without a reply, the server makes it. It cannot read the body of a request whose head is wrong, and neither take
-     * the connection over nor make it a WebSocket. NULL: none. */
+     * without a reply, the server makes it. Either has the headers that the handler or middleware has added before
+     * (Set-Cookie, for example): add last what belongs to the handler's own reply. The function cannot read the body of
+     * a request whose head is wrong, and neither take the connection over nor make it a WebSocket. NULL: none. */
     void (*refused)(aco_http_request_t *request, int status, void *refused_arg);
     void *refused_arg;
     const aco_http_group_t *groups; /* their routes are looked at after `routes`, in order. NULL: none */
