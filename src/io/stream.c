@@ -61,6 +61,8 @@ ssize_t aco_stream_write_all_at(aco_stream_t *stream, const void *p, size_t n, s
 static int take_off(struct iovec *parts, int first, int count, size_t n)
 {
     for (; first < count && n >= parts[first].iov_len; first++) {
+        if (parts[first].iov_len == 0) /* its address may be NULL, of which there is no offset */
+            continue;
         n -= parts[first].iov_len;
         parts[first].iov_base = (char *)parts[first].iov_base + parts[first].iov_len;
         parts[first].iov_len = 0;
