@@ -81,6 +81,12 @@ static ssize_t steady_write(aco_stream_t *stream, const void *p, size_t n, const
     return (ssize_t)n;
 }
 
+static ssize_t written_nothing(aco_stream_t *stream, const void *p, size_t n, const char *location)
+{
+    (void)stream, (void)p, (void)n, (void)location;
+    return 0;
+}
+
 static void steady_close(aco_stream_t *stream)
 {
     aco_io_close(stream->fd);
@@ -92,6 +98,41 @@ static aco_stream_t *steady_open(int fd, void *arg)
     static const aco_stream_functions_t functions = {.read = steady_read, .write = steady_write, .close = steady_close};
     (void)arg;
     return own_stream(fd, &functions);
+}
+
+static void ignores_failure(const aco_http_failure_t *failure, void *arg)
+{
+    (void)arg;
+    CHECK_EQ(failure->error, EIO);
+}
+
+static aco_stream_t *mute_open(int fd, void *arg)
+{
+    static const aco_stream_functions_t functions = {
+        .read = steady_read, .write = written_nothing, .close = steady_close};
+    (void)arg;
+    return own_stream(fd, &functions);
+}
+
+/* A stream of the program's whose writes write nothing, and tell no error. */
+static void *fails_on_mute_streams(void *arg)
+{
+    uint64_t failures[ACO_HTTP_FAILURES] = {0};
+    stage_t stage = {0};
+    char byte;
+    int fd;
+    stage.server.open = mute_open;
+    stage.server.failures = failures;
+    stage.server.failed = ignores_failure;
+    start(&stage, routes);
+    be_steady("GET / HTTP/1.1\r\n" HOST "\r\n", "", 0, 0);
+    fd = aco_io_dial("tcp4", "127.0.0.1", stage.port, NULL);
+    CHECK(fd < 0 || aco_io_read(fd, &byte, 1) < 0); /* cut, perhaps before the client has seen that it is connected */
+    CHECK_EQ(errno, ECONNRESET);
+    aco_io_close(fd);
+    stop(&stage);
+    CHECK_EQ(failures[ACO_HTTP_FAILED], 1);
+    return arg;
 }
 
 static void counts_body(aco_http_request_t *request, void *arg)
@@ -762,7 +803,7 @@ int main(void)
     static const aco_function_t tests[] = {limits_framing,         limits_steady_peers, limits_steady_websockets,
                                            servers_read_on,        clients_read_on,     cuts_visibly,
                                            ends_before_requests,   clients_cut_visibly, needs_little_stack,
-                                           asks_with_little_stack, tells_of_files};
+                                           asks_with_little_stack, tells_of_files,      fails_on_mute_streams};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     reads_on_after_root();
     return check_result("http_ends");

@@ -1,5 +1,7 @@
 /* Limits of an HTTP server for each client (include/aco/http.h): requests of a connection, connections of an address. */
 #define _GNU_SOURCE
+#include "replace.h" /* first */
+
 #include "http_tests.h"
 
 #include <arpa/inet.h>
@@ -96,7 +98,8 @@ static void *limits_connections(void *arg)
     }
     CHECK_EQ(failures[ACO_HTTP_REFUSED], 101);
     CHECK(is_served(fds[0], GET("")));
-    CHECK(!is_served(fds[1], "GET /exit HTTP/1.1\r\n" HOST "\r\n")); /* a task that ends otherwise gives its place back */
+    CHECK(
+        !is_served(fds[1], "GET /exit HTTP/1.1\r\n" HOST "\r\n")); /* a task that ends otherwise gives its place back */
     waits_for_room(&stage);
     for (int i = 0; i < 3; i++)
         aco_io_close(fds[i]);
@@ -139,9 +142,70 @@ static void *limits_others(void *arg)
     return arg;
 }
 
+/* ---- Addresses that no test can have ---- */
+
+static const char *peer_text; /* the address of all peers; NULL: their own */
+static unsigned peer_link;
+
+REAL(getpeername);
+
+static int failing_getpeername(int fd, struct sockaddr *address, socklen_t *length)
+{
+    struct sockaddr_in6 peer = {.sin6_family = AF_INET6, .sin6_scope_id = peer_link};
+    if (!peer_text)
+        return real_getpeername(fd, address, length);
+    CHECK_EQ(inet_pton(AF_INET6, peer_text, &peer.sin6_addr), 1);
+    memcpy(address, &peer, sizeof peer);
+    *length = sizeof peer;
+    return 0;
+}
+
+/* Which clients count as one. */
+static void *tells_clients_apart(void *arg)
+{
+    static const struct {
+        const char *one, *other;
+        unsigned link;
+        int are_two;
+    } pairs[] = {
+        {"2001:db8:1:2::1", "2001:db8:1:2:3::", 0, 0},
+        {"2001:db8:1:2::1", "2001:db8:1:3::1", 0, 1},
+        {"fe80::1", "fe80::1", 0, 0},
+        {"fe80::1", "fe80::2", 0, 1},
+        {"fe80::1", "fe80::1", 7, 1},
+        {"fec0::1", "fec0::2", 0, 0},
+        {"64:ff9b::192.0.2.1", "64:ff9b::192.0.2.1", 0, 0},
+        {"64:ff9b::192.0.2.1", "64:ff9b::192.0.2.2", 0, 1},
+        {"64:ff9b::192.0.2.1", "::ffff:192.0.2.1", 0, 0},
+        {"::ffff:192.0.2.1", "::ffff:192.0.2.2", 0, 1},
+        {"64:ff9b::1:192.0.2.1", "64:ff9b::1:0:1", 0, 0},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        stage_t stage = {0};
+        int fds[2];
+        stage.server.max_per_address = 1;
+        start(&stage, routes);
+        peer_text = pairs[i].one;
+        fds[0] = dial(&stage);
+        CHECK(is_served(fds[0], GET("")));
+        peer_text = pairs[i].other;
+        peer_link = pairs[i].link;
+        fds[1] = dial(&stage);
+        check_text(__FILE__, __LINE__, peer_text, is_served(fds[1], GET("")) ? "two" : "one",
+                   pairs[i].are_two ? "two" : "one");
+        aco_io_close(fds[0]);
+        aco_io_close(fds[1]);
+        stop(&stage);
+        peer_text = NULL;
+        peer_link = 0;
+    }
+    return arg;
+}
+
 int main(void)
 {
-    static const aco_function_t tests[] = {limits_requests, limits_connections, limits_others};
+    static const aco_function_t tests[] = {limits_requests, limits_connections, limits_others, tells_clients_apart};
+    REPLACE(getpeername);
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_limits");
 }

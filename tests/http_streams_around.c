@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "http_tests.h"
 
+#include <aco/event_stream.h>
+#include <aco/websocket.h>
 #include <signal.h>
 
 enum { MEMORY, SOCKET, KINDS };
@@ -23,10 +25,21 @@ static void marks(aco_http_request_t *request, void *name)
 /* What stands around a handler that takes the connection over sees that there will be no reply. */
 static void sees_no_reply(aco_http_request_t *request, void *arg)
 {
+    static const aco_event_stream_event_t event = {.data = "text", .length = 4};
     (void)arg;
     CHECK_EQ(aco_http_next(request), 0);
     CHECK(request->status == 0 && request->stream == NULL && request->fd == -1);
+    FAILS_WITH(aco_http_reply_header(request, "X-Late", "1"), EBUSY);
     FAILS_WITH(aco_http_reply(request, 202, NULL, NULL, 0), EBUSY);
+    FAILS_WITH(aco_http_reply_begin(request, 202, NULL, -1), EBUSY);
+    FAILS_WITH(aco_http_reply_write(request, "text", 4), EBUSY);
+    FAILS_WITH(aco_http_reply_write(request, "", 0), EBUSY);
+    FAILS_WITH(aco_http_reply_write_file(request, -1, 0, 0), EBUSY);
+    FAILS_WITH(aco_http_reply_flush(request), EBUSY);
+    FAILS_WITH(aco_event_stream_begin(request), EBUSY);
+    FAILS_WITH(aco_event_stream_send(request, &event), EBUSY);
+    FAILS_WITH(aco_event_stream_ping(request), EBUSY);
+    FAILS_WITH(aco_websocket_accept(request, NULL) ? 0 : -1, EBUSY);
 }
 
 static aco_stream_t *take(aco_http_request_t *request)
@@ -65,6 +78,7 @@ static void takes_until_end(aco_http_request_t *request, void *arg)
         aco_task_yield(); /* the watch looks already */
     stream = take(request);
     CHECK(stream != NULL);
+    FAILS_WITH(aco_http_reply_file(request, ".", "none"), EBUSY); /* nor is it refused */
     CHECK_EQ(aco_stream_write_all(stream, "taken", 5), 5);
     while (aco_stream_read(stream, &byte, 1) > 0)
         ;
@@ -100,6 +114,14 @@ static void refuses_by_text(aco_http_request_t *request, int status, void *arg)
     (void)arg;
     CHECK(take(request) == NULL);
     CHECK_EQ(aco_http_reply(request, status, NULL, "own", 3), 0);
+}
+
+static void refuses_in_part(aco_http_request_t *request, int status, void *arg)
+{
+    (void)arg;
+    CHECK_EQ(aco_http_reply_begin(request, status, NULL, -1), 0);
+    CHECK_EQ(aco_http_reply_write(request, "part", 4), 0);
+    aco_http_reply_abort(request);
 }
 
 static void notes_request(const aco_http_request_t *request, void *arg)
@@ -151,13 +173,19 @@ static void sends(served_t *s, const char *text)
     CHECK_EQ(aco_stream_write_all(s->ends[0], text, strlen(text)), (ssize_t)strlen(text));
 }
 
-static void ends(served_t *s, aco_group_t *group)
+/* Reads to the end: 0, or an errno. */
+static int reads_to_end(served_t *s)
 {
     ssize_t n = 1;
     for (got_n = 0; n > 0; got_n += n > 0 ? (size_t)n : 0)
         n = aco_stream_read(s->ends[0], got + got_n, sizeof got - 1 - got_n);
     got[got_n] = 0;
-    CHECK_EQ(n, 0); /* nothing was cut */
+    return n ? errno : 0;
+}
+
+static void ends(served_t *s, aco_group_t *group, int error)
+{
+    CHECK_EQ(reads_to_end(s), error);
     aco_stream_close(s->ends[0]);
     aco_group_end(group);
     aco_http_server_destroy(s->server);
@@ -172,7 +200,7 @@ static void converse(aco_http_server_options_t options, const char *text)
     aco_group_t group;
     begin(&s, &group, options);
     sends(&s, text);
-    ends(&s, &group);
+    ends(&s, &group, 0);
 }
 
 #define ASK(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
@@ -252,6 +280,21 @@ static void *cuts_no_whole_reply(void *arg)
     return arg;
 }
 
+/* Nor does a refusal look whole that its maker has aborted, whether the head was right or not. */
+static void *cuts_refusals(void *arg)
+{
+    static const char *const requests[] = {ASK("/none"), "GET / HTTP/1.1\r\nno header\r\n\r\n"};
+    for (size_t i = 0; i < 2; i++) {
+        served_t s;
+        aco_group_t group;
+        begin(&s, &group, (aco_http_server_options_t){.refused = refuses_in_part});
+        sends(&s, requests[i]);
+        ends(&s, &group, ECONNRESET);
+        CHECK(!strstr(got, "0\r\n\r\n"));
+    }
+    return arg;
+}
+
 /* A scope of the caller's ends: that is no failure of a connection which is not the server's any more. */
 static void *fails_no_taken_stream(void *arg)
 {
@@ -275,14 +318,15 @@ static void *watches_no_taken_stream(void *arg)
 {
     static const aco_http_route_t routes[] = {
         {"GET", "/take", takes_until_end, NULL}, {"GET", "/abort", aborts_taken, NULL}, {NULL, NULL, NULL, NULL}};
-    const aco_http_server_options_t options = {.routes = routes, .middleware = with_client_twice};
+    const aco_http_server_options_t options = {
+        .routes = routes, .middleware = with_client_twice, .refused = refuses_by_text};
     served_t s;
     aco_group_t group;
     begin(&s, &group, options);
     sends(&s, ASK("/take") "more");
     CHECK_EQ(aco_stream_read_exactly(s.ends[0], got, 5), 5);
     CHECK_EQ(aco_stream_shutdown(s.ends[0]), 0);
-    ends(&s, &group);
+    ends(&s, &group, 0);
     CHECK_TEXT("its client has ended before", got, "whole");
     CHECK_TEXT("no reply", logged, "0");
     converse(options, ASK("/abort"));
@@ -308,14 +352,16 @@ static void *watches_streams(void *arg)
     aco_group_end(&group);
     aco_http_server_destroy(s.server);
     CHECK_EQ(waits_failed, ECANCELED);
+    CHECK_TEXT("nobody is told", logged, "0");
     CHECK_EQ(failures[ACO_HTTP_LEFT], 1);
     return arg;
 }
 
 int main(void)
 {
-    static const aco_function_t tests[] = {surrounds_streams,     limits_no_taken_stream,  cuts_no_whole_reply,
-                                           fails_no_taken_stream, watches_no_taken_stream, watches_streams};
+    static const aco_function_t tests[] = {surrounds_streams, limits_no_taken_stream, cuts_no_whole_reply,
+                                           cuts_refusals,     fails_no_taken_stream,  watches_no_taken_stream,
+                                           watches_streams};
     signal(SIGPIPE, SIG_IGN);
     for (kind = 0; kind < KINDS; kind++)
         run_http_tests(tests, sizeof tests / sizeof *tests);

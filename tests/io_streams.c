@@ -12,6 +12,8 @@
 
 static int is_short; /* few bytes at once, and each other call is interrupted */
 
+static int is_dry; /* nothing is written, and no error told */
+
 static int is_interrupted(void)
 {
     static unsigned calls;
@@ -23,7 +25,7 @@ static int is_interrupted(void)
 
 static size_t part_of(size_t n)
 {
-    return is_short && n > 3 ? 3 : n;
+    return is_dry ? 0 : is_short && n > 3 ? 3 : n;
 }
 
 FAILING(ssize_t, read, (int fd, void *p, size_t n), (fd, p, part_of(n)), is_interrupted(), -1)
@@ -423,6 +425,18 @@ static ssize_t nothing_read(aco_stream_t *stream, void *p, size_t n, const char 
     return 0;
 }
 
+static ssize_t nothing_written(aco_stream_t *stream, const void *p, size_t n, const char *location)
+{
+    (void)stream, (void)p, (void)n, (void)location;
+    return 0;
+}
+
+static ssize_t no_parts_written(aco_stream_t *stream, const struct iovec *parts, int count, const char *location)
+{
+    (void)stream, (void)parts, (void)count, (void)location;
+    return 0;
+}
+
 static void nothing_closed(aco_stream_t *stream)
 {
     stream->fd = -2;
@@ -445,6 +459,30 @@ static void *can_do_little(void *arg)
     CHECK_EQ(aco_io_close(tcp[0]), 0); /* a reset, although the functions know none */
     FAILS_WITH(aco_io_read(tcp[1], &byte, 1), ECONNRESET);
     CHECK_EQ(aco_io_close(tcp[1]), 0);
+    return arg;
+}
+
+/* A program's whose writes are wrong, and a descriptor's. */
+static void *writes_nothing(void *arg)
+{
+    static const aco_stream_functions_t functions[] = {{.write = nothing_written},
+                                                       {.write = nothing_written, .write_parts = no_parts_written}};
+    int fds[2];
+    for (int i = 0; i < 2; i++) {
+        aco_stream_t stream = {&functions[i], -1};
+        struct iovec part = {(char[]){"text"}, 4};
+        size_t done = 9;
+        FAILS_WITH(aco_stream_write_all_done(&stream, "text", 4, &done), EIO);
+        CHECK_EQ(done, 0);
+        FAILS_WITH(aco_stream_write_parts(&stream, &part, 1), EIO);
+        CHECK_EQ(part.iov_len, 4);
+        CHECK_EQ(aco_stream_write_all(&stream, "text", 0), 0);
+    }
+    make_pipe(fds);
+    is_dry = 1;
+    FAILS_WITH(aco_io_write_all(fds[1], "text", 4), EIO);
+    is_dry = 0;
+    CHECK_EQ(aco_io_close(fds[0]) | aco_io_close(fds[1]), 0);
     return arg;
 }
 
@@ -510,6 +548,7 @@ int main(void)
     for (no_splice = EINVAL; no_splice || no_pipe; no_pipe = no_splice ? EMFILE : 0, no_splice = 0)
         run_task(copies, NULL);
     run_task(can_do_little, NULL);
+    run_task(writes_nothing, NULL);
     run_task(refuses, NULL);
     return check_result("io_streams");
 }

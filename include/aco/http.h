@@ -176,7 +176,9 @@ ACO_API void aco_http_reply_abort(aco_http_request_t *request);
  * forgets it. Sends the replies to earlier requests first. The request's body must have been read. The caller owns the
  * stream and closes it; it may use it after the handler's return, also in another task of the thread. *bytes are the *n
  * bytes behind the request that have been read already; they are valid until the handler returns. What the client is
- * told ("101 Switching Protocols") is the caller's to write. `log` gets the request with a status of 0.
+ * told ("101 Switching Protocols") is the caller's to write. `log` gets the request with a status of 0. Afterwards the
+ * calls that make a reply fail with EBUSY, also those of event streams and WebSockets; aco_http_reply_abort() does
+ * nothing.
  *
  * A server that ends waits for the handler, and cancels it after drain_time, as any other. It does not wait for tasks
  * that use the stream after that, nor count the connection any more in max_connections: end these tasks by a group or a
@@ -241,7 +243,8 @@ typedef struct aco_http_time_limit_s {
 } aco_http_time_limit_t;
 /* Puts a scope around what is behind it. When the time is over, the waits inside fail with ETIMEDOUT, and the handler
  * should return; a handler that never waits is not interrupted. What follows depends on the reply:
- *   - It has not begun: it is made by `late`, outside of the scope.
+ *   - It has not begun: it is made by `late`, outside of the scope, or is 503. It has the headers that the handler has
+ *     added so far.
  *   - It has been made whole, or has a length: it stays. If bytes of it are missing, the connection is cut.
  *   - It has begun without a length: the connection is cut, because nothing else shows the client that some is missing.
  * A WebSocket ends as by any other scope. If the connection was taken over, nothing follows: the waits in the handler
@@ -295,8 +298,9 @@ typedef struct aco_http_server_options_s {
                                waits when this server is stopped. 0: once the server is stopped, the listener takes no
                                more connections */
     int max_requests; /* of a connection, whose last reply has "Connection: close": no limit */
-    int max_per_address; /* connections at once from one IPv4 address, or IPv6 network (/64): no limit. Further ones
-                               are closed when they are accepted, without a reply. Behind a proxy all have its address.
+    int max_per_address; /* connections at once from one IPv4 address, also behind NAT64 (64:ff9b::/96), one
+                               link-local IPv6 address, or another IPv6 network (/64): no limit. Further ones are
+                               closed when they are accepted, without a reply. Behind a proxy all have its address.
                                Each server counts for itself */
     int64_t max_body;       /* bytes: 1 MiB */
     int64_t head_time;      /* ns, from the first byte of a request to the end of its headers: 10 s */
@@ -311,8 +315,10 @@ typedef struct aco_http_server_options_s {
     int64_t drain_time;     /* ns that requests have to end after lame_time: 10 s */
     int64_t drain_idle_time; /* ns after lame_time in which an idle connection, even one that is accepted only then,
                                may still begin a request or make its stream: 500 ms; at most drain_time */
-    /* Called after each request, also one that was refused or that got no reply, but not after aco_exit(). The
-     * connection's next request waits for this call; so does the reply, if it is still collected. NULL: none. */
+    /* Called after each request, also one that was refused or that got no reply, but not after aco_exit(). A request
+     * whose end by aco_http_end_with_client came before its reply has none, so that no 500 is counted for clients that
+     * go away. The connection's next request waits for this call; so does the reply, if it is still collected. NULL:
+     * none. */
     void (*log)(const aco_http_request_t *request, void *log_arg);
     void *log_arg;
     /* Called when a connection fails; in the task of aco_http_serve() if the connection gets no task. NULL: stderr gets
@@ -337,8 +343,9 @@ typedef struct aco_http_server_options_s {
      * 405 with its Allow), whose handler has not replied (500, 413, 400, 408), that aco_http_reply_file() or a
      * WebSocket refuses, or whose head is wrong (400, 413, 414, 417, 431, 505, …: what the server did not understand
      * is empty). `status` is what the server would send; the reply may have another one. If the function returns
-     * without a reply, the server makes it. It cannot read the body of a request whose head is wrong, and neither take
-     * the connection over nor make it a WebSocket. NULL: none. */
+     * without a reply, the server makes it. Either has the headers that the handler or middleware has added before
+     * (Set-Cookie, for example): add last what belongs to the handler's own reply. The function cannot read the body of
+     * a request whose head is wrong, and neither take the connection over nor make it a WebSocket. NULL: none. */
     void (*refused)(aco_http_request_t *request, int status, void *refused_arg);
     void *refused_arg;
     const aco_http_group_t *groups; /* their routes are looked at after `routes`, in order. NULL: none */

@@ -108,7 +108,8 @@ ACO_API ssize_t aco_io_splice_at(int from, int64_t *from_offset, int to, int64_t
     aco_io_splice_at(from, from_offset, to, to_offset, n, flags, ACO_PLACE)
 
 /* Writes all `n` bytes; 0: does nothing. If `done` is not NULL, *done becomes the number of bytes written, also on
- * error. Returns n; on error -1 with errno, perhaps after it has written a part. */
+ * error. Returns n; on error -1 with errno, perhaps after it has written a part; also EIO (the system has written
+ * nothing, and told no error). */
 ACO_API ssize_t aco_io_write_all_at(int fd, const void *p, size_t n, size_t *done, const char *location);
 #define aco_io_write_all(fd, p, n) aco_io_write_all_at(fd, p, n, NULL, ACO_PLACE)
 #define aco_io_write_all_done(fd, p, n, done) aco_io_write_all_at(fd, p, n, done, ACO_PLACE)

@@ -42,8 +42,8 @@ ACO_API ssize_t aco_stream_read_exactly_at(aco_stream_t *stream, void *p, size_t
 #define aco_stream_read_exactly(stream, p, n) aco_stream_read_exactly_at(stream, p, n, NULL, ACO_PLACE)
 #define aco_stream_read_exactly_done(stream, p, n, done) aco_stream_read_exactly_at(stream, p, n, done, ACO_PLACE)
 
-/* Writes at most `n` bytes; waits if it cannot write any. Returns how many it has written; on error -1 with errno:
- * EPIPE (the peer reads no more, or aco_stream_shutdown() was called) and others. */
+/* Writes at most `n` bytes; waits if it cannot write any. Returns how many it has written, at least 1, or 0 if `n` is
+ * 0; on error -1 with errno: EPIPE (the peer reads no more, or aco_stream_shutdown() was called) and others. */
 ACO_API ssize_t aco_stream_write_at(aco_stream_t *stream, const void *p, size_t n, const char *location);
 #define aco_stream_write(stream, p, n) aco_stream_write_at(stream, p, n, ACO_PLACE)
 /* Writes all `n` bytes. If `done` is not NULL, *done becomes the number of bytes written, also on error. Returns n; on
@@ -126,7 +126,8 @@ ACO_API aco_stream_t *aco_stream_open_both(int from, int to);
 ACO_API int aco_stream_pair(aco_stream_t *ends[2], size_t size);
 
 /* Streams of your own: a structure that begins with an aco_stream_t, whose `functions` are these. They do what the call
- * of the same name does, and set errno on error. If the stream has a descriptor, `fd` is that, else -1; the library
+ * of the same name does, and set errno on error. Where all bytes must be written, a `write` or `write_parts` that
+ * returns 0 counts as failed, with EIO. If the stream has a descriptor, `fd` is that, else -1; the library
  * uses it only for addresses, to poll for input, and to reset it (SO_LINGER) before `abort`. */
 typedef struct aco_stream_functions_s {
     ssize_t (*read)(aco_stream_t *stream, void *p, size_t n, const char *location);

@@ -30,7 +30,7 @@ void aco__access_of(aco__access_t *access, const aco_http_request_t *request)
     access->request = request;
     access->duration = aco_now() - request->began;
     aco__system.clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &access->time);
+    aco__http_calendar(&access->time, now.tv_sec);
     access->milliseconds = (int)(now.tv_nsec / 1000000);
     set_client(access);
 }

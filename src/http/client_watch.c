@@ -33,6 +33,7 @@ typedef struct aco__http_client_watch {
 /* The client is gone. */
 static void end_handler(client_watch_t *w)
 {
+    w->x->client_left = 1;
     w->x->version->fail_body(w->x, ECONNRESET);
     (void)aco_scope_cancel(&w->handler);
 }

@@ -234,7 +234,7 @@ ACO__SWITCHES static void handle(aco__http1_connection_t *c, const char *locatio
         aco__http_report_once(&c->is, errno, &x->is);
     if (!status && !x->reply.has_begun)
         status = status_of_body(in->body_error ? in->body_error : in->read_error);
-    if (status && !x->reply.has_begun && !link->is_broken)
+    if (status && !x->reply.has_begun && !link->is_broken && !x->client_left)
         aco__http_refuse(x, status, location);
     if (x->reply.has_begun && !x->reply.is_taken)
         end_reply(c, location);
@@ -278,8 +278,10 @@ ACO__SWITCHES static __attribute__((noinline)) int serve_request(aco__http1_conn
     if (status > 0) {
         in->is_persistent = 0;
         in->body_error = status == 413 ? EFBIG : EBADMSG; /* nobody knows where it is */
-        if (aco__http_answer(c->x, status, location) == 0 && aco__http_end_body(&c->http.outgoing, location) == 0)
-            (void)aco__http_send(&c->http.link, NULL, 0, 0, location);
+        aco__http_refuse(c->x, status, location);
+        if (c->x->reply.has_begun)
+            end_reply(c, location);
+        (void)aco__http_send(&c->http.link, NULL, 0, 0, location);
         log_exchange(c);
         linger(c, location);
         return 0;

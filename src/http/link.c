@@ -243,9 +243,10 @@ int aco__http_send(aco__http_link_t *link, const void *p, size_t n, int is_more,
         }
         if (sent < 0 && !n && link->is_plain && aco__http_is_passing())
             return keep_output(link, first);
-        if (sent < 0) {
+        if (sent <= 0) {
             link->is_broken = 1;
-            link->error = errno;
+            link->error = sent < 0 ? errno : EIO; /* a program's `write` has written nothing */
+            errno = link->error;
         }
         while (sent > 0 && left > 0) {
             size_t part = (size_t)sent < first->iov_len ? (size_t)sent : first->iov_len;

@@ -1,5 +1,6 @@
 /* Connections of each address, counted in a hash table: an IPv4 address, or an IPv6 network (/64), of which one client
- * has all addresses. */
+ * has all addresses. Many clients share two networks: that of a link (fe80::/10), where a whole address counts, and
+ * NAT64's (64:ff9b::/96), whose last four bytes are an IPv4 address. */
 #include "http/per_address.h"
 #include "system/system.h"
 
@@ -13,7 +14,7 @@
 enum { BUCKETS = 1024 }; /* a power of two */
 
 struct aco__http_address {
-    uint64_t high, low; /* as IPv6: for IPv4 the mapped address, else the network */
+    uint64_t high, low; /* as IPv6: for IPv4 the mapped address; else the network, or a link's number and an address */
     aco__http_addresses_t *all;
     aco__http_address_t *next; /* in its bucket */
     unsigned count;
@@ -36,10 +37,25 @@ static uint64_t bytes_of(const unsigned char *at)
     return bytes;
 }
 
+/* For IPv4: ::ffff:0:0/96, which IPv6 sockets know it by. */
+static const uint64_t mapped = UINT64_C(0xffff00000000);
+
+static void set_key_of_in6(aco__http_address_t *key, const struct sockaddr_in6 *in6)
+{
+    static const uint64_t nat64 = UINT64_C(0x64ff9b00000000);
+    uint64_t high = bytes_of(in6->sin6_addr.s6_addr), low = bytes_of(in6->sin6_addr.s6_addr + 8);
+    int is_of_link = high >> 54 == 0xfe80 >> 6;
+    key->high = is_of_link ? high | in6->sin6_scope_id : high;
+    key->low = is_of_link ? low : 0;
+    if ((high == 0 && low >> 32 == mapped >> 32) || (high == nat64 && low >> 32 == 0)) {
+        key->high = 0;
+        key->low = mapped | (low & UINT32_MAX);
+    }
+}
+
 /* Whether the peer has an address, stored in *key. */
 static int key_of(int fd, aco__http_address_t *key)
 {
-    static const uint64_t mapped = UINT64_C(0xffff00000000);
     union {
         struct sockaddr any;
         struct sockaddr_in in;
@@ -56,10 +72,7 @@ static int key_of(int fd, aco__http_address_t *key)
         return 1;
     if (peer.any.sa_family != AF_INET6)
         return 0;
-    key->high = bytes_of(peer.in6.sin6_addr.s6_addr);
-    key->low = bytes_of(peer.in6.sin6_addr.s6_addr + 8);
-    if (key->high || key->low >> 32 != mapped >> 32)
-        key->low = 0;
+    set_key_of_in6(key, &peer.in6);
     return 1;
 }
 

@@ -92,8 +92,15 @@ int aco_http_reply_begin_at(aco_http_request_t *request, int status, const char 
     return begin_reply(aco__http_exchange_of(request), status, type, length, "aco_http_reply_begin", location);
 }
 
+static int check_not_taken(const aco__http_exchange_t *x, const char *call)
+{
+    return x->reply.is_taken ? aco__service_fail(EBUSY, call, "the connection was taken over") : 0;
+}
+
 static int check_begun(const aco__http_exchange_t *x, const char *call)
 {
+    if (check_not_taken(x, call) != 0)
+        return -1;
     return x->reply.has_begun ? 0 : aco__service_fail(EINVAL, call, "the reply has not begun");
 }
 
@@ -121,7 +128,7 @@ int aco_http_reply_write_at(aco_http_request_t *request, const void *p, size_t n
 int aco_http_reply_flush_at(aco_http_request_t *request, const char *location)
 {
     aco__http_exchange_t *x = aco__http_exchange_of(request);
-    return x->version->flush(x, location);
+    return check_not_taken(x, "aco_http_reply_flush") == 0 ? x->version->flush(x, location) : -1;
 }
 
 int aco_http_reply_write_file_at(aco_http_request_t *request, int fd, int64_t offset, int64_t n, const char *location)
@@ -159,6 +166,8 @@ int aco__http_answer(aco__http_exchange_t *x, int status, const char *location)
     size_t n = 0;
     const char *line = aco__http_status_line(status, &n) + sizeof "HTTP/1.1 " - 1;
     char text[64];
+    if (x->reply.has_begun)
+        return aco__service_fail(EBUSY, "aco_http_reply", "the reply has begun");
     if (refuse_by_program(x, status))
         return 0;
     n -= sizeof "HTTP/1.1 " - 1;

@@ -6,7 +6,6 @@
 #include "aco/scheduler.h"
 
 #include <string.h>
-#include <time.h>
 
 char *aco__http_put_number(char *at, uint64_t number)
 {
@@ -272,7 +271,7 @@ static char *two_digits(char *at, int number)
     return at + 2;
 }
 
-void aco__http_put_date(char *at, int64_t seconds)
+void aco__http_calendar(struct tm *to, int64_t seconds)
 {
     int64_t days = seconds / 86400, second = seconds % 86400, since = days + 719468, era = since / 146097;
     int64_t day_of_era = since % 146097;
@@ -280,19 +279,33 @@ void aco__http_put_date(char *at, int64_t seconds)
     int day_of_year = (int)(day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100));
     int shifted = (5 * day_of_year + 2) / 153, day = day_of_year - (153 * shifted + 2) / 5 + 1;
     int month = shifted < 10 ? shifted + 2 : shifted - 10; /* from 0 */
-    int year = (int)(year_of_era + era * 400 + (month < 2));
-    at = aco__http_put(at, days_of_week + (days + 4) % 7 * 3, 3);
-    at = two_digits(aco__http_put(at, ", ", 2), day);
+    to->tm_year = (int)(year_of_era + era * 400 + (month < 2)) - 1900;
+    to->tm_mon = month;
+    to->tm_mday = day;
+    to->tm_wday = (int)((days + 4) % 7);
+    to->tm_hour = (int)(second / 3600);
+    to->tm_min = (int)(second / 60 % 60);
+    to->tm_sec = (int)(second % 60);
+}
+
+void aco__http_put_date(char *at, int64_t seconds)
+{
+    struct tm t;
+    int year;
+    aco__http_calendar(&t, seconds);
+    year = t.tm_year + 1900;
+    at = aco__http_put(at, days_of_week + (size_t)t.tm_wday * 3, 3);
+    at = two_digits(aco__http_put(at, ", ", 2), t.tm_mday);
     *at++ = ' ';
-    at = aco__http_put(at, months + (size_t)month * 3, 3);
+    at = aco__http_put(at, months + (size_t)t.tm_mon * 3, 3);
     *at++ = ' ';
     at = two_digits(two_digits(at, year / 100), year % 100);
     *at++ = ' ';
-    at = two_digits(at, (int)(second / 3600));
+    at = two_digits(at, t.tm_hour);
     *at++ = ':';
-    at = two_digits(at, (int)(second / 60 % 60));
+    at = two_digits(at, t.tm_min);
     *at++ = ':';
-    at = two_digits(at, (int)(second % 60));
+    at = two_digits(at, t.tm_sec);
     aco__http_put(at, " GMT", 4);
 }
 

@@ -7,6 +7,7 @@
 #include "aco/http.h"
 
 #include <string.h>
+#include <time.h>
 
 static inline char *aco__http_put(char *at, const void *p, size_t n)
 {
@@ -51,6 +52,9 @@ ACO__HIDDEN int aco__http_digit_of(char c);
 ACO__HIDDEN ptrdiff_t aco__http_decode(char *to, const char *from, size_t n, int plus_is_space);
 /* Whether a path has "." or ".." as a segment. */
 ACO__HIDDEN int aco__http_has_dots(const char *path);
+/* The date and the time of day in UTC, without tm_yday and tm_isdst, from 1970 on: gmtime_r() takes a lock that all
+ * threads share, and reads a file the first time. */
+ACO__HIDDEN void aco__http_calendar(struct tm *to, int64_t seconds);
 enum { HTTP_DATE = 29 }; /* "Sun, 06 Nov 1994 08:49:37 GMT" */
 ACO__HIDDEN void aco__http_put_date(char *at, int64_t seconds);
 typedef struct aco__http_date {

@@ -36,12 +36,19 @@ ssize_t aco_stream_read_exactly_at(aco_stream_t *stream, void *p, size_t n, size
     return part < 0 ? -1 : (ssize_t)got;
 }
 
+/* The result of a write of some bytes: one that has written none, without an error, would be made for ever. */
+static ssize_t some(ssize_t n, const char *call)
+{
+    return n != 0 ? n : aco__service_fail(EIO, call, "the stream's `write` has written nothing");
+}
+
 ssize_t aco_stream_write_all_at(aco_stream_t *stream, const void *p, size_t n, size_t *done, const char *location)
 {
     size_t sent = 0;
     ssize_t part = 0;
     while (sent < n && part >= 0) {
         part = stream->functions->write(stream, (const char *)p + sent, n - sent, location);
+        part = some(part, "aco_stream_write_all");
         if (part > 0)
             sent += (size_t)part;
     }
@@ -54,6 +61,8 @@ ssize_t aco_stream_write_all_at(aco_stream_t *stream, const void *p, size_t n, s
 static int take_off(struct iovec *parts, int first, int count, size_t n)
 {
     for (; first < count && n >= parts[first].iov_len; first++) {
+        if (parts[first].iov_len == 0) /* its address may be NULL, of which there is no offset */
+            continue;
         n -= parts[first].iov_len;
         parts[first].iov_base = (char *)parts[first].iov_base + parts[first].iov_len;
         parts[first].iov_len = 0;
@@ -76,7 +85,7 @@ int aco_stream_write_parts_at(aco_stream_t *stream, struct iovec *parts, int cou
         ssize_t n = functions->write_parts
                         ? functions->write_parts(stream, parts + first, count - first, location)
                         : functions->write(stream, parts[first].iov_base, parts[first].iov_len, location);
-        if (n < 0)
+        if (some(n, "aco_stream_write_parts") < 0)
             return -1;
         first = take_off(parts, first, count, (size_t)n);
     }

@@ -319,6 +319,8 @@ ssize_t aco_io_write_all_at(int fd, const void *p, size_t n, size_t *done, const
     while (sent < n && part >= 0) {
         bytes_t bytes = {{.from = (const char *)p + sent}, n - sent, 0};
         part = aco__io_transfer("aco_io_write_all", fd, IO_WRITE, 0, write_once, &bytes, location);
+        if (part == 0) /* some devices: it would be made for ever */
+            part = aco__service_fail(EIO, "aco_io_write_all", "the system has written nothing");
         if (part > 0)
             sent += (size_t)part;
     }
