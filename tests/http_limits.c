@@ -1,4 +1,4 @@
-/* Limits of an HTTP server for each client (include/aco/http.h): requests of a connection, connections of an address. */
+/* Limits of an HTTP server for each client (aco/http.h): requests of a connection, connections of an address. */
 #define _GNU_SOURCE
 #include "replace.h" /* first */
 

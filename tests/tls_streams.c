@@ -756,8 +756,8 @@ static void weaken_system(void)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {ends,     as_streams, strangers, reset,   scopes_in_handshakes, scopes, shared_use,
-                                           fairness, new_keys,  defaults, fairness_of_many};
+    static const aco_function_t tests[] = {ends,   as_streams, strangers, reset,    scopes_in_handshakes,
+                                           scopes, shared_use, fairness,  new_keys, defaults, fairness_of_many};
     weaken_system();
     for (int i = 0; i < MUCH; i++)
         much[i] = (char)(i * 7 + i / 1000);

@@ -38,8 +38,8 @@ static void end_handler(client_watch_t *w)
     (void)aco_scope_cancel(&w->handler);
 }
 
-/* Whether the client has closed; 0: that cannot be known any more. Bytes that nobody reads end each wait, too: the looks
- * are then ever further apart, or a client could have the system asked all the time. */
+/* Whether the client has closed; 0: that cannot be known any more. Bytes that nobody reads end each wait, too: the
+ * looks are then ever further apart, or a client could have the system asked all the time. */
 ACO__SWITCHES static int await_end(int fd)
 {
     struct pollfd peer = {fd, POLLIN | POLLRDHUP, 0};

@@ -56,11 +56,12 @@ static int has_prefix(const char *name, const char *prefix, size_t n)
 /* What is wrong with a cookie; NULL: nothing. */
 static const char *fault_of(const aco_http_cookie_t *cookie)
 {
-    size_t name_n = cookie->name ? strlen(cookie->name) : 0, value_n = cookie->value ? strlen(cookie->value) : 0;
-    int is_host = name_n && has_prefix(cookie->name, "__host-", 7);
+    const char *name = cookie->name ? cookie->name : "";
+    size_t name_n = strlen(name), value_n = cookie->value ? strlen(cookie->value) : 0;
+    int is_host = has_prefix(name, "__host-", 7);
     if (ACO__RESERVED_IS_SET(cookie))
         return "a reserved field is not 0";
-    if (!cookie->value || !aco__http_is_token(cookie->name ? cookie->name : "", name_n) ||
+    if (!cookie->value || !aco__http_is_token(name, name_n) ||
         !is_cookie_value(cookie->value, value_n))
         return "the name or value is not allowed";
     if (name_n + value_n > MOST_NAME_AND_VALUE)
@@ -70,7 +71,7 @@ static const char *fault_of(const aco_http_cookie_t *cookie)
     if (cookie->same_site < 0 || cookie->same_site > ACO_HTTP_SAME_SITE_NONE)
         return "same_site";
     if (!cookie->secure &&
-        (is_host || has_prefix(cookie->name, "__secure-", 9) || cookie->same_site == ACO_HTTP_SAME_SITE_NONE))
+        (is_host || has_prefix(name, "__secure-", 9) || cookie->same_site == ACO_HTTP_SAME_SITE_NONE))
         return "browsers take this only with `secure`";
     if (is_host && (cookie->domain || !cookie->path || strcmp(cookie->path, "/") != 0))
         return "the name asks for the path \"/\" and no domain";

@@ -94,7 +94,7 @@ static int open_type(aco_http_form_t *form, const aco_http_request_t *request)
     copy = aco_http_request_allocate(&form->x->is, strlen(type) + 1);
     if (!copy)
         return -1;
-    strcpy(copy, type + n);
+    memcpy(copy, type + n, strlen(type + n) + 1);
     return aco__http_multipart_open(form, copy);
 }
 
@@ -133,12 +133,11 @@ static int check(aco_http_form_t *form, const char *location)
 const aco_http_part_t *aco_http_form_next_at(aco_http_form_t *form, const char *location)
 {
     char skipped[512];
-    ssize_t n;
     int found = 0;
     if (check(form, location) != 0)
         return NULL;
     while (form->has_part)
-        if ((n = aco_http_form_read_at(form, skipped, sizeof skipped, location)) < 0)
+        if (aco_http_form_read_at(form, skipped, sizeof skipped, location) < 0)
             return NULL;
     if (form->part.name) { /* the last one; later calls may find its successor half read */
         memset(&form->part, 0, sizeof form->part);

@@ -7,7 +7,7 @@ static const char place[] = "aco_http_limit_time";
 ACO__SWITCHES static void be_late(aco__http_exchange_t *x, const aco_http_time_limit_t *limit)
 {
     if (x->reply.has_begun) {
-        if (!x->reply.has_length && !x->reply.is_bodiless) /* nothing else shows the client that the reply may lack something */
+        if (!x->reply.has_length && !x->reply.is_bodiless) /* what else shows that the reply may lack something */
             x->reply.is_aborted = 1;
         return;
     }

@@ -142,8 +142,8 @@ static int shares(int fd, const aco__io_address_t *address, unsigned flags)
            covers(fd, &own, address, flags);
 }
 
-/* Whether the process has such a socket, of any thread and whoever made it. Without /proc nobody knows: 1. -1 and errno:
- * it could not be read. */
+/* Whether the process has such a socket, of any thread and whoever made it. Without /proc nobody knows: 1. -1 and
+ * errno: it could not be read. */
 static int process_shares(const aco__io_address_t *address, unsigned flags)
 {
     DIR *dir = aco__system.opendir("/proc/self/fd");

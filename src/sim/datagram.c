@@ -63,7 +63,7 @@ static ssize_t receive(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *mes
         socket->received_size -= length + OVERHEAD;
         free(first);
     }
-    return (ssize_t)(flags & MSG_TRUNC ? length : n);
+    return (ssize_t)((flags & MSG_TRUNC) ? length : n);
 }
 
 static void on_unreachable(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unused)

@@ -122,7 +122,7 @@ static void tell_at_report(void)
 /* Of the handler that this is; -1: it is none of them. */
 static int slot_of(const struct sigaction *action)
 {
-    int slot = action->sa_flags & SA_SIGINFO ? SLOTS - 1 : -1;
+    int slot = (action->sa_flags & SA_SIGINFO) ? SLOTS - 1 : -1;
     while (slot >= 0 && action->sa_sigaction != handlers[slot])
         slot--;
     return slot;

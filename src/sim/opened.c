@@ -120,7 +120,7 @@ static int give(aco_sim_t *sim, aco__sim_file_t *file, int fd, const char *call)
 
 int aco__sim_number(int fd_flags)
 {
-    return aco__sim_real.open("/", O_PATH | (fd_flags & FD_CLOEXEC ? O_CLOEXEC : 0), 0);
+    return aco__sim_real.open("/", O_PATH | ((fd_flags & FD_CLOEXEC) ? O_CLOEXEC : 0), 0);
 }
 
 int aco__sim_file_open(aco_sim_t *sim, aco__sim_file_t *file, int fd_flags, const char *call)
@@ -157,10 +157,10 @@ int aco__sim_close(aco_sim_t *sim, int fd)
     return aco__sim_real.close(fd);
 }
 
-static int duplicate(aco_sim_t *sim, int fd, int operation, intptr_t least)
+static int duplicate(aco_sim_t *sim, aco__sim_file_t *file, int fd, int operation, intptr_t least)
 {
     int copy = aco__sim_real.fcntl(fd, operation, least);
-    return copy < 0 ? -1 : give(sim, descriptor_of(sim, fd)->file, copy, "fcntl");
+    return copy < 0 ? -1 : give(sim, file, copy, "fcntl");
 }
 
 int aco__sim_fcntl(aco_sim_t *sim, int fd, int operation, void *last)
@@ -180,7 +180,7 @@ int aco__sim_fcntl(aco_sim_t *sim, int fd, int operation, void *last)
         return aco__sim_real.fcntl(fd, operation, last);
     case F_DUPFD:
     case F_DUPFD_CLOEXEC:
-        return duplicate(sim, fd, operation, (intptr_t)last);
+        return duplicate(sim, file, fd, operation, (intptr_t)last);
     default:
         errno = aco__sim_refuse(sim, "fcntl");
         return -1;

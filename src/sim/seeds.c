@@ -96,7 +96,7 @@ static int idle(aco__chooser_t *chooser)
     return check_invariants(sim_of(chooser));
 }
 
-/* A call that was refused is told with the name of the library's call that has failed for it, and not of a later one. */
+/* A call that was refused is told with the name of the library's call that has failed for it, not of a later one. */
 static void failed(aco__chooser_t *chooser)
 {
     aco_sim_t *sim = sim_of(chooser);

@@ -45,8 +45,8 @@ int aco__sim_socket(aco_sim_t *sim, int family, int type, int protocol)
     if (!is_known(family, type & ~flags, protocol))
         return fail_with(aco__sim_refuse(sim, "socket"));
     socket = ((type & ~flags) == SOCK_STREAM ? aco__sim_stream_new : aco__sim_datagram_new)(
-        sim, family, type & SOCK_NONBLOCK ? O_NONBLOCK : 0);
-    return socket ? aco__sim_file_open(sim, &socket->file, type & SOCK_CLOEXEC ? FD_CLOEXEC : 0, "socket") : -1;
+        sim, family, (type & SOCK_NONBLOCK) ? O_NONBLOCK : 0);
+    return socket ? aco__sim_file_open(sim, &socket->file, (type & SOCK_CLOEXEC) ? FD_CLOEXEC : 0, "socket") : -1;
 }
 
 int aco__sim_bind(aco_sim_t *sim, int fd, const struct sockaddr *address, socklen_t length)
@@ -106,7 +106,7 @@ int aco__sim_accept4(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t
         return fail_with(listener->type != SOCK_STREAM ? EOPNOTSUPP : EINVAL);
     for (;;) {
         if (aco__links_first(&listener->accepted)) { /* it stays there if no descriptor is free */
-            number = aco__sim_number(flags & SOCK_CLOEXEC ? FD_CLOEXEC : 0);
+            number = aco__sim_number((flags & SOCK_CLOEXEC) ? FD_CLOEXEC : 0);
             if (number < 0)
                 return -1;
         }
@@ -117,7 +117,7 @@ int aco__sim_accept4(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t
         if (errno != EAGAIN || listener->file.flags & O_NONBLOCK || aco__sim_block(sim, "accept4") != 0)
             return -1;
     }
-    accepted->file.flags |= flags & SOCK_NONBLOCK ? O_NONBLOCK : 0;
+    accepted->file.flags |= (flags & SOCK_NONBLOCK) ? O_NONBLOCK : 0;
     if (address)
         aco__sim_address_write(accepted, &accepted->remote, address, length);
     return aco__sim_file_open_as(sim, &accepted->file, number, "accept4");

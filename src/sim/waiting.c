@@ -91,12 +91,12 @@ int aco__sim_eventfd(aco_sim_t *sim, unsigned value, int flags)
         errno = EINVAL;
         return -1;
     }
-    counter = aco__sim_file_new(sim, &type, sizeof *counter, O_RDWR | (flags & EFD_NONBLOCK ? O_NONBLOCK : 0));
+    counter = aco__sim_file_new(sim, &type, sizeof *counter, O_RDWR | ((flags & EFD_NONBLOCK) ? O_NONBLOCK : 0));
     if (!counter)
         return -1;
     counter->value = value;
     counter->is_semaphore = flags & EFD_SEMAPHORE;
-    return aco__sim_file_open(sim, &counter->file, flags & EFD_CLOEXEC ? FD_CLOEXEC : 0, "eventfd");
+    return aco__sim_file_open(sim, &counter->file, (flags & EFD_CLOEXEC) ? FD_CLOEXEC : 0, "eventfd");
 }
 
 /* ---- epoll ---- */

@@ -34,7 +34,8 @@ def curl(*words):
 def test_forms(site):
     with open("file.bin", "wb") as file:
         file.write(BINARY)
-    got = curl("-F", "a=1", "-F", "name with \"quote\"=\u00e4 b", "-F", "f=@file.bin;type=text/x;filename=x y.bin", site)
+    got = curl("-F", "a=1", "-F", "name with \"quote\"=\u00e4 b", "-F", "f=@file.bin;type=text/x;filename=x y.bin",
+               site)
     fields = got.split(b";", 2)
     assert fields[0] == b"a|-|-|1" and fields[1].endswith("|-|-|\u00e4 b".encode()), got[:200]
     assert fields[2] == b"f|x y.bin|text/x|" + BINARY + b";", fields[2][:200]
