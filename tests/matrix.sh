@@ -49,13 +49,14 @@ gcc-m32-long   gcc       long       -           -m32 -O2 -g
 
 # `ci` has a row once where one compiler tests it as well as the other: -O0, LTO and wide vectors by gcc or clang; -m32
 # with PIC, where registers are scarcest; ASan with the compiler that `test` does not use (TSan stays with `test`'s).
-# Rows whose subject is an option run the fast tests only. coverage is in `nightly`.
+# Rows whose subject is an option run the fast tests only, those whose subject is the switch without HTTP and hooks.
+# coverage is in `nightly`.
 tier_rows() { # TIER
     case $1 in
     check) echo gcc-O2:check ;;
     test) echo gcc-O2:check clang-O2:sample gcc-asan:sample clang-tsan:sample lint ;;
-    ci) echo gcc-O2:ends clang-O2:medium gcc-O0:narrow clang-O3-lto:sample gcc-hardened:sample gcc-m32-pic:narrow \
-        clang14-avx:sample clang-asan clang-msan apn clang-apn:sample valgrind platforms litmus prove fuzz \
+    ci) echo gcc-O2:ends clang-O2:narrow gcc-O0:core clang-O3-lto:core gcc-hardened:sample gcc-m32-pic:narrow \
+        clang14-avx:core clang-asan clang-msan apn clang-apn:core valgrind platforms litmus prove fuzz \
         reverted sim-faults ;;
     all) echo "$suite_rows" | sed -n '/^[^ ]*-\(long\|apn\) /d; s/^\([^ ]\{1,\}\) .*/\1:full/p'
         echo lint apn clang-apn:full languages valgrind-whole platforms litmus prove fuzz ;;
@@ -74,6 +75,7 @@ width_options() { # WIDTH
     narrow) echo "-DACORN_VARIANTS=release;shared_fp" && width_options medium && echo -DACORN_CXX_FULL=OFF ;;
     sanitized) echo "-DACORN_VARIANTS=release" && width_options medium ;;
     sample) width_options msan && echo -DACORN_QUICK=ON ;;
+    core) width_options sample && echo "-DACORN_HTTP=OFF -DACORN_HOOK=OFF" ;;
     msan) width_options sanitized && echo -DACORN_CXX_FULL=OFF ;;
     long) echo -DACORN_NIGHTLY=ON ;;
     stress) width_options sample && echo -DACORN_NIGHTLY=ON ;;
@@ -82,7 +84,7 @@ width_options() { # WIDTH
 # ... and which of its tests run.
 width_tests() { # WIDTH
     case $1 in
-    check | sample) echo -L ^fast$ ;;
+    check | sample | core) echo -L ^fast$ ;;
     stress) echo -R "^threads_[a-z]*\.long$" ;;
     esac
 }
@@ -187,7 +189,7 @@ build_row() {
         -DCMAKE_EXE_LINKER_FLAGS="$linker" -DCMAKE_SHARED_LINKER_FLAGS="$linker" \
         -DCMAKE_AR="$(command -v $ar || command -v ar)" -DCMAKE_RANLIB=/bin/true -DACORN_WERROR=ON \
         -UACORN_VARIANTS -UACORN_STANDARDS -UACORN_TESTS_ONCE -UACORN_CXX_FULL -UACORN_CXX_DEBUG \
-        -UACORN_QUICK -UACORN_NIGHTLY $options $(width_options "$width") &&
+        -UACORN_QUICK -UACORN_NIGHTLY -UACORN_HTTP -UACORN_HOOK $options $(width_options "$width") &&
         cmake --build "$dir" -j "$jobs"
 }
 
@@ -334,7 +336,7 @@ run_other() { # ROW
     litmus-long) step litmus-long 'FAILED|NOT FOUND|rror:' quiet_make litmus LITMUS="--chance 150 --limit 600" ;;
     prove) step prove 'FAILED|NOT FOUND|ERROR|rror:' quiet_make prove-quick prove-model ;;
     prove-whole) step prove-whole 'FAILED|NOT FOUND|ERROR|rror:' quiet_make prove prove-model MODEL="--states 3000" ;;
-    fuzz) ! has fuzz clang-19 || step fuzz . sh verification/fuzz/run.sh 60 ;;
+    fuzz) ! has fuzz clang-19 || step fuzz . sh verification/fuzz/run.sh 30 ;;
     fuzz-long) ! has fuzz-long clang-19 || step fuzz-long . sh verification/fuzz/run.sh 3600 ;;
     soak) step soak . sh tests/soak.sh 3600 ;;
     mutants) # of each commit others: 200 of some ten thousand
