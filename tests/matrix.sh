@@ -70,7 +70,8 @@ tier_rows() { # TIER
 width_options() { # WIDTH
     case $1 in
     check) echo "-DACORN_VARIANTS=release;debug -DACORN_STANDARDS=20 -DACORN_CXX_DEBUG=OFF -DACORN_QUICK=ON" ;;
-    ends) echo "-DACORN_STANDARDS=11;17;23" ;; # `check` and other rows have 20
+    ends) # `check` has the debug variant, other rows C++20
+        echo "-DACORN_VARIANTS=release;shared_fp;no_inline -DACORN_STANDARDS=11;17;23 -DACORN_CXX_DEBUG=OFF" ;;
     medium) echo "-DACORN_STANDARDS=20 -DACORN_TESTS_ONCE=OFF -DACORN_CXX_DEBUG=OFF" ;;
     narrow) echo "-DACORN_VARIANTS=release;shared_fp" && width_options medium && echo -DACORN_CXX_FULL=OFF ;;
     sanitized) echo "-DACORN_VARIANTS=release" && width_options medium ;;
