@@ -41,7 +41,7 @@ target_include_directories(test_generator_random PRIVATE ${generator})
 if(PROBE_OBJDUMP AND NOT ACORN_UCONTEXT AND CMAKE_SIZEOF_VOID_P EQUAL 8 AND CMAKE_SYSTEM_PROCESSOR MATCHES
     "x86_64|AMD64" AND
    CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "^(-O2 -g)?$")
-  set(generator_programs 1 --every 8)
+  set(generator_programs 1 --every 16)
   if(ACORN_NIGHTLY)
     set(generator_programs 40)
   endif()
