@@ -78,12 +78,12 @@ static char *put_quoted(char *at, const char *text)
 
 static char *put_apache(char *at, const aco__access_t *access, int is_combined)
 {
-    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    static const char month_names[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
     const aco_http_request_t *request = access->request;
     const struct tm *t = &access->time;
     at = put_digits(HTTP_PUT(put_escaped(at, access->client, 0), " - - ["), t->tm_mday, 2);
     *at++ = '/';
-    at = aco__http_put(at, months + (size_t)t->tm_mon * 3, 3);
+    at = aco__http_put(at, month_names + (size_t)t->tm_mon * 3, 3);
     *at++ = '/';
     at = put_digits(at, t->tm_year + 1900, 4);
     *at++ = ':';
@@ -116,7 +116,7 @@ static char *put_apache(char *at, const aco__access_t *access, int is_combined)
 /* ---- JSON ---- */
 
 /* A text; NULL: null. */
-static char *put_text(char *at, const char *name, const char *text)
+static char *put_member(char *at, const char *name, const char *text)
 {
     at = HTTP_PUT(aco__http_put(at, name, strlen(name)), ":");
     if (!text)
@@ -143,16 +143,16 @@ static char *put_json(char *at, const aco__access_t *access)
     at = put_digits(HTTP_PUT(at, ":"), t->tm_min, 2);
     at = put_digits(HTTP_PUT(at, ":"), t->tm_sec, 2);
     at = HTTP_PUT(put_digits(HTTP_PUT(at, "."), access->milliseconds, 3), "Z\",");
-    at = put_text(at, "\"client\"", access->client);
-    at = put_text(at, ",\"method\"", request->method);
-    at = put_text(at, ",\"target\"", request->target);
-    at = put_text(at, ",\"host\"", request->host);
-    at = put_text(at, ",\"route\"", request->route ? request->route->path : NULL);
+    at = put_member(at, "\"client\"", access->client);
+    at = put_member(at, ",\"method\"", request->method);
+    at = put_member(at, ",\"target\"", request->target);
+    at = put_member(at, ",\"host\"", request->host);
+    at = put_member(at, ",\"route\"", request->route ? request->route->path : NULL);
     at = put_count(at, ",\"status\"", (uint64_t)request->status);
     at = put_count(at, ",\"sent\"", request->sent);
     at = put_count(at, ",\"duration_ns\"", (uint64_t)access->duration);
-    at = put_text(at, ",\"referer\"", aco_http_request_header(request, "Referer"));
-    at = put_text(at, ",\"user_agent\"", aco_http_request_header(request, "User-Agent"));
+    at = put_member(at, ",\"referer\"", aco_http_request_header(request, "Referer"));
+    at = put_member(at, ",\"user_agent\"", aco_http_request_header(request, "User-Agent"));
     return HTTP_PUT(at, "}\n");
 }
 

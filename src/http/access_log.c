@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char call[] = "aco_access_log_new";
+static const char new_call[] = "aco_access_log_new";
 
 typedef struct log_file {
     int fd, format;
@@ -43,7 +43,7 @@ struct aco_access_log_s {
 
 /* ---- The thread ---- */
 
-static int open_file(const char *path)
+static int open_log(const char *path)
 {
     return aco__system.open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
 }
@@ -90,7 +90,7 @@ static void write_lines(aco_access_log_t *log, log_file_t *file, const char *lin
 
 static void reopen(aco_access_log_t *log, log_file_t *file)
 {
-    int fd = open_file(file->path);
+    int fd = open_log(file->path);
     if (fd < 0) {
         note_failure(log);
         return;
@@ -101,7 +101,7 @@ static void reopen(aco_access_log_t *log, log_file_t *file)
 }
 
 /* Takes the lines of a file. The lock is held. */
-static void take(log_file_t *file, int rotates)
+static void take_lines(log_file_t *file, int rotates)
 {
     char *lines = file->buffers[0];
     file->taken = file->n;
@@ -117,7 +117,7 @@ static void write_all(aco_access_log_t *log)
     int rotates = log->wants_rotation;
     log->wants_rotation = log->is_urgent = log->has_lines = 0;
     for (size_t i = 0; i < log->count; i++)
-        take(&log->files[i], rotates);
+        take_lines(&log->files[i], rotates);
     aco__system.pthread_mutex_unlock(&log->lock);
     for (size_t i = 0; i < log->count; i++) {
         log_file_t *file = &log->files[i];
@@ -221,7 +221,7 @@ static int start_thread(aco_access_log_t *log)
     aco__system.pthread_sigmask(SIG_SETMASK, &blocked, &before);
     error = aco__system.pthread_create(&log->thread, NULL, writes, log);
     aco__system.pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error ? aco__service_fail(error, call, "no thread") : 0;
+    return error ? aco__service_fail(error, new_call, "no thread") : 0;
 }
 
 /* Opens the files; the room for their paths and buffers is at `at`. 0, or -1 and errno. */
@@ -238,9 +238,9 @@ static int open_files(aco_access_log_t *log, const aco_access_log_file_t *files,
         file->buffers[1] = at + log->queue;
         file->path = memcpy(at + 2 * log->queue, files[i].path, n);
         at += 2 * log->queue + n;
-        file->fd = open_file(file->path);
+        file->fd = open_log(file->path);
         if (file->fd < 0)
-            return aco__service_fail(errno, call, file->path);
+            return aco__service_fail(errno, new_call, file->path);
     }
     return 0;
 }
@@ -257,10 +257,10 @@ aco_access_log_t *aco_access_log_new(const aco_access_log_file_t *files, const a
         sz += sizeof(log_file_t) + 2 * queue + strlen(files[count].path) + 1;
     }
     if (is_wrong || !count) {
-        aco__service_fail(EINVAL, call, "a file, the queue, or a reserved field");
+        aco__service_fail(EINVAL, new_call, "a file, the queue, or a reserved field");
         return NULL;
     }
-    log = aco__service_allocate(&sz, call);
+    log = aco__service_allocate(&sz, new_call);
     if (!log)
         return NULL;
     memset(log, 0, sizeof *log + count * sizeof(log_file_t));

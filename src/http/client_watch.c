@@ -17,7 +17,7 @@
 
 enum { SHORTEST_MS = 10, LONGEST_MS = 1000 }; /* between looks while bytes of the client are unread */
 
-static const char place[] = "aco_http_end_with_client";
+static const char watch_place[] = "aco_http_end_with_client";
 
 /* The task frees it, after the handler: one that ends by aco_exit() leaves its scope only after its deferred calls. It
  * is not on the handler's stack, which may be a shared one. */
@@ -44,10 +44,10 @@ ACO__SWITCHES static int await_end(int fd)
 {
     struct pollfd peer = {fd, POLLIN | POLLRDHUP, 0};
     int64_t pause = SHORTEST_MS * ACO_MILLISECOND;
-    while (aco__io_poll(&peer, 1, ACO_FOREVER, place, place) > 0) {
+    while (aco__io_poll(&peer, 1, ACO_FOREVER, watch_place, watch_place) > 0) {
         if (peer.revents & ~POLLIN)
             return !(peer.revents & POLLNVAL);
-        if (aco_sleep_at(pause, place) != 0)
+        if (aco_sleep_at(pause, watch_place) != 0)
             break;
         pause *= pause < LONGEST_MS * ACO_MILLISECOND ? 2 : 1;
     }
@@ -58,7 +58,7 @@ ACO__SWITCHES static int await_end(int fd)
 ACO__SWITCHES static void look(client_watch_t *w)
 {
     int fd = w->x->is.fd, is_gone;
-    if (fd < 0 || aco_scope_begin_at(&w->looking, ACO_FOREVER, place) != 0)
+    if (fd < 0 || aco_scope_begin_at(&w->looking, ACO_FOREVER, watch_place) != 0)
         return;
     w->is_looking = 1;
     is_gone = await_end(fd);
@@ -72,9 +72,9 @@ ACO__SWITCHES static void *watch(void *arg)
 {
     client_watch_t *w = arg;
     aco_scope_t shield;
-    if (w->x && aco_shield_begin_at(&shield, ACO_FOREVER, place) == 0) {
+    if (w->x && aco_shield_begin_at(&shield, ACO_FOREVER, watch_place) == 0) {
         look(w);
-        while (w->x && aco_park_at(place, place) == 0)
+        while (w->x && aco_park_at(watch_place, watch_place) == 0)
             ;
         (void)aco_scope_end(&shield);
     }
@@ -109,14 +109,14 @@ static void end_watch(void *arg)
 static client_watch_t *begin_watch(aco__http_exchange_t *x)
 {
     size_t sz = sizeof(client_watch_t);
-    client_watch_t *w = aco__service_allocate(&sz, place);
+    client_watch_t *w = aco__service_allocate(&sz, watch_place);
     aco_t *task;
     int deferred;
     if (!w)
         return NULL;
     memset(w, 0, sizeof *w);
     w->sz = sz;
-    if (aco_scope_begin_at(&w->handler, ACO_FOREVER, place) != 0) {
+    if (aco_scope_begin_at(&w->handler, ACO_FOREVER, watch_place) != 0) {
         aco__service_free(w, sz);
         return NULL;
     }
@@ -143,7 +143,7 @@ void aco_http_end_with_client(aco_http_request_t *request, void *arg)
     client_watch_t *w = begin_watch(x);
     (void)arg;
     if (!w) {
-        aco__http_refuse(x, 503, place);
+        aco__http_refuse(x, 503, watch_place);
         return;
     }
     (void)aco_http_next(request);

@@ -54,7 +54,7 @@ static int has_prefix(const char *name, const char *prefix, size_t n)
 }
 
 /* What is wrong with a cookie; NULL: nothing. */
-static const char *fault_of(const aco_http_cookie_t *cookie)
+static const char *fault_of_cookie(const aco_http_cookie_t *cookie)
 {
     const char *name = cookie->name ? cookie->name : "";
     size_t name_n = strlen(name), value_n = cookie->value ? strlen(cookie->value) : 0;
@@ -122,7 +122,7 @@ const char *aco_http_request_cookie(aco_http_request_t *request, const char *nam
 int aco_http_reply_cookie(aco_http_request_t *request, const aco_http_cookie_t *cookie)
 {
     static const char *const same_site[] = {"", "; SameSite=Lax", "; SameSite=Strict", "; SameSite=None"};
-    const char *fault = fault_of(cookie);
+    const char *fault = fault_of_cookie(cookie);
     char *text, age[32] = "";
     size_t room;
     if (fault)

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static const char call[] = "aco_http_form";
+static const char form_call[] = "aco_http_form";
 
 /* ---- application/x-www-form-urlencoded: name=value&name=value ---- */
 
@@ -90,7 +90,7 @@ static int open_type(aco_http_form_t *form, const aco_http_request_t *request)
     }
     n = count == 1 ? has_type(type, "multipart/form-data") : 0;
     if (!n)
-        return aco__service_fail(ENOTSUP, call, "the request has no form");
+        return aco__service_fail(ENOTSUP, form_call, "the request has no form");
     copy = aco_http_request_allocate(&form->x->is, strlen(type) + 1);
     if (!copy)
         return -1;
@@ -105,7 +105,7 @@ aco_http_form_t *aco_http_form_open(aco_http_request_t *request, const aco_http_
     int max_head = o->max_head ? o->max_head : 2048;
     aco_http_form_t *form;
     if (max_head < 64 || max_head > 64 << 10 || ACO__RESERVED_IS_SET(o)) {
-        aco__service_fail(EINVAL, call, "max_head is out of bounds, or a reserved field is not 0");
+        aco__service_fail(EINVAL, form_call, "max_head is out of bounds, or a reserved field is not 0");
         return NULL;
     }
     form = aco_http_request_allocate(request, sizeof *form + (size_t)max_head + 1);

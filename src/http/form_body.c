@@ -3,13 +3,13 @@
 
 #include <string.h>
 
-static const char call[] = "aco_http_form";
+static const char body_call[] = "aco_http_form";
 
 int aco__http_form_fail(aco_http_form_t *form, int error, const char *reason)
 {
     form->error = error;
     form->x->version->fail_body(form->x, error);
-    return aco__service_fail(error, call, reason);
+    return aco__service_fail(error, body_call, reason);
 }
 
 int aco__http_form_fill(aco_http_form_t *form)
@@ -23,7 +23,7 @@ int aco__http_form_fill(aco_http_form_t *form)
     ACO__ASSERT(form->end < sizeof form->buffer);
     if (form->body_is_over)
         return 0;
-    n = form->x->version->read(form->x, form->buffer + form->end, sizeof form->buffer - form->end, call,
+    n = form->x->version->read(form->x, form->buffer + form->end, sizeof form->buffer - form->end, body_call,
                                form->location);
     if (n > 0)
         form->end += (size_t)n;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_ROOM = 64 };
+enum { FIRST_ARRIVALS = 64 };
 static const aco_sim_link_t usual = {.latency = {50 * ACO_MICROSECOND, 2 * ACO_MILLISECOND}};
 
 static int is_before(const aco__sim_arrival_t *a, const aco__sim_arrival_t *b)
@@ -44,9 +44,9 @@ int64_t aco__sim_arrival_time(aco_sim_t *sim)
     return sim->now + latency->min + (int64_t)aco__sim_chance(sim, (uint64_t)(latency->max - latency->min) + 1);
 }
 
-static int make_room(aco__sim_arrivals_t *arrivals)
+static int make_arrivals_room(aco__sim_arrivals_t *arrivals)
 {
-    size_t room = arrivals->room ? 2 * arrivals->room : FIRST_ROOM;
+    size_t room = arrivals->room ? 2 * arrivals->room : FIRST_ARRIVALS;
     aco__sim_arrival_t *larger = realloc(arrivals->heap, room * sizeof *larger);
     if (!larger)
         return -1;
@@ -62,7 +62,7 @@ void aco__sim_later(aco_sim_t *sim, int64_t at, void (*fn)(aco_sim_t *, aco__sim
     aco__sim_arrival_t arrival = {at, ++arrivals->numbers, fn, file, value};
     size_t i = arrivals->n;
     ACO__ASSERT(at >= sim->now);
-    if (i == arrivals->room && make_room(arrivals) != 0) {
+    if (i == arrivals->room && make_arrivals_room(arrivals) != 0) {
         aco__sim_fail(sim, "there is no memory for the network");
         return;
     }

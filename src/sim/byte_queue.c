@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_ROOM = 1024 };
+enum { FIRST_BYTES = 1024 };
 
 static size_t least(size_t a, size_t b)
 {
@@ -33,7 +33,7 @@ static char *place(const aco__sim_bytes_t *bytes, size_t at, size_t *n)
 
 static int grow(aco__sim_bytes_t *bytes, size_t needed)
 {
-    size_t room = bytes->room ? bytes->room : FIRST_ROOM;
+    size_t room = bytes->room ? bytes->room : FIRST_BYTES;
     char *p;
     while (room < needed)
         room *= 2;

@@ -17,13 +17,14 @@
 #include <stdarg.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define ONE(name) +1
 _Static_assert(ACO__SIM_EACH_PASSED(ONE) ACO__SIM_EACH_SIMULATED(ONE) ACO__SIM_EACH_OF_DESCRIPTORS(ONE)
                        ACO__SIM_EACH_REFUSED(ONE) == sizeof(aco__system_t) / sizeof(void (*)(void)),
                "each entry of the table is in one of the lists");
 
-enum { NS_PER_SECOND = 1000000000, STDERR = 2 };
+enum { NS_PER_SECOND = 1000000000 };
 static const int64_t MONOTONIC_AT_FIRST = (int64_t)1000 * NS_PER_SECOND;
 static const int64_t REALTIME_AT_FIRST = (int64_t)1000000000 * NS_PER_SECOND; /* in September 2001 */
 
@@ -294,7 +295,7 @@ static int sim_close(int fd)
 static ssize_t sim_write(int fd, const void *p, size_t n)
 {
     aco_sim_t *sim = aco_sim_current();
-    if (!sim || fd == STDERR)
+    if (!sim || fd == STDERR_FILENO)
         return real.write(fd, p, n);
     aco__sim_arrive(sim);
     return (ssize_t)NOTED(sim, write, aco__sim_write(sim, fd, p, n));

@@ -14,29 +14,17 @@
 #include <sys/stat.h>
 
 enum { LONGEST = 65507, QUEUE = 212992, OVERHEAD = 768 /* of a datagram in a queue, as the system counts it */ };
-static const unsigned READABLE = EPOLLIN | EPOLLRDNORM, WRITABLE = EPOLLOUT | EPOLLWRNORM;
-
-static aco__sim_socket_t *socket_of(aco__sim_file_t *file)
-{
-    return (aco__sim_socket_t *)file;
-}
-
-static ssize_t fail_with(int error)
-{
-    errno = error;
-    return -1;
-}
 
 static unsigned datagram_events(aco__sim_file_t *file)
 {
-    const aco__sim_socket_t *socket = socket_of(file);
-    return (socket->received || socket->cannot_read ? READABLE : 0) | (socket->cannot_read ? EPOLLRDHUP : 0) |
-           (socket->cannot_read && socket->cannot_write ? EPOLLHUP : 0) | (socket->error ? EPOLLERR : 0) | WRITABLE;
+    const aco__sim_socket_t *socket = aco__sim_socket_of(file);
+    return (socket->received || socket->cannot_read ? ACO__SIM_READABLE : 0) | (socket->cannot_read ? EPOLLRDHUP : 0) |
+           (socket->cannot_read && socket->cannot_write ? EPOLLHUP : 0) | (socket->error ? EPOLLERR : 0) | ACO__SIM_WRITABLE;
 }
 
-static ssize_t receive(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *message, int flags)
+static ssize_t receive_datagram(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *message, int flags)
 {
-    aco__sim_socket_t *socket = socket_of(file);
+    aco__sim_socket_t *socket = aco__sim_socket_of(file);
     aco__sim_datagram_t *first = socket->received;
     aco__sim_bytes_t bytes;
     size_t n = aco__sim_parts_size(message), length;
@@ -44,11 +32,11 @@ static ssize_t receive(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *mes
     if (socket->error) {
         int error = socket->error;
         socket->error = 0;
-        return fail_with(error);
+        return aco__sim_fail_with(error);
     }
     if (!first) {
         message->msg_namelen = 0;
-        return socket->cannot_read && !(file->flags & O_NONBLOCK) && !(flags & MSG_DONTWAIT) ? 0 : fail_with(EAGAIN);
+        return socket->cannot_read && !(file->flags & O_NONBLOCK) && !(flags & MSG_DONTWAIT) ? 0 : aco__sim_fail_with(EAGAIN);
     }
     length = first->n;
     if (n > length)
@@ -69,13 +57,13 @@ static ssize_t receive(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *mes
 static void on_unreachable(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unused)
 {
     (void)sim, (void)unused;
-    if (socket_of(file)->is_closed || !socket_of(file)->remote.family)
+    if (aco__sim_socket_of(file)->is_closed || !aco__sim_socket_of(file)->remote.family)
         return;
-    socket_of(file)->error = ECONNREFUSED;
+    aco__sim_socket_of(file)->error = ECONNREFUSED;
     aco__sim_notify(file, EPOLLERR);
 }
 
-static void enqueue(aco__sim_socket_t *to, aco__sim_datagram_t *datagram)
+static void enqueue_datagram(aco__sim_socket_t *to, aco__sim_datagram_t *datagram)
 {
     aco__sim_datagram_t **last = &to->received;
     if (to->received_size + datagram->n + OVERHEAD > (size_t)to->receive_size) {
@@ -87,21 +75,21 @@ static void enqueue(aco__sim_socket_t *to, aco__sim_datagram_t *datagram)
     datagram->next = NULL;
     *last = datagram;
     to->received_size += datagram->n + OVERHEAD;
-    aco__sim_notify(&to->file, READABLE);
+    aco__sim_notify(&to->file, ACO__SIM_READABLE);
 }
 
 /* A datagram of the socket arrives; `value` is its address. */
 static void on_datagram(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
 {
-    aco__sim_socket_t *from = socket_of(file), *to;
+    aco__sim_socket_t *from = aco__sim_socket_of(file), *to;
     aco__sim_datagram_t *datagram = (aco__sim_datagram_t *)(uintptr_t)value;
     *datagram->place = datagram->next;
     if (datagram->next)
         datagram->next->place = datagram->place;
-    aco__sim_notify(file, WRITABLE);
+    aco__sim_notify(file, ACO__SIM_WRITABLE);
     to = aco__sim_endpoint_find(sim, SOCK_DGRAM, &datagram->to, &datagram->from);
     if (to) {
-        enqueue(to, datagram);
+        enqueue_datagram(to, datagram);
         return;
     }
     if (aco__sim_address_equal(&from->remote, &datagram->to))
@@ -114,16 +102,16 @@ static int target_of(const aco__sim_socket_t *socket, const struct msghdr *messa
 {
     if (!message->msg_name || !message->msg_namelen) {
         *to = socket->remote;
-        return to->family ? 0 : (int)fail_with(EDESTADDRREQ);
+        return to->family ? 0 : (int)aco__sim_fail_with(EDESTADDRREQ);
     }
     if (aco__sim_address_read(socket, message->msg_name, message->msg_namelen, to) != 0)
         return -1;
-    return to->port ? 0 : (int)fail_with(EINVAL);
+    return to->port ? 0 : (int)aco__sim_fail_with(EINVAL);
 }
 
 static ssize_t send_datagram(aco_sim_t *sim, aco__sim_file_t *file, const struct msghdr *message, int flags)
 {
-    aco__sim_socket_t *socket = socket_of(file);
+    aco__sim_socket_t *socket = aco__sim_socket_of(file);
     const aco__sim_address_t any = {.family = AF_INET6};
     size_t n = aco__sim_parts_size(message);
     aco__sim_bytes_t bytes = {0};
@@ -134,16 +122,16 @@ static ssize_t send_datagram(aco_sim_t *sim, aco__sim_file_t *file, const struct
     if (!socket->same_port.next && aco__sim_endpoint_bind(sim, socket, &any) != 0)
         return -1;
     if (n > LONGEST)
-        return fail_with(EMSGSIZE);
+        return aco__sim_fail_with(EMSGSIZE);
     if (target_of(socket, message, &to) != 0)
         return -1;
     socket->error = 0;
     if (error || socket->cannot_write)
-        return fail_with(error ? error : EPIPE);
+        return aco__sim_fail_with(error ? error : EPIPE);
     datagram = malloc(sizeof *datagram + n);
     if (!datagram || aco__sim_bytes_append(&bytes, message, n) != 0) {
         free(datagram);
-        return fail_with(ENOMEM);
+        return aco__sim_fail_with(ENOMEM);
     }
     if (n)
         memcpy(datagram->bytes, bytes.p, n);
@@ -163,8 +151,8 @@ static ssize_t send_datagram(aco_sim_t *sim, aco__sim_file_t *file, const struct
 static void close_datagram(aco_sim_t *sim, aco__sim_file_t *file)
 {
     (void)sim;
-    socket_of(file)->is_closed = 1;
-    aco__sim_endpoint_release(socket_of(file));
+    aco__sim_socket_of(file)->is_closed = 1;
+    aco__sim_endpoint_release(aco__sim_socket_of(file));
 }
 
 static void free_list(aco__sim_datagram_t *list)
@@ -178,12 +166,12 @@ static void free_list(aco__sim_datagram_t *list)
 
 static void free_datagrams(aco__sim_file_t *file)
 {
-    free_list(socket_of(file)->received);
-    free_list(socket_of(file)->coming);
-    aco__sim_endpoint_release(socket_of(file));
+    free_list(aco__sim_socket_of(file)->received);
+    free_list(aco__sim_socket_of(file)->coming);
+    aco__sim_endpoint_release(aco__sim_socket_of(file));
 }
 
-static const aco__sim_type_t datagram_type = {S_IFSOCK | 0777, datagram_events, receive,
+static const aco__sim_type_t datagram_type = {S_IFSOCK | 0777, datagram_events, receive_datagram,
                                               send_datagram,   close_datagram,  free_datagrams};
 
 aco__sim_socket_t *aco__sim_datagram_new(aco_sim_t *sim, int family, int flags)
@@ -214,5 +202,5 @@ int aco__sim_datagram_shutdown(aco__sim_socket_t *socket, int how)
     socket->cannot_read |= how != SHUT_WR;
     socket->cannot_write |= how != SHUT_RD;
     aco__sim_notify(&socket->file, ~0u);
-    return socket->remote.family ? 0 : (int)fail_with(ENOTCONN);
+    return socket->remote.family ? 0 : (int)aco__sim_fail_with(ENOTCONN);
 }

@@ -137,7 +137,7 @@ static aco__links_t *with_port(aco_sim_t *sim, uint16_t port)
 #define EACH_WITH_PORT(sim, port, links) \
     for (aco__links_t *links = with_port(sim, port)->next; links != with_port(sim, port); links = links->next)
 
-static aco__sim_socket_t *socket_of(aco__links_t *links)
+static aco__sim_socket_t *of_port(aco__links_t *links)
 {
     return ACO__LINKED(links, aco__sim_socket_t, same_port);
 }
@@ -165,17 +165,17 @@ static int conflict(const aco__sim_socket_t *a, const aco__sim_socket_t *b, int 
     return !(a->reuses_address && b->reuses_address && b->state != ACO__SIM_LISTENS);
 }
 
-static int is_taken(aco_sim_t *sim, const aco__sim_socket_t *socket, int is_to_listen)
+static int is_address_taken(aco_sim_t *sim, const aco__sim_socket_t *socket, int is_to_listen)
 {
     EACH_WITH_PORT(sim, socket->local.port, links)
-    if (conflict(socket, socket_of(links), is_to_listen))
+    if (conflict(socket, of_port(links), is_to_listen))
         return 1;
     return 0;
 }
 
 int aco__sim_endpoint_is_taken(aco_sim_t *sim, const aco__sim_socket_t *socket)
 {
-    return is_taken(sim, socket, 1);
+    return is_address_taken(sim, socket, 1);
 }
 
 void aco__sim_endpoint_share(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *address)
@@ -192,7 +192,7 @@ static int choose_port(aco_sim_t *sim, aco__sim_socket_t *socket, uint16_t avoid
     socket->reuses_address = socket->reuses_port = 0;
     for (uint64_t i = 0; i < CHOSEN && !found; i++) {
         socket->local.port = (uint16_t)(FIRST_CHOSEN + (first + i) % CHOSEN);
-        found = socket->local.port != avoided && !is_taken(sim, socket, 0);
+        found = socket->local.port != avoided && !is_address_taken(sim, socket, 0);
     }
     socket->reuses_address = reuses_address;
     socket->reuses_port = reuses_port;
@@ -227,7 +227,7 @@ int aco__sim_endpoint_bind(aco_sim_t *sim, aco__sim_socket_t *socket, const aco_
         choose_name(sim, &socket->local);
     if (address->family != AF_UNIX && !address->port) {
         done = choose_port(sim, socket, 0);
-    } else if (is_taken(sim, socket, 0)) {
+    } else if (is_address_taken(sim, socket, 0)) {
         errno = EADDRINUSE;
         done = -1;
     }
@@ -298,12 +298,12 @@ aco__sim_socket_t *aco__sim_endpoint_find(aco_sim_t *sim, int type, const aco__s
     uint64_t equals = 0;
     EACH_WITH_PORT(sim, to->port, links)
     {
-        int how = suits(socket_of(links), type, to, from);
+        int how = suits(of_port(links), type, to, from);
         if (!how || how < best_suits)
             continue;
         equals = how > best_suits ? 1 : equals + 1;
         if (equals == 1 || aco__sim_chance(sim, equals) == 0) /* each of those that share a port is equally likely */
-            best = socket_of(links);
+            best = of_port(links);
         best_suits = how;
     }
     return best;

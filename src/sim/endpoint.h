@@ -74,6 +74,12 @@ typedef struct aco__sim_socket {
     size_t received_size;
 } aco__sim_socket_t;
 
+/* A file that is one. */
+static inline aco__sim_socket_t *aco__sim_socket_of(aco__sim_file_t *file)
+{
+    return (aco__sim_socket_t *)file;
+}
+
 enum { ACO__SIM_PORTS = 64 };
 
 typedef struct aco__sim_ports {

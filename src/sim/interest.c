@@ -18,7 +18,7 @@ static unsigned ready_events(const aco__sim_watch_t *watch)
     return watch->file->type->events(watch->file) & wanted(watch);
 }
 
-static void put(aco__sim_watch_t *watch)
+static void put_ready(aco__sim_watch_t *watch)
 {
     if (watch->ready.next)
         return;
@@ -31,7 +31,7 @@ void aco__sim_notify(aco__sim_file_t *file, unsigned events)
     for (aco__links_t *links = file->watches.next; links != &file->watches; links = links->next) {
         aco__sim_watch_t *watch = ACO__LINKED(links, aco__sim_watch_t, of_file);
         if (events & wanted(watch))
-            put(watch);
+            put_ready(watch);
     }
 }
 
@@ -41,7 +41,7 @@ void aco__sim_watch(aco__sim_watch_t *watch, const struct epoll_event *event)
     if (!(event->events & ~PRIVATE))
         watch->event.events |= EPOLLERR | EPOLLHUP; /* they are always watched */
     if (ready_events(watch))
-        put(watch);
+        put_ready(watch);
 }
 
 void aco__sim_watch_free(aco__sim_watch_t *watch)

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { FIRST_ROOM = 64 };
+enum { FIRST_DESCRIPTORS = 64 };
 
 /* ---- Files ---- */
 
@@ -79,9 +79,9 @@ static void forget(aco_sim_t *sim, aco__sim_descriptor_t *d)
         aco__sim_file_close(sim, file);
 }
 
-static int make_room(aco__sim_opened_t *opened, int fd)
+static int make_descriptors_room(aco__sim_opened_t *opened, int fd)
 {
-    size_t room = opened->room ? opened->room : FIRST_ROOM;
+    size_t room = opened->room ? opened->room : FIRST_DESCRIPTORS;
     aco__sim_descriptor_t *larger;
     while (room <= (size_t)fd)
         room *= 2;
@@ -101,7 +101,7 @@ static int give(aco_sim_t *sim, aco__sim_file_t *file, int fd, const char *call)
 {
     const aco_t *co = aco__running();
     aco__sim_descriptor_t *d;
-    if (make_room(&sim->opened, fd) != 0) {
+    if (make_descriptors_room(&sim->opened, fd) != 0) {
         aco__sim_real.close(fd);
         errno = ENOMEM;
         return -1;

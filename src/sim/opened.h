@@ -11,6 +11,7 @@
 
 #include "aco/sim.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -60,6 +61,14 @@ typedef struct aco__sim_opened {
     aco__links_t files;
     uint64_t numbers;
 } aco__sim_opened_t;
+
+enum { ACO__SIM_READABLE = EPOLLIN | EPOLLRDNORM, ACO__SIM_WRITABLE = EPOLLOUT | EPOLLWRNORM };
+
+static inline int aco__sim_fail_with(int error)
+{
+    errno = error;
+    return -1;
+}
 
 ACO__HIDDEN void aco__sim_opened_begin(aco_sim_t *sim);
 /* Descriptors that are still open fail the run. */

@@ -5,8 +5,7 @@
 
 #include <errno.h>
 #include <stdio.h>
-
-enum { STDERR = 2 };
+#include <unistd.h>
 
 static uint64_t number_of_call(const char *name)
 {
@@ -26,7 +25,7 @@ int aco__sim_refuse(aco_sim_t *sim, const char *call)
     if (sim->refusals++ < ACO__SIM_MOST_TOLD) {
         aco__sim_say(sim, "%s() is not simulated; it is called by:\n", call);
         if (co)
-            (void)aco_backtrace_print(co, STDERR);
+            (void)aco_backtrace_print(co, STDERR_FILENO);
     }
     snprintf(sim->refused_in, sizeof sim->refused_in, "%s%s%s",
              !co     ? "outside of coroutines"

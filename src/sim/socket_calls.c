@@ -14,13 +14,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-static int fail_with(int error)
-{
-    errno = error;
-    return -1;
-}
-
-static aco__sim_socket_t *socket_of(aco_sim_t *sim, int fd, const char *call)
+static aco__sim_socket_t *socket_at(aco_sim_t *sim, int fd, const char *call)
 {
     aco__sim_file_t *file = aco__sim_file_of(sim, fd, call);
     if (!file || S_ISSOCK(file->type->mode))
@@ -43,7 +37,7 @@ int aco__sim_socket(aco_sim_t *sim, int family, int type, int protocol)
     const int flags = SOCK_NONBLOCK | SOCK_CLOEXEC;
     aco__sim_socket_t *socket;
     if (!is_known(family, type & ~flags, protocol))
-        return fail_with(aco__sim_refuse(sim, "socket"));
+        return aco__sim_fail_with(aco__sim_refuse(sim, "socket"));
     socket = ((type & ~flags) == SOCK_STREAM ? aco__sim_stream_new : aco__sim_datagram_new)(
         sim, family, (type & SOCK_NONBLOCK) ? O_NONBLOCK : 0);
     return socket ? aco__sim_file_open(sim, &socket->file, (type & SOCK_CLOEXEC) ? FD_CLOEXEC : 0, "socket") : -1;
@@ -51,7 +45,7 @@ int aco__sim_socket(aco_sim_t *sim, int family, int type, int protocol)
 
 int aco__sim_bind(aco_sim_t *sim, int fd, const struct sockaddr *address, socklen_t length)
 {
-    aco__sim_socket_t *socket = socket_of(sim, fd, "bind");
+    aco__sim_socket_t *socket = socket_at(sim, fd, "bind");
     aco__sim_address_t local;
     if (!socket || aco__sim_address_read(socket, address, length, &local) != 0)
         return -1;
@@ -60,10 +54,10 @@ int aco__sim_bind(aco_sim_t *sim, int fd, const struct sockaddr *address, sockle
 
 int aco__sim_listen(aco_sim_t *sim, int fd, int backlog)
 {
-    aco__sim_socket_t *socket = socket_of(sim, fd, "listen");
+    aco__sim_socket_t *socket = socket_at(sim, fd, "listen");
     if (!socket)
         return -1;
-    return socket->type == SOCK_STREAM ? aco__sim_stream_listen(sim, socket, backlog) : fail_with(EOPNOTSUPP);
+    return socket->type == SOCK_STREAM ? aco__sim_stream_listen(sim, socket, backlog) : aco__sim_fail_with(EOPNOTSUPP);
 }
 
 /* A blocking socket waits for the outcome, with all tasks. */
@@ -80,15 +74,15 @@ static int connect_stream(aco_sim_t *sim, aco__sim_socket_t *socket, const struc
 
 int aco__sim_connect(aco_sim_t *sim, int fd, const struct sockaddr *address, socklen_t length)
 {
-    aco__sim_socket_t *socket = socket_of(sim, fd, "connect");
+    aco__sim_socket_t *socket = socket_at(sim, fd, "connect");
     aco__sim_address_t to;
     if (!socket)
         return -1;
     if (length < sizeof address->sa_family)
-        return fail_with(EINVAL);
+        return aco__sim_fail_with(EINVAL);
     if (address && address->sa_family == AF_UNSPEC)
         return socket->type == SOCK_DGRAM ? aco__sim_datagram_connect(sim, socket, NULL)
-                                          : fail_with(aco__sim_refuse(sim, "connect"));
+                                          : aco__sim_fail_with(aco__sim_refuse(sim, "connect"));
     if (socket->type == SOCK_STREAM)
         return connect_stream(sim, socket, address, length);
     if (aco__sim_address_read(socket, address, length, &to) != 0)
@@ -98,12 +92,12 @@ int aco__sim_connect(aco_sim_t *sim, int fd, const struct sockaddr *address, soc
 
 int aco__sim_accept4(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t *length, int flags)
 {
-    aco__sim_socket_t *listener = socket_of(sim, fd, "accept4"), *accepted;
+    aco__sim_socket_t *listener = socket_at(sim, fd, "accept4"), *accepted;
     int number = -1;
     if (!listener)
         return -1;
     if (listener->type != SOCK_STREAM || flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC))
-        return fail_with(listener->type != SOCK_STREAM ? EOPNOTSUPP : EINVAL);
+        return aco__sim_fail_with(listener->type != SOCK_STREAM ? EOPNOTSUPP : EINVAL);
     for (;;) {
         if (aco__links_first(&listener->accepted)) { /* it stays there if no descriptor is free */
             number = aco__sim_number((flags & SOCK_CLOEXEC) ? FD_CLOEXEC : 0);
@@ -125,7 +119,7 @@ int aco__sim_accept4(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t
 
 int aco__sim_getsockname(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t *length)
 {
-    aco__sim_socket_t *socket = socket_of(sim, fd, "getsockname");
+    aco__sim_socket_t *socket = socket_at(sim, fd, "getsockname");
     if (socket)
         aco__sim_address_write(socket, &socket->local, address, length);
     return socket ? 0 : -1;
@@ -140,30 +134,30 @@ static int has_peer(const aco__sim_socket_t *socket)
 
 int aco__sim_getpeername(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t *length)
 {
-    aco__sim_socket_t *socket = socket_of(sim, fd, "getpeername");
+    aco__sim_socket_t *socket = socket_at(sim, fd, "getpeername");
     if (!socket || !has_peer(socket))
-        return socket ? fail_with(ENOTCONN) : -1;
+        return socket ? aco__sim_fail_with(ENOTCONN) : -1;
     aco__sim_address_write(socket, socket->family == AF_UNIX ? &socket->peer->local : &socket->remote, address, length);
     return 0;
 }
 
 int aco__sim_shutdown(aco_sim_t *sim, int fd, int how)
 {
-    aco__sim_socket_t *socket = socket_of(sim, fd, "shutdown");
+    aco__sim_socket_t *socket = socket_at(sim, fd, "shutdown");
     if (!socket || how < SHUT_RD || how > SHUT_RDWR)
-        return socket ? fail_with(EINVAL) : -1;
+        return socket ? aco__sim_fail_with(EINVAL) : -1;
     return socket->type == SOCK_STREAM ? aco__sim_stream_shutdown(sim, socket, how)
                                        : aco__sim_datagram_shutdown(socket, how);
 }
 
 int aco__sim_getsockopt(aco_sim_t *sim, int fd, int level, int option, void *value, socklen_t *length)
 {
-    aco__sim_socket_t *socket = socket_of(sim, fd, "getsockopt");
+    aco__sim_socket_t *socket = socket_at(sim, fd, "getsockopt");
     return socket ? aco__sim_option_get(sim, socket, level, option, value, length) : -1;
 }
 
 int aco__sim_setsockopt(aco_sim_t *sim, int fd, int level, int option, const void *value, socklen_t length)
 {
-    aco__sim_socket_t *socket = socket_of(sim, fd, "setsockopt");
+    aco__sim_socket_t *socket = socket_at(sim, fd, "setsockopt");
     return socket ? aco__sim_option_set(sim, socket, level, option, value, length) : -1;
 }

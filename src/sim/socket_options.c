@@ -26,7 +26,7 @@ static int is_kept(const aco__sim_socket_t *socket, int level, int option)
     }
 }
 
-static aco__sim_option_t *kept(aco__sim_socket_t *socket, int level, int option)
+static aco__sim_option_t *option_kept(aco__sim_socket_t *socket, int level, int option)
 {
     for (int i = 0; i < socket->options_count; i++)
         if (socket->options[i].level == level && socket->options[i].option == option)
@@ -34,9 +34,9 @@ static aco__sim_option_t *kept(aco__sim_socket_t *socket, int level, int option)
     return NULL;
 }
 
-static int keep(aco__sim_socket_t *socket, int level, int option, int value)
+static int keep_option(aco__sim_socket_t *socket, int level, int option, int value)
 {
-    aco__sim_option_t *found = kept(socket, level, option);
+    aco__sim_option_t *found = option_kept(socket, level, option);
     if (!found && socket->options_count == ACO__SIM_MOST_OPTIONS) {
         errno = ENOBUFS;
         return -1;
@@ -99,7 +99,7 @@ static void store(const void *result, size_t n, void *value, socklen_t *length)
 int aco__sim_option_get(aco_sim_t *sim, aco__sim_socket_t *socket, int level, int option, void *value,
                         socklen_t *length)
 {
-    const aco__sim_option_t *found = kept(socket, level, option);
+    const aco__sim_option_t *found = option_kept(socket, level, option);
     int result = found ? found->value : 0;
     if (level == SOL_SOCKET && option == SO_LINGER) {
         store(&socket->linger, sizeof socket->linger, value, length);
@@ -183,7 +183,7 @@ int aco__sim_option_set(aco_sim_t *sim, aco__sim_socket_t *socket, int level, in
         return 0;
     }
     if (is_kept(socket, level, option))
-        return keep(socket, level, option, number);
+        return keep_option(socket, level, option, number);
     errno = aco__sim_refuse(sim, "setsockopt");
     return -1;
 }

@@ -20,18 +20,7 @@
 #include <sys/stat.h>
 
 enum { LARGEST_SEGMENT = 65536, SMALLEST_BUFFER = 4096, BUFFER_DOUBLINGS = 7, MOST_TRIES = 7 };
-static const unsigned READABLE = EPOLLIN | EPOLLRDNORM, WRITABLE = EPOLLOUT | EPOLLWRNORM, ANY = ~0u;
-
-static aco__sim_socket_t *socket_of(aco__sim_file_t *file)
-{
-    return (aco__sim_socket_t *)file;
-}
-
-static ssize_t fail_with(int error)
-{
-    errno = error;
-    return -1;
-}
+static const unsigned ANY = ~0u;
 
 static int take_error(aco__sim_socket_t *socket)
 {
@@ -94,7 +83,7 @@ static void tell_of_room(aco__sim_socket_t *socket)
 {
     if (!socket->is_closed && (is_unix(socket) || socket->lacks_room) && is_writable(socket)) {
         socket->lacks_room = 0;
-        aco__sim_notify(&socket->file, WRITABLE);
+        aco__sim_notify(&socket->file, ACO__SIM_WRITABLE);
     }
 }
 
@@ -122,7 +111,7 @@ static void reset_peer(aco_sim_t *sim, aco__sim_socket_t *socket)
 
 static void on_segment(aco_sim_t *sim, aco__sim_file_t *file, uint64_t n)
 {
-    aco__sim_socket_t *socket = socket_of(file), *sender = socket->peer;
+    aco__sim_socket_t *socket = aco__sim_socket_of(file), *sender = socket->peer;
     if (!sender || socket->state == ACO__SIM_RESET || sender->state == ACO__SIM_RESET)
         return;
     if (socket->is_closed || (socket->cannot_read && socket->out.has_sent_end)) { /* nobody will read it */
@@ -132,14 +121,14 @@ static void on_segment(aco_sim_t *sim, aco__sim_file_t *file, uint64_t n)
     }
     sender->out.arrived += n;
     ACO__ASSERT(sender->out.arrived <= sender->out.sent && sender->out.sent <= sender->out.bytes.n);
-    aco__sim_notify(file, READABLE);
+    aco__sim_notify(file, ACO__SIM_READABLE);
     tell_of_room(sender);
     pump(sim, sender);
 }
 
 static void on_end(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unused)
 {
-    aco__sim_socket_t *socket = socket_of(file), *sender = socket->peer;
+    aco__sim_socket_t *socket = aco__sim_socket_of(file), *sender = socket->peer;
     (void)sim, (void)unused;
     if (!sender || socket->state == ACO__SIM_RESET || sender->state == ACO__SIM_RESET)
         return;
@@ -153,7 +142,7 @@ static void on_end(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unused)
 
 static void on_reset(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unused)
 {
-    aco__sim_socket_t *socket = socket_of(file);
+    aco__sim_socket_t *socket = aco__sim_socket_of(file);
     (void)sim, (void)unused;
     if (socket->state == ACO__SIM_CONNECTED && !aco__sim_stream_is_over(socket))
         drop_connection(socket, socket->has_end ? EPIPE : ECONNRESET);
@@ -193,24 +182,24 @@ static void pump(aco_sim_t *sim, aco__sim_socket_t *socket)
 
 static unsigned stream_events(aco__sim_file_t *file)
 {
-    aco__sim_socket_t *socket = socket_of(file);
+    aco__sim_socket_t *socket = aco__sim_socket_of(file);
     int is_fresh = socket->state == ACO__SIM_FRESH, is_over = aco__sim_stream_is_over(socket);
     int reads_end = socket->cannot_read || socket->has_end;
     unsigned events = socket->error ? EPOLLERR : 0;
     if (socket->state == ACO__SIM_LISTENS)
-        return events | (aco__links_first(&socket->accepted) ? READABLE : 0) |
-               (is_unix(socket) && socket->cannot_read ? READABLE | EPOLLRDHUP : 0) |
+        return events | (aco__links_first(&socket->accepted) ? ACO__SIM_READABLE : 0) |
+               (is_unix(socket) && socket->cannot_read ? ACO__SIM_READABLE | EPOLLRDHUP : 0) |
                (is_unix(socket) && socket->cannot_read && socket->cannot_write ? EPOLLHUP : 0);
     if (is_fresh || is_over || (reads_end && socket->cannot_write))
         events |= EPOLLHUP;
     if (reads_end)
-        events |= READABLE | EPOLLRDHUP;
+        events |= ACO__SIM_READABLE | EPOLLRDHUP;
     if (socket->state == ACO__SIM_CONNECTING)
         return events;
     if (socket->peer && socket->peer->out.arrived)
-        events |= READABLE;
+        events |= ACO__SIM_READABLE;
     if ((socket->cannot_write && !is_unix(socket)) || is_writable(socket))
-        events |= WRITABLE;
+        events |= ACO__SIM_WRITABLE;
     else
         socket->lacks_room = 1;
     return events;
@@ -220,21 +209,21 @@ static unsigned stream_events(aco__sim_file_t *file)
 static ssize_t nothing_to_read(aco__sim_socket_t *socket)
 {
     if (is_unix(socket) && (socket->state != ACO__SIM_CONNECTED))
-        return fail_with(EINVAL);
+        return aco__sim_fail_with(EINVAL);
     if (socket->state == ACO__SIM_LISTENS)
-        return fail_with(ENOTCONN);
+        return aco__sim_fail_with(ENOTCONN);
     if (socket->has_end)
         return 0;
     if (socket->error)
-        return fail_with(take_error(socket));
+        return aco__sim_fail_with(take_error(socket));
     if (socket->cannot_read)
         return 0;
-    return fail_with(socket->state == ACO__SIM_FRESH ? ENOTCONN : EAGAIN);
+    return aco__sim_fail_with(socket->state == ACO__SIM_FRESH ? ENOTCONN : EAGAIN);
 }
 
-static ssize_t receive(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *message, int flags)
+static ssize_t receive_bytes(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *message, int flags)
 {
-    aco__sim_socket_t *socket = socket_of(file), *peer = socket->peer;
+    aco__sim_socket_t *socket = aco__sim_socket_of(file), *peer = socket->peer;
     size_t n = aco__sim_parts_size(message);
     if (!peer || !peer->out.arrived) {
         message->msg_namelen = 0;
@@ -278,27 +267,27 @@ static int cannot_write(aco__sim_socket_t *socket)
 
 static ssize_t send_bytes(aco_sim_t *sim, aco__sim_file_t *file, const struct msghdr *message, int flags)
 {
-    aco__sim_socket_t *socket = socket_of(file);
+    aco__sim_socket_t *socket = aco__sim_socket_of(file);
     size_t n = aco__sim_parts_size(message), room = room_to_write(socket);
     int error = cannot_write(socket);
     (void)flags;
     if (is_unix(socket) && message->msg_namelen)
         error = socket->state == ACO__SIM_CONNECTED ? EISCONN : EOPNOTSUPP;
     if (error)
-        return fail_with(error);
+        return aco__sim_fail_with(error);
     if (n > room) {
         socket->lacks_room = 1; /* until there is: also if another task sends less meanwhile */
         n = room;
         if (!n)
-            return fail_with(EAGAIN);
+            return aco__sim_fail_with(EAGAIN);
     }
     if (!n)
         return 0;
     if (aco__sim_bytes_append(&socket->out.bytes, message, n) != 0)
-        return fail_with(ENOMEM);
+        return aco__sim_fail_with(ENOMEM);
     if (is_unix(socket)) {
         socket->out.arrived = socket->out.sent = socket->out.bytes.n;
-        aco__sim_notify(&socket->peer->file, READABLE);
+        aco__sim_notify(&socket->peer->file, ACO__SIM_READABLE);
     } else {
         pump(sim, socket);
     }
@@ -348,7 +337,7 @@ static void close_connection(aco_sim_t *sim, aco__sim_socket_t *socket)
 
 static void close_stream(aco_sim_t *sim, aco__sim_file_t *file)
 {
-    aco__sim_socket_t *socket = socket_of(file);
+    aco__sim_socket_t *socket = aco__sim_socket_of(file);
     socket->is_closed = 1;
     aco__sim_endpoint_release(socket);
     if (socket->state == ACO__SIM_LISTENS)
@@ -359,8 +348,8 @@ static void close_stream(aco_sim_t *sim, aco__sim_file_t *file)
 
 static void free_stream(aco__sim_file_t *file)
 {
-    aco__sim_bytes_free(&socket_of(file)->out.bytes);
-    aco__sim_endpoint_release(socket_of(file));
+    aco__sim_bytes_free(&aco__sim_socket_of(file)->out.bytes);
+    aco__sim_endpoint_release(aco__sim_socket_of(file));
 }
 
 int aco__sim_stream_shutdown(aco_sim_t *sim, aco__sim_socket_t *socket, int how)
@@ -383,7 +372,7 @@ int aco__sim_stream_shutdown(aco_sim_t *sim, aco__sim_socket_t *socket, int how)
         aco__sim_notify(&socket->file, ANY);
         socket->is_told |= socket->state == ACO__SIM_CONNECTED;
         if (socket->state != ACO__SIM_CONNECTED || aco__sim_stream_is_over(socket))
-            return (int)fail_with(ENOTCONN);
+            return (int)aco__sim_fail_with(ENOTCONN);
         pump(sim, socket);
     }
     return 0;
@@ -391,7 +380,7 @@ int aco__sim_stream_shutdown(aco_sim_t *sim, aco__sim_socket_t *socket, int how)
 
 /* ---- Connections ---- */
 
-static const aco__sim_type_t stream_type = {S_IFSOCK | 0777, stream_events, receive,
+static const aco__sim_type_t stream_type = {S_IFSOCK | 0777, stream_events, receive_bytes,
                                             send_bytes,      close_stream,  free_stream};
 
 aco__sim_socket_t *aco__sim_stream_new(aco_sim_t *sim, int family, int flags)
@@ -420,23 +409,23 @@ int aco__sim_stream_listen(aco_sim_t *sim, aco__sim_socket_t *socket, int backlo
 {
     aco__sim_address_t any = {.family = AF_INET6};
     if (socket->state != ACO__SIM_FRESH && socket->state != ACO__SIM_LISTENS)
-        return (int)fail_with(EINVAL);
+        return (int)aco__sim_fail_with(EINVAL);
     if (!socket->same_port.next && is_unix(socket))
-        return (int)fail_with(EINVAL);
+        return (int)aco__sim_fail_with(EINVAL);
     if (socket->local.family)
         any = socket->local; /* it was bound before */
     any.port = 0;
     if (!socket->same_port.next && aco__sim_endpoint_bind(sim, socket, &any) != 0)
         return -1;
     if (aco__sim_endpoint_is_taken(sim, socket))
-        return (int)fail_with(EADDRINUSE);
+        return (int)aco__sim_fail_with(EADDRINUSE);
     socket->state = ACO__SIM_LISTENS;
     socket->backlog = backlog < 0 || backlog > SOMAXCONN ? SOMAXCONN : backlog;
     return 0;
 }
 
 /* The connection is not accepted, and never will be. */
-static void give_up(aco_sim_t *sim, aco__sim_socket_t *server)
+static void stop_trying(aco_sim_t *sim, aco__sim_socket_t *server)
 {
     if (server->listener)
         aco__sim_file_drop(&server->listener->file);
@@ -456,16 +445,16 @@ static void stop_listening(aco_sim_t *sim, aco__sim_socket_t *listener)
         aco__sim_endpoint_release(listener);
     while ((links = aco__links_first(&listener->accepted)) != NULL) {
         aco__links_remove(links);
-        give_up(sim, ACO__LINKED(links, aco__sim_socket_t, accepted));
+        stop_trying(sim, ACO__LINKED(links, aco__sim_socket_t, accepted));
     }
     aco__sim_notify(&listener->file, ANY);
 }
 
 /* It can be accepted. */
-static void enqueue(aco__sim_socket_t *listener, aco__sim_socket_t *server)
+static void enqueue_connection(aco__sim_socket_t *listener, aco__sim_socket_t *server)
 {
     aco__links_append(&listener->accepted, &server->accepted);
-    aco__sim_notify(&listener->file, READABLE);
+    aco__sim_notify(&listener->file, ACO__SIM_READABLE);
 }
 
 aco__sim_socket_t *aco__sim_stream_accept(aco_sim_t *sim, aco__sim_socket_t *listener)
@@ -480,7 +469,7 @@ aco__sim_socket_t *aco__sim_stream_accept(aco_sim_t *sim, aco__sim_socket_t *lis
     server = ACO__LINKED(links, aco__sim_socket_t, accepted);
     aco__links_empty(&server->accepted);
     if (is_unix(listener) && server->peer)
-        aco__sim_notify(&server->peer->file, WRITABLE);
+        aco__sim_notify(&server->peer->file, ACO__SIM_WRITABLE);
     return server;
 }
 
@@ -529,45 +518,45 @@ static int is_stale(const aco__sim_socket_t *client, uint64_t value)
 static void on_refused(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
 {
     (void)sim;
-    if (!is_stale(socket_of(file), value))
-        refuse_client(socket_of(file), ECONNREFUSED);
+    if (!is_stale(aco__sim_socket_of(file), value))
+        refuse_client(aco__sim_socket_of(file), ECONNREFUSED);
 }
 
 /* The third segment of a handshake. */
 static void on_acknowledged(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unused)
 {
-    aco__sim_socket_t *server = socket_of(file), *listener = server->listener;
+    aco__sim_socket_t *server = aco__sim_socket_of(file), *listener = server->listener;
     (void)unused;
     listener->half_open--;
     if (listener->state != ACO__SIM_LISTENS) {
-        give_up(sim, server);
+        stop_trying(sim, server);
         return;
     }
     server->listener = NULL;
-    enqueue(listener, server);
+    enqueue_connection(listener, server);
     aco__sim_file_drop(&listener->file);
 }
 
 /* The second one. `value` as for on_request(). */
 static void on_answer(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
 {
-    aco__sim_socket_t *server = socket_of(file), *client = server->peer;
+    aco__sim_socket_t *server = aco__sim_socket_of(file), *client = server->peer;
     if (!client || is_stale(client, value)) {
         server->listener->half_open--;
         if (client)
             part(server);
-        give_up(sim, server);
+        stop_trying(sim, server);
         return;
     }
     client->state = ACO__SIM_CONNECTED;
-    aco__sim_notify(&client->file, WRITABLE);
+    aco__sim_notify(&client->file, ACO__SIM_WRITABLE);
     arrive_at_peer(sim, client, on_acknowledged, 0);
 }
 
 /* The first one. `value`: the attempt, and how often it was repeated. */
 static void on_request(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
 {
-    aco__sim_socket_t *client = socket_of(file), *listener, *server;
+    aco__sim_socket_t *client = aco__sim_socket_of(file), *listener, *server;
     int tries = (int)(value % MOST_TRIES);
     if (is_stale(client, value))
         return;
@@ -606,16 +595,16 @@ static void begin_anew(aco__sim_socket_t *socket)
 static int connect_again(aco__sim_socket_t *socket)
 {
     if (socket->state == ACO__SIM_CONNECTING)
-        return (int)fail_with(EALREADY);
+        return (int)aco__sim_fail_with(EALREADY);
     if (socket->state == ACO__SIM_RESET && !socket->is_told) { /* it has failed; the next call begins anew */
         int error = take_error(socket);
         begin_anew(socket);
-        return (int)fail_with(error ? error : ECONNABORTED);
+        return (int)aco__sim_fail_with(error ? error : ECONNABORTED);
     }
     if (socket->state != ACO__SIM_FRESH) {
         int is_told = socket->is_told || socket->state == ACO__SIM_LISTENS;
         socket->is_told = 1;
-        return is_told ? (int)fail_with(EISCONN) : 0;
+        return is_told ? (int)aco__sim_fail_with(EISCONN) : 0;
     }
     return 1;
 }
@@ -624,18 +613,18 @@ static int connect_unix(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__si
 {
     aco__sim_socket_t *listener = aco__sim_endpoint_find(sim, SOCK_STREAM, to, NULL), *server;
     if (!to->name_length)
-        return (int)fail_with(EINVAL);
+        return (int)aco__sim_fail_with(EINVAL);
     if (!listener || listener->cannot_read)
-        return (int)fail_with(listener || !to->name[0] ? ECONNREFUSED : ENOENT);
+        return (int)aco__sim_fail_with(listener || !to->name[0] ? ECONNREFUSED : ENOENT);
     if (is_full(listener))
-        return (int)fail_with(EAGAIN);
+        return (int)aco__sim_fail_with(EAGAIN);
     if (socket->state != ACO__SIM_FRESH)
-        return (int)fail_with(socket->state == ACO__SIM_CONNECTED ? EISCONN : EINVAL);
+        return (int)aco__sim_fail_with(socket->state == ACO__SIM_CONNECTED ? EISCONN : EINVAL);
     socket->remote = *to;
     server = new_server(sim, listener, socket);
     if (!server)
         return -1;
-    enqueue(listener, server);
+    enqueue_connection(listener, server);
     return 0;
 }
 
@@ -661,5 +650,5 @@ int aco__sim_stream_connect(aco_sim_t *sim, aco__sim_socket_t *socket, const str
     socket->state = ACO__SIM_CONNECTING;
     socket->attempts++;
     aco__sim_later(sim, aco__sim_arrival_time(sim), on_request, &socket->file, socket->attempts * MOST_TRIES);
-    return (int)fail_with(EINPROGRESS);
+    return (int)aco__sim_fail_with(EINPROGRESS);
 }

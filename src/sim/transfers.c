@@ -29,7 +29,7 @@ static aco__sim_file_t *file_for(aco_sim_t *sim, int fd, int is_for_sockets, con
     return NULL;
 }
 
-static ssize_t receive(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *message, int flags, const char *call)
+static ssize_t receive_into(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *message, int flags, const char *call)
 {
     const int known = MSG_PEEK | MSG_DONTWAIT | MSG_NOSIGNAL | MSG_TRUNC | MSG_CMSG_CLOEXEC | MSG_WAITALL;
     ssize_t n = -1;
@@ -120,7 +120,7 @@ ssize_t aco__sim_readv(aco_sim_t *sim, int fd, const struct iovec *parts, int n)
     aco__sim_file_t *file = file_for(sim, fd, 0, "read");
     if (check_count(n) != 0)
         return -1;
-    return is_nothing(file, &message) ? 0 : receive(sim, file, &message, 0, "read");
+    return is_nothing(file, &message) ? 0 : receive_into(sim, file, &message, 0, "read");
 }
 
 ssize_t aco__sim_writev(aco_sim_t *sim, int fd, const struct iovec *parts, int n)
@@ -140,7 +140,7 @@ ssize_t aco__sim_recvfrom(aco_sim_t *sim, int fd, void *p, size_t n, int flags, 
     ssize_t got;
     message.msg_name = from;
     message.msg_namelen = from && length ? *length : 0;
-    got = receive(sim, file_for(sim, fd, 1, "recvfrom"), &message, flags, "recvfrom");
+    got = receive_into(sim, file_for(sim, fd, 1, "recvfrom"), &message, flags, "recvfrom");
     if (got >= 0 && from && length)
         *length = message.msg_namelen;
     return got;
@@ -159,7 +159,7 @@ ssize_t aco__sim_recvmsg(aco_sim_t *sim, int fd, struct msghdr *message, int fla
     own.msg_controllen = 0;
     if (!own.msg_name)
         own.msg_namelen = 0;
-    n = receive(sim, file_for(sim, fd, 1, "recvmsg"), &own, flags, "recvmsg");
+    n = receive_into(sim, file_for(sim, fd, 1, "recvmsg"), &own, flags, "recvmsg");
     if (n >= 0) {
         message->msg_namelen = own.msg_namelen;
         message->msg_controllen = 0;

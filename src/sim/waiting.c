@@ -17,17 +17,16 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { MS = 1000000, S = 1000000000 };
-static const unsigned READABLE = EPOLLIN | EPOLLRDNORM, WRITABLE = EPOLLOUT | EPOLLWRNORM;
 
 int aco__sim_block(aco_sim_t *sim, const char *call)
 {
-    enum { STDERR = 2 };
     if (aco__sim_pass(sim, INT64_MAX) == 0)
         return 0;
     if (!sim->has_failed) {
-        (void)aco_tasks_dump(STDERR);
+        (void)aco_tasks_dump(STDERR_FILENO);
         aco__sim_fail(sim, "a deadlock: %s() waits for ever: nothing is on its way to a descriptor", call);
     }
     errno = EDEADLK;
@@ -45,7 +44,7 @@ typedef struct counter {
 static unsigned counter_events(aco__sim_file_t *file)
 {
     uint64_t value = ((counter_t *)file)->value;
-    return (value > 0 ? READABLE : 0) | (value < UINT64_MAX - 1 ? WRITABLE : 0);
+    return (value > 0 ? ACO__SIM_READABLE : 0) | (value < UINT64_MAX - 1 ? ACO__SIM_WRITABLE : 0);
 }
 
 static ssize_t read_counter(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *message, int flags)
@@ -60,7 +59,7 @@ static ssize_t read_counter(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr
     }
     counter->value -= value;
     aco__sim_bytes_copy(&bytes, message, sizeof value);
-    aco__sim_notify(file, WRITABLE);
+    aco__sim_notify(file, ACO__SIM_WRITABLE);
     return sizeof value;
 }
 
@@ -79,7 +78,7 @@ static ssize_t write_counter(aco_sim_t *sim, aco__sim_file_t *file, const struct
         return -1;
     }
     counter->value += added;
-    aco__sim_notify(file, READABLE);
+    aco__sim_notify(file, ACO__SIM_READABLE);
     return sizeof added;
 }
 
@@ -103,7 +102,7 @@ int aco__sim_eventfd(aco_sim_t *sim, unsigned value, int flags)
 
 static unsigned epoll_events(aco__sim_file_t *file)
 {
-    return aco__sim_has_ready((aco__sim_epoll_t *)file) ? READABLE : 0;
+    return aco__sim_has_ready((aco__sim_epoll_t *)file) ? ACO__SIM_READABLE : 0;
 }
 
 static void free_epoll(aco__sim_file_t *file)
