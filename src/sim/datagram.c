@@ -36,7 +36,9 @@ static ssize_t receive_datagram(aco_sim_t *sim, aco__sim_file_t *file, struct ms
     }
     if (!first) {
         message->msg_namelen = 0;
-        return socket->cannot_read && !(file->flags & O_NONBLOCK) && !(flags & MSG_DONTWAIT) ? 0 : aco__sim_fail_with(EAGAIN);
+        return socket->cannot_read && !(file->flags & O_NONBLOCK) && !(flags & MSG_DONTWAIT)
+                   ? 0
+                   : aco__sim_fail_with(EAGAIN);
     }
     length = first->n;
     if (n > length)
