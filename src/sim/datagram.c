@@ -19,7 +19,8 @@ static unsigned datagram_events(aco__sim_file_t *file)
 {
     const aco__sim_socket_t *socket = aco__sim_socket_of(file);
     return (socket->received || socket->cannot_read ? ACO__SIM_READABLE : 0) | (socket->cannot_read ? EPOLLRDHUP : 0) |
-           (socket->cannot_read && socket->cannot_write ? EPOLLHUP : 0) | (socket->error ? EPOLLERR : 0) | ACO__SIM_WRITABLE;
+           (socket->cannot_read && socket->cannot_write ? EPOLLHUP : 0) | (socket->error ? EPOLLERR : 0) |
+           ACO__SIM_WRITABLE;
 }
 
 static ssize_t receive_datagram(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *message, int flags)
