@@ -2,36 +2,11 @@
  * streams of memory and of sockets, in any pieces; their ends, scopes, no memory. */
 #define _GNU_SOURCE
 #include <aco/websocket.h>
+#include "failing_service.h"
 #include "http_tests.h"
 
 #include <aco/sync.h>
 #include <signal.h>
-
-static int allocations_left = -1; /* until one fails; less than 0: none does */
-static long live; /* allocations */
-
-void *__real_aco__service_allocate(size_t *sz, const char *call);
-void __real_aco__service_free(void *p, size_t sz);
-void *__wrap_aco__service_allocate(size_t *sz, const char *call);
-void __wrap_aco__service_free(void *p, size_t sz);
-
-void *__wrap_aco__service_allocate(size_t *sz, const char *call)
-{
-    if (allocations_left == 0) {
-        allocations_left = -1;
-        errno = ENOMEM;
-        return NULL;
-    }
-    allocations_left -= allocations_left > 0;
-    live++;
-    return __real_aco__service_allocate(sz, call);
-}
-
-void __wrap_aco__service_free(void *p, size_t sz)
-{
-    live -= p != NULL;
-    __real_aco__service_free(p, sz);
-}
 
 /* ---- Handlers ---- */
 

@@ -2,13 +2,14 @@
  * cuts, scopes, closing under tasks that wait, addresses, no memory. TLS is in tls_streams.c. */
 #include "replace.h" /* first */
 
+#include "failing_service.h"
 #include "io_tests.h"
 
 #include <aco/stream.h>
 #include <signal.h>
 #include <stdlib.h>
 
-/* ---- The system, and memory ---- */
+/* ---- The system ---- */
 
 static int is_short; /* few bytes at once, and each other call is interrupted */
 
@@ -45,32 +46,6 @@ static int fails_with(int error)
 FAILING(ssize_t, splice, (int from, int64_t *from_at, int to, int64_t *to_at, size_t n, unsigned flags),
         (from, from_at, to, to_at, n, flags), fails_with(no_splice), -1)
 FAILING(int, pipe2, (int fds[2], int flags), (fds, flags), fails_with(no_pipe), -1)
-
-static int allocations_left = -1; /* until one fails; less than 0: none does */
-static long live; /* allocations */
-
-void *__real_aco__service_allocate(size_t *sz, const char *call);
-void __real_aco__service_free(void *p, size_t sz);
-void *__wrap_aco__service_allocate(size_t *sz, const char *call);
-void __wrap_aco__service_free(void *p, size_t sz);
-
-void *__wrap_aco__service_allocate(size_t *sz, const char *call)
-{
-    if (allocations_left == 0) {
-        allocations_left = -1;
-        errno = ENOMEM;
-        return NULL;
-    }
-    allocations_left -= allocations_left > 0;
-    live++;
-    return __real_aco__service_allocate(sz, call);
-}
-
-void __wrap_aco__service_free(void *p, size_t sz)
-{
-    live -= p != NULL;
-    __real_aco__service_free(p, sz);
-}
 
 /* ---- What carries them ---- */
 
