@@ -354,9 +354,10 @@ TEST(http, served_streams)
             request.add_header("X-Around", "1");
             next();
         });
-        auto [here, there] = aco::stream_pair(100);
+        auto ends = aco::stream_pair(100);
+        aco::stream &here = ends.first;
         aco::task_group group;
-        group.spawn([&] { server.serve_connection(std::move(there), "GET / HT"); });
+        group.spawn([&] { server.serve_connection(std::move(ends.second), "GET / HT"); });
         here.write_all("TP/1.1\r\nHost: a\r\n\r\n");
         aco::reader in(here);
         EXPECT_EQ(in.line(), "HTTP/1.1 200 OK");

@@ -204,14 +204,15 @@ TEST(Io, Streams)
         aco::stream near(std::move(c.here)), middle(std::move(c.there));
         EXPECT_FALSE(c.here);
         EXPECT_EQ(near.local_address(), middle.peer_address());
-        auto [one, other] = aco::stream_pair(4);
-        expect_error(thrown_by([&one = one] { one.peer_address(); }), ENOTSUP, "aco_stream_peer_address");
+        auto ends = aco::stream_pair(4);
+        aco::stream &one = ends.first, &other = ends.second;
+        expect_error(thrown_by([&one] { one.peer_address(); }), ENOTSUP, "aco_stream_peer_address");
         aco::task_group group;
-        group.spawn([&, &one = one] {
+        group.spawn([&] {
             EXPECT_EQ(aco::copy_both_ways(middle, one), std::make_pair(std::uint64_t(9), std::uint64_t(6)));
             one.close();
         });
-        group.spawn([&other = other] {
+        group.spawn([&other] {
             aco::reader in(other);
             aco::writer out(other);
             EXPECT_EQ(in.line(), "question");
