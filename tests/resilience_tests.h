@@ -96,7 +96,7 @@ static inline void fail_each(aco_sim_function_t scenario)
     fail_at = 0;
 }
 #else
-#define fail_each(scenario) ((void)0)
+#define fail_each(scenario) ((void)(scenario))
 #endif
 
 #endif
