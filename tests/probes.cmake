@@ -74,7 +74,7 @@ if(CMAKE_SIZEOF_VOID_P EQUAL 8 AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64"
 
   # These run several compilers by themselves (every one there is: nightly), so one build of many needs them.
   if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "^(-O2 -g)?$")
-    set(redzone_functions 1)
+    set(redzone_functions 2) # the first only resumes: without a second nothing yields
     set(redzone_compilers --compilers gcc,clang-19)
     set(redzone_timeout 900)
     if(ACORN_NIGHTLY)
