@@ -176,8 +176,8 @@ static void *leaves_shared_backlog(void *arg)
 {
     stage_t stage = {0};
     int other, fd, connection;
-    stage.server.shares_listener = 1;
     start(&stage, routes);
+    CHECK_EQ(aco_io_set_shared(stage.listener, 1), 0);
     other = dup(stage.listener);
     CHECK_EQ(aco_io_adopt(other), 0);
     stop(&stage);

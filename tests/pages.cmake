@@ -22,6 +22,7 @@ foreach(page blocks chat crawler game parser cookbook)
                -I${PROJECT_SOURCE_DIR}/include -I${CMAKE_CURRENT_SOURCE_DIR} %% $<TARGET_FILE:acorn_http_static>
                $<TARGET_FILE:acorn_threads_static> $<TARGET_FILE:acorn_io_static> $<TARGET_FILE:acorn_sim_static>
                $<TARGET_FILE:acorn_resilience_static>
+               $<$<TARGET_EXISTS:acorn_service_static>:$<TARGET_FILE:acorn_service_static>>
                $<TARGET_FILE:acorn_static>
                $<$<BOOL:${acorn_io_pc_libraries}>:-luring> -pthread)
   set_tests_properties(pages.${page} PROPERTIES ENVIRONMENT CXX=${CMAKE_CXX_COMPILER} TIMEOUT 600)

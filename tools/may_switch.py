@@ -80,6 +80,9 @@ CALLBACKS = {
     ('aco_resource_pool_options_s', 'destroy'): (False, 'it is also called in cleanup'),
     ('aco_singleflight_options_s', 'run'): (True, 'a task of its own'),
     ('aco_singleflight_options_s', 'release'): (False, 'it releases'),
+    ('aco_service_run', 0): (True, 'a task of its own'),
+    ('aco_service_options_s', 'load'): (True, 'it may read files'),
+    ('aco_service_options_s', 'unload'): (False, 'it releases'),
     ('aco_defer', 0): (False, 'in its cleanup a task cannot wait'),
     ('aco__values_destroy', 'destructor'): (False, 'the same'),
     ('aco_each', 0): (False, 'it looks'),
@@ -519,7 +522,8 @@ ROWS = [('src/scheduler/', 'tasks (`aco/scheduler.h`, `aco/sync.h`, `aco/group.h
         ('src/threads/', 'threads (`aco/threads.h`, `aco/mt.h`)'),
         ('src/io/', 'descriptors, files, processes (`aco/io.h`, …)'), ('src/tls/', 'TLS (`aco/tls.h`)'),
         ('src/http/', 'HTTP (`aco/http.h`, `aco/websocket.h`, …)'), ('src/libc/', 'hooks on libc (`aco/hook.h`)'),
-        ('src/resilience/', 'services (`aco/limiter.h`, `aco/resource_pool.h`, …)')]
+        ('src/resilience/', 'services (`aco/limiter.h`, `aco/resource_pool.h`, …)'),
+        ('src/lifecycle/', 'lives of services (`aco/service.h`)')]
 
 
 def public_names(answer):

@@ -294,9 +294,6 @@ typedef struct aco_http_server_options_s {
     int max_headers;        /* how many: 100; at most 1000 */
     int max_connections;    /* at once: 10000. Further ones wait to be accepted, also while a stopped server ends: those
                                that still wait when drain_time is over are reset */
-    int shares_listener;    /* 1: other processes have the listener too, by socket activation or fork(), and take what
-                               waits when this server is stopped. 0: once the server is stopped, the listener takes no
-                               more connections */
     int max_requests; /* of a connection, whose last reply has "Connection: close": no limit */
     int max_per_address; /* connections at once from one IPv4 address, also behind NAT64 (64:ff9b::/96), one
                                link-local IPv6 address, or another IPv6 network (/64): no limit. Further ones are
@@ -356,7 +353,7 @@ typedef struct aco_http_server_options_s {
  * The end of a scope stops the server. A stopped server loses no request that the system has received:
  *   - It goes on for lame_time.
  *   - Then it accepts all connections that wait, refuses those to which the system has not answered yet, and closes the
- *     listener. With shares_listener it only closes the listener.
+ *     listener. One that is shared (aco_io_set_shared()) it only closes.
  *   - Replies have "Connection: close", unless the client has already sent further requests. A connection without a
  *     request is closed when drain_idle_time is over. That time begins when lame_time is over, or with the connection's
  *     turn if that comes later.
@@ -376,8 +373,8 @@ ACO_API int aco_http_serve_at(int listener, const aco_http_server_options_t *opt
 typedef struct aco_http_server_s aco_http_server_t;
 
 /* Makes a server without a listener; the caller owns it. NULL options: the defaults. The structure is copied; what it
- * points to must stay as it is. Not used is what concerns accepting: max_connections, max_per_address, shares_listener,
- * `task`, `open`, lame_time and drain_time. Returns the server; on error NULL with errno ENOMEM, or EINVAL as
+ * points to must stay as it is. Not used is what concerns accepting: max_connections, max_per_address, `task`,
+ * `open`, lame_time and drain_time. Returns the server; on error NULL with errno ENOMEM, or EINVAL as
  * aco_http_serve(). */
 ACO_API aco_http_server_t *aco_http_server_new(const aco_http_server_options_t *options);
 /* Stops the server. From now on replies have "Connection: close", and connections without a request are closed when

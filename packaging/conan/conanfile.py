@@ -81,6 +81,7 @@ class Acorn(ConanFile):
         if self.settings.os == "Linux":
             needs["acorn_hook"] = ["acorn_io"]
             needs["acorn_sim"] = ["acorn"]
+            needs["acorn_service"] = ["acorn_threads", "acorn_io"]
         if self.options.tls:
             needs["acorn_tls"] = ["acorn_io", "openssl::openssl"]
         if self.options.get_safe("uring"):

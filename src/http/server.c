@@ -162,7 +162,7 @@ ACO__SWITCHES static void place_taken(aco_http_server_t *server, int64_t until, 
  * the return. If no descriptor is free, some must become so first. */
 ACO__SWITCHES static void empty_backlog(aco_http_server_t *server, int listener, int64_t until, const char *location)
 {
-    int is_own = !server->options.shares_listener, error = 0;
+    int is_own = !aco_io_is_shared(listener), error = 0;
     int64_t wait = is_own ? aco__http_close_door(listener) : 0;
     if (is_own)
         error = accept_until(server, listener, aco_after(wait), location);

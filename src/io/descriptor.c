@@ -599,6 +599,25 @@ int aco_io_adopt(int fd)
     return aco__io_own(io, fd, is_tcp >= 0, is_tcp > 0, call);
 }
 
+int aco_io_set_shared(int fd, int is_shared)
+{
+    const aco__io_t *io = (const aco__io_t *)(const void *)aco__poller();
+    aco__io_fd_t *d = io ? record_of(io, fd) : NULL;
+    if (!d || !d->owned) {
+        errno = EBADF;
+        return aco__io_fail("aco_io_set_shared", fd);
+    }
+    d->is_shared = is_shared != 0;
+    return 0;
+}
+
+int aco_io_is_shared(int fd)
+{
+    const aco__io_t *io = (const aco__io_t *)(const void *)aco__poller();
+    const aco__io_fd_t *d = io ? record_of(io, fd) : NULL;
+    return d && d->is_shared;
+}
+
 int aco_io_release(int fd)
 {
     aco__io_t *io = (aco__io_t *)(void *)aco__poller();

@@ -21,6 +21,7 @@ typedef struct aco__io_fd {
     int fd;
     uint32_t generation;    /* of this use of the number; events carry it. 0 is the ring's */
     unsigned char owned;    /* only aco_io_close() ends its registration */
+    unsigned char is_shared; /* other processes have it too: aco_io_set_shared() */
     unsigned char is_socket; /* or may be one, if it is not owned */
     unsigned char is_tcp;
     unsigned char armed;    /* the directions that the poller watches */

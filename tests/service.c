@@ -1,0 +1,500 @@
+/* Lives of services (include/aco/service.h): each a process of its own, a copy of this program, which this program
+ * starts, talks to and ends. No test waits for a time: a child says on its standard output what it has come to. */
+#define _GNU_SOURCE
+#include <aco/http.h>
+#include <aco/service.h>
+
+#include "check.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- The service: service serve THREADS LAME-MS DRAIN-MS HAND-OVER ---- */
+
+typedef struct configuration {
+    int number, is_freed;
+} configuration_t;
+
+static configuration_t configurations[16];
+static int loads, port_of_service;
+static aco_service_t *the_service;
+static const char *dies_when;
+
+static void *load(void *arg)
+{
+    (void)arg;
+    if (dies_when && strcmp(dies_when, "load") == 0)
+        raise(SIGKILL);
+    if (loads == 2) { /* the third one fails */
+        loads++;
+        errno = ENOENT;
+        return NULL;
+    }
+    configurations[loads].number = loads + 1;
+    return &configurations[loads++];
+}
+
+static void unload(void *value, void *arg)
+{
+    (void)arg;
+    CHECK_EQ(((configuration_t *)value)->is_freed, 0);
+    ((configuration_t *)value)->is_freed = 1;
+}
+
+static void tells_process(aco_http_request_t *request, void *arg)
+{
+    char text[32];
+    (void)arg;
+    snprintf(text, sizeof text, "%d\n", (int)getpid());
+    aco_http_reply(request, 200, "text/plain", text, strlen(text));
+}
+
+static void tells_configuration(aco_http_request_t *request, void *arg)
+{
+    aco_service_config_t *config = aco_service_config(the_service);
+    const configuration_t *configuration = config->value;
+    char text[32];
+    (void)arg;
+    CHECK(!configuration->is_freed);
+    snprintf(text, sizeof text, "%d", configuration->number);
+    aco_http_reply(request, 200, "text/plain", text, strlen(text));
+    aco_service_config_release(config);
+}
+
+static void tells_health(aco_http_request_t *request, void *arg)
+{
+    (void)arg;
+    aco_http_reply(request, aco_service_is_stopping(the_service) ? 503 : 200, NULL, NULL, 0);
+}
+
+/* Goes on when the service is stopped, until it is cancelled. */
+static void *stays(void *arg)
+{
+    FAILS_WITH(aco_park("the end of all tasks"), ECANCELED);
+    return arg;
+}
+
+static void say(const char *what)
+{
+    char line[64];
+    int n = snprintf(line, sizeof line, "%s %d\n", what, port_of_service);
+    CHECK_EQ(write(STDOUT_FILENO, line, (size_t)n), n);
+}
+
+/* A task beside the servers, which only the end of the set cancels. */
+static void *lasts(void *arg)
+{
+    while (aco_sleep(ACO_SECOND) == 0)
+        continue;
+    return arg;
+}
+
+static int serve(aco_service_t *service, void *arg)
+{
+    static const aco_http_route_t routes[] = {{"GET", "/", tells_process, NULL},
+                                              {"GET", "/configuration", tells_configuration, NULL},
+                                              {"GET", "/health", tells_health, NULL},
+                                              {NULL, NULL, NULL, NULL}};
+    static int threads_ready;
+    const aco_http_server_options_t server = {.routes = routes};
+    char address[ACO_IO_ADDRESS_SIZE];
+    int listener = aco_service_listen(service, "http", "tcp", "127.0.0.1", "0", NULL);
+    (void)arg;
+    if (listener < 0)
+        return -1;
+    the_service = service;
+    aco_detach(aco_spawn(lasts, NULL, NULL));
+    CHECK_EQ(aco_io_local_address(listener, address, sizeof address), 0);
+    port_of_service = atoi(strrchr(address, ':') + 1);
+    if (dies_when && strcmp(dies_when, "ready") == 0)
+        raise(SIGKILL);
+    if (dies_when && strcmp(dies_when, "fails") == 0) {
+        errno = EPROTO;
+        return -1;
+    }
+    if (dies_when && strcmp(dies_when, "stays") == 0)
+        CHECK(aco_group_spawn(aco_service_group(service), stays, NULL, NULL) != NULL);
+    aco_service_ready(service);
+    if (__atomic_add_fetch(&threads_ready, 1, __ATOMIC_RELAXED) == *(const int *)arg)
+        say("serves");
+    return aco_http_serve(listener, &server);
+}
+
+static int be_service(char **argv)
+{
+    int threads = atoi(argv[2]), failed;
+    const aco_service_options_t options = {.threads = threads,
+                                           .lame_time = atoi(argv[3]) * ACO_MILLISECOND,
+                                           .drain_time = atoi(argv[4]) * ACO_MILLISECOND,
+                                           .load = load,
+                                           .unload = unload,
+                                           .hand_over = argv[5][0] ? argv[5] : NULL};
+    dies_when = getenv("DIES_WHEN");
+    failed = aco_service_run(serve, &threads, &options) != 0;
+    for (int i = 0; i < loads; i++)
+        CHECK(!configurations[i].number || configurations[i].is_freed);
+    if (check_failures)
+        return 99;
+    return failed ? errno : 0;
+}
+
+/* ---- What starts it ---- */
+
+typedef struct child {
+    pid_t pid;
+    int out;   /* its standard output */
+    int port;
+} child_t;
+
+/* `listener` becomes its descriptor 3; -1: none. */
+static child_t start(int threads, const char *lame, const char *drain, const char *name, const char *dies,
+                     int listener)
+{
+    child_t child = {0};
+    char number[16], process[16];
+    char *argv[] = {"service", "serve", number, (char *)(uintptr_t)lame, (char *)(uintptr_t)drain,
+                    (char *)(uintptr_t)name, NULL};
+    int pipes[2];
+    CHECK_EQ(pipe2(pipes, O_CLOEXEC), 0);
+    snprintf(number, sizeof number, "%d", threads);
+    child.pid = fork();
+    if (child.pid == 0) {
+        dup2(pipes[1], STDOUT_FILENO);
+        snprintf(process, sizeof process, "%d", (int)getpid());
+        if (dies)
+            setenv("DIES_WHEN", dies, 1);
+        if (listener >= 0) {
+            dup2(listener, 3);
+            fcntl(3, F_SETFD, 0);
+            setenv("LISTEN_PID", process, 1);
+            setenv("LISTEN_FDS", "1", 1);
+            setenv("LISTEN_FDNAMES", "http", 1);
+        }
+        execv("/proc/self/exe", argv);
+        _exit(98);
+    }
+    close(pipes[1]);
+    child.out = pipes[0];
+    return child;
+}
+
+/* Reads a line, and the port in it. 0: the end. */
+static int hears(child_t *child, const char *what)
+{
+    char line[64];
+    size_t n = 0;
+    while (n < sizeof line - 1 && read(child->out, line + n, 1) == 1 && line[n] != '\n')
+        n++;
+    line[n] = 0;
+    if (strncmp(line, what, strlen(what)) != 0)
+        return 0;
+    child->port = atoi(line + strlen(what));
+    return 1;
+}
+
+static int await_end(child_t *child)
+{
+    int status = -1;
+    CHECK_EQ(waitpid(child->pid, &status, 0), child->pid);
+    close(child->out);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static int connect_to(int port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* The status of the reply, or 0; its body as a number in *number. */
+static int get(int port, const char *path, int *number)
+{
+    char text[2048], *body;
+    int fd = connect_to(port), n = snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+                                            path);
+    ssize_t got = 0, all = 0;
+    if (fd < 0)
+        return 0;
+    if (send(fd, text, (size_t)n, MSG_NOSIGNAL) == n)
+        while (all < (ssize_t)sizeof text - 1 && (got = recv(fd, text + all, sizeof text - 1 - (size_t)all, 0)) > 0)
+            all += got;
+    close(fd);
+    text[all] = 0;
+    body = strstr(text, "\r\n\r\n");
+    if (got != 0 || !body || strncmp(text, "HTTP/1.1 ", 9) != 0)
+        return 0;
+    if (number)
+        *number = atoi(body);
+    return atoi(text + 9);
+}
+
+static void name_it(char name[32], const char *kind)
+{
+    snprintf(name, 32, "test-%d-%s", (int)getpid(), kind);
+}
+
+/* ---- Ends ---- */
+
+static void ends_at_a_signal(void)
+{
+    child_t child = start(2, "0", "60000", "", NULL, -1);
+    int number = 0;
+    CHECK(hears(&child, "serves"));
+    CHECK_EQ(get(child.port, "/", &number), 200);
+    CHECK_EQ(number, child.pid);
+    kill(child.pid, SIGTERM);
+    CHECK_EQ(await_end(&child), 0);
+    CHECK_EQ(connect_to(child.port), -1);
+}
+
+static void is_lame_first(void)
+{
+    child_t child = start(1, "600000", "600000", "", NULL, -1);
+    CHECK(hears(&child, "serves"));
+    CHECK_EQ(get(child.port, "/health", NULL), 200);
+    kill(child.pid, SIGTERM);
+    while (get(child.port, "/health", NULL) == 200) /* until the service has read the signal */
+        continue;
+    CHECK_EQ(get(child.port, "/health", NULL), 503);
+    CHECK_EQ(get(child.port, "/", NULL), 200);
+    kill(child.pid, SIGTERM); /* ends it at once */
+    CHECK_EQ(await_end(&child), EINTR);
+}
+
+/* Work that does not end is cancelled, at the end of drain_time or by a second signal. */
+static void cancels(const char *drain, int signals)
+{
+    child_t child = start(2, "0", drain, "", "stays", -1);
+    CHECK(hears(&child, "serves"));
+    for (int i = 0; i < signals; i++) {
+        kill(child.pid, SIGTERM);
+        for (int fd = connect_to(child.port); fd >= 0; fd = connect_to(child.port))
+            close(fd); /* until it has been stopped: then nobody listens any more */
+    }
+    CHECK_EQ(await_end(&child), EINTR);
+}
+
+static void fails_as_serve_does(void)
+{
+    child_t child = start(2, "0", "60000", "", "fails", -1);
+    CHECK_EQ(await_end(&child), EPROTO);
+}
+
+static void rejects(void)
+{
+    aco_service_options_t options = {.threads = -1};
+    FAILS_WITH(aco_service_run(NULL, NULL, NULL), EINVAL);
+    FAILS_WITH(aco_service_run(serve, NULL, &options), EINVAL);
+    options.threads = 1;
+    options.hand_over = "";
+    FAILS_WITH(aco_service_run(serve, NULL, &options), EINVAL);
+    options.hand_over = NULL;
+    options.flags = ACO_THREADS_INTERRUPTIBLE;
+    FAILS_WITH(aco_service_run(serve, NULL, &options), EINVAL);
+    FAILS_WITH(aco_service_notify(NULL), EINVAL);
+    CHECK_EQ(aco_service_notify("STATUS=nobody listens"), 0);
+}
+
+/* ---- Configurations, the service manager ---- */
+
+/* A service manager's socket. The next message must begin so. */
+static void manager_hears(int manager, const char *what)
+{
+    char text[256];
+    ssize_t n = recv(manager, text, sizeof text - 1, 0);
+    text[n < 0 ? 0 : n] = 0;
+    if (strncmp(text, what, strlen(what)) != 0)
+        fprintf(stderr, "the manager heard \"%s\", not \"%s\"\n", text, what);
+    CHECK(strncmp(text, what, strlen(what)) == 0);
+}
+
+static int begin_manager(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int manager = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), length;
+    char name[64];
+    length = snprintf(name, sizeof name, "@test-manager-%d", (int)getpid());
+    memcpy(address.sun_path, name, (size_t)length);
+    address.sun_path[0] = 0;
+    CHECK_EQ(bind(manager, (struct sockaddr *)&address,
+                  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)length)), 0);
+    setenv("NOTIFY_SOCKET", name, 1);
+    return manager;
+}
+
+static void reloads(void)
+{
+    int manager = begin_manager(), number = 0;
+    child_t child = start(2, "0", "60000", "", NULL, -1);
+    CHECK(hears(&child, "serves"));
+    manager_hears(manager, "READY=1");
+    CHECK_EQ(get(child.port, "/configuration", &number), 200);
+    CHECK_EQ(number, 1);
+    for (int i = 2; i < 5; i++) { /* the third one cannot be loaded */
+        kill(child.pid, SIGHUP);
+        manager_hears(manager, "RELOADING=1\nMONOTONIC_USEC=");
+        manager_hears(manager, "READY=1");
+        CHECK_EQ(get(child.port, "/configuration", &number), 200);
+        CHECK_EQ(number, i == 3 ? 2 : i);
+    }
+    kill(child.pid, SIGTERM);
+    manager_hears(manager, "STOPPING=1");
+    CHECK_EQ(await_end(&child), 0);
+    unsetenv("NOTIFY_SOCKET");
+    close(manager);
+}
+
+static void shows_life(void)
+{
+    int manager = begin_manager();
+    child_t child;
+    setenv("WATCHDOG_USEC", "20000", 1);
+    child = start(1, "0", "60000", "", NULL, -1);
+    for (int i = 0, signs = 0; signs < 3 && i < 10; i++) { /* among them READY=1 */
+        char text[64] = "";
+        CHECK(recv(manager, text, sizeof text - 1, 0) > 0);
+        signs += strncmp(text, "WATCHDOG=1", 10) == 0;
+        CHECK(i < 9);
+    }
+    unsetenv("WATCHDOG_USEC");
+    unsetenv("NOTIFY_SOCKET");
+    CHECK(hears(&child, "serves"));
+    kill(child.pid, SIGTERM);
+    CHECK_EQ(await_end(&child), 0);
+    close(manager);
+}
+
+/* A socket of the manager's stays open, and works, when the service has ended. */
+static void is_activated(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t length = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    CHECK_EQ(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    CHECK_EQ(listen(listener, 100), 0);
+    CHECK_EQ(getsockname(listener, (struct sockaddr *)&address, &length), 0);
+    for (int i = 0; i < 2; i++) {
+        child_t child = start(2, "0", "60000", "", NULL, listener);
+        int fd;
+        CHECK(hears(&child, "serves"));
+        CHECK_EQ(child.port, ntohs(address.sin_port));
+        CHECK_EQ(get(child.port, "/", NULL), 200);
+        kill(child.pid, SIGTERM);
+        CHECK_EQ(await_end(&child), 0);
+        fd = connect_to(child.port);
+        CHECK(fd >= 0);
+        close(fd);
+    }
+    close(listener);
+}
+
+/* ---- Restarts ---- */
+
+typedef struct load_maker {
+    int port, stop; /* atomic */
+    long requests, lost;
+} load_maker_t;
+
+static void *make_load(void *arg)
+{
+    load_maker_t *maker = arg;
+    while (!__atomic_load_n(&maker->stop, __ATOMIC_ACQUIRE)) {
+        int is_lost = get(maker->port, "/", NULL) != 200;
+        __atomic_fetch_add(&maker->requests, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&maker->lost, is_lost, __ATOMIC_RELAXED);
+    }
+    return NULL;
+}
+
+/* Each process takes over from the one before it, with another number of threads, while clients make at least so many
+ * requests. */
+static void restarts(int times, long requests)
+{
+    enum { CLIENTS = 4 };
+    load_maker_t maker = {0};
+    pthread_t clients[CLIENTS];
+    char name[32];
+    child_t old, new;
+    name_it(name, "restarts");
+    old = start(2, "600000", "60000", name, NULL, -1);
+    CHECK(hears(&old, "serves"));
+    maker.port = old.port;
+    for (int i = 0; i < CLIENTS; i++)
+        pthread_create(&clients[i], NULL, make_load, &maker);
+    for (int i = 0; i < times && !check_failures; i++) {
+        long before = __atomic_load_n(&maker.requests, __ATOMIC_RELAXED);
+        new = start(1 + i % 3, "600000", "60000", name, NULL, -1);
+        CHECK(hears(&new, "serves"));
+        CHECK_EQ(new.port, old.port);
+        CHECK_EQ(await_end(&old), 0); /* without lame_time */
+        while (__atomic_load_n(&maker.requests, __ATOMIC_RELAXED) < before + requests)
+            sched_yield();
+        old = new;
+    }
+    __atomic_store_n(&maker.stop, 1, __ATOMIC_RELEASE);
+    for (int i = 0; i < CLIENTS; i++)
+        pthread_join(clients[i], NULL);
+    kill(old.pid, SIGTERM);
+    kill(old.pid, SIGINT); /* lame_time is ten minutes */
+    (void)await_end(&old);
+    CHECK_EQ(maker.lost, 0);
+    printf("%d restarts, %ld requests, %ld lost\n", times, maker.requests, maker.lost);
+}
+
+/* A new process that ends before it is ready leaves the old one as it was. */
+static void outlives_a_bad_start(void)
+{
+    static const char *const when[] = {"load", "ready", "fails"};
+    static const int ends[] = {-SIGKILL, -SIGKILL, EPROTO};
+    char name[32];
+    child_t old, new;
+    int number = 0;
+    name_it(name, "bad");
+    old = start(2, "0", "60000", name, NULL, -1);
+    CHECK(hears(&old, "serves"));
+    for (int i = 0; i < 3; i++) {
+        new = start(2, "0", "60000", name, when[i], -1);
+        CHECK_EQ(await_end(&new), ends[i]);
+        CHECK_EQ(get(old.port, "/", &number), 200);
+        CHECK_EQ(number, old.pid);
+    }
+    new = start(2, "0", "60000", name, NULL, -1);
+    CHECK(hears(&new, "serves"));
+    CHECK_EQ(await_end(&old), 0);
+    CHECK_EQ(get(new.port, "/", &number), 200);
+    CHECK_EQ(number, new.pid);
+    kill(new.pid, SIGTERM);
+    CHECK_EQ(await_end(&new), 0);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 5 && strcmp(argv[1], "serve") == 0)
+        return be_service(argv);
+    ends_at_a_signal();
+    is_lame_first();
+    cancels("50", 1);
+    cancels("600000", 2);
+    fails_as_serve_does();
+    rejects();
+    reloads();
+    shows_life();
+    is_activated();
+    outlives_a_bad_start();
+    restarts(argc > 1 ? atoi(argv[1]) : 5, argc > 2 ? atol(argv[2]) : 100);
+    return check_result("service");
+}
