@@ -263,7 +263,7 @@ inline socket bind(const char *network, const char *host, const char *port, cons
 /* Accepts connections: aco_io_listen(). */
 class listener : public descriptor {
 public:
-    listener() noexcept = default;
+    using descriptor::descriptor;
     listener(const char *network, const char *host, const char *port, const aco_io_options_t *options = nullptr)
         : descriptor(aco_io_listen(network, host, port, options))
     {
