@@ -26,7 +26,7 @@ enum {
 static const char read_call[] = "aco_proxy_header_read";
 static const unsigned char signature[SIGNATURE] = {'\r', '\n', '\r', '\n', 0, '\r', '\n', 'Q', 'U', 'I', 'T', '\n'};
 
-static int fail(const char *reason)
+static int fail_header(const char *reason)
 {
     return aco__service_fail(EPROTO, read_call, reason);
 }
@@ -43,7 +43,7 @@ ACO__SWITCHES static int read_all(int fd, void *p, size_t n, const char *locatio
 /* ---- Version 1: a line ---- */
 
 /* A decimal number without leading zeros; -1: it is none. */
-static int port_of(const char *text)
+static int proxy_port(const char *text)
 {
     size_t n = strspn(text, "0123456789");
     unsigned long value = n >= 1 && n <= 5 && !text[n] ? strtoul(text, NULL, 10) : 65536;
@@ -55,7 +55,7 @@ static int write_ip(char text[ACO_IO_ADDRESS_SIZE], int family, const char *host
 {
     struct sockaddr_in6 six = {.sin6_family = AF_INET6};
     struct sockaddr_in four = {.sin_family = AF_INET};
-    int number = port_of(port), is_six = family == AF_INET6;
+    int number = proxy_port(port), is_six = family == AF_INET6;
     if (number < 0 || inet_pton(family, host, is_six ? (void *)&six.sin6_addr : (void *)&four.sin_addr) != 1)
         return -1;
     six.sin6_port = four.sin_port = htons((uint16_t)number);
@@ -87,9 +87,9 @@ static int parse_line(char *line, aco_proxy_header_t *header)
     }
     if (strcmp(line, "PROXY") != 0 || !to_port || next_word(to_port) ||
         (strcmp(kind, "TCP4") != 0 && strcmp(kind, "TCP6") != 0))
-        return fail("the line is wrong");
+        return fail_header("the line is wrong");
     if (write_ip(header->peer, family, from, from_port) != 0 || write_ip(header->local, family, to, to_port) != 0)
-        return fail("an address in the line is wrong");
+        return fail_header("an address in the line is wrong");
     return 0;
 }
 
@@ -99,16 +99,16 @@ ACO__SWITCHES static int read_line(int fd, char line[LONGEST_LINE + 1], aco_prox
 {
     size_t n = SIGNATURE;
     if (memcmp(line, "PROXY ", 6) != 0 || memchr(line, '\n', n))
-        return fail("there is no header");
+        return fail_header("there is no header");
     while (line[n - 1] != '\n') {
         if (n == LONGEST_LINE)
-            return fail("the line is too long");
+            return fail_header("the line is too long");
         if (read_all(fd, line + n, 1, location) != 0)
             return -1;
         n++;
     }
     if (line[n - 2] != '\r' || memchr(line, 0, n))
-        return fail("the line is wrong");
+        return fail_header("the line is wrong");
     line[n - 2] = 0;
     return parse_line(line, header);
 }
@@ -136,7 +136,7 @@ static int text_of_unix(char text[ACO_IO_ADDRESS_SIZE], const unsigned char *pat
     const unsigned char *end = memchr(path + 1, 0, UNIX_PATH - 1);
     size_t n = end ? (size_t)(end - path) : UNIX_PATH;
     if (n > sizeof address.sun_path)
-        return fail("the path is longer than this system's");
+        return fail_header("the path is longer than this system's");
     memcpy(address.sun_path, path, n);
     return aco_io_text_of_address((const struct sockaddr *)(const void *)&address,
                                   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (n > 1 || path[0] ? n : 0)), text,
@@ -153,7 +153,7 @@ static int parse_addresses(unsigned kind, const unsigned char *p, size_t n, aco_
     if (kind == 0x31 && n >= UNIX_ADDRESSES)
         return text_of_unix(header->peer, p) | text_of_unix(header->local, p + UNIX_PATH);
     if (kind == 0x11 || kind == 0x21 || kind == 0x31)
-        return fail("the addresses are too short");
+        return fail_header("the addresses are too short");
     header->is_own = 1; /* datagrams, or unspecified */
     return 0;
 }
@@ -167,7 +167,7 @@ ACO__SWITCHES static int read_binary(int fd, aco_proxy_header_t *header, const c
         return -1;
     header->version = 2;
     if (fixed[0] != 0x20 && fixed[0] != 0x21)
-        return fail("the version or the command is unknown");
+        return fail_header("the version or the command is unknown");
     left = (size_t)fixed[2] << 8 | fixed[3];
     n = left < sizeof addresses ? left : sizeof addresses;
     if (n && read_all(fd, addresses, n, location) != 0)
