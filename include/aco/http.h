@@ -414,6 +414,8 @@ typedef struct aco_http_client_options_s {
     int max_redirects;      /* that are followed: 10. Less than 0: none */
     int max_head, max_headers; /* of responses, as for a server, and never without a limit: 31 KiB, 200 */
     const char *proxy_host, *proxy_port; /* an HTTP proxy for all requests; NULL: none */
+    const char *proxy_user, *proxy_password; /* for the proxy (Basic), up to 255 bytes each, the user without ":".
+                                                NULL: none. Not needed after aco_http_client_new() */
     /* Makes the stream to this host for https:// URLs, as `open` of a server does. NULL: https:// is refused. */
     aco_stream_t *(*open)(int fd, const char *host, void *open_arg);
     void *open_arg;
@@ -432,8 +434,9 @@ ACO_API void aco_http_client_destroy(aco_http_client_t *client);
 /* A request to send. Zeros: no headers and no body. */
 typedef struct aco_http_call_s {
     const char *method;               /* up to 32 bytes, not "CONNECT". NULL: "GET" */
-    /* "http://host:port/path?query", in ASCII, with escapes and without a user. The host has up to 255 bytes, path and
-     * query up to 4095. An IPv6 address may have a zone, which is not sent: "[fe80::1%25eth0]", as in RFC 6874, or
+    /* "http://host:port/path?query", as in aco/url.h. The host has up to 255 bytes, path and query up to 4095. A user,
+     * "http://name:password@host/" with up to 255 bytes and with escapes, makes a header Authorization (Basic), unless
+     * the call has one; it is sent as the call's own would be. An IPv6 address may have a zone, which is not sent: "[fe80::1%25eth0]", as in RFC 6874, or
      * "[fe80::1%eth0]". */
     const char *url;
     const aco_http_header_t *headers; /* not Host, Connection, Content-Length or Transfer-Encoding: the client's */
@@ -455,6 +458,7 @@ typedef struct aco_http_response_s {
     const aco_http_header_t *headers;
     size_t header_count;
     int64_t length;                   /* of the body; -1: not known */
+    const char *url;                  /* whose response it is, behind redirects; without user and fragment */
 } aco_http_response_t;
 
 /* Sends a request and waits for the response's head. Uses `call` only until it returns. Uses a kept connection if there
@@ -485,6 +489,10 @@ ACO_API aco_http_response_t *aco_http_get_at(aco_http_client_t *client, const ch
 /* Finds the first header with this name; upper and lower case are the same. Returns the value; NULL: there is no such
  * header. */
 ACO_API const char *aco_http_response_header(const aco_http_response_t *response, const char *name);
+/* Tells of the redirects that were followed: the URL of request `i`, and the status of its response unless `status` is
+ * NULL. Request 0 is the call's own, response->redirects the last. Returns the URL, valid as the response; NULL: there
+ * was no such request. */
+ACO_API const char *aco_http_response_redirect(const aco_http_response_t *response, int i, int *status);
 /* Reads what has come of the body, at most `n` bytes. Waits if nothing has come. Returns the number of bytes; 0 at the
  * end, or if `n` is 0; on error -1 with errno EBADMSG (wrong chunks), ECONNRESET (the connection ended before the
  * body), ETIMEDOUT, ECANCELED, ENOMEM, EPERM (the caller cannot wait). After the end of a scope, ENOMEM or EPERM the

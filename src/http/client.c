@@ -1,28 +1,27 @@
-/* Clients: URLs, kept connections, redirects. */
+/* Clients: kept connections, requests, redirects. */
 #define _GNU_SOURCE
 #include "base/reserved.h"
+#include "http/base64.h"
+#include "http/client_url.h"
 #include "http/incoming.h"
 #include "http/link.h"
 #include "http/outgoing.h"
 #include "http/text.h"
 
+#include "aco/url.h"
+
 #include <stdio.h>
 #include <string.h>
 
-enum { CLIENT_HOST = 256, CLIENT_PORT = 6, CLIENT_TARGET = 4096, CLIENT_INTERIM = 16 };
+enum { CLIENT_INTERIM = 16 };
 
-typedef struct url {
-    int is_tls;
-    char host[CLIENT_HOST];    /* without brackets, and without a zone, which means nothing to others */
-    char address[CLIENT_HOST]; /* what is dialed: the host, with its zone */
-    char port[CLIENT_PORT];
-    char target[CLIENT_TARGET];
-} url_t;
+typedef aco__http_client_url_t url_t;
 
 typedef struct peer { /* a connection, and the response that comes on it */
     aco_http_response_t is; /* first */
     aco_http_client_t *client;
     struct peer *next;      /* that is kept */
+    aco__http_hop_t *hops;  /* of the response's call */
     aco__http_link_t link;
     aco__http_incoming_t incoming;
     aco__http_outgoing_t outgoing;
@@ -37,165 +36,11 @@ struct aco_http_client_s {
     aco_http_client_options_t options;
     peer_t *kept; /* the one that was used last first */
     int kept_count;
+    char *proxy_authorization; /* its value; NULL: none */
+    size_t proxy_authorization_sz;
 };
 
 static const char call_name[] = "aco_http_call";
-
-/* ---- URLs ---- */
-
-static int wrong_url(const char *reason)
-{
-    return aco__service_fail(EINVAL, call_name, reason);
-}
-
-/* Writes a path and its query, up to the fragment, into the target from `at` on. 0, or -1 and errno. */
-static int put_target(url_t *url, size_t at, const char *text, int may_escape)
-{
-    static const char digits[] = "0123456789ABCDEF";
-    for (; *text && *text != '#'; text++) {
-        unsigned char c = (unsigned char)*text;
-        int is_escaped = c <= ' ' || c >= 0x7f;
-        if (is_escaped && !may_escape)
-            return wrong_url("the URL has a character that needs an escape");
-        if (at + (is_escaped ? 3 : 1) >= sizeof url->target)
-            return wrong_url("the URL is too long");
-        if (is_escaped) {
-            url->target[at++] = '%';
-            url->target[at++] = digits[c >> 4];
-            c = (unsigned char)digits[c & 15];
-        }
-        url->target[at++] = (char)c;
-    }
-    url->target[at] = 0;
-    return 0;
-}
-
-/* An address of IPv6, perhaps with a zone: "%25eth0" (RFC 6874), or "%eth0" as it is written elsewhere. */
-static int set_ip6(url_t *url, const char *text, size_t n)
-{
-    const char *zone = memchr(text, '%', n);
-    size_t host_n = zone ? (size_t)(zone - text) : n, zone_n;
-    ptrdiff_t decoded;
-    if (n >= sizeof url->address || !memchr(text, ':', host_n) || !aco__http_is_host(text, host_n))
-        return wrong_url("the URL's host");
-    *aco__http_put(url->host, text, host_n) = 0;
-    *aco__http_put(url->address, text, host_n) = 0;
-    if (!zone)
-        return 0;
-    zone++;
-    zone_n = n - host_n - 1;
-    if (zone_n >= 2 && memcmp(zone, "25", 2) == 0)
-        zone += 2, zone_n -= 2;
-    url->address[host_n] = '%';
-    decoded = aco__http_decode(url->address + host_n + 1, zone, zone_n, 0);
-    if (decoded <= 0)
-        return wrong_url("the URL's zone");
-    url->address[host_n + 1 + (size_t)decoded] = 0;
-    return 0;
-}
-
-static int set_name(url_t *url, const char *text, size_t n)
-{
-    if (n == 0 || n >= sizeof url->host || !aco__http_is_host(text, n))
-        return wrong_url("the URL's host");
-    *aco__http_put(url->host, text, n) = 0;
-    memcpy(url->address, url->host, n + 1);
-    return 0;
-}
-
-/* What stands behind "http://" or "https://". 0, or -1 and errno. */
-static int parse_behind_scheme(url_t *url, int is_tls, const char *host, int may_escape)
-{
-    const char *end = host + strcspn(host, "/?#"), *port;
-    size_t n;
-    url->is_tls = is_tls;
-    if (*host == '[') {
-        const char *bracket = memchr(host, ']', (size_t)(end - host));
-        if (!bracket)
-            return wrong_url("the URL's host");
-        port = bracket + 1;
-        if (set_ip6(url, host + 1, (size_t)(bracket - host - 1)) != 0)
-            return -1;
-    } else {
-        port = memchr(host, ':', (size_t)(end - host));
-        port = port ? port : end;
-        if (set_name(url, host, (size_t)(port - host)) != 0)
-            return -1;
-    }
-    if (port < end && *port != ':')
-        return wrong_url("the URL's host");
-    port += port < end;
-    n = (size_t)(end - port);
-    if (n >= sizeof url->port || strspn(port, "0123456789") < n)
-        return wrong_url("the URL's port");
-    memcpy(url->port, is_tls ? "443" : "80", is_tls ? 4 : 3);
-    if (n)
-        *aco__http_put(url->port, port, n) = 0;
-    url->target[0] = '/';
-    return put_target(url, *end != '/', end, may_escape);
-}
-
-/* 0, or -1 and errno. */
-static int parse_url(url_t *url, const char *text, int may_be_tls, int may_escape)
-{
-    int is_tls = may_be_tls && strlen(text) > 8 && aco__http_is(text, 8, "https://");
-    if (!is_tls && (strlen(text) < 8 || !aco__http_is(text, 7, "http://")))
-        return wrong_url(may_be_tls ? "the URL begins neither with http:// nor with https://"
-                                    : "the URL does not begin with http://");
-    return parse_behind_scheme(url, is_tls, text + 7 + is_tls, may_escape);
-}
-
-/* Whether a reference begins with a scheme: "https:". */
-static int has_scheme(const char *reference)
-{
-    size_t n = strcspn(reference, ":/?#");
-    return n > 0 && reference[n] == ':' && aco__http_is_token(reference, n);
-}
-
-/* Takes "." and ".." out of the path, as RFC 3986 (5.2.4) does. */
-static void remove_dots(char *target)
-{
-    char *to = target, *from = target, *end = target + strcspn(target, "?");
-    while (from < end) {
-        size_t n = 1 + strcspn(from + 1, "/?");
-        int is_one = n == 2 && from[1] == '.', is_two = n == 3 && from[1] == '.' && from[2] == '.';
-        while (is_two && to > target) {
-            to--;
-            if (*to == '/')
-                break;
-        }
-        if (!is_one && !is_two) {
-            memmove(to, from, n);
-            to += n;
-        } else if (from + n == end) {
-            *to++ = '/';
-        }
-        from += n;
-    }
-    memmove(to, end, strlen(end) + 1);
-}
-
-/* Where a redirect leads (RFC 3986, 5.2): the whole of it, or another path of the same host. Servers send spaces and
- * UTF-8 without escapes, and browsers follow: these get escapes. 0, or -1 and errno. */
-static int redirect(url_t *url, const char *to, int may_be_tls)
-{
-    size_t at = *to == '/' ? 0 : strcspn(url->target, "?");
-    int failed;
-    if (!*to || *to == '#') /* the same document */
-        return 0;
-    while (at > 0 && *to != '?' && url->target[at - 1] != '/')
-        at--;
-    if (has_scheme(to))
-        failed = parse_url(url, to, may_be_tls, 1);
-    else if (strncmp(to, "//", 2) == 0)
-        failed = parse_behind_scheme(url, url->is_tls, to + 2, 1);
-    else
-        failed = put_target(url, at, to, 1);
-    if (failed)
-        return -1;
-    remove_dots(url->target);
-    return 0;
-}
 
 /* ---- Connections ---- */
 
@@ -330,6 +175,8 @@ ACO__SWITCHES static peer_t *dial_peer(aco_http_client_t *client, const url_t *u
 typedef struct step { /* a request of a call, which redirects change */
     const aco_http_call_t *call;
     url_t *url;
+    const char *authorization; /* the value that the URL's user makes; "": none */
+    aco__http_hop_t *hops;
     const char *method;
     unsigned char has_body, has_lost_body;
     unsigned char is_elsewhere; /* a redirect has led to another origin, perhaps back again */
@@ -400,29 +247,48 @@ ACO__SWITCHES static int put_authority(aco__http_link_t *link, const url_t *url,
     return put_texts(link, authority, location);
 }
 
-/* 0, or -1 and errno. */
-ACO__SWITCHES static int send_head(peer_t *peer, const step_t *step, const char *location)
+/* A header of the client itself, if the call has none of this name; NULL: none. */
+ACO__SWITCHES static int put_own(peer_t *peer, const step_t *step, const char *name, const char *value,
+                                 const char *location)
 {
-    aco__http_link_t *link = &peer->link;
+    const char *const header[] = {name, ": ", value, "\r\n", NULL};
+    const char *own;
+    if (!value || !*value || aco__http_find(step->call->headers, step->call->header_count, name, &own))
+        return 0;
+    return put_texts(&peer->link, header, location);
+}
+
+/* The call's headers, and the client's own. */
+ACO__SWITCHES static int put_headers(peer_t *peer, const step_t *step, int by_proxy, const char *location)
+{
     const aco_http_call_t *call = step->call;
-    const url_t *url = step->url;
-    const char *method = step->method;
-    const int64_t length = step->has_body ? call->length : 0;
-    int by_proxy = peer->client->options.proxy_host != NULL && !url->is_tls;
-    const char *const begin[] = {method, by_proxy ? " http://" : " ", NULL};
-    const char *const middle[] = {url->target, " HTTP/1.1\r\nHost: ", NULL};
-    char framing[64] = "";
-    if (put_texts(link, begin, location) != 0 || (by_proxy && put_authority(link, url, 0, location) != 0) ||
-        put_texts(link, middle, location) != 0 || put_authority(link, url, 0, location) != 0 ||
-        put_text(link, "\r\n", location) != 0)
-        return -1;
     for (size_t i = 0; i < call->header_count; i++) {
         const char *const header[] = {call->headers[i].name, ": ", call->headers[i].value, "\r\n", NULL};
         if ((step->is_elsewhere && is_private(header[0])) || (step->has_lost_body && is_of_body(header[0])))
             continue;
-        if (put_texts(link, header, location) != 0)
+        if (put_texts(&peer->link, header, location) != 0)
             return -1;
     }
+    if (!step->is_elsewhere && put_own(peer, step, "Authorization", step->authorization, location) != 0)
+        return -1;
+    return by_proxy ? put_own(peer, step, "Proxy-Authorization", peer->client->proxy_authorization, location) : 0;
+}
+
+/* 0, or -1 and errno. */
+ACO__SWITCHES static int send_head(peer_t *peer, const step_t *step, const char *location)
+{
+    aco__http_link_t *link = &peer->link;
+    const url_t *url = step->url;
+    const char *method = step->method;
+    const int64_t length = step->has_body ? step->call->length : 0;
+    int by_proxy = peer->client->options.proxy_host != NULL && !url->is_tls;
+    const char *const begin[] = {method, by_proxy ? " http://" : " ", NULL};
+    const char *const middle[] = {url->text + url->target_at, " HTTP/1.1\r\nHost: ", NULL};
+    char framing[64] = "";
+    if (put_texts(link, begin, location) != 0 || (by_proxy && put_authority(link, url, 0, location) != 0) ||
+        put_texts(link, middle, location) != 0 || put_authority(link, url, 0, location) != 0 ||
+        put_text(link, "\r\n", location) != 0 || put_headers(peer, step, by_proxy, location) != 0)
+        return -1;
     aco__http_body_begin(&peer->outgoing, length, length < 0, 0);
     if (length < 0)
         strcpy(framing, "Transfer-Encoding: chunked\r\n");
@@ -491,10 +357,13 @@ ACO__SWITCHES static int read_response(peer_t *peer, int is_head, const char *lo
 ACO__SWITCHES static int open_tunnel(peer_t *peer, const url_t *url, const char *location)
 {
     aco__http_link_t *link = &peer->link;
+    const char *authorization = peer->client->proxy_authorization;
+    const char *const rest[] = {authorization ? "\r\nProxy-Authorization: " : "", authorization ? authorization : "",
+                                "\r\n\r\n", NULL};
     int result;
     if (put_text(link, "CONNECT ", location) != 0 || put_authority(link, url, 1, location) != 0 ||
         put_text(link, " HTTP/1.1\r\nHost: ", location) != 0 || put_authority(link, url, 1, location) != 0 ||
-        put_text(link, "\r\n\r\n", location) != 0 || aco__http_send(link, NULL, 0, 0, location) != 0)
+        put_texts(link, rest, location) != 0 || aco__http_send(link, NULL, 0, 0, location) != 0)
         return -1;
     result = read_response(peer, 1, location);
     if (result > 0)
@@ -598,12 +467,48 @@ ACO__SWITCHES static peer_t *exchange(aco_http_client_t *client, const step_t *s
 
 /* ---- The calls ---- */
 
+/* What is wrong with the options, of which those with defaults are set; NULL: nothing. */
+static const char *fault_of_options(const aco_http_client_options_t *o)
+{
+    if (o->max_head < 64 || o->max_head > 1 << 20 || o->max_headers < 1 || o->max_headers > 1000)
+        return "a limit";
+    if (ACO__RESERVED_IS_SET(o))
+        return "a reserved field is not 0";
+    if (o->proxy_host &&
+        (!o->proxy_port || strlen(o->proxy_host) >= CLIENT_HOST || strlen(o->proxy_port) >= CLIENT_PORT))
+        return "the proxy";
+    if (o->proxy_user && (!o->proxy_host || strchr(o->proxy_user, ':') || strlen(o->proxy_user) >= CLIENT_USER ||
+                          (o->proxy_password && strlen(o->proxy_password) >= CLIENT_USER)))
+        return "the proxy's user";
+    return NULL;
+}
+
+/* Makes the header for the proxy. 0, or -1 and errno. */
+static int authorize_proxy(aco_http_client_t *client)
+{
+    const aco_http_client_options_t *o = &client->options;
+    char credentials[2 * CLIENT_USER];
+    size_t n, sz;
+    if (!o->proxy_user)
+        return 0;
+    n = (size_t)snprintf(credentials, sizeof credentials, "%s:%s", o->proxy_user,
+                         o->proxy_password ? o->proxy_password : "");
+    sz = HTTP_BASIC(n);
+    client->proxy_authorization = aco__service_allocate(&sz, "aco_http_client_new");
+    if (!client->proxy_authorization)
+        return -1;
+    client->proxy_authorization_sz = sz;
+    aco__http_put_basic(client->proxy_authorization, credentials, n);
+    return 0;
+}
+
 aco_http_client_t *aco_http_client_new(const aco_http_client_options_t *options)
 {
     static const char call[] = "aco_http_client_new";
     size_t sz = sizeof(aco_http_client_t);
     aco_http_client_t *client = aco__service_allocate(&sz, call);
     aco_http_client_options_t *o;
+    const char *fault;
     if (!client)
         return NULL;
     memset(client, 0, sizeof *client);
@@ -614,12 +519,11 @@ aco_http_client_t *aco_http_client_new(const aco_http_client_options_t *options)
     o->max_redirects = o->max_redirects ? o->max_redirects : 10;
     o->max_head = o->max_head ? o->max_head : 31 << 10;
     o->max_headers = o->max_headers ? o->max_headers : 200;
-    if (o->max_head < 64 || o->max_head > 1 << 20 || o->max_headers < 1 || o->max_headers > 1000 ||
-        ACO__RESERVED_IS_SET(o) ||
-        (o->proxy_host &&
-         (!o->proxy_port || strlen(o->proxy_host) >= CLIENT_HOST || strlen(o->proxy_port) >= CLIENT_PORT))) {
+    fault = fault_of_options(o);
+    if (fault || authorize_proxy(client) != 0) {
         aco__service_free(client, sizeof *client);
-        aco__service_fail(EINVAL, call, "the options");
+        if (fault)
+            aco__service_fail(EINVAL, call, fault);
         return NULL;
     }
     return client;
@@ -634,6 +538,8 @@ void aco_http_client_destroy(aco_http_client_t *client)
         client->kept = peer->next;
         close_peer(peer);
     }
+    if (client->proxy_authorization)
+        aco__service_free(client->proxy_authorization, client->proxy_authorization_sz);
     aco__service_free(client, sizeof *client);
 }
 
@@ -662,7 +568,7 @@ static int follow(const aco_http_client_t *client, step_t *step, const aco_http_
         return 0;
     if (response->redirects == options->max_redirects)
         return aco__service_fail(ELOOP, call_name, "too many redirects");
-    if (redirect(step->url, to, options->open != NULL) != 0)
+    if (aco__http_client_url_redirect(step->url, to, options->open != NULL) != 0)
         return -1;
     if (!aco__http_same(first->address, url->address) || strcmp(first->port, url->port) != 0 ||
         first->is_tls != url->is_tls)
@@ -681,9 +587,14 @@ static aco_http_response_t *exchange_all(aco_http_client_t *client, step_t *step
         if (!peer)
             return NULL;
         peer->is.redirects = redirects;
-        goes_on = follow(client, step, &peer->is, first);
+        goes_on = aco__http_add_hop(&step->hops, step->url->text, peer->is.status);
         if (goes_on == 0)
+            goes_on = follow(client, step, &peer->is, first);
+        if (goes_on == 0) {
+            peer->hops = step->hops;
+            peer->is.url = peer->hops->url;
             return &peer->is;
+        }
         error = errno;
         aco_http_response_end(&peer->is);
         errno = error;
@@ -692,10 +603,31 @@ static aco_http_response_t *exchange_all(aco_http_client_t *client, step_t *step
     }
 }
 
+typedef struct call_places { /* too large for a small stack */
+    url_t first, now;
+    char user[CLIENT_USER], authorization[HTTP_BASIC(CLIENT_USER)];
+} call_places_t;
+
+/* Makes the value of Authorization of the URL's user. 0, or -1 and errno. */
+static int authorize(call_places_t *places)
+{
+    char *user = places->user;
+    const char *colon = strchr(user, ':');
+    ptrdiff_t n = aco__http_decode(user, user, strlen(user), 0);
+    places->authorization[0] = 0;
+    if (n < 0)
+        return aco__service_fail(EINVAL, call_name, "the URL's user");
+    if (n && !colon)
+        user[n++] = ':';
+    if (n)
+        aco__http_put_basic(places->authorization, user, (size_t)n);
+    return 0;
+}
+
 aco_http_response_t *aco_http_call_at(aco_http_client_t *client, const aco_http_call_t *call, const char *location)
 {
-    size_t sz = 2 * sizeof(url_t);
-    url_t *urls; /* the first one, and that of the request under way */
+    size_t sz = sizeof(call_places_t);
+    call_places_t *places;
     aco_http_response_t *response = NULL;
     if (!client || !call) {
         aco__service_fail(EINVAL, call_name, "the client or the call is NULL");
@@ -703,16 +635,33 @@ aco_http_response_t *aco_http_call_at(aco_http_client_t *client, const aco_http_
     }
     if (check_call(call) != 0)
         return NULL;
-    urls = aco__service_allocate(&sz, call_name); /* too large for a small stack */
-    if (!urls)
+    places = aco__service_allocate(&sz, call_name);
+    if (!places)
         return NULL;
-    if (parse_url(urls, call->url, client->options.open != NULL, 0) == 0) {
-        step_t step = {call, &urls[1], call->method ? call->method : "GET", call->read_body || call->length > 0, 0, 0};
-        urls[1] = urls[0];
-        response = exchange_all(client, &step, urls, location);
+    if (aco__http_client_url_set(&places->first, call->url, client->options.open != NULL, places->user) == 0 &&
+        authorize(places) == 0) {
+        step_t step = {.call = call, .url = &places->now, .authorization = places->authorization};
+        step.method = call->method ? call->method : "GET";
+        step.has_body = call->read_body || call->length > 0;
+        places->now = places->first;
+        response = exchange_all(client, &step, &places->first, location);
+        if (!response)
+            aco__http_free_hops(step.hops);
     }
-    aco__service_free(urls, sz);
+    aco__service_free(places, sz);
     return response;
+}
+
+const char *aco_http_response_redirect(const aco_http_response_t *response, int i, int *status)
+{
+    const aco__http_hop_t *hop = ((const peer_t *)(const void *)response)->hops;
+    if (i < 0 || i > response->redirects)
+        return NULL;
+    for (int at = response->redirects; at > i; at--)
+        hop = hop->before;
+    if (status)
+        *status = hop->status;
+    return hop->url;
 }
 
 aco_http_response_t *aco_http_get_at(aco_http_client_t *client, const char *url, const char *location)
@@ -741,6 +690,8 @@ void aco_http_response_end(aco_http_response_t *response)
     aco__http_incoming_t *in;
     if (!peer)
         return;
+    aco__http_free_hops(peer->hops);
+    peer->hops = NULL;
     in = &peer->incoming;
     in->must_not_wait = 1;
     while (!in->has_all)
