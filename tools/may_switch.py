@@ -103,6 +103,7 @@ CALLBACKS = {
 # Calls that do not switch, though what they call may.
 CALLS = {
     ('aco__http_try_send', 'aco_io_send_at'): 'MSG_DONTWAIT',
+    ('release_peer', 'aco__http_skip_body'): 'must_not_wait',
     ('end_connection', 'aco__http_end_websocket'): 'the link is broken: no close is sent',
 }
 

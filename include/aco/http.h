@@ -419,6 +419,15 @@ typedef struct aco_http_client_options_s {
     /* Makes the stream to this host for https:// URLs, as `open` of a server does. NULL: https:// is refused. */
     aco_stream_t *(*open)(int fd, const char *host, void *open_arg);
     void *open_arg;
+    /* Connections in use at once, in all and to a host (a port of it; by a proxy: the proxy). One is in use from the
+     * dialing to aco_http_response_end(). Further calls wait, first come, first served; those for one host do not stop
+     * those for another. Kept connections are closed to stay below. 0: no limit. A task that holds a response must
+     * not need another one that waits for it. */
+    int max_connections, max_per_host;
+    /* Limits in ns, after which a call fails with ETIMEDOUT; 0: none, other than the caller's scopes: */
+    int64_t connect_time;   /* of dialing, the tunnel and `open` */
+    int64_t head_time;      /* from the end of a request to that of its response's head */
+    int64_t total_time;     /* of a call with its redirects, its waiting for a connection, and the response's body */
     int sends_body_elsewhere; /* whether a redirect may take a request's body to another host, port or scheme. 0: no */
     void *aco__reserved[3]; /* reserved fields are 0 */
 } aco_http_client_options_t;

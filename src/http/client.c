@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "base/reserved.h"
 #include "http/base64.h"
+#include "http/client_places.h"
 #include "http/client_url.h"
 #include "http/incoming.h"
 #include "http/link.h"
@@ -22,6 +23,8 @@ typedef struct peer { /* a connection, and the response that comes on it */
     aco_http_client_t *client;
     struct peer *next;      /* that is kept */
     aco__http_hop_t *hops;  /* of the response's call */
+    aco__http_host_t *place; /* of the request; NULL: hosts have no limit */
+    int64_t until;          /* for the response's body, too */
     aco__http_link_t link;
     aco__http_incoming_t incoming;
     aco__http_outgoing_t outgoing;
@@ -36,6 +39,7 @@ struct aco_http_client_s {
     aco_http_client_options_t options;
     peer_t *kept; /* the one that was used last first */
     int kept_count;
+    aco__http_places_t places;
     char *proxy_authorization; /* its value; NULL: none */
     size_t proxy_authorization_sz;
 };
@@ -67,14 +71,18 @@ static const char *port_of(const aco_http_client_t *client, const url_t *url)
     return client->options.proxy_host && !url->is_tls ? client->options.proxy_port : url->port;
 }
 
+static int leads_to(const peer_t *peer, const aco_http_client_t *client, const url_t *url)
+{
+    return peer->is_tls == url->is_tls && aco__http_same(peer->host, host_of(client, url)) &&
+           strcmp(peer->port, port_of(client, url)) == 0;
+}
+
 /* Takes a connection for this URL's host out of the list; NULL: there is none. */
 static peer_t *take_kept(aco_http_client_t *client, const url_t *url)
 {
-    const char *host = host_of(client, url), *port = port_of(client, url);
     peer_t **place = &client->kept, *peer;
     ACO__NO_SWITCH_BEGIN();
-    while ((peer = *place) != NULL &&
-           (peer->is_tls != url->is_tls || !aco__http_same(peer->host, host) || strcmp(peer->port, port) != 0))
+    while ((peer = *place) != NULL && !leads_to(peer, client, url))
         place = &peer->next;
     if (peer) {
         ACO__ASSERT(client->kept_count > 0);
@@ -117,24 +125,48 @@ static void close_ended(aco_http_client_t *client)
     }
 }
 
+/* Takes the connection that was not used for longest out of the list, which is not empty. */
+static peer_t *take_last(aco_http_client_t *client)
+{
+    peer_t **place = &client->kept, *last;
+    while ((*place)->next)
+        place = &(*place)->next;
+    last = *place;
+    *place = NULL;
+    client->kept_count--;
+    return last;
+}
+
 /* Keeps a connection for further requests; if they are too many, the one that was not used for longest is closed. */
 static void keep_peer(aco_http_client_t *client, peer_t *peer)
 {
-    peer_t **place = &client->kept, *last = NULL;
+    peer_t *last = NULL;
     ACO__ASSERT(!peer->link.out_n && !peer->outgoing.left && !peer->link.in.buffer); /* nothing is under way */
     ACO__NO_SWITCH_BEGIN();
     peer->next = client->kept;
     client->kept = peer;
-    if (++client->kept_count > client->options.max_idle) {
-        while ((*place)->next)
-            place = &(*place)->next;
-        last = *place;
-        *place = NULL;
-        client->kept_count--;
-    }
+    if (++client->kept_count > client->options.max_idle)
+        last = take_last(client);
     ACO__NO_SWITCH_END();
     if (last)
         close_peer(last);
+}
+
+static size_t kept_for(const aco_http_client_t *client, const url_t *url)
+{
+    size_t n = 0;
+    for (const peer_t *peer = client->kept; peer; peer = peer->next)
+        n += leads_to(peer, client, url);
+    return n;
+}
+
+/* Closes kept connections, so that there may be another one: besides those in use, there are as many as free places. */
+static void make_place(aco_http_client_t *client, const url_t *url, const aco__http_host_t *place)
+{
+    while (place && kept_for(client, url) > place->free.value)
+        close_peer(take_kept(client, url));
+    while (client->places.most && (size_t)client->kept_count > client->places.free.value)
+        close_peer(take_last(client));
 }
 
 /* A connection to the host, or to the proxy. NULL and errno. */
@@ -383,14 +415,13 @@ ACO__SWITCHES static int open_tunnel(peer_t *peer, const url_t *url, const char 
     return 0;
 }
 
-/* A new connection for this URL. NULL and errno. */
-ACO__SWITCHES static peer_t *new_peer(aco_http_client_t *client, const url_t *url, const char *location)
+/* Connects for this URL. NULL and errno. */
+ACO__SWITCHES static peer_t *connect_peer(aco_http_client_t *client, const url_t *url, const char *location)
 {
     const aco_http_client_options_t *options = &client->options;
     peer_t *peer;
     aco__http_link_t *link;
     int error;
-    close_ended(client);
     peer = dial_peer(client, url, location);
     if (!peer || !url->is_tls)
         return peer;
@@ -404,6 +435,53 @@ ACO__SWITCHES static peer_t *new_peer(aco_http_client_t *client, const url_t *ur
     close_peer(peer);
     errno = error;
     return NULL;
+}
+
+/* Begins a limit of `time`, if it is one. 0, or -1 and errno. */
+static int begin_time(aco_scope_t *scope, int64_t time, const char *location)
+{
+    return time ? aco_scope_begin_at(scope, aco_after(time), location) : 0;
+}
+
+/* Ends it. `failed`: what it was for has failed, with errno. */
+static void end_time(aco_scope_t *scope, int64_t time, int failed, const char *reason)
+{
+    int error = errno;
+    if (!time)
+        return;
+    (void)aco_scope_end(scope);
+    errno = error;
+    if (failed && scope->error == ETIMEDOUT)
+        (void)aco__service_fail(ETIMEDOUT, call_name, reason);
+}
+
+/* A new connection for this URL, within connect_time. NULL and errno. */
+ACO__SWITCHES static peer_t *new_peer(aco_http_client_t *client, const url_t *url, const aco__http_host_t *place,
+                                      const char *location)
+{
+    const int64_t time = client->options.connect_time;
+    aco_scope_t scope;
+    peer_t *peer;
+    close_ended(client);
+    make_place(client, url, place);
+    if (begin_time(&scope, time, location) != 0)
+        return NULL;
+    peer = connect_peer(client, url, location);
+    end_time(&scope, time, !peer, "connect_time is over");
+    return peer;
+}
+
+/* The response's head, within head_time. As read_response(). */
+ACO__SWITCHES static int await_response(peer_t *peer, int is_head, const char *location)
+{
+    const int64_t time = peer->client->options.head_time;
+    aco_scope_t scope;
+    int result;
+    if (begin_time(&scope, time, location) != 0)
+        return -1;
+    result = read_response(peer, is_head, location);
+    end_time(&scope, time, result < 0, "head_time is over");
+    return result;
 }
 
 static void fill_in(peer_t *peer)
@@ -429,15 +507,17 @@ static int is_idempotent(const char *method)
     return 0;
 }
 
-/* One request and its response. NULL and errno. */
-ACO__SWITCHES static peer_t *exchange(aco_http_client_t *client, const step_t *step, const char *location)
+/* One request and its response, by somebody who has this place. NULL and errno. */
+ACO__SWITCHES
+static peer_t *exchange_at(aco_http_client_t *client, const step_t *step, const aco__http_host_t *place,
+                           const char *location)
 {
     int may_repeat = is_idempotent(step->method) && !(step->has_body && step->call->read_body);
     int is_again = 0, result, error;
     for (;; is_again = 1) {
         peer_t *peer = is_again ? NULL : kept_peer(client, step->url);
         int was_kept = peer != NULL;
-        if (!peer && !(peer = new_peer(client, step->url, location)))
+        if (!peer && !(peer = new_peer(client, step->url, place, location)))
             return NULL;
         result = send_head(peer, step, location);
         if (result == 0 && step->has_body)
@@ -448,7 +528,7 @@ ACO__SWITCHES static peer_t *exchange(aco_http_client_t *client, const step_t *s
             result = aco__http_send(&peer->link, NULL, 0, 0, location);
         /* A server that refuses a body may have answered before it was sent. */
         if (result == 0 || (peer->link.is_broken && (errno == EPIPE || errno == ECONNRESET)))
-            result = read_response(peer, strcmp(step->method, "HEAD") == 0, location);
+            result = await_response(peer, strcmp(step->method, "HEAD") == 0, location);
         if (result == 0) {
             fill_in(peer);
             return peer;
@@ -465,6 +545,22 @@ ACO__SWITCHES static peer_t *exchange(aco_http_client_t *client, const step_t *s
     }
 }
 
+/* One request and its response. NULL and errno. */
+ACO__SWITCHES static peer_t *exchange(aco_http_client_t *client, const step_t *step, const char *location)
+{
+    aco__http_host_t *place;
+    peer_t *peer;
+    if (aco__http_take_place(&client->places, step->url->is_tls, host_of(client, step->url), port_of(client, step->url),
+                             &place, location) != 0)
+        return NULL;
+    peer = exchange_at(client, step, place, location);
+    if (peer)
+        peer->place = place;
+    else
+        aco__http_leave_place(&client->places, place);
+    return peer;
+}
+
 /* ---- The calls ---- */
 
 /* What is wrong with the options, of which those with defaults are set; NULL: nothing. */
@@ -474,6 +570,8 @@ static const char *fault_of_options(const aco_http_client_options_t *o)
         return "a limit";
     if (ACO__RESERVED_IS_SET(o))
         return "a reserved field is not 0";
+    if (o->connect_time < 0 || o->head_time < 0 || o->total_time < 0)
+        return "a time";
     if (o->proxy_host &&
         (!o->proxy_port || strlen(o->proxy_host) >= CLIENT_HOST || strlen(o->proxy_port) >= CLIENT_PORT))
         return "the proxy";
@@ -526,6 +624,7 @@ aco_http_client_t *aco_http_client_new(const aco_http_client_options_t *options)
             aco__service_fail(EINVAL, call, fault);
         return NULL;
     }
+    aco__http_places_open(&client->places, o->max_connections, o->max_per_host);
     return client;
 }
 
@@ -603,31 +702,48 @@ static aco_http_response_t *exchange_all(aco_http_client_t *client, step_t *step
     }
 }
 
-typedef struct call_places { /* too large for a small stack */
+/* The same, within total_time, which also the body has. */
+ACO__SWITCHES
+static aco_http_response_t *call_in_time(aco_http_client_t *client, step_t *step, const url_t *first,
+                                         const char *location)
+{
+    const int64_t time = client->options.total_time, until = time ? aco_after(time) : 0;
+    aco_http_response_t *response;
+    aco_scope_t scope;
+    if (begin_time(&scope, time, location) != 0)
+        return NULL;
+    response = exchange_all(client, step, first, location);
+    end_time(&scope, time, !response, "total_time is over");
+    if (response)
+        ((peer_t *)(void *)response)->until = until;
+    return response;
+}
+
+typedef struct call_memory { /* too large for a small stack */
     url_t first, now;
     char user[CLIENT_USER], authorization[HTTP_BASIC(CLIENT_USER)];
-} call_places_t;
+} call_memory_t;
 
 /* Makes the value of Authorization of the URL's user. 0, or -1 and errno. */
-static int authorize(call_places_t *places)
+static int authorize(call_memory_t *memory)
 {
-    char *user = places->user;
+    char *user = memory->user;
     const char *colon = strchr(user, ':');
     ptrdiff_t n = aco__http_decode(user, user, strlen(user), 0);
-    places->authorization[0] = 0;
+    memory->authorization[0] = 0;
     if (n < 0)
         return aco__service_fail(EINVAL, call_name, "the URL's user");
     if (n && !colon)
         user[n++] = ':';
     if (n)
-        aco__http_put_basic(places->authorization, user, (size_t)n);
+        aco__http_put_basic(memory->authorization, user, (size_t)n);
     return 0;
 }
 
 aco_http_response_t *aco_http_call_at(aco_http_client_t *client, const aco_http_call_t *call, const char *location)
 {
-    size_t sz = sizeof(call_places_t);
-    call_places_t *places;
+    size_t sz = sizeof(call_memory_t);
+    call_memory_t *memory;
     aco_http_response_t *response = NULL;
     if (!client || !call) {
         aco__service_fail(EINVAL, call_name, "the client or the call is NULL");
@@ -635,20 +751,20 @@ aco_http_response_t *aco_http_call_at(aco_http_client_t *client, const aco_http_
     }
     if (check_call(call) != 0)
         return NULL;
-    places = aco__service_allocate(&sz, call_name);
-    if (!places)
+    memory = aco__service_allocate(&sz, call_name);
+    if (!memory)
         return NULL;
-    if (aco__http_client_url_set(&places->first, call->url, client->options.open != NULL, places->user) == 0 &&
-        authorize(places) == 0) {
-        step_t step = {.call = call, .url = &places->now, .authorization = places->authorization};
+    if (aco__http_client_url_set(&memory->first, call->url, client->options.open != NULL, memory->user) == 0 &&
+        authorize(memory) == 0) {
+        step_t step = {.call = call, .url = &memory->now, .authorization = memory->authorization};
         step.method = call->method ? call->method : "GET";
         step.has_body = call->read_body || call->length > 0;
-        places->now = places->first;
-        response = exchange_all(client, &step, &places->first, location);
+        memory->now = memory->first;
+        response = call_in_time(client, &step, &memory->first, location);
         if (!response)
             aco__http_free_hops(step.hops);
     }
-    aco__service_free(places, sz);
+    aco__service_free(memory, sz);
     return response;
 }
 
@@ -681,18 +797,28 @@ const char *aco_http_response_header(const aco_http_response_t *response, const 
 
 ssize_t aco_http_response_read_at(aco_http_response_t *response, void *p, size_t n, const char *location)
 {
-    return aco__http_read_body(&((peer_t *)(void *)response)->incoming, p, n, "aco_http_response_read", location);
+    static const char call[] = "aco_http_response_read";
+    peer_t *peer = (peer_t *)(void *)response;
+    aco_scope_t scope;
+    ssize_t got;
+    int error;
+    if (!peer->until)
+        return aco__http_read_body(&peer->incoming, p, n, call, location);
+    if (aco_scope_begin_at(&scope, peer->until, location) != 0)
+        return -1;
+    got = aco__http_read_body(&peer->incoming, p, n, call, location);
+    error = errno;
+    (void)aco_scope_end(&scope);
+    errno = error;
+    if (got < 0 && scope.error == ETIMEDOUT)
+        (void)aco__service_fail(ETIMEDOUT, call, "total_time is over");
+    return got;
 }
 
-void aco_http_response_end(aco_http_response_t *response)
+/* Keeps the connection if the response's end has come; else closes it. */
+static void release_peer(peer_t *peer)
 {
-    peer_t *peer = (peer_t *)(void *)response;
-    aco__http_incoming_t *in;
-    if (!peer)
-        return;
-    aco__http_free_hops(peer->hops);
-    peer->hops = NULL;
-    in = &peer->incoming;
+    aco__http_incoming_t *in = &peer->incoming;
     in->must_not_wait = 1;
     while (!in->has_all)
         if (aco__http_skip_body(in, "aco_http_response_end", NULL) <= 0)
@@ -709,4 +835,20 @@ void aco_http_response_end(aco_http_response_t *response)
     }
     aco_io_reader_close(&peer->link.in);
     keep_peer(peer->client, peer);
+}
+
+void aco_http_response_end(aco_http_response_t *response)
+{
+    peer_t *peer = (peer_t *)(void *)response;
+    aco_http_client_t *client;
+    aco__http_host_t *place;
+    if (!peer)
+        return;
+    client = peer->client;
+    place = peer->place;
+    aco__http_free_hops(peer->hops);
+    peer->hops = NULL;
+    peer->until = 0;
+    release_peer(peer);
+    aco__http_leave_place(&client->places, place);
 }
