@@ -428,6 +428,8 @@ typedef struct aco_http_client_options_s {
     int64_t connect_time;   /* of dialing, the tunnel and `open` */
     int64_t head_time;      /* from the end of a request to that of its response's head */
     int64_t total_time;     /* of a call with its redirects, its waiting for a connection, and the response's body */
+    /* Cookies (aco/cookie_jar.h), up to 8 KiB for a request, unless the call has a header Cookie. NULL: none */
+    struct aco_cookie_jar_s *jar;
     int sends_body_elsewhere; /* whether a redirect may take a request's body to another host, port or scheme. 0: no */
     void *aco__reserved[3]; /* reserved fields are 0 */
 } aco_http_client_options_t;
@@ -445,8 +447,8 @@ typedef struct aco_http_call_s {
     const char *method;               /* up to 32 bytes, not "CONNECT". NULL: "GET" */
     /* "http://host:port/path?query", as in aco/url.h. The host has up to 255 bytes, path and query up to 4095. A user,
      * "http://name:password@host/" with up to 255 bytes and with escapes, makes a header Authorization (Basic), unless
-     * the call has one; it is sent as the call's own would be. An IPv6 address may have a zone, which is not sent: "[fe80::1%25eth0]", as in RFC 6874, or
-     * "[fe80::1%eth0]". */
+     * the call has one; it is sent as the call's own would be. An IPv6 address may have a zone, which is not sent:
+     * "[fe80::1%25eth0]", as in RFC 6874, or "[fe80::1%eth0]". */
     const char *url;
     const aco_http_header_t *headers; /* not Host, Connection, Content-Length or Transfer-Encoding: the client's */
     size_t header_count;

@@ -4,6 +4,7 @@
 #include "http/base64.h"
 #include "http/client_places.h"
 #include "http/client_url.h"
+#include "http/cookie_jar_internal.h"
 #include "http/incoming.h"
 #include "http/link.h"
 #include "http/outgoing.h"
@@ -290,6 +291,39 @@ ACO__SWITCHES static int put_own(peer_t *peer, const step_t *step, const char *n
     return put_texts(&peer->link, header, location);
 }
 
+/* Cookies of the jar, unless the call sends its own. */
+ACO__SWITCHES static int put_cookies(peer_t *peer, const step_t *step, const char *location)
+{
+    aco_cookie_jar_t *jar = peer->client->options.jar;
+    size_t sz = HTTP_OUT;
+    const char *own;
+    char *text;
+    int result;
+    if (!jar || (!step->is_elsewhere && aco__http_find(step->call->headers, step->call->header_count, "Cookie", &own)))
+        return 0;
+    text = aco__service_allocate(&sz, call_name);
+    if (!text)
+        return -1;
+    result = aco__cookie_jar_put(jar, step->url->text, text, sz) < 0 ? -1 : 0;
+    if (result == 0 && *text) {
+        const char *const header[] = {"Cookie: ", text, "\r\n", NULL};
+        result = put_texts(&peer->link, header, location);
+    }
+    aco__service_free(text, sz);
+    return result;
+}
+
+/* 0, or -1 and errno. */
+static int take_cookies(const aco_http_client_t *client, const url_t *url, const aco_http_response_t *response)
+{
+    aco_cookie_jar_t *jar = client->options.jar;
+    for (size_t i = 0; jar && i < response->header_count; i++)
+        if (aco__http_same(response->headers[i].name, "set-cookie") &&
+            aco_cookie_jar_set(jar, url->text, response->headers[i].value) < 0)
+            return -1;
+    return 0;
+}
+
 /* The call's headers, and the client's own. */
 ACO__SWITCHES static int put_headers(peer_t *peer, const step_t *step, int by_proxy, const char *location)
 {
@@ -301,7 +335,8 @@ ACO__SWITCHES static int put_headers(peer_t *peer, const step_t *step, int by_pr
         if (put_texts(&peer->link, header, location) != 0)
             return -1;
     }
-    if (!step->is_elsewhere && put_own(peer, step, "Authorization", step->authorization, location) != 0)
+    if (put_cookies(peer, step, location) != 0 ||
+        (!step->is_elsewhere && put_own(peer, step, "Authorization", step->authorization, location) != 0))
         return -1;
     return by_proxy ? put_own(peer, step, "Proxy-Authorization", peer->client->proxy_authorization, location) : 0;
 }
@@ -687,6 +722,8 @@ static aco_http_response_t *exchange_all(aco_http_client_t *client, step_t *step
             return NULL;
         peer->is.redirects = redirects;
         goes_on = aco__http_add_hop(&step->hops, step->url->text, peer->is.status);
+        if (goes_on == 0)
+            goes_on = take_cookies(client, step->url, &peer->is);
         if (goes_on == 0)
             goes_on = follow(client, step, &peer->is, first);
         if (goes_on == 0) {
