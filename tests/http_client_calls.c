@@ -1,5 +1,5 @@
 /* HTTP clients (include/aco/http.h), around their requests: users in URLs, where redirects led, proxies with a
- * password. */
+ * password, responses before the body was sent. */
 #define _GNU_SOURCE
 #include "http_tests.h"
 
@@ -193,9 +193,185 @@ static void *authorizes_at_proxies(void *arg)
     return NULL;
 }
 
+/* ---- Responses before the body was sent ---- */
+
+#define REFUSAL "HTTP/1.1 413 No\r\nContent-Length: 5\r\n\r\nlarge"
+#define FINE "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+typedef struct script { /* of a server for one request */
+    int listener;
+    const char *first, *second; /* what is sent behind the head; and then, after some turns, or behind the body */
+    size_t body;                /* bytes that are read before `second`; 0: none */
+    int got_expect;
+    size_t came;                /* bytes of the body */
+} script_t;
+
+static void *plays(void *arg)
+{
+    static char part[65536];
+    script_t *script = arg;
+    int fd = aco_io_accept(script->listener);
+    const char *end = NULL;
+    size_t n = 0;
+    ssize_t more;
+    while (!end && n < sizeof part - 1) {
+        CHECK((more = aco_io_read(fd, part + n, 1)) == 1);
+        part[++n] = 0;
+        end = strstr(part, "\r\n\r\n");
+    }
+    script->got_expect = strstr(part, "\r\nExpect: 100-continue\r\n") != NULL;
+    CHECK(aco_io_write_all(fd, script->first, strlen(script->first)) >= 0);
+    while (script->came < script->body) {
+        more = aco_io_read(fd, part, sizeof part);
+        CHECK(more > 0);
+        script->came += (size_t)more;
+    }
+    for (int i = 0; i < 50 && !script->body; i++)
+        aco_task_yield();
+    if (script->second)
+        CHECK(aco_io_write_all(fd, script->second, strlen(script->second)) >= 0);
+    while ((more = aco_io_read(fd, part, 1)) > 0 && !script->body) /* slowly */
+        script->came++;
+    CHECK_EQ(aco_io_close(fd), 0);
+    return NULL;
+}
+
+typedef struct source {
+    size_t left;
+    int calls;
+} source_t;
+
+static ssize_t makes_much(void *arg, void *p, size_t n)
+{
+    source_t *source = arg;
+    size_t part = source->left < n ? source->left : n;
+    source->calls++;
+    memset(p, 'b', part);
+    source->left -= part;
+    return (ssize_t)part;
+}
+
+/* The status of the response, whose body is in `got`. */
+static int upload(script_t *script, aco_http_call_t *call)
+{
+    aco_http_client_t *client = aco_http_client_new(NULL);
+    char address[ACO_IO_ADDRESS_SIZE], url[160];
+    aco_http_response_t *response;
+    aco_group_t group;
+    ssize_t n;
+    int status;
+    script->listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
+    CHECK_EQ(aco_io_local_address(script->listener, address, sizeof address), 0);
+    snprintf(url, sizeof url, "http://%s/", address);
+    call->method = "PUT";
+    call->url = url;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, plays, script);
+    response = aco_http_call(client, call);
+    status = response ? response->status : -1;
+    n = response ? aco_http_response_read(response, got, 100) : 0;
+    got[n > 0 ? n : 0] = 0;
+    aco_http_response_end(response);
+    aco_http_client_destroy(client);
+    aco_group_end(&group);
+    CHECK_EQ(aco_io_close(script->listener), 0);
+    return status;
+}
+
+enum { MUCH = 8 << 20 };
+
+static void *takes_early_responses(void *arg)
+{
+    char *body = malloc(MUCH);
+    (void)arg;
+    memset(body, 'b', MUCH);
+    for (int how = 0; how < 3; how++) { /* a body in memory; by a function, with a length; in chunks */
+        static const struct {
+            const char *first, *second;
+            int status;
+        } refusals[] = {{REFUSAL, NULL, 413},
+                        {"HTTP/1.1 413 N", "o\r\nContent-Length: 5\r\n\r\nlarge", 413},
+                        {"HTTP/1.1 103 Early\r\n\r\n", REFUSAL, 413},
+                        {"HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 102 Wait\r\n\r\nHTTP/1.1 4", REFUSAL + 10, 413}};
+        for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+            script_t script = {.first = refusals[i].first, .second = refusals[i].second};
+            source_t source = {MUCH, 0};
+            aco_http_call_t call = {.body = body, .length = how == 2 ? -1 : MUCH};
+            if (how > 0) {
+                call.read_body = makes_much;
+                call.read_arg = &source;
+            }
+            CHECK_EQ(upload(&script, &call), refusals[i].status);
+            CHECK_TEXT("the refusal", got, "large");
+            CHECK(how == 0 || source.left > 0);
+        }
+        {
+            script_t script = {.first = "HTTP/1.1 103 Early\r\n\r\n", .second = FINE, .body = MUCH};
+            source_t source = {MUCH, 0};
+            aco_http_call_t call = {.body = body, .length = how == 2 ? -1 : MUCH};
+            if (how > 0) {
+                call.read_body = makes_much;
+                call.read_arg = &source;
+            }
+            CHECK_EQ(upload(&script, &call), 200);
+            CHECK_TEXT("all was sent", got, "ok");
+        }
+    }
+    free(body);
+    return NULL;
+}
+
+static void *expects_consent(void *arg)
+{
+    aco_http_client_t *client = aco_http_client_new(NULL);
+    aco_http_call_t call = {.length = 10, .read_body = makes_much, .continue_time = 100 * ACO_SECOND};
+    stage_t stage = {0};
+    static const aco_http_route_t echo[] = {{"PUT", "/", echoes, NULL}, {NULL, NULL, NULL, NULL}};
+    (void)arg;
+    {
+        script_t script = {.first = "HTTP/1.1 100 Continue\r\n\r\n", .second = FINE, .body = 10};
+        source_t source = {10, 0};
+        call.read_arg = &source;
+        CHECK_EQ(upload(&script, &call), 200);
+        CHECK(script.got_expect && script.came == 10);
+    }
+    {
+        script_t script = {.first = REFUSAL};
+        source_t source = {10, 0};
+        call.read_arg = &source;
+        CHECK_EQ(upload(&script, &call), 413);
+        CHECK(script.got_expect && source.calls == 0 && script.came == 0);
+    }
+    {
+        script_t script = {.first = "", .second = FINE, .body = 10};
+        source_t source = {10, 0};
+        call.read_arg = &source;
+        call.continue_time = ACO_MILLISECOND;
+        CHECK_EQ(upload(&script, &call), 200);
+        CHECK(script.got_expect && script.came == 10);
+    }
+    start(&stage, echo);
+    {
+        source_t source = {10, 0};
+        aco_http_response_t *response;
+        call.read_arg = &source;
+        call.continue_time = 100 * ACO_SECOND;
+        call.url = url_of(&stage, "", "/");
+        response = aco_http_call(client, &call);
+        CHECK(response && aco_http_response_read(response, got, 100) == 10);
+        aco_http_response_end(response);
+    }
+    call.continue_time = -1;
+    CHECK(!aco_http_call(client, &call) && errno == EINVAL);
+    aco_http_client_destroy(client);
+    stop(&stage);
+    return NULL;
+}
+
 int main(void)
 {
-    static const aco_function_t tests[] = {knows_its_urls, sends_the_urls_user, authorizes_at_proxies};
+    static const aco_function_t tests[] = {knows_its_urls, sends_the_urls_user, authorizes_at_proxies,
+                                           takes_early_responses, expects_consent};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_client_calls");
 }

@@ -53,7 +53,7 @@ CALLBACKS = {
     ('aco_http_server_options_s', 'failed'): (True, 'the same'),
     ('aco_http_client_options_s', 'open'): (True, 'a handshake'),
     ('aco_cookie_jar_options_s', 'is_suffix'): (False, 'it must not wait'),
-    ('aco_cookie_jar_each', 0): (False, 'the same'),
+    ('aco_cookie_jar_each', 1): (False, 'the same'),
     ('aco_http_call_s', 'read_body'): (True, 'it may read what it sends'),
     ('aco_stream_functions_s', 'read'): (True, 'as aco_io_read()'),
     ('aco_stream_functions_s', 'write'): (True, 'as aco_io_write()'),

@@ -458,6 +458,9 @@ typedef struct aco_http_call_s {
      * most `n`, it has stored at `p`; 0: the end; -1 and errno: the call fails, and the server sees a cut request. */
     ssize_t (*read_body)(void *arg, void *p, size_t n);
     void *read_arg;
+    /* With a body: sends "Expect: 100-continue", and waits so many ns at most for the server's consent, or for another
+     * response, before it sends the body. 0: sends it at once. */
+    int64_t continue_time;
     void *aco__reserved[2];           /* reserved fields are 0 */
 } aco_http_call_t;
 
@@ -475,6 +478,9 @@ typedef struct aco_http_response_s {
 /* Sends a request and waits for the response's head. Uses `call` only until it returns. Uses a kept connection if there
  * is one. If that turns out to be closed before anything has come, an idempotent request without read_body is sent once
  * more.
+ *
+ * A final response that comes while the body is sent ends the sending. (On a stream that is no socket it is noticed
+ * between two writes.) The connection is closed then.
  *
  * Redirects are followed:
  *   - 303, and a POST's 301 and 302: by GET (HEAD stays HEAD), without the body and the headers that describe it

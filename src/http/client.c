@@ -10,8 +10,10 @@
 #include "http/outgoing.h"
 #include "http/text.h"
 
+#include "aco/detail/descriptors.h"
 #include "aco/url.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,12 +21,17 @@ enum { CLIENT_INTERIM = 16 };
 
 typedef aco__http_client_url_t url_t;
 
+/* What has come before a request's body was sent, so that the rest is not: nothing; the response's head; the end. */
+enum { EARLY_NOTHING, EARLY_RESPONSE, EARLY_END };
+
 typedef struct peer { /* a connection, and the response that comes on it */
     aco_http_response_t is; /* first */
     aco_http_client_t *client;
     struct peer *next;      /* that is kept */
     aco__http_hop_t *hops;  /* of the response's call */
     aco__http_host_t *place; /* of the request; NULL: hosts have no limit */
+    int interims;           /* responses before that of the request */
+    unsigned char early;    /* EARLY_… */
     int64_t until;          /* for the response's body, too */
     aco__http_link_t link;
     aco__http_incoming_t incoming;
@@ -237,6 +244,8 @@ static int check_call(const aco_http_call_t *call)
         return aco__service_fail(EINVAL, call_name, "the method or the URL");
     if (!call->read_body && call->length < 0)
         return aco__service_fail(EINVAL, call_name, "the body's length");
+    if (call->continue_time < 0)
+        return aco__service_fail(EINVAL, call_name, "continue_time");
     if (ACO__RESERVED_IS_SET(call))
         return aco__service_fail(EINVAL, call_name, "a reserved field is not 0");
     for (size_t i = 0; i < call->header_count; i++) {
@@ -338,6 +347,8 @@ ACO__SWITCHES static int put_headers(peer_t *peer, const step_t *step, int by_pr
     if (put_cookies(peer, step, location) != 0 ||
         (!step->is_elsewhere && put_own(peer, step, "Authorization", step->authorization, location) != 0))
         return -1;
+    if (step->has_body && call->continue_time && put_own(peer, step, "Expect", "100-continue", location) != 0)
+        return -1;
     return by_proxy ? put_own(peer, step, "Proxy-Authorization", peer->client->proxy_authorization, location) : 0;
 }
 
@@ -364,60 +375,74 @@ ACO__SWITCHES static int send_head(peer_t *peer, const step_t *step, const char 
     return put_text(link, framing, location) != 0 ? -1 : put_text(link, "\r\n", location);
 }
 
-ACO__SWITCHES static int send_body(peer_t *peer, const aco_http_call_t *call, const char *location)
+/* What is wrong with a head that was parsed; NULL: nothing. */
+static const char *fault_of_head(const peer_t *peer)
 {
-    size_t sz = 4096;
-    char *part;
-    ssize_t n;
-    if (!call->read_body)
-        return aco__http_write_body(&peer->outgoing, call->body, (size_t)call->length, call_name, location);
-    part = aco__service_allocate(&sz, call_name); /* too large for a small stack */
-    if (!part)
-        return -1;
-    while ((n = call->read_body(call->read_arg, part, 4096)) > 0)
-        if (aco__http_write_body(&peer->outgoing, part, (size_t)n, call_name, location) != 0) {
-            n = -1;
-            break;
-        }
-    aco__service_free(part, sz);
-    return n < 0 ? -1 : 0;
+    const aco__http_incoming_t *in = &peer->incoming;
+    if (aco__http_head_size(in) > (size_t)peer->client->options.max_head || in->parser->status_code == 101 ||
+        in->parser->http_major != 1)
+        return "this is no response of HTTP/1, or its head is too long";
+    if (peer->head.lengths > 1 || (peer->head.lengths && peer->head.encodings))
+        return "the response has two ends";
+    if (in->parser->content_length > INT64_MAX && in->parser->flags & F_CONTENT_LENGTH)
+        return "the response's length";
+    if (peer->head.encodings && (!peer->head.is_chunked || peer->head.encodings > 1 || !in->parser->http_minor))
+        return "the response's Transfer-Encoding";
+    return NULL;
 }
 
-/* Reads the head of the response; those of interim ones are dropped. 0; 1: nothing has come at all; -1 and errno. */
-ACO__SWITCHES static int read_response(peer_t *peer, int is_head, const char *location)
+static int is_interim(const peer_t *peer)
+{
+    return peer->parser.status_code < 200;
+}
+
+/* Drops an interim response. 0, or -1 and errno. */
+ACO__SWITCHES static int drop_interim(peer_t *peer, const char *location)
 {
     aco__http_incoming_t *in = &peer->incoming;
-    size_t most = (size_t)peer->client->options.max_head;
-    ssize_t n = aco__http_await(&peer->link, !in->has_all, location);
-    int parsed, left = CLIENT_INTERIM;
+    char byte;
+    if (!in->has_all && aco__http_read_body(in, &byte, 1, call_name, location) != 0)
+        return aco__service_fail(EBADMSG, call_name, "an interim response has a body");
+    aco__http_message_end(in);
+    return ++peer->interims < CLIENT_INTERIM ? 0 : aco__service_fail(EBADMSG, call_name, "too many interim responses");
+}
+
+/* Reads the head of a response, also of an interim one, which is dropped. 0; 1: nothing has come at all; -1 and
+ * errno. */
+ACO__SWITCHES static int read_one_head(peer_t *peer, int is_head, const char *location)
+{
+    aco__http_incoming_t *in = &peer->incoming;
+    const char *fault;
+    ssize_t n = 1;
+    int parsed;
+    if (peer->link.in.begin == peer->link.in.end)
+        n = aco__http_await(&peer->link, !in->has_all && !peer->interims, location);
     if (n <= 0 && (n == 0 || errno == ECONNRESET || errno == EPIPE))
         return 1;
     if (n < 0)
         return -1;
-    do {
-        in->gets_no_body = (unsigned char)is_head;
-        aco__http_message_begin(in, &peer->head);
-        while ((parsed = aco__http_parse_head(in)) == 0 && aco__http_head_size(in) <= most)
-            if ((n = aco__http_more_head(in, location)) <= 0)
-                return n < 0 ? -1
-                             : aco__service_fail(ECONNRESET, call_name, "the connection ended before the response");
-        if (parsed <= 0 || aco__http_head_size(in) > most || in->parser->status_code == 101 ||
-            in->parser->http_major != 1)
-            return aco__service_fail(EBADMSG, call_name, "this is no response of HTTP/1, or its head is too long");
-        if (peer->head.lengths > 1 || (peer->head.lengths && peer->head.encodings))
-            return aco__service_fail(EBADMSG, call_name, "the response has two ends");
-        if (in->parser->content_length > INT64_MAX && in->parser->flags & F_CONTENT_LENGTH)
-            return aco__service_fail(EBADMSG, call_name, "the response's length");
-        if (peer->head.encodings && (!peer->head.is_chunked || peer->head.encodings > 1 || !in->parser->http_minor))
-            return aco__service_fail(EBADMSG, call_name, "the response's Transfer-Encoding");
-        if (in->parser->status_code < 200) {
-            char byte;
-            if (!in->has_all && aco__http_read_body(in, &byte, 1, call_name, location) != 0)
-                return aco__service_fail(EBADMSG, call_name, "an interim response has a body");
-            aco__http_message_end(in);
-        }
-    } while (in->parser->status_code < 200 && --left > 0);
-    return left > 0 ? 0 : aco__service_fail(EBADMSG, call_name, "too many interim responses");
+    in->gets_no_body = (unsigned char)is_head;
+    aco__http_message_begin(in, &peer->head);
+    while ((parsed = aco__http_parse_head(in)) == 0 &&
+           aco__http_head_size(in) <= (size_t)peer->client->options.max_head)
+        if ((n = aco__http_more_head(in, location)) <= 0)
+            return n < 0 ? -1 : aco__service_fail(ECONNRESET, call_name, "the connection ended before the response");
+    fault = parsed <= 0 ? "this is no response of HTTP/1, or its head is too long" : fault_of_head(peer);
+    if (fault)
+        return aco__service_fail(EBADMSG, call_name, fault);
+    return is_interim(peer) ? drop_interim(peer, location) : 0;
+}
+
+/* Reads the head of the response, behind interim ones. As read_one_head(). */
+ACO__SWITCHES static int read_response(peer_t *peer, int is_head, const char *location)
+{
+    int result;
+    do
+        result = read_one_head(peer, is_head, location);
+    while (result == 0 && is_interim(peer));
+    return result > 0 && peer->interims
+               ? aco__service_fail(ECONNRESET, call_name, "the connection ended before the response")
+               : result;
 }
 
 /* Asks the proxy for a tunnel to the URL's host. 0, or -1 and errno. */
@@ -542,6 +567,147 @@ static int is_idempotent(const char *method)
     return 0;
 }
 
+/* ---- Bodies, while the response may come ---- */
+
+enum { BODY_PART = 4096, BODY_PIECE = 65536 }; /* of read_body; between two looks on a stream that is no socket */
+
+/* As read_one_head(), while output is left, which must not be waited for: the server may not take any. */
+ACO__SWITCHES static int read_head_first(peer_t *peer, const step_t *step, const char *location)
+{
+    const size_t out_n = peer->link.out_n;
+    int result;
+    peer->link.out_n = 0;
+    result = read_one_head(peer, strcmp(step->method, "HEAD") == 0, location);
+    peer->link.out_n = out_n;
+    return result;
+}
+
+/* Reads a response that has come before the body was sent. 0: it was an interim one, or there is none; 1: the body is
+ * not sent further, what has come is in peer->early; -1 and errno. */
+ACO__SWITCHES static int take_early(peer_t *peer, const step_t *step, const char *location)
+{
+    while (peer->link.in.begin < peer->link.in.end || !is_quiet(peer)) {
+        int result = read_head_first(peer, step, location);
+        if (result < 0)
+            return -1;
+        if (result > 0 && peer->interims)
+            return aco__service_fail(ECONNRESET, call_name, "the connection ended before the response");
+        peer->early = result > 0 ? EARLY_END : EARLY_RESPONSE;
+        if (result > 0 || !is_interim(peer))
+            return 1;
+    }
+    return 0;
+}
+
+/* Waits until the socket takes more. As take_early(). */
+ACO__SWITCHES static int await_room(peer_t *peer, const step_t *step, const char *location)
+{
+    struct pollfd look = {peer->link.own.fd, POLLIN | POLLOUT, 0};
+    if (aco__io_poll(&look, 1, ACO_FOREVER, call_name, location) < 0)
+        return -1;
+    return look.revents & ~POLLOUT ? take_early(peer, step, location) : 0;
+}
+
+/* Sends what was collected, on a socket. As take_early(). */
+ACO__SWITCHES static int drain_out(peer_t *peer, const step_t *step, const char *location)
+{
+    int result = 0;
+    while (result == 0 && peer->link.out_n) {
+        const size_t before = peer->link.out_n;
+        aco__http_try_send(&peer->link);
+        if (peer->link.out_n == before)
+            result = await_room(peer, step, location);
+    }
+    return result;
+}
+
+/* Sends bytes of a body with a length, on a socket, without copying them. As take_early(). */
+ACO__SWITCHES
+static int send_directly(peer_t *peer, const step_t *step, const char *p, size_t n, const char *location)
+{
+    int result = drain_out(peer, step, location);
+    while (result == 0 && n) {
+        ssize_t sent = aco_io_send_at(peer->link.own.fd, p, n, MSG_DONTWAIT, location);
+        if (sent > 0) {
+            p += sent;
+            n -= (size_t)sent;
+            peer->outgoing.left -= sent;
+        } else if (sent < 0 && errno != EAGAIN) {
+            peer->link.is_broken = 1;
+            return -1;
+        } else
+            result = await_room(peer, step, location);
+    }
+    return result;
+}
+
+/* Sends the next bytes of the body. As take_early(). */
+ACO__SWITCHES
+static int send_part(peer_t *peer, const step_t *step, const char *p, size_t n, const char *location)
+{
+    if (peer->link.is_plain && !peer->outgoing.is_chunked && n > HTTP_OUT / 2 && n <= (uint64_t)peer->outgoing.left)
+        return send_directly(peer, step, p, n, location);
+    while (n) {
+        const size_t most = peer->link.is_plain ? BODY_PART : BODY_PIECE, piece = n < most ? n : most;
+        int result = peer->link.is_plain ? drain_out(peer, step, location) : take_early(peer, step, location);
+        if (result != 0)
+            return result;
+        if (aco__http_write_body(&peer->outgoing, p, piece, call_name, location) != 0)
+            return -1;
+        p += piece;
+        n -= piece;
+    }
+    return 0;
+}
+
+/* Waits for "100 Continue", or another response, for some time. As take_early(). */
+ACO__SWITCHES static int await_continue(peer_t *peer, const step_t *step, const char *location)
+{
+    const int64_t until = aco_after(step->call->continue_time);
+    if (aco__http_send(&peer->link, NULL, 0, 0, location) != 0)
+        return -1;
+    if (is_quiet(peer) && aco_io_wait_readable_until_at(peer->link.own.fd, until, location) != 0)
+        return errno == ETIMEDOUT && aco_now() >= until && aco_check_cancelled() == 0 ? 0 : -1;
+    return take_early(peer, step, location);
+}
+
+/* Sends the body and its end. As take_early(). */
+ACO__SWITCHES static int send_body(peer_t *peer, const step_t *step, const char *location)
+{
+    const aco_http_call_t *call = step->call;
+    size_t sz = BODY_PART;
+    int result = call->continue_time ? await_continue(peer, step, location) : 0;
+    char *part;
+    ssize_t n = 0;
+    if (result != 0)
+        return result;
+    if (!call->read_body)
+        return send_part(peer, step, call->body, (size_t)call->length, location);
+    part = aco__service_allocate(&sz, call_name); /* too large for a small stack */
+    if (!part)
+        return -1;
+    while ((result = take_early(peer, step, location)) == 0 &&
+           (n = call->read_body(call->read_arg, part, BODY_PART)) > 0)
+        if ((result = send_part(peer, step, part, (size_t)n, location)) != 0)
+            break;
+    aco__service_free(part, sz);
+    return n < 0 ? -1 : result;
+}
+
+/* Sends a request. As take_early(). */
+ACO__SWITCHES static int send_request(peer_t *peer, const step_t *step, const char *location)
+{
+    int result;
+    peer->interims = 0;
+    peer->early = EARLY_NOTHING;
+    result = send_head(peer, step, location);
+    if (result == 0 && step->has_body)
+        result = send_body(peer, step, location);
+    if (result == 0)
+        result = aco__http_end_body(&peer->outgoing, location);
+    return result == 0 ? aco__http_send(&peer->link, NULL, 0, 0, location) : result;
+}
+
 /* One request and its response, by somebody who has this place. NULL and errno. */
 ACO__SWITCHES
 static peer_t *exchange_at(aco_http_client_t *client, const step_t *step, const aco__http_host_t *place,
@@ -554,15 +720,11 @@ static peer_t *exchange_at(aco_http_client_t *client, const step_t *step, const 
         int was_kept = peer != NULL;
         if (!peer && !(peer = new_peer(client, step->url, place, location)))
             return NULL;
-        result = send_head(peer, step, location);
-        if (result == 0 && step->has_body)
-            result = send_body(peer, step->call, location);
-        if (result == 0)
-            result = aco__http_end_body(&peer->outgoing, location);
-        if (result == 0)
-            result = aco__http_send(&peer->link, NULL, 0, 0, location);
+        result = send_request(peer, step, location);
+        if (result > 0)
+            result = peer->early == EARLY_END;
         /* A server that refuses a body may have answered before it was sent. */
-        if (result == 0 || (peer->link.is_broken && (errno == EPIPE || errno == ECONNRESET)))
+        else if (result == 0 || (peer->link.is_broken && (errno == EPIPE || errno == ECONNRESET)))
             result = await_response(peer, strcmp(step->method, "HEAD") == 0, location);
         if (result == 0) {
             fill_in(peer);
@@ -861,7 +1023,7 @@ static void release_peer(peer_t *peer)
         if (aco__http_skip_body(in, "aco_http_response_end", NULL) <= 0)
             break;
     in->must_not_wait = 0;
-    if (!in->has_all || !in->is_persistent || peer->link.is_broken || in->body_error) {
+    if (!in->has_all || !in->is_persistent || aco__http_is_cut(&peer->outgoing) || in->body_error) {
         close_peer(peer);
         return;
     }
