@@ -428,6 +428,10 @@ typedef struct aco_http_client_options_s {
     int64_t connect_time;   /* of dialing, the tunnel and `open` */
     int64_t head_time;      /* from the end of a request to that of its response's head */
     int64_t total_time;     /* of a call with its redirects, its waiting for a connection, and the response's body */
+    /* 1: asks for coded bodies and decodes them: gzip and deflate if the library was built with zlib, br with brotli.
+     * Not if the call has a header Accept-Encoding or Range. */
+    int decodes;
+    int64_t max_decoded;    /* bytes of a decoded body, beyond which reading fails with EFBIG: 256 MiB */
     /* Cookies (aco/cookie_jar.h), up to 8 KiB for a request, unless the call has a header Cookie. NULL: none */
     struct aco_cookie_jar_s *jar;
     int sends_body_elsewhere; /* whether a redirect may take a request's body to another host, port or scheme. 0: no */
@@ -472,6 +476,7 @@ typedef struct aco_http_response_s {
     const aco_http_header_t *headers;
     size_t header_count;
     int64_t length;                   /* of the body; -1: not known */
+    int is_decoded;                   /* the body had the Content-Encoding of the headers, reading takes it away */
     const char *url;                  /* whose response it is, behind redirects; without user and fragment */
 } aco_http_response_t;
 
@@ -511,7 +516,7 @@ ACO_API const char *aco_http_response_header(const aco_http_response_t *response
  * was no such request. */
 ACO_API const char *aco_http_response_redirect(const aco_http_response_t *response, int i, int *status);
 /* Reads what has come of the body, at most `n` bytes. Waits if nothing has come. Returns the number of bytes; 0 at the
- * end, or if `n` is 0; on error -1 with errno EBADMSG (wrong chunks), ECONNRESET (the connection ended before the
+ * end, or if `n` is 0; on error -1 with errno EBADMSG (wrong chunks, a wrong coding), EFBIG (max_decoded), ECONNRESET (the connection ended before the
  * body), ETIMEDOUT, ECANCELED, ENOMEM, EPERM (the caller cannot wait). After the end of a scope, ENOMEM or EPERM the
  * next call goes on. After any other error it fails again. */
 ACO_API ssize_t aco_http_response_read_at(aco_http_response_t *response, void *p, size_t n, const char *location);

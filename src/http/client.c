@@ -5,6 +5,7 @@
 #include "http/client_places.h"
 #include "http/client_url.h"
 #include "http/cookie_jar_internal.h"
+#include "http/decoder.h"
 #include "http/incoming.h"
 #include "http/link.h"
 #include "http/outgoing.h"
@@ -32,6 +33,9 @@ typedef struct peer { /* a connection, and the response that comes on it */
     aco__http_host_t *place; /* of the request; NULL: hosts have no limit */
     int interims;           /* responses before that of the request */
     unsigned char early;    /* EARLY_… */
+    aco__http_decoder_t *decoder; /* of the body; NULL: it is read as it comes */
+    int decoder_error;      /* with which decoding has ended; 0: it has not */
+    int64_t decoded;        /* bytes */
     int64_t until;          /* for the response's body, too */
     aco__http_link_t link;
     aco__http_incoming_t incoming;
@@ -333,6 +337,33 @@ static int take_cookies(const aco_http_client_t *client, const url_t *url, const
     return 0;
 }
 
+/* Whether the response may be coded, and is decoded: not if the call has an opinion, or asks for a part of it. */
+static int wants_coded(const aco_http_client_t *client, const step_t *step)
+{
+    const aco_http_call_t *call = step->call;
+    const char *own;
+    return client->options.decodes && !aco__http_find(call->headers, call->header_count, "Accept-Encoding", &own) &&
+           !aco__http_find(call->headers, call->header_count, "Range", &own);
+}
+
+/* Begins to decode the response's body, if it has a coding that is known. 0, or -1 and errno. */
+static int begin_decoding(peer_t *peer, const step_t *step)
+{
+    aco_http_response_t *r = &peer->is;
+    const char *coding;
+    if (!wants_coded(peer->client, step) || peer->incoming.has_all || r->status == 206 ||
+        aco__http_find(r->headers, r->header_count, "Content-Encoding", &coding) != 1)
+        return 0;
+    peer->decoder_error = 0;
+    peer->decoded = 0;
+    peer->decoder = aco__http_decoder_new(coding);
+    if (!peer->decoder)
+        return errno ? -1 : 0;
+    r->length = -1;
+    r->is_decoded = 1;
+    return 0;
+}
+
 /* The call's headers, and the client's own. */
 ACO__SWITCHES static int put_headers(peer_t *peer, const step_t *step, int by_proxy, const char *location)
 {
@@ -346,6 +377,8 @@ ACO__SWITCHES static int put_headers(peer_t *peer, const step_t *step, int by_pr
     }
     if (put_cookies(peer, step, location) != 0 ||
         (!step->is_elsewhere && put_own(peer, step, "Authorization", step->authorization, location) != 0))
+        return -1;
+    if (wants_coded(peer->client, step) && put_own(peer, step, "Accept-Encoding", aco__http_codings(), location) != 0)
         return -1;
     if (step->has_body && call->continue_time && put_own(peer, step, "Expect", "100-continue", location) != 0)
         return -1;
@@ -552,6 +585,7 @@ static void fill_in(peer_t *peer)
     peer->is.headers = peer->head.headers;
     peer->is.header_count = peer->head.count;
     peer->is.length = -1;
+    peer->is.is_decoded = 0;
     if (in->has_all)
         peer->is.length = 0;
     else if (in->parser->flags & F_CONTENT_LENGTH)
@@ -767,8 +801,8 @@ static const char *fault_of_options(const aco_http_client_options_t *o)
         return "a limit";
     if (ACO__RESERVED_IS_SET(o))
         return "a reserved field is not 0";
-    if (o->connect_time < 0 || o->head_time < 0 || o->total_time < 0)
-        return "a time";
+    if (o->connect_time < 0 || o->head_time < 0 || o->total_time < 0 || o->max_decoded < 0)
+        return "a time, or max_decoded";
     if (o->proxy_host &&
         (!o->proxy_port || strlen(o->proxy_host) >= CLIENT_HOST || strlen(o->proxy_port) >= CLIENT_PORT))
         return "the proxy";
@@ -814,6 +848,7 @@ aco_http_client_t *aco_http_client_new(const aco_http_client_options_t *options)
     o->max_redirects = o->max_redirects ? o->max_redirects : 10;
     o->max_head = o->max_head ? o->max_head : 31 << 10;
     o->max_headers = o->max_headers ? o->max_headers : 200;
+    o->max_decoded = o->max_decoded ? o->max_decoded : 256 << 20;
     fault = fault_of_options(o);
     if (fault || authorize_proxy(client) != 0) {
         aco__service_free(client, sizeof *client);
@@ -888,6 +923,8 @@ static aco_http_response_t *exchange_all(aco_http_client_t *client, step_t *step
             goes_on = take_cookies(client, step->url, &peer->is);
         if (goes_on == 0)
             goes_on = follow(client, step, &peer->is, first);
+        if (goes_on == 0)
+            goes_on = begin_decoding(peer, step);
         if (goes_on == 0) {
             peer->hops = step->hops;
             peer->is.url = peer->hops->url;
@@ -994,23 +1031,65 @@ const char *aco_http_response_header(const aco_http_response_t *response, const 
     return value;
 }
 
+static const char read_name[] = "aco_http_response_read";
+
+static ssize_t decoding_fails(peer_t *peer, int error, const char *reason)
+{
+    peer->decoder_error = error;
+    return aco__service_fail(error, read_name, reason);
+}
+
+/* What is decoded next. As aco_http_response_read(). */
+ACO__SWITCHES static ssize_t read_decoded(peer_t *peer, void *p, size_t n, const char *location)
+{
+    const int64_t most = peer->client->options.max_decoded;
+    ssize_t got = 0;
+    if (n == 0)
+        return 0;
+    if (peer->decoder_error) {
+        errno = peer->decoder_error;
+        return -1;
+    }
+    while (got == 0) {
+        char *room = aco__http_decoder_room(peer->decoder);
+        ssize_t came = room ? aco__http_read_body(&peer->incoming, room, HTTP_CODED, read_name, location) : 0;
+        if (came < 0)
+            return -1;
+        if (room)
+            aco__http_decoder_filled(peer->decoder, (size_t)came);
+        got = aco__http_decoded(peer->decoder, p, n);
+        if (got == 0 && aco__http_decoder_is_done(peer->decoder))
+            return 0;
+    }
+    if (got < 0)
+        return errno == ENOMEM ? decoding_fails(peer, ENOMEM, "memory to decode the body")
+                               : decoding_fails(peer, EBADMSG, "the body's Content-Encoding is wrong");
+    peer->decoded += got;
+    return peer->decoded <= most ? got : decoding_fails(peer, EFBIG, "the decoded body is beyond max_decoded");
+}
+
+ACO__SWITCHES static ssize_t read_response_body(peer_t *peer, void *p, size_t n, const char *location)
+{
+    return peer->decoder ? read_decoded(peer, p, n, location)
+                         : aco__http_read_body(&peer->incoming, p, n, read_name, location);
+}
+
 ssize_t aco_http_response_read_at(aco_http_response_t *response, void *p, size_t n, const char *location)
 {
-    static const char call[] = "aco_http_response_read";
     peer_t *peer = (peer_t *)(void *)response;
     aco_scope_t scope;
     ssize_t got;
     int error;
     if (!peer->until)
-        return aco__http_read_body(&peer->incoming, p, n, call, location);
+        return read_response_body(peer, p, n, location);
     if (aco_scope_begin_at(&scope, peer->until, location) != 0)
         return -1;
-    got = aco__http_read_body(&peer->incoming, p, n, call, location);
+    got = read_response_body(peer, p, n, location);
     error = errno;
     (void)aco_scope_end(&scope);
     errno = error;
     if (got < 0 && scope.error == ETIMEDOUT)
-        (void)aco__service_fail(ETIMEDOUT, call, "total_time is over");
+        (void)aco__service_fail(ETIMEDOUT, read_name, "total_time is over");
     return got;
 }
 
@@ -1047,6 +1126,8 @@ void aco_http_response_end(aco_http_response_t *response)
     place = peer->place;
     aco__http_free_hops(peer->hops);
     peer->hops = NULL;
+    aco__http_decoder_free(peer->decoder);
+    peer->decoder = NULL;
     peer->until = 0;
     release_peer(peer);
     aco__http_leave_place(&client->places, place);
