@@ -29,6 +29,9 @@ FLAGS = ['-std=c11', '-fexceptions', '-O0', '-g', '-fno-discard-value-names', '-
          '-Iinclude', '-Isrc', '-isystem', 'third_party']
 if os.path.exists('/usr/include/liburing.h'):
     FLAGS.append('-DACO_CONFIG_URING')
+for coding, header in ('ZLIB', 'zlib.h'), ('BROTLI', 'brotli/decode.h'):
+    if os.path.exists('/usr/include/' + header):
+        FLAGS.append('-DACO_CONFIG_' + coding)
 
 # Outside of src/coroutine who calls a switch (aco/detail/switch.h) leaves for another task, but for these.
 SWITCH = 'aco__switch_'
