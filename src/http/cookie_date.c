@@ -41,10 +41,10 @@ static int take_time(cookie_date_t *date, const char *at, const char *end)
 
 static int take_month(cookie_date_t *date, const char *at, const char *end)
 {
-    static const char *const months[] = {"jan", "feb", "mar", "apr", "may", "jun",
-                                         "jul", "aug", "sep", "oct", "nov", "dec"};
+    static const char *const names[] = {"jan", "feb", "mar", "apr", "may", "jun",
+                                        "jul", "aug", "sep", "oct", "nov", "dec"};
     for (int i = 0; i < 12 && end - at >= 3; i++)
-        if (aco__http_is(at, 3, months[i])) {
+        if (aco__http_is(at, 3, names[i])) {
             date->month = i;
             return 1;
         }
