@@ -1,5 +1,7 @@
 // Promises of <aco/http.hpp>: servers with callables as handlers, clients, exceptions out of handlers; over TLS too.
+#include "aco/cookie_jar.hpp"
 #include "aco/http.hpp"
+#include "aco/url.hpp"
 #ifdef HTTP_WITH_TLS
 #include "aco/tls.hpp"
 #include "tls_certificates.h"
@@ -190,6 +192,9 @@ void use_server(aco::http_client &client, const std::string &site)
     EXPECT_EQ(hello.status(), 200);
     EXPECT_EQ(hello.header("x-query").value_or(""), "a b");
     EXPECT_EQ(hello.length(), 9);
+    EXPECT_EQ(hello.url(), site + "/hello/you?q=a+b");
+    EXPECT_EQ(hello.redirect(0), std::string(hello.url()));
+    EXPECT_TRUE(hello.redirects() == 0 && !hello.is_decoded());
     EXPECT_EQ(hello.read_all(), "hello you");
     EXPECT_EQ(hello.read(&byte, 1), 0u);
     EXPECT_EQ(thrown_by([&] { client.get(site + "/hello/you").read_all(5); }), EFBIG);
@@ -336,6 +341,41 @@ TEST(http, thread_cancelled)
     pthread_barrier_destroy(&shared.listens);
 }
 #endif
+
+TEST(http, urls)
+{
+    const aco::url url("https://u@example.org:8443/a/b?c#d");
+    const aco::url copy = url;
+    EXPECT_EQ(copy.scheme(), "https");
+    EXPECT_EQ(copy.user(), "u");
+    EXPECT_EQ(copy.host(), "example.org");
+    EXPECT_EQ(copy.port(), "8443");
+    EXPECT_EQ(copy.path(), "/a/b");
+    EXPECT_EQ(copy.query(), "c");
+    EXPECT_EQ(copy.fragment(), "d");
+    EXPECT_EQ(aco::url("a").scheme().data(), nullptr);
+    EXPECT_EQ(aco::resolve_url("http://a/b/c?d", "../e"), "http://a/e");
+    EXPECT_EQ(aco::normalize_url("HTTP://A"), "http://a/");
+    EXPECT_EQ(aco::escape_url("a b/c", "/"), "a%20b/c");
+    EXPECT_EQ(aco::unescape_url("a%20b"), "a b");
+    EXPECT_EQ(thrown_by([] { aco::url("http://a b"); }), EINVAL);
+    EXPECT_EQ(thrown_by([] { aco::unescape_url("%"); }), EINVAL);
+}
+
+TEST(http, cookies_of_clients)
+{
+    aco::cookie_jar jar([](const char *domain) { return std::string(domain) == "org"; }), careful;
+    int count = 0;
+    EXPECT_TRUE(jar.set("http://www.example.org/", "a=" + std::string(1500, 'b') + "; Domain=example.org"));
+    EXPECT_FALSE(jar.set("http://www.example.org/", "a=b; Domain=org"));
+    EXPECT_FALSE(careful.set("http://www.example.org/", "a=b; Domain=example.org"));
+    EXPECT_EQ(jar.get("http://example.org/").size(), 1502u);
+    jar.each([&count](const aco_cookie_t &cookie) { count += cookie.domain == std::string("example.org"); });
+    EXPECT_EQ(count, 1);
+    jar.clear(true);
+    EXPECT_EQ(jar.get("http://example.org/"), "");
+    EXPECT_EQ(thrown_by([&jar] { jar.set("ftp://a", "a=b"); }), EINVAL);
+}
 
 TEST(http, plain)
 {

@@ -1,11 +1,26 @@
 # HTTP (src/http), where acorn_http is.
 foreach(variant IN LISTS acorn_two_variants)
   foreach(subject http_requests http_replies http_middleware http_streams_around http_cookies http_forms http_limits
-          http_access_log http_ends http_stop http_client http_websocket)
+          http_access_log http_ends http_stop http_url http_client http_client_calls http_cookie_jar
+          http_websocket)
     acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 200)
     target_link_libraries(test_${subject}_${variant} PRIVATE acorn_http_static Threads::Threads)
     acorn_counts_memory(test_${subject}_${variant})
   endforeach()
+endforeach()
+
+foreach(variant IN LISTS acorn_two_variants)
+  set(http_codings "")
+  if(ACORN_ZLIB AND ACORN_HAS_ZLIB)
+    list(APPEND http_codings HTTP_WITH_ZLIB)
+  endif()
+  if(ACORN_BROTLI AND ACORN_HAS_BROTLI)
+    list(APPEND http_codings HTTP_WITH_BROTLI)
+  endif()
+  acorn_test(http_decoding.${variant} http_decoding.c DEFINE ${define_${variant}} TIMEOUT 200)
+  target_compile_definitions(test_http_decoding_${variant} PRIVATE ${http_codings})
+  target_link_libraries(test_http_decoding_${variant} PRIVATE acorn_http_static Threads::Threads)
+  acorn_counts_memory(test_http_decoding_${variant})
 endforeach()
 
 # Against a second reader, which is not the library's: many random inputs at night.

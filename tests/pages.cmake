@@ -16,6 +16,7 @@ foreach(page blocks chat crawler game parser cookbook)
     message(STATUS "skipped: pages.parser: expat is not installed")
     continue()
   endif()
+  separate_arguments(codings UNIX_COMMAND "${acorn_http_pc_libraries}")
   add_test(NAME pages.${page}
            COMMAND ${PROBE_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/pages/pages.py test ${page}
                ${CMAKE_CURRENT_BINARY_DIR}/pages/${page} ${CMAKE_C_COMPILER} ${flags} -Wall -Wextra -Werror
@@ -25,6 +26,6 @@ foreach(page blocks chat crawler game parser cookbook)
                $<TARGET_FILE:acorn_threads_static> $<TARGET_FILE:acorn_io_static> $<TARGET_FILE:acorn_sim_static>
                $<TARGET_FILE:acorn_resilience_static>
                $<TARGET_FILE:acorn_static>
-               $<$<BOOL:${acorn_io_pc_libraries}>:-luring> -pthread)
+               $<$<BOOL:${acorn_io_pc_libraries}>:-luring> ${codings} -pthread)
   set_tests_properties(pages.${page} PROPERTIES ENVIRONMENT CXX=${CMAKE_CXX_COMPILER} TIMEOUT 600)
 endforeach()

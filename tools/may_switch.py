@@ -29,6 +29,9 @@ FLAGS = ['-std=c11', '-fexceptions', '-O0', '-g', '-fno-discard-value-names', '-
          '-Iinclude', '-Isrc', '-isystem', 'third_party']
 if os.path.exists('/usr/include/liburing.h'):
     FLAGS.append('-DACO_CONFIG_URING')
+for coding, header in ('ZLIB', 'zlib.h'), ('BROTLI', 'brotli/decode.h'):
+    if os.path.exists('/usr/include/' + header):
+        FLAGS.append('-DACO_CONFIG_' + coding)
 
 # Outside of src/coroutine who calls a switch (aco/detail/switch.h) leaves for another task, but for these.
 SWITCH = 'aco__switch_'
@@ -52,6 +55,8 @@ CALLBACKS = {
     ('aco_http_server_options_s', 'log'): (True, 'the next request waits for it'),
     ('aco_http_server_options_s', 'failed'): (True, 'the same'),
     ('aco_http_client_options_s', 'open'): (True, 'a handshake'),
+    ('aco_cookie_jar_options_s', 'is_suffix'): (False, 'it must not wait'),
+    ('aco_cookie_jar_each', 1): (False, 'the same'),
     ('aco_http_call_s', 'read_body'): (True, 'it may read what it sends'),
     ('aco_stream_functions_s', 'read'): (True, 'as aco_io_read()'),
     ('aco_stream_functions_s', 'write'): (True, 'as aco_io_write()'),
@@ -106,6 +111,7 @@ CALLBACKS = {
 # Calls that do not switch, though what they call may.
 CALLS = {
     ('aco__http_try_send', 'aco_io_send_at'): 'MSG_DONTWAIT',
+    ('release_peer', 'aco__http_skip_body'): 'must_not_wait',
     ('end_connection', 'aco__http_end_websocket'): 'the link is broken: no close is sent',
 }
 

@@ -411,9 +411,26 @@ typedef struct aco_http_client_options_s {
     int max_redirects;      /* that are followed: 10. Less than 0: none */
     int max_head, max_headers; /* of responses, as for a server, and never without a limit: 31 KiB, 200 */
     const char *proxy_host, *proxy_port; /* an HTTP proxy for all requests; NULL: none */
+    const char *proxy_user, *proxy_password; /* for the proxy (Basic), up to 255 bytes each, the user without ":".
+                                                NULL: none. Not needed after aco_http_client_new() */
     /* Makes the stream to this host for https:// URLs, as `open` of a server does. NULL: https:// is refused. */
     aco_stream_t *(*open)(int fd, const char *host, void *open_arg);
     void *open_arg;
+    /* Connections in use at once, in all and to a host (a port of it; by a proxy: the proxy). One is in use from the
+     * dialing to aco_http_response_end(). Further calls wait, first come, first served; those for one host do not stop
+     * those for another. Kept connections are closed to stay below. 0: no limit. A task that holds a response must
+     * not need another one that waits for it. */
+    int max_connections, max_per_host;
+    /* Limits in ns, after which a call fails with ETIMEDOUT; 0: none, other than the caller's scopes: */
+    int64_t connect_time;   /* of dialing, the tunnel and `open` */
+    int64_t head_time;      /* from the end of a request to that of its response's head */
+    int64_t total_time;     /* of a call with its redirects, its waiting for a connection, and the response's body */
+    /* 1: asks for coded bodies and decodes them: gzip and deflate if the library was built with zlib, br with brotli.
+     * Not if the call has a header Accept-Encoding or Range. */
+    int decodes;
+    int64_t max_decoded;    /* bytes of a decoded body, beyond which reading fails with EFBIG: 256 MiB */
+    /* Cookies (aco/cookie_jar.h), up to 8 KiB for a request, unless the call has a header Cookie. NULL: none */
+    struct aco_cookie_jar_s *jar;
     int sends_body_elsewhere; /* whether a redirect may take a request's body to another host, port or scheme. 0: no */
     void *aco__reserved[3]; /* reserved fields are 0 */
 } aco_http_client_options_t;
@@ -429,9 +446,10 @@ ACO_API void aco_http_client_destroy(aco_http_client_t *client);
 /* A request to send. Zeros: no headers and no body. */
 typedef struct aco_http_call_s {
     const char *method;               /* up to 32 bytes, not "CONNECT". NULL: "GET" */
-    /* "http://host:port/path?query", in ASCII, with escapes and without a user. The host has up to 255 bytes, path and
-     * query up to 4095. An IPv6 address may have a zone, which is not sent: "[fe80::1%25eth0]", as in RFC 6874, or
-     * "[fe80::1%eth0]". */
+    /* "http://host:port/path?query", as in aco/url.h. The host has up to 255 bytes, path and query up to 4095. A user,
+     * "http://name:password@host/" with up to 255 bytes and with escapes, makes a header Authorization (Basic), unless
+     * the call has one; it is sent as the call's own would be. An IPv6 address may have a zone, which is not sent:
+     * "[fe80::1%25eth0]", as in RFC 6874, or "[fe80::1%eth0]". */
     const char *url;
     const aco_http_header_t *headers; /* not Host, Connection, Content-Length or Transfer-Encoding: the client's */
     size_t header_count;
@@ -441,6 +459,9 @@ typedef struct aco_http_call_s {
      * most `n`, it has stored at `p`; 0: the end; -1 and errno: the call fails, and the server sees a cut request. */
     ssize_t (*read_body)(void *arg, void *p, size_t n);
     void *read_arg;
+    /* With a body: sends "Expect: 100-continue", and waits so many ns at most for the server's consent, or for another
+     * response, before it sends the body. 0: sends it at once. */
+    int64_t continue_time;
     void *aco__reserved[2];           /* reserved fields are 0 */
 } aco_http_call_t;
 
@@ -452,11 +473,16 @@ typedef struct aco_http_response_s {
     const aco_http_header_t *headers;
     size_t header_count;
     int64_t length;                   /* of the body; -1: not known */
+    int is_decoded;                   /* the body had the Content-Encoding of the headers, reading takes it away */
+    const char *url;                  /* whose response it is, behind redirects; without user and fragment */
 } aco_http_response_t;
 
 /* Sends a request and waits for the response's head. Uses `call` only until it returns. Uses a kept connection if there
  * is one. If that turns out to be closed before anything has come, an idempotent request without read_body is sent once
  * more.
+ *
+ * A final response that comes while the body is sent ends the sending. (On a stream that is no socket it is noticed
+ * between two writes.) The connection is closed then.
  *
  * Redirects are followed:
  *   - 303, and a POST's 301 and 302: by GET (HEAD stays HEAD), without the body and the headers that describe it
@@ -482,8 +508,12 @@ ACO_API aco_http_response_t *aco_http_get_at(aco_http_client_t *client, const ch
 /* Finds the first header with this name; upper and lower case are the same. Returns the value; NULL: there is no such
  * header. */
 ACO_API const char *aco_http_response_header(const aco_http_response_t *response, const char *name);
+/* Tells of the redirects that were followed: the URL of request `i`, and the status of its response unless `status` is
+ * NULL. Request 0 is the call's own, response->redirects the last. Returns the URL, valid as the response; NULL: there
+ * was no such request. */
+ACO_API const char *aco_http_response_redirect(const aco_http_response_t *response, int i, int *status);
 /* Reads what has come of the body, at most `n` bytes. Waits if nothing has come. Returns the number of bytes; 0 at the
- * end, or if `n` is 0; on error -1 with errno EBADMSG (wrong chunks), ECONNRESET (the connection ended before the
+ * end, or if `n` is 0; on error -1 with errno EBADMSG (wrong chunks, a wrong coding), EFBIG (max_decoded), ECONNRESET (the connection ended before the
  * body), ETIMEDOUT, ECANCELED, ENOMEM, EPERM (the caller cannot wait). After the end of a scope, ENOMEM or EPERM the
  * next call goes on. After any other error it fails again. */
 ACO_API ssize_t aco_http_response_read_at(aco_http_response_t *response, void *p, size_t n, const char *location);

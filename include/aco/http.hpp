@@ -615,6 +615,14 @@ public:
 
     int status() const noexcept { return response_->status; }
     std::int64_t length() const noexcept { return response_->length; }
+    /* Behind redirects; and the URL of request `i`, from 0 to redirects(), with the status of its response. */
+    const char *url() const noexcept { return response_->url; }
+    int redirects() const noexcept { return response_->redirects; }
+    bool is_decoded() const noexcept { return response_->is_decoded != 0; }
+    const char *redirect(int i, int *status = nullptr) const noexcept
+    {
+        return aco_http_response_redirect(response_, i, status);
+    }
     std::optional<std::string_view> header(const char *name) const
     {
         return detail::text_of(aco_http_response_header(response_, name));

@@ -50,6 +50,7 @@ class Acorn(ConanFile):
         toolchain = CMakeToolchain(self)
         toolchain.cache_variables["ACORN_TESTS"] = "OFF"
         toolchain.cache_variables["ACORN_TLS"] = "ON" if self.options.tls else "OFF"
+        toolchain.cache_variables["ACORN_ZLIB"] = toolchain.cache_variables["ACORN_BROTLI"] = "OFF"
         toolchain.cache_variables["ACORN_URING"] = "ON" if self.options.get_safe("uring") else "OFF"
         toolchain.generate()
 

@@ -1,5 +1,6 @@
 /* The answer to the key of WebSocket's handshake: base64 of the SHA-1 of the key and of a text of the standard. */
 #include "http/websocket_key.h"
+#include "http/base64.h"
 
 #include <string.h>
 
@@ -35,10 +36,9 @@ static void add_block(uint32_t h[5], const unsigned char *p)
 
 char *aco__http_put_accepted(char *at, const char *key)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     static const char guid[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
     uint32_t h[5] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
-    unsigned char text[128] = {0}, hash[21] = {0};
+    unsigned char text[128] = {0}, hash[20];
     size_t n = HTTP_WEBSOCKET_KEY + sizeof guid - 1;
     memcpy(text, key, HTTP_WEBSOCKET_KEY);
     memcpy(text + HTTP_WEBSOCKET_KEY, guid, sizeof guid - 1);
@@ -49,11 +49,5 @@ char *aco__http_put_accepted(char *at, const char *key)
     add_block(h, text + 64);
     for (size_t i = 0; i < 20; i++)
         hash[i] = (unsigned char)(h[i / 4] >> (24 - i % 4 * 8));
-    for (size_t i = 0; i < 21; i += 3) {
-        uint32_t bits = (uint32_t)hash[i] << 16 | (uint32_t)hash[i + 1] << 8 | hash[i + 2];
-        for (int shift = 18; shift >= 0; shift -= 6)
-            *at++ = digits[bits >> shift & 63];
-    }
-    at[-1] = '='; /* 20 bytes are no multiple of three */
-    return at;
+    return aco__http_put_base64(at, hash, sizeof hash);
 }

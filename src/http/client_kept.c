@@ -1,0 +1,124 @@
+/* Connections of clients that are kept for further requests. */
+#include "http/client_peer.h"
+#include "http/text.h"
+
+#include <string.h>
+
+void aco__http_close_peer(aco__http_peer_t *peer)
+{
+    aco__http_link_close(&peer->link, aco__http_is_cut(&peer->outgoing));
+    aco__service_free(peer, peer->sz);
+}
+
+int aco__http_is_quiet(const aco__http_peer_t *peer)
+{
+    return !aco_stream_has_input(peer->link.stream);
+}
+
+const char *aco__http_host_of(const aco_http_client_t *client, const aco__http_client_url_t *url)
+{
+    return client->options.proxy_host && !url->is_tls ? client->options.proxy_host : url->address;
+}
+
+const char *aco__http_port_of(const aco_http_client_t *client, const aco__http_client_url_t *url)
+{
+    return client->options.proxy_host && !url->is_tls ? client->options.proxy_port : url->port;
+}
+
+static int leads_to(const aco__http_peer_t *peer, const aco_http_client_t *client, const aco__http_client_url_t *url)
+{
+    return peer->is_tls == url->is_tls && aco__http_same(peer->host, aco__http_host_of(client, url)) &&
+           strcmp(peer->port, aco__http_port_of(client, url)) == 0;
+}
+
+/* Takes a connection for this URL's host out of the list; NULL: there is none. */
+static aco__http_peer_t *take_kept(aco_http_client_t *client, const aco__http_client_url_t *url)
+{
+    aco__http_peer_t **place = &client->kept, *peer;
+    ACO__NO_SWITCH_BEGIN();
+    while ((peer = *place) != NULL && !leads_to(peer, client, url))
+        place = &peer->next;
+    if (peer) {
+        ACO__ASSERT(client->kept_count > 0);
+        *place = peer->next;
+        client->kept_count--;
+    }
+    ACO__NO_SWITCH_END();
+    return peer;
+}
+
+/* A connection that was kept for this URL's host; NULL: none. While one is closed, other tasks may use the list. */
+aco__http_peer_t *aco__http_kept_peer(aco_http_client_t *client, const aco__http_client_url_t *url)
+{
+    aco__http_peer_t *peer;
+    while ((peer = take_kept(client, url)) != NULL && !aco__http_is_quiet(peer))
+        aco__http_close_peer(peer);
+    return peer;
+}
+
+/* Closes what has ended of the connections that are kept: their hosts may never be asked again. */
+void aco__http_close_ended(aco_http_client_t *client)
+{
+    aco__http_peer_t **place = &client->kept, *ended = NULL, *peer;
+    ACO__NO_SWITCH_BEGIN();
+    while ((peer = *place) != NULL) {
+        if (aco__http_is_quiet(peer)) {
+            place = &peer->next;
+            continue;
+        }
+        *place = peer->next;
+        client->kept_count--;
+        peer->next = ended;
+        ended = peer;
+    }
+    ACO__ASSERT(!client->kept == !client->kept_count);
+    ACO__NO_SWITCH_END();
+    while ((peer = ended) != NULL) {
+        ended = peer->next;
+        aco__http_close_peer(peer);
+    }
+}
+
+/* Takes the connection that was not used for longest out of the list, which is not empty. */
+static aco__http_peer_t *take_last(aco_http_client_t *client)
+{
+    aco__http_peer_t **place = &client->kept, *last;
+    while ((*place)->next)
+        place = &(*place)->next;
+    last = *place;
+    *place = NULL;
+    client->kept_count--;
+    return last;
+}
+
+/* Keeps a connection for further requests; if they are too many, the one that was not used for longest is closed. */
+void aco__http_keep_peer(aco_http_client_t *client, aco__http_peer_t *peer)
+{
+    aco__http_peer_t *last = NULL;
+    ACO__ASSERT(!peer->link.out_n && !peer->outgoing.left && !peer->link.in.buffer); /* nothing is under way */
+    ACO__NO_SWITCH_BEGIN();
+    peer->next = client->kept;
+    client->kept = peer;
+    if (++client->kept_count > client->options.max_idle)
+        last = take_last(client);
+    ACO__NO_SWITCH_END();
+    if (last)
+        aco__http_close_peer(last);
+}
+
+static size_t kept_for(const aco_http_client_t *client, const aco__http_client_url_t *url)
+{
+    size_t n = 0;
+    for (const aco__http_peer_t *peer = client->kept; peer; peer = peer->next)
+        n += leads_to(peer, client, url);
+    return n;
+}
+
+/* Closes kept connections, so that there may be another one: besides those in use, there are as many as free places. */
+void aco__http_make_place(aco_http_client_t *client, const aco__http_client_url_t *url, const aco__http_host_t *place)
+{
+    while (place && kept_for(client, url) > place->free.value)
+        aco__http_close_peer(take_kept(client, url));
+    while (client->places.most && (size_t)client->kept_count > client->places.free.value)
+        aco__http_close_peer(take_last(client));
+}

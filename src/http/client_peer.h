@@ -1,0 +1,107 @@
+/* A client's connections, and the requests on them. */
+#ifndef ACO_HTTP_CLIENT_PEER_H
+#define ACO_HTTP_CLIENT_PEER_H
+
+#include "http/client_places.h"
+#include "http/client_url.h"
+#include "http/decoder.h"
+#include "http/incoming.h"
+#include "http/outgoing.h"
+
+#define CLIENT_CALL "aco_http_call" /* whose errors these are */
+
+/* What has come before a request's body was sent, so that the rest is not: nothing; the response's head; the end. */
+enum { EARLY_NOTHING, EARLY_RESPONSE, EARLY_END };
+
+typedef struct aco__http_peer { /* a connection, and the response that comes on it */
+    aco_http_response_t is; /* first */
+    aco_http_client_t *client;
+    struct aco__http_peer *next;      /* that is kept */
+    aco__http_hop_t *hops;  /* of the response's call */
+    aco__http_host_t *place; /* of the request; NULL: hosts have no limit */
+    int interims;           /* responses before that of the request */
+    unsigned char early;    /* EARLY_… */
+    aco__http_decoder_t *decoder; /* of the body; NULL: it is read as it comes */
+    int decoder_error;      /* with which decoding has ended; 0: it has not */
+    int64_t decoded;        /* bytes */
+    int64_t until;          /* for the response's body, too */
+    aco__http_link_t link;
+    aco__http_incoming_t incoming;
+    aco__http_outgoing_t outgoing;
+    llhttp_t parser;
+    aco__http_head_t head;
+    int is_tls;
+    char host[CLIENT_HOST], port[CLIENT_PORT]; /* the server's; without TLS, the proxy's if there is one */
+    size_t sz;              /* of this record, the headers and the output behind it */
+} aco__http_peer_t;
+
+struct aco_http_client_s {
+    aco_http_client_options_t options;
+    aco__http_peer_t *kept; /* the one that was used last first */
+    int kept_count;
+    aco__http_places_t places;
+    char *proxy_authorization; /* its value; NULL: none */
+    size_t proxy_authorization_sz;
+};
+
+typedef struct aco__http_step { /* a request of a call, which redirects change */
+    const aco_http_call_t *call;
+    aco__http_client_url_t *url;
+    const char *authorization; /* the value that the URL's user makes; "": none */
+    aco__http_hop_t *hops;
+    const char *method;
+    unsigned char has_body, has_lost_body;
+    unsigned char is_elsewhere; /* a redirect has led to another origin, perhaps back again */
+} aco__http_step_t;
+
+/* ---- Those that are kept: client_kept.c ---- */
+
+ACO__HIDDEN void aco__http_close_peer(aco__http_peer_t *peer);
+/* Whether nothing has come that was not read, not even the end. */
+ACO__HIDDEN int aco__http_is_quiet(const aco__http_peer_t *peer);
+/* Where a connection for this URL leads: to the proxy, if there is one. */
+ACO__HIDDEN const char *aco__http_host_of(const aco_http_client_t *client, const aco__http_client_url_t *url);
+ACO__HIDDEN const char *aco__http_port_of(const aco_http_client_t *client, const aco__http_client_url_t *url);
+/* Takes a connection that was kept for this URL's host; NULL: none. */
+ACO__HIDDEN aco__http_peer_t *aco__http_kept_peer(aco_http_client_t *client, const aco__http_client_url_t *url);
+/* Closes what has ended of the connections that are kept: their hosts may never be asked again. */
+ACO__HIDDEN void aco__http_close_ended(aco_http_client_t *client);
+/* Closes kept connections, so that there may be another one: besides those in use, there are as many as free places. */
+ACO__HIDDEN void aco__http_make_place(aco_http_client_t *client, const aco__http_client_url_t *url,
+                                      const aco__http_host_t *place);
+/* Keeps a connection for further requests; if they are too many, the one that was not used for longest is closed. */
+ACO__HIDDEN void aco__http_keep_peer(aco_http_client_t *client, aco__http_peer_t *peer);
+
+/* ---- Heads: client_head.c ---- */
+
+/* These return 0, or -1 and errno. */
+ACO__SWITCHES ACO__HIDDEN int aco__http_put_texts(aco__http_link_t *link, const char *const *texts,
+                                                  const char *location);
+/* "host:port"; the port only if it is needed. */
+ACO__SWITCHES
+ACO__HIDDEN int aco__http_put_authority(aco__http_link_t *link, const aco__http_client_url_t *url, int with_port,
+                                        const char *location);
+ACO__SWITCHES ACO__HIDDEN int aco__http_send_head(aco__http_peer_t *peer, const aco__http_step_t *step,
+                                                  const char *location);
+/* What the response's cookies are for the jar, and its coding for who reads it. */
+ACO__HIDDEN int aco__http_take_cookies(const aco_http_client_t *client, const aco__http_client_url_t *url,
+                                       const aco_http_response_t *response);
+ACO__HIDDEN int aco__http_begin_decoding(aco__http_peer_t *peer, const aco__http_step_t *step);
+/* Reads the head of a response, also of an interim one, which is dropped. 0; 1: nothing has come at all; -1 and
+ * errno. */
+ACO__SWITCHES ACO__HIDDEN int aco__http_read_one_head(aco__http_peer_t *peer, int is_head, const char *location);
+static inline int aco__http_is_interim(const aco__http_peer_t *peer)
+{
+    return peer->parser.status_code < 200;
+}
+/* Reads the head of the response, behind interim ones. As aco__http_read_one_head(). */
+ACO__SWITCHES ACO__HIDDEN int aco__http_read_response(aco__http_peer_t *peer, int is_head, const char *location);
+
+/* ---- Requests: client_request.c ---- */
+
+/* Sends a request. 0; 1: a response has come before the body was sent, the rest of which is not: peer->early; -1 and
+ * errno. */
+ACO__SWITCHES ACO__HIDDEN int aco__http_send_request(aco__http_peer_t *peer, const aco__http_step_t *step,
+                                                     const char *location);
+
+#endif

@@ -1,0 +1,148 @@
+/* Requests of clients with their bodies, while the response may come already. */
+#include "http/client_peer.h"
+
+#include "aco/detail/descriptors.h"
+
+#include <poll.h>
+#include <string.h>
+
+enum { BODY_PART = 4096, BODY_PIECE = 65536 }; /* of read_body; between two looks on a stream that is no socket */
+
+/* As aco__http_read_one_head(), while output is left, which must not be waited for: the server may not take any. */
+ACO__SWITCHES static int read_head_first(aco__http_peer_t *peer, const aco__http_step_t *step, const char *location)
+{
+    const size_t out_n = peer->link.out_n;
+    int result;
+    peer->link.out_n = 0;
+    result = aco__http_read_one_head(peer, strcmp(step->method, "HEAD") == 0, location);
+    peer->link.out_n = out_n;
+    return result;
+}
+
+/* Reads a response that has come before the body was sent. 0: it was an interim one, or there is none; 1: the body is
+ * not sent further, what has come is in peer->early; -1 and errno. */
+ACO__SWITCHES static int take_early(aco__http_peer_t *peer, const aco__http_step_t *step, const char *location)
+{
+    while (peer->link.in.begin < peer->link.in.end || !aco__http_is_quiet(peer)) {
+        int result = read_head_first(peer, step, location);
+        if (result < 0)
+            return -1;
+        if (result > 0 && peer->interims)
+            return aco__service_fail(ECONNRESET, CLIENT_CALL, "the connection ended before the response");
+        peer->early = result > 0 ? EARLY_END : EARLY_RESPONSE;
+        if (result > 0 || !aco__http_is_interim(peer))
+            return 1;
+    }
+    return 0;
+}
+
+/* Waits until the socket takes more. As take_early(). */
+ACO__SWITCHES static int await_room(aco__http_peer_t *peer, const aco__http_step_t *step, const char *location)
+{
+    struct pollfd look = {peer->link.own.fd, POLLIN | POLLOUT, 0};
+    if (aco__io_poll(&look, 1, ACO_FOREVER, CLIENT_CALL, location) < 0)
+        return -1;
+    return look.revents & ~POLLOUT ? take_early(peer, step, location) : 0;
+}
+
+/* Sends what was collected, on a socket. As take_early(). */
+ACO__SWITCHES static int drain_out(aco__http_peer_t *peer, const aco__http_step_t *step, const char *location)
+{
+    int result = 0;
+    while (result == 0 && peer->link.out_n) {
+        const size_t before = peer->link.out_n;
+        aco__http_try_send(&peer->link);
+        if (peer->link.out_n == before)
+            result = await_room(peer, step, location);
+    }
+    return result;
+}
+
+/* Sends bytes of a body with a length, on a socket, without copying them. As take_early(). */
+ACO__SWITCHES
+static int send_directly(aco__http_peer_t *peer, const aco__http_step_t *step, const char *p, size_t n,
+                         const char *location)
+{
+    int result = drain_out(peer, step, location);
+    while (result == 0 && n) {
+        ssize_t sent = aco_io_send_at(peer->link.own.fd, p, n, MSG_DONTWAIT, location);
+        if (sent > 0) {
+            p += sent;
+            n -= (size_t)sent;
+            peer->outgoing.left -= sent;
+        } else if (sent < 0 && errno != EAGAIN) {
+            peer->link.is_broken = 1;
+            return -1;
+        } else
+            result = await_room(peer, step, location);
+    }
+    return result;
+}
+
+/* Sends the next bytes of the body. As take_early(). */
+ACO__SWITCHES
+static int send_part(aco__http_peer_t *peer, const aco__http_step_t *step, const char *p, size_t n,
+                     const char *location)
+{
+    if (peer->link.is_plain && !peer->outgoing.is_chunked && n > HTTP_OUT / 2 && n <= (uint64_t)peer->outgoing.left)
+        return send_directly(peer, step, p, n, location);
+    while (n) {
+        const size_t most = peer->link.is_plain ? BODY_PART : BODY_PIECE, piece = n < most ? n : most;
+        int result = peer->link.is_plain ? drain_out(peer, step, location) : take_early(peer, step, location);
+        if (result != 0)
+            return result;
+        if (aco__http_write_body(&peer->outgoing, p, piece, CLIENT_CALL, location) != 0)
+            return -1;
+        p += piece;
+        n -= piece;
+    }
+    return 0;
+}
+
+/* Waits for "100 Continue", or another response, for some time. As take_early(). */
+ACO__SWITCHES static int await_continue(aco__http_peer_t *peer, const aco__http_step_t *step, const char *location)
+{
+    const int64_t until = aco_after(step->call->continue_time);
+    if (aco__http_send(&peer->link, NULL, 0, 0, location) != 0)
+        return -1;
+    if (aco__http_is_quiet(peer) && aco_io_wait_readable_until_at(peer->link.own.fd, until, location) != 0)
+        return errno == ETIMEDOUT && aco_now() >= until && aco_check_cancelled() == 0 ? 0 : -1;
+    return take_early(peer, step, location);
+}
+
+/* Sends the body and its end. As take_early(). */
+ACO__SWITCHES static int send_body(aco__http_peer_t *peer, const aco__http_step_t *step, const char *location)
+{
+    const aco_http_call_t *call = step->call;
+    size_t sz = BODY_PART;
+    int result = call->continue_time ? await_continue(peer, step, location) : 0;
+    char *part;
+    ssize_t n = 0;
+    if (result != 0)
+        return result;
+    if (!call->read_body)
+        return send_part(peer, step, call->body, (size_t)call->length, location);
+    part = aco__service_allocate(&sz, CLIENT_CALL); /* too large for a small stack */
+    if (!part)
+        return -1;
+    while ((result = take_early(peer, step, location)) == 0 &&
+           (n = call->read_body(call->read_arg, part, BODY_PART)) > 0)
+        if ((result = send_part(peer, step, part, (size_t)n, location)) != 0)
+            break;
+    aco__service_free(part, sz);
+    return n < 0 ? -1 : result;
+}
+
+/* Sends a request. As take_early(). */
+int aco__http_send_request(aco__http_peer_t *peer, const aco__http_step_t *step, const char *location)
+{
+    int result;
+    peer->interims = 0;
+    peer->early = EARLY_NOTHING;
+    result = aco__http_send_head(peer, step, location);
+    if (result == 0 && step->has_body)
+        result = send_body(peer, step, location);
+    if (result == 0)
+        result = aco__http_end_body(&peer->outgoing, location);
+    return result == 0 ? aco__http_send(&peer->link, NULL, 0, 0, location) : result;
+}
