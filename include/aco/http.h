@@ -60,7 +60,7 @@ typedef struct aco_http_request_s {
     const char *host;                 /* from the target, else from the header; "": none */
     const aco_http_header_t *headers; /* names as they were sent */
     size_t header_count;
-    int minor;                        /* of the version: 1 for HTTP/1.1, or 0 */
+    int major, minor;                 /* of the version: 1 and 1, or 1 and 0, or 2 and 0 for HTTP/2 */
     /* The connection's descriptor, to ask for addresses; -1: it has none. */
     int fd;
     /* The connection: to ask for addresses, and for TLS (aco_tls_of_stream()). It is the server's: neither read, write
@@ -349,6 +349,16 @@ typedef struct aco_http_server_options_s {
     void (*refused)(aco_http_request_t *request, int status, void *refused_arg);
     void *refused_arg;
     const aco_http_group_t *groups; /* their routes are looked at after `routes`, in order. NULL: none */
+    /* For HTTP/2: */
+    int max_streams;        /* requests at once on a connection, counted until their handlers have returned: 100. Less
+                               than 0: no HTTP/2 */
+    int max_streams_in_all; /* on all connections of the server: 10000. Further ones are refused (REFUSED_STREAM), and
+                               clients may try again */
+    int stream_window;      /* bytes of a request's body that the client may send before the handler reads them, and
+                               that the server holds: 64 KiB; at least 1024 */
+    int connection_window;  /* the same of all requests of a connection: 1 MiB; at least 65535 */
+    int64_t max_buffered;   /* the same of all connections of the server: 64 MiB. A body beyond is not taken: its
+                               handler's read fails with ENOBUFS, and the answer is 503 */
     void *aco__reserved[3]; /* reserved fields are 0 */
 } aco_http_server_options_t;
 
