@@ -190,8 +190,7 @@ static int h2_on_sent(nghttp2_session *session, const nghttp2_frame *frame, void
         return 0;
     s->has_ended = 1;
     aco__http2_count_use(h, 1);
-    if (s->is_whole && !s->has_all) /* nobody wants the rest of the request */
-        aco__http2_reset(s, NGHTTP2_NO_ERROR);
+    aco_event_set(&s->changed);
     return 0;
 }
 
@@ -240,7 +239,6 @@ static int h2_make_session(aco__http2_t *h)
     if (result == 0) {
         h2_set_callbacks(callbacks);
         nghttp2_option_set_no_auto_window_update(option, 1);
-        nghttp2_option_set_no_closed_streams(option, 1);
         result = nghttp2_session_server_new3(&h->session, callbacks, h, option, &memory);
     }
     nghttp2_option_del(option);
@@ -257,7 +255,6 @@ static int h2_submit_settings(aco__http2_t *h)
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, (uint32_t)options->stream_window},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)options->max_head},
         {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
-        {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
     };
     int result = nghttp2_submit_settings(h->session, NGHTTP2_FLAG_NONE, settings, sizeof settings / sizeof settings[0]);
     return result ? result

@@ -480,8 +480,6 @@ ACO__SWITCHES static void h2_end_reply(aco__http2_stream_t *s, const char *locat
     }
     s->is_whole = 1;
     h2_drop_body(s);
-    if (s->has_ended && !s->has_all) /* else when it was sent */
-        aco__http2_reset(s, NGHTTP2_NO_ERROR);
     if (s->is_open && h2_has_room(s)) {
         s->promised = aco__http2_pending(s);
         s->h->promised += s->promised;
@@ -489,6 +487,24 @@ ACO__SWITCHES static void h2_end_reply(aco__http2_stream_t *s, const char *locat
     } else if (s->is_open && h2_await_taken(s, location) != 0) {
         aco__http2_reset(s, NGHTTP2_CANCEL);
     }
+}
+
+/* Nobody reads the rest of the request. Some clients take a reset for a failure if they have not seen the reply before,
+ * so they get some time; the window bounds what they send in it. */
+ACO__SWITCHES static void h2_end_request(aco__http2_stream_t *s, const char *location)
+{
+    enum { REPLY_SEEN_MS = 1000 };
+    int64_t until = aco_after(REPLY_SEEN_MS * ACO_MILLISECOND);
+    if (s->has_all || !s->is_whole)
+        return;
+    aco__http2_want_write(s->h, location);
+    while (!s->has_all && s->is_open && !s->error && aco_now() < until) {
+        aco_event_reset(&s->changed);
+        if (aco_event_wait_until_at(&s->changed, until, location) != 0)
+            break;
+    }
+    if (!s->has_all)
+        aco__http2_reset(s, NGHTTP2_NO_ERROR);
 }
 
 ACO__SWITCHES static void h2_log(aco__http2_stream_t *s)
@@ -526,6 +542,7 @@ ACO__SWITCHES static void h2_answer(aco__http2_stream_t *s, const char *location
     h2_log(s);
     if (x->reply.will_close)
         aco__http2_leave(s->h);
+    h2_end_request(s, location);
 }
 
 /* The task's end, also by aco_exit(). Nothing waits. */
