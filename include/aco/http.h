@@ -60,7 +60,7 @@ typedef struct aco_http_request_s {
     const char *host;                 /* from the target, else from the header; "": none */
     const aco_http_header_t *headers; /* names as they were sent */
     size_t header_count;
-    int major, minor;                 /* of the version: 1 and 1, or 1 and 0, or 2 and 0 for HTTP/2 */
+    int minor;                        /* of the version: 1 for HTTP/1.1, or 0 */
     /* The connection's descriptor, to ask for addresses; -1: it has none. */
     int fd;
     /* The connection: to ask for addresses, and for TLS (aco_tls_of_stream()). It is the server's: neither read, write
@@ -70,6 +70,7 @@ typedef struct aco_http_request_s {
     int64_t began;                    /* when its first bytes were read, on the clock of aco_now() */
     /* For the log: */
     int status;                       /* of the reply; 0: there was none */
+    int major;                        /* of the version: 1, or 2 for HTTP/2; 0: the server did not understand it */
     uint64_t sent;                    /* bytes of the reply's body */
     /* For middleware and the log: */
     const struct aco_http_route_s *route; /* that fits: its `path` is the pattern; NULL: none does */
@@ -80,6 +81,10 @@ typedef struct aco_http_request_s {
  * `headers`: a list may have several lines. Trust no header that must occur only once (Origin) if it occurs twice.
  * Returns the value; NULL: there is no such header. */
 ACO_API const char *aco_http_request_header(const aco_http_request_t *request, const char *name);
+/* Finds the first trailer of the request with this name, as aco_http_request_header(). Trailers come behind the body: an
+ * answer is certain once aco_http_request_read() has returned 0. They are no headers: trust them only for what they are
+ * meant for. Returns the value; NULL: there is no such trailer. */
+ACO_API const char *aco_http_request_trailer(const aco_http_request_t *request, const char *name);
 /* Returns the part of the path that {name} of the route stands for. The name "*" gives the rest of the path, for which
  * the "*" at the route's end stands. NULL: the route has no such name. */
 ACO_API const char *aco_http_request_param(aco_http_request_t *request, const char *name);
@@ -115,6 +120,15 @@ ACO_API char *aco_http_request_read_all_at(aco_http_request_t *request, size_t m
  * with errno EINVAL (one of the first three; a name or value that is NULL or that HTTP does not allow, such as one with
  * a line end), EBUSY (the reply has begun), ENOMEM (also: over 6 KiB of headers). */
 ACO_API int aco_http_reply_header(aco_http_request_t *request, const char *name, const char *value);
+
+/* Adds a trailer to the reply: a header that is sent behind the body, for what is known only at its end. It may be
+ * called until the handler returns. Only a reply without a known length has trailers (aco_http_reply_begin() with a
+ * length less than 0): another one drops those that were added before it began. HTTP/1.1 sends them with the last chunk,
+ * HTTP/1.0 not at all. Many clients see no trailers. `name` and `value` are copied. Returns 0; on error -1 with errno
+ * EINVAL (a name or value that is NULL or that HTTP does not allow; a name that must come before the body, such as
+ * Content-Length or Content-Type), EBUSY (the reply has begun and has a length or no body; the connection was taken
+ * over), ENOMEM (also: over 6 KiB of trailers). */
+ACO_API int aco_http_reply_trailer(aco_http_request_t *request, const char *name, const char *value);
 
 /* Makes the whole reply: `status` is 200 to 599; `type` is the Content-Type, up to 1024 bytes, or NULL; the body has
  * `n` bytes, and may be NULL if it has none. A handler may call it once. After the call `body` is not used any more.

@@ -66,6 +66,10 @@ public:
     {
         return detail::text_of(aco_http_request_header(request_, name));
     }
+    std::optional<std::string_view> trailer(const char *name) const
+    {
+        return detail::text_of(aco_http_request_trailer(request_, name));
+    }
     std::optional<std::string_view> param(const char *name) const
     {
         return detail::text_of(aco_http_request_param(request_, name));
@@ -104,6 +108,14 @@ public:
         if (name.find('\0') != std::string::npos || value.find('\0') != std::string::npos)
             detail::refused(EINVAL, "aco::http_request::add_header", nullptr, "the name or value has a NUL");
         detail::io_check(aco_http_reply_header(request_, name.c_str(), value.c_str()), "aco::http_request::add_header");
+        return *this;
+    }
+    http_request &add_trailer(const std::string &name, const std::string &value)
+    {
+        if (name.find('\0') != std::string::npos || value.find('\0') != std::string::npos)
+            detail::refused(EINVAL, "aco::http_request::add_trailer", nullptr, "the name or value has a NUL");
+        detail::io_check(aco_http_reply_trailer(request_, name.c_str(), value.c_str()),
+                         "aco::http_request::add_trailer");
         return *this;
     }
     http_request &add_cookie(const aco_http_cookie_t &cookie)

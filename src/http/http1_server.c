@@ -84,6 +84,7 @@ static int begin_request(aco__http1_connection_t *c)
         c->x = &space->x;
         c->x->stream = h;
         aco__http_parse_by(&h->incoming, &space->parser, HTTP_REQUEST);
+        h->incoming.trailers_of = c->x;
         h->link.out = arena + HTTP_ARENA;
     }
     aco__http_request_begin(c->x, arena);
@@ -198,7 +199,8 @@ ACO__SWITCHES static void end_reply(aco__http1_connection_t *c, const char *loca
     aco__http_outgoing_t *out = &c->http.outgoing;
     if (out->left < 0 && !out->is_bodiless && aco_check_cancelled() != 0)
         c->x->reply.is_aborted = 1;
-    if (!c->x->reply.is_aborted && aco__http_end_body(out, location) == 0)
+    if (!c->x->reply.is_aborted &&
+        aco__http_end_body_with(out, c->x->reply.trailers, c->x->reply.trailers_n, location) == 0)
         return;
     (void)aco__http_send(&c->http.link, NULL, 0, 0, location);
     if (!c->http.link.error && aco_check_cancelled() != 0)

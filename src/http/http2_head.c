@@ -42,6 +42,8 @@ void aco__http2_release(aco__http2_stream_t *s)
         aco__service_free(s->body, s->body_room);
     if (s->out)
         aco__service_free(s->out, s->out_room);
+    if (s->trailers)
+        aco__service_free(s->trailers, s->trailers_room);
     h->server->buffered -= s->body_end - s->body_begin;
     aco__service_free(s, s->sz);
     if (h->streams)
@@ -151,15 +153,30 @@ static void h2_add_pseudo(aco__http2_stream_t *s, const char *name, size_t name_
         *field = kept;
 }
 
+static int h2_keep_trailer(aco__http2_stream_t *s, const char *name, size_t name_n, const char *value, size_t value_n)
+{
+    aco__http_exchange_t *x = &s->x;
+    return aco__http_keep_trailer(x, name, name_n, HTTP_IN_NAME) == 0 &&
+                   aco__http_keep_trailer(x, value, value_n, HTTP_IN_VALUE) == 0 &&
+                   aco__http_keep_trailer(x, "", 0, HTTP_BEHIND_VALUE) == 0
+               ? 0
+               : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+}
+
 int aco__http2_add_field(aco__http2_stream_t *s, const char *name, size_t name_n, const char *value, size_t value_n)
 {
     size_t most = (size_t)s->h->server->options.max_head;
-    s->head_n += name_n + value_n + H2_OVERHEAD;
+    s->head_n += name_n + value_n + H2_OVERHEAD; /* trailers count, too */
     if (s->head_n > H2_BOMB * most)
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     if (s->head_n > most)
         h2_refuse(s, aco__http_is(name, name_n, ":path") ? 414 : 431);
-    if (s->refusal || s->has_head)
+    if (s->has_head) {
+        if (s->head_n > most)
+            return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+        return s->has_task ? h2_keep_trailer(s, name, name_n, value, value_n) : 0;
+    }
+    if (s->refusal)
         return 0;
     if (name_n && *name == ':')
         h2_add_pseudo(s, name, name_n, value, value_n);

@@ -74,14 +74,6 @@ void aco__http2_has_data(aco__http2_stream_t *s)
     (void)nghttp2_session_resume_data(s->h->session, s->id);
 }
 
-int aco__http2_submit_trailers(nghttp2_session *session, aco__http2_stream_t *s, int32_t id)
-{
-    (void)session;
-    (void)s;
-    (void)id;
-    return 0;
-}
-
 /* ---- The writer ---- */
 
 /* Collects frames. */

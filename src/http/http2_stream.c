@@ -265,6 +265,40 @@ static int http2_begin(aco__http_exchange_t *x, int status, const char *type, si
     return 0;
 }
 
+/* The handler's memory goes before the trailers are sent. 0, or -1. */
+static int h2_keep_trailers(aco__http2_stream_t *s)
+{
+    const aco__http_reply_t *reply = &s->x.reply;
+    s->trailers_room = reply->trailers_n;
+    if (!s->trailers_room || s->left >= 0 || reply->is_bodiless)
+        return 0;
+    s->trailers = aco__service_allocate(&s->trailers_room, "aco_http_reply_trailer");
+    if (!s->trailers)
+        return -1;
+    aco__http_put(s->trailers, reply->trailers, reply->trailers_n);
+    s->trailers_n = reply->trailers_n;
+    return 0;
+}
+
+int aco__http2_submit_trailers(nghttp2_session *session, aco__http2_stream_t *s, int32_t id)
+{
+    nghttp2_nv on_stack[H2_FIELDS_ON_STACK], *fields = on_stack;
+    size_t n = h2_count_lines(s->trailers, s->trailers_n), sz = n * sizeof *fields;
+    int result;
+    if (!n)
+        return 0;
+    if (n > H2_FIELDS_ON_STACK && !(fields = aco__service_allocate(&sz, "aco_http_reply_trailer"))) {
+        aco__http2_reset(s, NGHTTP2_INTERNAL_ERROR);
+        return 1; /* the client must not see an end */
+    }
+    result = nghttp2_submit_trailer(session, id, fields, h2_put_fields(s->trailers, s->trailers_n, fields));
+    if (fields != on_stack)
+        aco__service_free(fields, sz);
+    if (result != 0)
+        aco__http2_reset(s, NGHTTP2_INTERNAL_ERROR);
+    return 1;
+}
+
 /* ---- The reply's body ---- */
 
 /* Whether nothing of it reaches the client any more. 0, or -1 and errno. */
@@ -474,7 +508,7 @@ ACO__SWITCHES static void h2_end_reply(aco__http2_stream_t *s, const char *locat
     aco__http_exchange_t *x = &s->x;
     if (s->left < 0 && !x->reply.is_bodiless && aco_check_cancelled() != 0)
         x->reply.is_aborted = 1;
-    if (x->reply.is_aborted || s->error || (s->left > 0 && !x->reply.is_bodiless)) {
+    if (x->reply.is_aborted || s->error || (s->left > 0 && !x->reply.is_bodiless) || h2_keep_trailers(s) != 0) {
         aco__http2_reset(s, s->error == ETIMEDOUT ? NGHTTP2_CANCEL : NGHTTP2_INTERNAL_ERROR);
         return;
     }

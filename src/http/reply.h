@@ -13,6 +13,8 @@ struct aco__http_exchange;
 typedef struct aco__http_reply {
     char *fields; /* its headers, as HTTP/1 sends them */
     size_t fields_n, fields_room;
+    char *trailers; /* the same */
+    size_t trailers_n, trailers_room;
     unsigned char has_begun;
     unsigned char has_date; /* the handler's */
     unsigned char has_length;
