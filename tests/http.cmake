@@ -8,6 +8,18 @@ foreach(variant IN LISTS acorn_two_variants)
   endforeach()
 endforeach()
 
+# HTTP/2, where nghttp2 is.
+if(ACORN_HTTP2 AND ACORN_HAS_NGHTTP2)
+  foreach(variant IN LISTS acorn_two_variants)
+    foreach(subject http2_server)
+      acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 200)
+      target_compile_definitions(test_${subject}_${variant} PRIVATE HTTP2_FILES="${CMAKE_CURRENT_SOURCE_DIR}")
+      target_link_libraries(test_${subject}_${variant} PRIVATE acorn_http_static Threads::Threads)
+      acorn_counts_memory(test_${subject}_${variant})
+    endforeach()
+  endforeach()
+endif()
+
 # Against a second reader, which is not the library's: many random inputs at night.
 set(http_differential_count 20000)
 if(ACORN_NIGHTLY)
