@@ -3,6 +3,7 @@
 
 #ifdef ACO_CONFIG_HTTP2
 
+#include "http/client_watch.h"
 #include "http/failure.h"
 
 #include "aco/detail/descriptors.h"
@@ -182,9 +183,10 @@ static int h2_on_sent(nghttp2_session *session, const nghttp2_frame *frame, void
     if (type == NGHTTP2_GOAWAY)
         h2_on_goaway(h, frame->goaway.error_code);
     else if (type == NGHTTP2_DATA)
-        aco__http2_count_use(h, 3); /* one for it, and one for each window update that it may need */
-    else if (type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR &&
-             frame->rst_stream.error_code != NGHTTP2_REFUSED_STREAM && (!s || !s->was_reset)) /* no handler wanted it */
+        aco__http2_count_sent(h, frame->hd.length);
+    else if (type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code == NGHTTP2_REFUSED_STREAM && h->refused)
+        h->refused--;
+    else if (type == NGHTTP2_RST_STREAM && (!s || !s->was_reset)) /* the client is to blame */
         (void)aco__http2_count(h);
     if (!s || (type != NGHTTP2_DATA && type != NGHTTP2_HEADERS) || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
         return 0;
@@ -320,13 +322,21 @@ void aco__http2_cut_off(aco__http2_t *h, uint32_t code, int error)
     aco__http2_wake_reader(h);
 }
 
-/* Nothing more comes, and no reply reaches the client. */
-static void h2_fail_streams(aco__http2_t *h)
+void aco__http2_fail_streams(aco__http2_t *h)
 {
-    aco__http2_stream_t *next;
-    for (aco__http2_stream_t *s = h->first; s; s = next) {
-        next = s->next;
+    for (aco__http2_stream_t *s = h->first; s; s = s->next)
         aco__http2_fail_stream(s, ECONNRESET);
+}
+
+/* The client sends no more. What it has asked for, it may still read. */
+static void h2_end_input(aco__http2_t *h)
+{
+    for (aco__http2_stream_t *s = h->first; s; s = s->next) {
+        if (!s->has_all && !s->body_error)
+            s->body_error = ECONNRESET;
+        if (s->has_task)
+            aco__http_client_left(&s->x);
+        aco_event_set(&s->changed);
     }
 }
 
@@ -363,6 +373,17 @@ ACO__SWITCHES static void h2_spawn_streams(aco__http2_t *h, const char *location
     }
 }
 
+/* nghttp2 does not take it. */
+static void h2_refuse_input(aco__http2_t *h, int error)
+{
+    if (error == NGHTTP2_ERR_NOMEM)
+        aco__http2_cut_off(h, NGHTTP2_INTERNAL_ERROR, ENOMEM);
+    else if (error == NGHTTP2_ERR_BAD_CLIENT_MAGIC)
+        aco__http2_cut_off(h, NGHTTP2_PROTOCOL_ERROR, EPROTO);
+    else /* too much that it would have to keep */
+        aco__http2_cut_off(h, NGHTTP2_ENHANCE_YOUR_CALM, ECONNREFUSED);
+}
+
 /* What has come. 0, or -1: the connection cannot go on. */
 ACO__SWITCHES static int h2_parse(aco__http2_t *h, const char *location)
 {
@@ -372,9 +393,10 @@ ACO__SWITCHES static int h2_parse(aco__http2_t *h, const char *location)
     if (in->end > in->begin)
         n = nghttp2_session_mem_recv(h->session, (const uint8_t *)in->buffer + in->begin, in->end - in->begin);
     in->begin = in->end = 0;
-    if (n < 0 && !h->refusal)
-        aco__http2_cut_off(h, n == NGHTTP2_ERR_NOMEM ? NGHTTP2_INTERNAL_ERROR : NGHTTP2_PROTOCOL_ERROR,
-                           n == NGHTTP2_ERR_NOMEM ? ENOMEM : EPROTO);
+    if (n > 0)
+        aco__http2_count_bytes(h, (size_t)n);
+    else if (n < 0)
+        h2_refuse_input(h, (int)n);
     ACO__NO_SWITCH_END();
     h2_spawn_streams(h, location);
     aco__http2_want_write(h, location);
@@ -386,8 +408,8 @@ static int64_t h2_wait_until(const aco__http2_t *h)
     int64_t idle_time = h->server->options.idle_time;
     if (h->leaving || h->in_head)
         return h->until;
-    if (h->streams || idle_time == ACO_FOREVER)
-        return ACO_FOREVER;
+    if (h->streams) /* a look after that time: the end of the last one does not wake this task */
+        return aco_after(idle_time);
     return h->idle_since > ACO_FOREVER - idle_time ? ACO_FOREVER : h->idle_since + idle_time;
 }
 
@@ -402,6 +424,7 @@ ACO__SWITCHES static int h2_await(aco__http2_t *h, const char *location)
     if (aco__http_begin_idle(c, HTTP_AWAITS, &until, location) != 0)
         return H2_OVER;
     n = aco__http_await(c->link, 0, location);
+    h->has_end = n == 0;
     aco__http_end_idle(c);
     if (n > 0)
         return H2_CAME;
@@ -464,7 +487,10 @@ void aco__http2_serve(aco__http_connection_t *c, const char *location)
         return;
     }
     h2_read(h, location);
-    h2_fail_streams(h);
+    if (h->has_end && !c->link->is_broken)
+        h2_end_input(h);
+    else
+        aco__http2_fail_streams(h);
     aco__http2_want_write(h, location);
     h2_report(h);
     (void)aco_group_end_at(&h->group, location);

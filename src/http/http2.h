@@ -39,9 +39,11 @@ typedef struct aco__http2 {
     struct aco__http2_stream *begun, **begun_end; /* heads have come; they get their tasks when the input is parsed */
     int streams; /* records of them: also those whose client has left, while a handler runs */
     unsigned requests; /* so far */
+    unsigned refused; /* streams, for no fault of the client's, which has not been told yet */
     unsigned char is_writing; /* a task writes, or will soon */
     unsigned char is_full; /* the writer's buffer */
     unsigned char leaving;
+    unsigned char has_end; /* the client sends no more */
     unsigned char in_head; /* a head has come in part */
     int refusal; /* the errno for which the peer was cut off; 0: it was not */
     int64_t until; /* in_head, or when it leaves: how long */
@@ -108,6 +110,8 @@ static inline size_t aco__http2_pending(const aco__http2_stream_t *s)
 /* ---- http2.c ---- */
 /* The connection's task looks at what has changed. */
 ACO__HIDDEN void aco__http2_wake_reader(aco__http2_t *h);
+/* Nothing more comes, and no reply reaches the client. */
+ACO__HIDDEN void aco__http2_fail_streams(aco__http2_t *h);
 /* The connection ends when its streams have; later ones are refused. */
 ACO__HIDDEN void aco__http2_leave(aco__http2_t *h);
 /* Ends the connection of a peer that behaves like this. */

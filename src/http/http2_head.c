@@ -85,15 +85,15 @@ aco__http2_stream_t *aco__http2_begin_stream(aco__http2_t *h, int32_t id)
 {
     const aco_http_server_options_t *options = &h->server->options;
     aco__http2_stream_t *s;
-    if (h->streams >= options->max_streams) { /* handlers of streams that the client has reset count, too */
-        (void)aco__http2_count(h);
+    if (h->streams >= options->max_streams) /* handlers of streams that the client has reset count, too */
+        return NULL;
+    s = options->max_streams_in_all > 0 && h->server->streams >= (size_t)options->max_streams_in_all
+            ? NULL
+            : h2_new_stream(h, id);
+    if (!s) {
+        h->refused++;
         return NULL;
     }
-    if (options->max_streams_in_all > 0 && h->server->streams >= (size_t)options->max_streams_in_all)
-        return NULL;
-    s = h2_new_stream(h, id);
-    if (!s)
-        return NULL;
     s->is_open = 1;
     (void)nghttp2_session_set_stream_user_data(h->session, id, s);
     if (options->max_requests > 0 && ++h->requests >= (unsigned)options->max_requests)

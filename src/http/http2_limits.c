@@ -12,6 +12,8 @@
 enum {
     PATIENCE = 1000, /* at most, and at first */
     PATIENCE_A_SECOND = 50,
+    FRAME_HEAD = 9,
+    UNKNOWN_BYTES = 256, /* of unknown frames, which nghttp2 skips fast: each cost a point */
     USEFUL_BYTES = 32 /* of a DATA frame that is worth its cost */
 };
 
@@ -19,6 +21,7 @@ void aco__http2_be_patient(aco__http2_patience_t *patience)
 {
     patience->left = PATIENCE;
     patience->since = aco_now();
+    patience->unknown = 0;
 }
 
 void aco__http2_count_use(aco__http2_t *h, int how_much)
@@ -52,8 +55,23 @@ int aco__http2_count(aco__http2_t *h)
     return 1;
 }
 
+void aco__http2_count_bytes(aco__http2_t *h, size_t n)
+{
+    h->patience.unknown += (int64_t)n;
+    while (h->patience.unknown > UNKNOWN_BYTES && !aco__http2_count(h))
+        h->patience.unknown -= UNKNOWN_BYTES;
+}
+
+/* One for it, and one for each window update that it may need. A client may grant byte by byte, but not for long. */
+void aco__http2_count_sent(aco__http2_t *h, size_t n)
+{
+    if (n >= USEFUL_BYTES)
+        aco__http2_count_use(h, 3);
+}
+
 int aco__http2_count_frame(aco__http2_t *h, unsigned type, size_t n, unsigned flags)
 {
+    h->patience.unknown -= FRAME_HEAD + (int64_t)n;
     switch (type) {
     case NGHTTP2_DATA:
         if (n >= USEFUL_BYTES)

@@ -118,6 +118,8 @@ ACO__SWITCHES static void h2_send_all(aco__http2_t *h, const char *location)
         aco__service_free(h->out, sz);
     h->out = NULL;
     h->is_writing = 0;
+    if (link->is_broken)
+        aco__http2_fail_streams(h);
     if (link->is_broken || (!nghttp2_session_want_read(h->session) && !nghttp2_session_want_write(h->session)))
         aco__http2_wake_reader(h);
 }
@@ -143,6 +145,7 @@ void aco__http2_want_write(aco__http2_t *h, const char *location)
     h->is_writing = 0;
     h->c->link->is_broken = 1;
     h->c->link->error = errno;
+    aco__http2_fail_streams(h);
     aco__http2_wake_reader(h);
 }
 
