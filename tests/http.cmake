@@ -18,6 +18,15 @@ if(ACORN_HTTP2 AND ACORN_HAS_NGHTTP2)
       acorn_counts_memory(test_${subject}_${variant})
     endforeach()
   endforeach()
+  if(TARGET acorn_tls)
+    acorn_test(http2_tls.default http2_tls.c TIMEOUT 200)
+    target_link_libraries(test_http2_tls_default PRIVATE acorn_http_static acorn_tls_static OpenSSL::SSL)
+  endif()
+  if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING)
+    add_test(NAME http.peers2 COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/http2_peers.py
+             $<TARGET_FILE:test_http2_server_release> ${PROJECT_BINARY_DIR}/h2spec)
+    set_tests_properties(http.peers2 PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
+  endif()
 endif()
 
 # Against a second reader, which is not the library's: many random inputs at night.

@@ -21,7 +21,7 @@ typedef struct h2_reply {
 } h2_reply_t;
 
 typedef struct h2_client {
-    int fd;
+    aco_stream_t *stream;
     nghttp2_session *session;
     h2_reply_t replies[H2_REPLIES];
     int count;
@@ -58,7 +58,7 @@ static ssize_t h2c_send(nghttp2_session *session, const uint8_t *p, size_t n, in
     h2_client_t *c = client;
     (void)session;
     (void)flags;
-    return aco_io_write_all(c->fd, p, n) == (ssize_t)n ? (ssize_t)n : NGHTTP2_ERR_CALLBACK_FAILURE;
+    return aco_stream_write_all(c->stream, p, n) == (ssize_t)n ? (ssize_t)n : NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
 static int h2c_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_n,
@@ -143,14 +143,16 @@ static ssize_t h2c_read(nghttp2_session *session, int32_t id, uint8_t *p, size_t
 
 /* ---- Calls ---- */
 
-static inline void h2_connect(h2_client_t *c, int fd)
+/* Takes the stream over. */
+static inline void h2_connect(h2_client_t *c, aco_stream_t *stream)
 {
     nghttp2_session_callbacks *callbacks;
     nghttp2_option *option;
     nghttp2_settings_entry window = {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, c->window};
     uint32_t wanted = c->window;
     memset(c, 0, sizeof *c);
-    c->fd = fd;
+    CHECK(stream != NULL);
+    c->stream = stream;
     CHECK_EQ(nghttp2_session_callbacks_new(&callbacks), 0);
     nghttp2_session_callbacks_set_send_callback(callbacks, h2c_send);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, h2c_header);
@@ -174,7 +176,7 @@ static inline void h2_step(h2_client_t *c)
         c->is_over = 1;
         return;
     }
-    n = aco_io_read(c->fd, bytes, sizeof bytes);
+    n = aco_stream_read(c->stream, bytes, sizeof bytes);
     if (n <= 0)
         c->is_over = 1;
     else
@@ -235,7 +237,7 @@ static inline void h2_close(h2_client_t *c)
     nghttp2_session_del(c->session);
     for (int i = 0; i < c->count; i++)
         free(c->replies[i].body);
-    CHECK_EQ(aco_io_close(c->fd), 0);
+    aco_stream_close(c->stream);
     memset(c, 0, sizeof *c);
 }
 

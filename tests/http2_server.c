@@ -160,7 +160,7 @@ static void begin(void)
 static void begin_with_client(void)
 {
     start(&stage, routes);
-    h2_connect(&client, dial(&stage));
+    h2_connect(&client, aco_stream_open(dial(&stage)));
 }
 
 static void end_both(void)
@@ -307,7 +307,7 @@ static void *slow_readers_stop_the_handler(void *arg)
     stage.server.write_time = 20 * ACO_MILLISECOND;
     start(&stage, routes);
     client.window = 1000;
-    h2_connect(&client, dial(&stage));
+    h2_connect(&client, aco_stream_open(dial(&stage)));
     client.window = 0;
     id = h2_request(&client, "GET", "/big", NULL, 0);
     client.takes_nothing = 1;

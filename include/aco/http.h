@@ -376,6 +376,9 @@ typedef struct aco_http_server_options_s {
     void *aco__reserved[3]; /* reserved fields are 0 */
 } aco_http_server_options_t;
 
+/* Returns 1 if the library was built with HTTP/2, else 0: whether to offer "h2" by ALPN. */
+ACO_API int aco_http_has_http2(void);
+
 /* Serves the connections of `listener`, made by aco_io_listen(), until accepting fails or a scope of the caller ends.
  * The end of a scope stops the server. A stopped server loses no request that the system has received:
  *   - It goes on for lame_time.

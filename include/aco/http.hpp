@@ -50,6 +50,11 @@ inline std::optional<std::string_view> text_of(const char *text)
 
 } // namespace detail
 
+inline bool http_has_http2() noexcept
+{
+    return aco_http_has_http2() != 0;
+}
+
 /* A request, for its handler. The texts are valid until the handler returns. */
 class http_request {
 public:

@@ -32,11 +32,14 @@ ssize_t aco__http2_give_data(nghttp2_session *session, int32_t id, uint8_t *buff
 static char *h2_take(aco__http2_stream_t *s, char *to, size_t n)
 {
     size_t collected = s->out_end - s->out_begin, part = n < collected ? n : collected;
-    to = aco__http_put(to, s->out + s->out_begin, part);
+    if (part)
+        to = aco__http_put(to, s->out + s->out_begin, part);
     s->out_begin += part;
     if (s->out_begin == s->out_end)
         s->out_begin = s->out_end = 0;
     n -= part;
+    if (!n)
+        return to;
     to = aco__http_put(to, s->direct, n);
     s->direct += n;
     s->direct_n -= n;

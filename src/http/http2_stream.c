@@ -46,9 +46,10 @@ static int h2_make_room(aco__http2_stream_t *s, size_t n)
         larger = aco__service_allocate(&room, "aco_http_serve");
         if (!larger)
             return -1;
-        aco__http_put(larger, s->body + s->body_begin, have);
-        if (s->body)
+        if (s->body) {
+            aco__http_put(larger, s->body + s->body_begin, have);
             aco__service_free(s->body, s->body_room);
+        }
         s->body = larger;
         s->body_room = room;
     }
@@ -198,7 +199,7 @@ static char *h2_next_field(char *line, nghttp2_nv *field)
 /* Those of all lines. How many. */
 static size_t h2_put_fields(char *at, size_t n, nghttp2_nv *fields)
 {
-    const char *end = at + n;
+    const char *end = n ? at + n : at;
     size_t count_of = 0;
     while (at < end) {
         at = h2_next_field(at, &fields[count_of]);
@@ -210,7 +211,7 @@ static size_t h2_put_fields(char *at, size_t n, nghttp2_nv *fields)
 
 static size_t h2_count_lines(const char *at, size_t n)
 {
-    const char *end = at + n;
+    const char *end = n ? at + n : at;
     size_t count_of = 0;
     for (; at < end && (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
         count_of++;
@@ -350,9 +351,10 @@ ACO__SWITCHES static char *h2_out_room(aco__http2_stream_t *s, size_t n, const c
     larger = aco__service_allocate(&room, call);
     if (!larger)
         return NULL;
-    aco__http_put(larger, s->out + s->out_begin, have);
-    if (s->out)
+    if (s->out) {
+        aco__http_put(larger, s->out + s->out_begin, have);
         aco__service_free(s->out, s->out_room);
+    }
     s->out = larger;
     s->out_room = room;
     s->out_begin = 0;

@@ -200,9 +200,10 @@ int aco__http_keep_trailer(aco__http_exchange_t *x, const char *p, size_t n, int
 const char *aco_http_request_trailer(const aco_http_request_t *request, const char *name)
 {
     const aco__http_exchange_t *x = aco__http_exchange_of(request);
-    const char *at = x->trailers, *end = at + x->trailers_n;
-    if (x->trailers_at != HTTP_BEHIND_VALUE) /* the last one has come in part */
+    const char *at = x->trailers, *end;
+    if (!at || x->trailers_at != HTTP_BEHIND_VALUE) /* there are none, or the last one has come in part */
         return NULL;
+    end = at + x->trailers_n;
     while (at < end) {
         const char *value = at + strlen(at) + 1;
         if (aco__http_same(at, name))

@@ -300,6 +300,15 @@ int aco_http_serve_at(int listener, const aco_http_server_options_t *options, co
     return -1;
 }
 
+int aco_http_has_http2(void)
+{
+#ifdef ACO_CONFIG_HTTP2
+    return 1;
+#else
+    return 0;
+#endif
+}
+
 /* ---- Without a listener ---- */
 
 aco_http_server_t *aco_http_server_new(const aco_http_server_options_t *options)
