@@ -6,7 +6,19 @@
 
 #include <signal.h>
 
-enum { DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION, UNKNOWN };
+enum {
+    DATA,
+    HEADERS,
+    PRIORITY,
+    RST_STREAM,
+    SETTINGS,
+    PUSH_PROMISE,
+    PING,
+    GOAWAY,
+    WINDOW_UPDATE,
+    CONTINUATION,
+    UNKNOWN
+};
 enum { END_STREAM = 1, END_HEADERS = 4 };
 enum { PROTOCOL_ERROR = 1, FLOW_CONTROL_ERROR = 3, REFUSED_STREAM = 7, ENHANCE_YOUR_CALM = 11, NONE = -1 };
 
@@ -29,8 +41,8 @@ static void put(const void *p, size_t n)
 
 static void frame(int type, int flags, unsigned id, const void *p, size_t n)
 {
-    const unsigned char head[9] = {(unsigned char)(n >> 16), (unsigned char)(n >> 8),   (unsigned char)n,
-                                   (unsigned char)type,      (unsigned char)flags,      (unsigned char)(id >> 24),
+    const unsigned char head[9] = {(unsigned char)(n >> 16),  (unsigned char)(n >> 8),  (unsigned char)n,
+                                   (unsigned char)type,       (unsigned char)flags,     (unsigned char)(id >> 24),
                                    (unsigned char)(id >> 16), (unsigned char)(id >> 8), (unsigned char)id};
     put(head, sizeof head);
     if (n)
@@ -253,9 +265,9 @@ static void wrong_heads(unsigned i)
 
 static void *floods_are_cut_off(void *arg)
 {
-    static void (*const floods[])(unsigned) = {rapid_reset, wrong_lengths, overflows_of_streams, pings,
-                                               settings,    priorities,                empty_data, unknown_frames,
-                                               window_updates, continuations,          wrong_heads};
+    static void (*const floods[])(unsigned) = {rapid_reset,    wrong_lengths, overflows_of_streams, pings,
+                                               settings,       priorities,    empty_data,           unknown_frames,
+                                               window_updates, continuations, wrong_heads};
     for (size_t i = 0; i < sizeof floods / sizeof floods[0]; i++) {
         begin();
         for (unsigned n = 0; n < FLOOD; n++)
@@ -345,14 +357,22 @@ static void *ambiguous_requests_are_reset(void *arg)
         const char *data; /* NULL: none */
         int is_trailer;
     } wrong[] = {
-        {"content-length", "5", "1234", 0},        {"content-length", "3", "1234", 0},
-        {"content-length", "x", "1234", 0},        {"transfer-encoding", "chunked", "0\r\n\r\n", 0},
-        {"connection", "close", NULL, 0},          {"x-a", "a\r\nx-b: b", NULL, 0},
-        {"x-a", "a\nb", NULL, 0},                  {"X-A", "a", NULL, 0},
-        {"x a", "a", NULL, 0},                     {"te", "gzip", NULL, 0},
-        {":path", "/", NULL, 0},                   {":other", "a", NULL, 0},
-        {":path", "/", "1234", 1},                 {"connection", "close", "1234", 1},
-        {"x-a", "a\r\nb", "1234", 1},              {"upgrade", "websocket", NULL, 0},
+        {"content-length", "5", "1234", 0},
+        {"content-length", "3", "1234", 0},
+        {"content-length", "x", "1234", 0},
+        {"transfer-encoding", "chunked", "0\r\n\r\n", 0},
+        {"connection", "close", NULL, 0},
+        {"x-a", "a\r\nx-b: b", NULL, 0},
+        {"x-a", "a\nb", NULL, 0},
+        {"X-A", "a", NULL, 0},
+        {"x a", "a", NULL, 0},
+        {"te", "gzip", NULL, 0},
+        {":path", "/", NULL, 0},
+        {":other", "a", NULL, 0},
+        {":path", "/", "1234", 1},
+        {"connection", "close", "1234", 1},
+        {"x-a", "a\r\nb", "1234", 1},
+        {"upgrade", "websocket", NULL, 0},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         unsigned char head[64], field[64];
@@ -452,8 +472,9 @@ static void *narrow_windows_end(void *arg)
 int main(void)
 {
     static const aco_function_t tests[] = {
-        floods_are_cut_off,  use_is_no_flood,    heads_do_not_explode,    heads_have_a_time, ambiguous_requests_are_reset,
-        hosts_do_not_differ, closed_windows_end, windows_do_not_overflow, narrow_windows_end,
+        floods_are_cut_off,           use_is_no_flood,     heads_do_not_explode, heads_have_a_time,
+        ambiguous_requests_are_reset, hosts_do_not_differ, closed_windows_end,   windows_do_not_overflow,
+        narrow_windows_end,
     };
     signal(SIGPIPE, SIG_IGN);
     run_http_tests(tests, sizeof tests / sizeof tests[0]);

@@ -204,8 +204,8 @@ static inline void h2_round(h2_client_t *c)
 static inline int h2_request(h2_client_t *c, const char *method, const char *path, const char *content, size_t n)
 {
     char length[24];
-    const char *texts[] = {":method", method,         ":path", path,         ":scheme", "http", ":authority",
-                           "test",    "content-length", length};
+    const char *texts[] = {":method",    method, ":path",          path,  ":scheme", "http",
+                           ":authority", "test", "content-length", length};
     nghttp2_nv fields[5];
     nghttp2_data_provider provider = {{.ptr = (void *)(uintptr_t)c->trailer}, h2c_read};
     h2_reply_t *reply = &c->replies[c->count++];

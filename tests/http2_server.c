@@ -247,8 +247,10 @@ static void *trailers_of_http1(void *arg)
     ask(&stage, "POST /trailers HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
                 "3\r\nabc\r\n0\r\nX-Other: 1\r\nX-Sum:  17 \r\n\r\n");
     CHECK_HAS("4\r\n17|3\r\n0\r\nX-Early: 1\r\nX-Late: 17|3\r\n\r\n");
-    talk(&stage, "POST /trailers HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
-                 "3\r\nabc\r\n0\r\nX-Empty:\r\nX-Sum: 17\r\n\r\n", 131, BYTE_BY_BYTE);
+    talk(&stage,
+         "POST /trailers HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+         "3\r\nabc\r\n0\r\nX-Empty:\r\nX-Sum: 17\r\n\r\n",
+         131, BYTE_BY_BYTE);
     CHECK_HAS("X-Late: 17|3\r\n\r\n");
     stop(&stage);
     return arg;
@@ -514,10 +516,15 @@ static void *versions_can_be_refused(void *arg)
 int main(int argc, char **argv)
 {
     static const aco_function_t tests[] = {
-        replies_are_the_same, cut_replies_are_resets, trailers_come_and_go, trailers_of_http1, bodies_pass_windows,
-        unread_bodies_stop_the_client, slow_readers_stop_the_handler, bodies_have_limits, streams_have_a_limit,
-        all_streams_have_a_limit, resets_reach_the_handler, lost_connections_end_handlers, stopped_servers_end_streams,
-        drain_time_ends_handlers, idle_connections_end, requests_have_a_limit, versions_can_be_refused,
+        replies_are_the_same,          cut_replies_are_resets,
+        trailers_come_and_go,          trailers_of_http1,
+        bodies_pass_windows,           unread_bodies_stop_the_client,
+        slow_readers_stop_the_handler, bodies_have_limits,
+        streams_have_a_limit,          all_streams_have_a_limit,
+        resets_reach_the_handler,      lost_connections_end_handlers,
+        stopped_servers_end_streams,   drain_time_ends_handlers,
+        idle_connections_end,          requests_have_a_limit,
+        versions_can_be_refused,
     };
     (void)argv;
     signal(SIGPIPE, SIG_IGN);

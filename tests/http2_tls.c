@@ -37,8 +37,8 @@ static aco_stream_t *connect_with(const char *protocols)
 static void tells_protocol(aco_http_request_t *request, void *arg)
 {
     char part[40];
-    int n = snprintf(part, sizeof part, "%d.%d %s", request->major, request->minor,
-                     aco_stream_protocol(request->stream));
+    int n =
+        snprintf(part, sizeof part, "%d.%d %s", request->major, request->minor, aco_stream_protocol(request->stream));
     (void)arg;
     CHECK_EQ(aco_http_reply(request, 200, NULL, part, (size_t)n), 0);
 }

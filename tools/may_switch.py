@@ -29,6 +29,8 @@ FLAGS = ['-std=c11', '-fexceptions', '-O0', '-g', '-fno-discard-value-names', '-
          '-Iinclude', '-Isrc', '-isystem', 'third_party']
 if os.path.exists('/usr/include/liburing.h'):
     FLAGS.append('-DACO_CONFIG_URING')
+if os.path.exists('/usr/include/nghttp2/nghttp2.h'):
+    FLAGS.append('-DACO_CONFIG_HTTP2')
 
 # Outside of src/coroutine who calls a switch (aco/detail/switch.h) leaves for another task, but for these.
 SWITCH = 'aco__switch_'

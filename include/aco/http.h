@@ -81,8 +81,8 @@ typedef struct aco_http_request_s {
  * `headers`: a list may have several lines. Trust no header that must occur only once (Origin) if it occurs twice.
  * Returns the value; NULL: there is no such header. */
 ACO_API const char *aco_http_request_header(const aco_http_request_t *request, const char *name);
-/* Finds the first trailer of the request with this name, as aco_http_request_header(). Trailers come behind the body: an
- * answer is certain once aco_http_request_read() has returned 0. They are no headers: trust them only for what they are
+/* Finds the first trailer of the request with this name, as aco_http_request_header(). Trailers come behind the body:
+ * an answer is certain once aco_http_request_read() has returned 0. They are no headers: trust them only for what they are
  * meant for. Returns the value; NULL: there is no such trailer. */
 ACO_API const char *aco_http_request_trailer(const aco_http_request_t *request, const char *name);
 /* Returns the part of the path that {name} of the route stands for. The name "*" gives the rest of the path, for which
@@ -123,8 +123,8 @@ ACO_API int aco_http_reply_header(aco_http_request_t *request, const char *name,
 
 /* Adds a trailer to the reply: a header that is sent behind the body, for what is known only at its end. It may be
  * called until the handler returns. Only a reply without a known length has trailers (aco_http_reply_begin() with a
- * length less than 0): another one drops those that were added before it began. HTTP/1.1 sends them with the last chunk,
- * HTTP/1.0 not at all. Many clients see no trailers. `name` and `value` are copied. Returns 0; on error -1 with errno
+ * length less than 0): another one drops those that were added before it began. HTTP/1.1 sends them with the last
+ * chunk, HTTP/1.0 not at all. Many clients see no trailers. `name` and `value` are copied. Returns 0; on error -1 with errno
  * EINVAL (a name or value that is NULL or that HTTP does not allow; a name that must come before the body, such as
  * Content-Length or Content-Type), EBUSY (the reply has begun and has a length or no body; the connection was taken
  * over), ENOMEM (also: over 6 KiB of trailers). */

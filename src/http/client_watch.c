@@ -19,8 +19,8 @@ enum { SHORTEST_MS = 10, LONGEST_MS = 1000 }; /* between looks while bytes of th
 
 static const char watch_place[] = "aco_http_end_with_client";
 
-/* The task, if there is one, frees it, after the handler: one that ends by aco_exit() leaves its scope only after its deferred calls. It
- * is not on the handler's stack, which may be a shared one. */
+/* The task, if there is one, frees it, after the handler: one that ends by aco_exit() leaves its scope only after its
+ * deferred calls. It is not on the handler's stack, which may be a shared one. */
 typedef struct aco__http_client_watch {
     aco__http_exchange_t *x; /* NULL: the handler has ended */
     struct aco__http_client_watch *outer; /* of the same request; NULL: none */

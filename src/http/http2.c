@@ -151,8 +151,7 @@ static int h2_on_wrong_frame(nghttp2_session *session, const nghttp2_frame *fram
     return 0;
 }
 
-static int h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *p, size_t n,
-                      void *connection)
+static int h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *p, size_t n, void *connection)
 {
     aco__http2_stream_t *s = h2_stream(session, id);
     (void)flags;
@@ -363,7 +362,8 @@ ACO__SWITCHES static void h2_spawn_streams(aco__http2_t *h, const char *location
         h->begun = s->next_begun;
         if (!h->begun)
             h->begun_end = &h->begun;
-        if (s->is_open && aco_group_spawn_at(&h->group, aco__http2_run_stream, s, NULL, h->server->options.task, location))
+        if (s->is_open &&
+            aco_group_spawn_at(&h->group, aco__http2_run_stream, s, NULL, h->server->options.task, location))
             continue;
         s->has_task = 0; /* the client has reset it already; or there is no memory */
         if (s->is_open)

@@ -1,8 +1,8 @@
 /* HTTP/2 in the server, on nghttp2: a connection and its streams.
  *
  * The connection's task reads (http2.c). Each request has a task of its own, which runs its handler (http2_stream.c).
- * Heads become requests in http2_head.c. Whoever has something to send calls aco__http2_want_write(): one task at a time
- * writes for all (http2_output.c). http2_limits.c counts what only costs the server.
+ * Heads become requests in http2_head.c. Whoever has something to send calls aco__http2_want_write(): one task at a
+ * time writes for all (http2_output.c). http2_limits.c counts what only costs the server.
  *
  * Nothing that nghttp2 calls may switch, so all of this may call nghttp2 at any time. */
 #ifndef ACO_HTTP2_H
@@ -131,7 +131,7 @@ ACO__HIDDEN void aco__http2_release(aco__http2_stream_t *s);
 /* ---- http2_stream.c ---- */
 ACO__HIDDEN extern const aco__http_version_t aco__http2_version;
 /* The task of a stream. */
-ACO__HIDDEN void *aco__http2_run_stream(void *stream);
+ACO__SWITCHES ACO__HIDDEN void *aco__http2_run_stream(void *stream);
 /* Bytes of the body have come. */
 ACO__HIDDEN void aco__http2_put_body(aco__http2_stream_t *s, const uint8_t *p, size_t n);
 /* The stream has failed: no more comes, and nothing reaches the client. */

@@ -3,8 +3,8 @@
  * Each connection has patience. Frames that cost the server something and bring nobody anything use it up: resets, both
  * those that the client sends and those that it has the server send, and pings, settings, priorities, empty data,
  * frames of unknown types, and window updates beyond those for what was sent. Bodies and replies give it back, and so
- * does time. A peer that has used it up is cut off with ENHANCE_YOUR_CALM. nghttp2 itself bounds the CONTINUATION frames
- * of a head, the settings of a frame and the acknowledgements that wait to be sent. */
+ * does time. A peer that has used it up is cut off with ENHANCE_YOUR_CALM. nghttp2 itself bounds the CONTINUATION
+ * frames of a head, the settings of a frame and the acknowledgements that wait to be sent. */
 #ifdef ACO_CONFIG_HTTP2
 
 #include "http/http2.h"

@@ -93,8 +93,8 @@ static void h2_drop_body(aco__http2_stream_t *s)
 static void h2_send_continue(aco__http2_stream_t *s)
 {
     static uint8_t name[] = ":status", value[] = "100";
-    const nghttp2_nv field = {name, value, sizeof name - 1, sizeof value - 1, NGHTTP2_NV_FLAG_NO_COPY_NAME |
-                              NGHTTP2_NV_FLAG_NO_COPY_VALUE};
+    const nghttp2_nv field = {name, value, sizeof name - 1, sizeof value - 1,
+                              NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE};
     if (s->may_continue && s->is_open && !s->has_response && !s->body_n)
         (void)nghttp2_submit_headers(s->h->session, NGHTTP2_FLAG_NONE, s->id, NULL, &field, 1, NULL);
     s->may_continue = 0;
@@ -233,7 +233,6 @@ static int h2_submit_response(aco__http2_stream_t *s, const nghttp2_nv *fields, 
     return aco__service_fail(result == NGHTTP2_ERR_NOMEM ? ENOMEM : EPIPE, "aco_http_reply", nghttp2_strerror(result));
 }
 
-ACO__SWITCHES
 static int http2_begin(aco__http_exchange_t *x, int status, const char *type, size_t type_n, int64_t length,
                        const char *location)
 {
@@ -256,7 +255,8 @@ static int http2_begin(aco__http_exchange_t *x, int status, const char *type, si
     if (type_n)
         fields[n++] = H2_FIELD("content-type", type, type_n);
     if (length >= 0 && status != 204 && !(status == 304 && length == 0))
-        fields[n++] = H2_FIELD("content-length", number, (size_t)(aco__http_put_number(number, (uint64_t)length) - number));
+        fields[n++] =
+            H2_FIELD("content-length", number, (size_t)(aco__http_put_number(number, (uint64_t)length) - number));
     n += h2_put_fields(x->reply.fields, x->reply.fields_n, fields + n);
     if (h2_submit_response(s, fields, n, !x->reply.is_bodiless && length != 0) != 0)
         return -1;
@@ -462,7 +462,6 @@ static aco__http_link_t *http2_other_protocol(const aco__http_exchange_t *x)
     return NULL;
 }
 
-ACO__SWITCHES
 static int http2_switch_protocol(aco__http_exchange_t *x, const char *fields, size_t n, const char *location)
 {
     (void)x;

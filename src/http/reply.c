@@ -67,9 +67,20 @@ int aco_http_reply_header(aco_http_request_t *request, const char *name, const c
 /* Whether it tells how to read the message, or who gets it: then it comes too late (RFC 9110, 6.5.1). */
 static int must_come_first(const char *name)
 {
-    static const char *const names[] = {"content-length", "transfer-encoding", "content-encoding", "content-type",
-                                        "content-range", "connection", "host", "te", "trailer", "upgrade",
-                                        "keep-alive", "proxy-connection", "set-cookie", "authorization"};
+    static const char *const names[] = {"content-length",
+                                        "transfer-encoding",
+                                        "content-encoding",
+                                        "content-type",
+                                        "content-range",
+                                        "connection",
+                                        "host",
+                                        "te",
+                                        "trailer",
+                                        "upgrade",
+                                        "keep-alive",
+                                        "proxy-connection",
+                                        "set-cookie",
+                                        "authorization"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (aco__http_same(name, names[i]))
             return 1;

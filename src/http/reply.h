@@ -28,11 +28,7 @@ typedef struct aco__http_reply {
 /* The status for a request without a reply, whose body could not be read because of this error. */
 static inline int aco__http_status_of_body(int error)
 {
-    return error == EFBIG       ? 413
-           : error == EBADMSG   ? 400
-           : error == ETIMEDOUT ? 408
-           : error == ENOBUFS   ? 503
-                                : 500;
+    return error == EFBIG ? 413 : error == EBADMSG ? 400 : error == ETIMEDOUT ? 408 : error == ENOBUFS ? 503 : 500;
 }
 /* A reply that the server itself makes, by the program's function or with a short text. 0, or -1 and errno. */
 ACO__SWITCHES ACO__HIDDEN int aco__http_answer(struct aco__http_exchange *x, int status, const char *location);
