@@ -1,4 +1,4 @@
-/* HTTP/1.1: servers and clients. Where a connection waits, only its task waits. In the library acorn_http, beside
+/* HTTP: servers of HTTP/1.1 and HTTP/2, clients of HTTP/1.1. Where a connection waits, only its task waits. In the library acorn_http, beside
  * acorn_io.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -17,6 +17,11 @@
  * waits for the next request. A handler may wait; only its connection waits then. If a client sends several requests
  * without waiting for replies (pipelining), they are handled in order. Their replies are sent together if no handler
  * waits in between; over TLS, each reply is sent before the next handler is called.
+ *
+ * HTTP/2. Where the library was built with it (aco_http_has_http2()), a server speaks it on the same port: if ALPN has
+ * chosen "h2", or if a client on a plain connection begins with its preface. Then each request is a task of its own, and
+ * the handlers of a connection run at the same time. What is said below of a connection's task holds for that task;
+ * where a request's end cuts the connection, only the request is reset.
  *
  * Refused requests. Two programs must not see the end of a request at different places. So the server refuses requests
  * with both Content-Length and Transfer-Encoding, with several lengths, with folded lines, bare line ends, NULs or
@@ -286,7 +291,8 @@ enum {
     ACO_HTTP_SLOW, /* a time limit of the server or a handler was over. Ordinary */
     ACO_HTTP_HANDSHAKE, /* `open` has failed: the two do not agree about TLS */
     ACO_HTTP_FAILED, /* anything else: no memory, a request that was cancelled when drain_time was over */
-    ACO_HTTP_REFUSED, /* its address has max_per_address connections. Ordinary */
+    ACO_HTTP_REFUSED, /* its address has max_per_address connections; or, over HTTP/2, it broke the rules (EPROTO) or
+                         cost too much for nothing (ECONNREFUSED). Ordinary */
     ACO_HTTP_FAILURES /* how many kinds there are */
 };
 
