@@ -1,5 +1,5 @@
-/* HTTP: servers of HTTP/1.1 and HTTP/2, clients of HTTP/1.1. Where a connection waits, only its task waits. In the library acorn_http, beside
- * acorn_io.
+/* HTTP: servers of HTTP/1.1 and HTTP/2, clients of HTTP/1.1. Where a connection waits, only its task waits. In the
+ * library acorn_http, beside acorn_io.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -19,8 +19,8 @@
  * waits in between; over TLS, each reply is sent before the next handler is called.
  *
  * HTTP/2. Where the library was built with it (aco_http_has_http2()), a server speaks it on the same port: if ALPN has
- * chosen "h2", or if a client on a plain connection begins with its preface. Then each request is a task of its own, and
- * the handlers of a connection run at the same time. What is said below of a connection's task holds for that task;
+ * chosen "h2", or if a client on a plain connection begins with its preface. Then each request is a task of its own,
+ * and the handlers of a connection run at the same time. What is said below of a connection's task holds for that task;
  * where a request's end cuts the connection, only the request is reset.
  *
  * Refused requests. Two programs must not see the end of a request at different places. So the server refuses requests
@@ -87,8 +87,8 @@ typedef struct aco_http_request_s {
  * Returns the value; NULL: there is no such header. */
 ACO_API const char *aco_http_request_header(const aco_http_request_t *request, const char *name);
 /* Finds the first trailer of the request with this name, as aco_http_request_header(). Trailers come behind the body:
- * an answer is certain once aco_http_request_read() has returned 0. They are no headers: trust them only for what they are
- * meant for. Returns the value; NULL: there is no such trailer. */
+ * an answer is certain once aco_http_request_read() has returned 0. They are no headers: trust them only for what they
+ * are meant for. Returns the value; NULL: there is no such trailer. */
 ACO_API const char *aco_http_request_trailer(const aco_http_request_t *request, const char *name);
 /* Returns the part of the path that {name} of the route stands for. The name "*" gives the rest of the path, for which
  * the "*" at the route's end stands. NULL: the route has no such name. */
@@ -129,9 +129,9 @@ ACO_API int aco_http_reply_header(aco_http_request_t *request, const char *name,
 /* Adds a trailer to the reply: a header that is sent behind the body, for what is known only at its end. It may be
  * called until the handler returns. Only a reply without a known length has trailers (aco_http_reply_begin() with a
  * length less than 0): another one drops those that were added before it began. HTTP/1.1 sends them with the last
- * chunk, HTTP/1.0 not at all. Many clients see no trailers. `name` and `value` are copied. Returns 0; on error -1 with errno
- * EINVAL (a name or value that is NULL or that HTTP does not allow; a name that must come before the body, such as
- * Content-Length or Content-Type), EBUSY (the reply has begun and has a length or no body; the connection was taken
+ * chunk, HTTP/1.0 not at all. Many clients see no trailers. `name` and `value` are copied. Returns 0; on error -1 with
+ * errno EINVAL (a name or value that is NULL or that HTTP does not allow; a name that must come before the body, such
+ * as Content-Length or Content-Type), EBUSY (the reply has begun and has a length or no body; the connection was taken
  * over), ENOMEM (also: over 6 KiB of trailers). */
 ACO_API int aco_http_reply_trailer(aco_http_request_t *request, const char *name, const char *value);
 
