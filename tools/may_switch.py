@@ -32,6 +32,8 @@ if os.path.exists('/usr/include/liburing.h'):
 for coding, header in ('ZLIB', 'zlib.h'), ('BROTLI', 'brotli/decode.h'):
     if os.path.exists('/usr/include/' + header):
         FLAGS.append('-DACO_CONFIG_' + coding)
+if os.path.exists('/usr/include/nghttp2/nghttp2.h'):
+    FLAGS.append('-DACO_CONFIG_HTTP2')
 
 # Outside of src/coroutine who calls a switch (aco/detail/switch.h) leaves for another task, but for these.
 SWITCH = 'aco__switch_'

@@ -1,5 +1,5 @@
-/* HTTP/1.1: servers and clients. Where a connection waits, only its task waits. In the library acorn_http, beside
- * acorn_io.
+/* HTTP: servers of HTTP/1.1 and HTTP/2, clients of HTTP/1.1. Where a connection waits, only its task waits. In the
+ * library acorn_http, beside acorn_io.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -17,6 +17,11 @@
  * waits for the next request. A handler may wait; only its connection waits then. If a client sends several requests
  * without waiting for replies (pipelining), they are handled in order. Their replies are sent together if no handler
  * waits in between; over TLS, each reply is sent before the next handler is called.
+ *
+ * HTTP/2. Where the library was built with it (aco_http_has_http2()), a server speaks it on the same port: if ALPN has
+ * chosen "h2", or if a client on a plain connection begins with its preface. Then each request is a task of its own,
+ * and the handlers of a connection run at the same time. What is said below of a connection's task holds for that task;
+ * where a request's end cuts the connection, only the request is reset.
  *
  * Refused requests. Two programs must not see the end of a request at different places. So the server refuses requests
  * with both Content-Length and Transfer-Encoding, with several lengths, with folded lines, bare line ends, NULs or
@@ -70,6 +75,7 @@ typedef struct aco_http_request_s {
     int64_t began;                    /* when its first bytes were read, on the clock of aco_now() */
     /* For the log: */
     int status;                       /* of the reply; 0: there was none */
+    int major;                        /* of the version: 1, or 2 for HTTP/2; 0: the server did not understand it */
     uint64_t sent;                    /* bytes of the reply's body */
     /* For middleware and the log: */
     const struct aco_http_route_s *route; /* that fits: its `path` is the pattern; NULL: none does */
@@ -80,6 +86,10 @@ typedef struct aco_http_request_s {
  * `headers`: a list may have several lines. Trust no header that must occur only once (Origin) if it occurs twice.
  * Returns the value; NULL: there is no such header. */
 ACO_API const char *aco_http_request_header(const aco_http_request_t *request, const char *name);
+/* Finds the first trailer of the request with this name, as aco_http_request_header(). Trailers come behind the body:
+ * an answer is certain once aco_http_request_read() has returned 0. They are no headers: trust them only for what they
+ * are meant for. Returns the value; NULL: there is no such trailer. */
+ACO_API const char *aco_http_request_trailer(const aco_http_request_t *request, const char *name);
 /* Returns the part of the path that {name} of the route stands for. The name "*" gives the rest of the path, for which
  * the "*" at the route's end stands. NULL: the route has no such name. */
 ACO_API const char *aco_http_request_param(aco_http_request_t *request, const char *name);
@@ -115,6 +125,15 @@ ACO_API char *aco_http_request_read_all_at(aco_http_request_t *request, size_t m
  * with errno EINVAL (one of the first three; a name or value that is NULL or that HTTP does not allow, such as one with
  * a line end), EBUSY (the reply has begun), ENOMEM (also: over 6 KiB of headers). */
 ACO_API int aco_http_reply_header(aco_http_request_t *request, const char *name, const char *value);
+
+/* Adds a trailer to the reply: a header that is sent behind the body, for what is known only at its end. It may be
+ * called until the handler returns. Only a reply without a known length has trailers (aco_http_reply_begin() with a
+ * length less than 0): another one drops those that were added before it began. HTTP/1.1 sends them with the last
+ * chunk, HTTP/1.0 not at all. Many clients see no trailers. `name` and `value` are copied. Returns 0; on error -1 with
+ * errno EINVAL (a name or value that is NULL or that HTTP does not allow; a name that must come before the body, such
+ * as Content-Length or Content-Type), EBUSY (the reply has begun and has a length or no body; the connection was taken
+ * over), ENOMEM (also: over 6 KiB of trailers). */
+ACO_API int aco_http_reply_trailer(aco_http_request_t *request, const char *name, const char *value);
 
 /* Makes the whole reply: `status` is 200 to 599; `type` is the Content-Type, up to 1024 bytes, or NULL; the body has
  * `n` bytes, and may be NULL if it has none. A handler may call it once. After the call `body` is not used any more.
@@ -272,7 +291,8 @@ enum {
     ACO_HTTP_SLOW, /* a time limit of the server or a handler was over. Ordinary */
     ACO_HTTP_HANDSHAKE, /* `open` has failed: the two do not agree about TLS */
     ACO_HTTP_FAILED, /* anything else: no memory, a request that was cancelled when drain_time was over */
-    ACO_HTTP_REFUSED, /* its address has max_per_address connections. Ordinary */
+    ACO_HTTP_REFUSED, /* its address has max_per_address connections; or, over HTTP/2, it broke the rules (EPROTO) or
+                         cost too much for nothing (ECONNREFUSED). Ordinary */
     ACO_HTTP_FAILURES /* how many kinds there are */
 };
 
@@ -346,8 +366,21 @@ typedef struct aco_http_server_options_s {
     void (*refused)(aco_http_request_t *request, int status, void *refused_arg);
     void *refused_arg;
     const aco_http_group_t *groups; /* their routes are looked at after `routes`, in order. NULL: none */
+    /* For HTTP/2: */
+    int max_streams;        /* requests at once on a connection, counted until their handlers have returned: 100. Less
+                               than 0: no HTTP/2 */
+    int max_streams_in_all; /* on all connections of the server: 10000. Further ones are refused (REFUSED_STREAM), and
+                               clients may try again */
+    int stream_window;      /* bytes of a request's body that the client may send before the handler reads them, and
+                               that the server holds: 64 KiB; at least 1024 */
+    int connection_window;  /* the same of all requests of a connection: 1 MiB; at least 65535 */
+    int64_t max_buffered;   /* the same of all connections of the server: 64 MiB. A body beyond is not taken: its
+                               handler's read fails with ENOBUFS, and the answer is 503 */
     void *aco__reserved[3]; /* reserved fields are 0 */
 } aco_http_server_options_t;
+
+/* Returns 1 if the library was built with HTTP/2, else 0: whether to offer "h2" by ALPN. */
+ACO_API int aco_http_has_http2(void);
 
 /* Serves the connections of `listener`, made by aco_io_listen(), until accepting fails or a scope of the caller ends.
  * The end of a scope stops the server. A stopped server loses no request that the system has received:

@@ -50,6 +50,11 @@ inline std::optional<std::string_view> text_of(const char *text)
 
 } // namespace detail
 
+inline bool http_has_http2() noexcept
+{
+    return aco_http_has_http2() != 0;
+}
+
 /* A request, for its handler. The texts are valid until the handler returns. */
 class http_request {
 public:
@@ -65,6 +70,10 @@ public:
     std::optional<std::string_view> header(const char *name) const
     {
         return detail::text_of(aco_http_request_header(request_, name));
+    }
+    std::optional<std::string_view> trailer(const char *name) const
+    {
+        return detail::text_of(aco_http_request_trailer(request_, name));
     }
     std::optional<std::string_view> param(const char *name) const
     {
@@ -104,6 +113,14 @@ public:
         if (name.find('\0') != std::string::npos || value.find('\0') != std::string::npos)
             detail::refused(EINVAL, "aco::http_request::add_header", nullptr, "the name or value has a NUL");
         detail::io_check(aco_http_reply_header(request_, name.c_str(), value.c_str()), "aco::http_request::add_header");
+        return *this;
+    }
+    http_request &add_trailer(const std::string &name, const std::string &value)
+    {
+        if (name.find('\0') != std::string::npos || value.find('\0') != std::string::npos)
+            detail::refused(EINVAL, "aco::http_request::add_trailer", nullptr, "the name or value has a NUL");
+        detail::io_check(aco_http_reply_trailer(request_, name.c_str(), value.c_str()),
+                         "aco::http_request::add_trailer");
         return *this;
     }
     http_request &add_cookie(const aco_http_cookie_t &cookie)

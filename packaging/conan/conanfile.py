@@ -52,6 +52,7 @@ class Acorn(ConanFile):
         toolchain.cache_variables["ACORN_TLS"] = "ON" if self.options.tls else "OFF"
         toolchain.cache_variables["ACORN_ZLIB"] = toolchain.cache_variables["ACORN_BROTLI"] = "OFF"
         toolchain.cache_variables["ACORN_URING"] = "ON" if self.options.get_safe("uring") else "OFF"
+        toolchain.cache_variables["ACORN_HTTP2"] = "OFF"
         toolchain.generate()
 
     def build(self):

@@ -96,7 +96,8 @@ static char *put_apache(char *at, const aco__access_t *access, int is_combined)
         at = put_escaped(at, request->method, 0);
         *at++ = ' ';
         at = put_escaped(at, request->target, 0);
-        at = put_digits(HTTP_PUT(at, " HTTP/1."), request->minor, 1);
+        at = request->major > 1 ? put_digits(HTTP_PUT(at, " HTTP/"), request->major, 1)
+                                : put_digits(HTTP_PUT(at, " HTTP/1."), request->minor, 1);
     } else {
         *at++ = '-'; /* the server did not understand it */
     }

@@ -3,7 +3,7 @@
 #include "http/client_places.h"
 #include "http/text.h"
 
-#include "aco/detail/service.h"
+#include "aco/detail/for_libraries.h"
 
 #include <errno.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "http/client_url.h"
 #include "http/text.h"
 
-#include "aco/detail/service.h"
+#include "aco/detail/for_libraries.h"
 #include "aco/url.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* Ends a handler's scope when its client goes away: middleware.
  *
  * A task of its own waits for the peer's end. It reads nothing, so it does not matter whether a body or another request
- * is there. */
+ * is there. HTTP/2 always reads, and tells of the end itself. */
 #define _GNU_SOURCE /* POLLRDHUP */
 #include "http/client_watch.h"
 #include "http/request.h"
@@ -19,13 +19,13 @@ enum { SHORTEST_MS = 10, LONGEST_MS = 1000 }; /* between looks while bytes of th
 
 static const char watch_place[] = "aco_http_end_with_client";
 
-/* The task frees it, after the handler: one that ends by aco_exit() leaves its scope only after its deferred calls. It
- * is not on the handler's stack, which may be a shared one. */
+/* The task, if there is one, frees it, after the handler: one that ends by aco_exit() leaves its scope only after its
+ * deferred calls. It is not on the handler's stack, which may be a shared one. */
 typedef struct aco__http_client_watch {
     aco__http_exchange_t *x; /* NULL: the handler has ended */
     struct aco__http_client_watch *outer; /* of the same request; NULL: none */
     aco_scope_t handler, looking; /* that of the handler; that of the task while it waits for the client's end */
-    aco_t *task;
+    aco_t *task; /* NULL: the version tells of the end */
     unsigned char is_looking; /* in its scope */
     size_t sz;
 } client_watch_t;
@@ -89,6 +89,12 @@ static void stop_looking(client_watch_t *w)
         (void)aco_scope_cancel(&w->looking);
 }
 
+void aco__http_client_left(aco__http_exchange_t *x)
+{
+    for (client_watch_t *w = x->watch; w; w = w->outer)
+        end_handler(w);
+}
+
 void aco__http_stop_watching(aco__http_exchange_t *x)
 {
     for (client_watch_t *w = x->watch; w; w = w->outer)
@@ -101,6 +107,10 @@ static void end_watch(void *arg)
     client_watch_t *w = arg;
     w->x->watch = w->outer;
     w->x = NULL;
+    if (!w->task) {
+        aco__service_free(w, w->sz);
+        return;
+    }
     (void)aco_unpark(w->task);
     stop_looking(w);
 }
@@ -111,7 +121,7 @@ static client_watch_t *begin_watch(aco__http_exchange_t *x)
     size_t sz = sizeof(client_watch_t);
     client_watch_t *w = aco__service_allocate(&sz, watch_place);
     aco_t *task;
-    int deferred;
+    int deferred, needs_task = !x->version->tells_end;
     if (!w)
         return NULL;
     memset(w, 0, sizeof *w);
@@ -121,13 +131,14 @@ static client_watch_t *begin_watch(aco__http_exchange_t *x)
         return NULL;
     }
     deferred = aco_defer(end_watch, w) == 0;
-    task = deferred ? aco_spawn(watch, w, NULL) : NULL;
-    if (task) {
+    task = deferred && needs_task ? aco_spawn(watch, w, NULL) : NULL;
+    if (task || (deferred && !needs_task)) {
         w->x = x;
         w->outer = x->watch;
         x->watch = w;
         w->task = task;
-        (void)aco_detach(task);
+        if (task)
+            (void)aco_detach(task);
         return w;
     }
     (void)aco_scope_end(&w->handler);

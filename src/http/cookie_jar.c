@@ -7,7 +7,7 @@
 #include "http/text.h"
 #include "system/system.h"
 
-#include "aco/detail/service.h"
+#include "aco/detail/for_libraries.h"
 #include "aco/http_cookies.h"
 #include "aco/url.h"
 

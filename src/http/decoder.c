@@ -4,7 +4,7 @@
 #include "base/invariants.h"
 #include "http/text.h"
 
-#include "aco/detail/service.h"
+#include "aco/detail/for_libraries.h"
 
 #include <errno.h>
 #include <string.h>

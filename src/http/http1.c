@@ -45,6 +45,7 @@ int aco__http1_understand(aco__http_exchange_t *x)
     *head->target_end = 0;
     x->is.method = llhttp_method_name((llhttp_method_t)parser->method);
     x->is.target = head->target;
+    x->is.major = 1;
     x->is.minor = parser->http_minor;
     x->is.headers = head->headers;
     x->is.header_count = head->count;

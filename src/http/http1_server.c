@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "http/http1.h"
 #include "http/http1_server.h"
+#include "http/http2.h"
 #include "http/per_address.h"
 #include "http/server_connection.h"
 #include "http/websocket_internal.h"
@@ -83,6 +84,7 @@ static int begin_request(aco__http1_connection_t *c)
         c->x = &space->x;
         c->x->stream = h;
         aco__http_parse_by(&h->incoming, &space->parser, HTTP_REQUEST);
+        h->incoming.trailers_of = c->x;
         h->link.out = arena + HTTP_ARENA;
     }
     aco__http_request_begin(c->x, arena);
@@ -191,18 +193,14 @@ ACO__SWITCHES static int discard_body(aco__http1_connection_t *c, const char *lo
     return 1;
 }
 
-static int status_of_body(int error)
-{
-    return error == EFBIG ? 413 : error == EBADMSG ? 400 : error == ETIMEDOUT ? 408 : 500;
-}
-
 /* Ends the reply, if it is whole. A handler whose end the length does not prove may have been cancelled. */
 ACO__SWITCHES static void end_reply(aco__http1_connection_t *c, const char *location)
 {
     aco__http_outgoing_t *out = &c->http.outgoing;
     if (out->left < 0 && !out->is_bodiless && aco_check_cancelled() != 0)
         c->x->reply.is_aborted = 1;
-    if (!c->x->reply.is_aborted && aco__http_end_body(out, location) == 0)
+    if (!c->x->reply.is_aborted &&
+        aco__http_end_body_with(out, c->x->reply.trailers, c->x->reply.trailers_n, location) == 0)
         return;
     (void)aco__http_send(&c->http.link, NULL, 0, 0, location);
     if (!c->http.link.error && aco_check_cancelled() != 0)
@@ -233,7 +231,7 @@ ACO__SWITCHES static void handle(aco__http1_connection_t *c, const char *locatio
     if (!status && !x->reply.has_begun && aco_check_cancelled() != 0)
         aco__http_report_once(&c->is, errno, &x->is);
     if (!status && !x->reply.has_begun)
-        status = status_of_body(in->body_error ? in->body_error : in->read_error);
+        status = aco__http_status_of_body(in->body_error ? in->body_error : in->read_error);
     if (status && !x->reply.has_begun && !link->is_broken && !x->client_left)
         aco__http_refuse(x, status, location);
     if (x->reply.has_begun && !x->reply.is_taken)
@@ -265,16 +263,56 @@ ACO__SWITCHES static void linger(aco__http1_connection_t *c, const char *locatio
     (void)aco_scope_end(&scope);
 }
 
+/* Whether its first bytes are those of HTTP/2, which a client sends that knows the server. */
+static int has_preface(const aco__http1_connection_t *c)
+{
+#ifdef ACO_CONFIG_HTTP2
+    static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    const aco_io_reader_t *in = &c->http.link.in;
+    return c->is.server->options.max_streams > 0 && !*aco_stream_protocol(c->http.link.stream) &&
+           in->end - in->begin >= sizeof preface - 1 &&
+           memcmp(in->buffer + in->begin, preface, sizeof preface - 1) == 0;
+#else
+    (void)c;
+    return 0;
+#endif
+}
+
+/* Whether TLS has agreed on it. */
+static int has_agreed_on_http2(const aco__http1_connection_t *c)
+{
+#ifdef ACO_CONFIG_HTTP2
+    const aco__http_link_t *link = &c->http.link;
+    return !link->is_plain && c->is.server->options.max_streams > 0 &&
+           strcmp(aco_stream_protocol(link->stream), "h2") == 0;
+#else
+    (void)c;
+    return 0;
+#endif
+}
+
+ACO__SWITCHES static void serve_http2(aco__http1_connection_t *c, const char *location)
+{
+    aco__http2_serve(&c->is, location);
+    linger(c, location);
+}
+
 /* Whether the connection goes on. Not inline: an idle connection holds the frames of what calls it. */
 ACO__SWITCHES static __attribute__((noinline)) int serve_request(aco__http1_connection_t *c, const char *location)
 {
     aco__http_incoming_t *in = &c->http.incoming;
-    int status;
+    int status, is_first = !in->has_all;
     if (begin_request(c) != 0)
         return 0;
     status = read_head(c, location);
     if (status < 0)
         return 0;
+    if (status == 505 && is_first && has_preface(c)) {
+        aco__http_request_end(c->x);
+        give_workspace(c);
+        serve_http2(c, location);
+        return 0;
+    }
     if (status > 0) {
         in->is_persistent = 0;
         in->body_error = status == 413 ? EFBIG : EBADMSG; /* nobody knows where it is */
@@ -350,6 +388,10 @@ ACO__SWITCHES static void serve_connection(aco__http1_connection_t *c, const cha
 {
     if (c->is.server->options.open && aco__http_open_stream(&c->is, location) != 0)
         return;
+    if (has_agreed_on_http2(c)) {
+        serve_http2(c, location);
+        return;
+    }
     do {
         if (aco__http_skip_empty_lines(&c->http.link))
             aco__io_spend("an HTTP connection", location); /* requests that have come at once */

@@ -1,5 +1,6 @@
 /* Messages of HTTP/1, which llhttp parses where the link holds them. */
 #include "http/incoming.h"
+#include "http/request.h"
 #include "http/text.h"
 
 #include <string.h>
@@ -70,12 +71,20 @@ static void look_at(aco__http_head_t *head, const char *name, size_t name_n, con
     }
 }
 
+/* A part of a trailer. The limit of what is sent around a body bounds them. */
+static int keep_trailer(const aco__http_incoming_t *in, const char *p, size_t n, int where)
+{
+    if (in->trailers_of && aco__http_keep_trailer(in->trailers_of, p, n, where) != 0)
+        return HPE_USER;
+    return 0;
+}
+
 static int on_header_field(llhttp_t *parser, const char *p, size_t n)
 {
     aco__http_incoming_t *in = incoming_of(parser);
     aco__http_head_t *head = in->head;
-    if (in->has_head) /* a trailer: dropped */
-        return 0;
+    if (in->has_head)
+        return keep_trailer(in, p, n, HTTP_IN_NAME);
     if (!head->in_field) {
         if (head->count == head->most)
             return refuse(head, 431);
@@ -92,7 +101,9 @@ static int on_header_value(llhttp_t *parser, const char *p, size_t n)
 {
     aco__http_incoming_t *in = incoming_of(parser);
     aco__http_head_t *head = in->head;
-    if (in->has_head || n == 0)
+    if (in->has_head)
+        return keep_trailer(in, p, n, HTTP_IN_VALUE);
+    if (n == 0)
         return 0;
     if (!head->headers[head->count - 1].value)
         head->headers[head->count - 1].value = p;
@@ -108,7 +119,7 @@ static int on_header_value_complete(llhttp_t *parser)
     aco_http_header_t *header;
     char *end;
     if (in->has_head)
-        return 0;
+        return keep_trailer(in, "", 0, HTTP_BEHIND_VALUE);
     ACO__ASSERT(head->count > 0 && head->count <= head->most);
     header = &head->headers[head->count - 1];
     if (!header->value) /* an empty one: the name's end does for it */

@@ -36,6 +36,7 @@ typedef struct aco__http_incoming {
     aco__http_link_t *link; /* which holds the message's head */
     llhttp_t *parser;
     aco__http_head_t *head; /* of this message */
+    struct aco__http_exchange *trailers_of; /* the request that keeps the trailers; NULL: they are dropped */
     uint64_t most_body;
     unsigned char has_head; /* the head is complete */
     unsigned char has_all; /* the message is complete */

@@ -54,7 +54,7 @@ int aco__http_write_body(aco__http_outgoing_t *out, const void *p, size_t n, con
     return 0;
 }
 
-int aco__http_end_body(aco__http_outgoing_t *out, const char *location)
+int aco__http_end_body_with(aco__http_outgoing_t *out, const char *trailers, size_t n, const char *location)
 {
     char *at;
     if (out->left > 0 && !out->is_bodiless) {
@@ -62,10 +62,10 @@ int aco__http_end_body(aco__http_outgoing_t *out, const char *location)
         return -1;
     }
     if (out->is_chunked && !out->is_bodiless) {
-        at = aco__http_room(out->link, 5, location);
+        at = aco__http_room(out->link, n + 5, location);
         if (!at)
             return -1;
-        aco__http_filled(out->link, HTTP_PUT(at, "0\r\n\r\n"));
+        aco__http_filled(out->link, HTTP_PUT(aco__http_put(HTTP_PUT(at, "0\r\n"), trailers, n), "\r\n"));
     }
     out->left = 0;
     return 0;

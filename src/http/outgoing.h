@@ -30,7 +30,14 @@ ACO__HIDDEN int aco__http_write_body(aco__http_outgoing_t *out, const void *p, s
 ACO__SWITCHES
 ACO__HIDDEN int aco__http_write_file(aco__http_outgoing_t *out, int fd, int64_t offset, int64_t n, const char *call,
                                      const char *location);
-/* The end. 0; -1 and errno: EMSGSIZE (bytes are missing). */
-ACO__SWITCHES ACO__HIDDEN int aco__http_end_body(aco__http_outgoing_t *out, const char *location);
+/* The end. In chunks, these lines of trailers come with it, at most 6 KiB. 0; -1 and errno: EMSGSIZE (bytes are
+ * missing). */
+ACO__SWITCHES
+ACO__HIDDEN int aco__http_end_body_with(aco__http_outgoing_t *out, const char *trailers, size_t n,
+                                        const char *location);
+ACO__SWITCHES static inline int aco__http_end_body(aco__http_outgoing_t *out, const char *location)
+{
+    return aco__http_end_body_with(out, NULL, 0, location);
+}
 
 #endif

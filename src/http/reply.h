@@ -6,11 +6,15 @@
 
 #include "aco/http.h"
 
+#include <errno.h>
+
 struct aco__http_exchange;
 
 typedef struct aco__http_reply {
     char *fields; /* its headers, as HTTP/1 sends them */
     size_t fields_n, fields_room;
+    char *trailers; /* the same */
+    size_t trailers_n, trailers_room;
     unsigned char has_begun;
     unsigned char has_date; /* the handler's */
     unsigned char has_length;
@@ -21,6 +25,11 @@ typedef struct aco__http_reply {
     unsigned char will_close; /* it ends the connection. The version, too, decides that */
 } aco__http_reply_t;
 
+/* The status for a request without a reply, whose body could not be read because of this error. */
+static inline int aco__http_status_of_body(int error)
+{
+    return error == EFBIG ? 413 : error == EBADMSG ? 400 : error == ETIMEDOUT ? 408 : error == ENOBUFS ? 503 : 500;
+}
 /* A reply that the server itself makes, by the program's function or with a short text. 0, or -1 and errno. */
 ACO__SWITCHES ACO__HIDDEN int aco__http_answer(struct aco__http_exchange *x, int status, const char *location);
 /* The answer after which the link has another protocol. 0, or -1 and errno. */

@@ -22,6 +22,9 @@ typedef struct aco__http_exchange {
     /* Memory of the request, request.c's: */
     char *at, *end;
     struct aco__http_block *blocks; /* more of it */
+    char *trailers; /* of the request: names and values, each with a 0 */
+    size_t trailers_n, trailers_room;
+    unsigned char trailers_at; /* where the last one ends, as below */
     char *all; /* what aco_http_request_read_all() has got */
     size_t all_n, all_room;
 } aco__http_exchange_t;
@@ -35,6 +38,9 @@ static inline aco__http_exchange_t *aco__http_exchange_of(const aco_http_request
 ACO__HIDDEN void aco__http_request_begin(aco__http_exchange_t *x, char *arena);
 /* Understands the target. 0; or the status with which to refuse the request. */
 ACO__HIDDEN int aco__http_understand_target(aco__http_exchange_t *x);
+/* Adds a part of a trailer that has come: of its name, of its value, or nothing, behind its value. 0, or -1. */
+enum { HTTP_BEHIND_VALUE, HTTP_IN_NAME, HTTP_IN_VALUE };
+ACO__HIDDEN int aco__http_keep_trailer(aco__http_exchange_t *x, const char *p, size_t n, int where);
 /* Ends it: frees its memory. */
 ACO__HIDDEN void aco__http_free_blocks(aco__http_exchange_t *x);
 static inline void aco__http_request_end(aco__http_exchange_t *x)

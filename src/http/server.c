@@ -90,6 +90,16 @@ static void set_time(int64_t *time, int64_t seconds)
     *time = *time < 0 ? ACO_FOREVER : *time ? *time : seconds * ACO_SECOND;
 }
 
+/* HTTP/2. */
+static void set_streams(aco_http_server_options_t *options)
+{
+    options->max_streams = options->max_streams ? options->max_streams : 100;
+    options->max_streams_in_all = options->max_streams_in_all ? options->max_streams_in_all : 10000;
+    options->stream_window = options->stream_window ? options->stream_window : 65536;
+    options->connection_window = options->connection_window ? options->connection_window : 1 << 20;
+    options->max_buffered = options->max_buffered ? options->max_buffered : 64 << 20;
+}
+
 /* Fills in the defaults. 0, or -1 and errno. */
 static int set_options(aco_http_server_options_t *options, const char *call)
 {
@@ -104,12 +114,15 @@ static int set_options(aco_http_server_options_t *options, const char *call)
     set_time(&options->body_time, 60);
     set_time(&options->write_time, 30);
     set_time(&options->drain_time, 10);
+    set_streams(options);
     if (!options->drain_idle_time)
         options->drain_idle_time = DRAIN_IDLE_MS * ACO_MILLISECOND;
     set_time(&options->drain_idle_time, 0);
     if (options->max_head < 64 || options->max_head > 1 << 20 || options->max_headers < 1 ||
         options->max_headers > 1000)
         return aco__service_fail(EINVAL, call, "the limits of headers");
+    if (options->stream_window < 1024 || options->connection_window < 65535)
+        return aco__service_fail(EINVAL, call, "a window");
     if (ACO__RESERVED_IS_SET(options))
         return aco__service_fail(EINVAL, call, "a reserved option is not 0");
     return aco__http_check_routes(options->routes, options->groups, call);
@@ -285,6 +298,15 @@ int aco_http_serve_at(int listener, const aco_http_server_options_t *options, co
         free_server(server);
     errno = error;
     return -1;
+}
+
+int aco_http_has_http2(void)
+{
+#ifdef ACO_CONFIG_HTTP2
+    return 1;
+#else
+    return 0;
+#endif
 }
 
 /* ---- Without a listener ---- */

@@ -1,7 +1,7 @@
 /* URLs by RFC 3986: taking them apart, resolving references, normal forms, escapes. */
 #include "http/text.h"
 
-#include "aco/detail/service.h"
+#include "aco/detail/for_libraries.h"
 #include "aco/url.h"
 
 #include <arpa/inet.h>

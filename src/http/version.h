@@ -39,6 +39,8 @@ typedef struct aco__http_version {
                                const char *location);
     /* The errno with which the connection has failed in this request; 0: it has not. */
     int (*error_of)(const struct aco__http_exchange *x);
+    /* It notices by itself that the client has left, and calls aco__http_client_left(). */
+    unsigned char tells_end;
 } aco__http_version_t;
 
 #endif

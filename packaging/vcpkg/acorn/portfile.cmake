@@ -10,7 +10,8 @@ if("uring" IN_LIST FEATURES)
   set(uring ON)
 endif()
 vcpkg_cmake_configure(SOURCE_PATH "${SOURCE_PATH}"
-                      OPTIONS -DACORN_TESTS=OFF -DACORN_INSTALL=ON -DACORN_TLS=${tls} -DACORN_URING=${uring})
+                      OPTIONS -DACORN_TESTS=OFF -DACORN_INSTALL=ON -DACORN_TLS=${tls} -DACORN_URING=${uring}
+                              -DACORN_HTTP2=OFF)
 vcpkg_cmake_install()
 vcpkg_cmake_config_fixup(PACKAGE_NAME acorn CONFIG_PATH lib/cmake/acorn)
 vcpkg_fixup_pkgconfig()

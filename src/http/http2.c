@@ -1,0 +1,509 @@
+/* A server's connections of HTTP/2: what comes in, and the end. */
+#include "http/http2.h"
+
+#ifdef ACO_CONFIG_HTTP2
+
+#include "http/client_watch.h"
+#include "http/failure.h"
+
+#include "aco/detail/descriptors.h"
+
+#include <string.h>
+
+static const char h2_place[] = "an HTTP/2 connection";
+
+/* ---- Memory for nghttp2: the library's, which wants to know sizes ---- */
+
+enum { H2_SIZE_BEFORE = 16 };
+
+static void *h2_malloc(size_t n, void *user)
+{
+    size_t sz = n + H2_SIZE_BEFORE;
+    char *p = n > SIZE_MAX - H2_SIZE_BEFORE ? NULL : aco__service_allocate(&sz, h2_place);
+    (void)user;
+    if (!p)
+        return NULL;
+    memcpy(p, &sz, sizeof sz);
+    return p + H2_SIZE_BEFORE;
+}
+
+static void h2_free(void *p, void *user)
+{
+    size_t sz;
+    (void)user;
+    if (!p)
+        return;
+    memcpy(&sz, (char *)p - H2_SIZE_BEFORE, sizeof sz);
+    aco__service_free((char *)p - H2_SIZE_BEFORE, sz);
+}
+
+static void *h2_calloc(size_t count, size_t n, void *user)
+{
+    void *p = n && count > SIZE_MAX / n ? NULL : h2_malloc(count * n, user);
+    return p ? memset(p, 0, count * n) : NULL;
+}
+
+static void *h2_realloc(void *p, size_t n, void *user)
+{
+    size_t sz;
+    void *larger;
+    if (!p)
+        return h2_malloc(n, user);
+    memcpy(&sz, (char *)p - H2_SIZE_BEFORE, sizeof sz);
+    if (n <= sz - H2_SIZE_BEFORE)
+        return p;
+    larger = h2_malloc(n, user);
+    if (!larger)
+        return NULL;
+    memcpy(larger, p, sz - H2_SIZE_BEFORE);
+    h2_free(p, user);
+    return larger;
+}
+
+/* ---- What nghttp2 tells. None of it may switch ---- */
+
+static aco__http2_stream_t *h2_stream(nghttp2_session *session, int32_t id)
+{
+    return id ? nghttp2_session_get_stream_user_data(session, id) : NULL;
+}
+
+/* A head must come in its time: nothing else can come on the connection meanwhile. */
+static void h2_time_head(aco__http2_t *h, unsigned type)
+{
+    int is_head = type == NGHTTP2_HEADERS || type == NGHTTP2_CONTINUATION;
+    if (is_head && !h->in_head && !h->leaving)
+        h->until = aco_after(h->server->options.head_time);
+    h->in_head = (unsigned char)is_head;
+}
+
+static int h2_on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *connection)
+{
+    aco__http2_t *h = connection;
+    (void)session;
+    h2_time_head(h, hd->type);
+    return aco__http2_count_frame(h, hd->type, hd->length, hd->flags) ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+}
+
+static int h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *connection)
+{
+    aco__http2_t *h = connection;
+    if (frame->headers.cat != NGHTTP2_HCAT_REQUEST || frame->hd.type != NGHTTP2_HEADERS)
+        return 0;
+    if (aco__http2_begin_stream(h, frame->hd.stream_id))
+        return 0;
+    return nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_REFUSED_STREAM) == 0
+               ? 0
+               : NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
+static int h2_on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_n,
+                        const uint8_t *value, size_t value_n, uint8_t flags, void *connection)
+{
+    aco__http2_stream_t *s = h2_stream(session, frame->hd.stream_id);
+    (void)flags;
+    (void)connection;
+    return s ? aco__http2_add_field(s, (const char *)name, name_n, (const char *)value, value_n) : 0;
+}
+
+/* A field that HTTP does not allow: the request is wrong. */
+static int h2_on_wrong_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_n,
+                              const uint8_t *value, size_t value_n, uint8_t flags, void *connection)
+{
+    (void)name;
+    (void)name_n;
+    (void)value;
+    (void)value_n;
+    (void)flags;
+    (void)connection;
+    (void)nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_PROTOCOL_ERROR);
+    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+}
+
+static int h2_on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *connection)
+{
+    aco__http2_t *h = connection;
+    aco__http2_stream_t *s = h2_stream(session, frame->hd.stream_id);
+    int is_head = frame->hd.type == NGHTTP2_HEADERS, is_last = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
+    if (is_head)
+        h->in_head = 0;
+    if (!s || (!is_head && frame->hd.type != NGHTTP2_DATA))
+        return 0;
+    if (is_last)
+        s->has_all = 1;
+    if (is_head && frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
+        aco__http2_end_head(s, !is_last);
+        s->has_task = 1; /* soon */
+        *h->begun_end = s;
+        h->begun_end = &s->next_begun;
+    } else if (is_last) {
+        aco_event_set(&s->changed);
+    }
+    return 0;
+}
+
+static int h2_on_wrong_frame(nghttp2_session *session, const nghttp2_frame *frame, int error, void *connection)
+{
+    aco__http2_t *h = connection;
+    (void)session;
+    (void)error;
+    if (frame->hd.type == NGHTTP2_HEADERS)
+        h->in_head = 0;
+    return 0;
+}
+
+static int h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *p, size_t n, void *connection)
+{
+    aco__http2_stream_t *s = h2_stream(session, id);
+    (void)flags;
+    (void)connection;
+    if (s)
+        aco__http2_put_body(s, p, n);
+    else
+        (void)nghttp2_session_consume_connection(session, n);
+    return 0;
+}
+
+/* nghttp2 itself ends the connection: the peer broke the rules. */
+static void h2_on_goaway(aco__http2_t *h, uint32_t code)
+{
+    if (code == NGHTTP2_NO_ERROR || h->refusal)
+        return;
+    h->refusal = code == NGHTTP2_ENHANCE_YOUR_CALM ? ECONNREFUSED : EPROTO;
+    h->leaving = HTTP2_LEAVES;
+    aco__http2_wake_reader(h);
+}
+
+/* Something was sent. */
+static int h2_on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *connection)
+{
+    aco__http2_t *h = connection;
+    aco__http2_stream_t *s = h2_stream(session, frame->hd.stream_id);
+    int type = frame->hd.type;
+    if (type == NGHTTP2_GOAWAY)
+        h2_on_goaway(h, frame->goaway.error_code);
+    else if (type == NGHTTP2_DATA)
+        aco__http2_count_sent(h, frame->hd.length);
+    else if (type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code == NGHTTP2_REFUSED_STREAM && h->refused)
+        h->refused--;
+    else if (type == NGHTTP2_RST_STREAM && (!s || !s->was_reset)) /* the client is to blame */
+        (void)aco__http2_count(h);
+    if (!s || (type != NGHTTP2_DATA && type != NGHTTP2_HEADERS) || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
+        return 0;
+    s->has_ended = 1;
+    aco__http2_count_use(h, 1);
+    aco_event_set(&s->changed);
+    return 0;
+}
+
+static int h2_on_close(nghttp2_session *session, int32_t id, uint32_t code, void *connection)
+{
+    aco__http2_stream_t *s = h2_stream(session, id);
+    (void)connection;
+    if (!s)
+        return 0;
+    (void)nghttp2_session_set_stream_user_data(session, id, NULL);
+    s->is_open = 0;
+    s->h->promised -= s->promised;
+    s->promised = 0;
+    if (code != NGHTTP2_NO_ERROR || !s->has_ended)
+        aco__http2_fail_stream(s, ECONNRESET);
+    aco_event_set(&s->changed);
+    aco__http2_release(s);
+    return 0;
+}
+
+/* ---- The session ---- */
+
+static void h2_set_callbacks(nghttp2_session_callbacks *callbacks)
+{
+    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, h2_on_begin_frame);
+    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, h2_on_begin_headers);
+    nghttp2_session_callbacks_set_on_header_callback(callbacks, h2_on_header);
+    nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks, h2_on_wrong_header);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, h2_on_frame);
+    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, h2_on_wrong_frame);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, h2_on_data);
+    nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, h2_on_sent);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, h2_on_close);
+    nghttp2_session_callbacks_set_send_data_callback(callbacks, aco__http2_take_data);
+}
+
+/* 0, or an error of nghttp2's. */
+static int h2_make_session(aco__http2_t *h)
+{
+    nghttp2_mem memory = {NULL, h2_malloc, h2_free, h2_calloc, h2_realloc};
+    nghttp2_session_callbacks *callbacks = NULL;
+    nghttp2_option *option = NULL;
+    int result = nghttp2_session_callbacks_new(&callbacks);
+    if (result == 0)
+        result = nghttp2_option_new(&option);
+    if (result == 0) {
+        h2_set_callbacks(callbacks);
+        nghttp2_option_set_no_auto_window_update(option, 1);
+        result = nghttp2_session_server_new3(&h->session, callbacks, h, option, &memory);
+    }
+    nghttp2_option_del(option);
+    nghttp2_session_callbacks_del(callbacks);
+    return result;
+}
+
+/* 0, or an error of nghttp2's. */
+static int h2_submit_settings(aco__http2_t *h)
+{
+    const aco_http_server_options_t *options = &h->server->options;
+    nghttp2_settings_entry settings[] = {
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, (uint32_t)options->max_streams},
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, (uint32_t)options->stream_window},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)options->max_head},
+        {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
+    };
+    int result = nghttp2_submit_settings(h->session, NGHTTP2_FLAG_NONE, settings, sizeof settings / sizeof settings[0]);
+    return result ? result
+                  : nghttp2_session_set_local_window_size(h->session, NGHTTP2_FLAG_NONE, 0, options->connection_window);
+}
+
+/* NULL and errno. */
+static aco__http2_t *h2_new(aco__http_connection_t *c)
+{
+    size_t sz = sizeof(aco__http2_t);
+    aco__http2_t *h = aco__service_allocate(&sz, h2_place);
+    if (!h)
+        return NULL;
+    memset(h, 0, sizeof *h);
+    h->sz = sz;
+    h->c = c;
+    h->server = c->server;
+    h->begun_end = &h->begun;
+    h->idle_since = aco_now();
+    aco__http2_be_patient(&h->patience);
+    if (h2_make_session(h) == 0 && h2_submit_settings(h) == 0)
+        return h;
+    nghttp2_session_del(h->session);
+    aco__service_free(h, sz);
+    errno = ENOMEM;
+    return NULL;
+}
+
+/* ---- The end ---- */
+
+void aco__http2_wake_reader(aco__http2_t *h)
+{
+    if (h->c->is_idle)
+        (void)aco_scope_cancel(&h->c->idle);
+}
+
+void aco__http2_leave(aco__http2_t *h)
+{
+    if (h->leaving == HTTP2_LEAVES)
+        return;
+    h->leaving = HTTP2_LEAVES;
+    h->until = ACO_FOREVER;
+    (void)nghttp2_submit_goaway(h->session, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(h->session),
+                                NGHTTP2_NO_ERROR, NULL, 0);
+    aco__http2_wake_reader(h);
+}
+
+/* The server ends: the client is told, but requests that are on their way are still answered. */
+static void h2_begin_to_leave(aco__http2_t *h)
+{
+    h->leaving = HTTP2_WILL_LEAVE;
+    h->until = aco_after(h->server->options.drain_idle_time);
+    (void)nghttp2_submit_shutdown_notice(h->session);
+}
+
+void aco__http2_cut_off(aco__http2_t *h, uint32_t code, int error)
+{
+    if (h->refusal)
+        return;
+    h->refusal = error;
+    h->leaving = HTTP2_LEAVES;
+    (void)nghttp2_session_terminate_session(h->session, code);
+    aco__http2_wake_reader(h);
+}
+
+void aco__http2_fail_streams(aco__http2_t *h)
+{
+    for (aco__http2_stream_t *s = h->first; s; s = s->next)
+        aco__http2_fail_stream(s, ECONNRESET);
+}
+
+/* The client sends no more. What it has asked for, it may still read. */
+static void h2_end_input(aco__http2_t *h)
+{
+    for (aco__http2_stream_t *s = h->first; s; s = s->next) {
+        if (!s->has_all && !s->body_error)
+            s->body_error = ECONNRESET;
+        if (s->has_task)
+            aco__http_client_left(&s->x);
+        aco_event_set(&s->changed);
+    }
+}
+
+/* nghttp2 has gone. */
+static void h2_free_all(aco__http2_t *h)
+{
+    nghttp2_session_del(h->session);
+    while (h->first) {
+        ACO__ASSERT(!h->first->has_task);
+        h->first->is_open = 0;
+        aco__http2_release(h->first);
+    }
+    ACO__ASSERT(!h->streams && !h->out);
+    aco__service_free(h, h->sz);
+}
+
+/* ---- Reading ---- */
+
+/* Those whose heads have come get their tasks. */
+ACO__SWITCHES static void h2_spawn_streams(aco__http2_t *h, const char *location)
+{
+    while (h->begun) {
+        aco__http2_stream_t *s = h->begun;
+        h->begun = s->next_begun;
+        if (!h->begun)
+            h->begun_end = &h->begun;
+        if (s->is_open &&
+            aco_group_spawn_at(&h->group, aco__http2_run_stream, s, NULL, h->server->options.task, location))
+            continue;
+        s->has_task = 0; /* the client has reset it already; or there is no memory */
+        if (s->is_open)
+            aco__http2_reset(s, NGHTTP2_REFUSED_STREAM);
+        else
+            aco__http2_release(s);
+    }
+}
+
+/* nghttp2 does not take it. */
+static void h2_refuse_input(aco__http2_t *h, int error)
+{
+    if (error == NGHTTP2_ERR_NOMEM)
+        aco__http2_cut_off(h, NGHTTP2_INTERNAL_ERROR, ENOMEM);
+    else if (error == NGHTTP2_ERR_BAD_CLIENT_MAGIC)
+        aco__http2_cut_off(h, NGHTTP2_PROTOCOL_ERROR, EPROTO);
+    else /* too much that it would have to keep */
+        aco__http2_cut_off(h, NGHTTP2_ENHANCE_YOUR_CALM, ECONNREFUSED);
+}
+
+/* What has come. 0, or -1: the connection cannot go on. */
+ACO__SWITCHES static int h2_parse(aco__http2_t *h, const char *location)
+{
+    aco_io_reader_t *in = &h->c->link->in;
+    ssize_t n = 0;
+    ACO__NO_SWITCH_BEGIN();
+    if (in->end > in->begin)
+        n = nghttp2_session_mem_recv(h->session, (const uint8_t *)in->buffer + in->begin, in->end - in->begin);
+    in->begin = in->end = 0;
+    if (n > 0)
+        aco__http2_count_bytes(h, (size_t)n);
+    else if (n < 0)
+        h2_refuse_input(h, (int)n);
+    ACO__NO_SWITCH_END();
+    h2_spawn_streams(h, location);
+    aco__http2_want_write(h, location);
+    return n < 0 ? -1 : 0;
+}
+
+static int64_t h2_wait_until(const aco__http2_t *h)
+{
+    int64_t idle_time = h->server->options.idle_time;
+    if (h->leaving || h->in_head)
+        return h->until;
+    if (h->streams) /* a look after that time: the end of the last one does not wake this task */
+        return aco_after(idle_time);
+    return h->idle_since > ACO_FOREVER - idle_time ? ACO_FOREVER : h->idle_since + idle_time;
+}
+
+enum { H2_CAME, H2_LATE, H2_LOOK, H2_OVER };
+
+/* Waits for frames without holding a buffer. */
+ACO__SWITCHES static int h2_await(aco__http2_t *h, const char *location)
+{
+    aco__http_connection_t *c = h->c;
+    int64_t until = h2_wait_until(h);
+    ssize_t n;
+    if (aco__http_begin_idle(c, HTTP_AWAITS, &until, location) != 0)
+        return H2_OVER;
+    n = aco__http_await(c->link, 0, location);
+    h->has_end = n == 0;
+    aco__http_end_idle(c);
+    if (n > 0)
+        return H2_CAME;
+    if (n < 0 && c->idle.error == ECANCELED)
+        return H2_LOOK;
+    return n < 0 && c->idle.error == ETIMEDOUT ? H2_LATE : H2_OVER;
+}
+
+/* Some time is over. Whether the connection goes on. */
+static int h2_be_late(aco__http2_t *h)
+{
+    if (h->in_head && aco_now() >= h->until) {
+        aco__http2_cut_off(h, NGHTTP2_NO_ERROR, ETIMEDOUT);
+        return 0;
+    }
+    if (aco_now() < h2_wait_until(h)) /* another reason was there */
+        return 1;
+    aco__http2_leave(h);
+    return 1;
+}
+
+/* Until the connection has ended, or its client must not do more. */
+ACO__SWITCHES static void h2_read(aco__http2_t *h, const char *location)
+{
+    while (h2_parse(h, location) == 0) {
+        int how;
+        if (h->c->link->is_broken || h->refusal || (h->leaving == HTTP2_LEAVES && !h->streams) ||
+            !(nghttp2_session_want_read(h->session) || nghttp2_session_want_write(h->session)))
+            return;
+        aco__io_spend("an HTTP connection", location);
+        if (h->server->is_ending && !h->leaving) {
+            h2_begin_to_leave(h);
+            aco__http2_want_write(h, location);
+        }
+        how = h2_await(h, location);
+        if (how == H2_OVER || (how == H2_LATE && !h2_be_late(h)))
+            return;
+    }
+}
+
+/* How it has ended. */
+ACO__SWITCHES static void h2_report(aco__http2_t *h)
+{
+    aco_http_failure_t failure = {ACO_HTTP_REFUSED, h->refusal, h->c->link->own.fd, NULL, NULL};
+    if (!h->refusal || h->c->is_reported)
+        return;
+    if (h->refusal == ETIMEDOUT || h->refusal == ENOMEM)
+        failure.kind = ACO_HTTP_FAILED;
+    h->c->is_reported = 1;
+    aco__http_report(h->server, &failure);
+}
+
+void aco__http2_serve(aco__http_connection_t *c, const char *location)
+{
+    aco__http2_t *h = h2_new(c);
+    if (!h || aco_group_begin_at(&h->group, ACO_KEEP_GOING, location) != 0) {
+        aco__http_report_once(c, errno, NULL);
+        if (h)
+            h2_free_all(h);
+        return;
+    }
+    h2_read(h, location);
+    if (h->has_end && !c->link->is_broken)
+        h2_end_input(h);
+    else
+        aco__http2_fail_streams(h);
+    aco__http2_want_write(h, location);
+    h2_report(h);
+    (void)aco_group_end_at(&h->group, location);
+    h2_free_all(h);
+}
+
+#else
+
+/* Nobody calls it. */
+void aco__http2_serve(aco__http_connection_t *c, const char *location)
+{
+    (void)location;
+    c->link->is_broken = 1;
+}
+
+#endif

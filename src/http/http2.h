@@ -1,0 +1,159 @@
+/* HTTP/2 in the server, on nghttp2: a connection and its streams.
+ *
+ * The connection's task reads (http2.c). Each request has a task of its own, which runs its handler (http2_stream.c).
+ * Heads become requests in http2_head.c. Whoever has something to send calls aco__http2_want_write(): one task at a
+ * time writes for all (http2_output.c). http2_limits.c counts what only costs the server.
+ *
+ * Nothing that nghttp2 calls may switch, so all of this may call nghttp2 at any time. */
+#ifndef ACO_HTTP2_H
+#define ACO_HTTP2_H
+
+#include "http/request.h"
+#include "http/server.h"
+#include "http/server_connection.h"
+
+/* Serves a connection whose peer speaks HTTP/2, until it has ended. What was read of it is in the link's buffer. */
+ACO__SWITCHES ACO__HIDDEN void aco__http2_serve(aco__http_connection_t *c, const char *location);
+
+#ifdef ACO_CONFIG_HTTP2
+
+#include "http/http2_limits.h"
+
+#include <nghttp2/nghttp2.h>
+
+enum {
+    HTTP2_OUT = 36864, /* bytes that are sent at once: two frames of data, and some others */
+    HTTP2_STREAM_OUT = 16384, /* bytes of a reply that are collected */
+    HTTP2_TEXT = 1024 /* bytes of a head's fields before it needs more memory */
+};
+
+/* How far the end of a connection has come. */
+enum { HTTP2_STAYS, HTTP2_WILL_LEAVE, HTTP2_LEAVES }; /* the client was told; further requests are not answered */
+
+typedef struct aco__http2 {
+    aco__http_connection_t *c;
+    aco_http_server_t *server;
+    nghttp2_session *session;
+    aco_group_t group; /* the streams' tasks and the writer */
+    struct aco__http2_stream *first; /* all of them */
+    struct aco__http2_stream *begun, **begun_end; /* heads have come; they get their tasks when the input is parsed */
+    int streams; /* records of them: also those whose client has left, while a handler runs */
+    unsigned requests; /* so far */
+    unsigned refused; /* streams, for no fault of the client's, which has not been told yet */
+    unsigned char is_writing; /* a task writes, or will soon */
+    unsigned char is_full; /* the writer's buffer */
+    unsigned char leaving;
+    unsigned char has_end; /* the client sends no more */
+    unsigned char in_head; /* a head has come in part */
+    int refusal; /* the errno for which the peer was cut off; 0: it was not */
+    int64_t until; /* in_head, or when it leaves: how long */
+    int64_t idle_since; /* no streams */
+    size_t promised; /* bytes of replies whose handlers have ended and which the windows had room for */
+    char *out; /* of the writer, which alone uses it */
+    size_t out_n;
+    const uint8_t *rest; /* a frame that did not fit */
+    size_t rest_n;
+    aco__http2_patience_t patience;
+    size_t sz;
+} aco__http2_t;
+
+/* A stream: a request and its reply. Freed when neither nghttp2 nor a task has it. */
+typedef struct aco__http2_stream {
+    aco__http_exchange_t x; /* first */
+    aco__http2_t *h;
+    struct aco__http2_stream *next, **place, *next_begun;
+    size_t sz; /* of this record and what follows it: headers, the request's memory, text */
+    int32_t id;
+    unsigned char is_open; /* nghttp2 has it */
+    unsigned char has_task; /* or will have one */
+    unsigned char has_head, has_all; /* of the request */
+    unsigned char may_continue; /* the client waits for "100 Continue" */
+    unsigned char has_response; /* nghttp2 has its head */
+    unsigned char has_ended; /* all of the reply was sent */
+    unsigned char is_deferred; /* nghttp2 asks for no data until it is told of some */
+    unsigned char was_reset; /* by the server's own will */
+    unsigned char is_whole; /* the handler's part of the reply is complete */
+    int error; /* the errno with which it has failed */
+    /* The head: */
+    aco_http_header_t *headers;
+    size_t count, head_n; /* bytes, as HPACK counts them */
+    char *text, *text_end; /* free memory for fields */
+    const char *authority;
+    int refusal; /* the status with which to refuse it; 0: none */
+    /* The request's body: */
+    char *body;
+    size_t body_begin, body_end, body_room;
+    uint64_t body_n; /* that have come */
+    int64_t body_until; /* 0: nobody has waited */
+    int body_error, read_error;
+    /* The reply's body: what was collected, then what the writing task waits to see taken. */
+    int64_t left; /* bytes to come; less than 0: not known */
+    char *out;
+    size_t out_begin, out_end, out_room;
+    const char *direct;
+    size_t direct_n;
+    size_t promised; /* as the connection's */
+    char *trailers; /* as HTTP/1 sends them, when the reply is whole */
+    size_t trailers_n, trailers_room;
+    aco_event_t changed; /* what a task of the stream may wait for */
+} aco__http2_stream_t;
+
+static inline aco__http2_stream_t *aco__http2_stream_of(const aco__http_exchange_t *x)
+{
+    return x->stream;
+}
+static inline size_t aco__http2_pending(const aco__http2_stream_t *s)
+{
+    return s->out_end - s->out_begin + s->direct_n;
+}
+
+/* ---- http2.c ---- */
+/* The connection's task looks at what has changed. */
+ACO__HIDDEN void aco__http2_wake_reader(aco__http2_t *h);
+/* Nothing more comes, and no reply reaches the client. */
+ACO__HIDDEN void aco__http2_fail_streams(aco__http2_t *h);
+/* The connection ends when its streams have; later ones are refused. */
+ACO__HIDDEN void aco__http2_leave(aco__http2_t *h);
+/* Ends the connection of a peer that behaves like this. */
+ACO__HIDDEN void aco__http2_cut_off(aco__http2_t *h, uint32_t code, int error);
+
+/* ---- http2_head.c ---- */
+/* A head begins. NULL: the stream is refused. */
+ACO__HIDDEN aco__http2_stream_t *aco__http2_begin_stream(aco__http2_t *h, int32_t id);
+/* A field of it. 0, or an error of nghttp2's. */
+ACO__HIDDEN int aco__http2_add_field(aco__http2_stream_t *s, const char *name, size_t name_n, const char *value,
+                                     size_t value_n);
+/* It has come: fills in the exchange. */
+ACO__HIDDEN void aco__http2_end_head(aco__http2_stream_t *s, int has_body);
+/* Frees the record if nobody has it any more. */
+ACO__HIDDEN void aco__http2_release(aco__http2_stream_t *s);
+
+/* ---- http2_stream.c ---- */
+ACO__HIDDEN extern const aco__http_version_t aco__http2_version;
+/* The task of a stream. */
+ACO__SWITCHES ACO__HIDDEN void *aco__http2_run_stream(void *stream);
+/* Bytes of the body have come. */
+ACO__HIDDEN void aco__http2_put_body(aco__http2_stream_t *s, const uint8_t *p, size_t n);
+/* The stream has failed: no more comes, and nothing reaches the client. */
+ACO__HIDDEN void aco__http2_fail_stream(aco__http2_stream_t *s, int error);
+/* Ends it with an error code. */
+ACO__HIDDEN void aco__http2_reset(aco__http2_stream_t *s, uint32_t code);
+
+/* ---- http2_output.c ---- */
+/* What nghttp2 has to send is sent soon. Does not wait. */
+ACO__SWITCHES ACO__HIDDEN void aco__http2_want_write(aco__http2_t *h, const char *location);
+/* The same, by the calling task, after others had their turn: a task that has nothing else to do. */
+ACO__SWITCHES ACO__HIDDEN void aco__http2_write(aco__http2_t *h, const char *location);
+/* nghttp2 asks for data of a stream, and takes it. */
+ACO__HIDDEN ssize_t aco__http2_give_data(nghttp2_session *session, int32_t id, uint8_t *buffer, size_t n,
+                                         uint32_t *flags, nghttp2_data_source *source, void *connection);
+ACO__HIDDEN int aco__http2_take_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t n,
+                                     nghttp2_data_source *source, void *connection);
+/* Sends the trailers after the data. Whether there are any. */
+ACO__HIDDEN int aco__http2_submit_trailers(nghttp2_session *session, aco__http2_stream_t *s, int32_t id);
+/* There is more of the stream's reply, or its end. */
+ACO__HIDDEN void aco__http2_has_data(aco__http2_stream_t *s);
+
+#endif
+
+#endif

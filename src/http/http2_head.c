@@ -1,0 +1,285 @@
+/* Heads of requests of HTTP/2. nghttp2 has checked that the fields are those of a request, and their characters. */
+#ifdef ACO_CONFIG_HTTP2
+
+#include "http/http2.h"
+#include "http/text.h"
+
+#include <string.h>
+
+enum { H2_OVERHEAD = 32, H2_BOMB = 4 }; /* of a field as HPACK counts it; times max_head: such a head is not read */
+
+/* ---- Records ---- */
+
+static void h2_link(aco__http2_t *h, aco__http2_stream_t *s)
+{
+    s->next = h->first;
+    s->place = &h->first;
+    if (s->next)
+        s->next->place = &s->next;
+    h->first = s;
+    h->streams++;
+    h->server->streams++;
+}
+
+static void h2_unlink(aco__http2_stream_t *s)
+{
+    ACO__ASSERT(*s->place == s && (!s->next || s->next->place == &s->next));
+    *s->place = s->next;
+    if (s->next)
+        s->next->place = s->place;
+    s->h->streams--;
+    s->h->server->streams--;
+}
+
+void aco__http2_release(aco__http2_stream_t *s)
+{
+    aco__http2_t *h = s->h;
+    if (s->is_open || s->has_task)
+        return;
+    h2_unlink(s);
+    aco__http_request_end(&s->x);
+    if (s->body)
+        aco__service_free(s->body, s->body_room);
+    if (s->out)
+        aco__service_free(s->out, s->out_room);
+    if (s->trailers)
+        aco__service_free(s->trailers, s->trailers_room);
+    h->server->buffered -= s->body_end - s->body_begin;
+    aco__service_free(s, s->sz);
+    if (h->streams)
+        return;
+    h->idle_since = aco_now();
+    if (h->leaving || h->server->is_ending)
+        aco__http2_wake_reader(h);
+}
+
+/* NULL: no memory. */
+static aco__http2_stream_t *h2_new_stream(aco__http2_t *h, int32_t id)
+{
+    const aco_http_server_options_t *options = &h->server->options;
+    size_t headers = (size_t)options->max_headers * sizeof(aco_http_header_t);
+    size_t sz = sizeof(aco__http2_stream_t) + headers + HTTP_ARENA + HTTP2_TEXT;
+    aco__http2_stream_t *s = aco__service_allocate(&sz, "aco_http_serve");
+    if (!s)
+        return NULL;
+    memset(s, 0, sizeof *s);
+    s->sz = sz;
+    s->h = h;
+    s->id = id;
+    s->headers = (aco_http_header_t *)(void *)(s + 1);
+    s->text = (char *)(s->headers + options->max_headers) + HTTP_ARENA;
+    s->text_end = s->text + HTTP2_TEXT;
+    s->x.server = h->server;
+    s->x.version = &aco__http2_version;
+    s->x.stream = s;
+    aco__http_request_begin(&s->x, s->text - HTTP_ARENA);
+    s->x.is.fd = h->c->link->own.fd;
+    s->x.is.stream = h->c->link->stream;
+    s->x.is.major = 2;
+    s->x.is.headers = s->headers;
+    h2_link(h, s);
+    return s;
+}
+
+aco__http2_stream_t *aco__http2_begin_stream(aco__http2_t *h, int32_t id)
+{
+    const aco_http_server_options_t *options = &h->server->options;
+    aco__http2_stream_t *s;
+    if (h->streams >= options->max_streams) /* handlers of streams that the client has reset count, too */
+        return NULL;
+    s = options->max_streams_in_all > 0 && h->server->streams >= (size_t)options->max_streams_in_all
+            ? NULL
+            : h2_new_stream(h, id);
+    if (!s) {
+        h->refused++;
+        return NULL;
+    }
+    s->is_open = 1;
+    (void)nghttp2_session_set_stream_user_data(h->session, id, s);
+    if (options->max_requests > 0 && ++h->requests >= (unsigned)options->max_requests)
+        aco__http2_leave(h);
+    return s;
+}
+
+/* ---- Fields ---- */
+
+static void h2_refuse(aco__http2_stream_t *s, int status)
+{
+    if (!s->refusal)
+        s->refusal = status;
+}
+
+/* Text with a 0 behind it. NULL: no memory. */
+static char *h2_keep(aco__http2_stream_t *s, const char *text, size_t n)
+{
+    char *kept = s->text;
+    if (n >= (size_t)(s->text_end - s->text)) {
+        size_t room = n < 1024 ? 2048 : n + 1;
+        kept = aco_http_request_allocate(&s->x.is, room);
+        if (!kept) {
+            h2_refuse(s, 503);
+            return NULL;
+        }
+        s->text = kept;
+        s->text_end = kept + room;
+    }
+    *aco__http_put(kept, text, n) = 0;
+    s->text = kept + n + 1;
+    return kept;
+}
+
+static void h2_add_header(aco__http2_stream_t *s, const char *name, size_t name_n, const char *value, size_t value_n)
+{
+    if (s->count == (size_t)s->h->server->options.max_headers) {
+        h2_refuse(s, 431);
+        return;
+    }
+    name = h2_keep(s, name, name_n);
+    value = name ? h2_keep(s, value, value_n) : NULL;
+    if (!value)
+        return;
+    s->headers[s->count].name = name;
+    s->headers[s->count++].value = value;
+}
+
+static void h2_add_pseudo(aco__http2_stream_t *s, const char *name, size_t name_n, const char *value, size_t value_n)
+{
+    const char **field = aco__http_is(name, name_n, ":method")      ? &s->x.is.method
+                         : aco__http_is(name, name_n, ":path")      ? &s->x.is.target
+                         : aco__http_is(name, name_n, ":authority") ? &s->authority
+                                                                    : NULL;
+    const char *kept = field ? h2_keep(s, value, value_n) : NULL;
+    if (kept)
+        *field = kept;
+}
+
+static int h2_keep_trailer(aco__http2_stream_t *s, const char *name, size_t name_n, const char *value, size_t value_n)
+{
+    aco__http_exchange_t *x = &s->x;
+    return aco__http_keep_trailer(x, name, name_n, HTTP_IN_NAME) == 0 &&
+                   aco__http_keep_trailer(x, value, value_n, HTTP_IN_VALUE) == 0 &&
+                   aco__http_keep_trailer(x, "", 0, HTTP_BEHIND_VALUE) == 0
+               ? 0
+               : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+}
+
+int aco__http2_add_field(aco__http2_stream_t *s, const char *name, size_t name_n, const char *value, size_t value_n)
+{
+    size_t most = (size_t)s->h->server->options.max_head;
+    s->head_n += name_n + value_n + H2_OVERHEAD; /* trailers count, too */
+    if (s->head_n > H2_BOMB * most)
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    if (s->head_n > most)
+        h2_refuse(s, aco__http_is(name, name_n, ":path") ? 414 : 431);
+    if (s->has_head) {
+        if (s->head_n > most)
+            return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+        return s->has_task ? h2_keep_trailer(s, name, name_n, value, value_n) : 0;
+    }
+    if (s->refusal)
+        return 0;
+    if (name_n && *name == ':')
+        h2_add_pseudo(s, name, name_n, value, value_n);
+    else
+        h2_add_header(s, name, name_n, value, value_n);
+    return 0;
+}
+
+/* ---- What they mean ---- */
+
+/* A client may send its cookies in several fields; handlers see one (RFC 9113, 8.2.3). */
+static void h2_join_cookies(aco__http2_stream_t *s)
+{
+    size_t n = 0, cookies = 0, kept = 0;
+    char *whole, *at;
+    for (size_t i = 0; i < s->count; i++)
+        if (strcmp(s->headers[i].name, "cookie") == 0) {
+            n += strlen(s->headers[i].value) + 2;
+            cookies++;
+        }
+    if (cookies < 2)
+        return;
+    whole = at = aco_http_request_allocate(&s->x.is, n);
+    if (!whole) {
+        h2_refuse(s, 503);
+        return;
+    }
+    for (size_t i = 0; i < s->count; i++) {
+        aco_http_header_t header = s->headers[i];
+        int is_cookie = strcmp(header.name, "cookie") == 0, is_first = is_cookie && at == whole;
+        if (is_cookie)
+            at = aco__http_put(at == whole ? at : HTTP_PUT(at, "; "), header.value, strlen(header.value));
+        if (is_first)
+            header.value = whole;
+        if (!is_cookie || is_first)
+            s->headers[kept++] = header;
+    }
+    *at = 0;
+    s->count = kept;
+}
+
+/* The host, which handlers may also look for among the headers. 0; or the status with which to refuse the request. */
+static int h2_take_host(aco__http2_stream_t *s)
+{
+    const char *host;
+    size_t hosts = aco__http_find(s->headers, s->count, "host", &host);
+    if (hosts > 1 || (hosts && s->authority && strcmp(host, s->authority) != 0))
+        return 400;
+    if (!hosts && s->authority)
+        h2_add_header(s, "host", 4, s->authority, strlen(s->authority));
+    s->x.is.host = s->authority ? s->authority : hosts ? host : "";
+    if (!*s->x.is.host || !aco__http_is_authority(s->x.is.host, strlen(s->x.is.host)))
+        return 400;
+    return 0;
+}
+
+/* Also counts what nghttp2 has checked: the length is that of the data, or the stream is reset. */
+static void h2_take_length(aco__http2_stream_t *s, int has_body)
+{
+    const char *length;
+    s->x.is.length = has_body ? -1 : 0;
+    if (!has_body || !aco__http_find(s->headers, s->count, "content-length", &length))
+        return;
+    s->x.is.length = 0;
+    for (; *length >= '0' && *length <= '9'; length++)
+        if (s->x.is.length <= (INT64_MAX - 9) / 10)
+            s->x.is.length = 10 * s->x.is.length + *length - '0';
+}
+
+/* 0; or the status with which to refuse the request. */
+static int h2_understand(aco__http2_stream_t *s)
+{
+    const aco_http_server_options_t *options = &s->h->server->options;
+    aco__http_exchange_t *x = &s->x;
+    const char *expect;
+    size_t expects;
+    int status;
+    x->is_head = strcmp(x->is.method, "HEAD") == 0;
+    if (strcmp(x->is.method, "CONNECT") == 0)
+        return 501;
+    if ((status = h2_take_host(s)) != 0)
+        return status;
+    if (options->max_body >= 0 && x->is.length > options->max_body)
+        return 413;
+    expects = aco__http_find(s->headers, s->count, "expect", &expect);
+    if (expects && (expects > 1 || !aco__http_same(expect, "100-continue")))
+        return 417;
+    s->may_continue = expects && !s->has_all;
+    if (*x->is.target != '/' && strcmp(x->is.target, "*") != 0)
+        return 400;
+    return aco__http_understand_target(x);
+}
+
+void aco__http2_end_head(aco__http2_stream_t *s, int has_body)
+{
+    s->has_head = 1;
+    h2_join_cookies(s);
+    h2_take_length(s, has_body);
+    if (!s->refusal)
+        h2_refuse(s, h2_understand(s));
+    s->x.is.header_count = s->count;
+}
+
+#else
+typedef int aco__http2_head_is_empty;
+#endif

@@ -1,0 +1,614 @@
+/* A request of HTTP/2 and its reply: what the handler's calls do, and the task that runs it. */
+#ifdef ACO_CONFIG_HTTP2
+
+#include "http/client_watch.h"
+#include "http/failure.h"
+#include "http/http2.h"
+#include "http/text.h"
+
+#include "aco/file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char stream_place[] = "an HTTP/2 request";
+
+void aco__http2_reset(aco__http2_stream_t *s, uint32_t code)
+{
+    s->was_reset = 1;
+    if (s->is_open)
+        (void)nghttp2_submit_rst_stream(s->h->session, NGHTTP2_FLAG_NONE, s->id, code);
+}
+
+void aco__http2_fail_stream(aco__http2_stream_t *s, int error)
+{
+    if (s->error || !s->has_task)
+        return;
+    s->error = error;
+    if (!s->has_all && !s->body_error)
+        s->body_error = error;
+    aco__http_client_left(&s->x);
+    aco_event_set(&s->changed);
+}
+
+/* ---- The request's body ---- */
+
+/* Makes room for `n` bytes more, which the window has allowed. 0, or -1. */
+static int h2_make_room(aco__http2_stream_t *s, size_t n)
+{
+    size_t have = s->body_end - s->body_begin, room = s->body_room < 4096 ? 4096 : s->body_room;
+    char *larger;
+    while (room < have + n)
+        room *= 2;
+    if (room == s->body_room && s->body) {
+        memmove(s->body, s->body + s->body_begin, have);
+    } else {
+        larger = aco__service_allocate(&room, "aco_http_serve");
+        if (!larger)
+            return -1;
+        if (s->body) {
+            aco__http_put(larger, s->body + s->body_begin, have);
+            aco__service_free(s->body, s->body_room);
+        }
+        s->body = larger;
+        s->body_room = room;
+    }
+    s->body_begin = 0;
+    s->body_end = have;
+    return 0;
+}
+
+void aco__http2_put_body(aco__http2_stream_t *s, const uint8_t *p, size_t n)
+{
+    aco_http_server_t *server = s->h->server;
+    const aco_http_server_options_t *options = &server->options;
+    s->body_n += n;
+    if (!s->body_error && options->max_body >= 0 && s->body_n > (uint64_t)options->max_body)
+        s->body_error = EFBIG;
+    if (!s->body_error && options->max_buffered > 0 && server->buffered + n > (size_t)options->max_buffered)
+        s->body_error = ENOBUFS;
+    if (!s->body_error && !s->is_whole && n > s->body_room - s->body_end && h2_make_room(s, n) != 0)
+        s->body_error = ENOBUFS;
+    if (s->body_error || s->is_whole) { /* nobody reads it */
+        (void)nghttp2_session_consume_connection(s->h->session, n);
+    } else {
+        aco__http_put(s->body + s->body_end, p, n);
+        s->body_end += n;
+        server->buffered += n;
+    }
+    aco_event_set(&s->changed);
+}
+
+/* The bytes that were not read are dropped, so that the connection's other streams can go on. */
+static void h2_drop_body(aco__http2_stream_t *s)
+{
+    size_t n = s->body_end - s->body_begin;
+    if (n)
+        (void)nghttp2_session_consume_connection(s->h->session, n);
+    s->h->server->buffered -= n;
+    s->body_begin = s->body_end = 0;
+}
+
+/* The client waits to be told that it may send the body. */
+static void h2_send_continue(aco__http2_stream_t *s)
+{
+    static uint8_t name[] = ":status", value[] = "100";
+    const nghttp2_nv field = {name, value, sizeof name - 1, sizeof value - 1,
+                              NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE};
+    if (s->may_continue && s->is_open && !s->has_response && !s->body_n)
+        (void)nghttp2_submit_headers(s->h->session, NGHTTP2_FLAG_NONE, s->id, NULL, &field, 1, NULL);
+    s->may_continue = 0;
+}
+
+/* Waits for more of the body, or its end, in its time. 0, or -1 and errno. */
+ACO__SWITCHES static int h2_await_body(aco__http2_stream_t *s, const char *location)
+{
+    int64_t time = s->h->server->options.body_time;
+    if (s->body_error) {
+        errno = s->body_error;
+        return -1;
+    }
+    if (!s->body_until)
+        s->body_until = time == ACO_FOREVER ? ACO_FOREVER : aco_after(time);
+    aco_event_reset(&s->changed);
+    if (aco_event_wait_until_at(&s->changed, s->body_until, location) == 0)
+        return 0;
+    if (errno == ETIMEDOUT && aco_check_cancelled() == 0)
+        errno = s->body_error = ETIMEDOUT;
+    return -1;
+}
+
+ACO__SWITCHES
+static ssize_t h2_read_body(aco__http2_stream_t *s, void *p, size_t n, const char *location)
+{
+    if (n && !s->has_all)
+        h2_send_continue(s);
+    while (n && !s->body_error && s->body_begin == s->body_end && !s->has_all) {
+        aco__http2_want_write(s->h, location);
+        if (h2_await_body(s, location) != 0)
+            return -1;
+    }
+    if (n && s->body_error) {
+        errno = s->body_error;
+        return -1;
+    }
+    if (n > s->body_end - s->body_begin)
+        n = s->body_end - s->body_begin;
+    if (!n)
+        return 0;
+    memcpy(p, s->body + s->body_begin, n);
+    s->body_begin += n;
+    s->h->server->buffered -= n;
+    if (s->body_begin == s->body_end)
+        s->body_begin = s->body_end = 0;
+    if (s->is_open)
+        (void)nghttp2_session_consume(s->h->session, s->id, n);
+    else
+        (void)nghttp2_session_consume_connection(s->h->session, n);
+    aco__http2_want_write(s->h, location);
+    return (ssize_t)n;
+}
+
+ACO__SWITCHES
+static ssize_t http2_read(aco__http_exchange_t *x, void *p, size_t n, const char *call, const char *location)
+{
+    aco__http2_stream_t *s = aco__http2_stream_of(x);
+    ssize_t got = h2_read_body(s, p, n, location);
+    (void)call;
+    s->read_error = got < 0 ? errno : 0;
+    return got;
+}
+
+static void http2_fail_body(aco__http_exchange_t *x, int error)
+{
+    aco__http2_stream_t *s = aco__http2_stream_of(x);
+    s->body_error = error;
+    h2_drop_body(s);
+    aco_event_set(&s->changed);
+}
+
+/* ---- The reply's head ---- */
+
+enum { H2_OWN_FIELDS = 4, H2_FIELDS_ON_STACK = 12 };
+
+static nghttp2_nv h2_field(const char *name, size_t name_n, const char *value, size_t value_n)
+{
+    nghttp2_nv field = {(uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value, name_n, value_n, NGHTTP2_NV_FLAG_NONE};
+    return field;
+}
+#define H2_FIELD(name, value, value_n) h2_field(name, sizeof(name) - 1, value, value_n)
+
+/* Fields that only HTTP/1 has (RFC 9113, 8.2.2). */
+static int h2_is_of_connection(const char *name, size_t n)
+{
+    return aco__http_is(name, n, "keep-alive") || aco__http_is(name, n, "proxy-connection") ||
+           aco__http_is(name, n, "upgrade") || aco__http_is(name, n, "te");
+}
+
+/* The next line of fields, as HTTP/1 sends them, becomes a field. The line behind it. */
+static char *h2_next_field(char *line, nghttp2_nv *field)
+{
+    size_t name_n = strcspn(line, ":"), value_n = strcspn(line + name_n + 2, "\r");
+    for (size_t i = 0; i < name_n; i++)
+        if (line[i] >= 'A' && line[i] <= 'Z')
+            line[i] = (char)(line[i] + ('a' - 'A'));
+    *field = h2_field(line, name_n, line + name_n + 2, value_n);
+    return line + name_n + 2 + value_n + 2;
+}
+
+/* Those of all lines. How many. */
+static size_t h2_put_fields(char *at, size_t n, nghttp2_nv *fields)
+{
+    const char *end = n ? at + n : at;
+    size_t count_of = 0;
+    while (at < end) {
+        at = h2_next_field(at, &fields[count_of]);
+        if (!h2_is_of_connection((const char *)fields[count_of].name, fields[count_of].namelen))
+            count_of++;
+    }
+    return count_of;
+}
+
+static size_t h2_count_lines(const char *at, size_t n)
+{
+    const char *end = n ? at + n : at;
+    size_t count_of = 0;
+    for (; at < end && (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
+        count_of++;
+    return count_of;
+}
+
+/* Room for that many fields. NULL and errno. */
+static nghttp2_nv *h2_fields_room(aco__http_exchange_t *x, nghttp2_nv *on_stack, size_t n)
+{
+    return n <= H2_FIELDS_ON_STACK ? on_stack : aco_http_request_allocate(&x->is, n * sizeof *on_stack);
+}
+
+static int h2_submit_response(aco__http2_stream_t *s, const nghttp2_nv *fields, size_t n, int has_body)
+{
+    nghttp2_data_provider provider = {{.ptr = s}, aco__http2_give_data};
+    int result = nghttp2_submit_response(s->h->session, s->id, fields, n, has_body ? &provider : NULL);
+    if (result == 0)
+        return 0;
+    return aco__service_fail(result == NGHTTP2_ERR_NOMEM ? ENOMEM : EPIPE, "aco_http_reply", nghttp2_strerror(result));
+}
+
+static int http2_begin(aco__http_exchange_t *x, int status, const char *type, size_t type_n, int64_t length,
+                       const char *location)
+{
+    aco__http2_stream_t *s = aco__http2_stream_of(x);
+    nghttp2_nv on_stack[H2_FIELDS_ON_STACK], *fields;
+    char digits[4], number[24];
+    size_t n = 0;
+    (void)location;
+    if (!s->is_open || s->error) {
+        errno = s->error ? s->error : EPIPE;
+        return -1;
+    }
+    fields = h2_fields_room(x, on_stack, H2_OWN_FIELDS + h2_count_lines(x->reply.fields, x->reply.fields_n));
+    if (!fields)
+        return -1;
+    (void)snprintf(digits, sizeof digits, "%d", status);
+    fields[n++] = H2_FIELD(":status", digits, 3);
+    if (!x->reply.has_date)
+        fields[n++] = H2_FIELD("date", aco__http_date_now(&x->server->date), HTTP_DATE);
+    if (type_n)
+        fields[n++] = H2_FIELD("content-type", type, type_n);
+    if (length >= 0 && status != 204 && !(status == 304 && length == 0))
+        fields[n++] =
+            H2_FIELD("content-length", number, (size_t)(aco__http_put_number(number, (uint64_t)length) - number));
+    n += h2_put_fields(x->reply.fields, x->reply.fields_n, fields + n);
+    if (h2_submit_response(s, fields, n, !x->reply.is_bodiless && length != 0) != 0)
+        return -1;
+    s->has_response = 1;
+    s->may_continue = 0;
+    s->left = length;
+    return 0;
+}
+
+/* The handler's memory goes before the trailers are sent. 0, or -1. */
+static int h2_keep_trailers(aco__http2_stream_t *s)
+{
+    const aco__http_reply_t *reply = &s->x.reply;
+    s->trailers_room = reply->trailers_n;
+    if (!s->trailers_room || s->left >= 0 || reply->is_bodiless)
+        return 0;
+    s->trailers = aco__service_allocate(&s->trailers_room, "aco_http_reply_trailer");
+    if (!s->trailers)
+        return -1;
+    aco__http_put(s->trailers, reply->trailers, reply->trailers_n);
+    s->trailers_n = reply->trailers_n;
+    return 0;
+}
+
+int aco__http2_submit_trailers(nghttp2_session *session, aco__http2_stream_t *s, int32_t id)
+{
+    nghttp2_nv on_stack[H2_FIELDS_ON_STACK], *fields = on_stack;
+    size_t n = h2_count_lines(s->trailers, s->trailers_n), sz = n * sizeof *fields;
+    int result;
+    if (!n)
+        return 0;
+    if (n > H2_FIELDS_ON_STACK && !(fields = aco__service_allocate(&sz, "aco_http_reply_trailer"))) {
+        aco__http2_reset(s, NGHTTP2_INTERNAL_ERROR);
+        return 1; /* the client must not see an end */
+    }
+    result = nghttp2_submit_trailer(session, id, fields, h2_put_fields(s->trailers, s->trailers_n, fields));
+    if (fields != on_stack)
+        aco__service_free(fields, sz);
+    if (result != 0)
+        aco__http2_reset(s, NGHTTP2_INTERNAL_ERROR);
+    return 1;
+}
+
+/* ---- The reply's body ---- */
+
+/* Whether nothing of it reaches the client any more. 0, or -1 and errno. */
+static int h2_check_open(const aco__http2_stream_t *s)
+{
+    if (s->is_open && !s->error)
+        return 0;
+    errno = s->error && s->error != ECONNRESET ? s->error : EPIPE;
+    return -1;
+}
+
+/* Waits until all was taken; the client may take nothing for so long. 0, or -1 and errno. */
+ACO__SWITCHES static int h2_await_taken(aco__http2_stream_t *s, const char *location)
+{
+    int64_t time = s->h->server->options.write_time;
+    aco__http2_has_data(s);
+    aco__http2_want_write(s->h, location);
+    while (aco__http2_pending(s)) {
+        size_t before = aco__http2_pending(s);
+        if (h2_check_open(s) != 0)
+            return -1;
+        aco_event_reset(&s->changed);
+        if (aco_event_wait_until_at(&s->changed, time == ACO_FOREVER ? ACO_FOREVER : aco_after(time), location) == 0)
+            continue;
+        if (errno != ETIMEDOUT || aco_check_cancelled() != 0)
+            return -1;
+        if (aco__http2_pending(s) < before)
+            continue;
+        errno = s->error = ETIMEDOUT;
+        return -1;
+    }
+    return 0;
+}
+
+/* Room for `n` bytes, at most HTTP2_STREAM_OUT, behind what was collected. NULL and errno. */
+ACO__SWITCHES static char *h2_out_room(aco__http2_stream_t *s, size_t n, const char *call, const char *location)
+{
+    size_t have = s->out_end - s->out_begin, room = s->out_room < 512 ? 512 : s->out_room;
+    char *larger;
+    if (have + n > HTTP2_STREAM_OUT) {
+        if (h2_await_taken(s, location) != 0)
+            return NULL;
+        have = 0;
+    }
+    if (s->out && s->out_end + n <= s->out_room)
+        return s->out + s->out_end;
+    while (room < have + n)
+        room *= 2;
+    larger = aco__service_allocate(&room, call);
+    if (!larger)
+        return NULL;
+    if (s->out) {
+        aco__http_put(larger, s->out + s->out_begin, have);
+        aco__service_free(s->out, s->out_room);
+    }
+    s->out = larger;
+    s->out_room = room;
+    s->out_begin = 0;
+    s->out_end = have;
+    return s->out + s->out_end;
+}
+
+/* Sends the caller's memory, which stays where it is meanwhile. How many bytes were taken; errno if not all. */
+ACO__SWITCHES static size_t h2_write_direct(aco__http2_stream_t *s, const char *p, size_t n, const char *location)
+{
+    size_t left;
+    ACO__ASSERT(!s->direct_n);
+    s->direct = p;
+    s->direct_n = n;
+    (void)h2_await_taken(s, location);
+    left = s->direct_n;
+    s->direct_n = 0;
+    return n - left;
+}
+
+/* A part. How many bytes were taken or collected; 0 and errno. */
+ACO__SWITCHES
+static size_t h2_write_part(aco__http2_stream_t *s, const char *p, size_t n, const char *call, const char *location)
+{
+    char *to;
+    if (h2_check_open(s) != 0)
+        return 0;
+    if (n > HTTP2_STREAM_OUT / 2 && !aco__may_move(p))
+        return h2_write_direct(s, p, n, location);
+    if (n > HTTP2_STREAM_OUT)
+        n = HTTP2_STREAM_OUT;
+    to = h2_out_room(s, n, call, location);
+    if (!to || h2_check_open(s) != 0)
+        return 0;
+    aco__http_put(to, p, n);
+    s->out_end += n;
+    return n;
+}
+
+ACO__SWITCHES
+static int http2_write(aco__http_exchange_t *x, const void *p, size_t n, const char *call, const char *location)
+{
+    aco__http2_stream_t *s = aco__http2_stream_of(x);
+    if (s->left >= 0 && n > (uint64_t)s->left)
+        return aco__service_fail(EMSGSIZE, call, "more bytes than were announced");
+    if (x->reply.is_bodiless) {
+        s->left -= s->left > 0 ? (int64_t)n : 0;
+        return 0;
+    }
+    for (size_t done = 0; done < n;) {
+        size_t part = h2_write_part(s, (const char *)p + done, n - done, call, location);
+        done += part;
+        if (s->left > 0)
+            s->left -= (int64_t)part;
+        if (!part || (done < n && h2_check_open(s) != 0))
+            return -1;
+        if (done < n && aco_check_cancelled() != 0)
+            return -1;
+    }
+    return 0;
+}
+
+ACO__SWITCHES
+static int http2_write_file(aco__http_exchange_t *x, int fd, int64_t offset, int64_t n, const char *call,
+                            const char *location)
+{
+    aco__http2_stream_t *s = aco__http2_stream_of(x);
+    int is_wrong = n < 0 || offset < 0 || n > INT64_MAX - offset;
+    if (is_wrong || (s->left >= 0 && n > s->left))
+        return aco__service_fail(is_wrong ? EINVAL : EMSGSIZE, call, "the number of bytes");
+    if (x->reply.is_bodiless) {
+        s->left -= s->left > 0 ? n : 0;
+        return 0;
+    }
+    while (n > 0) {
+        size_t part = n < HTTP2_STREAM_OUT ? (size_t)n : HTTP2_STREAM_OUT;
+        char *to = h2_check_open(s) == 0 ? h2_out_room(s, part, call, location) : NULL;
+        ssize_t got = to && h2_check_open(s) == 0 ? aco_file_pread_at(fd, to, part, offset, location) : -1;
+        if (got == 0)
+            errno = EIO;
+        if (got <= 0)
+            return -1;
+        s->out_end += (size_t)got;
+        offset += got;
+        n -= got;
+        if (s->left > 0)
+            s->left -= got;
+    }
+    return 0;
+}
+
+ACO__SWITCHES static int http2_flush(aco__http_exchange_t *x, const char *location)
+{
+    aco__http2_stream_t *s = aco__http2_stream_of(x);
+    if (!x->reply.has_begun)
+        return 0;
+    return h2_check_open(s) != 0 && !s->has_ended ? -1 : h2_await_taken(s, location);
+}
+
+/* ---- Another protocol: not in this version ---- */
+
+static aco__http_link_t *http2_other_protocol(const aco__http_exchange_t *x)
+{
+    (void)x;
+    return NULL;
+}
+
+static int http2_switch_protocol(aco__http_exchange_t *x, const char *fields, size_t n, const char *location)
+{
+    (void)x;
+    (void)fields;
+    (void)n;
+    (void)location;
+    return aco__service_fail(ENOTSUP, "aco_websocket_accept", "not over HTTP/2");
+}
+
+static int http2_error_of(const aco__http_exchange_t *x)
+{
+    const aco__http2_stream_t *s = aco__http2_stream_of(x);
+    return s->error ? s->error : s->body_error == ECONNRESET ? ECONNRESET : s->h->c->link->error;
+}
+
+const aco__http_version_t aco__http2_version = {
+    .read = http2_read,
+    .fail_body = http2_fail_body,
+    .begin = http2_begin,
+    .write = http2_write,
+    .write_file = http2_write_file,
+    .flush = http2_flush,
+    .other_protocol = http2_other_protocol,
+    .switch_protocol = http2_switch_protocol,
+    .take_over = NULL,
+    .error_of = http2_error_of,
+    .tells_end = 1,
+};
+
+/* ---- The task ---- */
+
+/* Whether the windows have room for what is left, besides what they have promised to others. */
+static int h2_has_room(const aco__http2_stream_t *s)
+{
+    const aco__http2_t *h = s->h;
+    size_t n = aco__http2_pending(s);
+    int32_t all = nghttp2_session_get_remote_window_size(h->session);
+    int32_t own = nghttp2_session_get_stream_remote_window_size(h->session, s->id);
+    return n == 0 || (own > 0 && n <= (size_t)own && all > 0 && n + h->promised <= (size_t)all);
+}
+
+/* Ends the reply, if it is whole. What the windows have no room for must be taken in time. */
+ACO__SWITCHES static void h2_end_reply(aco__http2_stream_t *s, const char *location)
+{
+    aco__http_exchange_t *x = &s->x;
+    if (s->left < 0 && !x->reply.is_bodiless && aco_check_cancelled() != 0)
+        x->reply.is_aborted = 1;
+    if (x->reply.is_aborted || s->error || (s->left > 0 && !x->reply.is_bodiless) || h2_keep_trailers(s) != 0) {
+        aco__http2_reset(s, s->error == ETIMEDOUT ? NGHTTP2_CANCEL : NGHTTP2_INTERNAL_ERROR);
+        return;
+    }
+    s->is_whole = 1;
+    h2_drop_body(s);
+    if (s->is_open && h2_has_room(s)) {
+        s->promised = aco__http2_pending(s);
+        s->h->promised += s->promised;
+        aco__http2_has_data(s);
+    } else if (s->is_open && h2_await_taken(s, location) != 0) {
+        aco__http2_reset(s, NGHTTP2_CANCEL);
+    }
+}
+
+/* Nobody reads the rest of the request. Some clients take a reset for a failure if they have not seen the reply before,
+ * so they get some time; the window bounds what they send in it. */
+ACO__SWITCHES static void h2_end_request(aco__http2_stream_t *s, const char *location)
+{
+    enum { REPLY_SEEN_MS = 1000 };
+    int64_t until = aco_after(REPLY_SEEN_MS * ACO_MILLISECOND);
+    if (s->has_all || !s->is_whole)
+        return;
+    aco__http2_want_write(s->h, location);
+    while (!s->has_all && s->is_open && !s->error && aco_now() < until) {
+        aco_event_reset(&s->changed);
+        if (aco_event_wait_until_at(&s->changed, until, location) != 0)
+            break;
+    }
+    if (!s->has_all)
+        aco__http2_reset(s, NGHTTP2_NO_ERROR);
+}
+
+ACO__SWITCHES static void h2_log(aco__http2_stream_t *s)
+{
+    const aco_http_server_options_t *options = &s->h->server->options;
+    aco_http_failure_t failure = {ACO_HTTP_FAILED, s->error, s->x.is.fd, NULL, &s->x.is};
+    if (s->error)
+        aco__http_report(s->h->server, &failure);
+    if (options->log)
+        options->log(&s->x.is, options->log_arg);
+}
+
+/* What the handler did not reply. 0: it has, or nobody waits for it. */
+ACO__SWITCHES static int h2_status_without_reply(aco__http2_stream_t *s, int status)
+{
+    if (s->x.reply.has_begun || s->error || s->x.client_left)
+        return 0;
+    if (!status && aco_check_cancelled() != 0)
+        aco__http_report_once(s->h->c, errno, &s->x.is);
+    return status ? status : aco__http_status_of_body(s->body_error ? s->body_error : s->read_error);
+}
+
+ACO__SWITCHES static void h2_answer(aco__http2_stream_t *s, const char *location)
+{
+    aco__http_exchange_t *x = &s->x;
+    int status = s->refusal;
+    if (status)
+        s->body_error = status == 413 ? EFBIG : EBADMSG;
+    else
+        status = h2_status_without_reply(s, aco__http_call_route(x));
+    if (status)
+        aco__http_refuse(x, status, location);
+    if (x->reply.has_begun)
+        h2_end_reply(s, location);
+    h2_log(s);
+    if (x->reply.will_close)
+        aco__http2_leave(s->h);
+    h2_end_request(s, location);
+}
+
+/* The task's end, also by aco_exit(). Nothing waits. */
+static void h2_end_task(void *stream)
+{
+    aco__http2_stream_t *s = stream;
+    if (!s->is_whole) {
+        aco__http2_reset(s, NGHTTP2_INTERNAL_ERROR);
+        aco__http2_wake_reader(s->h); /* who has it sent */
+    }
+    s->direct_n = 0; /* it may have been on the task's stack */
+    h2_drop_body(s);
+    aco__http_request_end(&s->x);
+    s->has_task = 0;
+    aco__http2_release(s);
+}
+
+void *aco__http2_run_stream(void *stream)
+{
+    aco__http2_stream_t *s = stream;
+    aco__http2_t *h = s->h;
+    if (aco_defer(h2_end_task, s) != 0) {
+        h2_end_task(s);
+    } else {
+        h2_answer(s, stream_place);
+        (void)aco_defer_pop(1);
+    }
+    aco__http2_write(h, stream_place);
+    return NULL;
+}
+
+#else
+typedef int aco__http2_stream_is_empty;
+#endif
