@@ -1,5 +1,6 @@
-/* Several protocols on one port: http_one_port [PORT [PROXY]]. Connections from the address PROXY begin with a header that
- * tells whose they are (PROXY protocol). Then follows HTTP. A client that asks for /shout goes on in another protocol. */
+/* Several protocols on one port: http_one_port [PORT [PROXY]]. Connections from the address PROXY begin with a header
+ * that tells whose they are (PROXY protocol). Then follows HTTP. A client that asks for /shout goes on in another
+ * protocol. */
 #define _GNU_SOURCE
 #include <aco/group.h>
 #include <aco/http.h>

@@ -223,8 +223,8 @@ static int connect_to(int port)
 static int get(int port, const char *path, int *number)
 {
     char text[2048], *body;
-    int fd = connect_to(port), n = snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
-                                            path);
+    int fd = connect_to(port);
+    int n = snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", path);
     ssize_t got = 0, all = 0;
     if (fd < 0)
         return 0;

@@ -22,8 +22,8 @@
 
 ACO__BEGIN_C
 
-/* What the proxy says. Addresses are text as of aco_io_peer_address(): "192.0.2.1:4711", "[2001:db8::1]:4711", a path of
- * a unix socket. */
+/* What the proxy says. Addresses are text as of aco_io_peer_address(): "192.0.2.1:4711", "[2001:db8::1]:4711", a path.
+ */
 typedef struct aco_proxy_header_s {
     int version; /* 1 or 2 */
     int is_own;  /* 1: the connection is the proxy's own (a health check), or it does not know whose: no addresses */

@@ -59,7 +59,7 @@ typedef struct aco_service_options_s {
     int threads;        /* how many run `serve`. Default: aco_threads_usable() */
     unsigned flags;     /* ACO_THREADS_PIN */
     int64_t lame_time;  /* nanoseconds between the first signal and the stop. Default: none */
-    int64_t drain_time; /* nanoseconds between the stop and the cancellation. Default: 30 seconds; less than 0: no limit */
+    int64_t drain_time; /* nanoseconds between the stop and the cancellation. Default: 30 s; less than 0: no limit */
     /* Makes a configuration: called once before `serve`, and again for each SIGHUP. It runs as a task of the first
      * thread, which it must not block for long, outside of the stop's scope. Returns the configuration; on error NULL
      * with errno: then the service does not start, or keeps its configuration. NULL: there is none. */
@@ -75,8 +75,8 @@ typedef struct aco_service_options_s {
  * succeeds by returning 0, and also by -1 with ECANCELED once the service has been stopped. If it fails, all tasks are
  * cancelled. Returns 0; on error -1 with errno EINTR (tasks had to be cancelled because drain_time was over or by a
  * second signal), that of the first `serve` or of the first `load` that failed (EINVAL if that was 0), EINVAL (an
- * option; `serve` is NULL), ETIMEDOUT (the old process has not answered for 10 seconds), EPERM (a coroutine calls it; or
- * the name of hand_over is another user's), or one of aco_threads_run(). */
+ * option; `serve` is NULL), ETIMEDOUT (the old process has not answered for 10 seconds), EPERM (a coroutine calls it,
+ * or the name of hand_over is another user's), or one of aco_threads_run(). */
 ACO_API int aco_service_run(aco_service_function_t serve, void *arg, const aco_service_options_t *options);
 
 /* Opens a listener of the calling thread, or takes one that was inherited: of systemd with this name

@@ -139,8 +139,8 @@ static int text_of_unix(char text[ACO_IO_ADDRESS_SIZE], const unsigned char *pat
         return fail_header("the path is longer than this system's");
     memcpy(address.sun_path, path, n);
     return aco_io_text_of_address((const struct sockaddr *)(const void *)&address,
-                                  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (n > 1 || path[0] ? n : 0)), text,
-                                  ACO_IO_ADDRESS_SIZE);
+                                  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (n > 1 || path[0] ? n : 0)),
+                                  text, ACO_IO_ADDRESS_SIZE);
 }
 
 /* `kind` is the family in the upper half, what it carries in the lower one. */

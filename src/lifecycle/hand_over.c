@@ -1,6 +1,6 @@
 /* How a process gets the listeners of the one before it. They talk over a seqpacket socket with an abstract name, which
- * is free as soon as its last owner closes it. The first process listens there before it serves, and hands that on, too:
- * so whoever comes later always finds one. Each message is a letter and a text; a descriptor may come along:
+ * is free as soon as its last owner closes it. The first process listens there before it serves, and hands that on,
+ * too: so whoever comes later always finds one. Each message is a letter and a text; a descriptor may come along:
  *
  *   old to new   N, with the socket of the name; L KEY, with a listener; S KEY, with one that the service manager has,
  *                too; E: that was all
@@ -73,8 +73,7 @@ static void close_if_open(int fd)
 /* The abstract name, for aco_io_listen() and aco_io_dial(). */
 static void name_of(const aco_service_t *service, char name[LIFECYCLE_HAND_OVER + 32])
 {
-    snprintf(name, LIFECYCLE_HAND_OVER + 32, "@acorn-hand-over-%u-%s", (unsigned)geteuid(),
-             service->options.hand_over);
+    snprintf(name, LIFECYCLE_HAND_OVER + 32, "@acorn-hand-over-%u-%s", (unsigned)geteuid(), service->options.hand_over);
 }
 
 /* 0; or -1 and errno: EPERM, if the other process is another user's. */

@@ -159,8 +159,8 @@ ACO__SWITCHES static void *control(void *arg)
 static void announce(const aco_service_t *service)
 {
     char text[64];
-    snprintf(text, sizeof text, "READY=1\n%s%lld", service->predecessor >= 0 ? "MAINPID=" : "X_PID=",
-             (long long)aco__system.getpid());
+    snprintf(text, sizeof text, "READY=1\n%s%lld",
+             service->predecessor >= 0 ? "MAINPID=" : "X_PID=", (long long)aco__system.getpid());
     aco__lifecycle_tell(text);
 }
 
@@ -335,7 +335,8 @@ static int check_options(const aco_service_options_t *options)
     return 0;
 }
 
-static aco_service_t *new_service(ACO__SWITCHES aco_service_function_t serve, void *arg, const aco_service_options_t *options)
+static aco_service_t *new_service(ACO__SWITCHES aco_service_function_t serve, void *arg,
+                                  const aco_service_options_t *options)
 {
     int threads = options && options->threads ? options->threads : aco_threads_usable();
     size_t size = sizeof(aco_service_t) + (size_t)threads * sizeof(aco__service_thread_t);

@@ -34,7 +34,8 @@ int aco__lifecycle_inherit(aco_service_t *service, int fd, const char *key, int 
         errno = error;
         return -1;
     }
-    *inherited = (aco__inherited_t){.fd = fd, .size = size, .inode = aco__lifecycle_inode(fd), .is_managed = is_managed};
+    *inherited =
+        (aco__inherited_t){.fd = fd, .size = size, .inode = aco__lifecycle_inode(fd), .is_managed = is_managed};
     memcpy(inherited->key, key, length);
     while (*end)
         end = &(*end)->next;
@@ -66,8 +67,8 @@ int aco__lifecycle_inherit_from_systemd(aco_service_t *service)
 
 static int fits(const aco__inherited_t *inherited, const char *name, const char *key)
 {
-    return inherited->fd >= 0 && (strcmp(inherited->key, key) == 0 ||
-                                  (inherited->is_managed && strcmp(inherited->key, name) == 0));
+    return inherited->fd >= 0 &&
+           (strcmp(inherited->key, key) == 0 || (inherited->is_managed && strcmp(inherited->key, name) == 0));
 }
 
 /* The thread's one of the sockets that fit; NULL: there is none. If systemd has several with the name, nobody can say
@@ -106,8 +107,7 @@ static int copy_of(const aco__listening_t *listening)
 static const aco__listening_t *listening_with(const aco_service_t *service, const char *key)
 {
     const aco__listening_t *listening = service->listening;
-    while (listening && (strcmp(listening->key, key) != 0 ||
-                         aco__lifecycle_inode(listening->fd) != listening->inode))
+    while (listening && (strcmp(listening->key, key) != 0 || aco__lifecycle_inode(listening->fd) != listening->inode))
         listening = listening->next;
     return listening;
 }
@@ -136,8 +136,12 @@ static int note(aco_service_t *service, int thread, int fd, const char *key, int
     aco__listening_t *listening = aco__service_allocate(&size, listen_call);
     if (!listening)
         return -1;
-    *listening = (aco__listening_t){.next = service->listening, .fd = fd, .thread = thread, .size = size,
-                                    .inode = aco__lifecycle_inode(fd), .is_managed = is_managed};
+    *listening = (aco__listening_t){.next = service->listening,
+                                    .fd = fd,
+                                    .thread = thread,
+                                    .size = size,
+                                    .inode = aco__lifecycle_inode(fd),
+                                    .is_managed = is_managed};
     memcpy(listening->key, key, strlen(key));
     service->listening = listening;
     return 0;
@@ -176,8 +180,7 @@ int aco_service_listen_at(aco_service_t *service, const char *name, const char *
     ACO__MAY_SWITCH(listen_call, location);
     if (!name || !name[0] || strlen(name) > LIFECYCLE_NAME || strchr(name, ' '))
         return aco__service_fail(EINVAL, listen_call, "the name is empty, too long, or has a space");
-    length = snprintf(key, sizeof key, "%s %s %s %s", name, network ? network : "", host ? host : "",
-                      port ? port : "");
+    length = snprintf(key, sizeof key, "%s %s %s %s", name, network ? network : "", host ? host : "", port ? port : "");
     if (length < 0 || (size_t)length >= sizeof key)
         return aco__service_fail(EINVAL, listen_call, "the address is too long");
     if (aco_mt_mutex_lock_until_at(&service->lock, ACO_FOREVER, location) != 0)
