@@ -90,6 +90,10 @@ static void h2_fill(aco__http2_t *h)
         if (!n)
             n = nghttp2_session_mem_send(h->session, &h->rest);
         h->rest_n = n > 0 ? (size_t)n : 0;
+        if (n < 0) { /* no memory: a frame is lost */
+            h->c->link->is_broken = 1;
+            h->c->link->error = ENOMEM;
+        }
         if (n <= 0)
             break;
         if (h->rest_n > HTTP2_OUT - h->out_n)
