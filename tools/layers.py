@@ -54,6 +54,8 @@ SYSTEM_HEADERS = [  # the file or folder, the header or folder of headers, the r
     ('include/aco/io.h', 'sys/uio.h', 'struct iovec'),
     ('include/aco/io.hpp', 'netinet/in.h', 'the sizes of the two kinds of internet addresses'),
     ('include/aco/file.h', 'sys/types.h', 'off_t, mode_t'),
+    ('include/aco/url.h', 'sys/types.h', 'ssize_t'),
+    ('include/aco/cookie_jar.h', 'sys/types.h', 'the same'),
     ('include/aco/process.h', 'signal.h', 'the numbers of signals, pid_t'),
     ('include/aco.h', 'time.h', "libaco's aco.h includes it"),
     ('include/aco.h', 'sys/mman.h', "libaco's aco.h includes it"),

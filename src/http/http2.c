@@ -86,11 +86,14 @@ static int h2_on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *h
 
 static int h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *connection)
 {
-    aco__http2_t *h = connection;
+    aco__http2_stream_t *s;
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST || frame->hd.type != NGHTTP2_HEADERS)
         return 0;
-    if (aco__http2_begin_stream(h, frame->hd.stream_id))
+    s = aco__http2_begin_stream(connection, frame->hd.stream_id);
+    if (s) {
+        s->x.version = &aco__http2_version;
         return 0;
+    }
     return nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_REFUSED_STREAM) == 0
                ? 0
                : NGHTTP2_ERR_CALLBACK_FAILURE;
@@ -286,45 +289,12 @@ static aco__http2_t *h2_new(aco__http_connection_t *c)
 
 /* ---- The end ---- */
 
-void aco__http2_wake_reader(aco__http2_t *h)
-{
-    if (h->c->is_idle)
-        (void)aco_scope_cancel(&h->c->idle);
-}
-
-void aco__http2_leave(aco__http2_t *h)
-{
-    if (h->leaving == HTTP2_LEAVES)
-        return;
-    h->leaving = HTTP2_LEAVES;
-    h->until = ACO_FOREVER;
-    (void)nghttp2_submit_goaway(h->session, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(h->session),
-                                NGHTTP2_NO_ERROR, NULL, 0);
-    aco__http2_wake_reader(h);
-}
-
 /* The server ends: the client is told, but requests that are on their way are still answered. */
 static void h2_begin_to_leave(aco__http2_t *h)
 {
     h->leaving = HTTP2_WILL_LEAVE;
     h->until = aco_after(h->server->options.drain_idle_time);
     (void)nghttp2_submit_shutdown_notice(h->session);
-}
-
-void aco__http2_cut_off(aco__http2_t *h, uint32_t code, int error)
-{
-    if (h->refusal)
-        return;
-    h->refusal = error;
-    h->leaving = HTTP2_LEAVES;
-    (void)nghttp2_session_terminate_session(h->session, code);
-    aco__http2_wake_reader(h);
-}
-
-void aco__http2_fail_streams(aco__http2_t *h)
-{
-    for (aco__http2_stream_t *s = h->first; s; s = s->next)
-        aco__http2_fail_stream(s, ECONNRESET);
 }
 
 /* The client sends no more. What it has asked for, it may still read. */

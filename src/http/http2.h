@@ -2,7 +2,8 @@
  *
  * The connection's task reads (http2.c). Each request has a task of its own, which runs its handler (http2_stream.c).
  * Heads become requests in http2_head.c. Whoever has something to send calls aco__http2_want_write(): one task at a
- * time writes for all (http2_output.c). http2_limits.c counts what only costs the server.
+ * time writes for all (http2_output.c). http2_limits.c counts what only costs the server, http2_end.c ends streams and
+ * connections.
  *
  * Nothing that nghttp2 calls may switch, so all of this may call nghttp2 at any time. */
 #ifndef ACO_HTTP2_H
@@ -107,7 +108,11 @@ static inline size_t aco__http2_pending(const aco__http2_stream_t *s)
     return s->out_end - s->out_begin + s->direct_n;
 }
 
-/* ---- http2.c ---- */
+/* ---- http2_end.c ---- */
+/* The stream has failed: no more comes, and nothing reaches the client. */
+ACO__HIDDEN void aco__http2_fail_stream(aco__http2_stream_t *s, int error);
+/* Ends it with an error code. */
+ACO__HIDDEN void aco__http2_reset(aco__http2_stream_t *s, uint32_t code);
 /* The connection's task looks at what has changed. */
 ACO__HIDDEN void aco__http2_wake_reader(aco__http2_t *h);
 /* Nothing more comes, and no reply reaches the client. */
@@ -118,7 +123,7 @@ ACO__HIDDEN void aco__http2_leave(aco__http2_t *h);
 ACO__HIDDEN void aco__http2_cut_off(aco__http2_t *h, uint32_t code, int error);
 
 /* ---- http2_head.c ---- */
-/* A head begins. NULL: the stream is refused. */
+/* A head begins; the caller fills in `version`. NULL: the stream is refused. */
 ACO__HIDDEN aco__http2_stream_t *aco__http2_begin_stream(aco__http2_t *h, int32_t id);
 /* A field of it. 0, or an error of nghttp2's. */
 ACO__HIDDEN int aco__http2_add_field(aco__http2_stream_t *s, const char *name, size_t name_n, const char *value,
@@ -134,23 +139,15 @@ ACO__HIDDEN extern const aco__http_version_t aco__http2_version;
 ACO__SWITCHES ACO__HIDDEN void *aco__http2_run_stream(void *stream);
 /* Bytes of the body have come. */
 ACO__HIDDEN void aco__http2_put_body(aco__http2_stream_t *s, const uint8_t *p, size_t n);
-/* The stream has failed: no more comes, and nothing reaches the client. */
-ACO__HIDDEN void aco__http2_fail_stream(aco__http2_stream_t *s, int error);
-/* Ends it with an error code. */
-ACO__HIDDEN void aco__http2_reset(aco__http2_stream_t *s, uint32_t code);
 
 /* ---- http2_output.c ---- */
 /* What nghttp2 has to send is sent soon. Does not wait. */
 ACO__SWITCHES ACO__HIDDEN void aco__http2_want_write(aco__http2_t *h, const char *location);
 /* The same, by the calling task, after others had their turn: a task that has nothing else to do. */
 ACO__SWITCHES ACO__HIDDEN void aco__http2_write(aco__http2_t *h, const char *location);
-/* nghttp2 asks for data of a stream, and takes it. */
-ACO__HIDDEN ssize_t aco__http2_give_data(nghttp2_session *session, int32_t id, uint8_t *buffer, size_t n,
-                                         uint32_t *flags, nghttp2_data_source *source, void *connection);
+/* nghttp2 has asked for data of a stream, and takes it. */
 ACO__HIDDEN int aco__http2_take_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t n,
                                      nghttp2_data_source *source, void *connection);
-/* Sends the trailers after the data. Whether there are any. */
-ACO__HIDDEN int aco__http2_submit_trailers(nghttp2_session *session, aco__http2_stream_t *s, int32_t id);
 /* There is more of the stream's reply, or its end. */
 ACO__HIDDEN void aco__http2_has_data(aco__http2_stream_t *s);
 

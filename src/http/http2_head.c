@@ -70,7 +70,6 @@ static aco__http2_stream_t *h2_new_stream(aco__http2_t *h, int32_t id)
     s->text = (char *)(s->headers + options->max_headers) + HTTP_ARENA;
     s->text_end = s->text + HTTP2_TEXT;
     s->x.server = h->server;
-    s->x.version = &aco__http2_version;
     s->x.stream = s;
     aco__http_request_begin(&s->x, s->text - HTTP_ARENA);
     s->x.is.fd = h->c->link->own.fd;

@@ -8,26 +8,6 @@ static const char write_place[] = "an HTTP/2 connection's writer";
 
 /* ---- Data of streams ---- */
 
-ssize_t aco__http2_give_data(nghttp2_session *session, int32_t id, uint8_t *buffer, size_t n, uint32_t *flags,
-                             nghttp2_data_source *source, void *connection)
-{
-    aco__http2_stream_t *s = source->ptr;
-    size_t pending = aco__http2_pending(s), given = pending < n ? pending : n;
-    (void)buffer;
-    (void)connection;
-    if (!given && !s->is_whole) {
-        s->is_deferred = 1;
-        return NGHTTP2_ERR_DEFERRED;
-    }
-    *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
-    if (given == pending && s->is_whole) {
-        *flags |= NGHTTP2_DATA_FLAG_EOF;
-        if (aco__http2_submit_trailers(session, s, id))
-            *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-    }
-    return (ssize_t)given;
-}
-
 /* Takes these bytes of what the stream has: first those that were collected. */
 static char *h2_take(aco__http2_stream_t *s, char *to, size_t n)
 {

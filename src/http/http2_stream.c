@@ -13,24 +13,6 @@
 
 static const char stream_place[] = "an HTTP/2 request";
 
-void aco__http2_reset(aco__http2_stream_t *s, uint32_t code)
-{
-    s->was_reset = 1;
-    if (s->is_open)
-        (void)nghttp2_submit_rst_stream(s->h->session, NGHTTP2_FLAG_NONE, s->id, code);
-}
-
-void aco__http2_fail_stream(aco__http2_stream_t *s, int error)
-{
-    if (s->error || !s->has_task)
-        return;
-    s->error = error;
-    if (!s->has_all && !s->body_error)
-        s->body_error = error;
-    aco__http_client_left(&s->x);
-    aco_event_set(&s->changed);
-}
-
 /* ---- The request's body ---- */
 
 /* Makes room for `n` bytes more, which the window has allowed. 0, or -1. */
@@ -224,9 +206,50 @@ static nghttp2_nv *h2_fields_room(aco__http_exchange_t *x, nghttp2_nv *on_stack,
     return n <= H2_FIELDS_ON_STACK ? on_stack : aco_http_request_allocate(&x->is, n * sizeof *on_stack);
 }
 
+/* Sends the trailers after the data. Whether there are any. */
+static int h2_submit_trailers(nghttp2_session *session, aco__http2_stream_t *s, int32_t id)
+{
+    nghttp2_nv on_stack[H2_FIELDS_ON_STACK], *fields = on_stack;
+    size_t n = h2_count_lines(s->trailers, s->trailers_n), sz = n * sizeof *fields;
+    int result;
+    if (!n)
+        return 0;
+    if (n > H2_FIELDS_ON_STACK && !(fields = aco__service_allocate(&sz, "aco_http_reply_trailer"))) {
+        aco__http2_reset(s, NGHTTP2_INTERNAL_ERROR);
+        return 1; /* the client must not see an end */
+    }
+    result = nghttp2_submit_trailer(session, id, fields, h2_put_fields(s->trailers, s->trailers_n, fields));
+    if (fields != on_stack)
+        aco__service_free(fields, sz);
+    if (result != 0)
+        aco__http2_reset(s, NGHTTP2_INTERNAL_ERROR);
+    return 1;
+}
+
+/* nghttp2 asks for data. */
+static ssize_t h2_give_data(nghttp2_session *session, int32_t id, uint8_t *buffer, size_t n, uint32_t *flags,
+                            nghttp2_data_source *source, void *connection)
+{
+    aco__http2_stream_t *s = source->ptr;
+    size_t pending = aco__http2_pending(s), given = pending < n ? pending : n;
+    (void)buffer;
+    (void)connection;
+    if (!given && !s->is_whole) {
+        s->is_deferred = 1;
+        return NGHTTP2_ERR_DEFERRED;
+    }
+    *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+    if (given == pending && s->is_whole) {
+        *flags |= NGHTTP2_DATA_FLAG_EOF;
+        if (h2_submit_trailers(session, s, id))
+            *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+    }
+    return (ssize_t)given;
+}
+
 static int h2_submit_response(aco__http2_stream_t *s, const nghttp2_nv *fields, size_t n, int has_body)
 {
-    nghttp2_data_provider provider = {{.ptr = s}, aco__http2_give_data};
+    nghttp2_data_provider provider = {{.ptr = s}, h2_give_data};
     int result = nghttp2_submit_response(s->h->session, s->id, fields, n, has_body ? &provider : NULL);
     if (result == 0)
         return 0;
@@ -279,25 +302,6 @@ static int h2_keep_trailers(aco__http2_stream_t *s)
     aco__http_put(s->trailers, reply->trailers, reply->trailers_n);
     s->trailers_n = reply->trailers_n;
     return 0;
-}
-
-int aco__http2_submit_trailers(nghttp2_session *session, aco__http2_stream_t *s, int32_t id)
-{
-    nghttp2_nv on_stack[H2_FIELDS_ON_STACK], *fields = on_stack;
-    size_t n = h2_count_lines(s->trailers, s->trailers_n), sz = n * sizeof *fields;
-    int result;
-    if (!n)
-        return 0;
-    if (n > H2_FIELDS_ON_STACK && !(fields = aco__service_allocate(&sz, "aco_http_reply_trailer"))) {
-        aco__http2_reset(s, NGHTTP2_INTERNAL_ERROR);
-        return 1; /* the client must not see an end */
-    }
-    result = nghttp2_submit_trailer(session, id, fields, h2_put_fields(s->trailers, s->trailers_n, fields));
-    if (fields != on_stack)
-        aco__service_free(fields, sz);
-    if (result != 0)
-        aco__http2_reset(s, NGHTTP2_INTERNAL_ERROR);
-    return 1;
 }
 
 /* ---- The reply's body ---- */

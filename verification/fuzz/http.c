@@ -124,6 +124,7 @@ static void *serve(void *scope)
     server.max_head = 256;
     server.max_headers = 6;
     server.max_body = 500;
+    server.max_streams = -1; /* the preface of HTTP/2 is a wrong request */
     aco_scope_begin(scope, ACO_FOREVER);
     aco_http_serve(listener, &server);
     aco_scope_end(scope);
