@@ -52,15 +52,16 @@
  * kinds of sockets other than those below. So does aco_on_idle(), whose hook would wait for the real world. The
  * program's own calls of libc go to the system.
  *
- * The network. The calls of aco/io.h, aco/http.h and aco/websocket.h do what they do otherwise, over a network that the
- * run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets of streams. It has one machine, which has every
- * address. What is sent travels for a time that the seed decides: aco_sim_link(). TCP's segments arrive in order, with
- * lengths that the seed decides; datagrams may overtake each other. Buffers of TCP and unix sockets have random sizes,
- * from 4 to 256 KiB, unless SO_SNDBUF and SO_RCVBUF set them. A unix socket's bytes are there at once, and its name is
- * free when it is closed. A connection to a port without a listener is refused after the way there and back. Not there:
- * TIME_WAIT, urgent data, descriptors in messages, what options other than SO_… of buffers, addresses and lingering do.
- * Descriptors are real numbers, but only Acorn's calls can use them: libc's fail with EBADF. A run in which all tasks
- * wait for the network, and nothing is on its way, is a deadlock. ACO_POLLER has no effect in a run.
+ * The network. The calls of aco/io.h, aco/http.h and aco/websocket.h do what they do otherwise, over a network that
+ * the run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets of streams. It has one machine, which has every
+ * address. What is sent travels for a time that the seed decides, and may get lost: aco_sim_link(). TCP's segments
+ * arrive in order, with lengths that the seed decides; datagrams may overtake each other. Buffers of TCP and unix
+ * sockets have random sizes, from 4 to 256 KiB, unless SO_SNDBUF and SO_RCVBUF set them. A unix socket's bytes are
+ * there at once, and its name is free when it is closed. A connection to a port without a listener is refused after
+ * the way there and back. Not there: TIME_WAIT, urgent data, descriptors in messages, what options other than SO_… of
+ * buffers, addresses and lingering do. Descriptors are real numbers, but only Acorn's calls can use them: libc's fail
+ * with EBADF. A run in which all tasks wait for the network, and nothing is on its way, is a deadlock. ACO_POLLER has
+ * no effect in a run.
  *
  * Threads. A run uses the calling thread only, and one thread of the process simulates at a time. Other threads go on
  * as before. They cannot reach the run's tasks, and must not use an aco_mt_ object that these use. The first run of the
@@ -135,16 +136,29 @@ typedef struct aco_sim_range_s {
     int64_t min, max;
 } aco_sim_range_t;
 
-/* How a link behaves. Zero in a field means the default. */
+/* How a link behaves. Zero in a field means the default; chances are from 0 to 1, and 0 by default. */
 typedef struct aco_sim_link_s {
     aco_sim_range_t latency; /* how long each segment or datagram travels; up to an hour. Default: from 50 microseconds
                                 to 2 milliseconds */
+    double loss;             /* chance that a segment, datagram, request for a connection, reset, … does not arrive. TCP
+                                sends data and ends again: after 200 milliseconds and twice `latency.max`, then after
+                                twice as long, up to two minutes; what follows waits for it. Lost 16 times, it ends the
+                                connection with ETIMEDOUT, and the peer is not told. A request is sent again after a
+                                second, then after two, four, …, and fails with ETIMEDOUT after 127 seconds. Lost
+                                datagrams and resets are gone */
+    double resets;           /* chance for each segment with data that it is lost, and both ends get a reset */
+    double duplicates;       /* chance that a datagram arrives twice, each after its own latency */
+    double reordering;       /* chance that a datagram travels longer, by up to 4 times `latency.max` */
+    int64_t bandwidth;       /* bytes in a second, up to 10^12, that leave one behind the other; headers do not count.
+                                Default: no limit */
+    int64_t queue;           /* at most so many bytes wait to leave, up to 1 GiB. TCP waits for room. A datagram without
+                                room is lost; if nothing waits, any length has room. Default: 256 KiB */
     void *aco__reserved[6];  /* reserved fields are 0 */
 } aco_sim_link_t;
 
 /* Sets how the network behaves from now on, for what is sent from `from` to `to`. Both are "*", everybody: a run has no
  * nodes yet. `link` NULL: the default. What is on its way is not affected. Returns 0; on error -1 with errno EINVAL
- * (`sim` is not the calling thread's run, a node is unknown, a latency is out of range, a reserved field). */
+ * (`sim` is not the calling thread's run, a node is unknown, a field is out of range). */
 ACO_API int aco_sim_link(aco_sim_t *sim, const char *from, const char *to, const aco_sim_link_t *link);
 
 /* Makes the run fail for this reason, of which the first 255 bytes count. It ends when the calling task next yields,
