@@ -45,12 +45,12 @@
  * a child process.
  *
  * The system. Acorn's libraries reach the system by one table, which a run replaces for its thread. What is simulated:
- * the clocks, sleeping, the network. What goes to the real system: memory pages, the library's own process lock,
- * questions about the process and the machine (its number, limits, /proc), handlers of fatal signals, and writing to
- * stderr. Any other call fails with ENOSYS, is printed with the backtrace of its caller, and fails the run: files,
- * names of hosts, threads, processes and signals are not simulated yet, nor are sendfile, splice, pipes, ioctl() and
- * kinds of sockets other than those below. So does aco_on_idle(), whose hook would wait for the real world. The
- * program's own calls of libc go to the system.
+ * the clocks, sleeping, the network, names of hosts. What goes to the real system: memory pages, the library's own
+ * process lock, questions about the process and the machine (its number, limits, /proc), handlers of fatal signals,
+ * and writing to stderr. Any other call fails with ENOSYS, is printed with the backtrace of its caller, and fails the
+ * run: files, threads, processes and signals are not simulated yet, nor are sendfile, splice, pipes, ioctl() and kinds
+ * of sockets other than those below. So does aco_on_idle(), whose hook would wait for the real world. The program's
+ * own calls of libc go to the system.
  *
  * The network. The calls of aco/io.h, aco/http.h and aco/websocket.h do what they do otherwise, over a network that
  * the run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets of streams. It has one machine, which has every
@@ -160,6 +160,13 @@ typedef struct aco_sim_link_s {
  * nodes yet. `link` NULL: the default. What is on its way is not affected. Returns 0; on error -1 with errno EINVAL
  * (`sim` is not the calling thread's run, a node is unknown, a field is out of range). */
 ACO_API int aco_sim_link(aco_sim_t *sim, const char *from, const char *to, const aco_sim_link_t *link);
+
+/* Sets what the name of a host means from now on: addresses of IPv4 or IPv6 with commas between them, in the order in
+ * which they are found. NULL: the name is unknown, as names are at first. A lookup waits for the way to a name server
+ * and back. If the link loses one of the two, it asks again after 5 seconds, and after 5 more it fails with EAGAIN. In
+ * a run aco_io_name_cache() has no effect: nothing is kept. Returns 0; on error -1 with errno EINVAL (`sim` is not the
+ * calling thread's run, the name is empty, an address or above 255 bytes, an address is wrong), ENOMEM. */
+ACO_API int aco_sim_name(aco_sim_t *sim, const char *name, const char *addresses);
 
 /* Makes the run fail for this reason, of which the first 255 bytes count. It ends when the calling task next yields,
  * waits or ends. If it has failed before, nothing changes. Returns -1, with errno unchanged. If `sim` is NULL or not

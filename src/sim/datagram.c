@@ -6,7 +6,7 @@
 #include "sim/datagram.h"
 #include "sim/arrivals.h"
 #include "sim/interest.h"
-#include "sim/link.h"
+#include "sim/wire.h"
 #include "sim/world.h"
 
 #include <errno.h>

@@ -12,7 +12,7 @@
 #include "sim/arrivals.h"
 #include "sim/draw.h"
 #include "sim/interest.h"
-#include "sim/link.h"
+#include "sim/wire.h"
 #include "sim/segment.h"
 #include "sim/world.h"
 

@@ -1,6 +1,6 @@
-/* link.c: how what is sent travels: for how long, in which queue, and whether it arrives. */
-#ifndef ACO_LINK_H
-#define ACO_LINK_H
+/* wire.c: how what is sent travels: for how long, in which queue, and whether it arrives. */
+#ifndef ACO_WIRE_H
+#define ACO_WIRE_H
 
 #include "sim/endpoint.h"
 
