@@ -52,16 +52,16 @@
  * of sockets other than those below. So does aco_on_idle(), whose hook would wait for the real world. The program's
  * own calls of libc go to the system.
  *
- * The network. The calls of aco/io.h, aco/http.h and aco/websocket.h do what they do otherwise, over a network that
- * the run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets of streams. It has one machine, which has every
- * address. What is sent travels for a time that the seed decides, and may get lost: aco_sim_link(). TCP's segments
- * arrive in order, with lengths that the seed decides; datagrams may overtake each other. Buffers of TCP and unix
- * sockets have random sizes, from 4 to 256 KiB, unless SO_SNDBUF and SO_RCVBUF set them. A unix socket's bytes are
- * there at once, and its name is free when it is closed. A connection to a port without a listener is refused after
- * the way there and back. Not there: TIME_WAIT, urgent data, descriptors in messages, what options other than SO_… of
- * buffers, addresses and lingering do. Descriptors are real numbers, but only Acorn's calls can use them: libc's fail
- * with EBADF. A run in which all tasks wait for the network, and nothing is on its way, is a deadlock. ACO_POLLER has
- * no effect in a run.
+ * The network. The calls of aco/io.h, aco/tls.h, aco/http.h and aco/websocket.h do what they do otherwise, over a
+ * network that the run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets of streams. It has one machine,
+ * which has every address. What is sent travels for a time that the seed decides, and may get lost: aco_sim_link().
+ * TCP's segments arrive in order, with lengths that the seed decides; datagrams may overtake each other. Buffers of
+ * TCP and unix sockets have random sizes, from 4 to 256 KiB, unless SO_SNDBUF and SO_RCVBUF set them. A unix socket's
+ * bytes are there at once, and its name is free when it is closed. A connection to a port without a listener is
+ * refused after the way there and back. Not there: TIME_WAIT, urgent data, descriptors in messages, what options other
+ * than SO_… of buffers, addresses and lingering do. Descriptors are real numbers, but only Acorn's calls can use them:
+ * libc's fail with EBADF. A run in which all tasks wait for the network, and nothing is on its way, is a deadlock.
+ * ACO_POLLER has no effect in a run.
  *
  * Threads. A run uses the calling thread only, and one thread of the process simulates at a time. Other threads go on
  * as before. They cannot reach the run's tasks, and must not use an aco_mt_ object that these use. The first run of the
@@ -112,7 +112,8 @@ typedef struct aco_sim_stats_s {
     uint64_t runs;       /* that have ended, the one that failed included. A repetition does not count */
     uint64_t turns;      /* that tasks had */
     int64_t simulated_ns; /* the virtual time that has passed; INT64_MAX if it is more */
-    uint64_t hash;       /* of all decisions, times, calls to the system and arrivals: equal for equal runs */
+    uint64_t hash;       /* of all decisions, times, calls to the system, bytes sent and arrivals: equal for equal
+                            runs */
     uint64_t seed;       /* of the run that failed; 0: none has */
     char reason[ACO_SIM_REASON_SIZE]; /* why it failed */
     uint64_t aco__reserved[4];

@@ -10,10 +10,10 @@
     X(pthread_mutex_lock) X(pthread_mutex_trylock) X(pthread_mutex_unlock)                                             \
     X(gettid) X(getpid) X(sysconf) X(getrlimit) X(uname) X(sched_getaffinity) X(prctl)                                 \
     X(sigaction) X(sigaltstack) X(pthread_sigmask) X(raise)
-/* Simulated: time, names of hosts. Files of /proc can be opened. */
+/* Simulated: time, names of hosts, random numbers. Files of /proc can be opened. */
 #define ACO__SIM_EACH_SIMULATED(X)                                                                                     \
     X(clock_gettime) X(nanosleep) X(clock_nanosleep) X(futex_wait) X(futex_wake) X(sched_yield) X(open)    \
-    X(getaddrinfo) X(freeaddrinfo) X(getnameinfo)
+    X(getaddrinfo) X(freeaddrinfo) X(getnameinfo) X(getrandom)
 /* Simulated: descriptors. */
 #define ACO__SIM_EACH_OF_DESCRIPTORS(X)                                                                                \
     X(read) X(write) X(readv) X(writev) X(close) X(fcntl) X(fstat) X(poll) X(eventfd)                                  \

@@ -5,6 +5,7 @@
 #endif
 #include "sim/calls.h"
 #include "sim/call_lists.h"
+#include "sim/draw.h"
 #include "sim/refusal.h"
 #include "sim/hosts.h"
 #include "sim/socket_calls.h"
@@ -249,6 +250,21 @@ static int sim_getnameinfo(const struct sockaddr *address, socklen_t length, cha
     aco_sim_t *sim = aco_sim_current();
     return sim ? aco__sim_getnameinfo(sim, address, length, host, host_size, port, port_size, flags)
                : real.getnameinfo(address, length, host, host_size, port, port_size, flags);
+}
+
+/* ---- Random numbers ---- */
+
+static ssize_t sim_getrandom(void *p, size_t n, unsigned flags)
+{
+    aco_sim_t *sim = aco_sim_current();
+    unsigned char *bytes = p;
+    if (!sim)
+        return real.getrandom(p, n, flags);
+    for (size_t at = 0; at < n; at += sizeof(uint64_t)) {
+        uint64_t drawn = aco__draw(&sim->randoms);
+        memcpy(bytes + at, &drawn, n - at < sizeof drawn ? n - at : sizeof drawn);
+    }
+    return (ssize_t)n;
 }
 
 /* ---- Descriptors ---- */

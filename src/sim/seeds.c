@@ -152,6 +152,7 @@ static void begin_run(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
     aco__sim_opened_begin(sim);
     aco__sim_ports_begin(sim);
     aco__sim_arrivals_begin(sim, aco__draw(&draws));
+    sim->randoms = aco__draw(&draws);
     aco__sim_wires_begin(sim);
     aco__sim_names_begin(sim);
 }

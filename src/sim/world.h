@@ -25,6 +25,7 @@ struct aco_sim_s {
     aco__sim_history_t history;
     uint64_t draws;     /* the state of the scenario's random numbers */
     uint64_t delays;    /* the same for how long turns take */
+    uint64_t randoms;   /* and for getrandom() */
     int64_t now;        /* nanoseconds since the run's begin */
     uint64_t turns;
     uint64_t rounds_without_turn; /* of aco_run(), since the last turn */
