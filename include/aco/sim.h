@@ -45,22 +45,23 @@
  * a child process.
  *
  * The system. Acorn's libraries reach the system by one table, which a run replaces for its thread. What is simulated:
- * the clocks, sleeping, the network. What goes to the real system: memory pages, the library's own process lock,
- * questions about the process and the machine (its number, limits, /proc), handlers of fatal signals, and writing to
- * stderr. Any other call fails with ENOSYS, is printed with the backtrace of its caller, and fails the run: files,
- * names of hosts, threads, processes and signals are not simulated yet, nor are sendfile, splice, pipes, ioctl() and
- * kinds of sockets other than those below. So does aco_on_idle(), whose hook would wait for the real world. The
- * program's own calls of libc go to the system.
+ * the clocks, sleeping, the network, names of hosts. What goes to the real system: memory pages, the library's own
+ * process lock, questions about the process and the machine (its number, limits, /proc), handlers of fatal signals,
+ * and writing to stderr. Any other call fails with ENOSYS, is printed with the backtrace of its caller, and fails the
+ * run: files, threads, processes and signals are not simulated yet, nor are sendfile, splice, pipes, ioctl() and kinds
+ * of sockets other than those below. So does aco_on_idle(), whose hook would wait for the real world. The program's
+ * own calls of libc go to the system.
  *
- * The network. The calls of aco/io.h, aco/http.h and aco/websocket.h do what they do otherwise, over a network that the
- * run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets of streams. It has one machine, which has every
- * address. What is sent travels for a time that the seed decides: aco_sim_link(). TCP's segments arrive in order, with
- * lengths that the seed decides; datagrams may overtake each other. Buffers of TCP and unix sockets have random sizes,
- * from 4 to 256 KiB, unless SO_SNDBUF and SO_RCVBUF set them. A unix socket's bytes are there at once, and its name is
- * free when it is closed. A connection to a port without a listener is refused after the way there and back. Not there:
- * TIME_WAIT, urgent data, descriptors in messages, what options other than SO_… of buffers, addresses and lingering do.
- * Descriptors are real numbers, but only Acorn's calls can use them: libc's fail with EBADF. A run in which all tasks
- * wait for the network, and nothing is on its way, is a deadlock. ACO_POLLER has no effect in a run.
+ * The network. The calls of aco/io.h, aco/tls.h, aco/http.h and aco/websocket.h do what they do otherwise, over a
+ * network that the run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets of streams. It has one machine,
+ * which has every address. What is sent travels for a time that the seed decides, and may get lost: aco_sim_link().
+ * TCP's segments arrive in order, with lengths that the seed decides; datagrams may overtake each other. Buffers of
+ * TCP and unix sockets have random sizes, from 4 to 256 KiB, unless SO_SNDBUF and SO_RCVBUF set them. A unix socket's
+ * bytes are there at once, and its name is free when it is closed. A connection to a port without a listener is
+ * refused after the way there and back. Not there: TIME_WAIT, urgent data, descriptors in messages, what options other
+ * than SO_… of buffers, addresses and lingering do. Descriptors are real numbers, but only Acorn's calls can use them:
+ * libc's fail with EBADF. A run in which all tasks wait for the network, and nothing is on its way, is a deadlock.
+ * ACO_POLLER has no effect in a run.
  *
  * Threads. A run uses the calling thread only, and one thread of the process simulates at a time. Other threads go on
  * as before. They cannot reach the run's tasks, and must not use an aco_mt_ object that these use. The first run of the
@@ -111,7 +112,8 @@ typedef struct aco_sim_stats_s {
     uint64_t runs;       /* that have ended, the one that failed included. A repetition does not count */
     uint64_t turns;      /* that tasks had */
     int64_t simulated_ns; /* the virtual time that has passed; INT64_MAX if it is more */
-    uint64_t hash;       /* of all decisions, times, calls to the system and arrivals: equal for equal runs */
+    uint64_t hash;       /* of all decisions, times, calls to the system, bytes sent and arrivals: equal for equal
+                            runs */
     uint64_t seed;       /* of the run that failed; 0: none has */
     char reason[ACO_SIM_REASON_SIZE]; /* why it failed */
     uint64_t aco__reserved[4];
@@ -135,17 +137,37 @@ typedef struct aco_sim_range_s {
     int64_t min, max;
 } aco_sim_range_t;
 
-/* How a link behaves. Zero in a field means the default. */
+/* How a link behaves. Zero in a field means the default; chances are from 0 to 1, and 0 by default. */
 typedef struct aco_sim_link_s {
     aco_sim_range_t latency; /* how long each segment or datagram travels; up to an hour. Default: from 50 microseconds
                                 to 2 milliseconds */
+    double loss;             /* chance that a segment, datagram, request for a connection, reset, … does not arrive. TCP
+                                sends data and ends again: after 200 milliseconds and twice `latency.max`, then after
+                                twice as long, up to two minutes; what follows waits for it. Lost 16 times, it ends the
+                                connection with ETIMEDOUT, and the peer is not told. A request is sent again after a
+                                second, then after two, four, …, and fails with ETIMEDOUT after 127 seconds. Lost
+                                datagrams and resets are gone */
+    double resets;           /* chance for each segment with data that it is lost, and both ends get a reset */
+    double duplicates;       /* chance that a datagram arrives twice, each after its own latency */
+    double reordering;       /* chance that a datagram travels longer, by up to 4 times `latency.max` */
+    int64_t bandwidth;       /* bytes in a second, up to 10^12, that leave one behind the other; headers do not count.
+                                Default: no limit */
+    int64_t queue;           /* at most so many bytes wait to leave, up to 1 GiB. TCP waits for room. A datagram without
+                                room is lost; if nothing waits, any length has room. Default: 256 KiB */
     void *aco__reserved[6];  /* reserved fields are 0 */
 } aco_sim_link_t;
 
 /* Sets how the network behaves from now on, for what is sent from `from` to `to`. Both are "*", everybody: a run has no
  * nodes yet. `link` NULL: the default. What is on its way is not affected. Returns 0; on error -1 with errno EINVAL
- * (`sim` is not the calling thread's run, a node is unknown, a latency is out of range, a reserved field). */
+ * (`sim` is not the calling thread's run, a node is unknown, a field is out of range). */
 ACO_API int aco_sim_link(aco_sim_t *sim, const char *from, const char *to, const aco_sim_link_t *link);
+
+/* Sets what the name of a host means from now on: addresses of IPv4 or IPv6 with commas between them, in the order in
+ * which they are found. NULL: the name is unknown, as names are at first. A lookup waits for the way to a name server
+ * and back. If the link loses one of the two, it asks again after 5 seconds, and after 5 more it fails with EAGAIN. In
+ * a run aco_io_name_cache() has no effect: nothing is kept. Returns 0; on error -1 with errno EINVAL (`sim` is not the
+ * calling thread's run, the name is empty, an address or above 255 bytes, an address is wrong), ENOMEM. */
+ACO_API int aco_sim_name(aco_sim_t *sim, const char *name, const char *addresses);
 
 /* Makes the run fail for this reason, of which the first 255 bytes count. It ends when the calling task next yields,
  * waits or ends. If it has failed before, nothing changes. Returns -1, with errno unchanged. If `sim` is NULL or not

@@ -5,7 +5,9 @@
 #endif
 #include "sim/calls.h"
 #include "sim/call_lists.h"
+#include "sim/draw.h"
 #include "sim/refusal.h"
+#include "sim/hosts.h"
 #include "sim/socket_calls.h"
 #include "sim/transfers.h"
 #include "sim/waiting.h"
@@ -170,13 +172,6 @@ REFUSED(DIR *, NULL, opendir, (const char *path), (path))
 REFUSED(struct dirent *, NULL, readdir, (DIR *folder), (folder))
 REFUSED_INT(closedir, (DIR *folder), (folder))
 
-REFUSED(int, EAI_SYSTEM, getaddrinfo,
-        (const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **found),
-        (host, port, hints, found))
-REFUSED(int, EAI_SYSTEM, getnameinfo,
-        (const struct sockaddr *address, socklen_t length, char *host, socklen_t host_size, char *port,
-         socklen_t port_size, int flags),
-        (address, length, host, host_size, port, port_size, flags))
 REFUSED(unsigned, 0, if_nametoindex, (const char *name), (name))
 REFUSED(char *, NULL, if_indextoname, (unsigned index, char *name), (index, name))
 
@@ -234,6 +229,42 @@ static int sim_open(const char *path, int flags, ...)
     }
     errno = aco__sim_refuse(sim, "open");
     return -1;
+}
+
+/* ---- Names of hosts ---- */
+
+static int sim_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **found)
+{
+    aco_sim_t *sim = aco_sim_current();
+    return sim ? aco__sim_getaddrinfo(sim, host, port, hints, found) : real.getaddrinfo(host, port, hints, found);
+}
+
+static void sim_freeaddrinfo(struct addrinfo *found)
+{
+    (aco_sim_current() ? aco__sim_freeaddrinfo : real.freeaddrinfo)(found);
+}
+
+static int sim_getnameinfo(const struct sockaddr *address, socklen_t length, char *host, socklen_t host_size,
+                           char *port, socklen_t port_size, int flags)
+{
+    aco_sim_t *sim = aco_sim_current();
+    return sim ? aco__sim_getnameinfo(sim, address, length, host, host_size, port, port_size, flags)
+               : real.getnameinfo(address, length, host, host_size, port, port_size, flags);
+}
+
+/* ---- Random numbers ---- */
+
+static ssize_t sim_getrandom(void *p, size_t n, unsigned flags)
+{
+    aco_sim_t *sim = aco_sim_current();
+    unsigned char *bytes = p;
+    if (!sim)
+        return real.getrandom(p, n, flags);
+    for (size_t at = 0; at < n; at += sizeof(uint64_t)) {
+        uint64_t drawn = aco__draw(&sim->randoms);
+        memcpy(bytes + at, &drawn, n - at < sizeof drawn ? n - at : sizeof drawn);
+    }
+    return (ssize_t)n;
 }
 
 /* ---- Descriptors ---- */

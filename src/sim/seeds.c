@@ -2,6 +2,7 @@
 #include "sim/seeds.h"
 #include "sim/calls.h"
 #include "sim/draw.h"
+#include "sim/hosts.h"
 #include "sim/scatter.h"
 #include "sim/world.h"
 
@@ -96,6 +97,11 @@ static int idle(aco__chooser_t *chooser)
     return check_invariants(sim_of(chooser));
 }
 
+static int look_up(aco__chooser_t *chooser, int64_t *ns)
+{
+    return aco__sim_look_up(sim_of(chooser), ns);
+}
+
 /* A call that was refused is told with the name of the library's call that has failed for it, not of a later one. */
 static void failed(aco__chooser_t *chooser)
 {
@@ -146,6 +152,9 @@ static void begin_run(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
     aco__sim_opened_begin(sim);
     aco__sim_ports_begin(sim);
     aco__sim_arrivals_begin(sim, aco__draw(&draws));
+    sim->randoms = aco__draw(&draws);
+    aco__sim_wires_begin(sim);
+    aco__sim_names_begin(sim);
 }
 
 /* After aco_run(): why the run failed, if it did. */
@@ -174,6 +183,7 @@ static void end_run(aco_sim_t *sim)
 {
     aco__sim_opened_judge(sim);
     aco__sim_arrivals_end(sim);
+    aco__sim_names_end(sim);
     aco__sim_opened_end(sim);
     aco__sim_enter(NULL);
 }
@@ -290,6 +300,7 @@ static aco_sim_t *new_sim(ACO__SWITCHES aco_sim_function_t scenario, void *arg, 
     sim->chooser.ended = ended;
     sim->chooser.idle = idle;
     sim->chooser.failed = failed;
+    sim->chooser.look_up = look_up;
     return sim;
 }
 

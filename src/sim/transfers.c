@@ -49,6 +49,17 @@ static ssize_t receive_into(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr
     return n;
 }
 
+/* The first `n` bytes of the message were sent. */
+static void note_bytes(aco_sim_t *sim, const aco__sim_file_t *file, const struct msghdr *message, size_t n)
+{
+    uint64_t hash = 0;
+    for (size_t i = 0, some; n > 0; i++, n -= some) {
+        some = message->msg_iov[i].iov_len < n ? message->msg_iov[i].iov_len : n;
+        hash = aco__history_hash(hash, message->msg_iov[i].iov_base, some);
+    }
+    aco__history_note(&sim->history, ACO__SIM_SENT, file->number, hash);
+}
+
 static ssize_t send_message(aco_sim_t *sim, aco__sim_file_t *file, const struct msghdr *message, int flags,
                             const char *call)
 {
@@ -67,6 +78,8 @@ static ssize_t send_message(aco_sim_t *sim, aco__sim_file_t *file, const struct 
     do
         n = file->type->send(sim, file, message, flags);
     while (n < 0 && may_try_again(sim, file, flags, call));
+    if (n > 0)
+        note_bytes(sim, file, message, (size_t)n);
     if (n < 0 && errno == EPIPE && !(flags & MSG_NOSIGNAL)) {
         aco__sim_real.raise(SIGPIPE);
         errno = EPIPE;
@@ -114,22 +127,27 @@ static int is_nothing(const aco__sim_file_t *file, const struct msghdr *message)
     return file && S_ISSOCK(file->type->mode) && !aco__sim_parts_size(message);
 }
 
-ssize_t aco__sim_readv(aco_sim_t *sim, int fd, const struct iovec *parts, int n)
+/* readv() or writev(). */
+static ssize_t transfer_parts(aco_sim_t *sim, int fd, const struct iovec *parts, int n, int is_read)
 {
+    const char *call = is_read ? "read" : "write";
     struct msghdr message = message_of(parts, (size_t)n);
-    aco__sim_file_t *file = file_for(sim, fd, 0, "read");
+    aco__sim_file_t *file = file_for(sim, fd, 0, call);
     if (check_count(n) != 0)
         return -1;
-    return is_nothing(file, &message) ? 0 : receive_into(sim, file, &message, 0, "read");
+    if (is_nothing(file, &message))
+        return 0;
+    return is_read ? receive_into(sim, file, &message, 0, call) : send_message(sim, file, &message, 0, call);
+}
+
+ssize_t aco__sim_readv(aco_sim_t *sim, int fd, const struct iovec *parts, int n)
+{
+    return transfer_parts(sim, fd, parts, n, 1);
 }
 
 ssize_t aco__sim_writev(aco_sim_t *sim, int fd, const struct iovec *parts, int n)
 {
-    struct msghdr message = message_of(parts, (size_t)n);
-    aco__sim_file_t *file = file_for(sim, fd, 0, "write");
-    if (check_count(n) != 0)
-        return -1;
-    return is_nothing(file, &message) ? 0 : send_message(sim, file, &message, 0, "write");
+    return transfer_parts(sim, fd, parts, n, 0);
 }
 
 ssize_t aco__sim_recvfrom(aco_sim_t *sim, int fd, void *p, size_t n, int flags, struct sockaddr *from,
