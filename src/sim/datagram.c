@@ -90,7 +90,7 @@ static void on_datagram(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
     if (datagram->next)
         datagram->next->place = datagram->place;
     aco__sim_notify(file, ACO__SIM_WRITABLE);
-    to = aco__sim_endpoint_find(sim, SOCK_DGRAM, &datagram->to, &datagram->from);
+    to = aco__sim_endpoint_find(from, &datagram->to, &datagram->from);
     if (to) {
         enqueue_datagram(to, datagram);
         return;
@@ -126,7 +126,7 @@ static ssize_t send_datagram(aco_sim_t *sim, aco__sim_file_t *file, const struct
         return -1;
     if (n > LONGEST)
         return aco__sim_fail_with(EMSGSIZE);
-    if (target_of(socket, message, &to) != 0)
+    if (target_of(socket, message, &to) != 0 || aco__sim_endpoint_reaches(socket, &to) != 0)
         return -1;
     socket->error = 0;
     if (error || socket->cannot_write)

@@ -16,6 +16,7 @@ typedef enum aco__sim_kind {
     ACO__SIM_DESCRIPTORS, /* call number `what` in the system's table has returned `value`: a result, the
                             number of an open file, or -errno */
     ACO__SIM_ARRIVAL, /* something has arrived at file number `what`; `value`: the time */
+    ACO__SIM_FAULT,  /* node number `what`; `value`: 0: it has crashed, 1: it has started again */
     ACO__SIM_END     /* the run has ended; `value`: whether it has failed */
 } aco__sim_kind_t;
 

@@ -479,6 +479,7 @@ static aco__sim_socket_t *new_server(aco_sim_t *sim, const aco__sim_socket_t *li
     aco__sim_socket_t *server = aco__sim_stream_new(sim, listener->family, 0);
     if (!server)
         return NULL;
+    server->file.node = listener->file.node;
     server->remote = client->local;
     server->is_told = 1;
     server->linger = listener->linger;
@@ -560,7 +561,7 @@ static void on_request(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
     int tries = (int)(value % MOST_TRIES);
     if (is_stale(client, value))
         return;
-    listener = aco__sim_endpoint_find(sim, SOCK_STREAM, &client->remote, NULL);
+    listener = aco__sim_endpoint_find(client, &client->remote, NULL);
     if (!listener) {
         aco__sim_later(sim, aco__sim_arrival_time(sim), on_refused, file, value);
     } else if (listener->is_deaf || is_full(listener)) {
@@ -611,7 +612,7 @@ static int connect_again(aco__sim_socket_t *socket)
 
 static int connect_unix(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *to)
 {
-    aco__sim_socket_t *listener = aco__sim_endpoint_find(sim, SOCK_STREAM, to, NULL), *server;
+    aco__sim_socket_t *listener = aco__sim_endpoint_find(socket, to, NULL), *server;
     if (!to->name_length)
         return (int)aco__sim_fail_with(EINVAL);
     if (!listener || listener->cannot_read)

@@ -5,6 +5,7 @@
 #include "base/invariants.h"
 #include "sim/arrivals.h"
 #include "sim/history.h"
+#include "sim/node.h"
 #include "sim/opened.h"
 #include "sim/endpoint.h"
 #include "sim/schedule.h"
@@ -28,6 +29,7 @@ struct aco_sim_s {
     uint64_t turns;
     uint64_t rounds_without_turn; /* of aco_run(), since the last turn */
     int is_in_turn;     /* a task has its turn, and not aco_run() */
+    aco__sim_nodes_t nodes;
     aco__sim_opened_t opened;
     aco__sim_ports_t ports;
     aco__sim_arrivals_t arrivals;
