@@ -129,7 +129,7 @@ static void use_service(aco_sim_t *sim, void *arg)
     service_t service = {0};
     aco_http_client_t *client = aco_http_client_new(NULL);
     aco_t *server, *clients[CLIENTS + 1];
-    (void)sim, (void)arg;
+    CHECK(aco_sim_link(sim, "*", "*", arg) == 0);
     service.options.routes = routes;
     service.listener = aco_io_listen("tcp", "10.0.0.1", "80", NULL);
     server = aco_spawn(serve, &service, NULL);
@@ -143,14 +143,21 @@ static void use_service(aco_sim_t *sim, void *arg)
     CHECK(aco_join(server, NULL) == 0 && service.error == ECANCELED);
 }
 
-int main(void)
+static void passes(aco_sim_link_t *link)
 {
     aco_sim_options_t o = {0};
     aco_sim_stats_t stats;
-    alarm(60);
     o.check = 1;
-    CHECK(aco_sim_run(use_service, NULL, 100, &stats, &o) == 0);
+    CHECK(aco_sim_run(use_service, link, 100, &stats, &o) == 0);
     if (stats.seed)
         fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
+}
+
+int main(void)
+{
+    aco_sim_link_t lossy = {.loss = 0.05, .bandwidth = 1000000};
+    alarm(60);
+    passes(NULL);
+    passes(&lossy);
     return check_result("sim_http");
 }

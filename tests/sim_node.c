@@ -304,9 +304,9 @@ static void crash_in_all_waits(aco_sim_t *sim, void *arg)
     for (uint64_t i = aco_sim_random(sim, 100); i > 0; i--) /* some of its tasks can run */
         aco_task_yield();
     CHECK_EQ(aco_sim_node_is_up(machine.node), 1);
-    CHECK(aco_sim_crash(machine.node) == 0);
+    CHECK(aco_sim_crash(machine.node, ACO_SIM_CRASH_ANY) == 0);
     CHECK_EQ(aco_sim_node_is_up(machine.node), 0);
-    CHECK(aco_sim_crash(machine.node) < 0);
+    CHECK(aco_sim_crash(machine.node, ACO_SIM_CRASH_ANY) < 0);
     CHECK_EQ(errno, ESRCH);
     aco_sleep(1);
     CHECK(aco_channel_send(machine.news, &value) == 0); /* nobody takes it any more */
@@ -318,7 +318,7 @@ static void crash_in_all_waits(aco_sim_t *sim, void *arg)
     aco_sleep(10 * ACO_SECOND);
     CHECK(machine.starts == 3 || machine.starts == 2);
     CHECK_EQ(machine.ends, 0);
-    (void)aco_sim_crash(machine.node);
+    (void)aco_sim_crash(machine.node, ACO_SIM_CRASH_ANY);
     aco_sleep(1);
     CHECK(aco_channel_destroy(machine.news) == 0);
 }
@@ -347,7 +347,7 @@ static void lose_connections(aco_sim_t *sim, void *arg)
     fd = aco_io_dial("tcp", "10.0.0.1", "7", NULL);
     CHECK(aco_io_write_all(fd, &byte, 1) == 1);
     CHECK(aco_io_read(fd, &byte, 1) == 1);
-    CHECK(aco_sim_crash(node) == 0);
+    CHECK(aco_sim_crash(node, ACO_SIM_CRASH_RESET) == 0);
     CHECK(aco_io_read(fd, &byte, 1) < 0);
     CHECK_EQ(errno, ECONNRESET);
     CHECK_EQ(dial_error("10.0.0.1", "7"), ECONNREFUSED);
@@ -360,6 +360,151 @@ static void lose_connections(aco_sim_t *sim, void *arg)
     CHECK(aco_io_close(fd) == 0);
 }
 
+/* A machine that loses its power tells nobody. */
+static void lose_power(aco_sim_t *sim, void *arg)
+{
+    aco_sim_node_t *node = aco_sim_node(sim, "echo", "10.0.0.1", echo_one, NULL);
+    char bytes[2] = "xx";
+    int restarts = aco_sim_random(sim, 2) == 0, fd;
+    int64_t began;
+    (void)arg;
+    aco_sleep(ACO_SECOND);
+    fd = aco_io_dial("tcp", "10.0.0.1", "7", NULL);
+    CHECK(aco_io_write_all(fd, bytes, 1) == 1);
+    CHECK(aco_io_read(fd, bytes, 1) == 1);
+    if (aco_sim_random(sim, 2)) /* what is on its way does not arrive */
+        CHECK(aco_io_write_all(fd, bytes, 2) == 2);
+    CHECK(aco_sim_crash(node, ACO_SIM_CRASH_SILENT) == 0);
+    began = aco_now();
+    CHECK_EQ(dial_error("10.0.0.1", "7"), ETIMEDOUT);
+    CHECK(aco_now() - began > 60 * ACO_SECOND);
+    CHECK(aco_io_write_all(fd, bytes, 1) == 1);
+    if (restarts)
+        CHECK(aco_sim_restart(node) == 0);
+    CHECK(aco_io_read(fd, bytes, 1) < 0);
+    CHECK_EQ(errno, restarts ? ECONNRESET : ETIMEDOUT);
+    CHECK(aco_io_close(fd) == 0);
+    if (!restarts)
+        return;
+    fd = aco_io_dial("tcp", "10.0.0.1", "7", NULL);
+    CHECK(aco_io_write_all(fd, bytes, 1) == 1);
+    CHECK(aco_io_read(fd, bytes, 1) == 1);
+    CHECK(aco_io_close(fd) == 0);
+}
+
+/* Who only reads of a machine without power waits for ever. */
+static void wait_half_open(aco_sim_t *sim, void *arg)
+{
+    aco_sim_node_t *node = aco_sim_node(sim, "echo", "10.0.0.1", echo_one, NULL);
+    char byte;
+    int fd;
+    (void)arg;
+    aco_sleep(ACO_SECOND);
+    fd = aco_io_dial("tcp", "10.0.0.1", "7", NULL);
+    aco_sleep(ACO_SECOND);
+    CHECK(aco_sim_crash(node, ACO_SIM_CRASH_SILENT) == 0);
+    (void)aco_io_read(fd, &byte, 1);
+}
+
+/* ---- Partitions ---- */
+
+static void *count_datagrams(void *count)
+{
+    int fd = aco_io_bind("udp", "10.0.0.1", "9", NULL);
+    char byte;
+    while (aco_io_recv(fd, &byte, 1, 0) == 1)
+        ++*(int *)count;
+    return NULL;
+}
+
+static void *serve_both(void *count)
+{
+    detached(echo_one, NULL);
+    return count_datagrams(count);
+}
+
+/* What TCP sends into a partition arrives when it has healed. Datagrams are lost. */
+static void part_and_heal(aco_sim_t *sim, void *arg)
+{
+    int datagrams = 0, is_one_way = aco_sim_random(sim, 2) == 0, fd, udp;
+    const char *from = aco_sim_random(sim, 2) ? "*" : "scenario", *to = aco_sim_random(sim, 2) ? "*" : "echo";
+    int64_t began = aco_now();
+    char byte = 'x';
+    (void)arg;
+    CHECK(aco_sim_node(sim, "echo", "10.0.0.1", serve_both, &datagrams) != NULL);
+    aco_sleep(ACO_SECOND);
+    fd = aco_io_dial("tcp", "10.0.0.1", "7", NULL);
+    udp = aco_io_dial("udp", "10.0.0.1", "9", NULL);
+    CHECK(aco_io_write_all(fd, &byte, 1) == 1);
+    CHECK(aco_io_read(fd, &byte, 1) == 1);
+    if (is_one_way)
+        CHECK(aco_sim_partition(sim, "echo", "scenario", 1) == 0);
+    else
+        CHECK(aco_sim_partition(sim, from, to, 1) == 0);
+    CHECK(aco_io_write_all(fd, &byte, 1) == 1);
+    CHECK(aco_io_send(udp, &byte, 1, 0) == 1);
+    CHECK(aco_io_wait_readable_until(fd, aco_after(100 * ACO_SECOND)) < 0);
+    CHECK_EQ(datagrams, is_one_way);
+    CHECK(aco_sim_partition(sim, "*", "*", 0) == 0);
+    CHECK(aco_io_read(fd, &byte, 1) == 1);
+    CHECK(aco_now() - began >= 100 * ACO_SECOND);
+    CHECK(aco_io_close(fd) == 0);
+    CHECK(aco_io_close(udp) == 0);
+}
+
+/* Nothing heals: what was sent fails after a quarter of an hour, and nobody can connect. */
+static void part_for_ever(aco_sim_t *sim, void *arg)
+{
+    int datagrams = 0, fd;
+    int64_t began;
+    char byte = 'x';
+    (void)arg;
+    CHECK(aco_sim_node(sim, "echo", "10.0.0.1", serve_both, &datagrams) != NULL);
+    aco_sleep(ACO_SECOND);
+    fd = aco_io_dial("tcp", "10.0.0.1", "7", NULL);
+    CHECK(aco_sim_partition(sim, "scenario", "echo", 1) == 0);
+    CHECK_EQ(dial_error("10.0.0.1", "7"), ETIMEDOUT);
+    CHECK(aco_sim_partition(sim, "scenario", "echo", 0) == 0);
+    CHECK(aco_sim_partition(sim, "*", "echo", 1) == 0);
+    CHECK(aco_sim_partition(sim, "scenario", "*", 0) == 0); /* it counts, since it is the latest */
+    CHECK(aco_io_write_all(fd, &byte, 1) == 1);
+    CHECK(aco_io_read(fd, &byte, 1) == 1);
+    CHECK(aco_sim_partition(sim, "*", "*", 1) == 0);
+    began = aco_now();
+    CHECK(aco_io_write_all(fd, &byte, 1) == 1);
+    CHECK(aco_io_read(fd, &byte, 1) < 0);
+    CHECK_EQ(errno, ETIMEDOUT);
+    CHECK(aco_now() - began > 900 * ACO_SECOND && aco_now() - began < 1000 * ACO_SECOND);
+    CHECK(aco_io_close(fd) == 0);
+}
+
+/* The latest link for two nodes counts, also for nodes that are made later. */
+static void have_links(aco_sim_t *sim, void *arg)
+{
+    const aco_sim_link_t slow = {.latency = {ACO_SECOND, ACO_SECOND}}, fast = {.latency = {1, 1}};
+    int64_t began;
+    int fd;
+    (void)arg;
+    CHECK(aco_sim_link(sim, "*", "*", &slow) == 0);
+    CHECK(aco_sim_node(sim, "echo", "10.0.0.1", echo_one, NULL) != NULL);
+    CHECK(aco_sim_link(sim, "echo", "*", &fast) == 0);
+    aco_sleep(ACO_SECOND);
+    began = aco_now();
+    fd = aco_io_dial("tcp", "10.0.0.1", "7", NULL);
+    CHECK_EQ(aco_now() - began, ACO_SECOND + 1);
+    CHECK(aco_io_close(fd) == 0);
+    CHECK(aco_sim_link(sim, "scenario", "echo", &fast) == 0);
+    began = aco_now();
+    fd = aco_io_dial("tcp", "10.0.0.1", "7", NULL);
+    CHECK_EQ(aco_now() - began, 2);
+    CHECK(aco_io_close(fd) == 0);
+    CHECK(aco_sim_link(sim, "*", "*", &slow) == 0);
+    began = aco_now();
+    fd = aco_io_dial("tcp", "10.0.0.1", "7", NULL);
+    CHECK_EQ(aco_now() - began, 2 * ACO_SECOND);
+    CHECK(aco_io_close(fd) == 0);
+}
+
 /* A node may crash itself: the call returns, and the task's turn is its last. */
 static void *crash_self(void *arg)
 {
@@ -367,7 +512,7 @@ static void *crash_self(void *arg)
     machine->starts++;
     detached(never, NULL);
     aco_sleep(ACO_SECOND);
-    CHECK(aco_sim_crash(machine->node) == 0);
+    CHECK(aco_sim_crash(machine->node, ACO_SIM_CRASH_ANY) == 0);
     aco_sleep(ACO_SECOND);
     machine->ends++;
     return NULL;
@@ -394,7 +539,7 @@ static void *tell_task(void *task)
 static void *join_and_crash(void *node)
 {
     aco_sleep(ACO_SECOND);
-    CHECK(aco_sim_crash(*(aco_sim_node_t **)node) == 0);
+    CHECK(aco_sim_crash(*(aco_sim_node_t **)node, ACO_SIM_CRASH_ANY) == 0);
     return NULL;
 }
 
@@ -424,7 +569,7 @@ static void fail_members(aco_sim_t *sim, void *arg)
     CHECK(aco_group_begin(&group, ACO_KEEP_GOING) == 0);
     node = aco_sim_node(sim, "a", "10.0.0.1", join_group, &group);
     aco_sleep(ACO_SECOND);
-    CHECK(aco_sim_crash(node) == 0);
+    CHECK(aco_sim_crash(node, ACO_SIM_CRASH_RESET) == 0);
     aco_sleep(ACO_SECOND);
     CHECK_EQ(group.failed, 1);
     CHECK_EQ(group.error, ECANCELED);
@@ -488,9 +633,20 @@ static void mistake_nodes(aco_sim_t *sim, void *arg)
     REFUSES(EEXIST, "b", "::ffff:10.0.0.1", nothing);
     REFUSES(EEXIST, "b", "192.0.2.1", nothing);
     CHECK(is_in(aco_error_message(), "aco_sim_node: a node has one of the addresses already"));
-    CHECK(aco_sim_crash(NULL) < 0);
+    CHECK(aco_sim_crash(NULL, ACO_SIM_CRASH_ANY) < 0);
     CHECK_EQ(errno, EINVAL);
     CHECK(aco_sim_restart(NULL) < 0);
+    CHECK_EQ(errno, EINVAL);
+    CHECK(aco_sim_crash(node, (aco_sim_crash_t)3) < 0);
+    CHECK_EQ(errno, EINVAL);
+    CHECK(aco_sim_partition(NULL, "*", "*", 1) < 0);
+    CHECK_EQ(errno, EINVAL);
+    CHECK(aco_sim_partition(sim, "a", NULL, 1) < 0);
+    CHECK_EQ(errno, EINVAL);
+    CHECK(aco_sim_partition(sim, "a", "b", 1) < 0);
+    CHECK_EQ(errno, EINVAL);
+    CHECK(is_in(aco_error_message(), "aco_sim_partition: a node is unknown"));
+    CHECK(aco_sim_link(sim, "b", "*", NULL) < 0);
     CHECK_EQ(errno, EINVAL);
 }
 
@@ -509,14 +665,14 @@ static void come_to_a_halt(aco_sim_t *sim, void *arg)
     (void)wait_for_ever(arg);
 }
 
-static const char *report_of(aco_sim_function_t scenario)
+static const char *report_of(aco_sim_function_t scenario, const char *reason)
 {
     static aco_sim_stats_t stats;
     const char *text;
     capture();
     (void)aco_sim_run(scenario, NULL, 1, &stats, NULL);
     text = release();
-    CHECK(is_in(stats.reason, "a deadlock: no task can ever run"));
+    CHECK(is_in(stats.reason, reason));
     return text;
 }
 
@@ -548,15 +704,26 @@ static void *follow(void *arg)
     return NULL;
 }
 
+/* Whether an answer came within a second. */
+static int beat(int fd)
+{
+    aco_scope_t scope;
+    char byte = 'b';
+    int is_answered;
+    CHECK(aco_scope_begin(&scope, aco_after(ACO_SECOND)) == 0);
+    is_answered = aco_io_write_all(fd, &byte, 1) == 1 && aco_io_read(fd, &byte, 1) == 1;
+    CHECK(aco_scope_end(&scope) == 0);
+    return is_answered;
+}
+
 /* Sends until so many answers have come. */
 static void *lead(void *arg)
 {
     const follower_t *follower = arg;
     int answers = 0;
-    char byte = 'b';
     while (answers < BEATS) {
         int fd = aco_io_dial("tcp", follower->address, "7", NULL);
-        while (fd >= 0 && answers < BEATS && aco_io_write_all(fd, &byte, 1) == 1 && aco_io_read(fd, &byte, 1) == 1) {
+        while (fd >= 0 && answers < BEATS && beat(fd)) {
             answers++;
             aco_sleep(10 * ACO_MILLISECOND);
         }
@@ -575,7 +742,7 @@ static void *crash_some(void *arg)
         follower_t *one = &followers[aco_sim_random(sim, NODES)];
         aco_sleep((int64_t)aco_sim_random(sim, 100 * ACO_MILLISECOND));
         if (aco_sim_node_is_up(one->node))
-            CHECK(aco_sim_crash(one->node) == 0);
+            CHECK(aco_sim_crash(one->node, ACO_SIM_CRASH_ANY) == 0);
         else
             CHECK(aco_sim_restart(one->node) == 0);
     }
@@ -613,14 +780,20 @@ int main(void)
     passes(have_addresses, NULL, RUNS);
     passes(crash_in_all_waits, NULL, RUNS);
     passes(lose_connections, NULL, RUNS);
+    passes(lose_power, NULL, RUNS);
+    passes(part_and_heal, NULL, RUNS);
+    passes(part_for_ever, NULL, RUNS);
+    passes(have_links, NULL, 2);
     passes(let_crash_itself, NULL, RUNS);
     passes(join_crashed, NULL, RUNS);
     passes(fail_members, NULL, RUNS);
     passes(leave_nodes, NULL, RUNS);
     passes(mistake_nodes, NULL, 1);
     passes(lead_under_crashes, NULL, 4 * RUNS);
-    report = report_of(come_to_a_halt);
+    report = report_of(come_to_a_halt, "a deadlock: no task can ever run");
     CHECK(is_in(report, "node \"left\" is up, with 1 tasks"));
     CHECK(is_in(report, "\"left\""));
+    report = report_of(wait_half_open, "a deadlock: epoll_wait() waits for ever");
+    CHECK(is_in(report, "node \"echo\" has crashed, with 0 tasks"));
     return check_result("sim_node");
 }

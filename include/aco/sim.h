@@ -54,13 +54,14 @@
  *
  * The network. The calls of aco/io.h, aco/http.h and aco/websocket.h do what they do otherwise, over a network that the
  * run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets of streams. Without nodes it has one machine, which
- * has every address. What is sent travels for a time that the seed decides: aco_sim_link(). TCP's segments arrive in
- * order, with lengths that the seed decides; datagrams may overtake each other. Buffers of TCP and unix sockets have
- * random sizes, from 4 to 256 KiB, unless SO_SNDBUF and SO_RCVBUF set them. A unix socket's bytes are there at once,
- * and its name is free when it is closed. A connection to a port without a listener is refused after the way there and
- * back. Not there: TIME_WAIT, urgent data, descriptors in messages, what options other than SO_… of buffers, addresses
- * and lingering do. Descriptors are real numbers, but only Acorn's calls can use them: libc's fail with EBADF. A run in
- * which all tasks wait for the network, and nothing is on its way, is a deadlock. ACO_POLLER has no effect in a run.
+ * has every address. What is sent travels for a time that the seed decides, and may get lost: aco_sim_link(). TCP's
+ * segments arrive in order, with lengths that the seed decides; datagrams may overtake each other. Buffers of TCP and
+ * unix sockets have random sizes, from 4 to 256 KiB, unless SO_SNDBUF and SO_RCVBUF set them. A unix socket's bytes are
+ * there at once, and its name is free when it is closed. A connection to a port without a listener is refused after the
+ * way there and back. Not there: TIME_WAIT, urgent data, descriptors in messages, what options other than SO_… of
+ * buffers, addresses and lingering do. Descriptors are real numbers, but only Acorn's calls can use them: libc's fail
+ * with EBADF. A run in which all tasks wait for the network, and nothing is on its way, is a deadlock. ACO_POLLER has
+ * no effect in a run.
  *
  * Nodes. aco_sim_node() makes a machine of its own, with a name and addresses, that runs a function as a task. A task
  * that it spawns belongs to it, too, and so do sockets that its tasks make. Each node has its own ports, its own
@@ -146,17 +147,39 @@ typedef struct aco_sim_range_s {
     int64_t min, max;
 } aco_sim_range_t;
 
-/* How a link behaves. Zero in a field means the default. */
+/* How a link behaves. Zero in a field means the default; chances are from 0 to 1, and 0 by default. */
 typedef struct aco_sim_link_s {
     aco_sim_range_t latency; /* how long each segment or datagram travels; up to an hour. Default: from 50 microseconds
                                 to 2 milliseconds */
+    double loss;             /* chance that a segment, datagram, request for a connection, reset, … does not arrive. TCP
+                                sends data and ends again: after 200 milliseconds and twice `latency.max`, then after
+                                twice as long, up to two minutes; what follows waits for it. Lost 16 times, it ends the
+                                connection with ETIMEDOUT, and the peer is not told. A request is sent again after a
+                                second, then after two, four, …, and fails with ETIMEDOUT after 127 seconds. Lost
+                                datagrams and resets are gone */
+    double resets;           /* chance for each segment with data that it is lost, and both ends get a reset */
+    double duplicates;       /* chance that a datagram arrives twice, each after its own latency */
+    double reordering;       /* chance that a datagram travels longer, by up to 4 times `latency.max` */
+    int64_t bandwidth;       /* bytes in a second, up to 10^12, that leave one behind the other; headers do not count.
+                                Default: no limit */
+    int64_t queue;           /* at most so many bytes wait to leave, up to 1 GiB. TCP waits for room. A datagram without
+                                room is lost; if nothing waits, any length has room. Default: 256 KiB */
     void *aco__reserved[6];  /* reserved fields are 0 */
 } aco_sim_link_t;
 
-/* Sets how the network behaves from now on, for what is sent from `from` to `to`. Both are "*", everybody: a run has no
- * nodes yet. `link` NULL: the default. What is on its way is not affected. Returns 0; on error -1 with errno EINVAL
- * (`sim` is not the calling thread's run, a node is unknown, a latency is out of range, a reserved field). */
+/* Sets how the network behaves from now on, for what is sent from `from` to `to`: names of nodes, "scenario", or "*"
+ * for all, also for nodes that are made later and for what a node sends to itself. Of the calls for two nodes, the
+ * latest counts. `link` NULL: the default. What is on its way is not affected. Returns 0; on error -1 with errno EINVAL
+ * (`sim` is not the calling thread's run, a node is unknown, a field is out of range), ENOMEM. */
 ACO_API int aco_sim_link(aco_sim_t *sim, const char *from, const char *to, const aco_sim_link_t *link);
+
+/* From now on all that is sent from `from` to `to` is lost, or with `on` 0 is not. The names, and which call counts,
+ * are as for aco_sim_link(); but a node always reaches itself. One call cuts one way only: the other way needs another
+ * call. What is lost is what a link with the `loss` 1 loses: TCP sends it again, and it arrives later if the partition
+ * heals in time; else the connection ends with ETIMEDOUT after 15 minutes. A connection begins only if both ways are
+ * open. Acknowledgements are never lost. Returns 0; on error -1 with errno EINVAL (`sim` is not the calling thread's
+ * run, a node is unknown), ENOMEM. */
+ACO_API int aco_sim_partition(aco_sim_t *sim, const char *from, const char *to, int on);
 
 /* ---- Nodes ---- */
 
@@ -179,15 +202,23 @@ ACO_API const char *aco_sim_node_name(const aco_sim_node_t *node);
 /* 1 if the node is up: it was started, and has not crashed since; its tasks may have ended. Else 0. */
 ACO_API int aco_sim_node_is_up(const aco_sim_node_t *node);
 
+typedef enum aco_sim_crash_e {
+    ACO_SIM_CRASH_ANY,   /* the seed chooses one of the next two */
+    ACO_SIM_CRASH_RESET, /* of a process: its peers get resets, and new connections are refused */
+    ACO_SIM_CRASH_SILENT /* of a machine: its peers are not told, and nothing answers. What they send is sent again, and
+                            gets a reset when the node has started again; or the connection ends with ETIMEDOUT. A peer
+                            that only reads waits on: the connection is half open */
+} aco_sim_crash_t;
+
 /* Lets the node crash when the calling task next yields, waits or ends; it may be the node's own. The node's tasks
  * never run again, and none of their cleanups does: no deferred call, no destructor. Locks that they hold stay locked;
- * who joins one gets NULL. Their sockets close, and the peers get resets. What they have allocated is not freed.
- * Returns 0; on error -1 with errno EINVAL (it is not a node of the calling thread's run), ESRCH (it has crashed
- * already). */
-ACO_API int aco_sim_crash(aco_sim_node_t *node);
+ * who joins one gets NULL. Their sockets close. What they have allocated is not freed. Returns 0; on error -1 with
+ * errno EINVAL (it is not a node of the calling thread's run, `how` is unknown), ESRCH (it has crashed already). */
+ACO_API int aco_sim_crash(aco_sim_node_t *node, aco_sim_crash_t how);
 
 /* Calls the node's function again as a task, at the time at which aco_sim_crash() works. A node that is up crashes
- * before. Returns 0; on error -1 with errno EINVAL (it is not a node of the calling thread's run). */
+ * before, in a way that the seed chooses. Returns 0; on error -1 with errno EINVAL (it is not a node of the calling
+ * thread's run). */
 ACO_API int aco_sim_restart(aco_sim_node_t *node);
 
 /* Makes the run fail for this reason, of which the first 255 bytes count. It ends when the calling task next yields,

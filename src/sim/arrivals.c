@@ -4,14 +4,10 @@
 #include "sim/draw.h"
 #include "sim/world.h"
 
-#include "aco/detail/service.h"
-
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { FIRST_ARRIVALS = 64 };
-static const aco_sim_link_t usual = {.latency = {50 * ACO_MICROSECOND, 2 * ACO_MILLISECOND}};
 
 static int is_before(const aco__sim_arrival_t *a, const aco__sim_arrival_t *b)
 {
@@ -24,7 +20,6 @@ void aco__sim_arrivals_begin(aco_sim_t *sim, uint64_t seed)
     arrivals->n = 0;
     arrivals->numbers = 0;
     arrivals->draws = seed;
-    arrivals->link = usual;
 }
 
 void aco__sim_arrivals_end(aco_sim_t *sim)
@@ -36,12 +31,6 @@ void aco__sim_arrivals_end(aco_sim_t *sim)
 uint64_t aco__sim_chance(aco_sim_t *sim, uint64_t limit)
 {
     return aco__draw_below(&sim->arrivals.draws, limit);
-}
-
-int64_t aco__sim_arrival_time(aco_sim_t *sim)
-{
-    const aco_sim_range_t *latency = &sim->arrivals.link.latency;
-    return sim->now + latency->min + (int64_t)aco__sim_chance(sim, (uint64_t)(latency->max - latency->min) + 1);
 }
 
 static int make_arrivals_room(aco__sim_arrivals_t *arrivals)
@@ -109,25 +98,5 @@ int aco__sim_pass(aco_sim_t *sim, int64_t until)
         return -1;
     aco__sim_jump(sim, until);
     aco__sim_arrive(sim);
-    return 0;
-}
-
-int aco_sim_link(aco_sim_t *sim, const char *from, const char *to, const aco_sim_link_t *link)
-{
-    static const char call[] = "aco_sim_link";
-    if (!sim || sim != aco_sim_current())
-        return aco__service_fail(EINVAL, call, "it is not the run of the calling thread");
-    if (!from || !to || strcmp(from, "*") != 0 || strcmp(to, "*") != 0)
-        return aco__service_fail(EINVAL, call, "a node is unknown: a run has none, and \"*\" is all");
-    if (!link)
-        link = &usual;
-    if (link->latency.min < 0 || link->latency.max < link->latency.min || link->latency.max > 3600 * ACO_SECOND)
-        return aco__service_fail(EINVAL, call, "the latency is out of range");
-    for (size_t i = 0; i < sizeof link->aco__reserved / sizeof *link->aco__reserved; i++)
-        if (link->aco__reserved[i])
-            return aco__service_fail(EINVAL, call, "a reserved field is not 0");
-    sim->arrivals.link = *link;
-    if (!link->latency.max)
-        sim->arrivals.link.latency = usual.latency;
     return 0;
 }

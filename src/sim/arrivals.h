@@ -17,13 +17,10 @@ typedef struct aco__sim_arrivals {
     size_t n, room;
     uint64_t numbers;
     uint64_t draws;             /* the state of the network's random numbers */
-    aco_sim_link_t link;
 } aco__sim_arrivals_t;
 
 ACO__HIDDEN void aco__sim_arrivals_begin(aco_sim_t *sim, uint64_t seed);
 ACO__HIDDEN void aco__sim_arrivals_end(aco_sim_t *sim);
-/* When something arrives that is sent now. */
-ACO__HIDDEN int64_t aco__sim_arrival_time(aco_sim_t *sim);
 /* Calls fn(sim, file, value) at that time. Then sim->now is that time, although the run may be later. */
 ACO__HIDDEN void aco__sim_later(aco_sim_t *sim, int64_t at, void (*fn)(aco_sim_t *, aco__sim_file_t *, uint64_t),
                                 aco__sim_file_t *file, uint64_t value);

@@ -1,10 +1,12 @@
-/* UDP: each datagram travels for its own latency, so one may overtake another. What finds a full queue is lost. */
+/* UDP: each datagram travels for its own latency, so one may overtake another. What finds a full queue is lost: the
+ * link's or the receiver's. */
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* S_IFSOCK */
 #endif
 #include "sim/datagram.h"
 #include "sim/arrivals.h"
 #include "sim/interest.h"
+#include "sim/link.h"
 #include "sim/world.h"
 
 #include <errno.h>
@@ -13,7 +15,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { LONGEST = 65507, QUEUE = 212992, OVERHEAD = 768 /* of a datagram in a queue, as the system counts it */ };
+enum {
+    LONGEST = 65507,
+    QUEUE = 212992,
+    OVERHEAD = 768, /* of a datagram in a queue, as the system counts it */
+    HELD_BACK = 4   /* times the longest latency at most, if it is to be overtaken */
+};
 
 static unsigned datagram_events(aco__sim_file_t *file)
 {
@@ -95,9 +102,45 @@ static void on_datagram(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
         enqueue_datagram(to, datagram);
         return;
     }
-    if (aco__sim_address_equal(&from->remote, &datagram->to))
-        aco__sim_later(sim, aco__sim_arrival_time(sim), on_unreachable, file, 0);
+    if (aco__sim_address_equal(&from->remote, &datagram->to)) {
+        aco__sim_wire_t *back = aco__sim_wire_back(from, &datagram->to);
+        if (!aco__sim_loses(sim, back))
+            aco__sim_later(sim, aco__sim_travel(sim, back, 0), on_unreachable, file, 0);
+    }
     free(datagram);
+}
+
+static void launch(aco_sim_t *sim, aco__sim_socket_t *socket, aco__sim_datagram_t *datagram, int64_t at)
+{
+    datagram->next = socket->coming;
+    datagram->place = &socket->coming;
+    if (socket->coming)
+        socket->coming->place = &datagram->next;
+    socket->coming = datagram;
+    aco__sim_later(sim, at, on_datagram, &socket->file, (uintptr_t)datagram);
+}
+
+/* The link takes it, twice perhaps, or loses it. */
+static void send_on(aco_sim_t *sim, aco__sim_socket_t *socket, aco__sim_datagram_t *datagram)
+{
+    aco__sim_wire_t *wire = aco__sim_wire_to(socket, &datagram->to);
+    aco__sim_datagram_t *copy = NULL;
+    size_t sz = sizeof *datagram + datagram->n;
+    int64_t at;
+    if (aco__sim_room_at(sim, wire, datagram->n) > sim->now || aco__sim_loses(sim, wire)) {
+        free(datagram);
+        return;
+    }
+    at = aco__sim_travel(sim, wire, datagram->n);
+    if (aco__sim_happens(sim, wire->link.reordering))
+        at += (int64_t)aco__sim_chance(sim, (uint64_t)(HELD_BACK * wire->link.latency.max) + 1);
+    if (aco__sim_happens(sim, wire->link.duplicates))
+        copy = malloc(sz);
+    if (copy) {
+        memcpy(copy, datagram, sz);
+        launch(sim, socket, copy, aco__sim_travel(sim, wire, 0));
+    }
+    launch(sim, socket, datagram, at);
 }
 
 /* Where the message goes: 0, or -1 and errno. */
@@ -142,12 +185,7 @@ static ssize_t send_datagram(aco_sim_t *sim, aco__sim_file_t *file, const struct
     datagram->n = n;
     datagram->to = to;
     datagram->from = aco__sim_endpoint_source(socket, &to);
-    datagram->next = socket->coming;
-    datagram->place = &socket->coming;
-    if (socket->coming)
-        socket->coming->place = &datagram->next;
-    socket->coming = datagram;
-    aco__sim_later(sim, aco__sim_arrival_time(sim), on_datagram, file, (uintptr_t)datagram);
+    send_on(sim, socket, datagram);
     return (ssize_t)n;
 }
 

@@ -215,10 +215,9 @@ static void choose_name(aco_sim_t *sim, aco__sim_address_t *address)
         address->name[i] = "0123456789abcdef"[number % 16];
 }
 
-/* The node to which the socket sends what goes to this address. */
-static aco_sim_node_t *node_of(const aco__sim_socket_t *socket, const aco__sim_address_t *address)
+aco_sim_node_t *aco__sim_endpoint_node(const aco__sim_socket_t *socket, const aco__sim_address_t *to)
 {
-    return address->family == AF_UNIX ? socket->file.node : aco__sim_node_at(socket->file.node, &address->ip);
+    return to->family == AF_UNIX ? socket->file.node : aco__sim_node_at(socket->file.node, &to->ip);
 }
 
 int aco__sim_endpoint_bind(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *address)
@@ -230,7 +229,7 @@ int aco__sim_endpoint_bind(aco_sim_t *sim, aco__sim_socket_t *socket, const aco_
         errno = EINVAL;
         return -1;
     }
-    if (node_of(socket, address) != socket->file.node) {
+    if (aco__sim_endpoint_node(socket, address) != socket->file.node) {
         errno = EADDRNOTAVAIL;
         return -1;
     }
@@ -260,7 +259,7 @@ int aco__sim_endpoint_reaches(const aco__sim_socket_t *socket, const aco__sim_ad
 {
     const aco__sim_address_t *local = &socket->local;
     struct in6_addr unused;
-    if (node_of(socket, to) == socket->file.node)
+    if (aco__sim_endpoint_node(socket, to) == socket->file.node)
         return 0;
     if (local->family && !aco__sim_address_is_any(local))
         return is_loopback(local) ? aco__sim_fail_with(EINVAL) : 0;
@@ -278,7 +277,7 @@ aco__sim_address_t aco__sim_endpoint_source(const aco__sim_socket_t *socket, con
     if (is_ipv4(to) && ((const unsigned char *)&to->ip)[sizeof MAPPED] == loopback[0]) {
         memcpy(&ip, loopback, sizeof ip);
         set_ipv4(&from, ip);
-    } else if (node_of(socket, to) != socket->file.node) {
+    } else if (aco__sim_endpoint_node(socket, to) != socket->file.node) {
         (void)aco__sim_node_source(socket->file.node, is_ipv4(to), &from.ip);
     }
     from.port = socket->local.port;
@@ -325,7 +324,7 @@ static int suits(const aco__sim_socket_t *socket, const aco__sim_address_t *to, 
 aco__sim_socket_t *aco__sim_endpoint_find(const aco__sim_socket_t *from, const aco__sim_address_t *to,
                                           const aco__sim_address_t *source)
 {
-    const aco_sim_node_t *node = node_of(from, to);
+    const aco_sim_node_t *node = aco__sim_endpoint_node(from, to);
     aco__sim_socket_t *best = NULL;
     int best_suits = 0;
     uint64_t equals = 0;

@@ -29,6 +29,10 @@ typedef struct aco__sim_pipe {
     size_t arrived, sent;       /* how many have; sent: arrived ones included */
     int64_t last;               /* when what was sent last arrives: nothing overtakes it */
     int has_sent_end, end_has_arrived;
+    int losses;                 /* so often what was sent last was lost; 0: it was not */
+    void (*lost)(aco_sim_t *, aco__sim_file_t *, uint64_t); /* what is sent again */
+    size_t lost_size;
+    int waits_for_link;         /* until it has room */
 } aco__sim_pipe_t;
 
 typedef struct aco__sim_datagram {
@@ -65,6 +69,8 @@ typedef struct aco__sim_socket {
     int has_end;                /* the peer's end has arrived */
     int is_told;                /* connect() has returned 0 */
     uint64_t attempts;          /* of connect() */
+    int64_t asked_at;           /* when the request for a connection was sent last */
+    int has_lost_reset;         /* the peer does not know that there is no connection any more */
     int backlog, half_open;     /* of a listener */
     int is_deaf;                /* it drops requests for connections */
     aco__links_t accepted;      /* a listener: sockets that wait for accept(); another: its place there */
@@ -101,6 +107,8 @@ ACO__HIDDEN int aco__sim_address_equal(const aco__sim_address_t *a, const aco__s
 ACO__HIDDEN int aco__sim_endpoint_bind(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *address);
 /* Gives a socket without an address the one from which it sends to `to`. */
 ACO__HIDDEN int aco__sim_endpoint_choose(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *to);
+/* The node to which the socket sends what goes to this address. */
+ACO__HIDDEN aco_sim_node_t *aco__sim_endpoint_node(const aco__sim_socket_t *socket, const aco__sim_address_t *to);
 /* 0 if what the socket sends can go to `to`; else -1 and errno. */
 ACO__HIDDEN int aco__sim_endpoint_reaches(const aco__sim_socket_t *socket, const aco__sim_address_t *to);
 /* The address from which something goes to `to`, which the socket reaches. */

@@ -182,6 +182,7 @@ aco_sim_node_t *aco_sim_node(aco_sim_t *sim, const char *name, const char *addre
         return NULL;
     }
     node->number = sim->nodes.last->number + 1;
+    node->how_to_crash = ACO_SIM_CRASH_RESET;
     node->function = function;
     node->arg = arg;
     sim->nodes.last = sim->nodes.last->next = node;
@@ -202,6 +203,7 @@ void aco__sim_node_start(aco_sim_node_t *node)
     if (!task || aco__schedule_enroll(&sim->schedule, task, node) != 0)
         aco__sim_fail(sim, "there is no memory for node \"%s\"", node->name);
     node->is_up = 1;
+    node->is_dark = 0;
 }
 
 int aco__sim_node_check(const aco_sim_node_t *node, const char *name_of_call)

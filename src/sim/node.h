@@ -19,8 +19,11 @@ struct aco_sim_node_s {
     void *arg;
     struct in6_addr addresses[ACO__SIM_MOST_ADDRESSES]; /* IPv4 ones as ::ffff:… */
     int addresses_count;
+    struct aco__sim_wire *wires; /* that were used, to other nodes and to itself */
     size_t tasks;               /* that the schedule knows */
     int is_up;                  /* it was started, and has not crashed since */
+    int is_dark;                /* it has crashed with its whole machine: nothing comes from it, or to it */
+    aco_sim_crash_t how_to_crash;
     int is_to_crash, is_to_start; /* when the running task's turn ends */
 };
 

@@ -154,6 +154,7 @@ static void begin_run(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
     aco__sim_opened_begin(sim);
     aco__sim_ports_begin(sim);
     aco__sim_arrivals_begin(sim, aco__draw(&draws));
+    aco__sim_wires_begin(sim);
 }
 
 static void fail_by_deadlock(aco_sim_t *sim)
@@ -190,6 +191,7 @@ static void end_run(aco_sim_t *sim)
     aco__sim_opened_judge(sim);
     aco__sim_arrivals_end(sim);
     aco__sim_opened_end(sim);
+    aco__sim_wires_end(sim);
     aco__sim_nodes_end(sim);
     aco__sim_enter(NULL);
 }

@@ -8,6 +8,7 @@
 #include "sim/node.h"
 #include "sim/opened.h"
 #include "sim/endpoint.h"
+#include "sim/link.h"
 #include "sim/schedule.h"
 #include "system/system.h"
 
@@ -33,6 +34,7 @@ struct aco_sim_s {
     aco__sim_opened_t opened;
     aco__sim_ports_t ports;
     aco__sim_arrivals_t arrivals;
+    aco__sim_rule_t *rules; /* of wires: the newest first */
     int reads_proc;     /* the descriptor of a file of /proc that the library reads now, plus 1; 0: none */
     const char *refused; /* a call of the system that the run will fail for: aco__sim_settle(). NULL: none */
     char refused_in[64]; /* who made it */
