@@ -15,9 +15,9 @@
  *       return aco_sim_main(argc, argv, scenario, NULL, NULL);
  *   }
  *
- * A run calls the scenario as a task, and ends when all tasks have ended. The run's seed, a number, decides all that is
- * open: which runnable task has the next turn, what aco_sim_random() returns, what the network does. So a run with the
- * same seed of the same program does the same. Many runs with different seeds try many orders.
+ * A run calls the scenario as a task, and ends when all tasks have ended but those of nodes. The run's seed, a number,
+ * decides all that is open: which runnable task has the next turn, what aco_sim_random() returns, what the network
+ * does. So a run with the same seed of the same program does the same. Many runs with different seeds try many orders.
  *
  * Order. A schedule makes the decisions. Tasks switch where they switch otherwise: where they yield, wait or end. The
  * order in which an object serves the tasks that wait for it, and the order of timers, are those of aco/scheduler.h.
@@ -53,15 +53,26 @@
  * own calls of libc go to the system.
  *
  * The network. The calls of aco/io.h, aco/tls.h, aco/http.h and aco/websocket.h do what they do otherwise, over a
- * network that the run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets of streams. It has one machine,
- * which has every address. What is sent travels for a time that the seed decides, and may get lost: aco_sim_link().
- * TCP's segments arrive in order, with lengths that the seed decides; datagrams may overtake each other. Buffers of
- * TCP and unix sockets have random sizes, from 4 to 256 KiB, unless SO_SNDBUF and SO_RCVBUF set them. A unix socket's
- * bytes are there at once, and its name is free when it is closed. A connection to a port without a listener is
+ * network that the run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets of streams. Without nodes it has one
+ * machine, which has every address. What is sent travels for a time that the seed decides, and may get lost:
+ * aco_sim_link(). TCP's segments arrive in order, with lengths that the seed decides; datagrams may overtake each other.
+ * Buffers of TCP and unix sockets have random sizes, from 4 to 256 KiB, unless SO_SNDBUF and SO_RCVBUF set them. A unix
+ * socket's bytes are there at once, and its name is free when it is closed. A connection to a port without a listener is
  * refused after the way there and back. Not there: TIME_WAIT, urgent data, descriptors in messages, what options other
  * than SO_… of buffers, addresses and lingering do. Descriptors are real numbers, but only Acorn's calls can use them:
  * libc's fail with EBADF. A run in which all tasks wait for the network, and nothing is on its way, is a deadlock.
  * ACO_POLLER has no effect in a run.
+ *
+ * Nodes. aco_sim_node() makes a machine of its own, with a name and addresses, that runs a function as a task. A task
+ * that it spawns belongs to it, too, and so do sockets that its tasks make. Each node has its own ports, its own
+ * 127.0.0.1 and ::1, and its own names of unix sockets. The scenario, and the tasks that it spawns, are on a node named
+ * "scenario" that has every address that no other node has; from 192.0.2.1 and 2001:db8::1 it reaches the others. When
+ * all its tasks have ended, the run ends, and the nodes end as in a crash: so a node's function may be one that never
+ * returns.
+ *   What nodes share must go through the network, or the run is none of separate machines: objects of one node that
+ * tasks of another wait for, lock or change. Channels and counters by which the scenario looks at nodes are fine.
+ * Global variables are shared by all nodes, and so is memory. A node's state belongs into what its argument points
+ * to.
  *
  * Threads. A run uses the calling thread only, and one thread of the process simulates at a time. Other threads go on
  * as before. They cannot reach the run's tasks, and must not use an aco_mt_ object that these use. The first run of the
@@ -157,17 +168,66 @@ typedef struct aco_sim_link_s {
     void *aco__reserved[6];  /* reserved fields are 0 */
 } aco_sim_link_t;
 
-/* Sets how the network behaves from now on, for what is sent from `from` to `to`. Both are "*", everybody: a run has no
- * nodes yet. `link` NULL: the default. What is on its way is not affected. Returns 0; on error -1 with errno EINVAL
- * (`sim` is not the calling thread's run, a node is unknown, a field is out of range). */
+/* Sets how the network behaves from now on, for what is sent from `from` to `to`: names of nodes, "scenario", or "*"
+ * for all, also for nodes that are made later and for what a node sends to itself. Of the calls for two nodes, the
+ * latest counts. `link` NULL: the default. What is on its way is not affected. Returns 0; on error -1 with errno EINVAL
+ * (`sim` is not the calling thread's run, a node is unknown, a field is out of range), ENOMEM. */
 ACO_API int aco_sim_link(aco_sim_t *sim, const char *from, const char *to, const aco_sim_link_t *link);
 
 /* Sets what the name of a host means from now on: addresses of IPv4 or IPv6 with commas between them, in the order in
- * which they are found. NULL: the name is unknown, as names are at first. A lookup waits for the way to a name server
- * and back. If the link loses one of the two, it asks again after 5 seconds, and after 5 more it fails with EAGAIN. In
- * a run aco_io_name_cache() has no effect: nothing is kept. Returns 0; on error -1 with errno EINVAL (`sim` is not the
+ * which they are found. NULL: the name is unknown, as names are at first. All nodes know the same names. A lookup waits
+ * for the way to a name server, which is on the scenario's machine, and back. If the link loses one of the two, it asks
+ * again after 5 seconds, and after 5 more it fails with EAGAIN. In a run aco_io_name_cache() has no effect: nothing is
+ * kept. Returns 0; on error -1 with errno EINVAL (`sim` is not the
  * calling thread's run, the name is empty, an address or above 255 bytes, an address is wrong), ENOMEM. */
 ACO_API int aco_sim_name(aco_sim_t *sim, const char *name, const char *addresses);
+/* From now on all that is sent from `from` to `to` is lost, or with `on` 0 is not. The names, and which call counts,
+ * are as for aco_sim_link(); but a node always reaches itself. One call cuts one way only: the other way needs another
+ * call. What is lost is what a link with the `loss` 1 loses: TCP sends it again, and it arrives later if the partition
+ * heals in time; else the connection ends with ETIMEDOUT after 15 minutes. A connection begins only if both ways are
+ * open. Acknowledgements are never lost. Returns 0; on error -1 with errno EINVAL (`sim` is not the calling thread's
+ * run, a node is unknown), ENOMEM. */
+ACO_API int aco_sim_partition(aco_sim_t *sim, const char *from, const char *to, int on);
+
+/* ---- Nodes ---- */
+
+typedef struct aco_sim_node_s aco_sim_node_t; /* until its run ends */
+
+enum { ACO_SIM_NODE_NAME_SIZE = 32 }; /* with the 0 */
+
+/* Makes a node and calls function(arg) as a task of it, which has the node's name. The name has up to 31 bytes.
+ * `addresses` are up to 8 addresses of IPv4 and IPv6, with commas between: "10.0.0.1, fd00::1". The node sends from the
+ * first one of the family. Make the nodes before the scenario listens: an address that it has is a node's from now on.
+ * Returns the node; on error NULL with errno EINVAL (`sim` is not the calling thread's run, `function` is NULL, the
+ * name is empty, "*" or too long, an address is none or no machine's own, there are none or too many), EEXIST (a node
+ * has the name or one of the addresses), ENOMEM. */
+ACO_API aco_sim_node_t *aco_sim_node(aco_sim_t *sim, const char *name, const char *addresses, aco_function_t function,
+                                     void *arg);
+
+/* Returns the node's name, which lasts as long as the node. */
+ACO_API const char *aco_sim_node_name(const aco_sim_node_t *node);
+
+/* 1 if the node is up: it was started, and has not crashed since; its tasks may have ended. Else 0. */
+ACO_API int aco_sim_node_is_up(const aco_sim_node_t *node);
+
+typedef enum aco_sim_crash_e {
+    ACO_SIM_CRASH_ANY,   /* the seed chooses one of the next two */
+    ACO_SIM_CRASH_RESET, /* of a process: its peers get resets, and new connections are refused */
+    ACO_SIM_CRASH_SILENT /* of a machine: its peers are not told, and nothing answers. What they send is sent again, and
+                            gets a reset when the node has started again; or the connection ends with ETIMEDOUT. A peer
+                            that only reads waits on: the connection is half open */
+} aco_sim_crash_t;
+
+/* Lets the node crash when the calling task next yields, waits or ends; it may be the node's own. The node's tasks
+ * never run again, and none of their cleanups does: no deferred call, no destructor. Locks that they hold stay locked;
+ * who joins one gets NULL. Their sockets close. What they have allocated is not freed. Returns 0; on error -1 with
+ * errno EINVAL (it is not a node of the calling thread's run, `how` is unknown), ESRCH (it has crashed already). */
+ACO_API int aco_sim_crash(aco_sim_node_t *node, aco_sim_crash_t how);
+
+/* Calls the node's function again as a task, at the time at which aco_sim_crash() works. A node that is up crashes
+ * before, in a way that the seed chooses. Returns 0; on error -1 with errno EINVAL (it is not a node of the calling
+ * thread's run). */
+ACO_API int aco_sim_restart(aco_sim_node_t *node);
 
 /* Makes the run fail for this reason, of which the first 255 bytes count. It ends when the calling task next yields,
  * waits or ends. If it has failed before, nothing changes. Returns -1, with errno unchanged. If `sim` is NULL or not

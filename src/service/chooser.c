@@ -1,5 +1,7 @@
 /* A scheduler whose tasks' turns somebody else chooses (aco/detail/chooser.h), for as long as that lasts. */
+#include "coroutine/create.h"
 #include "coroutine/forgotten.h"
+#include "scheduler/sync/member.h"
 #include "scheduler/wait.h"
 #include "tools/trace.h"
 
@@ -35,15 +37,118 @@ int aco__chooser_begin(aco__chooser_t *chooser, const char *call)
     self->scoped_tasks = self->spawned = 0;
     chooser->poll_task = &s->poll_task;
     chooser->aco__kept = chooser->aco__open = 0;
+    chooser->aco__abandoned = NULL;
     s->chooser = chooser;
     aco__forgotten_expect(1);
     return 0;
+}
+
+/* ---- Tasks that never run again ---- */
+
+ACO__OPTIONAL(void, __lsan_register_root_region, (const void *p, size_t size)); /* a leak checker has it */
+
+/* The wait ends for all but its task: no queue and no timer leads to it any more. */
+static void leave_wait(aco__thread_t *self, aco__wait_t *wait)
+{
+    aco__tasks_t *s = aco__tasks(self);
+    void *object = (void *)(uintptr_t)wait->object;
+    ACO__ASSERT(wait->kind != ACO__WAIT_ANSWER && wait->kind != ACO__WAIT_MT); /* another thread would end it */
+    for (aco__waiter_t *waiter = wait->first; waiter; waiter = waiter->other)
+        if (waiter->queue)
+            aco__dequeue(waiter);
+    if (wait->timer.index)
+        aco__timer_cancel(s, &wait->timer);
+    if (wait->kind == ACO__WAIT_JOIN)
+        *aco__task_joiner(object) = NULL;
+    else if (wait->kind == ACO__WAIT_BARRIER)
+        ((aco_barrier_t *)object)->arrived--;
+    else if (wait->kind == ACO__WAIT_MEMBERS)
+        ((aco_group_t *)object)->aco__ender = NULL;
+    else if (wait->kind == ACO__WAIT_WRLOCK)
+        aco__rwlock_pass(self, object);
+    else if (wait->kind == ACO__WAIT_READABLE || wait->kind == ACO__WAIT_WRITABLE)
+        s->poller->waiters--;
+}
+
+/* The task can run: the chooser keeps it, or another abandoned one has just woken it. */
+static void leave_ring(aco__thread_t *self, aco__chooser_t *chooser, aco_t *task)
+{
+    aco_t *before = self->last_task;
+    if (!aco__is_on_private(task) && *aco__task_flags(task) & TASK_EARLY)
+        aco__dequeue(&aco__annex(task)->wait->waiter);
+    while (before && aco__task_next(before) != task)
+        before = aco__task_next(before) == self->last_task ? NULL : aco__task_next(before);
+    if (!before) {
+        ACO__ASSERT(chooser->aco__kept);
+        chooser->aco__kept--;
+    } else if (before == task) {
+        self->task = self->last_task = NULL;
+    } else {
+        aco__set_task_next(before, aco__task_next(task));
+        self->task = self->task == task ? aco__task_next(task) : self->task;
+        self->last_task = self->last_task == task ? before : self->last_task;
+    }
+}
+
+/* Groups of its own are given up with their memory. */
+static void leave_scopes(aco__thread_t *self, aco_t *task)
+{
+    aco__task_record_t *record = aco__task_record(task);
+    if (*aco__task_flags(task) & TASK_SCOPED) {
+        record->groups = 0;
+        record->member = NULL;
+    }
+    aco__task_leaves_scopes(self, task, ACO_ERROR, ECANCELED);
+    if (aco__is_on_private(task))
+        return;
+    self->scoped_tasks--;
+    if (record)
+        aco__memory_free(record, sizeof *record);
+    aco__annex(task)->record = NULL;
+    *aco__task_flags(task) = 0;
+}
+
+void aco__chooser_abandon(aco__chooser_t *chooser, aco_t *task)
+{
+    aco__thread_t *self = aco__self();
+    aco__tasks_t *s = aco__tasks(self);
+    aco__wait_t *wait = aco__task_wait(task);
+    const aco_t *joiner = *aco__task_joiner(task);
+    ACO__ASSERT(s->chooser == chooser && !self->running && !aco__in_turn(s) && aco__is_task(task));
+    if (wait)
+        leave_wait(self, wait);
+    else
+        leave_ring(self, chooser, task);
+    aco__set_task_next(task, chooser->aco__abandoned);
+    chooser->aco__abandoned = task;
+    s->backs_off = s->backs_off == task ? NULL : s->backs_off;
+    if (aco__needs_slow_switch(task))
+        self->slow_switch_tasks--;
+    self->tasks--;
+    if (self->scoped_tasks)
+        leave_scopes(self, task);
+    if (joiner)
+        aco__wake(self, aco__task_wait(joiner), 0);
+    aco__set_status(task, ACO__DESTROYED);
+}
+
+static void free_abandoned(aco__chooser_t *chooser)
+{
+    while (chooser->aco__abandoned && !__lsan_register_root_region) {
+        aco_t *task = chooser->aco__abandoned;
+        chooser->aco__abandoned = aco__task_next(task);
+        if (aco__has(task, ACO__PRIVATE))
+            aco__coroutine_free(task);
+        else
+            aco__stack_forget(task);
+    }
 }
 
 void aco__chooser_end(aco__chooser_t *chooser)
 {
     aco__thread_t *self = aco__self();
     ACO__ASSERT(!self->running && aco__tasks(self)->chooser == chooser);
+    free_abandoned(chooser);
     self->scheduler->thread_ends(self);
     self->scheduler = chooser->aco__outer;
     self->slow_switch_tasks = chooser->aco__slow_switch_tasks;

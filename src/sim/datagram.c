@@ -97,14 +97,14 @@ static void on_datagram(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
     if (datagram->next)
         datagram->next->place = datagram->place;
     aco__sim_notify(file, ACO__SIM_WRITABLE);
-    to = aco__sim_endpoint_find(sim, SOCK_DGRAM, &datagram->to, &datagram->from);
+    to = aco__sim_endpoint_find(from, &datagram->to, &datagram->from);
     if (to) {
         enqueue_datagram(to, datagram);
         return;
     }
     if (aco__sim_address_equal(&from->remote, &datagram->to)) {
-        aco__sim_wire_t *back = aco__sim_wire(sim, &datagram->to, &datagram->from);
-        if (!aco__sim_happens(sim, back->link.loss))
+        aco__sim_wire_t *back = aco__sim_wire_back(from, &datagram->to);
+        if (!aco__sim_loses(sim, back))
             aco__sim_later(sim, aco__sim_travel(sim, back, 0), on_unreachable, file, 0);
     }
     free(datagram);
@@ -123,11 +123,11 @@ static void launch(aco_sim_t *sim, aco__sim_socket_t *socket, aco__sim_datagram_
 /* The link takes it, twice perhaps, or loses it. */
 static void send_on(aco_sim_t *sim, aco__sim_socket_t *socket, aco__sim_datagram_t *datagram)
 {
-    aco__sim_wire_t *wire = aco__sim_wire(sim, &datagram->from, &datagram->to);
+    aco__sim_wire_t *wire = aco__sim_wire_to(socket, &datagram->to);
     aco__sim_datagram_t *copy = NULL;
     size_t sz = sizeof *datagram + datagram->n;
     int64_t at;
-    if (aco__sim_room_at(sim, wire, datagram->n) > sim->now || aco__sim_happens(sim, wire->link.loss)) {
+    if (aco__sim_room_at(sim, wire, datagram->n) > sim->now || aco__sim_loses(sim, wire)) {
         free(datagram);
         return;
     }
@@ -169,7 +169,7 @@ static ssize_t send_datagram(aco_sim_t *sim, aco__sim_file_t *file, const struct
         return -1;
     if (n > LONGEST)
         return aco__sim_fail_with(EMSGSIZE);
-    if (target_of(socket, message, &to) != 0)
+    if (target_of(socket, message, &to) != 0 || aco__sim_endpoint_reaches(socket, &to) != 0)
         return -1;
     socket->error = 0;
     if (error || socket->cannot_write)

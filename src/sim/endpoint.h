@@ -1,4 +1,4 @@
-/* endpoint.c: sockets, their addresses, and who has which. All addresses are the simulated machine's own. */
+/* endpoint.c: sockets, their addresses, and who has which. Each node has its own ports and names. */
 #ifndef ACO_ENDPOINT_H
 #define ACO_ENDPOINT_H
 
@@ -111,15 +111,20 @@ ACO__HIDDEN int aco__sim_address_equal(const aco__sim_address_t *a, const aco__s
 ACO__HIDDEN int aco__sim_endpoint_bind(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *address);
 /* Gives a socket without an address the one from which it sends to `to`. */
 ACO__HIDDEN int aco__sim_endpoint_choose(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *to);
-/* The address from which something goes to `to`. */
+/* The node to which the socket sends what goes to this address. */
+ACO__HIDDEN aco_sim_node_t *aco__sim_endpoint_node(const aco__sim_socket_t *socket, const aco__sim_address_t *to);
+/* 0 if what the socket sends can go to `to`; else -1 and errno. */
+ACO__HIDDEN int aco__sim_endpoint_reaches(const aco__sim_socket_t *socket, const aco__sim_address_t *to);
+/* The address from which something goes to `to`, which the socket reaches. */
 ACO__HIDDEN aco__sim_address_t aco__sim_endpoint_source(const aco__sim_socket_t *socket, const aco__sim_address_t *to);
 /* The same address as another one. */
 ACO__HIDDEN void aco__sim_endpoint_share(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *address);
 ACO__HIDDEN void aco__sim_endpoint_release(aco__sim_socket_t *socket);
 /* Whether another socket listens where this one is bound. */
 ACO__HIDDEN int aco__sim_endpoint_is_taken(aco_sim_t *sim, const aco__sim_socket_t *socket);
-/* Who gets what is sent to `to`: a listener, or a socket of datagrams, which may be connected to `from`. NULL: none. */
-ACO__HIDDEN aco__sim_socket_t *aco__sim_endpoint_find(aco_sim_t *sim, int type, const aco__sim_address_t *to,
-                                                      const aco__sim_address_t *from);
+/* Who gets what the socket sends to `to`: a listener, or a socket of datagrams, which may be connected to `source`.
+ * NULL: none. */
+ACO__HIDDEN aco__sim_socket_t *aco__sim_endpoint_find(const aco__sim_socket_t *from, const aco__sim_address_t *to,
+                                                      const aco__sim_address_t *source);
 
 #endif

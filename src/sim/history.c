@@ -57,6 +57,9 @@ static void describe_event(const aco__sim_event_t *event, char text[EVENT_TEXT])
         snprintf(text, EVENT_TEXT, "something arrived at open file %" PRIu64 " at %" PRIu64 " ns", event->what,
                  event->value);
         break;
+    case ACO__SIM_FAULT:
+        snprintf(text, EVENT_TEXT, "node %" PRIu64 " %s", event->what, event->value ? "started again" : "crashed");
+        break;
     default:
         snprintf(text, EVENT_TEXT, "the run %s", event->value ? "failed" : "ended");
     }

@@ -132,13 +132,13 @@ int aco_sim_name(aco_sim_t *sim, const char *name, const char *addresses)
 
 int aco__sim_look_up(aco_sim_t *sim, int64_t *ns)
 {
-    const aco__sim_address_t nobody = {0};
+    aco_sim_node_t *here = sim->nodes.here, *server = &sim->nodes.scenario;
+    aco__sim_wire_t *there = aco__sim_wire(here, server), *back = aco__sim_wire(server, here);
     *ns = 0;
     for (int tries = 0; tries < ASKED; tries++) {
-        aco__sim_wire_t *wire = aco__sim_wire(sim, &nobody, &nobody);
-        if (!aco__sim_happens(sim, wire->link.loss) && !aco__sim_happens(sim, wire->link.loss)) {
-            *ns += aco__sim_travel(sim, wire, 0) - sim->now;
-            *ns += aco__sim_travel(sim, wire, 0) - sim->now;
+        if (!aco__sim_loses(sim, there) && !aco__sim_loses(sim, back)) {
+            *ns += aco__sim_travel(sim, there, 0) - sim->now;
+            *ns += aco__sim_travel(sim, back, 0) - sim->now;
             return 0;
         }
         *ns += ANSWERED_WITHIN;

@@ -26,6 +26,7 @@ void *aco__sim_file_new(aco_sim_t *sim, const aco__sim_type_t *type, size_t size
     }
     file->type = type;
     file->number = ++sim->opened.numbers;
+    file->node = sim->nodes.here;
     file->flags = flags;
     aco__links_append(&sim->opened.files, &file->all);
     aco__links_empty(&file->watches);
@@ -231,6 +232,33 @@ void aco__sim_opened_judge(aco_sim_t *sim)
                       (int)(first - sim->opened.descriptors), first->made_by,
                       *first->task ? "in coroutine \"" : "in a coroutine without a name", first->task,
                       *first->task ? "\"" : "");
+}
+
+/* Its descriptors close. */
+static void close_all(aco_sim_t *sim, const aco__sim_file_t *file)
+{
+    unsigned n = file->descriptors;
+    for (size_t fd = 0; n && fd < sim->opened.room; fd++)
+        if (sim->opened.descriptors[fd].file == file) {
+            n--;
+            (void)aco__sim_close(sim, (int)fd);
+        }
+}
+
+void aco__sim_opened_crash(aco_sim_t *sim, const aco_sim_node_t *node)
+{
+    aco__links_t *files = &sim->opened.files, *next;
+    for (aco__links_t *links = files->next; links != files; links = next) {
+        aco__sim_file_t *file = ACO__LINKED(links, aco__sim_file_t, all);
+        next = links->next;
+        if (file->node != node || !file->descriptors || !S_ISSOCK(file->type->mode)) /* the poller's serve all nodes */
+            continue;
+        aco__sim_socket_of(file)->linger = (struct linger){1, 0};
+        aco__sim_file_hold(file);
+        close_all(sim, file);
+        next = links->next;
+        aco__sim_file_drop(file);
+    }
 }
 
 void aco__sim_opened_end(aco_sim_t *sim)

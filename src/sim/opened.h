@@ -42,6 +42,7 @@ typedef struct aco__sim_type {
 typedef struct aco__sim_file {
     const aco__sim_type_t *type;
     uint64_t number;            /* of files in a run */
+    aco_sim_node_t *node;       /* whose task has made it */
     unsigned descriptors, users; /* users: what holds its memory besides, such as an arrival on its way */
     int flags;                  /* O_… of F_GETFL */
     aco__links_t all;           /* files of the run */
@@ -74,6 +75,9 @@ ACO__HIDDEN void aco__sim_opened_begin(aco_sim_t *sim);
 /* Descriptors that are still open fail the run. */
 ACO__HIDDEN void aco__sim_opened_judge(aco_sim_t *sim);
 ACO__HIDDEN void aco__sim_opened_end(aco_sim_t *sim);
+
+/* The node's sockets close, and their peers get resets. */
+ACO__HIDDEN void aco__sim_opened_crash(aco_sim_t *sim, const aco_sim_node_t *node);
 
 /* A new file of `size` bytes that begins with an aco__sim_file_t; the rest is 0. NULL and errno. */
 ACO__HIDDEN void *aco__sim_file_new(aco_sim_t *sim, const aco__sim_type_t *type, size_t size, int flags);

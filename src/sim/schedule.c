@@ -7,6 +7,7 @@
  * goes on at random, so that no task starves. */
 #include "sim/schedule.h"
 #include "sim/draw.h"
+#include "sim/node.h"
 
 #include "base/invariants.h"
 
@@ -77,7 +78,7 @@ static int make_room(aco__sim_schedule_t *schedule)
 }
 
 /* The task's record; NULL without memory. Valid until the next call. */
-static aco__sim_task_t *record_of(aco__sim_schedule_t *schedule, const aco_t *task)
+static aco__sim_task_t *record_of(aco__sim_schedule_t *schedule, aco_t *task, aco_sim_node_t *node)
 {
     aco__sim_task_t *entry;
     if (make_room(schedule) != 0)
@@ -87,9 +88,16 @@ static aco__sim_task_t *record_of(aco__sim_schedule_t *schedule, const aco_t *ta
         entry->task = task;
         entry->number = ++schedule->numbers;
         entry->priority = LOWEST_AT_FIRST + 1 + aco__draw(&schedule->draws) / 4;
+        entry->node = node;
+        node->tasks++;
         schedule->used++;
     }
     return entry;
+}
+
+int aco__schedule_enroll(aco__sim_schedule_t *schedule, aco_t *task, aco_sim_node_t *node)
+{
+    return record_of(schedule, task, node) ? 0 : -1;
 }
 
 void aco__schedule_ended(aco__sim_schedule_t *schedule, const aco_t *task)
@@ -97,7 +105,8 @@ void aco__schedule_ended(aco__sim_schedule_t *schedule, const aco_t *task)
     const aco__sim_task_t *gap = entry_of_task(schedule, task);
     size_t mask = schedule->room - 1, hole = (size_t)(gap - schedule->tasks);
     schedule->last = NULL;
-    ACO__ASSERT(gap->task == task); /* it has had a turn */
+    ACO__ASSERT(gap->task == task && gap->node->tasks); /* it has had a turn */
+    gap->node->tasks--;
     schedule->used--;
     for (size_t at = (hole + 1) & mask; schedule->tasks[at].task; at = (at + 1) & mask) {
         size_t wanted = place_of(schedule, schedule->tasks[at].task);
@@ -161,9 +170,17 @@ static uint64_t key_of(aco__sim_schedule_t *schedule, const aco__sim_task_t *rec
     return schedule->next_key--;
 }
 
-void aco__schedule_add(aco__sim_schedule_t *schedule, aco_t *task)
+static void put_runnable(aco__sim_schedule_t *schedule, const aco__sim_runnable_t *entry)
 {
-    aco__sim_task_t *record = record_of(schedule, task);
+    if (is_random(schedule))
+        schedule->runnable[schedule->runnable_count++] = *entry;
+    else
+        sift_up(schedule, schedule->runnable_count++, *entry);
+}
+
+void aco__schedule_add(aco__sim_schedule_t *schedule, aco_t *task, aco_sim_node_t *node)
+{
+    aco__sim_task_t *record = record_of(schedule, task, node);
     aco__sim_runnable_t entry;
     if (!record || make_room_to_run(schedule) != 0) {
         schedule->lacks_memory = 1;
@@ -175,10 +192,8 @@ void aco__schedule_add(aco__sim_schedule_t *schedule, aco_t *task)
     entry.task = task;
     entry.number = record->number;
     entry.key = key_of(schedule, record);
-    if (is_random(schedule))
-        schedule->runnable[schedule->runnable_count++] = entry;
-    else
-        sift_up(schedule, schedule->runnable_count++, entry);
+    entry.node = record->node;
+    put_runnable(schedule, &entry);
 }
 
 void aco__schedule_add_poll(aco__sim_schedule_t *schedule, aco_t *poll)
@@ -243,12 +258,13 @@ static aco__sim_runnable_t take(aco__sim_schedule_t *schedule, size_t at)
     return taken;
 }
 
-aco_t *aco__schedule_choose(aco__sim_schedule_t *schedule, uint64_t *number, uint64_t *count)
+aco_t *aco__schedule_choose(aco__sim_schedule_t *schedule, uint64_t *number, aco_sim_node_t **node, uint64_t *count)
 {
     aco_t *poll = schedule->poll;
     aco__sim_runnable_t taken;
     size_t at;
     *number = 0;
+    *node = NULL;
     *count = schedule->runnable_count;
     schedule->last = NULL;
     at = *count ? next(schedule) : 0;
@@ -263,7 +279,45 @@ aco_t *aco__schedule_choose(aco__sim_schedule_t *schedule, uint64_t *number, uin
     schedule->turns++;
     schedule->last = taken.task;
     *number = taken.number;
+    *node = taken.node;
     return taken.task;
+}
+
+/* ---- The tasks of a node ---- */
+
+/* Those that can run no longer can. */
+static void take_runnable(aco__sim_schedule_t *schedule, const aco_sim_node_t *node)
+{
+    size_t n = schedule->runnable_count;
+    schedule->runnable_count = 0;
+    for (size_t i = 0; i < n; i++) { /* what is put moves only those before it */
+        aco__sim_runnable_t entry = schedule->runnable[i];
+        if (entry.node != node)
+            put_runnable(schedule, &entry);
+    }
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint64_t first = ((const aco__sim_task_t *)a)->number, second = ((const aco__sim_task_t *)b)->number;
+    return first < second ? -1 : first > second;
+}
+
+size_t aco__schedule_take(aco__sim_schedule_t *schedule, aco_sim_node_t *node, aco__sim_task_t **tasks)
+{
+    size_t n = 0, all = node->tasks;
+    aco__sim_task_t *taken = *tasks = malloc((all ? all : 1) * sizeof *taken);
+    if (!taken)
+        return SIZE_MAX;
+    for (size_t i = 0; i < schedule->room; i++)
+        if (schedule->tasks[i].task && schedule->tasks[i].node == node)
+            taken[n++] = schedule->tasks[i];
+    ACO__ASSERT(n == all);
+    qsort(taken, n, sizeof *taken, by_number);
+    take_runnable(schedule, node);
+    for (size_t i = 0; i < n; i++)
+        aco__schedule_ended(schedule, taken[i].task);
+    return n;
 }
 
 void aco__schedule_free(aco__sim_schedule_t *schedule)

@@ -8,9 +8,10 @@
 
 /* A task that has had a chance to run, and has not ended. */
 typedef struct aco__sim_task {
-    const aco_t *task; /* NULL: an empty entry */
+    aco_t *task;       /* NULL: an empty entry */
     uint64_t number;   /* of tasks in a run: in the order in which they could run first */
     uint64_t priority; /* ACO_SIM_PCT: the highest runs */
+    aco_sim_node_t *node;
 } aco__sim_task_t;
 
 /* A task that can run. */
@@ -18,6 +19,7 @@ typedef struct aco__sim_runnable {
     aco_t *task;
     uint64_t number;
     uint64_t key; /* ACO_SIM_PCT: its priority. ACO_SIM_FIFO: the sooner it comes, the higher */
+    aco_sim_node_t *node;
 } aco__sim_runnable_t;
 
 enum { ACO__SIM_MOST_CHANGES = 64 };
@@ -44,13 +46,20 @@ typedef struct aco__sim_schedule {
 /* A run begins. `kind` may be ACO_SIM_MIXED. */
 ACO__HIDDEN void aco__schedule_begin(aco__sim_schedule_t *schedule, aco_sim_schedule_t kind, int changes,
                                      uint64_t seed);
-/* The task can run, from now on or again. */
-ACO__HIDDEN void aco__schedule_add(aco__sim_schedule_t *schedule, aco_t *task);
+/* The task can run, from now on or again. One that is new is of this node. */
+ACO__HIDDEN void aco__schedule_add(aco__sim_schedule_t *schedule, aco_t *task, aco_sim_node_t *node);
+/* The task, which is new, is of this node, whoever has spawned it. 0, or -1 without memory. */
+ACO__HIDDEN int aco__schedule_enroll(aco__sim_schedule_t *schedule, aco_t *task, aco_sim_node_t *node);
+/* Takes all tasks of the node out, in the order of their numbers; *tasks is to be freed. Returns how many they are;
+ * SIZE_MAX without memory. */
+ACO__HIDDEN size_t aco__schedule_take(aco__sim_schedule_t *schedule, aco_sim_node_t *node,
+                                      aco__sim_task_t **tasks);
 /* Likewise the poll task, which may be added already. */
 ACO__HIDDEN void aco__schedule_add_poll(aco__sim_schedule_t *schedule, aco_t *poll);
-/* Chooses what has the next turn and removes it; its number, 0 for the poll task, and how many could run besides that
- * one. Returns NULL if none can run. */
-ACO__HIDDEN aco_t *aco__schedule_choose(aco__sim_schedule_t *schedule, uint64_t *number, uint64_t *count);
+/* Chooses what has the next turn and removes it; its number, 0 for the poll task, its node, NULL for the poll task, and
+ * how many could run besides the poll task. Returns NULL if none can run. */
+ACO__HIDDEN aco_t *aco__schedule_choose(aco__sim_schedule_t *schedule, uint64_t *number, aco_sim_node_t **node,
+                                        uint64_t *count);
 ACO__HIDDEN void aco__schedule_ended(aco__sim_schedule_t *schedule, const aco_t *task);
 ACO__HIDDEN void aco__schedule_free(aco__sim_schedule_t *schedule);
 

@@ -1,6 +1,7 @@
 /* Runs with one seed after the other, until one fails. */
 #include "sim/seeds.h"
 #include "sim/calls.h"
+#include "sim/crash.h"
 #include "sim/draw.h"
 #include "sim/hosts.h"
 #include "sim/scatter.h"
@@ -26,11 +27,11 @@ static aco_sim_t *sim_of(aco__chooser_t *chooser)
 
 static void runnable(aco__chooser_t *chooser, aco_t *task)
 {
-    aco__sim_schedule_t *schedule = &sim_of(chooser)->schedule;
+    aco_sim_t *sim = sim_of(chooser);
     if (task == chooser->poll_task)
-        aco__schedule_add_poll(schedule, task);
+        aco__schedule_add_poll(&sim->schedule, task);
     else
-        aco__schedule_add(schedule, task);
+        aco__schedule_add(&sim->schedule, task, sim->nodes.here);
 }
 
 /* Before each round of aco_run(): 0, or -1 if the run has failed. */
@@ -55,12 +56,16 @@ static int goes_on(aco_sim_t *sim)
 static int choose(aco__chooser_t *chooser, aco_t **chosen)
 {
     aco_sim_t *sim = sim_of(chooser);
+    aco_sim_node_t *node;
     uint64_t number, count;
     ACO__ASSERT(sim == aco_sim_current());
     sim->is_in_turn = 0;
+    sim->nodes.here = &sim->nodes.scenario;
+    if (aco__sim_nodes_settle(sim))
+        return 1;
     if (goes_on(sim) != 0)
         return -1;
-    *chosen = aco__schedule_choose(&sim->schedule, &number, &count);
+    *chosen = aco__schedule_choose(&sim->schedule, &number, &node, &count);
     if (!*chosen)
         return 0;
     ACO__ASSERT((*chosen == chooser->poll_task) == !number && (!number || count));
@@ -72,6 +77,7 @@ static int choose(aco__chooser_t *chooser, aco_t **chosen)
     sim->turns++;
     sim->rounds_without_turn = 0;
     sim->is_in_turn = 1;
+    sim->nodes.here = node;
     if (sim->options.turn_ns)
         sim->now += (int64_t)aco__draw_below(&sim->delays, (uint64_t)sim->options.turn_ns + 1);
     return 0;
@@ -94,7 +100,8 @@ static int check_invariants(aco_sim_t *sim)
 
 static int idle(aco__chooser_t *chooser)
 {
-    return check_invariants(sim_of(chooser));
+    aco_sim_t *sim = sim_of(chooser);
+    return check_invariants(sim) != 0 ? -1 : aco__sim_nodes_settle(sim);
 }
 
 static int look_up(aco__chooser_t *chooser, int64_t *ns)
@@ -149,12 +156,20 @@ static void begin_run(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
     aco__schedule_begin(&sim->schedule, sim->options.schedule, sim->options.changes, aco__draw(&draws));
     sim->draws = aco__draw(&draws);
     sim->delays = aco__draw(&draws);
+    aco__sim_nodes_begin(sim);
     aco__sim_opened_begin(sim);
     aco__sim_ports_begin(sim);
     aco__sim_arrivals_begin(sim, aco__draw(&draws));
     sim->randoms = aco__draw(&draws);
     aco__sim_wires_begin(sim);
     aco__sim_names_begin(sim);
+}
+
+static void fail_by_deadlock(aco_sim_t *sim)
+{
+    if (!sim->has_failed)
+        aco__sim_nodes_print(sim);
+    aco__sim_fail(sim, "a deadlock: no task can ever run");
 }
 
 /* After aco_run(): why the run failed, if it did. */
@@ -168,12 +183,12 @@ static void judge(aco_sim_t *sim, int done, size_t before)
     if (refused) /* else it looks like a deadlock */
         aco__sim_fail(sim, "%s", refused);
     else if (done != 0 && errno == EDEADLK)
-        aco__sim_fail(sim, "a deadlock: no task can ever run");
+        fail_by_deadlock(sim);
     else if (done != 0)
         aco__sim_fail(sim, "%s", aco_error_message());
     (void)check_invariants(sim);
     live = count_live();
-    if (live > before)
+    if (live > before && !sim->nodes.have_crashed) /* else their owners may be gone */
         aco__sim_fail(sim, "%zu coroutines or tasks were not destroyed, joined or detached", live - before);
     aco__history_note(&sim->history, ACO__SIM_END, 0, (uint64_t)sim->has_failed);
 }
@@ -185,6 +200,8 @@ static void end_run(aco_sim_t *sim)
     aco__sim_arrivals_end(sim);
     aco__sim_names_end(sim);
     aco__sim_opened_end(sim);
+    aco__sim_wires_end(sim);
+    aco__sim_nodes_end(sim);
     aco__sim_enter(NULL);
 }
 

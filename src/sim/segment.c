@@ -12,14 +12,14 @@
 enum { MOST_REPEATS = 15, DOUBLINGS = 10 };
 static const int64_t FIRST_TIMEOUT = 200 * ACO_MILLISECOND, LAST_TIMEOUT = 120 * ACO_SECOND;
 
-aco__sim_wire_t *aco__sim_wire_of(aco_sim_t *sim, const aco__sim_socket_t *socket)
+aco__sim_wire_t *aco__sim_wire_of(const aco__sim_socket_t *socket)
 {
-    return aco__sim_wire(sim, &socket->local, &socket->remote);
+    return aco__sim_wire_to(socket, &socket->remote);
 }
 
 int64_t aco__sim_segment_time(aco_sim_t *sim, aco__sim_socket_t *socket, size_t n)
 {
-    int64_t at = aco__sim_travel(sim, aco__sim_wire_of(sim, socket), n);
+    int64_t at = aco__sim_travel(sim, aco__sim_wire_of(socket), n);
     if (at < socket->out.last)
         at = socket->out.last;
     return socket->out.last = at;
@@ -38,7 +38,7 @@ int aco__sim_segment_waits(aco_sim_t *sim, aco__sim_socket_t *socket, size_t n)
     int64_t room_at;
     if (out->losses || out->waits_for_link)
         return 1;
-    room_at = aco__sim_room_at(sim, aco__sim_wire_of(sim, socket), n);
+    room_at = aco__sim_room_at(sim, aco__sim_wire_of(socket), n);
     if (room_at <= sim->now)
         return 0;
     out->waits_for_link = 1;
@@ -52,6 +52,24 @@ static int64_t timeout_of(const aco__sim_wire_t *wire, int losses)
     int doublings = losses < DOUBLINGS ? losses : DOUBLINGS;
     int64_t timeout = first << doublings;
     return timeout < LAST_TIMEOUT ? timeout : first < LAST_TIMEOUT ? LAST_TIMEOUT : first;
+}
+
+static void on_timeout(aco_sim_t *sim, aco__sim_file_t *file, uint64_t connection);
+
+static void lose(aco_sim_t *sim, aco__sim_socket_t *socket, aco__sim_arrival_fn_t fn, size_t n)
+{
+    aco__sim_pipe_t *out = &socket->out;
+    int64_t timeout = timeout_of(aco__sim_wire_of(socket), out->losses);
+    aco__sim_later(sim, sim->now + timeout, on_timeout, &socket->file, socket->attempts);
+    out->losses++;
+    out->lost = fn;
+    out->lost_size = n;
+}
+
+void aco__sim_segment_lose(aco_sim_t *sim, aco__sim_socket_t *socket, aco__sim_arrival_fn_t fn, size_t n)
+{
+    if (!socket->out.losses)
+        lose(sim, socket, fn, n);
 }
 
 /* `connection`: which of the socket's. */
@@ -72,14 +90,11 @@ static void on_timeout(aco_sim_t *sim, aco__sim_file_t *file, uint64_t connectio
 void aco__sim_segment_send(aco_sim_t *sim, aco__sim_socket_t *socket, aco__sim_arrival_fn_t fn, size_t n)
 {
     aco__sim_pipe_t *out = &socket->out;
-    aco__sim_wire_t *wire = aco__sim_wire_of(sim, socket);
+    aco__sim_wire_t *wire = aco__sim_wire_of(socket);
     if (n && aco__sim_happens(sim, wire->link.resets)) {
         aco__sim_stream_cut(sim, socket);
-    } else if (aco__sim_happens(sim, wire->link.loss)) {
-        aco__sim_later(sim, sim->now + timeout_of(wire, out->losses), on_timeout, &socket->file, socket->attempts);
-        out->losses++;
-        out->lost = fn;
-        out->lost_size = n;
+    } else if (aco__sim_loses(sim, wire)) {
+        lose(sim, socket, fn, n);
         return;
     } else {
         aco__sim_later(sim, aco__sim_segment_time(sim, socket, n), fn, &socket->peer->file, n);

@@ -95,7 +95,7 @@ static void reset_peer(aco_sim_t *sim, aco__sim_socket_t *socket)
     aco__sim_socket_t *peer = socket->peer;
     if (!peer)
         return;
-    socket->has_lost_reset = aco__sim_happens(sim, aco__sim_wire_of(sim, socket)->link.loss);
+    socket->has_lost_reset = aco__sim_loses(sim, aco__sim_wire_of(socket));
     if (!socket->has_lost_reset)
         aco__sim_later(sim, aco__sim_segment_time(sim, socket, 0), on_reset, &peer->file, peer->attempts);
 }
@@ -123,10 +123,20 @@ static int finds_connection(aco_sim_t *sim, aco__sim_socket_t *socket)
     return socket->state != ACO__SIM_RESET;
 }
 
+/* Whether a machine without power does not get it. Its sender sends it again. */
+static int is_lost_in_the_dark(aco_sim_t *sim, aco__sim_socket_t *socket, aco__sim_arrival_fn_t fn, uint64_t n)
+{
+    if (!socket->file.node->is_dark)
+        return 0;
+    if (socket->peer && socket->peer->state == ACO__SIM_CONNECTED)
+        aco__sim_segment_lose(sim, socket->peer, fn, n);
+    return 1;
+}
+
 static void on_segment(aco_sim_t *sim, aco__sim_file_t *file, uint64_t n)
 {
     aco__sim_socket_t *socket = aco__sim_socket_of(file), *sender = socket->peer;
-    if (!finds_connection(sim, socket))
+    if (is_lost_in_the_dark(sim, socket, on_segment, n) || !finds_connection(sim, socket))
         return;
     if (socket->is_closed || (socket->cannot_read && socket->out.has_sent_end)) { /* nobody will read it */
         reset_peer(sim, socket);
@@ -144,7 +154,7 @@ static void on_end(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unused)
 {
     aco__sim_socket_t *socket = aco__sim_socket_of(file), *sender = socket->peer;
     (void)unused;
-    if (!finds_connection(sim, socket))
+    if (is_lost_in_the_dark(sim, socket, on_end, 0) || !finds_connection(sim, socket))
         return;
     socket->has_end = 1;
     sender->out.end_has_arrived = 1;
@@ -490,6 +500,7 @@ static aco__sim_socket_t *new_server(aco_sim_t *sim, const aco__sim_socket_t *li
     aco__sim_socket_t *server = aco__sim_stream_new(sim, listener->family, 0);
     if (!server)
         return NULL;
+    server->file.node = listener->file.node;
     server->remote = client->local;
     server->is_told = 1;
     server->linger = listener->linger;
@@ -551,9 +562,9 @@ static void on_acknowledged(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unus
 /* If the third segment is lost, the second one is repeated until it is there. */
 static void acknowledge(aco_sim_t *sim, aco__sim_socket_t *client)
 {
-    double loss = aco__sim_wire_of(sim, client)->link.loss;
+    const aco__sim_wire_t *wire = aco__sim_wire_of(client);
     int64_t at = aco__sim_segment_time(sim, client, 0);
-    for (int tries = 0; tries < MOST_ANSWERS && aco__sim_happens(sim, loss); tries++)
+    for (int tries = 0; tries < MOST_ANSWERS && aco__sim_loses(sim, wire); tries++)
         at += ACO_SECOND << tries;
     client->out.last = at;
     aco__sim_later(sim, at, on_acknowledged, &client->peer->file, 0);
@@ -601,9 +612,9 @@ static void ask_again_later(aco_sim_t *sim, aco__sim_socket_t *client, uint64_t 
 /* `value` as for on_request(). */
 static void ask(aco_sim_t *sim, aco__sim_socket_t *client, uint64_t value)
 {
-    aco__sim_wire_t *wire = aco__sim_wire_of(sim, client);
+    aco__sim_wire_t *wire = aco__sim_wire_of(client);
     client->asked_at = sim->now;
-    if (aco__sim_happens(sim, wire->link.loss))
+    if (aco__sim_loses(sim, wire))
         ask_again_later(sim, client, value);
     else
         aco__sim_later(sim, aco__sim_travel(sim, wire, 0), on_request, &client->file, value);
@@ -619,11 +630,11 @@ static void on_ask_again(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
 static void on_request(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
 {
     aco__sim_socket_t *client = aco__sim_socket_of(file), *listener, *server;
-    aco__sim_wire_t *back = aco__sim_wire(sim, &client->remote, &client->local);
+    aco__sim_wire_t *back = aco__sim_wire_back(client, &client->remote);
     if (is_stale(client, value))
         return;
-    listener = aco__sim_endpoint_find(sim, SOCK_STREAM, &client->remote, NULL);
-    if (aco__sim_happens(sim, back->link.loss) || (listener && (listener->is_deaf || is_full(listener)))) {
+    listener = aco__sim_endpoint_find(client, &client->remote, NULL);
+    if (aco__sim_loses(sim, back) || (listener && (listener->is_deaf || is_full(listener)))) {
         ask_again_later(sim, client, value);
     } else if (!listener) {
         aco__sim_later(sim, aco__sim_travel(sim, back, 0), on_refused, file, value);
@@ -671,7 +682,7 @@ static int connect_again(aco__sim_socket_t *socket)
 
 static int connect_unix(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *to)
 {
-    aco__sim_socket_t *listener = aco__sim_endpoint_find(sim, SOCK_STREAM, to, NULL), *server;
+    aco__sim_socket_t *listener = aco__sim_endpoint_find(socket, to, NULL), *server;
     if (!to->name_length)
         return (int)aco__sim_fail_with(EINVAL);
     if (!listener || listener->cannot_read)

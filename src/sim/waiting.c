@@ -27,6 +27,7 @@ int aco__sim_block(aco_sim_t *sim, const char *call)
         return 0;
     if (!sim->has_failed) {
         (void)aco_tasks_dump(STDERR_FILENO);
+        aco__sim_nodes_print(sim);
         aco__sim_fail(sim, "a deadlock: %s() waits for ever: nothing is on its way to a descriptor", call);
     }
     errno = EDEADLK;

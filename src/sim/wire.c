@@ -7,27 +7,20 @@
 #include "aco/detail/service.h"
 
 #include <errno.h>
-#include <string.h>
 
 enum { QUEUE = 1 << 18, LARGEST_QUEUE = 1 << 30 };
 static const int64_t LARGEST_BANDWIDTH = (int64_t)1000 * 1000 * 1000 * 1000;
-static const aco_sim_link_t usual = {.latency = {50 * ACO_MICROSECOND, 2 * ACO_MILLISECOND}, .queue = QUEUE};
-
-void aco__sim_wires_begin(aco_sim_t *sim)
-{
-    sim->wire = (aco__sim_wire_t){usual, 0};
-}
-
-aco__sim_wire_t *aco__sim_wire(aco_sim_t *sim, const aco__sim_address_t *from, const aco__sim_address_t *to)
-{
-    (void)from, (void)to; /* one machine has all addresses */
-    return &sim->wire;
-}
+const aco_sim_link_t aco__sim_usual_link = {.latency = {50 * ACO_MICROSECOND, 2 * ACO_MILLISECOND}, .queue = QUEUE};
 
 int aco__sim_happens(aco_sim_t *sim, double chance)
 {
     const uint64_t one = (uint64_t)1 << 53; /* what a double holds */
     return chance > 0 && aco__sim_chance(sim, one) >= one - (uint64_t)(chance * (double)one); /* 0: the simplest */
+}
+
+int aco__sim_loses(aco_sim_t *sim, const aco__sim_wire_t *wire)
+{
+    return wire->is_cut || wire->from->is_dark || wire->to->is_dark || aco__sim_happens(sim, wire->link.loss);
 }
 
 /* How long so many bytes take to leave. */
@@ -81,16 +74,17 @@ int aco_sim_link(aco_sim_t *sim, const char *from, const char *to, const aco_sim
 {
     static const char call[] = "aco_sim_link";
     const char *wrong = link ? what_is_wrong(link) : NULL;
-    if (!sim || sim != aco_sim_current())
-        return aco__service_fail(EINVAL, call, "it is not the run of the calling thread");
-    if (!from || !to || strcmp(from, "*") != 0 || strcmp(to, "*") != 0)
-        return aco__service_fail(EINVAL, call, "a node is unknown: a run has none, and \"*\" is all");
+    const aco_sim_node_t *ends[2];
+    aco_sim_link_t full = link ? *link : aco__sim_usual_link;
+    if (aco__sim_ends_named(sim, from, to, ends, call) != 0)
+        return -1;
     if (wrong)
         return aco__service_fail(EINVAL, call, wrong);
-    sim->wire.link = link ? *link : usual;
-    if (!sim->wire.link.latency.max)
-        sim->wire.link.latency = usual.latency;
-    if (!sim->wire.link.queue)
-        sim->wire.link.queue = usual.queue;
+    if (!full.latency.max)
+        full.latency = aco__sim_usual_link.latency;
+    if (!full.queue)
+        full.queue = aco__sim_usual_link.queue;
+    if (aco__sim_rule_add(sim, ends[0], ends[1], &full, 0, NULL) != 0)
+        return aco__service_fail(ENOMEM, call, "no memory");
     return 0;
 }

@@ -5,6 +5,7 @@
 #include "base/invariants.h"
 #include "sim/arrivals.h"
 #include "sim/history.h"
+#include "sim/node.h"
 #include "sim/opened.h"
 #include "sim/endpoint.h"
 #include "sim/wire.h"
@@ -30,10 +31,11 @@ struct aco_sim_s {
     uint64_t turns;
     uint64_t rounds_without_turn; /* of aco_run(), since the last turn */
     int is_in_turn;     /* a task has its turn, and not aco_run() */
+    aco__sim_nodes_t nodes;
     aco__sim_opened_t opened;
     aco__sim_ports_t ports;
     aco__sim_arrivals_t arrivals;
-    aco__sim_wire_t wire;
+    aco__sim_rule_t *rules; /* of wires: the newest first */
     aco__links_t hosts; /* hosts.c's */
     int reads_proc;     /* the descriptor of a file of /proc that the library reads now, plus 1; 0: none */
     const char *refused; /* a call of the system that the run will fail for: aco__sim_settle(). NULL: none */

@@ -13,12 +13,13 @@ typedef struct aco__chooser_s {
     /* The task can run from now on, or has had its turn and still can; likewise the poll task, which may be named
      * again before its turn. They come in the order in which they would run without a chooser. */
     void (*runnable)(struct aco__chooser_s *chooser, aco_t *task);
-    /* Before each turn, and when no task can run. Stores the one that has its turn, or NULL: none can run. 0, or -1 and
-     * errno: aco_run() fails. */
+    /* Before each turn, and when no task can run. Stores the one that has its turn, or NULL: none can run. 0; 1: it has
+     * made tasks runnable or abandoned some, and is to be asked again; or -1 and errno: aco_run() fails. */
     int (*choose)(struct aco__chooser_s *chooser, aco_t **chosen);
     /* The task whose turn it was has ended: another one may get its address. */
     void (*ended)(struct aco__chooser_s *chooser, const aco_t *task);
-    /* No task can run, and time is about to pass. It may make tasks runnable. 0, or -1 and errno: aco_run() fails. */
+    /* No task can run, and time is about to pass. It may make tasks runnable. 0; 1: the time must not pass yet, or no
+     * task is left; or -1 and errno: aco_run() fails. */
     int (*idle)(struct aco__chooser_s *chooser);
     /* A call of the libraries above acorn has failed; aco_error_message() tells it. NULL: nobody wants to know. */
     void (*failed)(struct aco__chooser_s *chooser);
@@ -26,6 +27,7 @@ typedef struct aco__chooser_s {
      * task waits so long, and then makes the system call itself. */
     int (*look_up)(struct aco__chooser_s *chooser, int64_t *ns);
     size_t aco__kept; /* tasks that it keeps */
+    aco_t *aco__abandoned; /* linked as the ring is; NULL: none */
     unsigned aco__open; /* how often aco_scheduler_open() was called */
     struct aco__scheduler *aco__outer; /* what the thread had before, and gets back; likewise the next */
     uint32_t aco__slow_switch_tasks, aco__scoped_tasks, aco__looked_at, aco__spawned;
@@ -39,6 +41,11 @@ ACO_API void aco__chooser_prepare(void);
 ACO_API int aco__chooser_begin(aco__chooser_t *chooser, const char *call);
 /* Ends that scheduler as the thread's end would: its tasks never run again. */
 ACO_API void aco__chooser_end(aco__chooser_t *chooser);
+/* In choose() or idle(), in no turn: the task never runs again, and none of its cleanups does. It leaves what it waits
+ * for and its group, as a member that has failed with ECANCELED; who joins it gets NULL. Locks that it holds stay
+ * locked. Its memory lasts until aco__chooser_end(), and with a leak checker, for which its frames hold other memory,
+ * until the process ends. A chooser that keeps the task must forget it. */
+ACO_API void aco__chooser_abandon(aco__chooser_t *chooser, aco_t *task);
 /* Whether the calling thread's scheduler has a chooser. */
 ACO_API int aco__chooser_is_there(void);
 /* chooser->look_up() of the calling thread's scheduler; -1: it has no chooser. */
