@@ -147,6 +147,32 @@ typedef struct aco_sim_link_s {
  * (`sim` is not the calling thread's run, a node is unknown, a latency is out of range, a reserved field). */
 ACO_API int aco_sim_link(aco_sim_t *sim, const char *from, const char *to, const aco_sim_link_t *link);
 
+/* How the disk behaves. Zero in a field means the default, which for all but the first and the last is: no limit, no
+ * fault. Chances are from 0 to 1, for each call; the seed decides. */
+typedef struct aco_sim_disk_s {
+    aco_sim_range_t latency; /* how long a task waits in each call of aco/file.h that goes to the disk; up to an hour.
+                                Default: from 20 microseconds to 2 milliseconds */
+    uint64_t capacity;       /* bytes, in whole pages of 4 KiB: a write that needs more gets ENOSPC */
+    double read_errors;      /* the chance that a read fails with EIO */
+    double write_errors;     /* likewise a write, which then does nothing */
+    double sync_errors;      /* likewise fsync(). What it was to write is lost at the next crash, as on Linux, also if
+                                a later fsync() succeeds. It can be read until then */
+    double short_transfers;  /* the chance that a read or write moves only a part */
+    int sector;              /* 512 or 4096 bytes: a crash keeps or loses a sector as a whole. Default: the seed chooses
+                                one of the two for the run */
+    void *aco__reserved[6];  /* reserved fields are 0 */
+} aco_sim_disk_t;
+
+/* Sets how the run's disk behaves from now on. `disk` NULL: the default. What is on the disk stays. Returns 0; on error
+ * -1 with errno EINVAL (`sim` is not the calling thread's run, a field is out of range, a reserved field). */
+ACO_API int aco_sim_disk(aco_sim_t *sim, const aco_sim_disk_t *disk);
+
+/* The machine of the disk loses its power and comes back. What an fsync() has made durable is kept. Of all else the
+ * seed decides what is kept, as the head of this file says. Descriptors of files and open directories that were open
+ * fail with EIO from now on, and still must be closed; tasks go on. Returns 0; on error -1 with errno EINVAL (`sim` is
+ * not the calling thread's run). */
+ACO_API int aco_sim_disk_crash(aco_sim_t *sim);
+
 /* Makes the run fail for this reason, of which the first 255 bytes count. It ends when the calling task next yields,
  * waits or ends. If it has failed before, nothing changes. Returns -1, with errno unchanged. If `sim` is NULL or not
  * the calling thread's run, errno is EINVAL. */

@@ -191,7 +191,7 @@ ACO__SWITCHES static int perform_elsewhere(file_call_t *c, const char *call, con
     if (has_ring && suits_ring(c))
         return aco__file_by_ring(io, c, call, location);
 #endif
-    return aco__io_offload(call, perform, c, NULL, c->release, location);
+    return aco__io_offload_file(call, perform, c, c->release, location);
 }
 
 /* For all calls but reads and writes: the end of a scope ends the wait. */

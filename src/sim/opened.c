@@ -1,9 +1,11 @@
 /* Open files of a run, and their descriptors. */
+#define _FILE_OFFSET_BITS 64
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* F_DUPFD_CLOEXEC, O_PATH */
 #endif
 #include "sim/opened.h"
 #include "sim/interest.h"
+#include "sim/open_file.h"
 #include "sim/refusal.h"
 #include "sim/world.h"
 
@@ -193,6 +195,10 @@ int aco__sim_fstat(aco_sim_t *sim, int fd, void *status)
     struct stat *result = status;
     if (!file)
         return -1;
+    if (aco__sim_is_on_disk(file)) {
+        aco__sim_open_file_status(file, result);
+        return 0;
+    }
     memset(result, 0, sizeof *result);
     result->st_mode = file->type->mode;
     result->st_ino = file->number;

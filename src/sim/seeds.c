@@ -104,6 +104,11 @@ static void failed(aco__chooser_t *chooser)
         aco__sim_settle(sim);
 }
 
+static int64_t disk_time(aco__chooser_t *chooser)
+{
+    return aco__sim_disk_time(aco__sim_disk_here(sim_of(chooser)));
+}
+
 /* ---- One run ---- */
 
 ACO__SWITCHES static void *run_scenario(void *arg)
@@ -146,6 +151,8 @@ static void begin_run(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
     aco__sim_opened_begin(sim);
     aco__sim_ports_begin(sim);
     aco__sim_arrivals_begin(sim, aco__draw(&draws));
+    if (aco__sim_disk_begin(&sim->disk, aco__draw(&draws)) != 0)
+        aco__sim_fail(sim, "there is no memory for the disk");
 }
 
 /* After aco_run(): why the run failed, if it did. */
@@ -175,6 +182,7 @@ static void end_run(aco_sim_t *sim)
     aco__sim_opened_judge(sim);
     aco__sim_arrivals_end(sim);
     aco__sim_opened_end(sim);
+    aco__sim_disk_end(&sim->disk);
     aco__sim_enter(NULL);
 }
 
@@ -290,6 +298,7 @@ static aco_sim_t *new_sim(ACO__SWITCHES aco_sim_function_t scenario, void *arg, 
     sim->chooser.ended = ended;
     sim->chooser.idle = idle;
     sim->chooser.failed = failed;
+    sim->chooser.disk_time = disk_time;
     return sim;
 }
 

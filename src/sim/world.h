@@ -4,6 +4,7 @@
 
 #include "base/invariants.h"
 #include "sim/arrivals.h"
+#include "sim/disk.h"
 #include "sim/history.h"
 #include "sim/opened.h"
 #include "sim/endpoint.h"
@@ -12,6 +13,7 @@
 
 #include "aco/detail/chooser.h"
 
+#define ACO__SIM_DATE ((int64_t)1000000000 * ACO_SECOND) /* of a run's begin: in September 2001 */
 enum { ACO__SIM_MOST_TOLD = 20 }; /* refused calls of a run that are printed */
 
 struct aco_sim_s {
@@ -31,6 +33,7 @@ struct aco_sim_s {
     aco__sim_opened_t opened;
     aco__sim_ports_t ports;
     aco__sim_arrivals_t arrivals;
+    aco__sim_disk_t disk;
     int reads_proc;     /* the descriptor of a file of /proc that the library reads now, plus 1; 0: none */
     const char *refused; /* a call of the system that the run will fail for: aco__sim_settle(). NULL: none */
     char refused_in[64]; /* who made it */

@@ -22,6 +22,9 @@ typedef struct aco__chooser_s {
     int (*idle)(struct aco__chooser_s *chooser);
     /* A call of the libraries above acorn has failed; aco_error_message() tells it. NULL: nobody wants to know. */
     void (*failed)(struct aco__chooser_s *chooser);
+    /* How many nanoseconds a call for a file takes that a task makes now. The task waits so long, and then makes the
+     * system call itself. */
+    int64_t (*disk_time)(struct aco__chooser_s *chooser);
     size_t aco__kept; /* tasks that it keeps */
     unsigned aco__open; /* how often aco_scheduler_open() was called */
     struct aco__scheduler *aco__outer; /* what the thread had before, and gets back; likewise the next */
@@ -38,6 +41,8 @@ ACO_API int aco__chooser_begin(aco__chooser_t *chooser, const char *call);
 ACO_API void aco__chooser_end(aco__chooser_t *chooser);
 /* Whether the calling thread's scheduler has a chooser. */
 ACO_API int aco__chooser_is_there(void);
+/* chooser->disk_time() of the calling thread's scheduler; -1: it has no chooser. */
+ACO_API int64_t aco__chooser_disk_time(void);
 /* The last call since aco__chooser_begin() that the calling thread's scheduler has refused because it has a chooser, as
  * a sentence; NULL: none. */
 ACO_API const char *aco__chooser_refused(void);

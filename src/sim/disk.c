@@ -1,0 +1,108 @@
+/* A simulated disk: what the seed and the options make of it. */
+#include "sim/disk.h"
+#include "sim/draw.h"
+#include "sim/world.h"
+
+#include "aco/detail/service.h"
+
+static const aco_sim_range_t usual_time = {20 * ACO_MICROSECOND, 2 * ACO_MILLISECOND};
+
+enum { SMALL_SECTOR = 512, LARGE_SECTOR = 4096 };
+
+static void set_options(aco__sim_disk_t *disk, const aco_sim_disk_t *options)
+{
+    disk->options = *options;
+    if (!disk->options.latency.max)
+        disk->options.latency = usual_time;
+    disk->sector = options->sector ? (size_t)options->sector : disk->drawn_sector;
+    disk->tree.room.capacity = options->capacity ? (options->capacity - 1) / ACO__SIM_PAGE + 1 : 0;
+}
+
+int aco__sim_disk_begin(aco__sim_disk_t *disk, uint64_t seed)
+{
+    static const aco_sim_disk_t defaults = {0};
+    disk->draws = seed;
+    disk->crashes = 0;
+    disk->drawn_sector = aco__sim_disk_maybe(disk, 0.5) ? LARGE_SECTOR : SMALL_SECTOR;
+    if (aco__sim_tree_begin(&disk->tree) != 0)
+        return -1;
+    set_options(disk, &defaults);
+    return 0;
+}
+
+void aco__sim_disk_end(aco__sim_disk_t *disk)
+{
+    aco__sim_tree_end(&disk->tree);
+}
+
+aco__sim_disk_t *aco__sim_disk_here(aco_sim_t *sim)
+{
+    return &sim->disk;
+}
+
+void aco__sim_disk_crash(aco__sim_disk_t *disk)
+{
+    disk->crashes++;
+    aco__sim_tree_crash(&disk->tree, disk->sector, &disk->draws);
+}
+
+int64_t aco__sim_disk_time(aco__sim_disk_t *disk)
+{
+    const aco_sim_range_t *latency = &disk->options.latency;
+    return latency->min + (int64_t)aco__draw_below(&disk->draws, (uint64_t)(latency->max - latency->min) + 1);
+}
+
+int aco__sim_disk_maybe(aco__sim_disk_t *disk, double chance)
+{
+    const int bits = 53; /* what a double holds */
+    return chance > 0 && (double)(aco__draw(&disk->draws) >> (64 - bits)) < chance * (double)((uint64_t)1 << bits);
+}
+
+size_t aco__sim_disk_part(aco__sim_disk_t *disk, size_t n)
+{
+    return n > 1 && aco__sim_disk_maybe(disk, disk->options.short_transfers)
+               ? 1 + (size_t)aco__draw_below(&disk->draws, n)
+               : n;
+}
+
+/* ---- Calls of the scenario ---- */
+
+static int is_chance(double chance)
+{
+    return chance >= 0 && chance <= 1;
+}
+
+static int check_disk(const aco_sim_disk_t *disk, const char *call)
+{
+    if (disk->latency.min < 0 || disk->latency.max < disk->latency.min || disk->latency.max > 3600 * ACO_SECOND)
+        return aco__service_fail(EINVAL, call, "the latency is out of range");
+    if (!is_chance(disk->read_errors) || !is_chance(disk->write_errors) || !is_chance(disk->sync_errors) ||
+        !is_chance(disk->short_transfers))
+        return aco__service_fail(EINVAL, call, "a chance is not from 0 to 1");
+    if (disk->sector && disk->sector != SMALL_SECTOR && disk->sector != LARGE_SECTOR)
+        return aco__service_fail(EINVAL, call, "the sector has neither 512 nor 4096 bytes");
+    for (size_t i = 0; i < sizeof disk->aco__reserved / sizeof *disk->aco__reserved; i++)
+        if (disk->aco__reserved[i])
+            return aco__service_fail(EINVAL, call, "a reserved field is not 0");
+    return 0;
+}
+
+int aco_sim_disk(aco_sim_t *sim, const aco_sim_disk_t *disk)
+{
+    static const char call[] = "aco_sim_disk";
+    static const aco_sim_disk_t defaults = {0};
+    if (!sim || sim != aco_sim_current())
+        return aco__service_fail(EINVAL, call, "it is not the run of the calling thread");
+    if (check_disk(disk ? disk : &defaults, call) != 0)
+        return -1;
+    set_options(aco__sim_disk_here(sim), disk ? disk : &defaults);
+    return 0;
+}
+
+int aco_sim_disk_crash(aco_sim_t *sim)
+{
+    if (!sim || sim != aco_sim_current())
+        return aco__service_fail(EINVAL, "aco_sim_disk_crash", "it is not the run of the calling thread");
+    aco__sim_disk_crash(aco__sim_disk_here(sim));
+    return 0;
+}

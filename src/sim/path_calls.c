@@ -1,0 +1,255 @@
+/* Calls that name a file by its path. The working directory is the root. */
+#define _FILE_OFFSET_BITS 64
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* O_TMPFILE, O_PATH */
+#endif
+#include "sim/path_calls.h"
+#include "sim/draw.h"
+#include "sim/open_file.h"
+#include "sim/refusal.h"
+#include "sim/world.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { PERMISSIONS = 07777, UMASK = 022 };
+
+/* What is not in the tree: a call for it is refused. */
+static int is_elsewhere(const char *path)
+{
+    static const char *const places[] = {"/proc", "/sys", "/dev"};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        size_t n = strlen(places[i]);
+        if (strncmp(path, places[i], n) == 0 && (path[n] == '/' || !path[n]))
+            return 1;
+    }
+    return 0;
+}
+
+/* 0, or -1 and errno. */
+static int find(aco_sim_t *sim, const char *path, aco__sim_place_t *place, const char *call)
+{
+    if (is_elsewhere(path))
+        return aco__sim_fail_with(aco__sim_refuse(sim, call));
+    return aco__sim_tree_find(&aco__sim_disk_here(sim)->tree, path, place);
+}
+
+/* ---- open() ---- */
+
+/* A file that is there. 0, or an errno. */
+static int check_existing(const aco__sim_place_t *place, int flags)
+{
+    int is_folder = aco__sim_is_folder(place->inode);
+    if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
+        return EEXIST;
+    if ((flags & O_CREAT) && (is_folder || place->has_slash))
+        return EISDIR;
+    if (!is_folder && (place->has_slash || flags & O_DIRECTORY))
+        return ENOTDIR;
+    return is_folder && (flags & O_ACCMODE) != O_RDONLY ? EISDIR : 0;
+}
+
+/* A new file without a name, held. NULL and errno. */
+static aco__sim_inode_t *new_file(aco_sim_t *sim, aco__sim_disk_t *disk, unsigned mode)
+{
+    return aco__sim_inode_new(&disk->tree, S_IFREG | (mode & PERMISSIONS & ~(unsigned)UMASK), sim->now);
+}
+
+/* The file to open, held. NULL and errno. */
+static aco__sim_inode_t *create(aco_sim_t *sim, aco__sim_disk_t *disk, const aco__sim_place_t *place, int flags,
+                                unsigned mode)
+{
+    aco__sim_inode_t *inode;
+    errno = !(flags & O_CREAT) ? ENOENT : place->has_slash ? EISDIR : 0;
+    if (errno)
+        return NULL;
+    if (!place->folder) {
+        errno = ENOENT;
+        return NULL;
+    }
+    inode = new_file(sim, disk, mode);
+    if (!inode || aco__sim_tree_name(&disk->tree, place, inode, sim->now) == 0)
+        return inode;
+    aco__sim_inode_drop(&disk->tree, inode);
+    return NULL;
+}
+
+static aco__sim_inode_t *unnamed(aco_sim_t *sim, aco__sim_disk_t *disk, const aco__sim_place_t *place, int flags,
+                                 unsigned mode)
+{
+    errno = !place->inode                              ? ENOENT
+            : !aco__sim_is_folder(place->inode)        ? ENOTDIR
+            : (flags & O_ACCMODE) == O_RDONLY          ? EINVAL
+                                                       : 0;
+    return errno ? NULL : new_file(sim, disk, mode);
+}
+
+static aco__sim_inode_t *existing(aco_sim_t *sim, aco__sim_disk_t *disk, const aco__sim_place_t *place, int flags)
+{
+    int is_cut = flags & O_TRUNC && !aco__sim_is_folder(place->inode);
+    errno = check_existing(place, flags);
+    if (errno || (is_cut && aco__sim_content_resize(&place->inode->content, &disk->tree.room, 0) != 0))
+        return NULL;
+    if (is_cut)
+        place->inode->modified = place->inode->changed = sim->now;
+    aco__sim_inode_hold(place->inode);
+    return place->inode;
+}
+
+int aco__sim_open(aco_sim_t *sim, const char *path, int flags, unsigned mode)
+{
+    const int only_here = O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC | O_DIRECTORY | O_NOCTTY | O_NOFOLLOW;
+    aco__sim_disk_t *disk = aco__sim_disk_here(sim);
+    aco__sim_inode_t *inode;
+    aco__sim_place_t place;
+    aco__sim_file_t *file;
+    if (flags & O_PATH)
+        return aco__sim_fail_with(aco__sim_refuse(sim, "open"));
+    if ((flags & O_CREAT && flags & O_DIRECTORY) || (flags & O_ACCMODE) == O_ACCMODE)
+        return aco__sim_fail_with(EINVAL);
+    if (find(sim, path, &place, "open") != 0)
+        return -1;
+    inode = (flags & O_TMPFILE) == O_TMPFILE ? unnamed(sim, disk, &place, flags, mode)
+            : place.inode                    ? existing(sim, disk, &place, flags)
+                                             : create(sim, disk, &place, flags, mode);
+    if (!inode)
+        return -1;
+    file = aco__sim_file_of_inode(sim, disk, inode, flags & ~only_here);
+    aco__sim_inode_drop(&disk->tree, inode);
+    return file ? aco__sim_file_open(sim, file, flags & O_CLOEXEC ? FD_CLOEXEC : 0, "open") : -1;
+}
+
+/* ---- Names ---- */
+
+int aco__sim_stat(aco_sim_t *sim, const char *path, struct stat *status)
+{
+    aco__sim_place_t place;
+    if (find(sim, path, &place, "stat") != 0)
+        return -1;
+    if (!place.inode || (place.has_slash && !aco__sim_is_folder(place.inode)))
+        return aco__sim_fail_with(place.inode ? ENOTDIR : ENOENT);
+    aco__sim_inode_status(place.inode, status);
+    return 0;
+}
+
+/* Why one place cannot get the name of the other; 0: it can. */
+static int check_move(const aco__sim_place_t *from, const aco__sim_place_t *to)
+{
+    int is_folder = from->inode && aco__sim_is_folder(from->inode);
+    if (!from->folder || !to->folder)
+        return EBUSY;
+    if (!from->inode)
+        return ENOENT;
+    if (!is_folder && (from->has_slash || to->has_slash))
+        return ENOTDIR;
+    if (aco__sim_inode_is_in(to->folder, from->inode))
+        return EINVAL;
+    if (!to->inode)
+        return 0;
+    if (aco__sim_is_folder(to->inode) && aco__sim_inode_is_in(from->folder, to->inode))
+        return ENOTEMPTY;
+    if (is_folder != aco__sim_is_folder(to->inode))
+        return is_folder ? ENOTDIR : EISDIR;
+    return is_folder && to->inode != from->inode && !aco__sim_inode_is_empty(to->inode) ? ENOTEMPTY : 0;
+}
+
+int aco__sim_rename(aco_sim_t *sim, const char *from, const char *to)
+{
+    aco__sim_place_t old, new;
+    int error;
+    if (find(sim, from, &old, "rename") != 0 || find(sim, to, &new, "rename") != 0)
+        return -1;
+    error = check_move(&old, &new);
+    if (error)
+        return aco__sim_fail_with(error);
+    if (old.inode == new.inode)
+        return 0;
+    return aco__sim_tree_move(&aco__sim_disk_here(sim)->tree, &old, &new, sim->now);
+}
+
+/* ---- Directories ---- */
+
+/* What an opendir() returns: the names as they were then, in an order that the seed decides. */
+typedef struct listing {
+    int fd;
+    size_t n, next;
+    struct dirent *entries;
+} listing_t;
+
+static void fill_entry(struct dirent *to, const aco__sim_inode_t *inode, const char *name)
+{
+    to->d_ino = inode->number;
+    to->d_type = aco__sim_is_folder(inode) ? DT_DIR : DT_REG;
+    to->d_reclen = sizeof *to;
+    strncpy(to->d_name, name, sizeof to->d_name - 1);
+}
+
+static void shuffle(listing_t *listing, uint64_t *draws)
+{
+    for (size_t n = listing->n; n > 1; n--) {
+        size_t other = (size_t)aco__draw_below(draws, n);
+        struct dirent last = listing->entries[n - 1];
+        listing->entries[n - 1] = listing->entries[other];
+        listing->entries[other] = last;
+    }
+}
+
+/* NULL: there is no memory. */
+static listing_t *list_folder(const aco__sim_inode_t *inode, uint64_t *draws)
+{
+    listing_t *listing = calloc(1, sizeof *listing);
+    size_t n = 2;
+    for (aco__links_t *links = inode->entries.next; links != &inode->entries; links = links->next)
+        n++;
+    if (!listing || !(listing->entries = calloc(n, sizeof *listing->entries))) {
+        free(listing);
+        return NULL;
+    }
+    fill_entry(&listing->entries[listing->n++], inode, ".");
+    fill_entry(&listing->entries[listing->n++], inode->parent ? inode->parent : inode, "..");
+    for (aco__links_t *links = inode->entries.next; links != &inode->entries; links = links->next) {
+        const aco__sim_entry_t *entry = ACO__LINKED(links, aco__sim_entry_t, links);
+        fill_entry(&listing->entries[listing->n++], entry->inode, entry->name);
+    }
+    shuffle(listing, draws);
+    return listing;
+}
+
+DIR *aco__sim_opendir(aco_sim_t *sim, const char *path)
+{
+    int fd = aco__sim_open(sim, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    const aco__sim_inode_t *inode = fd < 0 ? NULL : aco__sim_folder_of(sim, fd, "opendir");
+    listing_t *listing;
+    if (!inode)
+        return NULL;
+    listing = list_folder(inode, &aco__sim_disk_here(sim)->draws);
+    if (!listing) {
+        aco__sim_close(sim, fd);
+        errno = ENOMEM;
+        return NULL;
+    }
+    listing->fd = fd;
+    return (DIR *)(void *)listing;
+}
+
+struct dirent *aco__sim_readdir(aco_sim_t *sim, DIR *folder)
+{
+    listing_t *listing = (listing_t *)(void *)folder;
+    int error = errno;
+    if (!aco__sim_folder_of(sim, listing->fd, "readdir"))
+        return NULL;
+    errno = error;
+    return listing->next < listing->n ? &listing->entries[listing->next++] : NULL;
+}
+
+int aco__sim_closedir(aco_sim_t *sim, DIR *folder)
+{
+    listing_t *listing = (listing_t *)(void *)folder;
+    int closed = aco__sim_close(sim, listing->fd);
+    free(listing->entries);
+    free(listing);
+    return closed;
+}
