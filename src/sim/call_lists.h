@@ -22,7 +22,7 @@
 /* Simulated: files. open() also opens files of /proc. */
 #define ACO__SIM_EACH_OF_FILES(X)                                                                                      \
     X(open) X(pread) X(pwrite) X(preadv2) X(lseek) X(fsync) X(ftruncate) X(sendfile) X(stat) X(rename)                 \
-    X(opendir) X(readdir) X(closedir)
+    X(link) X(unlink) X(mkdir) X(rmdir) X(opendir) X(readdir) X(closedir)
 /* Not simulated yet. */
 #define ACO__SIM_EACH_REFUSED(X)                                                                                       \
     X(pthread_create) X(pthread_join) X(pthread_cond_wait) X(pthread_cond_timedwait) X(pthread_cond_signal)            \

@@ -366,6 +366,10 @@ OF_DESCRIPTORS(ssize_t, sendfile, (int to, int from, int64_t *offset, size_t n),
                (sim, to, from, offset, n))
 OF_DESCRIPTORS(int, stat, (const char *path, struct stat *status), (path, status), (sim, path, status))
 OF_DESCRIPTORS(int, rename, (const char *from, const char *to), (from, to), (sim, from, to))
+OF_DESCRIPTORS(int, link, (const char *from, const char *to), (from, to), (sim, from, to))
+OF_DESCRIPTORS(int, unlink, (const char *path), (path), (sim, path))
+OF_DESCRIPTORS(int, mkdir, (const char *path, mode_t mode), (path, mode), (sim, path, mode))
+OF_DESCRIPTORS(int, rmdir, (const char *path), (path), (sim, path))
 OF_DESCRIPTORS(int, closedir, (DIR *folder), (folder), (sim, folder))
 
 static DIR *sim_opendir(const char *path)

@@ -29,12 +29,19 @@ static int is_elsewhere(const char *path)
     return 0;
 }
 
-/* 0, or -1 and errno. */
-static int find(aco_sim_t *sim, const char *path, aco__sim_place_t *place, const char *call)
+/* The place of a name that may be too long. 0, or -1 and errno. */
+static int find_folder(aco_sim_t *sim, const char *path, aco__sim_place_t *place, const char *call)
 {
     if (is_elsewhere(path))
         return aco__sim_fail_with(aco__sim_refuse(sim, call));
     return aco__sim_tree_find(&aco__sim_disk_here(sim)->tree, path, place);
+}
+
+static int find(aco_sim_t *sim, const char *path, aco__sim_place_t *place, const char *call)
+{
+    if (find_folder(sim, path, place, call) != 0)
+        return -1;
+    return place->is_too_long ? aco__sim_fail_with(ENAMETOOLONG) : 0;
 }
 
 /* ---- open() ---- */
@@ -45,11 +52,11 @@ static int check_existing(const aco__sim_place_t *place, int flags)
     int is_folder = aco__sim_is_folder(place->inode);
     if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
         return EEXIST;
-    if ((flags & O_CREAT) && (is_folder || place->has_slash))
+    if ((flags & O_CREAT) && is_folder)
         return EISDIR;
     if (!is_folder && (place->has_slash || flags & O_DIRECTORY))
         return ENOTDIR;
-    return is_folder && (flags & O_ACCMODE) != O_RDONLY ? EISDIR : 0;
+    return is_folder && ((flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC) ? EISDIR : 0;
 }
 
 /* A new file without a name, held. NULL and errno. */
@@ -63,10 +70,7 @@ static aco__sim_inode_t *create(aco_sim_t *sim, aco__sim_disk_t *disk, const aco
                                 unsigned mode)
 {
     aco__sim_inode_t *inode;
-    errno = !(flags & O_CREAT) ? ENOENT : place->has_slash ? EISDIR : 0;
-    if (errno)
-        return NULL;
-    if (!place->folder) {
+    if (!(flags & O_CREAT) || !place->folder) {
         errno = ENOENT;
         return NULL;
     }
@@ -77,13 +81,9 @@ static aco__sim_inode_t *create(aco_sim_t *sim, aco__sim_disk_t *disk, const aco
     return NULL;
 }
 
-static aco__sim_inode_t *unnamed(aco_sim_t *sim, aco__sim_disk_t *disk, const aco__sim_place_t *place, int flags,
-                                 unsigned mode)
+static aco__sim_inode_t *unnamed(aco_sim_t *sim, aco__sim_disk_t *disk, const aco__sim_place_t *place, unsigned mode)
 {
-    errno = !place->inode                              ? ENOENT
-            : !aco__sim_is_folder(place->inode)        ? ENOTDIR
-            : (flags & O_ACCMODE) == O_RDONLY          ? EINVAL
-                                                       : 0;
+    errno = !place->inode ? ENOENT : !aco__sim_is_folder(place->inode) ? ENOTDIR : 0;
     return errno ? NULL : new_file(sim, disk, mode);
 }
 
@@ -102,17 +102,21 @@ static aco__sim_inode_t *existing(aco_sim_t *sim, aco__sim_disk_t *disk, const a
 int aco__sim_open(aco_sim_t *sim, const char *path, int flags, unsigned mode)
 {
     const int only_here = O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC | O_DIRECTORY | O_NOCTTY | O_NOFOLLOW;
+    int is_unnamed = (flags & O_TMPFILE) == O_TMPFILE;
     aco__sim_disk_t *disk = aco__sim_disk_here(sim);
     aco__sim_inode_t *inode;
     aco__sim_place_t place;
     aco__sim_file_t *file;
     if (flags & O_PATH)
         return aco__sim_fail_with(aco__sim_refuse(sim, "open"));
-    if ((flags & O_CREAT && flags & O_DIRECTORY) || (flags & O_ACCMODE) == O_ACCMODE)
+    if ((flags & O_CREAT && flags & O_DIRECTORY) || (flags & O_ACCMODE) == O_ACCMODE ||
+        (is_unnamed && (flags & O_ACCMODE) == O_RDONLY))
         return aco__sim_fail_with(EINVAL);
-    if (find(sim, path, &place, "open") != 0)
+    if (find_folder(sim, path, &place, "open") != 0)
         return -1;
-    inode = (flags & O_TMPFILE) == O_TMPFILE ? unnamed(sim, disk, &place, flags, mode)
+    if ((flags & O_CREAT && place.folder && place.has_slash) || place.is_too_long)
+        return aco__sim_fail_with(flags & O_CREAT && place.has_slash ? EISDIR : ENAMETOOLONG);
+    inode = is_unnamed ? unnamed(sim, disk, &place, mode)
             : place.inode                    ? existing(sim, disk, &place, flags)
                                              : create(sim, disk, &place, flags, mode);
     if (!inode)
@@ -141,8 +145,10 @@ static int check_move(const aco__sim_place_t *from, const aco__sim_place_t *to)
     int is_folder = from->inode && aco__sim_is_folder(from->inode);
     if (!from->folder || !to->folder)
         return EBUSY;
-    if (!from->inode)
-        return ENOENT;
+    if (from->is_too_long || !from->inode)
+        return from->is_too_long ? ENAMETOOLONG : ENOENT;
+    if (to->is_too_long)
+        return ENAMETOOLONG;
     if (!is_folder && (from->has_slash || to->has_slash))
         return ENOTDIR;
     if (aco__sim_inode_is_in(to->folder, from->inode))
@@ -160,7 +166,7 @@ int aco__sim_rename(aco_sim_t *sim, const char *from, const char *to)
 {
     aco__sim_place_t old, new;
     int error;
-    if (find(sim, from, &old, "rename") != 0 || find(sim, to, &new, "rename") != 0)
+    if (find_folder(sim, from, &old, "rename") != 0 || find_folder(sim, to, &new, "rename") != 0)
         return -1;
     error = check_move(&old, &new);
     if (error)
@@ -170,7 +176,83 @@ int aco__sim_rename(aco_sim_t *sim, const char *from, const char *to)
     return aco__sim_tree_move(&aco__sim_disk_here(sim)->tree, &old, &new, sim->now);
 }
 
+static int check_link(const aco__sim_place_t *from, const aco__sim_place_t *to)
+{
+    if (to->inode)
+        return EEXIST;
+    return to->has_slash || !to->folder ? ENOENT : aco__sim_is_folder(from->inode) ? EPERM : 0;
+}
+
+int aco__sim_link(aco_sim_t *sim, const char *from, const char *to)
+{
+    aco__sim_place_t old, new;
+    int error;
+    if (find(sim, from, &old, "link") != 0)
+        return -1;
+    if (!old.inode || (old.has_slash && !aco__sim_is_folder(old.inode)))
+        return aco__sim_fail_with(old.inode ? ENOTDIR : ENOENT);
+    if (find(sim, to, &new, "link") != 0)
+        return -1;
+    error = check_link(&old, &new);
+    return error ? aco__sim_fail_with(error)
+                 : aco__sim_tree_name(&aco__sim_disk_here(sim)->tree, &new, old.inode, sim->now);
+}
+
+int aco__sim_unlink(aco_sim_t *sim, const char *path)
+{
+    aco__sim_place_t place;
+    if (find(sim, path, &place, "unlink") != 0)
+        return -1;
+    if (!place.inode)
+        return aco__sim_fail_with(ENOENT);
+    if (aco__sim_is_folder(place.inode) || place.has_slash)
+        return aco__sim_fail_with(aco__sim_is_folder(place.inode) ? EISDIR : ENOTDIR);
+    return aco__sim_tree_name(&aco__sim_disk_here(sim)->tree, &place, NULL, sim->now);
+}
+
 /* ---- Directories ---- */
+
+int aco__sim_mkdir(aco_sim_t *sim, const char *path, unsigned mode)
+{
+    aco__sim_disk_t *disk = aco__sim_disk_here(sim);
+    aco__sim_inode_t *inode;
+    aco__sim_place_t place;
+    int done;
+    if (find(sim, path, &place, "mkdir") != 0)
+        return -1;
+    if (place.inode || !place.folder)
+        return aco__sim_fail_with(EEXIST);
+    inode = aco__sim_inode_new(&disk->tree, S_IFDIR | (mode & 01777 & ~(unsigned)UMASK), sim->now);
+    if (!inode)
+        return -1;
+    done = aco__sim_tree_name(&disk->tree, &place, inode, sim->now);
+    aco__sim_inode_drop(&disk->tree, inode);
+    return done;
+}
+
+/* Why the directory cannot be removed; 0: it can. */
+static int check_removal(const aco__sim_place_t *place)
+{
+    if (!place->folder)
+        return strcmp(place->name, "..") == 0 ? ENOTEMPTY : strcmp(place->name, ".") == 0 ? EINVAL : EBUSY;
+    return !place->inode                              ? ENOENT
+           : !aco__sim_is_folder(place->inode)        ? ENOTDIR
+           : !aco__sim_inode_is_empty(place->inode)   ? ENOTEMPTY
+                                                      : 0;
+}
+
+int aco__sim_rmdir(aco_sim_t *sim, const char *path)
+{
+    aco__sim_place_t place;
+    int error;
+    if (find(sim, path, &place, "rmdir") != 0)
+        return -1;
+    error = check_removal(&place);
+    return error ? aco__sim_fail_with(error)
+                 : aco__sim_tree_name(&aco__sim_disk_here(sim)->tree, &place, NULL, sim->now);
+}
+
+/* ---- Listings ---- */
 
 /* What an opendir() returns: the names as they were then, in an order that the seed decides. */
 typedef struct listing {

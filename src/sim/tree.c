@@ -114,17 +114,18 @@ static void add_entry(aco__sim_inode_t *folder, aco__sim_entry_t *entry)
 
 /* ---- Paths ---- */
 
-/* Copies the next name of the path. Its length; -1: it is too long. */
+/* Copies the next name of the path. Its length; -1: it is too long, and is not copied. */
 static int next_name(const char **path, char name[NAME_MAX + 1])
 {
     size_t n;
     *path += strspn(*path, "/");
     n = strcspn(*path, "/");
+    *path += n;
+    name[0] = 0; /* no file has this name */
     if (n > NAME_MAX)
         return -1;
-    memcpy(name, *path, n);
+    memcpy(name, *path - n, n);
     name[n] = 0;
-    *path += n;
     return (int)n;
 }
 
@@ -153,28 +154,24 @@ static int check_length(const char *path)
 
 int aco__sim_tree_find(const aco__sim_tree_t *tree, const char *path, aco__sim_place_t *place)
 {
-    int n;
+    int n = 0, is_last = 0;
     memset(place, 0, sizeof *place);
     if (check_length(path) != 0)
         return -1;
     place->inode = tree->root;
-    while ((n = next_name(&path, place->name)) > 0) {
-        if (!place->inode || !aco__sim_is_folder(place->inode)) {
-            errno = place->inode ? ENOTDIR : ENOENT;
+    while (!is_last && (n = next_name(&path, place->name)) != 0) {
+        is_last = !path[strspn(path, "/")];
+        errno = !place->inode                      ? ENOENT
+                : !aco__sim_is_folder(place->inode) ? ENOTDIR
+                : n < 0 && !is_last                 ? ENAMETOOLONG
+                                                    : 0;
+        if (errno)
             return -1;
-        }
         enter(place, place->inode);
         place->has_slash = *path == '/';
-        if (!path[strspn(path, "/")])
-            break;
     }
-    if (n >= 0)
-        return 0;
-    errno = ENAMETOOLONG;
-    if (place->inode && aco__sim_is_folder(place->inode))
-        return -1;
-    errno = place->inode ? ENOTDIR : ENOENT;
-    return -1;
+    place->is_too_long = n < 0;
+    return 0;
 }
 
 /* ---- Steps ---- */

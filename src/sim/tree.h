@@ -54,6 +54,7 @@ typedef struct aco__sim_place {
     aco__sim_inode_t *inode;    /* NULL: there is none with that name */
     char name[256];
     int has_slash;              /* behind the name */
+    int is_too_long;            /* the last name: there is no such file, and there cannot be */
 } aco__sim_place_t;
 
 /* 0, or -1: there is no memory. */
