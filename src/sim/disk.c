@@ -18,16 +18,14 @@ static void set_options(aco__sim_disk_t *disk, const aco_sim_disk_t *options)
     disk->tree.room.capacity = options->capacity ? (options->capacity - 1) / ACO__SIM_PAGE + 1 : 0;
 }
 
-int aco__sim_disk_begin(aco__sim_disk_t *disk, uint64_t seed)
+void aco__sim_disk_begin(aco__sim_disk_t *disk, uint64_t seed)
 {
     static const aco_sim_disk_t defaults = {0};
     disk->draws = seed;
     disk->crashes = 0;
     disk->drawn_sector = aco__sim_disk_maybe(disk, 0.5) ? LARGE_SECTOR : SMALL_SECTOR;
-    if (aco__sim_tree_begin(&disk->tree) != 0)
-        return -1;
+    aco__sim_tree_begin(&disk->tree);
     set_options(disk, &defaults);
-    return 0;
 }
 
 void aco__sim_disk_end(aco__sim_disk_t *disk)

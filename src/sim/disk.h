@@ -14,8 +14,8 @@ typedef struct aco__sim_disk {
     uint64_t crashes;           /* files that were open before the last one are dead */
 } aco__sim_disk_t;
 
-/* A new disk, which is empty. 0, or -1: there is no memory. */
-ACO__HIDDEN int aco__sim_disk_begin(aco__sim_disk_t *disk, uint64_t seed);
+/* A new disk, which is empty. */
+ACO__HIDDEN void aco__sim_disk_begin(aco__sim_disk_t *disk, uint64_t seed);
 /* No file of it is open. */
 ACO__HIDDEN void aco__sim_disk_end(aco__sim_disk_t *disk);
 /* The disk that calls of the running task reach. */

@@ -151,8 +151,7 @@ static void begin_run(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
     aco__sim_opened_begin(sim);
     aco__sim_ports_begin(sim);
     aco__sim_arrivals_begin(sim, aco__draw(&draws));
-    if (aco__sim_disk_begin(&sim->disk, aco__draw(&draws)) != 0)
-        aco__sim_fail(sim, "there is no memory for the disk");
+    aco__sim_disk_begin(&sim->disk, aco__draw(&draws));
 }
 
 /* After aco_run(): why the run failed, if it did. */

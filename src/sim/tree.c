@@ -14,6 +14,15 @@ enum { FIRST_STEPS = 16, MOST_STEPS = 1 << 10 };
 
 /* ---- Inodes ---- */
 
+static void fill_inode(aco__sim_tree_t *tree, aco__sim_inode_t *inode, unsigned mode, int64_t now)
+{
+    inode->number = ++tree->numbers;
+    inode->mode = mode;
+    inode->users = 1;
+    inode->modified = inode->changed = now;
+    aco__links_empty(&inode->entries);
+}
+
 aco__sim_inode_t *aco__sim_inode_new(aco__sim_tree_t *tree, unsigned mode, int64_t now)
 {
     aco__sim_inode_t *inode = calloc(1, sizeof *inode);
@@ -21,11 +30,7 @@ aco__sim_inode_t *aco__sim_inode_new(aco__sim_tree_t *tree, unsigned mode, int64
         errno = ENOMEM;
         return NULL;
     }
-    inode->number = ++tree->numbers;
-    inode->mode = mode;
-    inode->users = 1;
-    inode->modified = inode->changed = now;
-    aco__links_empty(&inode->entries);
+    fill_inode(tree, inode, mode, now);
     aco__links_append(&tree->inodes, &inode->all);
     return inode;
 }
@@ -152,13 +157,13 @@ static int check_length(const char *path)
     return n && n < PATH_MAX ? 0 : -1;
 }
 
-int aco__sim_tree_find(const aco__sim_tree_t *tree, const char *path, aco__sim_place_t *place)
+int aco__sim_tree_find(aco__sim_tree_t *tree, const char *path, aco__sim_place_t *place)
 {
     int n = 0, is_last = 0;
     memset(place, 0, sizeof *place);
     if (check_length(path) != 0)
         return -1;
-    place->inode = tree->root;
+    place->inode = &tree->root;
     while (!is_last && (n = next_name(&path, place->name)) != 0) {
         is_last = !path[strspn(path, "/")];
         errno = !place->inode                      ? ENOENT
@@ -376,7 +381,7 @@ static aco__sim_inode_t *lost_folder(const aco__sim_tree_t *tree)
 {
     for (aco__links_t *links = tree->inodes.next; links != &tree->inodes; links = links->next) {
         aco__sim_inode_t *inode = ACO__LINKED(links, aco__sim_inode_t, all);
-        if (!inode->names && inode != tree->root && !aco__sim_inode_is_empty(inode))
+        if (!inode->names && !aco__sim_inode_is_empty(inode))
             return inode;
     }
     return NULL;
@@ -410,15 +415,12 @@ void aco__sim_tree_crash(aco__sim_tree_t *tree, size_t sector, uint64_t *draws)
 
 /* ---- The tree ---- */
 
-int aco__sim_tree_begin(aco__sim_tree_t *tree)
+void aco__sim_tree_begin(aco__sim_tree_t *tree)
 {
     memset(tree, 0, sizeof *tree);
     aco__links_empty(&tree->inodes);
-    tree->root = aco__sim_inode_new(tree, S_IFDIR | 0755, 0);
-    if (!tree->root)
-        return -1;
-    tree->root->parent = tree->root;
-    return 0;
+    fill_inode(tree, &tree->root, S_IFDIR | 0755, 0);
+    tree->root.parent = &tree->root;
 }
 
 static void free_entries(aco__sim_inode_t *folder)
@@ -437,7 +439,8 @@ void aco__sim_tree_end(aco__sim_tree_t *tree)
     for (size_t i = 0; i < tree->steps_n; i++)
         for (unsigned j = 0; j < tree->steps[i].n; j++)
             free(tree->steps[i].namings[j].name);
-    while (tree->root && (links = aco__links_first(&tree->inodes)) != NULL) {
+    free_entries(&tree->root);
+    while ((links = aco__links_first(&tree->inodes)) != NULL) {
         aco__sim_inode_t *inode = ACO__LINKED(links, aco__sim_inode_t, all);
         free_entries(inode);
         free_inode(tree, inode);

@@ -40,8 +40,8 @@ typedef struct aco__sim_step {
 } aco__sim_step_t;
 
 typedef struct aco__sim_tree {
-    aco__sim_inode_t *root;
-    aco__links_t inodes;
+    aco__sim_inode_t root;
+    aco__links_t inodes;        /* the others */
     uint64_t numbers;
     aco__sim_room_t room;
     aco__sim_step_t *steps;     /* the oldest one is first */
@@ -57,15 +57,14 @@ typedef struct aco__sim_place {
     int is_too_long;            /* the last name: there is no such file, and there cannot be */
 } aco__sim_place_t;
 
-/* 0, or -1: there is no memory. */
-ACO__HIDDEN int aco__sim_tree_begin(aco__sim_tree_t *tree);
+ACO__HIDDEN void aco__sim_tree_begin(aco__sim_tree_t *tree);
 ACO__HIDDEN void aco__sim_tree_end(aco__sim_tree_t *tree);
 static inline int aco__sim_is_folder(const aco__sim_inode_t *inode)
 {
     return S_ISDIR(inode->mode);
 }
 /* 0; the last name need not exist. Or -1 and errno. */
-ACO__HIDDEN int aco__sim_tree_find(const aco__sim_tree_t *tree, const char *path, aco__sim_place_t *place);
+ACO__HIDDEN int aco__sim_tree_find(aco__sim_tree_t *tree, const char *path, aco__sim_place_t *place);
 /* A new file or directory without a name, which the caller holds. NULL and errno. */
 ACO__HIDDEN aco__sim_inode_t *aco__sim_inode_new(aco__sim_tree_t *tree, unsigned mode, int64_t now);
 ACO__HIDDEN void aco__sim_inode_hold(aco__sim_inode_t *inode);
