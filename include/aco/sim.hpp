@@ -53,6 +53,18 @@ public:
     /* Returns a random number below `limit`, or of 64 bits if `limit` is 0, which the seed decides. */
     std::uint64_t random(std::uint64_t limit = 0) const noexcept { return aco_sim_random(run_, limit); }
     std::uint64_t seed() const noexcept { return aco_sim_seed(run_); }
+    /* Sets how the disk behaves from now on: aco_sim_disk(). Without an argument: the default. */
+    void disk(const aco_sim_disk_t &how = aco_sim_disk_t()) const
+    {
+        if (aco_sim_disk(run_, &how) != 0)
+            detail::refused();
+    }
+    /* The disk's machine loses its power and comes back: aco_sim_disk_crash(). */
+    void crash_disk() const
+    {
+        if (aco_sim_disk_crash(run_) != 0)
+            detail::refused();
+    }
     aco_sim_t *native_handle() const noexcept { return run_; }
 
 private:

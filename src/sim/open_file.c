@@ -53,7 +53,7 @@ static const aco__sim_type_t folder = {S_IFDIR, always_ready, read_on, write_on,
 
 aco__sim_file_t *aco__sim_file_of_inode(aco_sim_t *sim, aco__sim_disk_t *disk, aco__sim_inode_t *inode, int flags)
 {
-    open_file_t *f = aco__sim_file_new(sim, aco__sim_is_folder(inode) ? &folder : &regular, sizeof *f, flags);
+    open_file_t *f = aco__sim_file_new(sim, inode->is_folder ? &folder : &regular, sizeof *f, flags);
     if (!f)
         return NULL;
     f->disk = disk;
@@ -74,13 +74,13 @@ static unsigned count_folders(const aco__sim_inode_t *inode)
 {
     unsigned n = 0;
     for (aco__links_t *links = inode->entries.next; links != &inode->entries; links = links->next)
-        n += (unsigned)aco__sim_is_folder(ACO__LINKED(links, aco__sim_entry_t, links)->inode);
+        n += (unsigned)ACO__LINKED(links, aco__sim_entry_t, links)->inode->is_folder;
     return n;
 }
 
 void aco__sim_inode_status(const aco__sim_inode_t *inode, struct stat *status)
 {
-    int is_folder = aco__sim_is_folder(inode);
+    int is_folder = inode->is_folder;
     memset(status, 0, sizeof *status);
     status->st_dev = 1;
     status->st_ino = inode->number;

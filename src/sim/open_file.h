@@ -5,6 +5,8 @@
 #include "sim/disk.h"
 #include "sim/opened.h"
 
+struct stat;
+
 /* A new open file. NULL and errno. */
 ACO__HIDDEN aco__sim_file_t *aco__sim_file_of_inode(aco_sim_t *sim, aco__sim_disk_t *disk, aco__sim_inode_t *inode,
                                                     int flags);

@@ -49,7 +49,7 @@ static int find(aco_sim_t *sim, const char *path, aco__sim_place_t *place, const
 /* A file that is there. 0, or an errno. */
 static int check_existing(const aco__sim_place_t *place, int flags)
 {
-    int is_folder = aco__sim_is_folder(place->inode);
+    int is_folder = place->inode->is_folder;
     if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
         return EEXIST;
     if ((flags & O_CREAT) && is_folder)
@@ -83,13 +83,13 @@ static aco__sim_inode_t *create(aco_sim_t *sim, aco__sim_disk_t *disk, const aco
 
 static aco__sim_inode_t *unnamed(aco_sim_t *sim, aco__sim_disk_t *disk, const aco__sim_place_t *place, unsigned mode)
 {
-    errno = !place->inode ? ENOENT : !aco__sim_is_folder(place->inode) ? ENOTDIR : 0;
+    errno = !place->inode ? ENOENT : !place->inode->is_folder ? ENOTDIR : 0;
     return errno ? NULL : new_file(sim, disk, mode);
 }
 
 static aco__sim_inode_t *existing(aco_sim_t *sim, aco__sim_disk_t *disk, const aco__sim_place_t *place, int flags)
 {
-    int is_cut = flags & O_TRUNC && !aco__sim_is_folder(place->inode);
+    int is_cut = flags & O_TRUNC && !place->inode->is_folder;
     errno = check_existing(place, flags);
     if (errno || (is_cut && aco__sim_content_resize(&place->inode->content, &disk->tree.room, 0) != 0))
         return NULL;
@@ -133,7 +133,7 @@ int aco__sim_stat(aco_sim_t *sim, const char *path, struct stat *status)
     aco__sim_place_t place;
     if (find(sim, path, &place, "stat") != 0)
         return -1;
-    if (!place.inode || (place.has_slash && !aco__sim_is_folder(place.inode)))
+    if (!place.inode || (place.has_slash && !place.inode->is_folder))
         return aco__sim_fail_with(place.inode ? ENOTDIR : ENOENT);
     aco__sim_inode_status(place.inode, status);
     return 0;
@@ -142,7 +142,7 @@ int aco__sim_stat(aco_sim_t *sim, const char *path, struct stat *status)
 /* Why one place cannot get the name of the other; 0: it can. */
 static int check_move(const aco__sim_place_t *from, const aco__sim_place_t *to)
 {
-    int is_folder = from->inode && aco__sim_is_folder(from->inode);
+    int is_folder = from->inode && from->inode->is_folder;
     if (!from->folder || !to->folder)
         return EBUSY;
     if (from->is_too_long || !from->inode)
@@ -155,9 +155,9 @@ static int check_move(const aco__sim_place_t *from, const aco__sim_place_t *to)
         return EINVAL;
     if (!to->inode)
         return 0;
-    if (aco__sim_is_folder(to->inode) && aco__sim_inode_is_in(from->folder, to->inode))
+    if (to->inode->is_folder && aco__sim_inode_is_in(from->folder, to->inode))
         return ENOTEMPTY;
-    if (is_folder != aco__sim_is_folder(to->inode))
+    if (is_folder != to->inode->is_folder)
         return is_folder ? ENOTDIR : EISDIR;
     return is_folder && to->inode != from->inode && !aco__sim_inode_is_empty(to->inode) ? ENOTEMPTY : 0;
 }
@@ -180,7 +180,7 @@ static int check_link(const aco__sim_place_t *from, const aco__sim_place_t *to)
 {
     if (to->inode)
         return EEXIST;
-    return to->has_slash || !to->folder ? ENOENT : aco__sim_is_folder(from->inode) ? EPERM : 0;
+    return to->has_slash || !to->folder ? ENOENT : from->inode->is_folder ? EPERM : 0;
 }
 
 int aco__sim_link(aco_sim_t *sim, const char *from, const char *to)
@@ -189,7 +189,7 @@ int aco__sim_link(aco_sim_t *sim, const char *from, const char *to)
     int error;
     if (find(sim, from, &old, "link") != 0)
         return -1;
-    if (!old.inode || (old.has_slash && !aco__sim_is_folder(old.inode)))
+    if (!old.inode || (old.has_slash && !old.inode->is_folder))
         return aco__sim_fail_with(old.inode ? ENOTDIR : ENOENT);
     if (find(sim, to, &new, "link") != 0)
         return -1;
@@ -205,8 +205,8 @@ int aco__sim_unlink(aco_sim_t *sim, const char *path)
         return -1;
     if (!place.inode)
         return aco__sim_fail_with(ENOENT);
-    if (aco__sim_is_folder(place.inode) || place.has_slash)
-        return aco__sim_fail_with(aco__sim_is_folder(place.inode) ? EISDIR : ENOTDIR);
+    if (place.inode->is_folder || place.has_slash)
+        return aco__sim_fail_with(place.inode->is_folder ? EISDIR : ENOTDIR);
     return aco__sim_tree_name(&aco__sim_disk_here(sim)->tree, &place, NULL, sim->now);
 }
 
@@ -236,7 +236,7 @@ static int check_removal(const aco__sim_place_t *place)
     if (!place->folder)
         return strcmp(place->name, "..") == 0 ? ENOTEMPTY : strcmp(place->name, ".") == 0 ? EINVAL : EBUSY;
     return !place->inode                              ? ENOENT
-           : !aco__sim_is_folder(place->inode)        ? ENOTDIR
+           : !place->inode->is_folder        ? ENOTDIR
            : !aco__sim_inode_is_empty(place->inode)   ? ENOTEMPTY
                                                       : 0;
 }
@@ -264,7 +264,7 @@ typedef struct listing {
 static void fill_entry(struct dirent *to, const aco__sim_inode_t *inode, const char *name)
 {
     to->d_ino = inode->number;
-    to->d_type = aco__sim_is_folder(inode) ? DT_DIR : DT_REG;
+    to->d_type = inode->is_folder ? DT_DIR : DT_REG;
     to->d_reclen = sizeof *to;
     strncpy(to->d_name, name, sizeof to->d_name - 1);
 }

@@ -1,5 +1,8 @@
 /* Files and directories. Each call that changes names is a step in a list, until it is durable. A crash takes steps
  * back, from the list's end. */
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* S_IFDIR, strdup() */
+#endif
 #include "sim/tree.h"
 #include "sim/draw.h"
 
@@ -9,6 +12,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { FIRST_STEPS = 16, MOST_STEPS = 1 << 10 };
 
@@ -18,6 +22,7 @@ static void fill_inode(aco__sim_tree_t *tree, aco__sim_inode_t *inode, unsigned 
 {
     inode->number = ++tree->numbers;
     inode->mode = mode;
+    inode->is_folder = S_ISDIR(mode);
     inode->users = 1;
     inode->modified = inode->changed = now;
     aco__links_empty(&inode->entries);
@@ -91,7 +96,7 @@ static void remove_entry(aco__sim_tree_t *tree, aco__sim_inode_t *folder, aco__s
     aco__links_remove(&entry->links);
     free(entry);
     inode->names--;
-    if (aco__sim_is_folder(inode) && inode->parent == folder)
+    if (inode->is_folder && inode->parent == folder)
         inode->parent = NULL;
     free_if_unused(tree, inode);
 }
@@ -112,7 +117,7 @@ static aco__sim_entry_t *new_entry(const char *name, aco__sim_inode_t *inode)
 static void add_entry(aco__sim_inode_t *folder, aco__sim_entry_t *entry)
 {
     entry->inode->names++;
-    if (aco__sim_is_folder(entry->inode))
+    if (entry->inode->is_folder)
         entry->inode->parent = folder;
     aco__links_append(&folder->entries, &entry->links);
 }
@@ -167,7 +172,7 @@ int aco__sim_tree_find(aco__sim_tree_t *tree, const char *path, aco__sim_place_t
     while (!is_last && (n = next_name(&path, place->name)) != 0) {
         is_last = !path[strspn(path, "/")];
         errno = !place->inode                      ? ENOENT
-                : !aco__sim_is_folder(place->inode) ? ENOTDIR
+                : !place->inode->is_folder ? ENOTDIR
                 : n < 0 && !is_last                 ? ENAMETOOLONG
                                                     : 0;
         if (errno)
@@ -316,7 +321,7 @@ static int is_of_folder(const aco__sim_step_t *step, const aco__sim_inode_t *fol
 
 static int moves_folder(const aco__sim_step_t *step)
 {
-    return step->n > 1 && aco__sim_is_folder(step->namings[1].new);
+    return step->n > 1 && step->namings[1].new->is_folder;
 }
 
 /* Whether the later step can only be durable with the earlier one: it is about one of its names, or moves a directory,

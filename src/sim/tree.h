@@ -6,12 +6,11 @@
 #include "sim/content.h"
 #include "sim/links.h"
 
-#include <sys/stat.h>
-
 typedef struct aco__sim_inode {
     aco__links_t all;           /* of the tree */
     uint64_t number;
     unsigned mode;              /* S_IFREG or S_IFDIR, and permissions, which nobody looks at */
+    int is_folder;
     unsigned names, users;      /* entries that name it; what holds it besides: open files, entries to be taken back */
     int64_t modified, changed;  /* nanoseconds since the run's begin */
     aco__sim_content_t content; /* of a file */
@@ -59,10 +58,6 @@ typedef struct aco__sim_place {
 
 ACO__HIDDEN void aco__sim_tree_begin(aco__sim_tree_t *tree);
 ACO__HIDDEN void aco__sim_tree_end(aco__sim_tree_t *tree);
-static inline int aco__sim_is_folder(const aco__sim_inode_t *inode)
-{
-    return S_ISDIR(inode->mode);
-}
 /* 0; the last name need not exist. Or -1 and errno. */
 ACO__HIDDEN int aco__sim_tree_find(aco__sim_tree_t *tree, const char *path, aco__sim_place_t *place);
 /* A new file or directory without a name, which the caller holds. NULL and errno. */
