@@ -45,12 +45,12 @@
  * a child process.
  *
  * The system. Acorn's libraries reach the system by one table, which a run replaces for its thread. What is simulated:
- * the clocks, sleeping, the network. What goes to the real system: memory pages, the library's own process lock,
+ * the clocks, sleeping, the network, files. What goes to the real system: memory pages, the library's own process lock,
  * questions about the process and the machine (its number, limits, /proc), handlers of fatal signals, and writing to
- * stderr. Any other call fails with ENOSYS, is printed with the backtrace of its caller, and fails the run: files,
- * names of hosts, threads, processes and signals are not simulated yet, nor are sendfile, splice, pipes, ioctl() and
- * kinds of sockets other than those below. So does aco_on_idle(), whose hook would wait for the real world. The
- * program's own calls of libc go to the system.
+ * stderr. Any other call fails with ENOSYS, is printed with the backtrace of its caller, and fails the run: names of
+ * hosts, threads, processes and signals are not simulated yet, nor are splice, pipes, ioctl() and kinds of sockets
+ * other than those below. So does aco_on_idle(), whose hook would wait for the real world. The program's own calls of
+ * libc go to the system.
  *
  * The network. The calls of aco/io.h, aco/http.h and aco/websocket.h do what they do otherwise, over a network that the
  * run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets of streams. It has one machine, which has every
@@ -61,6 +61,22 @@
  * TIME_WAIT, urgent data, descriptors in messages, what options other than SO_… of buffers, addresses and lingering do.
  * Descriptors are real numbers, but only Acorn's calls can use them: libc's fail with EBADF. A run in which all tasks
  * wait for the network, and nothing is on its way, is a deadlock. ACO_POLLER has no effect in a run.
+ *
+ * The disk. A run begins with an empty one, which the calls of aco/file.h and HTTP's files use: a tree in memory, whose
+ * root is also the working directory. Calls have Linux's results and errors. There are files and directories, of which
+ * each file has at most a gibibyte; no symbolic links, devices (a path in /dev or /sys fails the run), locks or mapped
+ * files; and permissions are kept, but nobody checks them. A task that calls aco/file.h waits for the disk, for a time
+ * that the seed decides: aco_sim_disk(). A read of aco/file.h may find its bytes in memory, and then does not wait.
+ * What is written can be read at once. It is durable after fsync() of the file, and a name after fsync() of its
+ * directory. A rename is durable after fsync() of either of its directories. At aco_sim_disk_crash() the seed decides
+ * for all else:
+ *   - of a file, each sector has what it had after one of the writes since the last fsync(), or before the first one:
+ *     so writes may be lost, torn at the bounds of sectors, or reordered. Likewise the size; what lies between the
+ *     durable end and a larger size may be zeros;
+ *   - each call that has changed names has happened as a whole, or not at all, in any order, except that two calls
+ *     about the same name keep their order, and that a directory is moved after all calls before that.
+ * The kernel's writing back is as late as can be, except that after 16384 changes of a file, or 1024 of names, the
+ * oldest becomes durable.
  *
  * Threads. A run uses the calling thread only, and one thread of the process simulates at a time. Other threads go on
  * as before. They cannot reach the run's tasks, and must not use an aco_mt_ object that these use. The first run of the
