@@ -189,19 +189,19 @@ static void log_scenario(aco_sim_t *sim, void *arg)
     log_t log = {*(fault_t *)arg, -1, 0, 0};
     aco_sim_disk_t disk = {0};
     disk.short_transfers = 0.1;
-    NEEDS(sim, aco_sim_disk(sim, &disk) == 0);
+    NEEDS(sim, aco_sim_disk(sim, "*", &disk) == 0);
     for (int i = 0; i < 3; i++) {
         aco_t *writer;
         recover(sim, &log);
         disk.sync_errors = log.fault == TRUSTS_SECOND_SYNC ? 0.3 : 0;
-        NEEDS(sim, aco_sim_disk(sim, &disk) == 0);
+        NEEDS(sim, aco_sim_disk(sim, "*", &disk) == 0);
         writer = aco_spawn(write_records, &log, NULL);
         aco_sleep((int64_t)aco_sim_random(sim, 20 * ACO_MILLISECOND));
         NEEDS(sim, aco_sim_disk_crash(sim) == 0);
         aco_join(writer, NULL);
         NEEDS(sim, aco_io_close(log.fd) == 0);
         disk.sync_errors = 0;
-        NEEDS(sim, aco_sim_disk(sim, &disk) == 0);
+        NEEDS(sim, aco_sim_disk(sim, "*", &disk) == 0);
     }
     recover(sim, &log);
     aco_io_close(log.fd);
@@ -317,7 +317,7 @@ static void full_disk(aco_sim_t *sim, void *arg)
     int fd = aco_file_open("file", O_RDWR | O_CREAT, 0666);
     (void)arg;
     disk.capacity = 3 * sizeof page;
-    NEEDS(sim, aco_sim_disk(sim, &disk) == 0);
+    NEEDS(sim, aco_sim_disk(sim, "*", &disk) == 0);
     NEEDS(sim, aco_file_pwrite(fd, page, sizeof page, 0) == sizeof page);
     NEEDS(sim, aco_file_pwrite(fd, page, sizeof page, 10 * sizeof page + 1) == sizeof page); /* a hole is free */
     NEEDS(sim, aco_file_pwrite(fd, page, sizeof page, 4 * sizeof page) == -1 && errno == ENOSPC);
@@ -335,7 +335,7 @@ static void bad_disk(aco_sim_t *sim, void *arg)
     char bytes[100];
     (void)arg;
     disk.read_errors = disk.write_errors = disk.sync_errors = 0.5;
-    NEEDS(sim, aco_sim_disk(sim, &disk) == 0);
+    NEEDS(sim, aco_sim_disk(sim, "*", &disk) == 0);
     for (int i = 0; i < 100; i++) {
         ssize_t n = i % 3 == 0   ? aco_file_pwrite(fd, "text", 4, 0)
                     : i % 3 == 1 ? aco_file_pread(fd, bytes, sizeof bytes, 0)
@@ -344,7 +344,7 @@ static void bad_disk(aco_sim_t *sim, void *arg)
         NEEDS(sim, n >= 0 || errno == EIO);
     }
     NEEDS(sim, failed > 10 && failed < 90);
-    NEEDS(sim, aco_sim_disk(sim, NULL) == 0 && aco_file_sync(fd) == 0);
+    NEEDS(sim, aco_sim_disk(sim, "*", NULL) == 0 && aco_file_sync(fd) == 0);
     NEEDS(sim, aco_io_close(fd) == 0);
 }
 
@@ -355,12 +355,12 @@ static void short_writes(aco_sim_t *sim, void *arg)
     char text[16];
     int fd = aco_file_open("file", O_WRONLY | O_CREAT, 0666);
     disk.short_transfers = 0.1;
-    NEEDS(sim, aco_sim_disk(sim, &disk) == 0);
+    NEEDS(sim, aco_sim_disk(sim, "*", &disk) == 0);
     if (arg)
         (void)aco_file_pwrite(fd, "hello", 5, 0);
     else
         NEEDS(sim, write_all(fd, "hello", 5, 0) == 0);
-    NEEDS(sim, aco_io_close(fd) == 0 && aco_sim_disk(sim, NULL) == 0);
+    NEEDS(sim, aco_io_close(fd) == 0 && aco_sim_disk(sim, "*", NULL) == 0);
     if (strcmp(get("file", text, sizeof text), "hello") != 0)
         aco_sim_fail(sim, "the text is short");
 }
@@ -392,7 +392,7 @@ static void slow_disk(aco_sim_t *sim, void *arg)
     aco_scope_t scope;
     int fd;
     (void)arg;
-    NEEDS(sim, aco_sim_disk(sim, &disk) == 0);
+    NEEDS(sim, aco_sim_disk(sim, "*", &disk) == 0);
     fd = aco_file_open("file", O_RDWR | O_CREAT, 0666);
     NEEDS(sim, aco_now() - began == ACO_SECOND);
     (void)aco_scope_begin(&scope, aco_now() + ACO_SECOND / 2);
@@ -438,19 +438,20 @@ static void misuse(aco_sim_t *sim, void *arg)
 {
     aco_sim_disk_t bad = {0};
     (void)arg;
-    CHECK(aco_sim_disk(NULL, NULL) == -1 && errno == EINVAL);
+    CHECK(aco_sim_disk(NULL, "*", NULL) == -1 && errno == EINVAL);
     CHECK(aco_sim_disk_crash(NULL) == -1 && errno == EINVAL);
+    CHECK(aco_sim_disk(sim, "other", NULL) == -1 && errno == EINVAL);
     bad.latency.min = 1;
-    CHECK(aco_sim_disk(sim, &bad) == -1 && errno == EINVAL);
+    CHECK(aco_sim_disk(sim, "*", &bad) == -1 && errno == EINVAL);
     bad.latency.min = 0;
     bad.read_errors = 1.5;
-    CHECK(aco_sim_disk(sim, &bad) == -1 && errno == EINVAL);
+    CHECK(aco_sim_disk(sim, "*", &bad) == -1 && errno == EINVAL);
     bad.read_errors = 0;
     bad.sector = 1024;
-    CHECK(aco_sim_disk(sim, &bad) == -1 && errno == EINVAL);
+    CHECK(aco_sim_disk(sim, "*", &bad) == -1 && errno == EINVAL);
     bad.sector = 512;
     bad.aco__reserved[1] = &bad;
-    CHECK(aco_sim_disk(sim, &bad) == -1 && errno == EINVAL);
+    CHECK(aco_sim_disk(sim, "*", &bad) == -1 && errno == EINVAL);
 }
 
 int main(void)

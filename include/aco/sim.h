@@ -179,9 +179,10 @@ typedef struct aco_sim_disk_s {
     void *aco__reserved[6];  /* reserved fields are 0 */
 } aco_sim_disk_t;
 
-/* Sets how the run's disk behaves from now on. `disk` NULL: the default. What is on the disk stays. Returns 0; on error
- * -1 with errno EINVAL (`sim` is not the calling thread's run, a field is out of range, a reserved field). */
-ACO_API int aco_sim_disk(aco_sim_t *sim, const aco_sim_disk_t *disk);
+/* Sets how the disk behaves from now on. `node` is "*", everybody: a run has no nodes yet. `disk` NULL: the default.
+ * What is on the disk stays. Returns 0; on error -1 with errno EINVAL (`sim` is not the calling thread's run, the node
+ * is unknown, a field is out of range, a reserved field). */
+ACO_API int aco_sim_disk(aco_sim_t *sim, const char *node, const aco_sim_disk_t *disk);
 
 /* The machine of the disk loses its power and comes back. What an fsync() has made durable is kept. Of all else the
  * seed decides what is kept, as the head of this file says. Descriptors of files and open directories that were open

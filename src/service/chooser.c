@@ -62,7 +62,7 @@ int aco__chooser_is_there(void)
 int64_t aco__chooser_disk_time(void)
 {
     aco__chooser_t *chooser = aco__chooser_is_there() ? aco__tasks(aco__self())->chooser : NULL;
-    return chooser ? chooser->disk_time(chooser) : -1;
+    return chooser && chooser->disk_time ? chooser->disk_time(chooser) : -1;
 }
 
 const char *aco__chooser_refused(void)

@@ -5,6 +5,7 @@
  * A sector holds what it held after one of the changes: a disk writes whole sectors, in any order, of which each is the
  * cache's at some moment. Likewise the size. */
 #include "sim/content.h"
+#include "sim/disk.h"
 #include "sim/draw.h"
 
 #include "base/invariants.h"
@@ -294,7 +295,7 @@ void aco__sim_content_lose(aco__sim_content_t *content)
 
 /* How a crash deals with what is not durable. */
 typedef struct fate {
-    enum { ALL_LOST, ALL_KEPT, A_PREFIX, EACH_SECTOR, FATES } kind;
+    enum { ALL_KEPT, ALL_LOST, A_PREFIX, EACH_SECTOR, FATES } kind;
     uint64_t draw;
 } fate_t;
 
@@ -348,13 +349,13 @@ static void clear_behind(aco__sim_content_t *content, aco__sim_room_t *room)
     free_pages(content, room, (size_t)((content->size + ACO__SIM_PAGE - 1) / ACO__SIM_PAGE));
 }
 
-void aco__sim_content_crash(aco__sim_content_t *content, aco__sim_room_t *room, size_t sector, uint64_t *draws)
+void aco__sim_content_crash(aco_sim_t *sim, aco__sim_content_t *content, aco__sim_room_t *room, size_t sector)
 {
     fate_t fate;
     if (!content->n)
         return;
-    fate.kind = aco__draw_below(draws, FATES);
-    fate.draw = aco__draw(draws);
+    fate.kind = aco__sim_disk_draw(sim, FATES);
+    fate.draw = aco__sim_disk_draw(sim, 0);
     for (size_t i = content->n; i > 0; i--) {
         make_freed_pages(content, room, &content->changes[i - 1]);
         put_back(content, i - 1, &fate, sector);

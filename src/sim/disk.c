@@ -5,6 +5,9 @@
 
 #include "aco/detail/service.h"
 
+#include <errno.h>
+#include <string.h>
+
 static const aco_sim_range_t usual_time = {20 * ACO_MICROSECOND, 2 * ACO_MILLISECOND};
 
 enum { SMALL_SECTOR = 512, LARGE_SECTOR = 4096 };
@@ -18,12 +21,11 @@ static void set_options(aco__sim_disk_t *disk, const aco_sim_disk_t *options)
     disk->tree.room.capacity = options->capacity ? (options->capacity - 1) / ACO__SIM_PAGE + 1 : 0;
 }
 
-void aco__sim_disk_begin(aco__sim_disk_t *disk, uint64_t seed)
+void aco__sim_disk_begin(aco_sim_t *sim, aco__sim_disk_t *disk)
 {
     static const aco_sim_disk_t defaults = {0};
-    disk->draws = seed;
     disk->crashes = 0;
-    disk->drawn_sector = aco__sim_disk_maybe(disk, 0.5) ? LARGE_SECTOR : SMALL_SECTOR;
+    disk->drawn_sector = aco__sim_disk_draw(sim, 2) ? LARGE_SECTOR : SMALL_SECTOR;
     aco__sim_tree_begin(&disk->tree);
     set_options(disk, &defaults);
 }
@@ -38,28 +40,34 @@ aco__sim_disk_t *aco__sim_disk_here(aco_sim_t *sim)
     return &sim->disk;
 }
 
-void aco__sim_disk_crash(aco__sim_disk_t *disk)
+void aco__sim_disk_crash(aco_sim_t *sim, aco__sim_disk_t *disk)
 {
     disk->crashes++;
-    aco__sim_tree_crash(&disk->tree, disk->sector, &disk->draws);
+    aco__sim_tree_crash(sim, &disk->tree, disk->sector);
 }
 
-int64_t aco__sim_disk_time(aco__sim_disk_t *disk)
+uint64_t aco__sim_disk_draw(aco_sim_t *sim, uint64_t limit)
+{
+    return limit ? aco__draw_below(&sim->disk_draws, limit) : aco__draw(&sim->disk_draws);
+}
+
+int64_t aco__sim_disk_time(aco_sim_t *sim, const aco__sim_disk_t *disk)
 {
     const aco_sim_range_t *latency = &disk->options.latency;
-    return latency->min + (int64_t)aco__draw_below(&disk->draws, (uint64_t)(latency->max - latency->min) + 1);
+    return latency->min + (int64_t)aco__sim_disk_draw(sim, (uint64_t)(latency->max - latency->min) + 1);
 }
 
-int aco__sim_disk_maybe(aco__sim_disk_t *disk, double chance)
+/* Numbers that are not below the chance stand for no, and so does 0: a simpler run has fewer faults. */
+int aco__sim_disk_maybe(aco_sim_t *sim, double chance)
 {
-    const int bits = 53; /* what a double holds */
-    return chance > 0 && (double)(aco__draw(&disk->draws) >> (64 - bits)) < chance * (double)((uint64_t)1 << bits);
+    const uint64_t all = (uint64_t)1 << 53; /* what a double holds */
+    return chance > 0 && (double)(all - 1 - aco__sim_disk_draw(sim, all)) < chance * (double)all;
 }
 
-size_t aco__sim_disk_part(aco__sim_disk_t *disk, size_t n)
+size_t aco__sim_disk_part(aco_sim_t *sim, const aco__sim_disk_t *disk, size_t n)
 {
-    return n > 1 && aco__sim_disk_maybe(disk, disk->options.short_transfers)
-               ? 1 + (size_t)aco__draw_below(&disk->draws, n)
+    return n > 1 && aco__sim_disk_maybe(sim, disk->options.short_transfers)
+               ? 1 + (size_t)aco__sim_disk_draw(sim, n - 1)
                : n;
 }
 
@@ -85,12 +93,14 @@ static int check_disk(const aco_sim_disk_t *disk, const char *call)
     return 0;
 }
 
-int aco_sim_disk(aco_sim_t *sim, const aco_sim_disk_t *disk)
+int aco_sim_disk(aco_sim_t *sim, const char *node, const aco_sim_disk_t *disk)
 {
     static const char call[] = "aco_sim_disk";
     static const aco_sim_disk_t defaults = {0};
     if (!sim || sim != aco_sim_current())
         return aco__service_fail(EINVAL, call, "it is not the run of the calling thread");
+    if (!node || strcmp(node, "*") != 0)
+        return aco__service_fail(EINVAL, call, "a node is unknown: a run has none, and \"*\" is all");
     if (check_disk(disk ? disk : &defaults, call) != 0)
         return -1;
     set_options(aco__sim_disk_here(sim), disk ? disk : &defaults);
@@ -101,6 +111,6 @@ int aco_sim_disk_crash(aco_sim_t *sim)
 {
     if (!sim || sim != aco_sim_current())
         return aco__service_fail(EINVAL, "aco_sim_disk_crash", "it is not the run of the calling thread");
-    aco__sim_disk_crash(aco__sim_disk_here(sim));
+    aco__sim_disk_crash(sim, aco__sim_disk_here(sim));
     return 0;
 }

@@ -110,10 +110,10 @@ static int is_dead(const open_file_t *f)
     return f->crashes != f->disk->crashes;
 }
 
-static int fails(open_file_t *f, double chance)
+static int fails(aco_sim_t *sim, const open_file_t *f, double chance)
 {
     errno = EIO;
-    return is_dead(f) || aco__sim_disk_maybe(f->disk, chance);
+    return is_dead(f) || aco__sim_disk_maybe(sim, chance);
 }
 
 static int is_misaligned(const open_file_t *f, const void *p, size_t n, int64_t offset)
@@ -125,19 +125,20 @@ static int is_misaligned(const open_file_t *f, const void *p, size_t n, int64_t 
 /* ---- Reads and writes ---- */
 
 /* Of one part. */
-static ssize_t read_part(open_file_t *f, void *p, size_t n, int64_t offset)
+static ssize_t read_part(aco_sim_t *sim, open_file_t *f, void *p, size_t n, int64_t offset)
 {
-    if (is_misaligned(f, p, n, offset) || fails(f, f->disk->options.read_errors))
+    if (is_misaligned(f, p, n, offset) || fails(sim, f, f->disk->options.read_errors))
         return -1;
-    return (ssize_t)aco__sim_content_read(&f->inode->content, p, aco__sim_disk_part(f->disk, n), offset);
+    return (ssize_t)aco__sim_content_read(&f->inode->content, p, aco__sim_disk_part(sim, f->disk, n), offset);
 }
 
 static ssize_t write_part(aco_sim_t *sim, open_file_t *f, const void *p, size_t n, int64_t offset)
 {
     ssize_t written;
-    if (is_misaligned(f, p, n, offset) || fails(f, f->disk->options.write_errors))
+    if (is_misaligned(f, p, n, offset) || fails(sim, f, f->disk->options.write_errors))
         return -1;
-    written = aco__sim_content_write(&f->inode->content, &f->disk->tree.room, p, aco__sim_disk_part(f->disk, n), offset);
+    n = aco__sim_disk_part(sim, f->disk, n);
+    written = aco__sim_content_write(&f->inode->content, &f->disk->tree.room, p, n, offset);
     f->inode->modified = f->inode->changed = sim->now;
     if (written > 0 && f->file.flags & O_DSYNC) /* O_SYNC has it, too */
         aco__sim_content_sync(&f->inode->content, f->disk->sector);
@@ -165,7 +166,7 @@ static ssize_t each_part(aco_sim_t *sim, open_file_t *f, const struct msghdr *me
         if (!part->iov_len)
             continue;
         n = is_write ? write_part(sim, f, part->iov_base, part->iov_len, offset + done)
-                     : read_part(f, part->iov_base, part->iov_len, offset + done);
+                     : read_part(sim, f, part->iov_base, part->iov_len, offset + done);
         if (n < 0)
             return done ? done : -1;
         done += n;
@@ -259,7 +260,7 @@ ssize_t aco__sim_preadv2(aco_sim_t *sim, int fd, const struct iovec *parts, int 
         return -1;
     if (flags & ~RWF_NOWAIT)
         return aco__sim_fail_with(EOPNOTSUPP);
-    if (flags && aco__sim_disk_maybe(f->disk, 0.5))
+    if (flags && aco__sim_disk_draw(sim, 2))
         return aco__sim_fail_with(EAGAIN);
     message.msg_iov = (struct iovec *)(uintptr_t)parts;
     message.msg_iovlen = (size_t)n;
@@ -293,7 +294,7 @@ int aco__sim_fsync(aco_sim_t *sim, int fd)
     int failed;
     if (!f || is_dead(f))
         return f ? aco__sim_fail_with(EIO) : -1;
-    failed = fails(f, f->disk->options.sync_errors);
+    failed = fails(sim, f, f->disk->options.sync_errors);
     if (f->file.type == &folder)
         aco__sim_tree_sync(&f->disk->tree, f->inode, failed);
     else if (failed)
@@ -327,7 +328,7 @@ ssize_t aco__sim_sendfile(aco_sim_t *sim, int to, int from, int64_t *offset, siz
     ssize_t got, sent;
     if (!f || !may_read(f) || fail_if_negative(at) != 0)
         return -1;
-    got = n ? read_part(f, buffer, n < sizeof buffer ? n : sizeof buffer, at) : 0;
+    got = n ? read_part(sim, f, buffer, n < sizeof buffer ? n : sizeof buffer, at) : 0;
     sent = got > 0 ? aco__sim_write(sim, to, buffer, (size_t)got) : got;
     if (sent > 0)
         *(offset ? offset : &f->position) = at + sent;

@@ -4,7 +4,6 @@
 #define _GNU_SOURCE /* O_TMPFILE, O_PATH */
 #endif
 #include "sim/path_calls.h"
-#include "sim/draw.h"
 #include "sim/open_file.h"
 #include "sim/refusal.h"
 #include "sim/world.h"
@@ -269,10 +268,10 @@ static void fill_entry(struct dirent *to, const aco__sim_inode_t *inode, const c
     strncpy(to->d_name, name, sizeof to->d_name - 1);
 }
 
-static void shuffle(listing_t *listing, uint64_t *draws)
+static void shuffle(aco_sim_t *sim, listing_t *listing)
 {
     for (size_t n = listing->n; n > 1; n--) {
-        size_t other = (size_t)aco__draw_below(draws, n);
+        size_t other = (size_t)aco__sim_disk_draw(sim, n);
         struct dirent last = listing->entries[n - 1];
         listing->entries[n - 1] = listing->entries[other];
         listing->entries[other] = last;
@@ -280,7 +279,7 @@ static void shuffle(listing_t *listing, uint64_t *draws)
 }
 
 /* NULL: there is no memory. */
-static listing_t *list_folder(const aco__sim_inode_t *inode, uint64_t *draws)
+static listing_t *list_folder(aco_sim_t *sim, const aco__sim_inode_t *inode)
 {
     listing_t *listing = calloc(1, sizeof *listing);
     size_t n = 2;
@@ -296,7 +295,7 @@ static listing_t *list_folder(const aco__sim_inode_t *inode, uint64_t *draws)
         const aco__sim_entry_t *entry = ACO__LINKED(links, aco__sim_entry_t, links);
         fill_entry(&listing->entries[listing->n++], entry->inode, entry->name);
     }
-    shuffle(listing, draws);
+    shuffle(sim, listing);
     return listing;
 }
 
@@ -307,7 +306,7 @@ DIR *aco__sim_opendir(aco_sim_t *sim, const char *path)
     listing_t *listing;
     if (!inode)
         return NULL;
-    listing = list_folder(inode, &aco__sim_disk_here(sim)->draws);
+    listing = list_folder(sim, inode);
     if (!listing) {
         aco__sim_close(sim, fd);
         errno = ENOMEM;

@@ -106,7 +106,8 @@ static void failed(aco__chooser_t *chooser)
 
 static int64_t disk_time(aco__chooser_t *chooser)
 {
-    return aco__sim_disk_time(aco__sim_disk_here(sim_of(chooser)));
+    aco_sim_t *sim = sim_of(chooser);
+    return aco__sim_disk_time(sim, aco__sim_disk_here(sim));
 }
 
 /* ---- One run ---- */
@@ -151,7 +152,8 @@ static void begin_run(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
     aco__sim_opened_begin(sim);
     aco__sim_ports_begin(sim);
     aco__sim_arrivals_begin(sim, aco__draw(&draws));
-    aco__sim_disk_begin(&sim->disk, aco__draw(&draws));
+    sim->disk_draws = aco__draw(&draws);
+    aco__sim_disk_begin(sim, &sim->disk);
 }
 
 /* After aco_run(): why the run failed, if it did. */

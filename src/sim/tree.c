@@ -4,7 +4,7 @@
 #define _GNU_SOURCE /* S_IFDIR, strdup() */
 #endif
 #include "sim/tree.h"
-#include "sim/draw.h"
+#include "sim/disk.h"
 
 #include "base/invariants.h"
 
@@ -360,13 +360,13 @@ void aco__sim_tree_sync(aco__sim_tree_t *tree, const aco__sim_inode_t *folder, i
 }
 
 /* Marks the steps that a crash takes back. */
-static void mark_lost(aco__sim_tree_t *tree, uint64_t *draws)
+static void mark_lost(aco_sim_t *sim, aco__sim_tree_t *tree)
 {
-    uint64_t one_in = 1 + aco__draw_below(draws, 4); /* 1: all of them */
-    int keeps_all = aco__draw_below(draws, 4) == 0;
+    int keeps_all = aco__sim_disk_draw(sim, 4) == 0;
+    uint64_t one_in = 1 + aco__sim_disk_draw(sim, 4); /* 1: all of them */
     for (size_t i = 0; i < tree->steps_n; i++) {
         aco__sim_step_t *step = &tree->steps[i];
-        step->is_marked = step->is_lost || (aco__draw_below(draws, one_in) == 0 && !keeps_all);
+        step->is_marked = step->is_lost || (!keeps_all && aco__sim_disk_draw(sim, one_in) == one_in - 1);
         for (size_t earlier = 0; earlier < i && !step->is_marked; earlier++)
             step->is_marked = tree->steps[earlier].is_marked && depends(step, &tree->steps[earlier]);
     }
@@ -404,9 +404,9 @@ static void empty_lost_folders(aco__sim_tree_t *tree)
     }
 }
 
-void aco__sim_tree_crash(aco__sim_tree_t *tree, size_t sector, uint64_t *draws)
+void aco__sim_tree_crash(aco_sim_t *sim, aco__sim_tree_t *tree, size_t sector)
 {
-    mark_lost(tree, draws);
+    mark_lost(sim, tree);
     for (size_t i = tree->steps_n; i > 0; i--)
         if (tree->steps[i - 1].is_marked)
             take_back(tree, &tree->steps[i - 1]);
@@ -414,7 +414,7 @@ void aco__sim_tree_crash(aco__sim_tree_t *tree, size_t sector, uint64_t *draws)
     empty_lost_folders(tree);
     for (aco__links_t *links = tree->inodes.next; links != &tree->inodes; links = links->next) {
         aco__sim_inode_t *inode = ACO__LINKED(links, aco__sim_inode_t, all);
-        aco__sim_content_crash(&inode->content, &tree->room, sector, draws);
+        aco__sim_content_crash(sim, &inode->content, &tree->room, sector);
     }
 }
 

@@ -76,6 +76,6 @@ ACO__HIDDEN int aco__sim_tree_move(aco__sim_tree_t *tree, const aco__sim_place_t
 /* The names in a directory are durable; or, with `fails`, they never will be. */
 ACO__HIDDEN void aco__sim_tree_sync(aco__sim_tree_t *tree, const aco__sim_inode_t *folder, int fails);
 /* The machine crashes: the seed decides what survives of names and bytes that are not durable. */
-ACO__HIDDEN void aco__sim_tree_crash(aco__sim_tree_t *tree, size_t sector, uint64_t *draws);
+ACO__HIDDEN void aco__sim_tree_crash(aco_sim_t *sim, aco__sim_tree_t *tree, size_t sector);
 
 #endif

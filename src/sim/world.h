@@ -34,6 +34,7 @@ struct aco_sim_s {
     aco__sim_ports_t ports;
     aco__sim_arrivals_t arrivals;
     aco__sim_disk_t disk;
+    uint64_t disk_draws; /* the state of the disk's random numbers */
     int reads_proc;     /* the descriptor of a file of /proc that the library reads now, plus 1; 0: none */
     const char *refused; /* a call of the system that the run will fail for: aco__sim_settle(). NULL: none */
     char refused_in[64]; /* who made it */

@@ -23,7 +23,7 @@ typedef struct aco__chooser_s {
     /* A call of the libraries above acorn has failed; aco_error_message() tells it. NULL: nobody wants to know. */
     void (*failed)(struct aco__chooser_s *chooser);
     /* How many nanoseconds a call for a file takes that a task makes now. The task waits so long, and then makes the
-     * system call itself. */
+     * system call itself. NULL: it goes to the pool. */
     int64_t (*disk_time)(struct aco__chooser_s *chooser);
     size_t aco__kept; /* tasks that it keeps */
     unsigned aco__open; /* how often aco_scheduler_open() was called */
