@@ -4,6 +4,11 @@
 #include "death.h"
 
 #include "aco/sim.hpp"
+#ifdef WITH_IO
+#include "aco/file.hpp"
+
+#include <fcntl.h>
+#endif
 
 #include <algorithm>
 #include <stdexcept>
@@ -222,6 +227,42 @@ TEST(Failures, Invariants)
               "the state is two");
     EXPECT_EQ(state, 2);
 }
+
+#ifdef WITH_IO
+// Promise: files are on a disk of the run. A crash loses what is not durable, faults have the chances that are set.
+TEST(Disk, Crash)
+{
+    int lost = 0;
+    EXPECT_EQ(reason([&](aco::sim sim) {
+                  aco::directory::make("d");
+                  aco::file kept("kept", O_RDWR | O_CREAT), other("d/other", O_WRONLY | O_CREAT);
+                  kept.write("kept");
+                  kept.sync();
+                  aco::file("/", O_RDONLY | O_DIRECTORY).sync();
+                  other.write("lost");
+                  sim.crash_disk();
+                  EXPECT_EQ(thrown_by([&] { kept.sync(); }), "error " + std::to_string(EIO));
+                  EXPECT_EQ(aco::file::stat_path("kept").size, 4u);
+                  lost += thrown_by([] { aco::file::stat_path("d/other"); }) != "";
+              }),
+              "");
+    EXPECT_GT(lost, 100);
+    EXPECT_LT(lost, 900);
+    aco_sim_disk_t bad = {};
+    bad.write_errors = 1;
+    EXPECT_EQ(reason(few, [&](aco::sim sim) {
+                  aco::file file("file", O_WRONLY | O_CREAT);
+                  sim.disk(bad);
+                  EXPECT_EQ(thrown_by([&] { file.write("x"); }), "error " + std::to_string(EIO));
+                  sim.disk();
+                  file.write("x");
+                  aco_sim_disk_t wrong = {};
+                  wrong.sector = 1;
+                  EXPECT_EQ(thrown_by([&] { sim.disk(wrong); }), "error " + std::to_string(EINVAL));
+              }),
+              "");
+}
+#endif
 
 // ---- Options and errors ----
 

@@ -60,7 +60,17 @@ foreach(variant IN LISTS acorn_two_variants)
   target_link_libraries(test_sim_kernel_${variant} PRIVATE acorn_sim_static)
 endforeach()
 
-# The simulated network.
+# The simulated disk against the kernel's files.
+set(sim_files_sequences 1000)
+if(ACORN_NIGHTLY)
+  set(sim_files_sequences 100000)
+endif()
+foreach(variant IN LISTS acorn_two_variants)
+  acorn_test(sim_files.${variant} sim_files.c DEFINE ${define_${variant}} TIMEOUT 1000 ARGS ${sim_files_sequences})
+  target_link_libraries(test_sim_files_${variant} PRIVATE acorn_sim_static)
+endforeach()
+
+# The simulated network, and disk.
 if(TARGET acorn_io)
   foreach(variant IN LISTS acorn_two_variants)
     acorn_test(sim_net.${variant} sim_net.c DEFINE ${define_${variant}})
@@ -71,6 +81,8 @@ if(TARGET acorn_io)
     target_link_libraries(test_sim_link_${variant} PRIVATE acorn_sim_static acorn_io_static)
     acorn_test(sim_names.${variant} sim_names.c DEFINE ${define_${variant}})
     target_link_libraries(test_sim_names_${variant} PRIVATE acorn_sim_static acorn_io_static)
+    acorn_test(sim_disk.${variant} sim_disk.c DEFINE ${define_${variant}})
+    target_link_libraries(test_sim_disk_${variant} PRIVATE acorn_sim_static acorn_io_static)
     acorn_test(sim_edges.${variant} sim_edges.c DEFINE ${define_${variant}})
     target_link_libraries(test_sim_edges_${variant} PRIVATE acorn_sim_static acorn_io_static)
   endforeach()

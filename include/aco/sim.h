@@ -45,12 +45,12 @@
  * a child process.
  *
  * The system. Acorn's libraries reach the system by one table, which a run replaces for its thread. What is simulated:
- * the clocks, sleeping, the network, names of hosts. What goes to the real system: memory pages, the library's own
- * process lock, questions about the process and the machine (its number, limits, /proc), handlers of fatal signals,
- * and writing to stderr. Any other call fails with ENOSYS, is printed with the backtrace of its caller, and fails the
- * run: files, threads, processes and signals are not simulated yet, nor are sendfile, splice, pipes, ioctl() and kinds
- * of sockets other than those below. So does aco_on_idle(), whose hook would wait for the real world. The program's
- * own calls of libc go to the system.
+ * the clocks, sleeping, the network, names of hosts, files, random numbers. What goes to the real system: memory pages,
+ * the library's own process lock, questions about the process and the machine (its number, limits, /proc), handlers of
+ * fatal signals, and writing to stderr. Any other call fails with ENOSYS, is printed with the backtrace of its caller,
+ * and fails the run: threads, processes and signals are not simulated yet, nor are splice, pipes, ioctl() and kinds of
+ * sockets other than those below. So does aco_on_idle(), whose hook would wait for the real world. The program's own
+ * calls of libc go to the system.
  *
  * The network. The calls of aco/io.h, aco/tls.h, aco/http.h and aco/websocket.h do what they do otherwise, over a
  * network that the run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets of streams. Without nodes it has one
@@ -73,6 +73,23 @@
  * tasks of another wait for, lock or change. Channels and counters by which the scenario looks at nodes are fine.
  * Global variables are shared by all nodes, and so is memory. A node's state belongs into what its argument points
  * to.
+ *
+ * Disks. A node has a disk, which is empty at first, and so has the scenario's machine. The calls of aco/file.h and HTTP's
+ * files use the one of the calling task's machine: a tree in memory, whose root is also the working directory. It lasts
+ * when the node crashes; at ACO_SIM_CRASH_RESET with all that was written, at ACO_SIM_CRASH_SILENT without some of it. Calls have Linux's results and errors. There are files and directories, of which
+ * each file has at most a gibibyte; no symbolic links, devices (a path in /dev or /sys fails the run), locks or mapped
+ * files; and permissions are kept, but nobody checks them. A task that calls aco/file.h waits for the disk, for a time
+ * that the seed decides: aco_sim_disk(). A read of aco/file.h may find its bytes in memory, and then does not wait.
+ * What is written can be read at once. It is durable after fsync() of the file, and a name after fsync() of its
+ * directory. A rename is durable after fsync() of either of its directories. When the machine crashes, the seed
+ * decides for all else:
+ *   - of a file, each sector has what it had after one of the writes since the last fsync(), or before the first one:
+ *     so writes may be lost, torn at the bounds of sectors, or reordered. Likewise the size; what lies between the
+ *     durable end and a larger size may be zeros;
+ *   - each call that has changed names has happened as a whole, or not at all, in any order, except that two calls
+ *     about the same name keep their order, and that a directory is moved after all calls before that.
+ * The kernel's writing back is as late as can be, except that after 16384 changes of a file, or 1024 of names, the
+ * oldest becomes durable.
  *
  * Threads. A run uses the calling thread only, and one thread of the process simulates at a time. Other threads go on
  * as before. They cannot reach the run's tasks, and must not use an aco_mt_ object that these use. The first run of the
@@ -178,9 +195,10 @@ ACO_API int aco_sim_link(aco_sim_t *sim, const char *from, const char *to, const
  * which they are found. NULL: the name is unknown, as names are at first. All nodes know the same names. A lookup waits
  * for the way to a name server, which is on the scenario's machine, and back. If the link loses one of the two, it asks
  * again after 5 seconds, and after 5 more it fails with EAGAIN. In a run aco_io_name_cache() has no effect: nothing is
- * kept. Returns 0; on error -1 with errno EINVAL (`sim` is not the
- * calling thread's run, the name is empty, an address or above 255 bytes, an address is wrong), ENOMEM. */
+ * kept. Returns 0; on error -1 with errno EINVAL (`sim` is not the calling thread's run, the name is empty, an address
+ * or above 255 bytes, an address is wrong), ENOMEM. */
 ACO_API int aco_sim_name(aco_sim_t *sim, const char *name, const char *addresses);
+
 /* From now on all that is sent from `from` to `to` is lost, or with `on` 0 is not. The names, and which call counts,
  * are as for aco_sim_link(); but a node always reaches itself. One call cuts one way only: the other way needs another
  * call. What is lost is what a link with the `loss` 1 loses: TCP sends it again, and it arrives later if the partition
@@ -212,15 +230,17 @@ ACO_API int aco_sim_node_is_up(const aco_sim_node_t *node);
 
 typedef enum aco_sim_crash_e {
     ACO_SIM_CRASH_ANY,   /* the seed chooses one of the next two */
-    ACO_SIM_CRASH_RESET, /* of a process: its peers get resets, and new connections are refused */
+    ACO_SIM_CRASH_RESET, /* of a process: its peers get resets, and new connections are refused. All that it wrote to its
+                            disk is there */
     ACO_SIM_CRASH_SILENT /* of a machine: its peers are not told, and nothing answers. What they send is sent again, and
                             gets a reset when the node has started again; or the connection ends with ETIMEDOUT. A peer
-                            that only reads waits on: the connection is half open */
+                            that only reads waits on: the connection is half open. Its disk loses what was not durable,
+                            as at aco_sim_disk_crash() */
 } aco_sim_crash_t;
 
 /* Lets the node crash when the calling task next yields, waits or ends; it may be the node's own. The node's tasks
  * never run again, and none of their cleanups does: no deferred call, no destructor. Locks that they hold stay locked;
- * who joins one gets NULL. Their sockets close. What they have allocated is not freed. Returns 0; on error -1 with
+ * who joins one gets NULL. Their sockets and files close. What they have allocated is not freed. Returns 0; on error -1 with
  * errno EINVAL (it is not a node of the calling thread's run, `how` is unknown), ESRCH (it has crashed already). */
 ACO_API int aco_sim_crash(aco_sim_node_t *node, aco_sim_crash_t how);
 
@@ -228,6 +248,36 @@ ACO_API int aco_sim_crash(aco_sim_node_t *node, aco_sim_crash_t how);
  * before, in a way that the seed chooses. Returns 0; on error -1 with errno EINVAL (it is not a node of the calling
  * thread's run). */
 ACO_API int aco_sim_restart(aco_sim_node_t *node);
+
+/* ---- Disks ---- */
+
+/* How the disk behaves. Zero in a field means the default, which for all but the first and the last is: no limit, no
+ * fault. Chances are from 0 to 1, for each call; the seed decides. */
+typedef struct aco_sim_disk_s {
+    aco_sim_range_t latency; /* how long a task waits in each call of aco/file.h that goes to the disk; up to an hour.
+                                Default: from 20 microseconds to 2 milliseconds */
+    uint64_t capacity;       /* bytes, in whole pages of 4 KiB: a write that needs more gets ENOSPC */
+    double read_errors;      /* the chance that a read fails with EIO */
+    double write_errors;     /* likewise a write, which then does nothing */
+    double sync_errors;      /* likewise fsync(). What it was to write is lost at the next crash, as on Linux, also if
+                                a later fsync() succeeds. It can be read until then */
+    double short_transfers;  /* the chance that a read or write moves only a part */
+    int sector;              /* 512 or 4096 bytes: a crash keeps or loses a sector as a whole. Default: the seed chooses
+                                one of the two for the run */
+    void *aco__reserved[6];  /* reserved fields are 0 */
+} aco_sim_disk_t;
+
+/* Sets how the disk of a node behaves from now on: `node` is its name, "scenario", or "*" for all, also for nodes that
+ * are made later. `disk` NULL: the default. What is on the disk stays. Returns 0; on error -1 with errno EINVAL (`sim` is not the calling thread's run, the node
+ * is unknown, a field is out of range, a reserved field). */
+ACO_API int aco_sim_disk(aco_sim_t *sim, const char *node, const aco_sim_disk_t *disk);
+
+/* The calling task's machine loses its power and comes back, but only the disk is concerned: for a scenario without
+ * nodes, which tries what its code finds after a crash. aco_sim_crash() lets a whole node crash. What an fsync() has made durable is kept. Of all else the
+ * seed decides what is kept, as the head of this file says. Descriptors of files and directories that were open
+ * fail with EIO from now on, and still must be closed; tasks go on. Returns 0; on error -1 with errno EINVAL (`sim` is
+ * not the calling thread's run). */
+ACO_API int aco_sim_disk_crash(aco_sim_t *sim);
 
 /* Makes the run fail for this reason, of which the first 255 bytes count. It ends when the calling task next yields,
  * waits or ends. If it has failed before, nothing changes. Returns -1, with errno unchanged. If `sim` is NULL or not

@@ -65,6 +65,18 @@ public:
         if (aco_sim_name(run_, host.c_str(), addresses) != 0)
             detail::refused();
     }
+    /* Sets how the disk behaves from now on: aco_sim_disk(). Without an argument: the default. */
+    void disk(const aco_sim_disk_t &how = aco_sim_disk_t()) const
+    {
+        if (aco_sim_disk(run_, "*", &how) != 0)
+            detail::refused();
+    }
+    /* The disk's machine loses its power and comes back: aco_sim_disk_crash(). */
+    void crash_disk() const
+    {
+        if (aco_sim_disk_crash(run_) != 0)
+            detail::refused();
+    }
     aco_sim_t *native_handle() const noexcept { return run_; }
 
 private:

@@ -170,6 +170,12 @@ int aco__chooser_look_up(int64_t *ns)
     return chooser ? chooser->look_up(chooser, ns) : -1;
 }
 
+int64_t aco__chooser_disk_time(void)
+{
+    aco__chooser_t *chooser = aco__chooser_is_there() ? aco__tasks(aco__self())->chooser : NULL;
+    return chooser && chooser->disk_time ? chooser->disk_time(chooser) : -1;
+}
+
 const char *aco__chooser_refused(void)
 {
     const aco__tasks_t *s = aco__tasks(aco__self());

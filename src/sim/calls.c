@@ -1,11 +1,14 @@
 /* What stands in the system's table (src/system/system.h). Each entry looks whether the calling thread has a run;
  * without one it is what was there before. */
+#define _FILE_OFFSET_BITS 64
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* CLOCK_BOOTTIME and others */
 #endif
 #include "sim/calls.h"
 #include "sim/call_lists.h"
 #include "sim/draw.h"
+#include "sim/open_file.h"
+#include "sim/path_calls.h"
 #include "sim/refusal.h"
 #include "sim/hosts.h"
 #include "sim/socket_calls.h"
@@ -23,12 +26,11 @@
 
 #define ONE(name) +1
 _Static_assert(ACO__SIM_EACH_PASSED(ONE) ACO__SIM_EACH_SIMULATED(ONE) ACO__SIM_EACH_OF_DESCRIPTORS(ONE)
-                       ACO__SIM_EACH_REFUSED(ONE) == sizeof(aco__system_t) / sizeof(void (*)(void)),
+                       ACO__SIM_EACH_OF_FILES(ONE) ACO__SIM_EACH_REFUSED(ONE) == sizeof(aco__system_t) / sizeof(void (*)(void)),
                "each entry of the table is in one of the lists");
 
 enum { NS_PER_SECOND = 1000000000 };
 static const int64_t MONOTONIC_AT_FIRST = (int64_t)1000 * NS_PER_SECOND;
-static const int64_t REALTIME_AT_FIRST = (int64_t)1000000000 * NS_PER_SECOND; /* in September 2001 */
 
 #define real aco__sim_real
 
@@ -40,7 +42,7 @@ static int64_t at_first(clockid_t clock)
     case CLOCK_REALTIME:
     case CLOCK_REALTIME_COARSE:
     case CLOCK_TAI:
-        return REALTIME_AT_FIRST;
+        return ACO__SIM_DATE;
     case CLOCK_PROCESS_CPUTIME_ID:
     case CLOCK_THREAD_CPUTIME_ID:
         return 0;
@@ -156,21 +158,8 @@ REFUSED_INT(pipe2, (int fds[2], int flags), (fds, flags))
 REFUSED_SIZE(splice, (int from, int64_t *from_offset, int to, int64_t *to_offset, size_t n, unsigned flags),
              (from, from_offset, to, to_offset, n, flags))
 REFUSED_INT(signalfd, (int fd, const sigset_t *signals, int flags), (fd, signals, flags))
-REFUSED_SIZE(sendfile, (int to, int from, int64_t *offset, size_t n), (to, from, offset, n))
 
 REFUSED(FILE *, NULL, fopen, (const char *path, const char *mode), (path, mode))
-REFUSED_SIZE(pread, (int fd, void *p, size_t n, int64_t offset), (fd, p, n, offset))
-REFUSED_SIZE(pwrite, (int fd, const void *p, size_t n, int64_t offset), (fd, p, n, offset))
-REFUSED_SIZE(preadv2, (int fd, const struct iovec *parts, int count, int64_t offset, int flags),
-             (fd, parts, count, offset, flags))
-REFUSED(int64_t, -1, lseek, (int fd, int64_t offset, int from), (fd, offset, from))
-REFUSED_INT(fsync, (int fd), (fd))
-REFUSED_INT(ftruncate, (int fd, int64_t sz), (fd, sz))
-REFUSED_INT(stat, (const char *path, struct stat *status), (path, status))
-REFUSED_INT(rename, (const char *from, const char *to), (from, to))
-REFUSED(DIR *, NULL, opendir, (const char *path), (path))
-REFUSED(struct dirent *, NULL, readdir, (DIR *folder), (folder))
-REFUSED_INT(closedir, (DIR *folder), (folder))
 
 REFUSED(unsigned, 0, if_nametoindex, (const char *name), (name))
 REFUSED(char *, NULL, if_indextoname, (unsigned index, char *name), (index, name))
@@ -185,8 +174,15 @@ REFUSED_INT(pidfd_open, (pid_t process, unsigned flags), (process, flags))
 REFUSED_INT(pidfd_send_signal, (int process, int signal, void *information, unsigned flags),
             (process, signal, information, flags))
 REFUSED_ERROR(pthread_kill, (pthread_t thread, int signal), (thread, signal))
-REFUSED_INT(sigpending, (sigset_t *signals), (signals))
-REFUSED_INT(sigtimedwait, (const sigset_t *signals, void *info, const struct timespec *time), (signals, info, time))
+/* A look, without a wait, is passed: around sendfile(), SIGPIPE is the thread's own. */
+static int sim_sigtimedwait(const sigset_t *signals, void *info, const struct timespec *time)
+{
+    aco_sim_t *sim = aco_sim_current();
+    if (!sim || (time && !time->tv_sec && !time->tv_nsec))
+        return real.sigtimedwait(signals, info, time);
+    errno = aco__sim_refuse(sim, "sigtimedwait");
+    return -1;
+}
 REFUSED_INT(sigwaitinfo, (const sigset_t *signals, void *info), (signals, info))
 
 /* The last argument of fcntl() and ioctl(), of any type. */
@@ -206,28 +202,6 @@ static int sim_ioctl(int fd, unsigned long operation, ...)
     if (!sim)
         return real.ioctl(fd, operation, last);
     errno = aco__sim_refuse(sim, "ioctl");
-    return -1;
-}
-
-/* ---- What the library reads of /proc, and its reports ---- */
-
-static int sim_open(const char *path, int flags, ...)
-{
-    aco_sim_t *sim = aco_sim_current();
-    va_list list;
-    unsigned mode;
-    int fd;
-    va_start(list, flags);
-    mode = va_arg(list, unsigned);
-    va_end(list);
-    if (!sim)
-        return real.open(path, flags, mode);
-    if (!sim->reads_proc && strncmp(path, "/proc/", 6) == 0) { /* to report, or to know the kernel's limits */
-        fd = real.open(path, flags, mode);
-        sim->reads_proc = fd + 1;
-        return fd;
-    }
-    errno = aco__sim_refuse(sim, "open");
     return -1;
 }
 
@@ -275,7 +249,7 @@ static ssize_t sim_getrandom(void *p, size_t n, unsigned flags)
 static int makes_descriptor(size_t call)
 {
     return call == NUMBER_OF(socket) || call == NUMBER_OF(accept4) || call == NUMBER_OF(eventfd) ||
-           call == NUMBER_OF(epoll_create1);
+           call == NUMBER_OF(epoll_create1) || call == NUMBER_OF(open);
 }
 
 /* The call has this result. */
@@ -388,6 +362,69 @@ OF_DESCRIPTORS(ssize_t, sendto,
 OF_DESCRIPTORS(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags),
                (sim, fd, message, flags))
 
+/* ---- Files ---- */
+
+/* What the library reads of /proc, and its reports, are real. */
+static int sim_open(const char *path, int flags, ...)
+{
+    aco_sim_t *sim = aco_sim_current();
+    va_list list;
+    unsigned mode;
+    int fd;
+    va_start(list, flags);
+    mode = va_arg(list, unsigned);
+    va_end(list);
+    if (!sim)
+        return real.open(path, flags, mode);
+    if (!sim->reads_proc && strncmp(path, "/proc/", 6) == 0) { /* to report, or to know the kernel's limits */
+        fd = real.open(path, flags, mode);
+        sim->reads_proc = fd + 1;
+        return fd;
+    }
+    aco__sim_arrive(sim);
+    return (int)NOTED(sim, open, aco__sim_open(sim, path, flags, mode));
+}
+
+OF_DESCRIPTORS(ssize_t, pread, (int fd, void *p, size_t n, int64_t offset), (fd, p, n, offset), (sim, fd, p, n, offset))
+OF_DESCRIPTORS(ssize_t, pwrite, (int fd, const void *p, size_t n, int64_t offset), (fd, p, n, offset),
+               (sim, fd, p, n, offset))
+OF_DESCRIPTORS(ssize_t, preadv2, (int fd, const struct iovec *parts, int n, int64_t offset, int flags),
+               (fd, parts, n, offset, flags), (sim, fd, parts, n, offset, flags))
+OF_DESCRIPTORS(int64_t, lseek, (int fd, int64_t offset, int from), (fd, offset, from), (sim, fd, offset, from))
+OF_DESCRIPTORS(int, fsync, (int fd), (fd), (sim, fd))
+OF_DESCRIPTORS(int, ftruncate, (int fd, int64_t size), (fd, size), (sim, fd, size))
+OF_DESCRIPTORS(ssize_t, sendfile, (int to, int from, int64_t *offset, size_t n), (to, from, offset, n),
+               (sim, to, from, offset, n))
+OF_DESCRIPTORS(int, stat, (const char *path, struct stat *status), (path, status), (sim, path, status))
+OF_DESCRIPTORS(int, rename, (const char *from, const char *to), (from, to), (sim, from, to))
+OF_DESCRIPTORS(int, link, (const char *from, const char *to), (from, to), (sim, from, to))
+OF_DESCRIPTORS(int, unlink, (const char *path), (path), (sim, path))
+OF_DESCRIPTORS(int, mkdir, (const char *path, mode_t mode), (path, mode), (sim, path, mode))
+OF_DESCRIPTORS(int, rmdir, (const char *path), (path), (sim, path))
+OF_DESCRIPTORS(int, closedir, (DIR *folder), (folder), (sim, folder))
+
+static DIR *sim_opendir(const char *path)
+{
+    aco_sim_t *sim = aco_sim_current();
+    DIR *folder;
+    if (!sim)
+        return real.opendir(path);
+    folder = aco__sim_opendir(sim, path);
+    (void)NOTED(sim, opendir, folder ? 0 : -1);
+    return folder;
+}
+
+static struct dirent *sim_readdir(DIR *folder)
+{
+    aco_sim_t *sim = aco_sim_current();
+    struct dirent *entry;
+    if (!sim)
+        return real.readdir(folder);
+    entry = aco__sim_readdir(sim, folder);
+    (void)NOTED(sim, readdir, entry ? (int64_t)entry->d_ino : 0);
+    return entry;
+}
+
 /* ---- The table ---- */
 
 static void install(void)
@@ -399,6 +436,7 @@ static void install(void)
         aco__system.name = sim_##name;
     ACO__SIM_EACH_SIMULATED(PUT)
     ACO__SIM_EACH_OF_DESCRIPTORS(PUT)
+    ACO__SIM_EACH_OF_FILES(PUT)
     ACO__SIM_EACH_REFUSED(PUT)
 }
 

@@ -31,6 +31,8 @@ static void crash(aco_sim_t *sim, aco_sim_node_t *node)
     node->is_dark = how == ACO_SIM_CRASH_SILENT;
     end_tasks(sim, node);
     aco__sim_opened_crash(sim, node);
+    if (node->is_dark)
+        aco__sim_disk_crash(sim, &node->disk);
     node->is_up = 0;
     sim->nodes.have_crashed = 1;
 }

@@ -87,6 +87,7 @@ void aco__sim_nodes_begin(aco_sim_t *sim)
     for (int i = 0; i < scenario->addresses_count; i++)
         (void)read_ip(scenario_addresses[i], &scenario->addresses[i]);
     sim->nodes.last = sim->nodes.here = scenario;
+    aco__sim_disk_begin(sim, &scenario->disk);
 }
 
 void aco__sim_nodes_end(aco_sim_t *sim)
@@ -94,8 +95,10 @@ void aco__sim_nodes_end(aco_sim_t *sim)
     while (sim->nodes.scenario.next) {
         aco_sim_node_t *node = sim->nodes.scenario.next;
         sim->nodes.scenario.next = node->next;
+        aco__sim_disk_end(&node->disk);
         free(node);
     }
+    aco__sim_disk_end(&sim->nodes.scenario.disk);
     memset(&sim->nodes, 0, sizeof sim->nodes);
 }
 
@@ -181,6 +184,7 @@ aco_sim_node_t *aco_sim_node(aco_sim_t *sim, const char *name, const char *addre
         errno = error;
         return NULL;
     }
+    aco__sim_disk_begin(sim, &node->disk);
     node->number = sim->nodes.last->number + 1;
     node->how_to_crash = ACO_SIM_CRASH_RESET;
     node->function = function;

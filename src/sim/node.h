@@ -3,6 +3,7 @@
 #define ACO_NODE_H
 
 #include "base/invariants.h"
+#include "sim/disk.h"
 
 #include "aco/sim.h"
 
@@ -19,6 +20,7 @@ struct aco_sim_node_s {
     void *arg;
     struct in6_addr addresses[ACO__SIM_MOST_ADDRESSES]; /* IPv4 ones as ::ffff:… */
     int addresses_count;
+    aco__sim_disk_t disk;       /* lasts when the node crashes */
     struct aco__sim_wire *wires; /* that were used, to other nodes and to itself */
     size_t tasks;               /* that the schedule knows */
     int is_up;                  /* it was started, and has not crashed since */

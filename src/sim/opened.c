@@ -1,9 +1,11 @@
 /* Open files of a run, and their descriptors. */
+#define _FILE_OFFSET_BITS 64
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* F_DUPFD_CLOEXEC, O_PATH */
 #endif
 #include "sim/opened.h"
 #include "sim/interest.h"
+#include "sim/open_file.h"
 #include "sim/refusal.h"
 #include "sim/world.h"
 
@@ -194,6 +196,10 @@ int aco__sim_fstat(aco_sim_t *sim, int fd, void *status)
     struct stat *result = status;
     if (!file)
         return -1;
+    if (aco__sim_is_on_disk(file)) {
+        aco__sim_open_file_status(file, result);
+        return 0;
+    }
     memset(result, 0, sizeof *result);
     result->st_mode = file->type->mode;
     result->st_ino = file->number;
@@ -251,9 +257,10 @@ void aco__sim_opened_crash(aco_sim_t *sim, const aco_sim_node_t *node)
     for (aco__links_t *links = files->next; links != files; links = next) {
         aco__sim_file_t *file = ACO__LINKED(links, aco__sim_file_t, all);
         next = links->next;
-        if (file->node != node || !file->descriptors || !S_ISSOCK(file->type->mode)) /* the poller's serve all nodes */
+        if (file->node != node || !file->descriptors || !(file->type->mode & S_IFMT)) /* the poller's serve all nodes */
             continue;
-        aco__sim_socket_of(file)->linger = (struct linger){1, 0};
+        if (S_ISSOCK(file->type->mode))
+            aco__sim_socket_of(file)->linger = (struct linger){1, 0};
         aco__sim_file_hold(file);
         close_all(sim, file);
         next = links->next;

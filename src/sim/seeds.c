@@ -117,6 +117,12 @@ static void failed(aco__chooser_t *chooser)
         aco__sim_settle(sim);
 }
 
+static int64_t disk_time(aco__chooser_t *chooser)
+{
+    aco_sim_t *sim = sim_of(chooser);
+    return aco__sim_disk_time(sim, aco__sim_disk_here(sim));
+}
+
 /* ---- One run ---- */
 
 ACO__SWITCHES static void *run_scenario(void *arg)
@@ -156,6 +162,8 @@ static void begin_run(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
     aco__schedule_begin(&sim->schedule, sim->options.schedule, sim->options.changes, aco__draw(&draws));
     sim->draws = aco__draw(&draws);
     sim->delays = aco__draw(&draws);
+    sim->disk_draws = aco__draw(&draws);
+    memset(&sim->disk_options, 0, sizeof sim->disk_options);
     aco__sim_nodes_begin(sim);
     aco__sim_opened_begin(sim);
     aco__sim_ports_begin(sim);
@@ -318,6 +326,7 @@ static aco_sim_t *new_sim(ACO__SWITCHES aco_sim_function_t scenario, void *arg, 
     sim->chooser.idle = idle;
     sim->chooser.failed = failed;
     sim->chooser.look_up = look_up;
+    sim->chooser.disk_time = disk_time;
     return sim;
 }
 

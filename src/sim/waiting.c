@@ -7,6 +7,7 @@
 #include "sim/arrivals.h"
 #include "sim/byte_queue.h"
 #include "sim/interest.h"
+#include "sim/open_file.h"
 #include "sim/refusal.h"
 #include "sim/world.h"
 
@@ -194,6 +195,8 @@ int aco__sim_epoll_ctl(aco_sim_t *sim, int epoll, int operation, int fd, struct 
         errno = watch ? EEXIST : ENOENT;
         return -1;
     }
+    if (aco__sim_is_on_disk(file))
+        return aco__sim_fail_with(EPERM);
     if (operation == EPOLL_CTL_ADD)
         return add_watch(of, file, fd, event);
     if (operation == EPOLL_CTL_DEL)

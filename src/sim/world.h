@@ -14,6 +14,7 @@
 
 #include "aco/detail/chooser.h"
 
+#define ACO__SIM_DATE ((int64_t)1000000000 * ACO_SECOND) /* of a run's begin: in September 2001 */
 enum { ACO__SIM_MOST_TOLD = 20 }; /* refused calls of a run that are printed */
 
 struct aco_sim_s {
@@ -37,6 +38,8 @@ struct aco_sim_s {
     aco__sim_arrivals_t arrivals;
     aco__sim_rule_t *rules; /* of wires: the newest first */
     aco__links_t hosts; /* hosts.c's */
+    aco_sim_disk_t disk_options; /* of nodes that are made */
+    uint64_t disk_draws; /* the state of the disks' random numbers */
     int reads_proc;     /* the descriptor of a file of /proc that the library reads now, plus 1; 0: none */
     const char *refused; /* a call of the system that the run will fail for: aco__sim_settle(). NULL: none */
     char refused_in[64]; /* who made it */

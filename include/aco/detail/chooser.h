@@ -26,6 +26,9 @@ typedef struct aco__chooser_s {
     /* Stores how many nanoseconds a name server takes, and returns 0, or the errno with which a lookup fails then. The
      * task waits so long, and then makes the system call itself. */
     int (*look_up)(struct aco__chooser_s *chooser, int64_t *ns);
+    /* How many nanoseconds a call for a file takes that a task makes now. The task waits so long, and then makes the
+     * system call itself. NULL: it goes to the pool. */
+    int64_t (*disk_time)(struct aco__chooser_s *chooser);
     size_t aco__kept; /* tasks that it keeps */
     aco_t *aco__abandoned; /* linked as the ring is; NULL: none */
     unsigned aco__open; /* how often aco_scheduler_open() was called */
@@ -50,6 +53,8 @@ ACO_API void aco__chooser_abandon(aco__chooser_t *chooser, aco_t *task);
 ACO_API int aco__chooser_is_there(void);
 /* chooser->look_up() of the calling thread's scheduler; -1: it has no chooser. */
 ACO_API int aco__chooser_look_up(int64_t *ns);
+/* chooser->disk_time() of the calling thread's scheduler; -1: it has no chooser. */
+ACO_API int64_t aco__chooser_disk_time(void);
 /* The last call since aco__chooser_begin() that the calling thread's scheduler has refused because it has a chooser, as
  * a sentence; NULL: none. */
 ACO_API const char *aco__chooser_refused(void);
