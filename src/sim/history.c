@@ -52,6 +52,9 @@ static void describe_event(const aco__sim_event_t *event, char text[EVENT_TEXT])
         snprintf(text, EVENT_TEXT, "something arrived at open file %" PRIu64 " at %" PRIu64 " ns", event->what,
                  event->value);
         break;
+    case ACO__SIM_THREAD:
+        snprintf(text, EVENT_TEXT, "thread %" PRIu64 " went on, when %" PRIu64 " could", event->what, event->value);
+        break;
     default:
         snprintf(text, EVENT_TEXT, "the run %s", event->value ? "failed" : "ended");
     }

@@ -16,7 +16,8 @@ typedef enum aco__sim_kind {
     ACO__SIM_DESCRIPTORS, /* call number `what` in the system's table has returned `value`: a result, the
                             number of an open file, or -errno */
     ACO__SIM_ARRIVAL, /* something has arrived at file number `what`; `value`: the time */
-    ACO__SIM_END     /* the run has ended; `value`: whether it has failed */
+    ACO__SIM_END,    /* the run has ended; `value`: whether it has failed */
+    ACO__SIM_THREAD  /* thread number `what` goes on; `value`: how many could */
 } aco__sim_kind_t;
 
 typedef struct aco__sim_event {

@@ -16,16 +16,21 @@ static const char call[] = "aco_sim_run";
 
 enum { CHANGES = 3, MOST_TURNS = 10000000, MOST_ROUNDS = 100000 /* of aco_run() without a turn */ };
 
+static aco__sim_thread_t *thread_of(aco__chooser_t *chooser)
+{
+    return (aco__sim_thread_t *)(void *)((char *)chooser - offsetof(aco__sim_thread_t, chooser));
+}
+
 static aco_sim_t *sim_of(aco__chooser_t *chooser)
 {
-    return (aco_sim_t *)(void *)((char *)chooser - offsetof(aco_sim_t, chooser));
+    return thread_of(chooser)->sim;
 }
 
 /* ---- What aco_run() calls ---- */
 
 static void runnable(aco__chooser_t *chooser, aco_t *task)
 {
-    aco__sim_schedule_t *schedule = &sim_of(chooser)->schedule;
+    aco__sim_schedule_t *schedule = &thread_of(chooser)->schedule;
     if (task == chooser->poll_task)
         aco__schedule_add_poll(schedule, task);
     else
@@ -33,14 +38,14 @@ static void runnable(aco__chooser_t *chooser, aco_t *task)
 }
 
 /* Before each round of aco_run(): 0, or -1 if the run has failed. */
-static int goes_on(aco_sim_t *sim)
+static int goes_on(aco_sim_t *sim, const aco__sim_schedule_t *schedule)
 {
     const char *refused = aco__chooser_refused();
     if (sim->refused)
         aco__sim_settle(sim);
     if (refused)
         aco__sim_fail(sim, "%s", refused);
-    if (sim->schedule.lacks_memory)
+    if (schedule->lacks_memory)
         aco__sim_fail(sim, "there is no memory for the schedule");
     if (sim->turns >= sim->options.max_turns)
         aco__sim_fail(sim, "it has not ended after %" PRIu64 " turns", sim->turns);
@@ -54,12 +59,14 @@ static int goes_on(aco_sim_t *sim)
 static int choose(aco__chooser_t *chooser, aco_t **chosen)
 {
     aco_sim_t *sim = sim_of(chooser);
+    aco__sim_schedule_t *schedule = &thread_of(chooser)->schedule;
     uint64_t number, count;
     ACO__ASSERT(sim == aco_sim_current());
     sim->is_in_turn = 0;
-    if (goes_on(sim) != 0)
+    aco__sim_point(sim);
+    if (goes_on(sim, schedule) != 0)
         return -1;
-    *chosen = aco__schedule_choose(&sim->schedule, &number, &count);
+    *chosen = aco__schedule_choose(schedule, &number, &count);
     if (!*chosen)
         return 0;
     ACO__ASSERT((*chosen == chooser->poll_task) == !number && (!number || count));
@@ -69,7 +76,7 @@ static int choose(aco__chooser_t *chooser, aco_t **chosen)
     }
     aco__history_note(&sim->history, ACO__SIM_TURN, number, count);
     sim->turns++;
-    sim->rounds_without_turn = 0;
+    sim->rounds_without_turn = sim->threads.points = 0;
     sim->is_in_turn = 1;
     if (sim->options.turn_ns)
         sim->now += (int64_t)aco__draw_below(&sim->delays, (uint64_t)sim->options.turn_ns + 1);
@@ -78,7 +85,7 @@ static int choose(aco__chooser_t *chooser, aco_t **chosen)
 
 static void ended(aco__chooser_t *chooser, const aco_t *task)
 {
-    aco__schedule_ended(&sim_of(chooser)->schedule, task);
+    aco__schedule_ended(&thread_of(chooser)->schedule, task);
 }
 
 static int check_invariants(aco_sim_t *sim)
@@ -91,9 +98,19 @@ static int check_invariants(aco_sim_t *sim)
     return sim->has_failed ? -1 : 0;
 }
 
+/* With other threads, the invariants are looked at when no thread can go on. */
 static int idle(aco__chooser_t *chooser)
 {
-    return check_invariants(sim_of(chooser));
+    aco_sim_t *sim = sim_of(chooser);
+    errno = ECANCELED;
+    return !sim->threads.others ? check_invariants(sim) : sim->has_failed ? -1 : 0;
+}
+
+/* The threads of the run. */
+static int admits(aco__chooser_t *chooser)
+{
+    const aco_sim_t *current = aco_sim_current();
+    return current && current == sim_of(chooser);
 }
 
 /* A call that was refused is told with the name of the library's call that has failed for it, not of a later one. */
@@ -140,12 +157,13 @@ static void begin_run(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
     sim->refusals = 0;
     sim->reason[0] = 0;
     aco__history_begin(&sim->history, keeps, compares);
-    aco__schedule_begin(&sim->schedule, sim->options.schedule, sim->options.changes, aco__draw(&draws));
+    aco__schedule_begin(&sim->threads.first.schedule, sim->options.schedule, sim->options.changes, aco__draw(&draws));
     sim->draws = aco__draw(&draws);
     sim->delays = aco__draw(&draws);
     aco__sim_opened_begin(sim);
     aco__sim_ports_begin(sim);
     aco__sim_arrivals_begin(sim, aco__draw(&draws));
+    aco__sim_threads_begin(sim, aco__draw(&draws));
 }
 
 /* After aco_run(): why the run failed, if it did. */
@@ -162,6 +180,7 @@ static void judge(aco_sim_t *sim, int done, size_t before)
         aco__sim_fail(sim, "a deadlock: no task can ever run");
     else if (done != 0)
         aco__sim_fail(sim, "%s", aco_error_message());
+    aco__sim_threads_end(sim);
     (void)check_invariants(sim);
     live = count_live();
     if (live > before)
@@ -175,6 +194,7 @@ static void end_run(aco_sim_t *sim)
     aco__sim_opened_judge(sim);
     aco__sim_arrivals_end(sim);
     aco__sim_opened_end(sim);
+    aco__sim_threads_free(sim);
     aco__sim_enter(NULL);
 }
 
@@ -187,7 +207,7 @@ static int run_seed(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
     detached.flags = ACO_DETACHED;
     begin_run(sim, seed, keeps, compares);
     aco__sim_enter(sim);
-    if (aco__chooser_begin(&sim->chooser, call) != 0) {
+    if (aco__chooser_begin(&sim->threads.first.chooser, call) != 0) {
         end_run(sim);
         return -1;
     }
@@ -198,7 +218,7 @@ static int run_seed(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
     } else {
         done = -1;
     }
-    aco__chooser_end(&sim->chooser);
+    aco__chooser_end(&sim->threads.first.chooser);
     end_run(sim);
     return done;
 }
@@ -274,6 +294,7 @@ static int check_options(const aco_sim_options_t *o, uint64_t runs)
 static aco_sim_t *new_sim(ACO__SWITCHES aco_sim_function_t scenario, void *arg, const aco_sim_options_t *options)
 {
     aco_sim_t *sim = calloc(1, sizeof *sim);
+    aco__chooser_t *chooser;
     if (!sim)
         return NULL;
     sim->scenario = scenario;
@@ -285,18 +306,20 @@ static aco_sim_t *new_sim(ACO__SWITCHES aco_sim_function_t scenario, void *arg, 
         sim->options.changes = CHANGES;
     if (!sim->options.max_turns)
         sim->options.max_turns = MOST_TURNS;
-    sim->chooser.runnable = runnable;
-    sim->chooser.choose = choose;
-    sim->chooser.ended = ended;
-    sim->chooser.idle = idle;
-    sim->chooser.failed = failed;
+    chooser = &sim->threads.first.chooser;
+    chooser->runnable = runnable;
+    chooser->choose = choose;
+    chooser->ended = ended;
+    chooser->idle = idle;
+    chooser->failed = failed;
+    chooser->admits = admits;
     return sim;
 }
 
 static void free_sim(aco_sim_t *sim)
 {
     aco__history_free(&sim->history);
-    aco__schedule_free(&sim->schedule);
+    aco__schedule_free(&sim->threads.first.schedule);
     free(sim);
 }
 
