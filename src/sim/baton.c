@@ -177,7 +177,7 @@ static int may_end(aco_sim_t *sim)
     return aco__sim_can_go_on(first);
 }
 
-/* NULL: none can go on. */
+/* NULL: none can go on, or the others are left behind. */
 static aco__sim_thread_t *choose_thread(aco_sim_t *sim, int leaves)
 {
     aco__sim_threads_t *threads = &sim->threads;
@@ -304,13 +304,15 @@ static aco__sim_thread_t *next_thread(aco_sim_t *sim)
 
 static void let_others(aco_sim_t *sim, int leaves)
 {
+    aco__sim_thread_t *next;
     int error = errno;
     if (!sim->threads.others || sim->threads.is_busy)
         return;
     begin_choice(sim);
     if (++sim->threads.points > MOST_POINTS)
         aco__sim_fail(sim, "it does not end: threads go on for ever, and no task has a turn");
-    go_on_with(sim, choose_thread(sim, leaves));
+    next = choose_thread(sim, leaves);
+    go_on_with(sim, next ? next : give_up(sim)); /* none: it is left behind */
     errno = error;
 }
 
