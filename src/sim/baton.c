@@ -241,7 +241,7 @@ static void tell_deadlock(aco_sim_t *sim)
 }
 
 /* No thread can ever go on: the first one must. */
-static aco__sim_thread_t *give_up(aco_sim_t *sim)
+static aco__sim_thread_t *resort_to_first(aco_sim_t *sim)
 {
     aco__sim_threads_t *threads = &sim->threads;
     if (!threads->is_ending && !sim->has_failed)
@@ -256,7 +256,7 @@ static aco__sim_thread_t *give_up(aco_sim_t *sim)
 
 /* ---- The baton ---- */
 
-static void give(aco_sim_t *sim, aco__sim_thread_t *next)
+static void pass_baton(aco_sim_t *sim, aco__sim_thread_t *next)
 {
     sim->threads.running->is_in_turn = sim->is_in_turn;
     sim->threads.running = next;
@@ -288,7 +288,7 @@ static void go_on_with(aco_sim_t *sim, aco__sim_thread_t *next)
     sim->threads.is_busy = 0;
     if (next == self)
         return;
-    give(sim, next);
+    pass_baton(sim, next);
     await_baton(self);
 }
 
@@ -298,7 +298,7 @@ static aco__sim_thread_t *next_thread(aco_sim_t *sim)
     aco__sim_thread_t *next;
     while ((next = choose_thread(sim, 0)) == NULL)
         if (!pass_time(sim))
-            return give_up(sim);
+            return resort_to_first(sim);
     return next;
 }
 
@@ -312,7 +312,7 @@ static void let_others(aco_sim_t *sim, int leaves)
     if (++sim->threads.points > MOST_POINTS)
         aco__sim_fail(sim, "it does not end: threads go on for ever, and no task has a turn");
     next = choose_thread(sim, leaves);
-    go_on_with(sim, next ? next : give_up(sim)); /* none: it is left behind */
+    go_on_with(sim, next ? next : resort_to_first(sim)); /* none: it is left behind */
     errno = error;
 }
 
@@ -381,7 +381,7 @@ void aco__sim_thread_leave(aco__sim_thread_t *thread)
     (void)aco__sim_wake(sim, thread, INT32_MAX);
     next = next_thread(sim);
     aco__sim_enter(NULL);
-    give(sim, next);
+    pass_baton(sim, next);
 }
 
 /* ---- The end ---- */

@@ -24,7 +24,7 @@
     X(shutdown) X(recv) X(recvfrom) X(recvmsg) X(send) X(sendto) X(sendmsg)
 /* Not simulated yet. */
 #define ACO__SIM_EACH_REFUSED(X)                                                                                       \
-    X(sched_setaffinity) X(ioctl) X(pipe2) X(splice) X(signalfd) X(sendfile)                                                                \
+    X(sched_setaffinity) X(ioctl) X(pipe2) X(splice) X(signalfd) X(sendfile)                                           \
     X(fopen) X(pread) X(pwrite) X(preadv2) X(lseek) X(fsync) X(ftruncate) X(stat) X(rename) X(opendir) X(readdir)      \
     X(closedir) X(getaddrinfo) X(getnameinfo) X(if_nametoindex) X(if_indextoname)                                      \
     X(posix_spawnp) X(waitpid) X(kill) X(pidfd_open) X(pidfd_send_signal)                                              \

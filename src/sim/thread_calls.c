@@ -1,6 +1,6 @@
-/* Threads, mutexes, conditions and futexes in a run. A mutex is a real one, which a thread takes while it has the baton;
- * if another thread of the run holds it, the thread waits without the baton. Conditions and futexes are waits for their
- * addresses only. */
+/* Threads, mutexes, conditions and futexes in a run. A mutex is a real one, which a thread takes while it has the
+ * baton; if another thread of the run holds it, the thread waits without the baton. Conditions and futexes are waits
+ * for their addresses only. */
 #include "sim/thread_calls.h"
 #include "sim/baton.h"
 
@@ -17,7 +17,7 @@ static void end_tasks(aco__sim_thread_t *thread)
 {
     size_t tasks = aco__worker_tasks();
     if (tasks)
-        aco__sim_fail(thread->sim, "%zu tasks of thread %" PRIu64 " were not joined or detached", tasks, thread->number);
+        aco__sim_fail(thread->sim, "%zu tasks of thread %" PRIu64 " never ended", tasks, thread->number);
     aco__chooser_end(&thread->chooser);
     aco__schedule_free(&thread->schedule);
 }
