@@ -101,21 +101,6 @@ void aco__sim_arrive(aco_sim_t *sim)
     sim->now = now;
 }
 
-int aco__sim_pass(aco_sim_t *sim, int64_t until)
-{
-    if (sim->threads.others) {
-        (void)aco__sim_wait(sim, "a wait for descriptors", &sim->opened, until, 0);
-        return sim->has_failed ? -1 : 0;
-    }
-    if (sim->arrivals.n && sim->arrivals.heap[0].at < until)
-        until = sim->arrivals.heap[0].at;
-    if (until == INT64_MAX || sim->has_failed)
-        return -1;
-    aco__sim_jump(sim, until);
-    aco__sim_arrive(sim);
-    return 0;
-}
-
 int aco_sim_link(aco_sim_t *sim, const char *from, const char *to, const aco_sim_link_t *link)
 {
     static const char call[] = "aco_sim_link";

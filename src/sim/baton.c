@@ -51,7 +51,7 @@ void aco__sim_threads_begin(aco_sim_t *sim, uint64_t seed)
     aco__sim_threads_t *threads = &sim->threads;
     threads->draws = seed;
     threads->others = threads->numbers = threads->stays = threads->points = threads->deadlocks = 0;
-    threads->is_busy = threads->is_ending = 0;
+    threads->is_busy = threads->is_ending = sim->opened.has_news = 0;
     threads->rarity = (uint64_t)1 << aco__draw_below(&threads->draws, RARITIES);
     threads->lowest = LOWEST_AT_FIRST;
     threads->running = &threads->first;
@@ -168,6 +168,29 @@ static aco__sim_thread_t *able_by_schedule(aco_sim_t *sim, uint64_t n, int leave
     return highest_able(sim);
 }
 
+static uint64_t count_waiting(aco_sim_t *sim, const void *object)
+{
+    uint64_t n = 0;
+    EACH(sim, thread)
+        n += (uint64_t)(thread->call && thread->object == object);
+    return n;
+}
+
+int aco__sim_wake(aco_sim_t *sim, const void *object, int most)
+{
+    uint64_t waiting = count_waiting(sim, object), skipped = 0;
+    int woken = 0;
+    if (waiting > 1 && most == 1 && sim->threads.first.schedule.kind != ACO_SIM_FIFO)
+        skipped = aco__draw_below(&sim->threads.draws, waiting);
+    EACH(sim, thread)
+        if (thread->call && thread->object == object && woken < most && skipped-- == 0) {
+            skipped = 0;
+            end_wait(thread, 0);
+            woken++;
+        }
+    return woken;
+}
+
 /* A run that has failed ends as soon as the first thread goes on. Whether it can. */
 static int may_end(aco_sim_t *sim)
 {
@@ -187,6 +210,9 @@ static aco__sim_thread_t *choose_thread(aco_sim_t *sim, int leaves)
         return &threads->first;
     if (threads->is_ending && ++threads->points > MOST_AT_END)
         return NULL;
+    if (sim->opened.has_news)
+        (void)aco__sim_wake(sim, &sim->opened, INT32_MAX);
+    sim->opened.has_news = 0;
     n = count_able(sim);
     if (n <= 1)
         return n ? nth_able(sim, 0) : NULL;
@@ -339,29 +365,6 @@ int aco__sim_wait(aco_sim_t *sim, const char *call, const void *object, int64_t 
     begin_choice(sim);
     go_on_with(sim, next_thread(sim));
     return self->result;
-}
-
-static uint64_t count_waiting(aco_sim_t *sim, const void *object)
-{
-    uint64_t n = 0;
-    EACH(sim, thread)
-        n += (uint64_t)(thread->call && thread->object == object);
-    return n;
-}
-
-int aco__sim_wake(aco_sim_t *sim, const void *object, int most)
-{
-    uint64_t waiting = count_waiting(sim, object), skipped = 0;
-    int woken = 0;
-    if (waiting > 1 && most == 1 && sim->threads.first.schedule.kind != ACO_SIM_FIFO)
-        skipped = aco__draw_below(&sim->threads.draws, waiting);
-    EACH(sim, thread)
-        if (thread->call && thread->object == object && woken < most && skipped-- == 0) {
-            skipped = 0;
-            end_wait(thread, 0);
-            woken++;
-        }
-    return woken;
 }
 
 void aco__sim_thread_enter(aco__sim_thread_t *thread)

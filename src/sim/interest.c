@@ -30,8 +30,8 @@ static void put_ready(aco__sim_watch_t *watch)
 void aco__sim_notify(aco__sim_file_t *file, unsigned events)
 {
     aco_sim_t *sim = aco_sim_current();
-    if (sim && sim->threads.others) /* other threads may wait for it */
-        (void)aco__sim_wake(sim, &sim->opened, INT32_MAX);
+    if (sim)
+        sim->opened.has_news = 1;
     for (aco__links_t *links = file->watches.next; links != &file->watches; links = links->next) {
         aco__sim_watch_t *watch = ACO__LINKED(links, aco__sim_watch_t, of_file);
         if (events & wanted(watch))
