@@ -307,8 +307,10 @@ static void *until_stopped(void *stopper)
 
 static void *run_until_stopped(void *stopper)
 {
+    aco_threads_options_t options = {0};
     int64_t now = aco_now();
-    CHECK(aco_threads_run(THREADS, until_stopped, stopper, NULL) == 0);
+    options.flags = ACO_THREADS_INTERRUPTIBLE;
+    CHECK(aco_threads_run(THREADS, until_stopped, stopper, &options) == 0);
     CHECK_EQ(aco_now(), now);
     return NULL;
 }
@@ -398,6 +400,32 @@ static void a_thread_fails_it(aco_sim_t *sim, void *arg)
 {
     (void)arg;
     (void)aco_offload(fail_there, sim, NULL, NULL);
+}
+
+static void *never_run(void *arg)
+{
+    CHECK(!"the set begins");
+    return arg;
+}
+
+static void *run_pinned(void *unused)
+{
+    aco_threads_options_t options = {0};
+    options.flags = ACO_THREADS_PIN;
+    (void)aco_threads_run(THREADS, never_run, NULL, &options);
+    return unused;
+}
+
+static void threads_are_bound(aco_sim_t *sim, void *arg)
+{
+    (void)sim, (void)arg;
+    (void)aco_offload(run_pinned, NULL, NULL, NULL);
+}
+
+static void a_name_is_looked_up(aco_sim_t *sim, void *arg)
+{
+    (void)sim, (void)arg;
+    (void)aco_io_dial("tcp", "example.org", "80", NULL);
 }
 
 static void *spin(void *flag)
@@ -507,6 +535,8 @@ int main(void)
     FAILS_BY(nobody_goes_on, "a deadlock: no thread can ever go on");
     FAILS_BY(a_thread_stays, "thread 2 is left behind: it waits for ever in pthread_cond_wait");
     FAILS_BY(a_thread_fails_it, "a thread says so");
+    FAILS_BY(threads_are_bound, "sched_setaffinity() is not simulated");
+    FAILS_BY(a_name_is_looked_up, "getaddrinfo() is not simulated");
     FAILS_BY(a_thread_spins, "threads go on for ever");
     PASSES(sets_share_objects); /* after all that */
     return check_result("sim_threads");

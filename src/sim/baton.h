@@ -31,6 +31,7 @@ typedef struct aco__sim_thread {
     void *arg, *returned;
     pthread_t thread;
     int is_joinable, has_ended;
+    uint64_t signals;   /* that were sent to it: bits */
 } aco__sim_thread_t;
 
 typedef struct aco__sim_threads {

@@ -15,7 +15,7 @@
 #define ACO__SIM_EACH_OF_THREADS(X)                                                                                    \
     X(pthread_create) X(pthread_join) X(pthread_mutex_lock) X(pthread_mutex_trylock) X(pthread_mutex_unlock)           \
     X(pthread_cond_wait) X(pthread_cond_timedwait) X(pthread_cond_signal) X(pthread_cond_broadcast)                    \
-    X(futex_wait) X(futex_wake) X(sched_yield)
+    X(futex_wait) X(futex_wake) X(sched_yield) X(pthread_kill) X(sigtimedwait) X(sigwaitinfo)
 /* Simulated: descriptors. */
 #define ACO__SIM_EACH_OF_DESCRIPTORS(X)                                                                                \
     X(read) X(write) X(readv) X(writev) X(close) X(fcntl) X(fstat) X(poll) X(eventfd)                                  \
@@ -28,6 +28,6 @@
     X(fopen) X(pread) X(pwrite) X(preadv2) X(lseek) X(fsync) X(ftruncate) X(stat) X(rename) X(opendir) X(readdir)      \
     X(closedir) X(getaddrinfo) X(getnameinfo) X(if_nametoindex) X(if_indextoname)                                      \
     X(posix_spawnp) X(waitpid) X(kill) X(pidfd_open) X(pidfd_send_signal)                                              \
-    X(pthread_kill) X(sigpending) X(sigtimedwait) X(sigwaitinfo)
+    X(sigpending)
 
 #endif

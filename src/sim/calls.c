@@ -77,14 +77,18 @@ static int sim_clock_gettime(clockid_t clock, struct timespec *now)
     return 0;
 }
 
+static int64_t from_now(const aco_sim_t *sim, const struct timespec *time)
+{
+    int64_t ns = nanoseconds_of(time);
+    return ns < INT64_MAX - sim->now ? sim->now + ns : INT64_MAX;
+}
+
 static int sim_nanosleep(const struct timespec *time, struct timespec *rest)
 {
     aco_sim_t *sim = aco_sim_current();
-    int64_t ns;
     if (!sim)
         return real.nanosleep(time, rest);
-    ns = nanoseconds_of(time);
-    aco__sim_sleep_until(sim, ns < INT64_MAX - sim->now ? sim->now + ns : INT64_MAX);
+    aco__sim_sleep_until(sim, from_now(sim, time));
     return 0;
 }
 
@@ -118,6 +122,16 @@ OF_THREADS(pthread_cond_signal, (pthread_cond_t *condition), (condition), (sim, 
 OF_THREADS(pthread_cond_broadcast, (pthread_cond_t *condition), (condition), (sim, condition))
 OF_THREADS(futex_wake, (uint32_t *word, int threads), (word, threads), (sim, word, threads))
 OF_THREADS(sched_yield, (void), (), (sim))
+OF_THREADS(pthread_kill, (pthread_t thread, int signal), (thread, signal), (sim, thread, signal))
+OF_THREADS(sigwaitinfo, (const sigset_t *signals, void *info), (signals, info), (sim, signals, info))
+
+static int sim_sigtimedwait(const sigset_t *signals, void *info, const struct timespec *time)
+{
+    aco_sim_t *sim = aco_sim_current();
+    if (!sim)
+        return real.sigtimedwait(signals, info, time);
+    return aco__sim_sigwait_until(sim, signals, info, from_now(sim, time));
+}
 
 static int sim_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
 {
@@ -207,10 +221,7 @@ REFUSED_INT(kill, (pid_t process, int signal), (process, signal))
 REFUSED_INT(pidfd_open, (pid_t process, unsigned flags), (process, flags))
 REFUSED_INT(pidfd_send_signal, (int process, int signal, void *information, unsigned flags),
             (process, signal, information, flags))
-REFUSED_ERROR(pthread_kill, (pthread_t thread, int signal), (thread, signal))
 REFUSED_INT(sigpending, (sigset_t *signals), (signals))
-REFUSED_INT(sigtimedwait, (const sigset_t *signals, void *info, const struct timespec *time), (signals, info, time))
-REFUSED_INT(sigwaitinfo, (const sigset_t *signals, void *info), (signals, info))
 
 /* The last argument of fcntl() and ioctl(), of any type. */
 #define LAST_ARGUMENT(operation, last)                                                                                 \

@@ -1,4 +1,4 @@
-/* thread_calls.c: threads, mutexes, conditions and futexes. */
+/* thread_calls.c: threads, mutexes, conditions, futexes, and signals between threads. */
 #ifndef ACO_THREAD_CALLS_H
 #define ACO_THREAD_CALLS_H
 
@@ -18,6 +18,10 @@ ACO__HIDDEN int aco__sim_pthread_cond_broadcast(aco_sim_t *sim, pthread_cond_t *
 ACO__HIDDEN int aco__sim_futex_wait_until(aco_sim_t *sim, uint32_t *word, uint32_t value, int64_t until);
 ACO__HIDDEN int aco__sim_futex_wake(aco_sim_t *sim, uint32_t *word, int threads);
 ACO__HIDDEN int aco__sim_sched_yield(aco_sim_t *sim);
+/* Signals that threads of the run send each other. */
+ACO__HIDDEN int aco__sim_pthread_kill(aco_sim_t *sim, pthread_t thread, int signal);
+ACO__HIDDEN int aco__sim_sigwaitinfo(aco_sim_t *sim, const sigset_t *signals, void *info);
+ACO__HIDDEN int aco__sim_sigwait_until(aco_sim_t *sim, const sigset_t *signals, void *info, int64_t until);
 /* Lets the time pass until then. */
 ACO__HIDDEN void aco__sim_sleep_until(aco_sim_t *sim, int64_t then);
 
