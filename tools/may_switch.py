@@ -92,6 +92,7 @@ CALLBACKS = {
     ('aco_on_wake', 0): (False, 'on any thread'),
     ('aco_offload_at', 0): (False, 'on a thread without tasks'),
     ('aco_offload_at', 3): (False, 'it releases'),
+    ('sim_pthread_create', 2): (False, 'the begin of a thread'),
     ('aco_thread_init', 0): (False, 'the process dies'),
     ('aco_allocator_s', 'map'): (False, 'memory'),
     ('aco_allocator_s', 'unmap'): (False, 'memory'),

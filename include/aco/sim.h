@@ -29,13 +29,13 @@
  * Failures. A run fails if
  *   - the scenario, its code or `invariants` call aco_sim_fail();
  *   - all tasks sleep until more than thirty years after its begin;
- *   - it ends in a deadlock: aco_run() then reports what each task waits for;
+ *   - it ends in a deadlock: aco_run() then reports what each task waits for. With threads: none can ever go on;
  *   - it has more than `max_turns` turns: it never ends, or it needs a higher limit;
  *   - messages (aco_post()) come for ever, and no task has a turn;
- *   - a task or coroutine is left that was not destroyed, joined or detached;
+ *   - a task or coroutine is left that was not destroyed, joined or detached, or a thread that never ends;
  *   - a descriptor that the run has opened is left open;
  *   - Acorn makes a call to the system that is not simulated: see below;
- *   - another thread calls aco_post(), aco_unpark() or aco_scope_cancel() for it;
+ *   - a thread outside of the run calls aco_post(), aco_unpark() or aco_scope_cancel() for it;
  *   - with `check`, its repetition does something else.
  * The failure is printed on stderr, with the seed that repeats it.
  *
@@ -44,13 +44,12 @@
  * first, and the seed is printed if it sets the signal to SIG_DFL. Nothing is printed after _exit() or SIGKILL, or in
  * a child process.
  *
- * The system. Acorn's libraries reach the system by one table, which a run replaces for its thread. What is simulated:
- * the clocks, sleeping, the network, names of hosts, files, random numbers. What goes to the real system: memory pages,
- * the library's own process lock, questions about the process and the machine (its number, limits, /proc), handlers of
- * fatal signals, and writing to stderr. Any other call fails with ENOSYS, is printed with the backtrace of its caller,
- * and fails the run: threads, processes and signals are not simulated yet, nor are splice, pipes, ioctl() and kinds of
- * sockets other than those below. So does aco_on_idle(), whose hook would wait for the real world. The program's own
- * calls of libc go to the system.
+ * The system. Acorn's libraries reach the system by one table, which a run replaces for its threads. What is simulated:
+ * the clocks, sleeping, threads, the network, names of hosts, files, random numbers. What goes to the real system:
+ * memory pages, questions about the process and the machine (its number, limits, /proc), handlers of fatal signals, and
+ * writing to stderr. Any other call fails with ENOSYS, is printed with the backtrace of its caller, and fails the run:
+ * processes and signals are not simulated yet, nor are ioctl() and kinds of sockets other than those below. So does
+ * aco_on_idle(), whose hook would wait for the real world. The program's own calls of libc go to the system.
  *
  * The network. The calls of aco/io.h, aco/tls.h, aco/http.h and aco/websocket.h do what they do otherwise, over a
  * network that the run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets of streams. Without nodes it has one
@@ -91,9 +90,17 @@
  * The kernel's writing back is as late as can be, except that after 16384 changes of a file, or 1024 of names, the
  * oldest becomes durable.
  *
- * Threads. A run uses the calling thread only, and one thread of the process simulates at a time. Other threads go on
- * as before. They cannot reach the run's tasks, and must not use an aco_mt_ object that these use. The first run of the
- * process must not begin while another thread is inside a call of Acorn.
+ * Threads. Sets of threads (aco/threads.h), objects between threads (aco/mt.h) and aco_offload() work in a run. The
+ * scenario is a task, so what calls aco_threads_run() is an offloaded function. The run's threads are real ones, but
+ * one of them goes on at a time. The seed decides which, at each turn of a task, before a call on an object between
+ * threads, before a post and other calls that reach another thread, before calls to the system, and where a thread
+ * waits. Nothing interrupts a thread in between. The time jumps when no thread can go on. Each thread of the run may
+ * call the functions below; `invariants` is called by one of them, when no thread can go on. The run ends when the
+ * tasks of the calling thread have ended; then it waits for the other threads.
+ *
+ * Threads that the program makes by itself go on as before. They cannot reach the run's tasks, and must not use an
+ * aco_mt_ object that these use. One thread of the process simulates at a time. The first run of the process must not
+ * begin while another thread is inside a call of Acorn.
  *
  * What a run cannot repeat: a program that reads memory addresses, uninitialised memory, the real clock, libc's random
  * numbers, or what an earlier run has left in its global variables. `check` finds most of it: in the repetition memory,
@@ -280,8 +287,8 @@ ACO_API int aco_sim_disk(aco_sim_t *sim, const char *node, const aco_sim_disk_t 
 ACO_API int aco_sim_disk_crash(aco_sim_t *sim);
 
 /* Makes the run fail for this reason, of which the first 255 bytes count. It ends when the calling task next yields,
- * waits or ends. If it has failed before, nothing changes. Returns -1, with errno unchanged. If `sim` is NULL or not
- * the calling thread's run, errno is EINVAL. */
+ * waits or ends; on another thread than the first, where that could lose its turn. If it has failed before, nothing
+ * changes. Returns -1, with errno unchanged. If `sim` is NULL or not the calling thread's run, errno is EINVAL. */
 ACO_API int aco_sim_fail(aco_sim_t *sim, const char *reason);
 
 /* Returns a random number below `limit`, or of 64 bits if `limit` is 0, which the seed decides. */

@@ -100,7 +100,7 @@ static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
     }
     if (aco_unlikely(s->chooser != NULL)) {
         more = s->chooser->idle(s->chooser);
-        is_alone = 1; /* no other thread may wake its tasks */
+        is_alone |= !s->chooser->has_others;
     }
     if (s->idle && more >= 0) {
         if (deadline >= 0)

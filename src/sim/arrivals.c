@@ -89,14 +89,3 @@ void aco__sim_arrive(aco_sim_t *sim)
     }
     sim->now = now;
 }
-
-int aco__sim_pass(aco_sim_t *sim, int64_t until)
-{
-    if (sim->arrivals.n && sim->arrivals.heap[0].at < until)
-        until = sim->arrivals.heap[0].at;
-    if (until == INT64_MAX || sim->has_failed)
-        return -1;
-    aco__sim_jump(sim, until);
-    aco__sim_arrive(sim);
-    return 0;
-}

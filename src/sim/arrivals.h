@@ -26,9 +26,6 @@ ACO__HIDDEN void aco__sim_later(aco_sim_t *sim, int64_t at, void (*fn)(aco_sim_t
                                 aco__sim_file_t *file, uint64_t value);
 /* Lets arrive what has arrived by now. */
 ACO__HIDDEN void aco__sim_arrive(aco_sim_t *sim);
-/* Lets the time pass until the next arrival, at most until `until`, and something arrive. 0; or -1: nothing ever will,
- * and `until` is INT64_MAX. */
-ACO__HIDDEN int aco__sim_pass(aco_sim_t *sim, int64_t until);
 /* A number from 0 up to and without `limit`, which the seed decides. */
 ACO__HIDDEN uint64_t aco__sim_chance(aco_sim_t *sim, uint64_t limit);
 

@@ -12,8 +12,11 @@
 #include "sim/refusal.h"
 #include "sim/hosts.h"
 #include "sim/socket_calls.h"
+#include "sim/thread_calls.h"
 #include "sim/transfers.h"
 #include "sim/waiting.h"
+
+#include "system/point.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,8 +28,9 @@
 #include <unistd.h>
 
 #define ONE(name) +1
-_Static_assert(ACO__SIM_EACH_PASSED(ONE) ACO__SIM_EACH_SIMULATED(ONE) ACO__SIM_EACH_OF_DESCRIPTORS(ONE)
-                       ACO__SIM_EACH_OF_FILES(ONE) ACO__SIM_EACH_REFUSED(ONE) == sizeof(aco__system_t) / sizeof(void (*)(void)),
+_Static_assert(ACO__SIM_EACH_PASSED(ONE) ACO__SIM_EACH_SIMULATED(ONE) ACO__SIM_EACH_OF_THREADS(ONE)
+                       ACO__SIM_EACH_OF_DESCRIPTORS(ONE) ACO__SIM_EACH_OF_FILES(ONE) ACO__SIM_EACH_REFUSED(ONE) ==
+                   sizeof(aco__system_t) / sizeof(void (*)(void)),
                "each entry of the table is in one of the lists");
 
 enum { NS_PER_SECOND = 1000000000 };
@@ -77,14 +81,18 @@ static int sim_clock_gettime(clockid_t clock, struct timespec *now)
     return 0;
 }
 
+static int64_t from_now(const aco_sim_t *sim, const struct timespec *time)
+{
+    int64_t ns = nanoseconds_of(time);
+    return ns < INT64_MAX - sim->now ? sim->now + ns : INT64_MAX;
+}
+
 static int sim_nanosleep(const struct timespec *time, struct timespec *rest)
 {
     aco_sim_t *sim = aco_sim_current();
-    int64_t ns;
     if (!sim)
         return real.nanosleep(time, rest);
-    ns = nanoseconds_of(time);
-    aco__sim_jump(sim, ns < INT64_MAX - sim->now ? sim->now + ns : INT64_MAX);
+    aco__sim_sleep_until(sim, from_now(sim, time));
     return 0;
 }
 
@@ -95,11 +103,55 @@ static int sim_clock_nanosleep(clockid_t clock, int flags, const struct timespec
         return real.clock_nanosleep(clock, flags, time, rest);
     if (!(flags & TIMER_ABSTIME))
         return sim_nanosleep(time, rest) == 0 ? 0 : errno;
-    aco__sim_jump(sim, nanoseconds_of(time) - at_first(clock));
+    aco__sim_sleep_until(sim, nanoseconds_of(time) - at_first(clock));
     return 0;
 }
 
-/* ---- Threads: there are none ---- */
+/* ---- Threads ---- */
+
+#define OF_THREADS(name, parameters, arguments, with_run)                                                              \
+    static int sim_##name parameters                                                                                   \
+    {                                                                                                                  \
+        aco_sim_t *sim = aco_sim_current();                                                                            \
+        return sim ? aco__sim_##name with_run : real.name arguments;                                                   \
+    }
+
+OF_THREADS(pthread_create, (pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg),
+           (thread, attributes, fn, arg), (sim, thread, attributes, fn, arg))
+OF_THREADS(pthread_join, (pthread_t thread, void **result), (thread, result), (sim, thread, result))
+OF_THREADS(pthread_mutex_lock, (pthread_mutex_t *mutex), (mutex), (sim, mutex))
+OF_THREADS(pthread_mutex_trylock, (pthread_mutex_t *mutex), (mutex), (sim, mutex))
+OF_THREADS(pthread_mutex_unlock, (pthread_mutex_t *mutex), (mutex), (sim, mutex))
+OF_THREADS(pthread_cond_signal, (pthread_cond_t *condition), (condition), (sim, condition))
+OF_THREADS(pthread_cond_broadcast, (pthread_cond_t *condition), (condition), (sim, condition))
+OF_THREADS(futex_wake, (uint32_t *word, int threads), (word, threads), (sim, word, threads))
+OF_THREADS(sched_yield, (void), (), (sim))
+OF_THREADS(pthread_kill, (pthread_t thread, int signal), (thread, signal), (sim, thread, signal))
+OF_THREADS(sigwaitinfo, (const sigset_t *signals, void *info), (signals, info), (sim, signals, info))
+
+/* A look, without a wait, is passed: around sendfile(), SIGPIPE is the thread's own. */
+static int sim_sigtimedwait(const sigset_t *signals, void *info, const struct timespec *time)
+{
+    aco_sim_t *sim = aco_sim_current();
+    if (!sim || (time && !time->tv_sec && !time->tv_nsec))
+        return real.sigtimedwait(signals, info, time);
+    return aco__sim_sigwait_until(sim, signals, info, from_now(sim, time));
+}
+
+static int sim_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
+{
+    aco_sim_t *sim = aco_sim_current();
+    return sim ? aco__sim_cond_wait_until(sim, condition, mutex, INT64_MAX) : real.pthread_cond_wait(condition, mutex);
+}
+
+/* Acorn's conditions wait on CLOCK_MONOTONIC (os/condition.h). */
+static int sim_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *until)
+{
+    aco_sim_t *sim = aco_sim_current();
+    if (!sim)
+        return real.pthread_cond_timedwait(condition, mutex, until);
+    return aco__sim_cond_wait_until(sim, condition, mutex, nanoseconds_of(until) - MONOTONIC_AT_FIRST);
+}
 
 static int sim_futex_wait(uint32_t *word, uint32_t value, int64_t until)
 {
@@ -107,24 +159,14 @@ static int sim_futex_wait(uint32_t *word, uint32_t value, int64_t until)
     if (!sim)
         return real.futex_wait(word, value, until);
     ACO__ASSERT(!sim->is_in_turn); /* only aco_run() waits so */
-    ACO__ASSERT(until >= 0); /* what would wait for ever is a deadlock */
-    if (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value) {
-        errno = EAGAIN;
-    } else {
-        aco__sim_jump(sim, until - MONOTONIC_AT_FIRST);
-        errno = ETIMEDOUT;
-    }
-    return -1;
+    return aco__sim_futex_wait_until(sim, word, value, until < 0 ? INT64_MAX : until - MONOTONIC_AT_FIRST);
 }
 
-static int sim_futex_wake(uint32_t *word, int threads)
+static void sim_point(void)
 {
-    return aco_sim_current() ? 0 : real.futex_wake(word, threads);
-}
-
-static int sim_sched_yield(void)
-{
-    return aco_sim_current() ? 0 : real.sched_yield();
+    aco_sim_t *sim = aco_sim_current();
+    if (sim)
+        aco__sim_point(sim);
 }
 
 /* ---- Calls that are not simulated ---- */
@@ -143,15 +185,6 @@ static int sim_sched_yield(void)
 /* It returns an error number. */
 #define REFUSED_ERROR(name, parameters, arguments) REFUSED(int, ENOSYS, name, parameters, arguments)
 
-REFUSED_ERROR(pthread_create, (pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg),
-              (thread, attributes, fn, arg))
-REFUSED_ERROR(pthread_join, (pthread_t thread, void **result), (thread, result))
-REFUSED_ERROR(pthread_cond_wait, (pthread_cond_t *condition, pthread_mutex_t *mutex), (condition, mutex))
-REFUSED_ERROR(pthread_cond_timedwait,
-              (pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *until),
-              (condition, mutex, until))
-REFUSED_ERROR(pthread_cond_signal, (pthread_cond_t *condition), (condition))
-REFUSED_ERROR(pthread_cond_broadcast, (pthread_cond_t *condition), (condition))
 REFUSED_INT(sched_setaffinity, (pid_t thread, size_t sz, const void *processors), (thread, sz, processors))
 
 REFUSED_INT(pipe2, (int fds[2], int flags), (fds, flags))
@@ -173,17 +206,6 @@ REFUSED_INT(kill, (pid_t process, int signal), (process, signal))
 REFUSED_INT(pidfd_open, (pid_t process, unsigned flags), (process, flags))
 REFUSED_INT(pidfd_send_signal, (int process, int signal, void *information, unsigned flags),
             (process, signal, information, flags))
-REFUSED_ERROR(pthread_kill, (pthread_t thread, int signal), (thread, signal))
-/* A look, without a wait, is passed: around sendfile(), SIGPIPE is the thread's own. */
-static int sim_sigtimedwait(const sigset_t *signals, void *info, const struct timespec *time)
-{
-    aco_sim_t *sim = aco_sim_current();
-    if (!sim || (time && !time->tv_sec && !time->tv_nsec))
-        return real.sigtimedwait(signals, info, time);
-    errno = aco__sim_refuse(sim, "sigtimedwait");
-    return -1;
-}
-REFUSED_INT(sigwaitinfo, (const sigset_t *signals, void *info), (signals, info))
 
 /* The last argument of fcntl() and ioctl(), of any type. */
 #define LAST_ARGUMENT(operation, last)                                                                                 \
@@ -264,14 +286,20 @@ static int64_t noted(aco_sim_t *sim, size_t call, int64_t result, int is_descrip
 
 #define NOTED(sim, name, result) noted(sim, NUMBER_OF(name), result, makes_descriptor(NUMBER_OF(name)))
 
-/* What is on its way arrives before. */
+/* Before a call for descriptors: another thread may go on, and what is on its way arrives. */
+static void let_arrive(aco_sim_t *sim)
+{
+    aco__sim_point(sim);
+    aco__sim_arrive(sim);
+}
+
 #define OF_DESCRIPTORS(type, name, parameters, arguments, with_run)                                                    \
     static type sim_##name parameters                                                                                  \
     {                                                                                                                  \
         aco_sim_t *sim = aco_sim_current();                                                                            \
         if (!sim)                                                                                                      \
             return real.name arguments;                                                                                \
-        aco__sim_arrive(sim);                                                                                          \
+        let_arrive(sim);                                                                                               \
         return (type)NOTED(sim, name, aco__sim_##name with_run);                                                       \
     }
 
@@ -280,7 +308,7 @@ static ssize_t sim_read(int fd, void *p, size_t n)
     aco_sim_t *sim = aco_sim_current();
     if (!sim || (sim->reads_proc && fd == sim->reads_proc - 1))
         return real.read(fd, p, n);
-    aco__sim_arrive(sim);
+    let_arrive(sim);
     return (ssize_t)NOTED(sim, read, aco__sim_read(sim, fd, p, n));
 }
 
@@ -293,7 +321,7 @@ static int sim_close(int fd)
         sim->reads_proc = 0;
         return real.close(fd);
     }
-    aco__sim_arrive(sim);
+    let_arrive(sim);
     return (int)NOTED(sim, close, aco__sim_close(sim, fd));
 }
 
@@ -302,7 +330,7 @@ static ssize_t sim_write(int fd, const void *p, size_t n)
     aco_sim_t *sim = aco_sim_current();
     if (!sim || fd == STDERR_FILENO)
         return real.write(fd, p, n);
-    aco__sim_arrive(sim);
+    let_arrive(sim);
     return (ssize_t)NOTED(sim, write, aco__sim_write(sim, fd, p, n));
 }
 
@@ -435,9 +463,11 @@ static void install(void)
     if (real.name)                                                                                                     \
         aco__system.name = sim_##name;
     ACO__SIM_EACH_SIMULATED(PUT)
+    ACO__SIM_EACH_OF_THREADS(PUT)
     ACO__SIM_EACH_OF_DESCRIPTORS(PUT)
     ACO__SIM_EACH_OF_FILES(PUT)
     ACO__SIM_EACH_REFUSED(PUT)
+    aco__point = sim_point;
 }
 
 void aco__sim_calls_install(void)

@@ -11,13 +11,13 @@
 static void end_tasks(aco_sim_t *sim, aco_sim_node_t *node)
 {
     aco__sim_task_t *tasks;
-    size_t n = aco__schedule_take(&sim->schedule, node, &tasks);
+    size_t n = aco__schedule_take(&sim->threads.first.schedule, node, &tasks);
     if (n == SIZE_MAX) {
         aco__sim_fail(sim, "there is no memory for the crash of node \"%s\"", node->name);
         return;
     }
     for (size_t i = 0; i < n; i++)
-        aco__chooser_abandon(&sim->chooser, tasks[i].task);
+        aco__chooser_abandon(&sim->threads.first.chooser, tasks[i].task);
     free(tasks);
 }
 

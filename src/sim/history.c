@@ -60,6 +60,9 @@ static void describe_event(const aco__sim_event_t *event, char text[EVENT_TEXT])
     case ACO__SIM_FAULT:
         snprintf(text, EVENT_TEXT, "node %" PRIu64 " %s", event->what, event->value ? "started again" : "crashed");
         break;
+    case ACO__SIM_THREAD:
+        snprintf(text, EVENT_TEXT, "thread %" PRIu64 " went on, when %" PRIu64 " could", event->what, event->value);
+        break;
     default:
         snprintf(text, EVENT_TEXT, "the run %s", event->value ? "failed" : "ended");
     }

@@ -18,6 +18,7 @@ typedef enum aco__sim_kind {
     ACO__SIM_SENT,   /* bytes were written to file number `what`; `value`: their hash */
     ACO__SIM_ARRIVAL, /* something has arrived at file number `what`; `value`: the time */
     ACO__SIM_FAULT,  /* node number `what`; `value`: 0: it has crashed, 1: it has started again */
+    ACO__SIM_THREAD, /* thread number `what` goes on; `value`: how many could */
     ACO__SIM_END     /* the run has ended; `value`: whether it has failed */
 } aco__sim_kind_t;
 

@@ -163,6 +163,8 @@ static int check_new(const aco_sim_t *sim, aco_function_t function)
 {
     if (!sim || sim != aco_sim_current())
         return fail_making(EINVAL, "it is not the run of the calling thread");
+    if (!aco__sim_is_first_thread(sim))
+        return fail_making(EINVAL, "another thread than the run's first one has called it");
     return function ? 0 : fail_making(EINVAL, "the function is NULL");
 }
 
@@ -204,7 +206,7 @@ void aco__sim_node_start(aco_sim_node_t *node)
     options.flags = ACO_DETACHED;
     options.name = node->name;
     task = aco_spawn(node->function, node->arg, &options);
-    if (!task || aco__schedule_enroll(&sim->schedule, task, node) != 0)
+    if (!task || aco__schedule_enroll(&sim->threads.first.schedule, task, node) != 0)
         aco__sim_fail(sim, "there is no memory for node \"%s\"", node->name);
     node->is_up = 1;
     node->is_dark = 0;
@@ -214,6 +216,8 @@ int aco__sim_node_check(const aco_sim_node_t *node, const char *name_of_call)
 {
     if (!node || !aco_sim_current() || node->sim != aco_sim_current())
         return aco__service_fail(EINVAL, name_of_call, "it is not a node of the calling thread's run");
+    if (!aco__sim_is_first_thread(node->sim))
+        return aco__service_fail(EINVAL, name_of_call, "another thread than the run's first one has called it");
     return 0;
 }
 

@@ -61,6 +61,7 @@ typedef struct aco__sim_opened {
     size_t room;
     aco__links_t files;
     uint64_t numbers;
+    int has_news;               /* threads that wait for descriptors are to look again */
 } aco__sim_opened_t;
 
 enum { ACO__SIM_READABLE = EPOLLIN | EPOLLRDNORM, ACO__SIM_WRITABLE = EPOLLOUT | EPOLLWRNORM };

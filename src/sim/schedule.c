@@ -89,7 +89,8 @@ static aco__sim_task_t *record_of(aco__sim_schedule_t *schedule, aco_t *task, ac
         entry->number = ++schedule->numbers;
         entry->priority = LOWEST_AT_FIRST + 1 + aco__draw(&schedule->draws) / 4;
         entry->node = node;
-        node->tasks++;
+        if (node)
+            node->tasks++;
         schedule->used++;
     }
     return entry;
@@ -105,8 +106,9 @@ void aco__schedule_ended(aco__sim_schedule_t *schedule, const aco_t *task)
     const aco__sim_task_t *gap = entry_of_task(schedule, task);
     size_t mask = schedule->room - 1, hole = (size_t)(gap - schedule->tasks);
     schedule->last = NULL;
-    ACO__ASSERT(gap->task == task && gap->node->tasks); /* it has had a turn */
-    gap->node->tasks--;
+    ACO__ASSERT(gap->task == task && (!gap->node || gap->node->tasks)); /* it has had a turn */
+    if (gap->node)
+        gap->node->tasks--;
     schedule->used--;
     for (size_t at = (hole + 1) & mask; schedule->tasks[at].task; at = (at + 1) & mask) {
         size_t wanted = place_of(schedule, schedule->tasks[at].task);

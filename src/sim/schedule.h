@@ -11,7 +11,7 @@ typedef struct aco__sim_task {
     aco_t *task;       /* NULL: an empty entry */
     uint64_t number;   /* of tasks in a run: in the order in which they could run first */
     uint64_t priority; /* ACO_SIM_PCT: the highest runs */
-    aco_sim_node_t *node;
+    aco_sim_node_t *node; /* NULL: the scenario's, on another thread than the first */
 } aco__sim_task_t;
 
 /* A task that can run. */

@@ -18,31 +18,42 @@ static const char call[] = "aco_sim_run";
 
 enum { CHANGES = 3, MOST_TURNS = 10000000, MOST_ROUNDS = 100000 /* of aco_run() without a turn */ };
 
+static aco__sim_thread_t *thread_of(aco__chooser_t *chooser)
+{
+    return (aco__sim_thread_t *)(void *)((char *)chooser - offsetof(aco__sim_thread_t, chooser));
+}
+
 static aco_sim_t *sim_of(aco__chooser_t *chooser)
 {
-    return (aco_sim_t *)(void *)((char *)chooser - offsetof(aco_sim_t, chooser));
+    return thread_of(chooser)->sim;
+}
+
+static int is_first(const aco__sim_thread_t *thread)
+{
+    return thread == &thread->sim->threads.first;
 }
 
 /* ---- What aco_run() calls ---- */
 
 static void runnable(aco__chooser_t *chooser, aco_t *task)
 {
-    aco_sim_t *sim = sim_of(chooser);
+    aco__sim_thread_t *thread = thread_of(chooser);
+    aco__sim_schedule_t *schedule = &thread->schedule;
     if (task == chooser->poll_task)
-        aco__schedule_add_poll(&sim->schedule, task);
+        aco__schedule_add_poll(schedule, task);
     else
-        aco__schedule_add(&sim->schedule, task, sim->nodes.here);
+        aco__schedule_add(schedule, task, is_first(thread) ? thread->sim->nodes.here : NULL);
 }
 
 /* Before each round of aco_run(): 0, or -1 if the run has failed. */
-static int goes_on(aco_sim_t *sim)
+static int goes_on(aco_sim_t *sim, const aco__sim_schedule_t *schedule)
 {
     const char *refused = aco__chooser_refused();
     if (sim->refused)
         aco__sim_settle(sim);
     if (refused)
         aco__sim_fail(sim, "%s", refused);
-    if (sim->schedule.lacks_memory)
+    if (schedule->lacks_memory)
         aco__sim_fail(sim, "there is no memory for the schedule");
     if (sim->turns >= sim->options.max_turns)
         aco__sim_fail(sim, "it has not ended after %" PRIu64 " turns", sim->turns);
@@ -52,20 +63,29 @@ static int goes_on(aco_sim_t *sim)
     return sim->has_failed ? -1 : 0;
 }
 
+/* Nodes are on the first thread. */
+static int settle_nodes(const aco__sim_thread_t *thread)
+{
+    return is_first(thread) && aco__sim_nodes_settle(thread->sim);
+}
+
 /* A failed run ends here: aco_run() fails. */
 static int choose(aco__chooser_t *chooser, aco_t **chosen)
 {
     aco_sim_t *sim = sim_of(chooser);
+    aco__sim_thread_t *thread = thread_of(chooser);
+    aco__sim_schedule_t *schedule = &thread->schedule;
     aco_sim_node_t *node;
     uint64_t number, count;
     ACO__ASSERT(sim == aco_sim_current());
     sim->is_in_turn = 0;
     sim->nodes.here = &sim->nodes.scenario;
-    if (aco__sim_nodes_settle(sim))
+    aco__sim_point(sim);
+    if (settle_nodes(thread))
         return 1;
-    if (goes_on(sim) != 0)
+    if (goes_on(sim, schedule) != 0)
         return -1;
-    *chosen = aco__schedule_choose(&sim->schedule, &number, &node, &count);
+    *chosen = aco__schedule_choose(schedule, &number, &node, &count);
     if (!*chosen)
         return 0;
     ACO__ASSERT((*chosen == chooser->poll_task) == !number && (!number || count));
@@ -75,9 +95,9 @@ static int choose(aco__chooser_t *chooser, aco_t **chosen)
     }
     aco__history_note(&sim->history, ACO__SIM_TURN, number, count);
     sim->turns++;
-    sim->rounds_without_turn = 0;
+    sim->rounds_without_turn = sim->threads.points = 0;
     sim->is_in_turn = 1;
-    sim->nodes.here = node;
+    sim->nodes.here = node ? node : &sim->nodes.scenario;
     if (sim->options.turn_ns)
         sim->now += (int64_t)aco__draw_below(&sim->delays, (uint64_t)sim->options.turn_ns + 1);
     return 0;
@@ -85,7 +105,7 @@ static int choose(aco__chooser_t *chooser, aco_t **chosen)
 
 static void ended(aco__chooser_t *chooser, const aco_t *task)
 {
-    aco__schedule_ended(&sim_of(chooser)->schedule, task);
+    aco__schedule_ended(&thread_of(chooser)->schedule, task);
 }
 
 static int check_invariants(aco_sim_t *sim)
@@ -98,15 +118,26 @@ static int check_invariants(aco_sim_t *sim)
     return sim->has_failed ? -1 : 0;
 }
 
+/* With other threads, the invariants are looked at when no thread can go on. */
 static int idle(aco__chooser_t *chooser)
 {
     aco_sim_t *sim = sim_of(chooser);
-    return check_invariants(sim) != 0 ? -1 : aco__sim_nodes_settle(sim);
+    errno = ECANCELED;
+    if (sim->threads.others ? sim->has_failed : check_invariants(sim) != 0)
+        return -1;
+    return settle_nodes(thread_of(chooser));
 }
 
 static int look_up(aco__chooser_t *chooser, int64_t *ns)
 {
     return aco__sim_look_up(sim_of(chooser), ns);
+}
+
+/* The threads of the run. */
+static int admits(aco__chooser_t *chooser)
+{
+    const aco_sim_t *current = aco_sim_current();
+    return current && current == sim_of(chooser);
 }
 
 /* A call that was refused is told with the name of the library's call that has failed for it, not of a later one. */
@@ -159,7 +190,7 @@ static void begin_run(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
     sim->refusals = 0;
     sim->reason[0] = 0;
     aco__history_begin(&sim->history, keeps, compares);
-    aco__schedule_begin(&sim->schedule, sim->options.schedule, sim->options.changes, aco__draw(&draws));
+    aco__schedule_begin(&sim->threads.first.schedule, sim->options.schedule, sim->options.changes, aco__draw(&draws));
     sim->draws = aco__draw(&draws);
     sim->delays = aco__draw(&draws);
     sim->disk_draws = aco__draw(&draws);
@@ -171,6 +202,7 @@ static void begin_run(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
     sim->randoms = aco__draw(&draws);
     aco__sim_wires_begin(sim);
     aco__sim_names_begin(sim);
+    aco__sim_threads_begin(sim, aco__draw(&draws));
 }
 
 static void fail_by_deadlock(aco_sim_t *sim)
@@ -194,6 +226,7 @@ static void judge(aco_sim_t *sim, int done, size_t before)
         fail_by_deadlock(sim);
     else if (done != 0)
         aco__sim_fail(sim, "%s", aco_error_message());
+    aco__sim_threads_end(sim);
     (void)check_invariants(sim);
     live = count_live();
     if (live > before && !sim->nodes.have_crashed) /* else their owners may be gone */
@@ -210,6 +243,7 @@ static void end_run(aco_sim_t *sim)
     aco__sim_opened_end(sim);
     aco__sim_wires_end(sim);
     aco__sim_nodes_end(sim);
+    aco__sim_threads_free(sim);
     aco__sim_enter(NULL);
 }
 
@@ -222,7 +256,7 @@ static int run_seed(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
     detached.flags = ACO_DETACHED;
     begin_run(sim, seed, keeps, compares);
     aco__sim_enter(sim);
-    if (aco__chooser_begin(&sim->chooser, call) != 0) {
+    if (aco__chooser_begin(&sim->threads.first.chooser, call) != 0) {
         end_run(sim);
         return -1;
     }
@@ -233,7 +267,7 @@ static int run_seed(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
     } else {
         done = -1;
     }
-    aco__chooser_end(&sim->chooser);
+    aco__chooser_end(&sim->threads.first.chooser);
     end_run(sim);
     return done;
 }
@@ -309,6 +343,7 @@ static int check_options(const aco_sim_options_t *o, uint64_t runs)
 static aco_sim_t *new_sim(ACO__SWITCHES aco_sim_function_t scenario, void *arg, const aco_sim_options_t *options)
 {
     aco_sim_t *sim = calloc(1, sizeof *sim);
+    aco__chooser_t *chooser;
     if (!sim)
         return NULL;
     sim->scenario = scenario;
@@ -320,20 +355,22 @@ static aco_sim_t *new_sim(ACO__SWITCHES aco_sim_function_t scenario, void *arg, 
         sim->options.changes = CHANGES;
     if (!sim->options.max_turns)
         sim->options.max_turns = MOST_TURNS;
-    sim->chooser.runnable = runnable;
-    sim->chooser.choose = choose;
-    sim->chooser.ended = ended;
-    sim->chooser.idle = idle;
-    sim->chooser.failed = failed;
-    sim->chooser.look_up = look_up;
-    sim->chooser.disk_time = disk_time;
+    chooser = &sim->threads.first.chooser;
+    chooser->runnable = runnable;
+    chooser->choose = choose;
+    chooser->ended = ended;
+    chooser->idle = idle;
+    chooser->failed = failed;
+    chooser->admits = admits;
+    chooser->look_up = look_up;
+    chooser->disk_time = disk_time;
     return sim;
 }
 
 static void free_sim(aco_sim_t *sim)
 {
     aco__history_free(&sim->history);
-    aco__schedule_free(&sim->schedule);
+    aco__schedule_free(&sim->threads.first.schedule);
     free(sim);
 }
 

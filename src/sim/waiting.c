@@ -22,9 +22,26 @@
 
 enum { MS = 1000000, S = 1000000000 };
 
+/* Lets the time pass until the next arrival, at most until `until`, and something arrive. 0; or -1: nothing ever will,
+ * and `until` is INT64_MAX; or the run has failed. */
+static int pass(aco_sim_t *sim, int64_t until)
+{
+    if (sim->threads.others) {
+        (void)aco__sim_wait(sim, "a wait for descriptors", &sim->opened, until, 0);
+        return sim->has_failed ? -1 : 0;
+    }
+    if (sim->arrivals.n && sim->arrivals.heap[0].at < until)
+        until = sim->arrivals.heap[0].at;
+    if (until == INT64_MAX || sim->has_failed)
+        return -1;
+    aco__sim_jump(sim, until);
+    aco__sim_arrive(sim);
+    return 0;
+}
+
 int aco__sim_block(aco_sim_t *sim, const char *call)
 {
-    if (aco__sim_pass(sim, INT64_MAX) == 0)
+    if (pass(sim, INT64_MAX) == 0)
         return 0;
     if (!sim->has_failed) {
         (void)aco_tasks_dump(STDERR_FILENO);
@@ -219,7 +236,7 @@ static int epoll_wait_until(aco_sim_t *sim, int fd, struct epoll_event *events, 
         return -1;
     }
     while ((n = aco__sim_collect(epoll, events, room)) == 0 && sim->now < until)
-        if ((until == INT64_MAX ? aco__sim_block(sim, call) : aco__sim_pass(sim, until)) != 0)
+        if ((until == INT64_MAX ? aco__sim_block(sim, call) : pass(sim, until)) != 0)
             return until == INT64_MAX ? -1 : 0;
     return n;
 }
@@ -262,7 +279,7 @@ int aco__sim_poll(aco_sim_t *sim, struct pollfd *fds, nfds_t n, int milliseconds
     int64_t until = milliseconds < 0 ? INT64_MAX : later(sim, (int64_t)milliseconds * MS);
     int ready;
     while ((ready = look(sim, fds, n)) == 0 && sim->now < until)
-        if ((until == INT64_MAX ? aco__sim_block(sim, "poll") : aco__sim_pass(sim, until)) != 0)
+        if ((until == INT64_MAX ? aco__sim_block(sim, "poll") : pass(sim, until)) != 0)
             return until == INT64_MAX ? -1 : 0;
     return ready;
 }

@@ -1,9 +1,10 @@
-/* world.c: the run of the calling thread. */
+/* world.c: the run of the calling thread. The thread with the baton (sim/baton.h) uses it. */
 #ifndef ACO_WORLD_H
 #define ACO_WORLD_H
 
 #include "base/invariants.h"
 #include "sim/arrivals.h"
+#include "sim/baton.h"
 #include "sim/history.h"
 #include "sim/node.h"
 #include "sim/opened.h"
@@ -18,12 +19,11 @@
 enum { ACO__SIM_MOST_TOLD = 20 }; /* refused calls of a run that are printed */
 
 struct aco_sim_s {
-    aco__chooser_t chooser;
     ACO__SWITCHES aco_sim_function_t scenario;
     void *arg;
     aco_sim_options_t options;
     uint64_t seed;
-    aco__sim_schedule_t schedule;
+    aco__sim_threads_t threads;
     aco__sim_history_t history;
     uint64_t draws;     /* the state of the scenario's random numbers */
     uint64_t delays;    /* the same for how long turns take */
@@ -61,5 +61,11 @@ ACO__HIDDEN ACO__COLD __attribute__((format(ACO__PRINTF, 2, 3)))
 void aco__sim_say(const aco_sim_t *sim, const char *what, ...);
 /* Lets the run fail because of the call that it was refused last, `refused`. */
 ACO__HIDDEN ACO__COLD void aco__sim_settle(aco_sim_t *sim);
+
+/* Whether the calling thread is the run's first one, on which the nodes are. */
+static inline int aco__sim_is_first_thread(const aco_sim_t *sim)
+{
+    return sim->threads.running == &sim->threads.first;
+}
 
 #endif

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* accept4(), pread64(), … */
 #endif
 #include "system/system.h"
+#include "system/point.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -257,6 +258,10 @@ static const /* so that compilers see what is called */
 };
 
 #ifndef ACO_CONFIG_LIBACO_ONLY
+#ifdef __linux__
+void (*aco__point)(void);
+#endif
+
 #ifdef __ELF__
 __attribute__((tls_model("initial-exec"))) /* a handler of a signal may post: the first use must not allocate */
 #endif

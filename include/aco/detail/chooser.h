@@ -29,12 +29,14 @@ typedef struct aco__chooser_s {
     /* How many nanoseconds a call for a file takes that a task makes now. The task waits so long, and then makes the
      * system call itself. NULL: it goes to the pool. */
     int64_t (*disk_time)(struct aco__chooser_s *chooser);
+    /* Whether the calling thread may post to the chooser's one. Any thread. NULL: no other one may. */
+    int (*admits)(struct aco__chooser_s *chooser);
+    int has_others; /* threads that may. Without them, tasks that wait for news wait for ever */
     size_t aco__kept; /* tasks that it keeps */
     aco_t *aco__abandoned; /* linked as the ring is; NULL: none */
     unsigned aco__open; /* how often aco_scheduler_open() was called */
     struct aco__scheduler *aco__outer; /* what the thread had before, and gets back; likewise the next */
     uint32_t aco__slow_switch_tasks, aco__scoped_tasks, aco__looked_at, aco__spawned;
-    char aco__why[96]; /* for aco__chooser_refused() */
 } aco__chooser_t;
 
 /* Before the first one of a simulation. A trace (ACO_TRACE) ends: its times would be of two kinds. */
