@@ -101,6 +101,8 @@ typedef struct aco_sim_options_s {
     uint64_t max_turns;          /* of a run. Default: 10 million */
     aco_sim_function_t invariants; /* is called whenever no task can run, and at the end of each run, with the
                                     scenario's `arg`. It must not wait. NULL: none */
+    int events;                  /* so many of a run's last events are printed when it fails: which task had a turn, what
+                                    it waited for, what it sent. Up to 100000. Default: none. aco_sim_main(): 20 */
     void *aco__reserved[4];      /* reserved fields are 0 */
 } aco_sim_options_t;
 

@@ -70,6 +70,7 @@ struct sim_options : aco_sim_options_t {
     sim_options &with_schedule(aco_sim_schedule_t which) noexcept { return schedule = which, *this; }
     sim_options &with_changes(int most) noexcept { return changes = most, *this; }
     sim_options &with_check() noexcept { return check = 1, *this; }
+    sim_options &with_events(int last) noexcept { return events = last, *this; }
     sim_options &with_max_turns(std::uint64_t n) noexcept { return max_turns = n, *this; }
     /* Each turn takes a random time up to this. */
     template<class Rep, class Period>

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS = 1000, FAILED = 1, MISUSED = 2 };
+enum { RUNS = 1000, EVENTS = 20, FAILED = 1, MISUSED = 2 };
 
 typedef struct command_line {
     aco__sim_command_t command; /* first */
@@ -34,6 +34,7 @@ static const char help[] =
     "  --changes N      pct: at most so many changes of priorities (3)\n"
     "  --turn-ns N      each turn takes up to N nanoseconds (0)\n"
     "  --max-turns N    a run with more turns fails (10000000)\n"
+    "  --events N       after a failure, print the run's last N events (20)\n"
     "  --check          run each seed twice, and compare\n"
     "  -- ARGUMENT...   the program's own arguments\n";
 
@@ -74,6 +75,8 @@ static void put_options(const aco_sim_options_t *o, uint64_t seed)
         n += snprintf(text + n, (size_t)(sz - n), " --turn-ns %" PRId64, o->turn_ns);
     if (o->max_turns)
         n += snprintf(text + n, (size_t)(sz - n), " --max-turns %" PRIu64, o->max_turns);
+    if (o->events != EVENTS)
+        n += snprintf(text + n, (size_t)(sz - n), " --events %d", o->events);
     if (o->check)
         n += snprintf(text + n, (size_t)(sz - n), " --check");
     ACO__ASSERT(n < sz);
@@ -97,15 +100,15 @@ static void print_command(const aco__sim_command_t *command, uint64_t seed)
 
 /* ---- Reading the options ---- */
 
-/* A number from 1 to `most`. Returns what is wrong, as the next ones; NULL: nothing. */
-static const char *read_number(const char *text, uint64_t most, uint64_t *number)
+/* A number from `least` to `most`. Returns what is wrong, as the next ones; NULL: nothing. */
+static const char *read_number(const char *text, uint64_t least, uint64_t most, uint64_t *number)
 {
     char *end = NULL;
     errno = 0;
     if (!text || *text < '0' || *text > '9')
         return "a number must follow";
     *number = strtoull(text, &end, 10);
-    return *end || errno || *number == 0 || *number > most ? "the number is out of range" : NULL;
+    return *end || errno || *number < least || *number > most ? "the number is out of range" : NULL;
 }
 
 static const char *read_schedule(const char *text, aco_sim_schedule_t *schedule)
@@ -124,24 +127,29 @@ static const char *read_option(command_line_t *line, const char *option, const c
     const char *wrong;
     if (strcmp(option, "--runs") == 0) {
         line->has_runs = 1;
-        return read_number(value, UINT64_MAX, &line->runs);
+        return read_number(value, 1, UINT64_MAX, &line->runs);
     }
     if (strcmp(option, "--seed") == 0) {
         line->has_seed = 1;
-        return read_number(value, UINT64_MAX, &line->options.seed);
+        return read_number(value, 1, UINT64_MAX, &line->options.seed);
     }
     if (strcmp(option, "--schedule") == 0)
         return read_schedule(value, &line->options.schedule);
     if (strcmp(option, "--max-turns") == 0)
-        return read_number(value, UINT64_MAX, &line->options.max_turns);
+        return read_number(value, 1, UINT64_MAX, &line->options.max_turns);
     if (strcmp(option, "--changes") == 0) {
-        wrong = read_number(value, ACO__SIM_MOST_CHANGES, &number);
+        wrong = read_number(value, 1, ACO__SIM_MOST_CHANGES, &number);
         line->options.changes = (int)number;
         return wrong;
     }
     if (strcmp(option, "--turn-ns") == 0) {
-        wrong = read_number(value, ACO_SECOND, &number);
+        wrong = read_number(value, 1, ACO_SECOND, &number);
         line->options.turn_ns = (int64_t)number;
+        return wrong;
+    }
+    if (strcmp(option, "--events") == 0) {
+        wrong = read_number(value, 0, ACO__SIM_MOST_EVENTS, &number);
+        line->options.events = (int)number;
         return wrong;
     }
     return "the option is unknown; --help lists all";
@@ -191,6 +199,7 @@ int aco_sim_main(int argc, char **argv, aco_sim_function_t scenario, aco_sim_fun
     aco_sim_stats_t stats;
     double began;
     int status;
+    line.options.events = EVENTS;
     if (read_line(&line, argc, argv) != 0)
         return MISUSED;
     if (line.wants_help) {

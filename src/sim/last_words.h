@@ -2,7 +2,7 @@
 #ifndef ACO_LAST_WORDS_H
 #define ACO_LAST_WORDS_H
 
-#include "os/platform.h"
+#include "sim/notes.h"
 
 #include "aco/sim.h"
 
@@ -11,11 +11,11 @@ typedef struct aco__sim_command {
     void (*print)(const struct aco__sim_command *command, uint64_t seed);
 } aco__sim_command_t;
 
-/* From now on until aco__last_words_end(), the end of the process prints the seed that runs, with `command`, if that is
- * not NULL. */
-ACO__HIDDEN void aco__last_words_begin(const aco__sim_command_t *command);
+/* From now on until aco__last_words_end(), the end of the process prints the seed that runs, the run's last events, and
+ * `command`, if that is not NULL. */
+ACO__HIDDEN void aco__last_words_begin(const aco__sim_notes_t *notes, const aco__sim_command_t *command);
 ACO__HIDDEN void aco__last_words_of(uint64_t seed); /* it runs from now on */
-/* Prints the seed that runs and this reason, once for each seed. */
+/* Prints the seed that runs, this reason and the rest, once for each seed. */
 ACO__HIDDEN void aco__last_words_tell(const char *why);
 ACO__HIDDEN void aco__last_words_end(void);
 

@@ -57,6 +57,7 @@ static int choose(aco__chooser_t *chooser, aco_t **chosen)
     uint64_t number, count;
     ACO__ASSERT(sim == aco_sim_current());
     sim->is_in_turn = 0;
+    aco__sim_note_stop(sim);
     if (goes_on(sim) != 0)
         return -1;
     *chosen = aco__schedule_choose(&sim->schedule, &number, &count);
@@ -73,11 +74,13 @@ static int choose(aco__chooser_t *chooser, aco_t **chosen)
     sim->is_in_turn = 1;
     if (sim->options.turn_ns)
         sim->now += (int64_t)aco__draw_below(&sim->delays, (uint64_t)sim->options.turn_ns + 1);
+    aco__sim_note_turn(sim, *chosen, number);
     return 0;
 }
 
 static void ended(aco__chooser_t *chooser, const aco_t *task)
 {
+    aco__sim_note_end(sim_of(chooser));
     aco__schedule_ended(&sim_of(chooser)->schedule, task);
 }
 
@@ -143,6 +146,7 @@ static void begin_run(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
     aco__schedule_begin(&sim->schedule, sim->options.schedule, sim->options.changes, aco__draw(&draws));
     sim->draws = aco__draw(&draws);
     sim->delays = aco__draw(&draws);
+    aco__sim_notes_begin(sim);
     aco__sim_opened_begin(sim);
     aco__sim_ports_begin(sim);
     aco__sim_arrivals_begin(sim, aco__draw(&draws));
@@ -154,6 +158,7 @@ static void judge(aco_sim_t *sim, int done, size_t before)
     const char *refused = aco__chooser_refused();
     size_t live;
     sim->is_in_turn = 0;
+    aco__sim_note_stop(sim);
     if (sim->refused)
         aco__sim_settle(sim);
     if (refused) /* else it looks like a deadlock */
@@ -264,6 +269,8 @@ static int check_options(const aco_sim_options_t *o, uint64_t runs)
         return aco__service_fail(EINVAL, call, "the number of changes is negative or above 64");
     if (o->turn_ns < 0 || o->turn_ns > ACO_SECOND)
         return aco__service_fail(EINVAL, call, "the time of a turn is negative or above a second");
+    if (o->events < 0 || o->events > ACO__SIM_MOST_EVENTS)
+        return aco__service_fail(EINVAL, call, "the number of events is negative or above 100000");
     for (size_t i = 0; i < sizeof o->aco__reserved / sizeof *o->aco__reserved; i++)
         if (o->aco__reserved[i])
             return aco__service_fail(EINVAL, call, "a reserved field is not 0");
@@ -296,6 +303,7 @@ static aco_sim_t *new_sim(ACO__SWITCHES aco_sim_function_t scenario, void *arg, 
 static void free_sim(aco_sim_t *sim)
 {
     aco__history_free(&sim->history);
+    aco__sim_notes_free(&sim->notes);
     aco__schedule_free(&sim->schedule);
     free(sim);
 }
@@ -306,11 +314,13 @@ static int run_alone(ACO__SWITCHES aco_sim_function_t scenario, void *arg, uint6
 {
     aco_sim_t *sim = new_sim(scenario, arg, options);
     int done, error;
-    if (!sim)
+    if (!sim || aco__sim_notes_new(&sim->notes, sim->options.events) != 0) {
+        free(sim);
         return aco__service_fail(ENOMEM, call, "no memory");
+    }
     aco__chooser_prepare();
     aco__sim_calls_install();
-    aco__last_words_begin(command);
+    aco__last_words_begin(&sim->notes, command);
     done = run_seeds(sim, runs, stats);
     error = errno;
     aco__last_words_end();

@@ -120,6 +120,7 @@ static void on_segment(aco_sim_t *sim, aco__sim_file_t *file, uint64_t n)
         return;
     }
     sender->out.arrived += n;
+    aco__sim_note(sim, ACO__NOTED_BYTES, file->number, (int64_t)n, NULL);
     ACO__ASSERT(sender->out.arrived <= sender->out.sent && sender->out.sent <= sender->out.bytes.n);
     aco__sim_notify(file, ACO__SIM_READABLE);
     tell_of_room(sender);
@@ -129,9 +130,10 @@ static void on_segment(aco_sim_t *sim, aco__sim_file_t *file, uint64_t n)
 static void on_end(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unused)
 {
     aco__sim_socket_t *socket = aco__sim_socket_of(file), *sender = socket->peer;
-    (void)sim, (void)unused;
+    (void)unused;
     if (!sender || socket->state == ACO__SIM_RESET || sender->state == ACO__SIM_RESET)
         return;
+    aco__sim_note(sim, ACO__NOTED_END, file->number, 0, NULL);
     socket->has_end = 1;
     sender->out.end_has_arrived = 1;
     if (!socket->is_closed)
@@ -143,9 +145,11 @@ static void on_end(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unused)
 static void on_reset(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unused)
 {
     aco__sim_socket_t *socket = aco__sim_socket_of(file);
-    (void)sim, (void)unused;
-    if (socket->state == ACO__SIM_CONNECTED && !aco__sim_stream_is_over(socket))
-        drop_connection(socket, socket->has_end ? EPIPE : ECONNRESET);
+    (void)unused;
+    if (socket->state != ACO__SIM_CONNECTED || aco__sim_stream_is_over(socket))
+        return;
+    aco__sim_note(sim, ACO__NOTED_RESET, file->number, 0, NULL);
+    drop_connection(socket, socket->has_end ? EPIPE : ECONNRESET);
 }
 
 /* The length of the next segment; 0: the peer has no room. */
@@ -503,10 +507,12 @@ static int is_full(const aco__sim_socket_t *listener)
 }
 
 /* The attempt is over. */
-static void refuse_client(aco__sim_socket_t *client, int error)
+static void refuse_client(aco_sim_t *sim, aco__sim_socket_t *client, int error)
 {
-    if (!client->is_closed)
-        drop_connection(client, error);
+    if (client->is_closed)
+        return;
+    aco__sim_note(sim, ACO__NOTED_REFUSED, client->file.number, error, NULL);
+    drop_connection(client, error);
 }
 
 /* Whether what arrives is for another attempt than the socket's last one, or for a closed socket. */
@@ -517,9 +523,8 @@ static int is_stale(const aco__sim_socket_t *client, uint64_t value)
 
 static void on_refused(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
 {
-    (void)sim;
     if (!is_stale(aco__sim_socket_of(file), value))
-        refuse_client(aco__sim_socket_of(file), ECONNREFUSED);
+        refuse_client(sim, aco__sim_socket_of(file), ECONNREFUSED);
 }
 
 /* The third segment of a handshake. */
@@ -549,6 +554,7 @@ static void on_answer(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
         return;
     }
     client->state = ACO__SIM_CONNECTED;
+    aco__sim_note(sim, ACO__NOTED_CONNECTED, client->file.number, 0, NULL);
     aco__sim_notify(&client->file, ACO__SIM_WRITABLE);
     arrive_at_peer(sim, client, on_acknowledged, 0);
 }
@@ -567,7 +573,7 @@ static void on_request(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
         if (tries + 1 < MOST_TRIES)
             aco__sim_later(sim, aco__sim_arrival_time(sim) + (ACO_SECOND << tries), on_request, file, value + 1);
         else
-            refuse_client(client, ETIMEDOUT);
+            refuse_client(sim, client, ETIMEDOUT);
     } else if ((server = new_server(sim, listener, client)) != NULL) {
         client->state = ACO__SIM_CONNECTING; /* until the answer comes */
         server->listener = listener;

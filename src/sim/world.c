@@ -79,6 +79,7 @@ void aco__sim_fail(aco_sim_t *sim, const char *reason, ...)
     va_start(list, reason);
     vsnprintf(sim->reason, sizeof sim->reason, reason, list);
     va_end(list);
+    aco__sim_note(sim, ACO__NOTED_FAILS, 0, 0, sim->reason);
     errno = error;
 }
 

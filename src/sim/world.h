@@ -5,6 +5,7 @@
 #include "base/invariants.h"
 #include "sim/arrivals.h"
 #include "sim/history.h"
+#include "sim/notes.h"
 #include "sim/opened.h"
 #include "sim/endpoint.h"
 #include "sim/schedule.h"
@@ -22,6 +23,7 @@ struct aco_sim_s {
     uint64_t seed;
     aco__sim_schedule_t schedule;
     aco__sim_history_t history;
+    aco__sim_notes_t notes;
     uint64_t draws;     /* the state of the scenario's random numbers */
     uint64_t delays;    /* the same for how long turns take */
     int64_t now;        /* nanoseconds since the run's begin */
