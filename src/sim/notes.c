@@ -2,7 +2,6 @@
 #include "sim/notes.h"
 #include "sim/world.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +38,11 @@ static int is_for_traces(aco__sim_noted_t kind)
     return kind == ACO__NOTED_TURN || kind == ACO__NOTED_LEAVES || kind == ACO__NOTED_ARRIVES;
 }
 
+static int is_seen(const aco_sim_t *sim, aco__sim_noted_t kind)
+{
+    return sim->notes.is_wanted && !is_for_traces(kind);
+}
+
 /* A task that yields again and again, and does nothing else: one note. */
 static int is_repeated(aco__sim_notes_t *notes, const aco__sim_note_t *note)
 {
@@ -52,7 +56,7 @@ static int is_repeated(aco__sim_notes_t *notes, const aco__sim_note_t *note)
 
 static void keep_note(aco__sim_notes_t *notes, const aco__sim_note_t *note)
 {
-    if (!is_for_traces(note->kind) && !is_repeated(notes, note))
+    if (!is_repeated(notes, note))
         notes->ring[notes->count++ % notes->room] = *note;
 }
 
@@ -74,11 +78,12 @@ static void add_note(aco_sim_t *sim, aco__sim_note_t *note, const char *text)
 void aco__sim_note(aco_sim_t *sim, aco__sim_noted_t kind, uint64_t number, int64_t value, const char *text)
 {
     aco__sim_note_t note;
-    if (!sim->notes.is_wanted)
+    if (!is_seen(sim, kind))
         return;
     note.kind = kind;
     note.number = number;
     note.value = value;
+    note.what = NULL;
     note.message = sim->notes.arriving;
     add_note(sim, &note, text);
     if (kind == ACO__NOTED_FAILS)
@@ -88,11 +93,12 @@ void aco__sim_note(aco_sim_t *sim, aco__sim_noted_t kind, uint64_t number, int64
 void aco__sim_note_message(aco_sim_t *sim, aco__sim_noted_t kind, uint64_t number, uint64_t message)
 {
     aco__sim_note_t note;
-    if (!sim->notes.is_wanted)
+    if (!is_seen(sim, kind))
         return;
     note.kind = kind;
     note.number = number;
     note.value = 0;
+    note.what = NULL;
     note.message = message;
     add_note(sim, &note, NULL);
 }
@@ -130,22 +136,28 @@ static uint64_t number_of_file(const aco_sim_t *sim, int fd)
     return file ? file->number : 0;
 }
 
+static void note_wait(aco_sim_t *sim, const aco__chooser_wait_t *wait)
+{
+    aco__sim_note_t note;
+    note.kind = ACO__NOTED_WAITS;
+    note.number = number_of_file(sim, wait->fd);
+    note.message = 0;
+    note.value = wait->until == INT64_MAX ? INT64_MAX : wait->until - CLOCK_AT_FIRST;
+    note.what = wait->what;
+    keep_deadline(&sim->notes, wait, note.value);
+    add_note(sim, &note, wait->text);
+}
+
 void aco__sim_note_stop(aco_sim_t *sim)
 {
     aco__sim_notes_t *notes = &sim->notes;
     aco__chooser_wait_t wait;
-    char text[ACO__SIM_NOTE_TEXT];
     if (!notes->is_wanted || !notes->turn_number)
         return;
-    if (!aco__chooser_wait(notes->turn, &wait)) {
+    if (aco__chooser_wait(notes->turn, &wait))
+        note_wait(sim, &wait);
+    else
         aco__sim_note(sim, ACO__NOTED_YIELDS, 1, 0, NULL);
-    } else {
-        int64_t until = wait.until == INT64_MAX ? INT64_MAX : wait.until - CLOCK_AT_FIRST;
-        snprintf(text, sizeof text, "%s%s%s", wait.what, wait.text && *wait.text ? ": " : "",
-                 wait.text ? wait.text : "");
-        keep_deadline(notes, &wait, until);
-        aco__sim_note(sim, ACO__NOTED_WAITS, number_of_file(sim, wait.fd), until, text);
-    }
     notes->turn_number = 0;
 }
 

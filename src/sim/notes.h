@@ -11,7 +11,7 @@ typedef enum aco__sim_noted {
     ACO__NOTED_TURN,      /* a task's turn begins. For traces only */
     ACO__NOTED_DEADLINE,  /* likewise, and the deadline of its wait has come */
     ACO__NOTED_YIELDS,    /* the turn ends, and the task can run. number: how often, one after the other */
-    ACO__NOTED_WAITS,     /* the turn ends. text: for what; number: the socket, or 0; value: until when, or INT64_MAX */
+    ACO__NOTED_WAITS,     /* the turn ends. text: more on it; number: the socket, or 0; value: until when, or INT64_MAX */
     ACO__NOTED_ENDS,      /* the task ends */
     ACO__NOTED_LISTENS,   /* number: the socket, here and below; text: an address */
     ACO__NOTED_CONNECTS,  /* text: to which address */
@@ -43,6 +43,7 @@ typedef struct aco__sim_note {
     uint64_t number;
     uint64_t message;       /* what leaves or arrives, by number; 0: nothing */
     int64_t value;
+    const char *what;       /* ACO__NOTED_WAITS: it lasts */
     char name[ACO_NAME_SIZE]; /* of the task */
     char text[ACO__SIM_NOTE_TEXT]; /* it may be cut */
 } aco__sim_note_t;

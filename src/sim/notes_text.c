@@ -16,7 +16,7 @@ static const char *bytes_of(int64_t n)
 
 static void say_wait(const aco__sim_note_t *note, char *text, size_t size)
 {
-    int n = snprintf(text, size, "waits %s", note->text);
+    int n = snprintf(text, size, "waits %s%s%s", note->what, *note->text ? ": " : "", note->text);
     if (note->number)
         n += snprintf(text + n, size - (size_t)n, " socket %" PRIu64, note->number);
     if (note->value != INT64_MAX)
