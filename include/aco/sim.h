@@ -171,18 +171,20 @@ ACO_API aco_sim_t *aco_sim_current(void);
  *       return -1; */
 #define ACO_MAYBE(chance) aco__sim_maybe(chance)
 
+/* Whether the run takes the way that has this chance. */
+ACO_API int aco__sim_takes(aco_sim_t *sim, double chance);
+
 #ifdef __linux__
 /* The same functions. NULL: the program is not linked with them. */
 static aco_sim_t *aco__sim_current_if_linked(void) __attribute__((weakref("aco_sim_current"), unused));
 static uint64_t aco__sim_random_if_linked(aco_sim_t *sim, uint64_t limit)
     __attribute__((weakref("aco_sim_random"), unused));
+static int aco__sim_takes_if_linked(aco_sim_t *sim, double chance) __attribute__((weakref("aco__sim_takes"), unused));
 
 ACO__FORCE_INLINE int aco__sim_maybe(double chance)
 {
-    const int bits = 53; /* what a double holds */
     aco_sim_t *sim = aco_unlikely(aco__sim_current_if_linked) ? aco__sim_current_if_linked() : NULL;
-    return aco_unlikely(sim) && (double)(aco__sim_random_if_linked(sim, 0) >> (64 - bits)) <
-                                    chance * (double)((uint64_t)1 << bits);
+    return aco_unlikely(sim) && aco__sim_takes_if_linked(sim, chance);
 }
 #else
 ACO__FORCE_INLINE int aco__sim_maybe(double chance)

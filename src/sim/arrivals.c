@@ -35,7 +35,12 @@ void aco__sim_arrivals_end(aco_sim_t *sim)
 
 uint64_t aco__sim_chance(aco_sim_t *sim, uint64_t limit)
 {
-    return aco__draw_below(&sim->arrivals.draws, limit);
+    return aco__sim_decide(sim, ACO__SIM_NETWORK, aco__draw_below(&sim->arrivals.draws, limit), limit);
+}
+
+int aco__sim_one_in(aco_sim_t *sim, uint64_t n)
+{
+    return (int)aco__sim_decide(sim, ACO__SIM_NETWORK, aco__draw_below(&sim->arrivals.draws, n) == 0, 2);
 }
 
 int64_t aco__sim_arrival_time(aco_sim_t *sim)

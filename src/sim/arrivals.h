@@ -32,7 +32,9 @@ ACO__HIDDEN void aco__sim_arrive(aco_sim_t *sim);
 /* Lets the time pass until the next arrival, at most until `until`, and something arrive. 0; or -1: nothing ever will,
  * and `until` is INT64_MAX. */
 ACO__HIDDEN int aco__sim_pass(aco_sim_t *sim, int64_t until);
-/* A number from 0 up to and without `limit`, which the seed decides. */
+/* A number from 0 up to and without `limit`, which the seed decides. 0 is the simplest choice: aco__sim_decide(). */
 ACO__HIDDEN uint64_t aco__sim_chance(aco_sim_t *sim, uint64_t limit);
+/* 1 in one of `n` cases; else 0, the simplest choice. */
+ACO__HIDDEN int aco__sim_one_in(aco_sim_t *sim, uint64_t n);
 
 #endif

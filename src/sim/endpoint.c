@@ -302,7 +302,7 @@ aco__sim_socket_t *aco__sim_endpoint_find(aco_sim_t *sim, int type, const aco__s
         if (!how || how < best_suits)
             continue;
         equals = how > best_suits ? 1 : equals + 1;
-        if (equals == 1 || aco__sim_chance(sim, equals) == 0) /* each of those that share a port is equally likely */
+        if (equals == 1 || aco__sim_one_in(sim, equals)) /* each of those that share a port is equally likely */
             best = of_port(links);
         best_suits = how;
     }

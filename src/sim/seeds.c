@@ -50,6 +50,12 @@ static int goes_on(aco_sim_t *sim)
     return sim->has_failed ? -1 : 0;
 }
 
+static int64_t turn_time(aco_sim_t *sim)
+{
+    uint64_t limit = (uint64_t)sim->options.turn_ns + 1;
+    return (int64_t)aco__sim_decide(sim, ACO__SIM_TURNS, aco__draw_below(&sim->delays, limit), limit);
+}
+
 /* A failed run ends here: aco_run() fails. */
 static int choose(aco__chooser_t *chooser, aco_t **chosen)
 {
@@ -73,7 +79,7 @@ static int choose(aco__chooser_t *chooser, aco_t **chosen)
     sim->rounds_without_turn = 0;
     sim->is_in_turn = 1;
     if (sim->options.turn_ns)
-        sim->now += (int64_t)aco__draw_below(&sim->delays, (uint64_t)sim->options.turn_ns + 1);
+        sim->now += turn_time(sim);
     aco__sim_note_turn(sim, *chosen, number);
     return 0;
 }
@@ -142,6 +148,9 @@ static void begin_run(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
     sim->refused = NULL;
     sim->refusals = 0;
     sim->reason[0] = 0;
+    if (sim->decisions)
+        aco__decisions_begin(sim->decisions);
+    sim->schedule.decisions = sim->decisions;
     aco__history_begin(&sim->history, keeps, compares);
     aco__schedule_begin(&sim->schedule, sim->options.schedule, sim->options.changes, aco__draw(&draws));
     sim->draws = aco__draw(&draws);

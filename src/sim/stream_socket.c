@@ -162,7 +162,7 @@ static size_t choose_length(aco_sim_t *sim, const aco__sim_socket_t *socket)
         n = window;
     if (n > LARGEST_SEGMENT)
         n = LARGEST_SEGMENT;
-    return n > 1 && aco__sim_chance(sim, 4) == 0 ? 1 + (size_t)aco__sim_chance(sim, n) : n;
+    return n > 1 && aco__sim_one_in(sim, 4) ? 1 + (size_t)aco__sim_chance(sim, n) : n;
 }
 
 /* Sends what the peer has room for, and then the end. */

@@ -95,8 +95,19 @@ uint64_t aco_sim_random(aco_sim_t *sim, uint64_t limit)
 {
     ACO__ASSERT(sim == current);
     uint64_t drawn = limit ? aco__draw_below(&sim->draws, limit) : aco__draw(&sim->draws);
+    drawn = aco__sim_decide(sim, ACO__SIM_SCENARIO, drawn, limit);
     aco__history_note(&sim->history, ACO__SIM_RANDOM, 0, drawn);
     return drawn;
+}
+
+int aco__sim_takes(aco_sim_t *sim, double chance)
+{
+    const int bits = 53; /* what a double holds */
+    int takes = (double)(aco__draw(&sim->draws) >> (64 - bits)) < chance * (double)((uint64_t)1 << bits);
+    ACO__ASSERT(sim == current);
+    takes = (int)aco__sim_decide(sim, ACO__SIM_RARE, (uint64_t)takes, 2);
+    aco__history_note(&sim->history, ACO__SIM_RANDOM, 0, (uint64_t)takes);
+    return takes;
 }
 
 uint64_t aco_sim_seed(const aco_sim_t *sim)

@@ -4,6 +4,7 @@
 
 #include "base/invariants.h"
 #include "sim/arrivals.h"
+#include "sim/decisions.h"
 #include "sim/history.h"
 #include "sim/notes.h"
 #include "sim/opened.h"
@@ -21,6 +22,7 @@ struct aco_sim_s {
     void *arg;
     aco_sim_options_t options;
     uint64_t seed;
+    aco__sim_decisions_t *decisions; /* NULL: they are neither recorded nor repeated */
     aco__sim_schedule_t schedule;
     aco__sim_history_t history;
     aco__sim_notes_t notes;
@@ -42,6 +44,13 @@ struct aco_sim_s {
 };
 
 ACO__HIDDEN_EXTERN aco__system_t aco__sim_real; /* the system's table as it was before */
+
+/* What becomes of a random number from 0 up to and without `limit`, which is 2^64 if that is 0. Each one that a run
+ * draws goes through this, so that a shorter run can be found: 0 is then the simplest choice. */
+static inline uint64_t aco__sim_decide(aco_sim_t *sim, aco__sim_source_t source, uint64_t drawn, uint64_t limit)
+{
+    return aco_likely(!sim->decisions) ? drawn : aco__decisions_next(sim->decisions, source, drawn, limit);
+}
 
 /* The clock jumps to `then`, nanoseconds since the run's begin, unless that has passed. */
 ACO__HIDDEN void aco__sim_jump(aco_sim_t *sim, int64_t then);
