@@ -48,6 +48,53 @@ static void lose_money(aco_sim_t *sim, void *arg)
         aco_sim_fail(sim, "money is lost");
 }
 
+/* An update is lost if two tasks read the same number. What order does it depends on the schedule alone. */
+typedef struct counter {
+    int value;
+    uint64_t yields;
+} counter_t;
+
+static void *count_up(void *arg)
+{
+    counter_t *counter = arg;
+    int old;
+    for (uint64_t n = counter->yields; n > 0; n--)
+        aco_yield();
+    old = counter->value;
+    if (old == 3)
+        aco_yield();
+    counter->value = old + 1;
+    return NULL;
+}
+
+static void lose_update(aco_sim_t *sim, void *arg)
+{
+    enum { TASKS = 6 };
+    counter_t counter = {0, aco_sim_random(sim, 5)};
+    aco_t *tasks[TASKS];
+    (void)arg;
+    for (int i = 0; i < TASKS; i++)
+        tasks[i] = aco_spawn(count_up, &counter, NULL);
+    for (int i = 0; i < TASKS; i++)
+        aco_join(tasks[i], NULL);
+    if (counter.yields && counter.value != TASKS && ACO_MAYBE(0.5)) {
+        char reason[64];
+        snprintf(reason, sizeof reason, "%d updates are lost", TASKS - counter.value);
+        aco_sim_fail(sim, reason);
+    }
+}
+
+static void die_sometimes(aco_sim_t *sim, void *arg)
+{
+    uint64_t drawn[20];
+    (void)arg;
+    for (int i = 0; i < 20; i++)
+        drawn[i] = aco_sim_random(sim, 10);
+    aco_sleep(ACO_SECOND);
+    if (drawn[3] > 4 && drawn[17] < 9)
+        abort();
+}
+
 static void *park_until_late(void *arg)
 {
     CHECK(aco_park_until("a message", aco_now() + 3 * ACO_SECOND) == -1 && errno == ETIMEDOUT);
@@ -96,6 +143,8 @@ static const struct {
 } scenarios[] = {
     {"money", lose_money},
     {"late", fail_late},
+    {"order", lose_update},
+    {"death", die_sometimes},
 #ifdef WITH_IO
     {"net", read_short},
 #endif
@@ -192,6 +241,168 @@ static void deaths_tell_events(void)
 }
 #endif
 
+/* ---- A shorter run ---- */
+
+static char path[64];
+
+static const char *text_of_file(void)
+{
+    static char text[1 << 16];
+    FILE *file = fopen(path, "r");
+    size_t n = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    text[n] = 0;
+    if (file)
+        fclose(file);
+    return text;
+}
+
+static void write_file(const char *text)
+{
+    FILE *file = fopen(path, "w");
+    CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+#ifdef CHILD_SKIPS
+static void no_child_is_told(void)
+{
+    aco_sim_options_t options = {.shrink = path};
+    FAILS_WITH(aco_sim_run(lose_money, NULL, 1, NULL, &options), ENOTSUP);
+    child_skip(no_child_is_told);
+}
+#else
+
+/* The run that was written fails again, with this hash in two processes' worth of memory. */
+static void replays(aco_sim_function_t scenario, const char *reason, uint64_t hash, uint64_t most_turns)
+{
+    aco_sim_options_t options = {.replay = path};
+    aco_sim_stats_t stats;
+    capture();
+    FAILS_WITH(aco_sim_run(scenario, NULL, 1000, &stats, &options), ECANCELED);
+    release();
+    CHECK_EQ(stats.runs, 1);
+    CHECK(strcmp(stats.reason, reason) == 0 && stats.turns <= most_turns);
+    CHECK(!hash || stats.hash == hash);
+    options.check = 1; /* with other addresses */
+    capture();
+    FAILS_WITH(aco_sim_run(scenario, NULL, 1000, &stats, &options), ECANCELED);
+    release();
+    CHECK(strcmp(stats.reason, reason) == 0);
+}
+
+static void one_choice_is_left(void)
+{
+    aco_sim_options_t options = {.shrink = path, .events = 20};
+    aco_sim_stats_t stats;
+    const char *text = text_of(lose_money, &options, &stats);
+    CHECK(strcmp(stats.reason, "money is lost") == 0 && stats.turns > 56);
+    CHECK(strstr(text, "choices that are not the simplest: 1 of 1") != NULL);
+    CHECK(strstr(text, "task 1: yields 49 times") != NULL); /* the shorter run is shown */
+    CHECK(strstr(text_of_file(), "\nscenario: 0x51 7\n") && strstr(text_of_file(), "\norder:\n"));
+    replays(lose_money, "money is lost", 0, 55);
+}
+
+/* The recorded decisions are the run: the same hash, whatever the schedule. */
+static void recorded_runs_are_equal(aco_sim_schedule_t schedule)
+{
+    for (uint64_t seed = 1; seed < 2000; seed += 400) {
+        aco_sim_options_t options = {.schedule = schedule, .seed = seed, .turn_ns = 1000};
+        aco_sim_stats_t found, again;
+        (void)text_of(lose_update, &options, &found);
+        options.seed = found.seed;
+        capture();
+        CHECK_EQ(aco_sim_run(lose_update, NULL, 1, &found, &options), -1);
+        options.shrink = path;
+        options.attempts = 1; /* it puts 0 for the number of yields, and nothing fails */
+        CHECK_EQ(aco_sim_run(lose_update, NULL, 1, &again, &options), -1);
+        release();
+        CHECK_EQ(found.hash, again.hash);
+        replays(lose_update, found.reason, found.hash, found.turns);
+        options.attempts = 300;
+        capture();
+        CHECK_EQ(aco_sim_run(lose_update, NULL, 1, NULL, &options), -1);
+        CHECK(strstr(release(), "shortened in") != NULL);
+        CHECK(strstr(text_of_file(), "\nrare: 1\n") && strstr(text_of_file(), "\nturns:\n"));
+    }
+}
+
+static void deaths_are_shortened(void)
+{
+    aco_sim_options_t options = {.shrink = path, .seed = 3};
+    aco_sim_stats_t stats;
+    capture();
+    while (aco_sim_run(die_sometimes, NULL, 1, &stats, &options) == 0 && options.seed < 100)
+        options.seed++;
+    release();
+    CHECK(strcmp(stats.reason, "the process dies by signal 6") == 0 && stats.seed == options.seed);
+    CHECK(strstr(captured_text, "shortened in") != NULL);
+    CHECK(strstr(text_of_file(), "\nscenario: 0x3 5\n") != NULL);
+}
+
+static void what_cannot_be_shortened(void)
+{
+    aco_sim_options_t options = {.shrink = "/nowhere/at/all"};
+    aco_sim_stats_t stats;
+    CHECK(strstr(text_of(lose_money, &options, &stats), "/nowhere/at/all cannot be written: ") != NULL);
+    options.shrink = path;
+    options.attempts = -1;
+    FAILS_WITH(aco_sim_run(lose_money, NULL, 1, NULL, &options), EINVAL);
+    options.attempts = 0;
+    options.check = 1;
+    FAILS_WITH(aco_sim_run(lose_money, NULL, 1, NULL, &options), EINVAL);
+    options.check = 0;
+    options.replay = path;
+    FAILS_WITH(aco_sim_run(lose_money, NULL, 1, NULL, &options), EINVAL);
+}
+
+static void refuses(const char *text, const char *why)
+{
+    aco_sim_options_t options = {.replay = path};
+    write_file(text);
+    FAILS_WITH(aco_sim_run(lose_money, NULL, 1, NULL, &options), EINVAL);
+    if (!strstr(aco_error_message(), why))
+        fprintf(stderr, "\"%s\" lacks \"%s\"\n", aco_error_message(), why);
+    CHECK(strstr(aco_error_message(), why) != NULL);
+}
+
+static void other_files_are_refused(void)
+{
+    aco_sim_options_t options = {.shrink = path, .attempts = 1};
+    aco_sim_stats_t stats;
+    char good[1 << 12], bad[1 << 12];
+    const char *name;
+    (void)text_of(lose_update, &options, &stats);
+    snprintf(good, sizeof good, "%s", text_of_file());
+    name = strstr(good, "program: ");
+    CHECK(name != NULL);
+    snprintf(bad, sizeof bad, "%.*sx%s", (int)(name - good) + 9, good, name + 9);
+    refuses(bad, "is of another program: \"x");
+    refuses("", "is damaged");
+    for (size_t n = 0; n < strlen(good) - 4; n += 7) { /* cut anywhere */
+        snprintf(bad, sizeof bad, "%.*s", (int)n, good);
+        refuses(bad, "is damaged");
+    }
+    snprintf(bad, sizeof bad, "%.*s 12x%s", (int)(strstr(good, "\nrare:") - good), good, strstr(good, "\nrare:"));
+    refuses(bad, "is damaged");
+    write_file(good);
+    options.shrink = NULL;
+    options.replay = path;
+    options.seed = stats.seed + 1;
+    FAILS_WITH(aco_sim_run(lose_update, NULL, 1, NULL, &options), EINVAL);
+    options.seed = stats.seed;
+    options.replay = "/nowhere/at/all";
+    FAILS_WITH(aco_sim_run(lose_update, NULL, 1, NULL, &options), ENOENT);
+}
+
+/* What was mended since. */
+static void mended_runs_are_told(void)
+{
+    aco_sim_options_t options = {.replay = path};
+    capture();
+    CHECK_EQ(aco_sim_run(lose_money, NULL, 1, NULL, &options), 0); /* it is another scenario's file */
+    CHECK(strstr(release(), "does not fail any more; it failed: ") != NULL);
+}
+#endif
+
 int main(int argc, char **argv)
 {
     if (argc > 1)
@@ -203,5 +414,19 @@ int main(int argc, char **argv)
 #ifndef CHILD_SKIPS
     deaths_tell_events();
 #endif
+    snprintf(path, sizeof path, "/tmp/acorn-sim-failing-%d", (int)getpid());
+#ifdef CHILD_SKIPS
+    no_child_is_told();
+#else
+    one_choice_is_left();
+    recorded_runs_are_equal(ACO_SIM_RANDOM);
+    recorded_runs_are_equal(ACO_SIM_PCT);
+    recorded_runs_are_equal(ACO_SIM_FIFO);
+    deaths_are_shortened();
+    what_cannot_be_shortened();
+    other_files_are_refused();
+    mended_runs_are_told();
+#endif
+    unlink(path);
     return check_result("sim_failing");
 }

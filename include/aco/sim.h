@@ -39,6 +39,14 @@
  *   - with `check`, its repetition does something else.
  * The failure is printed on stderr, with the seed that repeats it.
  *
+ * A shorter run. A run of a thousand turns explains little. With `shrink`, a failing run's decisions are recorded: whose
+ * turn it was, what aco_sim_random(), ACO_MAYBE() and the network drew. Then hundreds of runs try the simplest choice in
+ * their place: the task that has waited longest, the shortest latency, 0, the usual way. What is left is written to a
+ * file, with the program, its arguments, the seed and the reason; and that run is shown. Reasons that differ in numbers
+ * only are the same. Each attempt runs in a child process, which prints nothing: so an attempt may die, and with
+ * runs = 1 the death of the process can be shortened, too. But scenarios must bear fork(): other threads are not there.
+ * Not under ThreadSanitizer.
+ *
  * Deaths. The seed is printed too if the process ends during a run: by exit() or quick_exit(), by a sanitizer, or by a
  * signal (abort(), a memory fault, timeout(1), Ctrl-C). If the program has a handler for the signal, that is called
  * first, and the seed is printed if it sets the signal to SIG_DFL. Nothing is printed after _exit() or SIGKILL, or in
@@ -103,6 +111,11 @@ typedef struct aco_sim_options_s {
                                     scenario's `arg`. It must not wait. NULL: none */
     int events;                  /* so many of a run's last events are printed when it fails: which task had a turn, what
                                     it waited for, what it sent. Up to 100000. Default: none. aco_sim_main(): 20 */
+    const char *shrink;          /* after a failure, a shorter run is searched that fails for the same reason, and written
+                                    to this file; "-": to stdout. See below. Default: none is searched */
+    int attempts;                /* for `shrink`: at most so many runs. Default: 1000 */
+    const char *replay;          /* one run is made, as this file of `shrink` has it; `runs` and `schedule` do not count.
+                                    Default: none */
     void *aco__reserved[4];      /* reserved fields are 0 */
 } aco_sim_options_t;
 
@@ -122,7 +135,8 @@ typedef struct aco_sim_stats_s {
 /* Runs scenario(sim, arg) `runs` times, with one seed after the other, until one run fails. If `stats` is not NULL, it
  * tells what happened. The tasks that a failed run leaves never run again, and keep their memory. Returns 0; on error
  * -1 with errno ECANCELED (a run failed), EINVAL (`scenario` is NULL, `runs` is 0, the last seed is above
- * 2^64 - 1, an option is unknown or out of range), EPERM (a coroutine calls it), EBUSY (a simulation runs in the
+ * 2^64 - 1, an option is unknown or out of range, `replay` is a file of another program or seed, or not one of `shrink`),
+ * ENOENT and others (`replay` cannot be read), ENOTSUP (`shrink` with runs = 1 under ThreadSanitizer), EPERM (a coroutine calls it), EBUSY (a simulation runs in the
  * process; or the thread has tasks), ENOMEM. */
 ACO_API int aco_sim_run(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_stats_t *stats,
                         const aco_sim_options_t *options);

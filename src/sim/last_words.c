@@ -26,6 +26,7 @@ static uint64_t running_seed; /* 0: none runs, or it was told */
 static pid_t process;         /* that runs it, and not a child of it */
 static const aco__sim_notes_t *told_notes;
 static const aco__sim_command_t *told_command;
+static const char *told_replay;
 
 /* A sanitizer ends the process by its own means. libFuzzer has a callback already, which keeps the input. */
 ACO__OPTIONAL(void, __sanitizer_set_death_callback, (void (*callback)(void)));
@@ -44,7 +45,7 @@ void aco__last_words_tell(const char *why)
     (void)!aco__system.write(STDERR_FILE, text, (size_t)n);
     aco__sim_notes_print(told_notes);
     if (told_command)
-        told_command->print(told_command, seed);
+        told_command->print(told_command, seed, told_replay);
 }
 
 static int has_handler(const struct sigaction *action)
@@ -170,6 +171,17 @@ void aco__last_words_of(uint64_t seed)
 {
     ACO__ASSERT(seed && process);
     running_seed = seed;
+}
+
+void aco__last_words_replay(const char *file)
+{
+    told_replay = file;
+}
+
+void aco__last_words_in_child(uint64_t seed)
+{
+    process = aco__system.getpid();
+    aco__last_words_of(seed);
 }
 
 void aco__last_words_end(void)

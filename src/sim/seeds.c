@@ -1,7 +1,12 @@
 /* Runs with one seed after the other, until one fails. */
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* program_invocation_short_name */
+#endif
 #include "sim/seeds.h"
 #include "sim/calls.h"
+#include "sim/decision_file.h"
 #include "sim/draw.h"
+#include "sim/failing.h"
 #include "sim/scatter.h"
 #include "sim/world.h"
 
@@ -247,23 +252,60 @@ static int repeat(aco_sim_t *sim, uint64_t seed)
     return 0;
 }
 
-static int run_seeds(aco_sim_t *sim, uint64_t runs, aco_sim_stats_t *stats)
+static int run_once(aco_sim_t *sim, uint64_t seed)
+{
+    return run_seed(sim, seed, 0, 0);
+}
+
+/* Runs the seed in a child process, which may die, for a search. Nothing is kept for a repetition. */
+static int run_apart(aco_sim_t *sim, uint64_t seed, aco__sim_search_t *search)
+{
+    const aco__sim_outcome_t *first = &search->first;
+    sim->seed = seed;
+    if (aco__sim_search_begin(search, sim, run_once) != 0)
+        return aco__service_fail(errno, call, errno == ENOTSUP ? "no shorter run can be searched: ThreadSanitizer does "
+                                                                 "not follow a process with coroutines through fork()"
+                                                               : "a child process cannot be made");
+    sim->has_failed = first->has_failed;
+    sim->turns = first->turns;
+    sim->now = first->now;
+    sim->history.hash = first->hash;
+    memcpy(sim->reason, first->reason, sizeof sim->reason);
+    return 0;
+}
+
+static int run_first(aco_sim_t *sim, uint64_t seed, uint64_t runs, aco__sim_search_t *search)
+{
+    if (runs == 1 && sim->options.shrink)
+        return run_apart(sim, seed, search);
+    return run_seed(sim, seed, sim->options.check, 0);
+}
+
+/* The seed's run has failed. -1 */
+static int tell_failure(aco_sim_t *sim, aco_sim_stats_t *stats, aco__sim_search_t *search, const char *program)
+{
+    stats->seed = sim->seed;
+    memcpy(stats->reason, sim->reason, sizeof stats->reason);
+    aco__last_words_tell(sim->reason);
+    if (sim->options.shrink)
+        aco__sim_shorten(sim, run_once, search, program);
+    errno = ECANCELED;
+    return -1;
+}
+
+static int run_seeds(aco_sim_t *sim, uint64_t runs, aco_sim_stats_t *stats, aco__sim_search_t *search,
+                     const char *program)
 {
     for (uint64_t i = 0; i < runs; i++) {
         uint64_t seed = sim->options.seed + i;
         aco__last_words_of(seed);
-        if (run_seed(sim, seed, sim->options.check, 0) != 0)
+        if (run_first(sim, seed, runs, search) != 0)
             return -1;
         add(stats, sim);
         if (sim->options.check && !sim->has_failed && repeat(sim, seed) != 0)
             return -1;
-        if (!sim->has_failed)
-            continue;
-        stats->seed = seed;
-        memcpy(stats->reason, sim->reason, sizeof stats->reason);
-        aco__last_words_tell(sim->reason);
-        errno = ECANCELED;
-        return -1;
+        if (sim->has_failed)
+            return tell_failure(sim, stats, search, program);
     }
     return 0;
 }
@@ -280,6 +322,10 @@ static int check_options(const aco_sim_options_t *o, uint64_t runs)
         return aco__service_fail(EINVAL, call, "the time of a turn is negative or above a second");
     if (o->events < 0 || o->events > ACO__SIM_MOST_EVENTS)
         return aco__service_fail(EINVAL, call, "the number of events is negative or above 100000");
+    if (o->attempts < 0)
+        return aco__service_fail(EINVAL, call, "the number of attempts is negative");
+    if (o->shrink && (o->replay || o->check))
+        return aco__service_fail(EINVAL, call, "no shorter run is searched with `replay` or `check`");
     for (size_t i = 0; i < sizeof o->aco__reserved / sizeof *o->aco__reserved; i++)
         if (o->aco__reserved[i])
             return aco__service_fail(EINVAL, call, "a reserved field is not 0");
@@ -317,23 +363,57 @@ static void free_sim(aco_sim_t *sim)
     free(sim);
 }
 
+static const char *name_of_program(const aco__sim_command_t *command)
+{
+    return command ? command->program : program_invocation_short_name;
+}
+
 /* No other simulation runs in the process. */
 static int run_alone(ACO__SWITCHES aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_stats_t *stats,
-                     const aco_sim_options_t *options, const aco__sim_command_t *command)
+                     const aco_sim_options_t *options, const aco__sim_command_t *command,
+                     aco__sim_recorded_t *recorded)
 {
     aco_sim_t *sim = new_sim(scenario, arg, options);
+    aco__sim_search_t search = {0};
     int done, error;
     if (!sim || aco__sim_notes_new(&sim->notes, sim->options.events) != 0) {
         free(sim);
         return aco__service_fail(ENOMEM, call, "no memory");
     }
+    sim->decisions = recorded ? &recorded->decisions : NULL;
     aco__chooser_prepare();
     aco__sim_calls_install();
     aco__last_words_begin(&sim->notes, command);
-    done = run_seeds(sim, runs, stats);
+    done = run_seeds(sim, runs, stats, &search, name_of_program(command));
     error = errno;
+    if (recorded && done == 0)
+        aco__sim_say(sim, "the run of %.100s does not fail any more; it failed: %s\n", options->replay, recorded->reason);
     aco__last_words_end();
+    aco__sim_search_end(&search);
     free_sim(sim);
+    errno = error;
+    return done;
+}
+
+/* Makes one run as the file has it. */
+static int replay(ACO__SWITCHES aco_sim_function_t scenario, void *arg, aco_sim_stats_t *stats,
+                  const aco_sim_options_t *options, const aco__sim_command_t *command)
+{
+    aco_sim_options_t like_recorded = *options;
+    aco__sim_recorded_t recorded;
+    int done = aco__sim_recorded_read(&recorded, options->replay, name_of_program(command), call), error;
+    if (done == 0 && options->seed && options->seed != recorded.seed)
+        done = aco__service_fail(EINVAL, call, "the file to replay is of another seed");
+    if (done == 0) {
+        like_recorded.seed = recorded.seed;
+        like_recorded.turn_ns = recorded.turn_ns;
+        like_recorded.max_turns = recorded.max_turns;
+        aco__last_words_replay(options->replay);
+        done = run_alone(scenario, arg, 1, stats, &like_recorded, command, &recorded);
+        aco__last_words_replay(NULL);
+    }
+    error = errno;
+    aco__sim_recorded_free(&recorded);
     errno = error;
     return done;
 }
@@ -356,7 +436,8 @@ int aco__sim_run(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_
         return -1;
     if (__atomic_exchange_n(&is_running, 1, __ATOMIC_ACQUIRE))
         return aco__service_fail(EBUSY, call, "a simulation runs already");
-    done = run_alone(scenario, arg, runs, stats, options, command);
+    done = options->replay ? replay(scenario, arg, stats, options, command)
+                           : run_alone(scenario, arg, runs, stats, options, command, NULL);
     __atomic_store_n(&is_running, 0, __ATOMIC_RELEASE);
     return done;
 }
