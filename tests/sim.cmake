@@ -1,4 +1,5 @@
 # Simulation (src/sim): Linux.
+find_program(SIM_PYTHON NAMES python3)
 foreach(variant IN LISTS acorn_two_variants)
   acorn_test(sim.${variant} sim.c DEFINE ${define_${variant}})
   target_link_libraries(test_sim_${variant} PRIVATE acorn_sim_static)
@@ -11,6 +12,11 @@ foreach(variant IN LISTS acorn_two_variants)
   if(TARGET acorn_io)
     target_compile_definitions(test_sim_failing_${variant} PRIVATE WITH_IO)
     target_link_libraries(test_sim_failing_${variant} PRIVATE acorn_io_static)
+  endif()
+  if(TARGET acorn_io AND SIM_PYTHON)
+    add_test(NAME sim_trace.${variant} COMMAND ${SIM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/sim_trace.py
+                                               $<TARGET_FILE:test_sim_failing_${variant}>)
+    set_tests_properties(sim_trace.${variant} PROPERTIES TIMEOUT 200)
   endif()
   acorn_test(sim_process.${variant} sim_process.c DEFINE ${define_${variant}})
   target_link_libraries(test_sim_process_${variant} PRIVATE acorn_sim_static)

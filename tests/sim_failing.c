@@ -106,8 +106,7 @@ static void *park_until_late(void *arg)
 
 static void fail_late(aco_sim_t *sim, void *arg)
 {
-    (void)arg;
-    aco_join(spawn_named(park_until_late, sim, "late"), NULL);
+    aco_join(spawn_named(park_until_late, sim, arg ? arg : "late"), NULL);
 }
 
 #ifdef WITH_IO
@@ -140,13 +139,14 @@ static void read_short(aco_sim_t *sim, void *arg)
 static const struct {
     const char *name;
     aco_sim_function_t fn;
+    const char *arg;
 } scenarios[] = {
-    {"money", lose_money},
-    {"late", fail_late},
-    {"order", lose_update},
-    {"death", die_sometimes},
+    {"money", lose_money, NULL},
+    {"late", fail_late, "\"la\\te\"\n\xff"},
+    {"order", lose_update, NULL},
+    {"death", die_sometimes, NULL},
 #ifdef WITH_IO
-    {"net", read_short},
+    {"net", read_short, NULL},
 #endif
 };
 enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
@@ -155,7 +155,7 @@ static int simulate_for_main(int argc, char **argv)
 {
     for (int i = 0; i < SCENARIOS; i++)
         if (strcmp(argv[argc - 1], scenarios[i].name) == 0)
-            return aco_sim_main(argc, argv, scenarios[i].fn, NULL, NULL);
+            return aco_sim_main(argc, argv, scenarios[i].fn, NULL, (void *)(uintptr_t)scenarios[i].arg);
     fprintf(stderr, "the last argument must name a scenario\n");
     return 2;
 }

@@ -114,6 +114,9 @@ typedef struct aco_sim_options_s {
     const char *shrink;          /* after a failure, a shorter run is searched that fails for the same reason, and written
                                     to this file; "-": to stdout. See below. Default: none is searched */
     int attempts;                /* for `shrink`: at most so many runs. Default: 1000 */
+    const char *trace;           /* the run is written to this file, in the format that Perfetto and Chrome show: a track
+                                    for each task, arrows for messages. Of several runs, the one that fails; with `shrink`,
+                                    the shorter one. Default: none */
     const char *replay;          /* one run is made, as this file of `shrink` has it; `runs` and `schedule` do not count.
                                     Default: none */
     void *aco__reserved[4];      /* reserved fields are 0 */

@@ -73,6 +73,7 @@ struct sim_options : aco_sim_options_t {
     sim_options &with_events(int last) noexcept { return events = last, *this; }
     sim_options &with_shrink(const char *file) noexcept { return shrink = file, *this; }
     sim_options &with_attempts(int most) noexcept { return attempts = most, *this; }
+    sim_options &with_trace(const char *file) noexcept { return trace = file, *this; }
     sim_options &with_replay(const char *file) noexcept { return replay = file, *this; }
     sim_options &with_max_turns(std::uint64_t n) noexcept { return max_turns = n, *this; }
     /* Each turn takes a random time up to this. */

@@ -72,7 +72,7 @@ void aco__sim_later(aco_sim_t *sim, int64_t at, void (*fn)(aco_sim_t *, aco__sim
         return;
     }
     aco__sim_file_hold(file);
-    aco__sim_note_message(sim, ACO__NOTED_LEAVES, file->number, arrival.number);
+    aco__sim_note_leaves(sim, file->number, arrival.number);
     arrivals->n++;
     for (; i > 0 && is_before(&arrival, &arrivals->heap[(i - 1) / 2]); i = (i - 1) / 2)
         arrivals->heap[i] = arrivals->heap[(i - 1) / 2];
@@ -101,12 +101,11 @@ void aco__sim_arrive(aco_sim_t *sim)
         aco__sim_arrival_t arrival = take_first(&sim->arrivals);
         sim->now = arrival.at;
         aco__history_note(&sim->history, ACO__SIM_ARRIVAL, arrival.file->number, (uint64_t)arrival.at);
-        sim->notes.arriving = arrival.number;
-        aco__sim_note_message(sim, ACO__NOTED_ARRIVES, arrival.file->number, arrival.number);
+        aco__sim_note_arrives(sim, arrival.number);
         arrival.fn(sim, arrival.file, arrival.value);
+        aco__sim_note_arrived(sim, arrival.file->number);
         aco__sim_file_drop(arrival.file);
     }
-    sim->notes.arriving = 0;
     sim->now = now;
 }
 

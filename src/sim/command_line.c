@@ -39,6 +39,7 @@ static const char help[] =
     "  --turn-ns N      each turn takes up to N nanoseconds (0)\n"
     "  --max-turns N    a run with more turns fails (10000000)\n"
     "  --events N       after a failure, print the run's last N events (20)\n"
+    "  --trace FILE     write a trace of the run, or of the one that fails, for Perfetto\n"
     "  --shrink FILE    after a failure, search a shorter run that fails, and write it to FILE (-: stdout)\n"
     "  --attempts N     --shrink: make at most N runs (1000)\n"
     "  --replay FILE    make the run that --shrink has written\n"
@@ -180,6 +181,8 @@ static const char *read_option(command_line_t *line, const char *option, const c
     }
     if (strcmp(option, "--shrink") == 0)
         return read_path(value, &line->options.shrink);
+    if (strcmp(option, "--trace") == 0)
+        return read_path(value, &line->options.trace);
     if (strcmp(option, "--replay") == 0)
         return read_path(value, &line->options.replay);
     if (strcmp(option, "--attempts") == 0) {

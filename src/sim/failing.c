@@ -39,8 +39,10 @@ static void show_best(aco_sim_t *sim, aco__sim_runner_t run, aco__sim_search_t *
 {
     search->shared->decisions = search->best;
     aco__last_words_replay(strcmp(sim->options.shrink, "-") == 0 ? NULL : sim->options.shrink);
+    sim->trace = sim->options.trace;
     if (aco__sim_show(sim, run, search->shared) != 0)
         aco__sim_say(sim, "it cannot be shown: %s\n", strerror(errno));
+    sim->trace = NULL;
     aco__last_words_replay(NULL);
 }
 
@@ -58,4 +60,16 @@ void aco__sim_shorten(aco_sim_t *sim, aco__sim_runner_t run, aco__sim_search_t *
                  strcmp(sim->options.shrink, "-") == 0 ? "they are on stdout" : "they are in ",
                  strcmp(sim->options.shrink, "-") == 0 ? "" : sim->options.shrink);
     show_best(sim, run, search);
+}
+
+void aco__sim_trace_again(aco_sim_t *sim, aco__sim_runner_t run)
+{
+    aco__sim_shared_t *shared = aco__sim_shared_new();
+    sim->trace = sim->options.trace;
+    if (!shared || aco__sim_attempt(sim, run, shared) != 0)
+        aco__sim_say(sim, "there is no trace: %s\n", strerror(errno));
+    else if (!shared->outcome.could_run)
+        aco__sim_say(sim, "there is no trace, or a part of it: %s\n", shared->outcome.reason);
+    sim->trace = NULL;
+    aco__sim_shared_free(shared);
 }

@@ -6,6 +6,7 @@
 #endif
 #include "sim/last_words.h"
 #include "sim/notes_text.h"
+#include "sim/notes_trace.h"
 
 #include "base/invariants.h"
 #include "system/system.h"
@@ -44,6 +45,8 @@ void aco__last_words_tell(const char *why)
     ACO__ASSERT(n > 0 && (size_t)n < sizeof text);
     (void)!aco__system.write(STDERR_FILE, text, (size_t)n);
     aco__sim_notes_print(told_notes);
+    if (told_notes->trace)
+        aco__sim_trace_flush(told_notes->trace);
     if (told_command)
         told_command->print(told_command, seed, told_replay);
 }

@@ -1,5 +1,6 @@
 /* Notes what a run does. Notes of a moment are short and cheap: a failure wants the last few of many. */
 #include "sim/notes.h"
+#include "sim/notes_trace.h"
 #include "sim/world.h"
 
 #include <stdlib.h>
@@ -25,9 +26,10 @@ void aco__sim_notes_free(aco__sim_notes_t *notes)
 void aco__sim_notes_begin(aco_sim_t *sim)
 {
     aco__sim_notes_t *notes = &sim->notes;
-    notes->count = notes->turn_number = notes->arriving = 0;
+    notes->count = notes->turn_number = notes->arrived = 0;
+    notes->is_arriving = 0;
     notes->turn = NULL;
-    notes->is_wanted = notes->ring != NULL;
+    notes->is_wanted = notes->ring || notes->trace;
     memset(notes->deadlines, 0, sizeof notes->deadlines);
 }
 
@@ -40,7 +42,7 @@ static int is_for_traces(aco__sim_noted_t kind)
 
 static int is_seen(const aco_sim_t *sim, aco__sim_noted_t kind)
 {
-    return sim->notes.is_wanted && !is_for_traces(kind);
+    return sim->notes.is_wanted && (sim->notes.trace || !is_for_traces(kind));
 }
 
 /* A task that yields again and again, and does nothing else: one note. */
@@ -56,7 +58,7 @@ static int is_repeated(aco__sim_notes_t *notes, const aco__sim_note_t *note)
 
 static void keep_note(aco__sim_notes_t *notes, const aco__sim_note_t *note)
 {
-    if (!is_repeated(notes, note))
+    if (!is_for_traces(note->kind) && !is_repeated(notes, note))
         notes->ring[notes->count++ % notes->room] = *note;
 }
 
@@ -64,13 +66,16 @@ static void add_note(aco_sim_t *sim, aco__sim_note_t *note, const char *text)
 {
     aco__sim_notes_t *notes = &sim->notes;
     note->at = sim->now;
-    note->task = notes->arriving ? 0 : notes->turn_number; /* what arrives during a turn is nobody's act */
+    note->task = notes->is_arriving ? 0 : notes->turn_number;
     note->name[0] = note->text[0] = 0;
     if (note->task)
         strncat(note->name, aco_name(notes->turn), sizeof note->name - 1);
     if (text)
         strncat(note->text, text, sizeof note->text - 1);
-    keep_note(notes, note);
+    if (notes->trace)
+        aco__sim_trace_note(notes->trace, note);
+    if (notes->ring)
+        keep_note(notes, note);
 }
 
 /* ---- What happens ---- */
@@ -84,23 +89,38 @@ void aco__sim_note(aco_sim_t *sim, aco__sim_noted_t kind, uint64_t number, int64
     note.number = number;
     note.value = value;
     note.what = NULL;
-    note.message = sim->notes.arriving;
+    note.message = sim->notes.arrived;
+    sim->notes.arrived = 0;
     add_note(sim, &note, text);
     if (kind == ACO__NOTED_FAILS)
         sim->notes.is_wanted = 0; /* what it does then explains nothing */
 }
 
-void aco__sim_note_message(aco_sim_t *sim, aco__sim_noted_t kind, uint64_t number, uint64_t message)
+void aco__sim_note_leaves(aco_sim_t *sim, uint64_t number, uint64_t message)
 {
     aco__sim_note_t note;
-    if (!is_seen(sim, kind))
+    if (!is_seen(sim, ACO__NOTED_LEAVES))
         return;
-    note.kind = kind;
+    note.kind = ACO__NOTED_LEAVES;
     note.number = number;
     note.value = 0;
     note.what = NULL;
     note.message = message;
     add_note(sim, &note, NULL);
+}
+
+void aco__sim_note_arrives(aco_sim_t *sim, uint64_t message)
+{
+    sim->notes.is_arriving = 1;
+    sim->notes.arrived = message;
+}
+
+void aco__sim_note_arrived(aco_sim_t *sim, uint64_t number)
+{
+    if (sim->notes.arrived)
+        aco__sim_note(sim, ACO__NOTED_ARRIVES, number, 0, NULL);
+    sim->notes.is_arriving = 0;
+    sim->notes.arrived = 0;
 }
 
 /* A sleep ends so as a rule. */

@@ -58,13 +58,15 @@ enum { ACO__SIM_DEADLINES = 64 };
 
 typedef struct aco__sim_notes {
     aco__sim_note_t *ring;  /* the last notes; NULL: they are not kept */
+    struct aco__sim_trace *trace; /* notes_trace.c; NULL: none is written */
     size_t room;
     uint64_t count;         /* of those in the ring and before */
-    int is_wanted;          /* the ring, and that the run has not failed */
+    int is_wanted;          /* the ring or the trace, and the run has not failed */
     const aco_t *turn;      /* the task that has or had the last turn; NULL: it has ended, or none had */
     uint64_t turn_number;   /* its number; 0 when the turn is over */
     aco__sim_deadline_t deadlines[ACO__SIM_DEADLINES]; /* by the task's number, as long as no other one needs the place */
-    uint64_t arriving;      /* the number of what arrives now; 0: nothing does */
+    int is_arriving;        /* something arrives now: what happens is no act of the task that has its turn */
+    uint64_t arrived;       /* its number, until a note tells of it; 0: nothing arrives, or that was told */
 } aco__sim_notes_t;
 
 /* Keeps the last `events` notes. -1 without memory. */
@@ -74,8 +76,11 @@ ACO__HIDDEN void aco__sim_notes_begin(aco_sim_t *sim); /* a run begins */
 
 /* Something happens, in the turn of a task or between turns. `text`, which is copied, may be NULL. */
 ACO__HIDDEN void aco__sim_note(aco_sim_t *sim, aco__sim_noted_t kind, uint64_t number, int64_t value, const char *text);
-/* The same for a message that leaves, whose number is `message`. */
-ACO__HIDDEN void aco__sim_note_message(aco_sim_t *sim, aco__sim_noted_t kind, uint64_t number, uint64_t message);
+/* The same for a message with this number, which leaves for file `number`. */
+ACO__HIDDEN void aco__sim_note_leaves(aco_sim_t *sim, uint64_t number, uint64_t message);
+/* It begins to arrive, and has arrived at file `number`: if nothing was noted meanwhile, that is. */
+ACO__HIDDEN void aco__sim_note_arrives(aco_sim_t *sim, uint64_t message);
+ACO__HIDDEN void aco__sim_note_arrived(aco_sim_t *sim, uint64_t number);
 /* A task has its turn from now on. */
 ACO__HIDDEN void aco__sim_note_turn(aco_sim_t *sim, const aco_t *task, uint64_t number);
 /* The turn is over, if there is one: the task waits or yields; or it has ended. */

@@ -36,7 +36,7 @@ static void say_transfer(const aco__sim_note_t *note, char *text, size_t size)
         snprintf(text, size, "reads the end from %s by socket %" PRIu64, note->text, note->number);
 }
 
-/* Between turns. */
+/* What the network does. */
 static void say_arrival(const aco__sim_note_t *note, char *text, size_t size)
 {
     uint64_t number = note->number;
@@ -60,8 +60,11 @@ static void say_arrival(const aco__sim_note_t *note, char *text, size_t size)
     case ACO__NOTED_DROPPED:
         snprintf(text, size, "a datagram of socket %" PRIu64 " is lost: %s", number, note->text);
         break;
-    default:
-        snprintf(text, size, "something is sent to or arrives at socket %" PRIu64, number);
+    case ACO__NOTED_LEAVES:
+        snprintf(text, size, "something leaves for socket %" PRIu64, number);
+        break;
+    default: /* ACO__NOTED_ARRIVES */
+        snprintf(text, size, "something arrives at socket %" PRIu64, number);
     }
 }
 
@@ -131,6 +134,9 @@ static void print_note(const aco__sim_note_t *note)
     n = snprintf(line, sizeof line, "%7" PRId64 ".%09d  %s%s\n", note->at / ACO_SECOND, (int)(note->at % ACO_SECOND),
                  task, sentence);
     ACO__ASSERT(n > 0 && (size_t)n < sizeof line);
+    for (int i = 0; i < n - 1; i++)
+        if ((unsigned char)line[i] < ' ') /* of a name or a text */
+            line[i] = '?';
     (void)!aco__system.write(STDERR, line, (size_t)n);
 }
 

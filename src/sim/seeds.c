@@ -7,6 +7,7 @@
 #include "sim/decision_file.h"
 #include "sim/draw.h"
 #include "sim/failing.h"
+#include "sim/notes_trace.h"
 #include "sim/scatter.h"
 #include "sim/world.h"
 
@@ -197,6 +198,24 @@ static void end_run(aco_sim_t *sim)
     aco__sim_enter(NULL);
 }
 
+/* 0, or -1 and errno. */
+static int begin_trace(aco_sim_t *sim, uint64_t seed)
+{
+    if (!sim->trace)
+        return 0;
+    sim->notes.trace = aco__sim_trace_new(sim->trace, seed);
+    return sim->notes.trace ? 0 : aco__service_fail(errno, call, "the trace cannot be written");
+}
+
+static void end_trace(aco_sim_t *sim)
+{
+    int error = errno;
+    if (sim->notes.trace && aco__sim_trace_end(sim->notes.trace) != 0)
+        aco__sim_say(sim, "the trace is not complete: %s\n", strerror(errno));
+    sim->notes.trace = NULL;
+    errno = error;
+}
+
 /* 0 if it could run, failed or not. */
 static int run_seed(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
 {
@@ -204,10 +223,13 @@ static int run_seed(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
     size_t before = count_live();
     int done;
     detached.flags = ACO_DETACHED;
+    if (begin_trace(sim, seed) != 0)
+        return -1;
     begin_run(sim, seed, keeps, compares);
     aco__sim_enter(sim);
     if (aco__chooser_begin(&sim->chooser, call) != 0) {
         end_run(sim);
+        end_trace(sim);
         return -1;
     }
     if (aco_spawn(run_scenario, sim, &detached)) {
@@ -219,6 +241,7 @@ static int run_seed(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
     }
     aco__chooser_end(&sim->chooser);
     end_run(sim);
+    end_trace(sim);
     return done;
 }
 
@@ -276,19 +299,26 @@ static int run_apart(aco_sim_t *sim, uint64_t seed, aco__sim_search_t *search)
 
 static int run_first(aco_sim_t *sim, uint64_t seed, uint64_t runs, aco__sim_search_t *search)
 {
+    int done;
     if (runs == 1 && sim->options.shrink)
         return run_apart(sim, seed, search);
-    return run_seed(sim, seed, sim->options.check, 0);
+    sim->trace = runs == 1 ? sim->options.trace : NULL;
+    done = run_seed(sim, seed, sim->options.check, 0);
+    sim->trace = NULL;
+    return done;
 }
 
 /* The seed's run has failed. -1 */
-static int tell_failure(aco_sim_t *sim, aco_sim_stats_t *stats, aco__sim_search_t *search, const char *program)
+static int tell_failure(aco_sim_t *sim, uint64_t runs, aco_sim_stats_t *stats, aco__sim_search_t *search,
+                        const char *program)
 {
     stats->seed = sim->seed;
     memcpy(stats->reason, sim->reason, sizeof stats->reason);
     aco__last_words_tell(sim->reason);
     if (sim->options.shrink)
         aco__sim_shorten(sim, run_once, search, program);
+    else if (sim->options.trace && runs > 1)
+        aco__sim_trace_again(sim, run_once);
     errno = ECANCELED;
     return -1;
 }
@@ -305,7 +335,7 @@ static int run_seeds(aco_sim_t *sim, uint64_t runs, aco_sim_stats_t *stats, aco_
         if (sim->options.check && !sim->has_failed && repeat(sim, seed) != 0)
             return -1;
         if (sim->has_failed)
-            return tell_failure(sim, stats, search, program);
+            return tell_failure(sim, runs, stats, search, program);
     }
     return 0;
 }

@@ -22,6 +22,7 @@ struct aco_sim_s {
     void *arg;
     aco_sim_options_t options;
     uint64_t seed;
+    const char *trace;  /* a file for the trace of the next run; NULL: it has none */
     aco__sim_decisions_t *decisions; /* NULL: they are neither recorded nor repeated */
     aco__sim_schedule_t schedule;
     aco__sim_history_t history;
