@@ -18,6 +18,8 @@ foreach(variant IN LISTS acorn_two_variants)
                                                $<TARGET_FILE:test_sim_failing_${variant}>)
     set_tests_properties(sim_trace.${variant} PROPERTIES TIMEOUT 200)
   endif()
+  acorn_test(sim_history.${variant} sim_history.c DEFINE ${define_${variant}})
+  target_link_libraries(test_sim_history_${variant} PRIVATE acorn_sim_static)
   acorn_test(sim_process.${variant} sim_process.c DEFINE ${define_${variant}})
   target_link_libraries(test_sim_process_${variant} PRIVATE acorn_sim_static)
   if(TARGET acorn_io)
@@ -34,6 +36,10 @@ foreach(variant IN LISTS acorn_two_variants)
     target_link_libraries(test_sim_closed_${variant} PRIVATE acorn_threads_static)
   endif()
 endforeach()
+
+add_test(NAME sim_porcupine COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/sim_porcupine.sh
+                                    $<TARGET_FILE:test_sim_history_release>)
+set_tests_properties(sim_porcupine PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
 
 # gcc's link-time optimisation resolves some references before the linker's --wrap sees them.
 if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))

@@ -180,6 +180,34 @@ ACO_API uint64_t aco_sim_seed(const aco_sim_t *sim);
 /* Returns the run of the calling thread; NULL: there is none. */
 ACO_API aco_sim_t *aco_sim_current(void);
 
+/* A history: what clients have asked a system for, and what they were told. Checkers read it and say whether some order
+ * of the operations explains the answers (Porcupine, Knossos), or which anomaly they show (Elle). */
+typedef struct aco_sim_history_s aco_sim_history_t;
+
+typedef enum aco_sim_step_e {
+    ACO_SIM_INVOKE, /* a process begins an operation */
+    ACO_SIM_OK,     /* it has been done */
+    ACO_SIM_FAIL,   /* it has not been done, and never will */
+    ACO_SIM_INFO    /* nobody knows whether it was, or will be */
+} aco_sim_step_t;
+
+/* Begins a history of the run in the real file `path`, which is made or emptied. The run closes it at its end; then the
+ * handle is invalid. NULL; errno EINVAL (`sim` is not the calling thread's run, `path` is NULL), ENOMEM, or why the file
+ * cannot be made. */
+ACO_API aco_sim_history_t *aco_sim_history(aco_sim_t *sim, const char *path);
+
+/* Adds a step: a line of the file, written at once, such as
+ *
+ *   {"index":4,"time":1500000,"type":"ok","process":2,"f":"read","key":"x","value":7}
+ *
+ * with nanoseconds since the run's begin. Steps at one time happened in the order of `index`. `process`: who does it, from
+ * 0 to 2^20 - 1; a process has one operation at a time, and none after ACO_SIM_INFO. `f`: which operation. `key`: of what,
+ * or NULL. Of both the first 40 bytes at least are kept. `value`: JSON on one line, up to 3000 bytes, which is not
+ * checked; NULL: null. Returns 0; on error -1 with errno EINVAL (a step out of order, an argument out of range), ENOMEM,
+ * or why it could not be written: then the run fails, too. */
+ACO_API int aco_sim_history_add(aco_sim_history_t *history, aco_sim_step_t step, int64_t process, const char *f,
+                                const char *key, const char *value);
+
 /* For the code under test: a place where a run may take the rare way. 1 with this chance, from 0 to 1, if the calling
  * thread simulates; the seed decides. Else 0. A program that contains it need not be linked with acorn_sim: there, and
  * on systems without acorn_sim, it is always 0.

@@ -39,6 +39,38 @@
 namespace aco {
 inline namespace ACO__CPP_KIND {
 
+/* A history of operations: aco_sim_history_add(), which documents the arguments. Valid until the run ends. Each call
+ * throws aco::error if it fails. */
+class sim_history {
+public:
+    explicit sim_history(aco_sim_history_t *history) noexcept : history_(history) {}
+    void invoke(std::int64_t process, const char *f, const char *key = nullptr, const char *value = nullptr) const
+    {
+        add(ACO_SIM_INVOKE, process, f, key, value);
+    }
+    void ok(std::int64_t process, const char *f, const char *key = nullptr, const char *value = nullptr) const
+    {
+        add(ACO_SIM_OK, process, f, key, value);
+    }
+    void fail(std::int64_t process, const char *f, const char *key = nullptr, const char *value = nullptr) const
+    {
+        add(ACO_SIM_FAIL, process, f, key, value);
+    }
+    void info(std::int64_t process, const char *f, const char *key = nullptr, const char *value = nullptr) const
+    {
+        add(ACO_SIM_INFO, process, f, key, value);
+    }
+    aco_sim_history_t *native_handle() const noexcept { return history_; }
+
+private:
+    void add(aco_sim_step_t step, std::int64_t process, const char *f, const char *key, const char *value) const
+    {
+        if (aco_sim_history_add(history_, step, process, f, key, value) != 0)
+            detail::refused();
+    }
+    aco_sim_history_t *history_;
+};
+
 /* Refers to a run, while that lasts. */
 class sim {
 public:
@@ -53,6 +85,14 @@ public:
     /* Returns a random number below `limit`, or of 64 bits if `limit` is 0, which the seed decides. */
     std::uint64_t random(std::uint64_t limit = 0) const noexcept { return aco_sim_random(run_, limit); }
     std::uint64_t seed() const noexcept { return aco_sim_seed(run_); }
+    /* Begins a history in this file: aco_sim_history(). Throws aco::error. */
+    sim_history history(const char *path) const
+    {
+        aco_sim_history_t *begun = aco_sim_history(run_, path);
+        if (!begun)
+            detail::refused();
+        return sim_history(begun);
+    }
     aco_sim_t *native_handle() const noexcept { return run_; }
 
 private:

@@ -8,6 +8,7 @@
 #include "sim/draw.h"
 #include "sim/failing.h"
 #include "sim/notes_trace.h"
+#include "sim/operations.h"
 #include "sim/scatter.h"
 #include "sim/world.h"
 
@@ -192,6 +193,7 @@ static void judge(aco_sim_t *sim, int done, size_t before)
 /* The run is over, and so is the thread's poller with its descriptors. */
 static void end_run(aco_sim_t *sim)
 {
+    aco__sim_histories_end(sim);
     aco__sim_opened_judge(sim);
     aco__sim_arrivals_end(sim);
     aco__sim_opened_end(sim);

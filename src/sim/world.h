@@ -27,6 +27,7 @@ struct aco_sim_s {
     aco__sim_schedule_t schedule;
     aco__sim_history_t history;
     aco__sim_notes_t notes;
+    aco_sim_history_t *histories; /* of operations: operations.c */
     uint64_t draws;     /* the state of the scenario's random numbers */
     uint64_t delays;    /* the same for how long turns take */
     int64_t now;        /* nanoseconds since the run's begin */
