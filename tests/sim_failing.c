@@ -184,7 +184,7 @@ static void last_events_are_told(void)
     static const char *const lines[] = {"acorn: simulation: seed 1: on purpose\n",
                                         "its last events, 5 of 5, with seconds since its begin:\n",
                                         "0.000000000  task 1: waits to join a task: late\n",
-                                        "0.000000000  task 2 (late): waits to be unparked: a message, until 3.000000000",
+                                        "0.000000000  task 2 (late): waits to be unparked: a message, until 3.0000",
                                         "3.000000000  task 2 (late): goes on: its deadline has come\n",
                                         "3.000000000  task 2 (late): yields 2 times\n",
                                         "3.000000000  task 2 (late): the run fails: on purpose\n", NULL};

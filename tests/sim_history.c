@@ -1,5 +1,6 @@
 /* Histories of operations (src/sim/operations.c). With arguments, a simulation of a replicated register whose history a
- * checker reads (tests/sim_porcupine.sh): "FOLDER" or "FOLDER stale" behind "--"; each seed writes FOLDER/SEED.jsonl. */
+ * checker reads (tests/sim_porcupine.sh): "FOLDER" or "FOLDER stale" behind "--"; each seed writes
+ * FOLDER/SEED.jsonl. */
 #include "capture.h"
 #include "check.h"
 
@@ -163,7 +164,8 @@ static void lines_are_json(void)
         "{\"index\":0,\"time\":0,\"type\":\"invoke\",\"process\":3,\"f\":\"write\",\"key\":\"x\\\"y\",\"value\":7}\n"
         "{\"index\":1,\"time\":0,\"type\":\"invoke\",\"process\":0,\"f\":\"read\",\"value\":null}\n"
         "{\"index\":2,\"time\":1000000000,\"type\":\"ok\",\"process\":0,\"f\":\"read\",\"value\":[1, 2]}\n"
-        "{\"index\":3,\"time\":1000000000,\"type\":\"info\",\"process\":3,\"f\":\"write\",\"key\":\"x\\\"y\",\"value\":7}\n"
+        "{\"index\":3,\"time\":1000000000,\"type\":\"info\",\"process\":3,\"f\":\"write\",\"key\":\"x\\\"y\","
+        "\"value\":7}\n"
         "{\"index\":4,\"time\":1000000000,\"type\":\"invoke\",\"process\":0,\"f\":\"read\",\"value\":null}\n"
         "{\"index\":5,\"time\":1000000000,\"type\":\"fail\",\"process\":0,\"f\":\"read\",\"value\":null}\n";
     char text[sizeof wanted + 64] = "";

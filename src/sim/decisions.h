@@ -1,8 +1,8 @@
 /* decisions.c: what a run decides at random, as lists: to record it, and to repeat it with other choices.
  *
- * A choice is a number, and 0 is the simplest one: the task that has waited longest, the shortest delay, the way that is
- * usual. Beyond the end of a list all are 0. Each source has a list of its own: so one choice less of one kind leaves
- * the others in their places. */
+ * A choice is a number, and 0 is the simplest one: the task that has waited longest, the shortest delay, the way that
+ * is usual. Beyond the end of a list all are 0. Each source has a list of its own: so one choice less of one kind
+ * leaves the others in their places. */
 #ifndef ACO_DECISIONS_H
 #define ACO_DECISIONS_H
 

@@ -151,8 +151,7 @@ void aco__sim_note_turn(aco_sim_t *sim, const aco_t *task, uint64_t number)
 /* The socket that a descriptor names; 0: none. */
 static uint64_t number_of_file(const aco_sim_t *sim, int fd)
 {
-    const aco__sim_file_t *file =
-        fd >= 0 && (size_t)fd < sim->opened.room ? sim->opened.descriptors[fd].file : NULL;
+    const aco__sim_file_t *file = fd >= 0 && (size_t)fd < sim->opened.room ? sim->opened.descriptors[fd].file : NULL;
     return file ? file->number : 0;
 }
 

@@ -11,7 +11,8 @@ typedef enum aco__sim_noted {
     ACO__NOTED_TURN,      /* a task's turn begins. For traces only */
     ACO__NOTED_DEADLINE,  /* likewise, and the deadline of its wait has come */
     ACO__NOTED_YIELDS,    /* the turn ends, and the task can run. number: how often, one after the other */
-    ACO__NOTED_WAITS,     /* the turn ends. text: more on it; number: the socket, or 0; value: until when, or INT64_MAX */
+    ACO__NOTED_WAITS,     /* the turn ends. text: more on it; number: the socket, or 0; value: until when, or
+                             INT64_MAX */
     ACO__NOTED_ENDS,      /* the task ends */
     ACO__NOTED_LISTENS,   /* number: the socket, here and below; text: an address */
     ACO__NOTED_CONNECTS,  /* text: to which address */
@@ -64,7 +65,7 @@ typedef struct aco__sim_notes {
     int is_wanted;          /* the ring or the trace, and the run has not failed */
     const aco_t *turn;      /* the task that has or had the last turn; NULL: it has ended, or none had */
     uint64_t turn_number;   /* its number; 0 when the turn is over */
-    aco__sim_deadline_t deadlines[ACO__SIM_DEADLINES]; /* by the task's number, as long as no other one needs the place */
+    aco__sim_deadline_t deadlines[ACO__SIM_DEADLINES]; /* by the task's number; another one may need the place */
     int is_arriving;        /* something arrives now: what happens is no act of the task that has its turn */
     uint64_t arrived;       /* its number, until a note tells of it; 0: nothing arrives, or that was told */
 } aco__sim_notes_t;

@@ -1,6 +1,6 @@
-/* A run's notes as a trace. Each task has a track, on which its turns and its waits are slices; track 0 is the network's
- * and the faults'. What a task does is a slice of a nanosecond in its turn, and so is what arrives, in the wait of the
- * task that waits for it. An arrow leads from what is sent to its arrival.
+/* A run's notes as a trace. Each task has a track, on which its turns and its waits are slices; track 0 is the
+ * network's and the faults'. What a task does is a slice of a nanosecond in its turn, and so is what arrives, in the
+ * wait of the task that waits for it. An arrow leads from what is sent to its arrival.
  *
  * Time stands still during turns. So that their order can be seen, each event is shown at least a nanosecond after the
  * one before; `ns` has the true time. */
@@ -20,7 +20,8 @@
 
 /* The end of the file: each write adds it, and the next one overwrites it. */
 static const char ending[] = "\n]}\n";
-enum { ENDING = sizeof ending - 1, LONGEST_EVENT = 1024, SENTENCE_IN_JSON = 6 * ACO__SIM_SENTENCE + 1, ROOM = 64 << 10 };
+enum { ENDING = sizeof ending - 1, ROOM = 64 << 10 };
+enum { LONGEST_EVENT = 1024, SENTENCE_IN_JSON = 6 * ACO__SIM_SENTENCE + 1 };
 
 /* What a task's track shows at its end. */
 enum { UNKNOWN, NOTHING, A_SLICE };
@@ -92,7 +93,8 @@ aco__sim_trace_t *aco__sim_trace_new(const char *path, uint64_t seed)
         return NULL;
     }
     trace->shown = -1;
-    append(trace, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"seed\":\"%" PRIu64 "\"},\"traceEvents\":[\n"
+    append(trace,
+           "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"seed\":\"%" PRIu64 "\"},\"traceEvents\":[\n"
            "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":1,\"args\":{\"name\":\"seed %" PRIu64 "\"}},\n"
            "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":0,\"args\":{\"name\":\"network, faults\"}}",
            seed, seed);

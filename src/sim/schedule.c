@@ -295,7 +295,8 @@ aco_t *aco__schedule_choose(aco__sim_schedule_t *schedule, uint64_t *number, uin
     }
     taken = take(schedule, at);
     ACO__ASSERT(entry_of_task(schedule, taken.task)->number == taken.number); /* no other one has its address */
-    ACO__ASSERT(replays(schedule) || is_random(schedule) || !schedule->runnable_count || schedule->runnable[0].key <= taken.key);
+    ACO__ASSERT(replays(schedule) || is_random(schedule) || !schedule->runnable_count ||
+                schedule->runnable[0].key <= taken.key);
     schedule->turns++;
     schedule->last = taken.task;
     *number = taken.number;

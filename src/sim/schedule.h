@@ -29,8 +29,8 @@ typedef struct aco__sim_schedule {
     uint64_t draws;          /* the state of its random numbers */
     aco__sim_task_t *tasks;  /* a hash table by address */
     size_t room, used;       /* room: 0, or a power of two; at most half of it is used */
-    aco__sim_runnable_t *runnable; /* but the poll task. A heap by key: the highest is first. At random it is no heap; in
-                                      a replay they stand as they came */
+    aco__sim_runnable_t *runnable; /* but the poll task. A heap by key: the highest is first. At random it is no heap;
+                                      in a replay they stand as they came */
     size_t runnable_count, runnable_room;
     aco_t *poll;             /* the poll task, if it can run, or NULL */
     uint64_t poll_order;     /* as the others have */

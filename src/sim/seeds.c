@@ -288,9 +288,10 @@ static int run_apart(aco_sim_t *sim, uint64_t seed, aco__sim_search_t *search)
     const aco__sim_outcome_t *first = &search->first;
     sim->seed = seed;
     if (aco__sim_search_begin(search, sim, run_once) != 0)
-        return aco__service_fail(errno, call, errno == ENOTSUP ? "no shorter run can be searched: ThreadSanitizer does "
-                                                                 "not follow a process with coroutines through fork()"
-                                                               : "a child process cannot be made");
+        return aco__service_fail(errno, call,
+                                 errno == ENOTSUP ? "no shorter run can be searched: ThreadSanitizer does not follow a "
+                                                    "process with coroutines through fork()"
+                                                  : "a child process cannot be made");
     sim->has_failed = first->has_failed;
     sim->turns = first->turns;
     sim->now = first->now;
@@ -419,7 +420,8 @@ static int run_alone(ACO__SWITCHES aco_sim_function_t scenario, void *arg, uint6
     done = run_seeds(sim, runs, stats, &search, name_of_program(command));
     error = errno;
     if (recorded && done == 0)
-        aco__sim_say(sim, "the run of %.100s does not fail any more; it failed: %s\n", options->replay, recorded->reason);
+        aco__sim_say(sim, "the run of %.100s does not fail any more; it failed: %s\n", options->replay,
+                     recorded->reason);
     aco__last_words_end();
     aco__sim_search_end(&search);
     free_sim(sim);
