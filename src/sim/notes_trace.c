@@ -6,7 +6,7 @@
  * one before; `ns` has the true time. */
 #include "sim/notes_trace.h"
 #include "sim/notes_text.h"
-#include "sim/world.h"
+#include "sim/real_system.h"
 
 #include "aco/detail/service.h"
 

@@ -9,6 +9,7 @@
 #include "sim/notes.h"
 #include "sim/opened.h"
 #include "sim/endpoint.h"
+#include "sim/real_system.h"
 #include "sim/schedule.h"
 #include "system/system.h"
 
@@ -44,8 +45,6 @@ struct aco_sim_s {
     int has_failed;
     char reason[ACO_SIM_REASON_SIZE];
 };
-
-ACO__HIDDEN_EXTERN aco__system_t aco__sim_real; /* the system's table as it was before */
 
 /* What becomes of a random number from 0 up to and without `limit`, which is 2^64 if that is 0. Each one that a run
  * draws goes through this, so that a shorter run can be found: 0 is then the simplest choice. */
