@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Whether the run fails in a process of its own as it did before. */
-static int is_repeated(aco_sim_t *sim, const aco__sim_search_t *search)
+static int fails_again(aco_sim_t *sim, const aco__sim_search_t *search)
 {
     if (search->first.has_failed && aco__sim_same_reason(search->first.reason, sim->reason))
         return 1;
@@ -53,7 +53,7 @@ void aco__sim_shorten(aco_sim_t *sim, aco__sim_runner_t run, aco__sim_search_t *
         aco__sim_say(sim, "it is not shortened: %s\n", strerror(errno));
         return;
     }
-    if (!is_repeated(sim, search) || aco__sim_search(search, most) != 0 || write_best(sim, search, program) != 0)
+    if (!fails_again(sim, search) || aco__sim_search(search, most) != 0 || write_best(sim, search, program) != 0)
         return;
     aco__sim_say(sim, "shortened in %" PRIu64 " runs; choices that are not the simplest: %zu of %zu; %s%.100s\n",
                  search->attempts, aco__sim_count_choices(&search->best), search->recorded,

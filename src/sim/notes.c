@@ -46,7 +46,7 @@ static int is_seen(const aco_sim_t *sim, aco__sim_noted_t kind)
 }
 
 /* A task that yields again and again, and does nothing else: one note. */
-static int is_repeated(aco__sim_notes_t *notes, const aco__sim_note_t *note)
+static int repeats_yield(aco__sim_notes_t *notes, const aco__sim_note_t *note)
 {
     aco__sim_note_t *last = notes->count ? &notes->ring[(notes->count - 1) % notes->room] : NULL;
     if (!last || note->kind != ACO__NOTED_YIELDS || last->kind != note->kind || last->task != note->task)
@@ -58,7 +58,7 @@ static int is_repeated(aco__sim_notes_t *notes, const aco__sim_note_t *note)
 
 static void keep_note(aco__sim_notes_t *notes, const aco__sim_note_t *note)
 {
-    if (!is_for_traces(note->kind) && !is_repeated(notes, note))
+    if (!is_for_traces(note->kind) && !repeats_yield(notes, note))
         notes->ring[notes->count++ % notes->room] = *note;
 }
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STDERR = 2, LINE = ACO__SIM_SENTENCE + 96 };
+enum { STDERR = 2, EVENT_LINE = ACO__SIM_SENTENCE + 96 };
 
 static const char *bytes_of(int64_t n)
 {
@@ -125,7 +125,7 @@ void aco__sim_sentence(const aco__sim_note_t *note, char text[ACO__SIM_SENTENCE]
 
 static void print_note(const aco__sim_note_t *note)
 {
-    char line[LINE], sentence[ACO__SIM_SENTENCE], task[ACO_NAME_SIZE + 32] = "";
+    char line[EVENT_LINE], sentence[ACO__SIM_SENTENCE], task[ACO_NAME_SIZE + 32] = "";
     int n;
     if (note->task)
         snprintf(task, sizeof task, "task %" PRIu64 "%s%s%s: ", note->task, *note->name ? " (" : "", note->name,

@@ -4,6 +4,9 @@
  *
  * Time stands still during turns. So that their order can be seen, each event is shown at least a nanosecond after the
  * one before; `ns` has the true time. */
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* O_CLOEXEC */
+#endif
 #include "sim/notes_trace.h"
 #include "sim/notes_text.h"
 #include "sim/real_system.h"

@@ -1,4 +1,7 @@
 /* Histories of operations. Each step is written at once: so the file has all of them even if the process dies. */
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* O_CLOEXEC */
+#endif
 #include "sim/operations.h"
 #include "sim/world.h"
 
@@ -11,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PROCESSES = 1 << 20, LINE = 4096, WORD = 256 };
+enum { MOST_PROCESSES = 1 << 20, STEP_LINE = 4096, STEP_WORD = 256 };
 
 /* What a process does. */
 typedef enum process_state { IDLE, WORKS, LOST } process_state_t;
@@ -103,12 +106,12 @@ static const char *check_order(aco_sim_step_t step, unsigned char state)
     return state == WORKS ? NULL : "the process has no operation";
 }
 
-/* Its length; LINE or more: there is no room. */
+/* Its length; STEP_LINE or more: there is no room. */
 static size_t write_line(const aco_sim_history_t *history, aco_sim_step_t step, int64_t process, const char *f,
-                         const char *key, const char *value, char line[LINE])
+                         const char *key, const char *value, char line[STEP_LINE])
 {
-    char f_text[WORD], key_text[WORD];
-    return (size_t)snprintf(line, LINE,
+    char f_text[STEP_WORD], key_text[STEP_WORD];
+    return (size_t)snprintf(line, STEP_LINE,
                             "{\"index\":%" PRIu64 ",\"time\":%" PRId64 ",\"type\":\"%s\",\"process\":%" PRId64
                             ",\"f\":\"%s\"%s%s%s,\"value\":%s}\n",
                             history->steps, history->sim->now, names[step], process,
@@ -148,7 +151,7 @@ int aco_sim_history_add(aco_sim_history_t *history, aco_sim_step_t step, int64_t
     static const char call[] = "aco_sim_history_add";
     const char *wrong = history ? check_step(step, process, f, value) : "the history is NULL";
     unsigned char *state;
-    char line[LINE];
+    char line[STEP_LINE];
     size_t n;
     if (wrong)
         return aco__service_fail(EINVAL, call, wrong);
@@ -157,7 +160,7 @@ int aco_sim_history_add(aco_sim_history_t *history, aco_sim_step_t step, int64_t
         return aco__service_fail(ENOMEM, call, "no memory");
     wrong = check_order(step, *state);
     n = wrong ? 0 : write_line(history, step, process, f, key, value, line);
-    if (wrong || n >= LINE)
+    if (wrong || n >= STEP_LINE)
         return aco__service_fail(EINVAL, call, wrong ? wrong : "the value is too long");
     if (write_all(history->file, line, n) != 0) {
         int error = errno;
