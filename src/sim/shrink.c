@@ -283,8 +283,8 @@ int aco__sim_search(aco__sim_search_t *search, uint64_t most)
     search->recorded = aco__sim_count_choices(&search->best);
     search->most = most;
     search->sim->options.max_turns = most_turns(search);
-    while (search->attempts < search->most && try_all(search))
-        continue;
+    for (int has_changed = 1; has_changed && search->attempts < search->most;)
+        has_changed = try_all(search);
     search->sim->options.max_turns = max_turns;
     return 0;
 }

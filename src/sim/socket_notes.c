@@ -14,7 +14,7 @@ static void write_unix_name(const aco__sim_address_t *address, char text[ACO__SI
     if (n && !text[0]) /* an abstract name */
         text[0] = '@';
     if (!n)
-        strcpy(text, "a socket without a name");
+        snprintf(text, ACO__SIM_NOTE_TEXT, "a socket without a name");
 }
 
 static void write_address(const aco__sim_address_t *address, char text[ACO__SIM_NOTE_TEXT])
