@@ -245,6 +245,15 @@ static void deaths_tell_events(void)
 
 static char path[64];
 
+#ifdef CHILD_SKIPS
+static void no_child_is_told(void)
+{
+    aco_sim_options_t options = {.shrink = path};
+    FAILS_WITH(aco_sim_run(lose_money, NULL, 1, NULL, &options), ENOTSUP);
+    child_skip(no_child_is_told);
+}
+#else
+
 static const char *text_of_file(void)
 {
     static char text[1 << 16];
@@ -261,15 +270,6 @@ static void write_file(const char *text)
     FILE *file = fopen(path, "w");
     CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
 }
-
-#ifdef CHILD_SKIPS
-static void no_child_is_told(void)
-{
-    aco_sim_options_t options = {.shrink = path};
-    FAILS_WITH(aco_sim_run(lose_money, NULL, 1, NULL, &options), ENOTSUP);
-    child_skip(no_child_is_told);
-}
-#else
 
 /* The run that was written fails again, with this hash in two processes' worth of memory. */
 static void replays(aco_sim_function_t scenario, const char *reason, uint64_t hash, uint64_t most_turns)

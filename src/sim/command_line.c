@@ -243,10 +243,14 @@ static double seconds_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void print_stats(const aco_sim_stats_t *stats, uint64_t first, double seconds)
+static void print_stats(const aco_sim_stats_t *stats, const aco_sim_options_t *options, double seconds)
 {
-    printf("%" PRIu64 " runs, seeds %" PRIu64 " to %" PRIu64 ": %" PRIu64 " turns, %.6g s of virtual time in %.2f s; "
-           "hash %016" PRIx64 "\n", stats->runs, first, first + stats->runs - 1, stats->turns,
+    uint64_t first = options->seed ? options->seed : 1;
+    if (options->replay)
+        printf("the run of %s", options->replay);
+    else
+        printf("%" PRIu64 " runs, seeds %" PRIu64 " to %" PRIu64, stats->runs, first, first + stats->runs - 1);
+    printf(": %" PRIu64 " turns, %.6g s of virtual time in %.2f s; hash %016" PRIx64 "\n", stats->turns,
            (double)stats->simulated_ns / 1e9, seconds, stats->hash);
 }
 
@@ -271,6 +275,6 @@ int aco_sim_main(int argc, char **argv, aco_sim_function_t scenario, aco_sim_fun
         fprintf(stderr, "%s: %s\n", line.program, aco_error_message());
     }
     if (stats.runs)
-        print_stats(&stats, line.options.seed ? line.options.seed : 1, seconds_now() - began);
+        print_stats(&stats, &line.options, seconds_now() - began);
     return status;
 }
