@@ -2,6 +2,7 @@
 // promises of <aco/sim.h>. Compiled as C++17 to C++23.
 #include "cpp_task.h"
 #include "death.h"
+#include "sanitizers.h"
 
 #include "aco/sim.hpp"
 #ifdef WITH_IO
@@ -11,7 +12,10 @@
 #endif
 
 #include <algorithm>
+#include <fstream>
+#include <sstream>
 #include <stdexcept>
+#include <unistd.h>
 
 namespace {
 
@@ -317,8 +321,55 @@ TEST(Options, Main)
     EXPECT_EQ(checks, 10);
     CaptureStderr();
     EXPECT_EQ(aco::sim_main(3, argv, [](aco::sim sim) { sim.fail("always"); }), 1);
-    EXPECT_EQ(GetCapturedStderr(), "acorn: simulation: seed 1: always\nrepeat it with: sim --seed 1\n");
+    EXPECT_EQ(GetCapturedStderr(), "acorn: simulation: seed 1: always\n"
+                                    "its last events, 1 of 1, with seconds since its begin:\n"
+                                    "      0.000000000  task 1: the run fails: always\n"
+                                    "repeat it with: sim --seed 1\n");
     EXPECT_EQ(testing::internal::GetCapturedStdout().substr(0, 27), "10 runs, seeds 1 to 10: 10 ");
+}
+
+// Promise: a shorter run of a failing seed is written to a file, traced, and repeated.
+#if !UNDER_TSAN
+TEST(Options, Shrink)
+{
+    const std::string path = "/tmp/acorn-cpp-sim-" + std::to_string(getpid()), trace = path + ".json";
+    auto scenario = [](aco::sim sim) {
+        for (int i = 0; i < 10; i++)
+            aco::sleep_for(sim.random(1000) * 1us);
+        if (sim.random(10) >= 3)
+            sim.fail("three is enough");
+    };
+    CaptureStderr();
+    const aco::sim_options shrink =
+        aco::sim_options().with_shrink(path.c_str()).with_attempts(200).with_trace(trace.c_str()).with_events(3);
+    EXPECT_STREQ(aco::simulate(shrink, scenario).reason, "three is enough");
+    EXPECT_NE(GetCapturedStderr().find("choices that are not the simplest: 1 of "), std::string::npos);
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    EXPECT_NE(text.str().find("\nscenario: 0x10 3\n"), std::string::npos) << text.str();
+    EXPECT_TRUE(std::ifstream(trace).good());
+    CaptureStderr();
+    EXPECT_STREQ(aco::simulate(aco::sim_options().with_replay(path.c_str()), scenario).reason, "three is enough");
+    GetCapturedStderr();
+    std::remove(path.c_str());
+    std::remove(trace.c_str());
+}
+#endif
+
+// Promise: a history throws what is out of order.
+TEST(History, Steps)
+{
+    EXPECT_EQ(reason(few, [](aco::sim sim) {
+                  const aco::sim_history history = sim.history("/dev/null");
+                  for (std::int64_t process = 0; process < 3; process++)
+                      history.invoke(process, "write", "x", "1");
+                  history.ok(0, "write", "x", "1");
+                  history.fail(1, "write");
+                  history.info(2, "write");
+                  EXPECT_THROW(history.ok(0, "write"), aco::error);
+                  EXPECT_THROW(static_cast<void>(sim.history("/nowhere/at/all")), aco::error);
+              }),
+              "");
 }
 
 // Promise: when an exception that nobody joins ends the process, the seed is printed.

@@ -1,7 +1,21 @@
 # Simulation (src/sim): Linux.
+find_program(SIM_PYTHON NAMES python3)
 foreach(variant IN LISTS acorn_two_variants)
   acorn_test(sim.${variant} sim.c DEFINE ${define_${variant}})
   target_link_libraries(test_sim_${variant} PRIVATE acorn_sim_static)
+  acorn_test(sim_failing.${variant} sim_failing.c DEFINE ${define_${variant}})
+  target_link_libraries(test_sim_failing_${variant} PRIVATE acorn_sim_static)
+  if(TARGET acorn_io)
+    target_compile_definitions(test_sim_failing_${variant} PRIVATE WITH_IO)
+    target_link_libraries(test_sim_failing_${variant} PRIVATE acorn_io_static)
+  endif()
+  if(TARGET acorn_io AND SIM_PYTHON AND NOT CMAKE_CROSSCOMPILING)
+    add_test(NAME sim_trace.${variant} COMMAND ${SIM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/sim_trace.py
+                                               $<TARGET_FILE:test_sim_failing_${variant}>)
+    set_tests_properties(sim_trace.${variant} PROPERTIES TIMEOUT 200)
+  endif()
+  acorn_test(sim_history.${variant} sim_history.c DEFINE ${define_${variant}})
+  target_link_libraries(test_sim_history_${variant} PRIVATE acorn_sim_static)
   acorn_test(sim_process.${variant} sim_process.c DEFINE ${define_${variant}})
   target_link_libraries(test_sim_process_${variant} PRIVATE acorn_sim_static)
   if(TARGET acorn_io)
@@ -18,6 +32,12 @@ foreach(variant IN LISTS acorn_two_variants)
     target_link_libraries(test_sim_closed_${variant} PRIVATE acorn_threads_static)
   endif()
 endforeach()
+
+if(TARGET test_sim_history_release AND NOT CMAKE_CROSSCOMPILING)
+  add_test(NAME sim_porcupine COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/sim_porcupine.sh
+                                      $<TARGET_FILE:test_sim_history_release>)
+  set_tests_properties(sim_porcupine PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+endif()
 
 # gcc's link-time optimisation resolves some references before the linker's --wrap sees them.
 if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))

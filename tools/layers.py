@@ -82,6 +82,8 @@ BY_NAME = [
     ('src/libc/arguments.c', ('syscall',), 'has the kernel look whether memory is readable'),
     ('src/io/names.c', ('getaddrinfo', 'getnameinfo'), 'puts them into the table: static programs that look up no name '
      'link no resolver'),
+    ('src/sim/attempt.c', ('fork', 'dup2', 'setrlimit'), 'a run in a process of its own: between runs, when nothing '
+     'simulates'),
     ('src/io/address.c', ('if_indextoname', 'if_nametoindex'), 'the same'),
 ]
 

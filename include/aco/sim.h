@@ -39,6 +39,14 @@
  *   - with `check`, its repetition does something else.
  * The failure is printed on stderr, with the seed that repeats it.
  *
+ * A shorter run. A run of a thousand turns explains little. With `shrink`, a failing run's decisions are recorded:
+ * whose turn it was, what aco_sim_random(), ACO_MAYBE() and the network drew. Then hundreds of runs try the simplest
+ * choice in their place: the task that has waited longest, the shortest latency, 0, the usual way. What is left is
+ * written to a file, with the program, its arguments, the seed and the reason; and that run is shown. Reasons that
+ * differ in numbers only are the same. Each attempt runs in a child process, which prints nothing: so an attempt may
+ * die, and with runs = 1 the death of the process can be shortened, too. But scenarios must bear fork(): other threads
+ * are not there. Not under ThreadSanitizer.
+ *
  * Deaths. The seed is printed too if the process ends during a run: by exit() or quick_exit(), by a sanitizer, or by a
  * signal (abort(), a memory fault, timeout(1), Ctrl-C). If the program has a handler for the signal, that is called
  * first, and the seed is printed if it sets the signal to SIG_DFL. Nothing is printed after _exit() or SIGKILL, or in
@@ -137,6 +145,16 @@ typedef struct aco_sim_options_s {
     uint64_t max_turns;          /* of a run. Default: 10 million */
     aco_sim_function_t invariants; /* is called whenever no task can run, and at the end of each run, with the
                                     scenario's `arg`. It must not wait. NULL: none */
+    int events;                  /* so many of a run's last events are printed when it fails: which task had a turn,
+                                    what it waited for, what it sent. Up to 100000. Default: none. aco_sim_main(): 20 */
+    int attempts;                /* for `shrink`: at most so many runs. Default: 1000 */
+    const char *shrink;          /* after a failure, a shorter run is searched that fails for the same reason, and
+                                    written to this file; "-": to stdout. See above. Default: none is searched */
+    const char *replay;          /* one run is made, as this file of `shrink` has it; `runs` and `schedule` do not
+                                    count. Default: none */
+    const char *trace;           /* the run is written to this file, in the format that Perfetto and Chrome show: a
+                                    track for each task, arrows for messages. Of several runs, the one that fails; with
+                                    `shrink`, the shorter one. Default: none */
     void *aco__reserved[4];      /* reserved fields are 0 */
 } aco_sim_options_t;
 
@@ -157,8 +175,9 @@ typedef struct aco_sim_stats_s {
 /* Runs scenario(sim, arg) `runs` times, with one seed after the other, until one run fails. If `stats` is not NULL, it
  * tells what happened. The tasks that a failed run leaves never run again, and keep their memory. Returns 0; on error
  * -1 with errno ECANCELED (a run failed), EINVAL (`scenario` is NULL, `runs` is 0, the last seed is above
- * 2^64 - 1, an option is unknown or out of range), EPERM (a coroutine calls it), EBUSY (a simulation runs in the
- * process; or the thread has tasks), ENOMEM. */
+ * 2^64 - 1, an option is unknown or out of range, `replay` is a file of another program or seed, or not one of
+ * `shrink`), ENOENT and others (`replay` cannot be read), ENOTSUP (`shrink` with runs = 1 under ThreadSanitizer), EPERM
+ * (a coroutine calls it), EBUSY (a simulation runs in the process; or the thread has tasks), ENOMEM. */
 ACO_API int aco_sim_run(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_stats_t *stats,
                         const aco_sim_options_t *options);
 
@@ -300,6 +319,34 @@ ACO_API uint64_t aco_sim_seed(const aco_sim_t *sim);
 /* Returns the run of the calling thread; NULL: there is none. */
 ACO_API aco_sim_t *aco_sim_current(void);
 
+/* A history: what clients have asked a system for, and what they were told. Checkers read it and say whether some order
+ * of the operations explains the answers (Porcupine, Knossos), or which anomaly they show (Elle). */
+typedef struct aco_sim_history_s aco_sim_history_t;
+
+typedef enum aco_sim_step_e {
+    ACO_SIM_INVOKE, /* a process begins an operation */
+    ACO_SIM_OK,     /* it has been done */
+    ACO_SIM_FAIL,   /* it has not been done, and never will */
+    ACO_SIM_INFO    /* nobody knows whether it was, or will be */
+} aco_sim_step_t;
+
+/* Begins a history of the run in the real file `path`, which is made or emptied. The run closes it at its end; then the
+ * handle is invalid. NULL; errno EINVAL (`sim` is not the calling thread's run, `path` is NULL), ENOMEM, or why the
+ * file cannot be made. */
+ACO_API aco_sim_history_t *aco_sim_history(aco_sim_t *sim, const char *path);
+
+/* Adds a step: a line of the file, written at once, such as
+ *
+ *   {"index":4,"time":1500000,"type":"ok","process":2,"f":"read","key":"x","value":7}
+ *
+ * with nanoseconds since the run's begin. Steps at one time happened in the order of `index`. `process`: who does it,
+ * from 0 to 2^20 - 1; a process has one operation at a time, and none after ACO_SIM_INFO. `f`: which operation. `key`:
+ * of what, or NULL. Of both the first 40 bytes at least are kept. `value`: JSON on one line, up to 3000 bytes, which is
+ * not checked; NULL: null. Returns 0; on error -1 with errno EINVAL (a step out of order, an argument out of range),
+ * ENOMEM, or why it could not be written: then the run fails, too. */
+ACO_API int aco_sim_history_add(aco_sim_history_t *history, aco_sim_step_t step, int64_t process, const char *f,
+                                const char *key, const char *value);
+
 /* For the code under test: a place where a run may take the rare way. 1 with this chance, from 0 to 1, if the calling
  * thread simulates; the seed decides. Else 0. A program that contains it need not be linked with acorn_sim: there, and
  * on systems without acorn_sim, it is always 0.
@@ -308,18 +355,20 @@ ACO_API aco_sim_t *aco_sim_current(void);
  *       return -1; */
 #define ACO_MAYBE(chance) aco__sim_maybe(chance)
 
+/* Whether the run takes the way that has this chance. */
+ACO_API int aco__sim_takes(aco_sim_t *sim, double chance);
+
 #ifdef __linux__
 /* The same functions. NULL: the program is not linked with them. */
 static aco_sim_t *aco__sim_current_if_linked(void) __attribute__((weakref("aco_sim_current"), unused));
 static uint64_t aco__sim_random_if_linked(aco_sim_t *sim, uint64_t limit)
     __attribute__((weakref("aco_sim_random"), unused));
+static int aco__sim_takes_if_linked(aco_sim_t *sim, double chance) __attribute__((weakref("aco__sim_takes"), unused));
 
 ACO__FORCE_INLINE int aco__sim_maybe(double chance)
 {
-    const int bits = 53; /* what a double holds */
     aco_sim_t *sim = aco_unlikely(aco__sim_current_if_linked) ? aco__sim_current_if_linked() : NULL;
-    return aco_unlikely(sim) && (double)(aco__sim_random_if_linked(sim, 0) >> (64 - bits)) <
-                                    chance * (double)((uint64_t)1 << bits);
+    return aco_unlikely(sim) && aco__sim_takes_if_linked(sim, chance);
 }
 #else
 ACO__FORCE_INLINE int aco__sim_maybe(double chance)

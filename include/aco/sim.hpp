@@ -39,6 +39,38 @@
 namespace aco {
 inline namespace ACO__CPP_KIND {
 
+/* A history of operations: aco_sim_history_add(), which documents the arguments. Valid until the run ends. Each call
+ * throws aco::error if it fails. */
+class sim_history {
+public:
+    explicit sim_history(aco_sim_history_t *history) noexcept : history_(history) {}
+    void invoke(std::int64_t process, const char *f, const char *key = nullptr, const char *value = nullptr) const
+    {
+        add(ACO_SIM_INVOKE, process, f, key, value);
+    }
+    void ok(std::int64_t process, const char *f, const char *key = nullptr, const char *value = nullptr) const
+    {
+        add(ACO_SIM_OK, process, f, key, value);
+    }
+    void fail(std::int64_t process, const char *f, const char *key = nullptr, const char *value = nullptr) const
+    {
+        add(ACO_SIM_FAIL, process, f, key, value);
+    }
+    void info(std::int64_t process, const char *f, const char *key = nullptr, const char *value = nullptr) const
+    {
+        add(ACO_SIM_INFO, process, f, key, value);
+    }
+    aco_sim_history_t *native_handle() const noexcept { return history_; }
+
+private:
+    void add(aco_sim_step_t step, std::int64_t process, const char *f, const char *key, const char *value) const
+    {
+        if (aco_sim_history_add(history_, step, process, f, key, value) != 0)
+            detail::refused();
+    }
+    aco_sim_history_t *history_;
+};
+
 /* Refers to a run, while that lasts. */
 class sim {
 public:
@@ -77,6 +109,14 @@ public:
         if (aco_sim_disk_crash(run_) != 0)
             detail::refused();
     }
+    /* Begins a history in this file: aco_sim_history(). Throws aco::error. */
+    sim_history history(const char *path) const
+    {
+        aco_sim_history_t *begun = aco_sim_history(run_, path);
+        if (!begun)
+            detail::refused();
+        return sim_history(begun);
+    }
     aco_sim_t *native_handle() const noexcept { return run_; }
 
 private:
@@ -94,6 +134,11 @@ struct sim_options : aco_sim_options_t {
     sim_options &with_schedule(aco_sim_schedule_t which) noexcept { return schedule = which, *this; }
     sim_options &with_changes(int most) noexcept { return changes = most, *this; }
     sim_options &with_check() noexcept { return check = 1, *this; }
+    sim_options &with_events(int last) noexcept { return events = last, *this; }
+    sim_options &with_shrink(const char *file) noexcept { return shrink = file, *this; }
+    sim_options &with_attempts(int most) noexcept { return attempts = most, *this; }
+    sim_options &with_trace(const char *file) noexcept { return trace = file, *this; }
+    sim_options &with_replay(const char *file) noexcept { return replay = file, *this; }
     sim_options &with_max_turns(std::uint64_t n) noexcept { return max_turns = n, *this; }
     /* Each turn takes a random time up to this. */
     template<class Rep, class Period>

@@ -182,3 +182,29 @@ const char *aco__chooser_refused(void)
     ACO__ASSERT(s->chooser != NULL);
     return __atomic_load_n(&s->refused, __ATOMIC_RELAXED);
 }
+
+/* By ACO__WAIT_…. A descriptor comes after "for readable", a text after ": ". */
+static const char *const words[] = {"to be unparked", "to join a task", "for time to pass", "for a mutex",
+                                    "for a condition", "for a semaphore", "for a wait group", "to send to a channel",
+                                    "to receive from a channel", "for one of several channels",
+                                    "for a place in a group", "for a group's members", "for a condition's mutex",
+                                    "to read under a lock", "to write under a lock", "for a function that runs once",
+                                    "at a barrier", "for an event", "for readable", "for writable",
+                                    "for an answer", "for another thread"};
+ACO__STATIC_ASSERT(sizeof words / sizeof *words == ACO__WAIT_MT + 1, "each kind of wait has its words");
+
+int aco__chooser_wait(const aco_t *task, aco__chooser_wait_t *result)
+{
+    const aco__wait_t *wait = aco__task_wait(task);
+    if (!wait)
+        return 0;
+    ACO__ASSERT(wait->kind <= ACO__WAIT_MT && wait->task == task);
+    result->what = words[wait->kind];
+    result->text = wait->kind == ACO__WAIT_PARK || wait->kind == ACO__WAIT_MT ? wait->object
+                   : wait->kind == ACO__WAIT_JOIN                             ? aco_name(wait->object)
+                                                                              : NULL;
+    result->fd = wait->kind == ACO__WAIT_READABLE || wait->kind == ACO__WAIT_WRITABLE ? (int)(uintptr_t)wait->object
+                                                                                      : -1;
+    result->until = wait->timer.index ? aco__tasks(aco__self())->timers[wait->timer.index - 1].deadline : INT64_MAX;
+    return 1;
+}

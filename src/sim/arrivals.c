@@ -30,7 +30,12 @@ void aco__sim_arrivals_end(aco_sim_t *sim)
 
 uint64_t aco__sim_chance(aco_sim_t *sim, uint64_t limit)
 {
-    return aco__draw_below(&sim->arrivals.draws, limit);
+    return aco__sim_decide(sim, ACO__SIM_NETWORK, aco__draw_below(&sim->arrivals.draws, limit), limit);
+}
+
+int aco__sim_one_in(aco_sim_t *sim, uint64_t n)
+{
+    return (int)aco__sim_decide(sim, ACO__SIM_NETWORK, aco__draw_below(&sim->arrivals.draws, n) == 0, 2);
 }
 
 static int make_arrivals_room(aco__sim_arrivals_t *arrivals)
@@ -56,6 +61,7 @@ void aco__sim_later(aco_sim_t *sim, int64_t at, void (*fn)(aco_sim_t *, aco__sim
         return;
     }
     aco__sim_file_hold(file);
+    aco__sim_note_leaves(sim, file->number, arrival.number);
     arrivals->n++;
     for (; i > 0 && is_before(&arrival, &arrivals->heap[(i - 1) / 2]); i = (i - 1) / 2)
         arrivals->heap[i] = arrivals->heap[(i - 1) / 2];
@@ -84,7 +90,9 @@ void aco__sim_arrive(aco_sim_t *sim)
         aco__sim_arrival_t arrival = take_first(&sim->arrivals);
         sim->now = arrival.at;
         aco__history_note(&sim->history, ACO__SIM_ARRIVAL, arrival.file->number, (uint64_t)arrival.at);
+        aco__sim_note_arrives(sim, arrival.number);
         arrival.fn(sim, arrival.file, arrival.value);
+        aco__sim_note_arrived(sim, arrival.file->number);
         aco__sim_file_drop(arrival.file);
     }
     sim->now = now;

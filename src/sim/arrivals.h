@@ -26,7 +26,9 @@ ACO__HIDDEN void aco__sim_later(aco_sim_t *sim, int64_t at, void (*fn)(aco_sim_t
                                 aco__sim_file_t *file, uint64_t value);
 /* Lets arrive what has arrived by now. */
 ACO__HIDDEN void aco__sim_arrive(aco_sim_t *sim);
-/* A number from 0 up to and without `limit`, which the seed decides. */
+/* A number from 0 up to and without `limit`, which the seed decides. 0 is the simplest choice: aco__sim_decide(). */
 ACO__HIDDEN uint64_t aco__sim_chance(aco_sim_t *sim, uint64_t limit);
+/* 1 in one of `n` cases; else 0, the simplest choice. */
+ACO__HIDDEN int aco__sim_one_in(aco_sim_t *sim, uint64_t n);
 
 #endif

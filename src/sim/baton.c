@@ -22,6 +22,7 @@ enum {
     RARITIES = 9, /* in half of a run's points to one of 256 another thread goes on */
     MOST_STAYS = 4096, /* then another one does in any case: it may be waited for in a loop */
     MOST_POINTS = 4 << 20,
+    TASKS = 1000000, /* of a thread have numbers behind each other */
     MOST_AT_END = 100000, /* points until the others are left behind */
     MOST_DEADLOCKS = 1000
 };
@@ -58,6 +59,8 @@ void aco__sim_threads_begin(aco_sim_t *sim, uint64_t seed)
     threads->running = &threads->first;
     threads->first.chooser.has_others = 0;
     threads->first.call = NULL;
+    threads->first.turn = NULL;
+    threads->first.turn_number = 0;
     memset(threads->first.held, 0, sizeof threads->first.held);
     aco__links_empty(&threads->all);
     add_thread(sim, &threads->first);
@@ -72,8 +75,10 @@ aco__sim_thread_t *aco__sim_thread_new(aco_sim_t *sim)
     thread->chooser = threads->first.chooser;
     thread->chooser.has_others = 1;
     add_thread(sim, thread);
+    thread->schedule.decisions = sim->decisions;
     aco__schedule_begin(&thread->schedule, threads->first.schedule.kind, sim->options.changes,
                         aco__draw(&threads->draws));
+    thread->schedule.numbers = thread->number * TASKS; /* each task has another one */
     threads->others++;
     threads->first.chooser.has_others = 1;
     return thread;
@@ -169,6 +174,49 @@ static aco__sim_thread_t *able_by_schedule(aco_sim_t *sim, uint64_t n, int leave
     return highest_able(sim);
 }
 
+/* How many that can go on stand before `thread`, from `from` on, once around. */
+static uint64_t able_before(aco_sim_t *sim, aco__sim_thread_t *from, const aco__sim_thread_t *thread)
+{
+    uint64_t n = 0;
+    for (aco__sim_thread_t *at = from; at != thread;) {
+        n += (uint64_t)aco__sim_can_go_on(at);
+        at = aco__sim_thread_after(sim, at);
+        at = at ? at : &sim->threads.first;
+    }
+    return n;
+}
+
+/* The one with so many before it. */
+static aco__sim_thread_t *able_behind(aco_sim_t *sim, aco__sim_thread_t *from, uint64_t before)
+{
+    for (aco__sim_thread_t *at = from;;) {
+        if (aco__sim_can_go_on(at) && before-- == 0)
+            return at;
+        at = aco__sim_thread_after(sim, at);
+        at = at ? at : &sim->threads.first;
+    }
+}
+
+/* Of `n` that can go on. The decision is how many come before it: 0 is the running one, unless it has been long. */
+static aco__sim_thread_t *able_by_decision(aco_sim_t *sim, uint64_t n, int leaves)
+{
+    aco__sim_threads_t *threads = &sim->threads;
+    aco__sim_thread_t *from = threads->running, *next;
+    if (!sim->decisions)
+        return able_by_schedule(sim, n, leaves);
+    if (!sim->decisions->replays) {
+        next = able_by_schedule(sim, n, leaves);
+        (void)aco__sim_decide(sim, ACO__SIM_THREADS, able_before(sim, from, next), n);
+        return next;
+    }
+    next = able_behind(sim, from, aco__sim_decide(sim, ACO__SIM_THREADS, 0, n));
+    if (next == from && (leaves || ++threads->stays >= MOST_STAYS))
+        next = next_able(sim);
+    if (next != from)
+        threads->stays = 0;
+    return next;
+}
+
 static uint64_t count_waiting(aco_sim_t *sim, const void *object)
 {
     uint64_t n = 0;
@@ -182,7 +230,7 @@ int aco__sim_wake(aco_sim_t *sim, const void *object, int most)
     uint64_t waiting = count_waiting(sim, object), skipped = 0;
     int woken = 0;
     if (waiting > 1 && most == 1 && sim->threads.first.schedule.kind != ACO_SIM_FIFO)
-        skipped = aco__draw_below(&sim->threads.draws, waiting);
+        skipped = aco__sim_decide(sim, ACO__SIM_THREADS, aco__draw_below(&sim->threads.draws, waiting), waiting);
     EACH(sim, thread)
         if (thread->call && thread->object == object && woken < most && skipped-- == 0) {
             skipped = 0;
@@ -217,7 +265,7 @@ static aco__sim_thread_t *choose_thread(aco_sim_t *sim, int leaves)
     n = count_able(sim);
     if (n <= 1)
         return n ? nth_able(sim, 0) : NULL;
-    next = able_by_schedule(sim, n, leaves);
+    next = able_by_decision(sim, n, leaves);
     ACO__ASSERT(next && aco__sim_can_go_on(next));
     aco__history_note(&sim->history, ACO__SIM_THREAD, next->number, n);
     return next;
@@ -287,9 +335,13 @@ static void pass_baton(aco_sim_t *sim, aco__sim_thread_t *next)
 {
     sim->threads.running->is_in_turn = sim->is_in_turn;
     sim->threads.running->here = sim->nodes.here;
+    sim->threads.running->turn = sim->notes.turn;
+    sim->threads.running->turn_number = sim->notes.turn_number;
     sim->threads.running = next;
     sim->is_in_turn = next->is_in_turn;
     sim->nodes.here = next->here;
+    sim->notes.turn = next->turn;
+    sim->notes.turn_number = next->turn_number;
     sim->threads.is_busy = 0;
     __atomic_store_n(&next->has_baton, 1, __ATOMIC_RELEASE);
     real.futex_wake(&next->has_baton, 1); /* its record stays, even if it has ended by now */

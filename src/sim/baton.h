@@ -24,7 +24,9 @@ typedef struct aco__sim_thread {
     int is_patient;     /* a failure of the run does not end the wait */
     int result;         /* of the wait: 0, or an errno */
     int is_in_turn;     /* sim->is_in_turn, while it does not go on */
-    aco_sim_node_t *here; /* sim->nodes.here, likewise */
+    aco_sim_node_t *here; /* sim->nodes.here, likewise; and what sim->notes has */
+    const aco_t *turn;
+    uint64_t turn_number;
     uint64_t priority;  /* ACO_SIM_PCT */
     const void *held[ACO__SIM_MOST_HELD]; /* its mutexes; NULL: none */
     /* Not of the first one: */

@@ -284,7 +284,18 @@ static int64_t noted(aco_sim_t *sim, size_t call, int64_t result, int is_descrip
     return result;
 }
 
-#define NOTED(sim, name, result) noted(sim, NUMBER_OF(name), result, makes_descriptor(NUMBER_OF(name)))
+/* What is no failure to a caller that does not block is not worth a note. */
+static int64_t noted_by_name(aco_sim_t *sim, const char *name, size_t call, int64_t result)
+{
+    int error = errno;
+    result = noted(sim, call, result, makes_descriptor(call));
+    if (result < 0 && error != EAGAIN && error != EINPROGRESS && error != EALREADY && call != NUMBER_OF(epoll_ctl))
+        aco__sim_note(sim, ACO__NOTED_CALL, 0, error, name);
+    errno = error;
+    return result;
+}
+
+#define NOTED(sim, name, result) noted_by_name(sim, #name, NUMBER_OF(name), result)
 
 /* Before a call for descriptors: another thread may go on, and what is on its way arrives. */
 static void let_arrive(aco_sim_t *sim)

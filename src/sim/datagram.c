@@ -73,13 +73,15 @@ static void on_unreachable(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unuse
     aco__sim_notify(file, EPOLLERR);
 }
 
-static void enqueue_datagram(aco__sim_socket_t *to, aco__sim_datagram_t *datagram)
+static void enqueue_datagram(aco_sim_t *sim, aco__sim_socket_t *to, aco__sim_datagram_t *datagram)
 {
     aco__sim_datagram_t **last = &to->received;
     if (to->received_size + datagram->n + OVERHEAD > (size_t)to->receive_size) {
+        aco__sim_note(sim, ACO__NOTED_DROPPED, to->file.number, 0, "its queue is full");
         free(datagram);
         return;
     }
+    aco__sim_note(sim, ACO__NOTED_BYTES, to->file.number, (int64_t)datagram->n, NULL);
     while (*last)
         last = &(*last)->next;
     datagram->next = NULL;
@@ -99,9 +101,10 @@ static void on_datagram(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
     aco__sim_notify(file, ACO__SIM_WRITABLE);
     to = aco__sim_endpoint_find(from, &datagram->to, &datagram->from);
     if (to) {
-        enqueue_datagram(to, datagram);
+        enqueue_datagram(sim, to, datagram);
         return;
     }
+    aco__sim_note(sim, ACO__NOTED_DROPPED, file->number, 0, "nobody receives what it sends");
     if (aco__sim_address_equal(&from->remote, &datagram->to)) {
         aco__sim_wire_t *back = aco__sim_wire_back(from, &datagram->to);
         if (!aco__sim_loses(sim, back))

@@ -47,7 +47,8 @@ void aco__sim_disk_crash(aco_sim_t *sim, aco__sim_disk_t *disk)
 
 uint64_t aco__sim_disk_draw(aco_sim_t *sim, uint64_t limit)
 {
-    return limit ? aco__draw_below(&sim->disk_draws, limit) : aco__draw(&sim->disk_draws);
+    uint64_t drawn = limit ? aco__draw_below(&sim->disk_draws, limit) : aco__draw(&sim->disk_draws);
+    return aco__sim_decide(sim, ACO__SIM_DISK, drawn, limit);
 }
 
 int64_t aco__sim_disk_time(aco_sim_t *sim, const aco__sim_disk_t *disk)

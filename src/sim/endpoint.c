@@ -347,7 +347,7 @@ aco__sim_socket_t *aco__sim_endpoint_find(const aco__sim_socket_t *from, const a
         if (!how || how < best_suits)
             continue;
         equals = how > best_suits ? 1 : equals + 1;
-        if (equals == 1 || aco__sim_chance(node->sim, equals) == 0) /* each that shares a port is equally likely */
+        if (equals == 1 || aco__sim_one_in(node->sim, equals)) /* each that shares a port is equally likely */
             best = socket;
         best_suits = how;
     }

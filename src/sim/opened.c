@@ -156,6 +156,8 @@ int aco__sim_close(aco_sim_t *sim, int fd)
 {
     if (!aco__sim_file_of(sim, fd, "close"))
         return -1;
+    if (S_ISSOCK(descriptor_of(sim, fd)->file->type->mode))
+        aco__sim_note(sim, ACO__NOTED_CLOSES, descriptor_of(sim, fd)->file->number, 0, NULL);
     forget(sim, descriptor_of(sim, fd));
     return aco__sim_real.close(fd);
 }

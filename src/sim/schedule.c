@@ -12,6 +12,7 @@
 #include "base/invariants.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     FIRST_TASKS = 64, /* of both tables */
@@ -32,7 +33,7 @@ void aco__schedule_begin(aco__sim_schedule_t *schedule, aco_sim_schedule_t kind,
     schedule->poll = NULL;
     schedule->last = NULL;
     schedule->lacks_memory = 0;
-    schedule->next_key = UINT64_MAX;
+    schedule->next_order = UINT64_MAX;
     schedule->lowest = LOWEST_AT_FIRST;
     ACO__ASSERT(changes >= 0 && changes <= ACO__SIM_MOST_CHANGES);
     schedule->changes_count = (int)aco__draw_below(&schedule->draws, (uint64_t)changes + 1);
@@ -127,6 +128,11 @@ static int is_random(const aco__sim_schedule_t *schedule)
     return schedule->kind == ACO_SIM_RANDOM || (schedule->kind == ACO_SIM_PCT && schedule->turns >= FAIR_AFTER);
 }
 
+static int replays(const aco__sim_schedule_t *schedule)
+{
+    return schedule->decisions && schedule->decisions->replays;
+}
+
 /* Moves `entry`, whose place is empty, up from there until it is in order. */
 static void sift_up(aco__sim_schedule_t *schedule, size_t at, aco__sim_runnable_t entry)
 {
@@ -165,16 +171,9 @@ static int make_room_to_run(aco__sim_schedule_t *schedule)
     return 0;
 }
 
-static uint64_t key_of(aco__sim_schedule_t *schedule, const aco__sim_task_t *record)
-{
-    if (schedule->kind == ACO_SIM_PCT)
-        return record->priority;
-    return schedule->next_key--;
-}
-
 static void put_runnable(aco__sim_schedule_t *schedule, const aco__sim_runnable_t *entry)
 {
-    if (is_random(schedule))
+    if (is_random(schedule) || replays(schedule))
         schedule->runnable[schedule->runnable_count++] = *entry;
     else
         sift_up(schedule, schedule->runnable_count++, *entry);
@@ -193,7 +192,8 @@ void aco__schedule_add(aco__sim_schedule_t *schedule, aco_t *task, aco_sim_node_
     ACO__ASSERT(record->number && schedule->runnable_count < schedule->used); /* each task at most once */
     entry.task = task;
     entry.number = record->number;
-    entry.key = key_of(schedule, record);
+    entry.order = schedule->next_order--;
+    entry.key = schedule->kind == ACO_SIM_PCT ? record->priority : entry.order;
     entry.node = record->node;
     put_runnable(schedule, &entry);
 }
@@ -202,7 +202,7 @@ void aco__schedule_add_poll(aco__sim_schedule_t *schedule, aco_t *poll)
 {
     ACO__ASSERT(!schedule->poll || schedule->poll == poll);
     if (!schedule->poll)
-        schedule->poll_key = schedule->next_key--;
+        schedule->poll_order = schedule->next_order--;
     schedule->poll = poll;
 }
 
@@ -239,11 +239,42 @@ static size_t next_by_priority(aco__sim_schedule_t *schedule)
 
 static size_t next_in_order(const aco__sim_schedule_t *schedule)
 {
-    return schedule->poll && schedule->poll_key > schedule->runnable[0].key ? schedule->runnable_count : 0;
+    return schedule->poll && schedule->poll_order > schedule->runnable[0].key ? schedule->runnable_count : 0;
+}
+
+/* How many came before the one with this order. */
+static size_t count_before(const aco__sim_schedule_t *schedule, uint64_t order)
+{
+    size_t n = schedule->poll && schedule->poll_order > order;
+    for (size_t i = 0; i < schedule->runnable_count; i++)
+        n += schedule->runnable[i].order > order;
+    return n;
+}
+
+/* In a replay. The decision is how many of those that can run came before the next one. */
+static size_t next_as_decided(aco__sim_schedule_t *schedule)
+{
+    size_t n = schedule->runnable_count, before, poll = n;
+    if (!schedule->poll && n == 1)
+        return 0;
+    before = (size_t)aco__decisions_next(schedule->decisions, ACO__SIM_ORDER, 0, n + (schedule->poll != NULL));
+    if (schedule->poll)
+        poll = count_before(schedule, schedule->poll_order);
+    return before == poll ? n : before - (before > poll);
+}
+
+static void record_choice(aco__sim_schedule_t *schedule, size_t at)
+{
+    size_t n = schedule->runnable_count;
+    uint64_t order = at < n ? schedule->runnable[at].order : schedule->poll_order;
+    if (n + (schedule->poll != NULL) > 1)
+        (void)aco__decisions_next(schedule->decisions, ACO__SIM_ORDER, count_before(schedule, order), 0);
 }
 
 static size_t next(aco__sim_schedule_t *schedule)
 {
+    if (replays(schedule))
+        return next_as_decided(schedule);
     if (is_random(schedule))
         return next_at_random(schedule);
     return schedule->kind == ACO_SIM_PCT ? next_by_priority(schedule) : next_in_order(schedule);
@@ -253,7 +284,10 @@ static size_t next(aco__sim_schedule_t *schedule)
 static aco__sim_runnable_t take(aco__sim_schedule_t *schedule, size_t at)
 {
     aco__sim_runnable_t taken = schedule->runnable[at], end = schedule->runnable[--schedule->runnable_count];
-    if (is_random(schedule))
+    if (replays(schedule))
+        memmove(&schedule->runnable[at], &schedule->runnable[at + 1],
+                (schedule->runnable_count - at) * sizeof *schedule->runnable);
+    else if (is_random(schedule))
         schedule->runnable[at] = end;
     else if (schedule->runnable_count)
         sift_down(schedule, at, end); /* the first is taken */
@@ -270,6 +304,8 @@ aco_t *aco__schedule_choose(aco__sim_schedule_t *schedule, uint64_t *number, aco
     *count = schedule->runnable_count;
     schedule->last = NULL;
     at = *count ? next(schedule) : 0;
+    if (*count && schedule->decisions && !replays(schedule))
+        record_choice(schedule, at);
     if (at == schedule->runnable_count) {
         ACO__ASSERT(poll || !at); /* one at least could run */
         schedule->poll = NULL;
@@ -277,7 +313,8 @@ aco_t *aco__schedule_choose(aco__sim_schedule_t *schedule, uint64_t *number, aco
     }
     taken = take(schedule, at);
     ACO__ASSERT(entry_of_task(schedule, taken.task)->number == taken.number); /* no other one has its address */
-    ACO__ASSERT(is_random(schedule) || !schedule->runnable_count || schedule->runnable[0].key <= taken.key);
+    ACO__ASSERT(replays(schedule) || is_random(schedule) || !schedule->runnable_count ||
+                schedule->runnable[0].key <= taken.key);
     schedule->turns++;
     schedule->last = taken.task;
     *number = taken.number;

@@ -2,7 +2,7 @@
 #ifndef ACO_SCHEDULE_H
 #define ACO_SCHEDULE_H
 
-#include "os/platform.h"
+#include "sim/decisions.h"
 
 #include "aco/sim.h"
 
@@ -18,7 +18,8 @@ typedef struct aco__sim_task {
 typedef struct aco__sim_runnable {
     aco_t *task;
     uint64_t number;
-    uint64_t key; /* ACO_SIM_PCT: its priority. ACO_SIM_FIFO: the sooner it comes, the higher */
+    uint64_t key; /* ACO_SIM_PCT: its priority. ACO_SIM_FIFO: `order` */
+    uint64_t order; /* the sooner it came, the higher */
     aco_sim_node_t *node;
 } aco__sim_runnable_t;
 
@@ -26,14 +27,16 @@ enum { ACO__SIM_MOST_CHANGES = 64 };
 
 typedef struct aco__sim_schedule {
     aco_sim_schedule_t kind; /* not ACO_SIM_MIXED */
+    aco__sim_decisions_t *decisions; /* to record or repeat; NULL: none. It is set before a run begins */
     uint64_t draws;          /* the state of its random numbers */
     aco__sim_task_t *tasks;  /* a hash table by address */
     size_t room, used;       /* room: 0, or a power of two; at most half of it is used */
-    aco__sim_runnable_t *runnable; /* but the poll task. A heap by key: the highest is first. At random it is no heap */
+    aco__sim_runnable_t *runnable; /* but the poll task. A heap by key: the highest is first. At random it is no heap;
+                                      in a replay they stand as they came */
     size_t runnable_count, runnable_room;
     aco_t *poll;             /* the poll task, if it can run, or NULL */
-    uint64_t poll_key;       /* ACO_SIM_FIFO: as the others have */
-    uint64_t next_key;       /* ACO_SIM_FIFO */
+    uint64_t poll_order;     /* as the others have */
+    uint64_t next_order;
     uint64_t numbers;        /* that were given */
     const aco_t *last;       /* what had the last turn; NULL: it has ended, was lowered, or there was none */
     uint64_t turns;

@@ -5,6 +5,7 @@
 #include "sim/socket_calls.h"
 #include "sim/datagram.h"
 #include "sim/refusal.h"
+#include "sim/socket_notes.h"
 #include "sim/socket_options.h"
 #include "sim/stream_socket.h"
 #include "sim/waiting.h"
@@ -57,13 +58,21 @@ int aco__sim_listen(aco_sim_t *sim, int fd, int backlog)
     aco__sim_socket_t *socket = socket_at(sim, fd, "listen");
     if (!socket)
         return -1;
-    return socket->type == SOCK_STREAM ? aco__sim_stream_listen(sim, socket, backlog) : aco__sim_fail_with(EOPNOTSUPP);
+    if (socket->type != SOCK_STREAM)
+        return aco__sim_fail_with(EOPNOTSUPP);
+    if (aco__sim_stream_listen(sim, socket, backlog) != 0)
+        return -1;
+    aco__sim_note_socket(sim, ACO__NOTED_LISTENS, socket, 0, &socket->local);
+    return 0;
 }
 
 /* A blocking socket waits for the outcome, with all tasks. */
 static int connect_stream(aco_sim_t *sim, aco__sim_socket_t *socket, const struct sockaddr *address, socklen_t length)
 {
-    int done = aco__sim_stream_connect(sim, socket, address, length);
+    int done = aco__sim_stream_connect(sim, socket, address, length), error = errno;
+    if (done == 0 || error == EINPROGRESS)
+        aco__sim_note_socket(sim, ACO__NOTED_CONNECTS, socket, 0, &socket->remote);
+    errno = error;
     if (done == 0 || errno != EINPROGRESS || socket->file.flags & O_NONBLOCK)
         return done;
     while (socket->state == ACO__SIM_CONNECTING)
@@ -114,6 +123,7 @@ int aco__sim_accept4(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t
     accepted->file.flags |= (flags & SOCK_NONBLOCK) ? O_NONBLOCK : 0;
     if (address)
         aco__sim_address_write(accepted, &accepted->remote, address, length);
+    aco__sim_note_socket(sim, ACO__NOTED_ACCEPTS, accepted, 0, &accepted->remote);
     return aco__sim_file_open_as(sim, &accepted->file, number, "accept4");
 }
 
@@ -146,6 +156,7 @@ int aco__sim_shutdown(aco_sim_t *sim, int fd, int how)
     aco__sim_socket_t *socket = socket_at(sim, fd, "shutdown");
     if (!socket || how < SHUT_RD || how > SHUT_RDWR)
         return socket ? aco__sim_fail_with(EINVAL) : -1;
+    aco__sim_note(sim, ACO__NOTED_SHUTS, socket->file.number, 0, NULL);
     return socket->type == SOCK_STREAM ? aco__sim_stream_shutdown(sim, socket, how)
                                        : aco__sim_datagram_shutdown(socket, how);
 }

@@ -144,6 +144,7 @@ static void on_segment(aco_sim_t *sim, aco__sim_file_t *file, uint64_t n)
         return;
     }
     sender->out.arrived += n;
+    aco__sim_note(sim, ACO__NOTED_BYTES, file->number, (int64_t)n, NULL);
     ACO__ASSERT(sender->out.arrived <= sender->out.sent && sender->out.sent <= sender->out.bytes.n);
     aco__sim_notify(file, ACO__SIM_READABLE);
     tell_of_room(sender);
@@ -156,6 +157,7 @@ static void on_end(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unused)
     (void)unused;
     if (is_lost_in_the_dark(sim, socket, on_end, 0) || !finds_connection(sim, socket))
         return;
+    aco__sim_note(sim, ACO__NOTED_END, file->number, 0, NULL);
     socket->has_end = 1;
     sender->out.end_has_arrived = 1;
     if (!socket->is_closed)
@@ -168,9 +170,10 @@ static void on_end(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unused)
 static void on_reset(aco_sim_t *sim, aco__sim_file_t *file, uint64_t connection)
 {
     aco__sim_socket_t *socket = aco__sim_socket_of(file);
-    (void)sim;
-    if (socket->state == ACO__SIM_CONNECTED && socket->attempts == connection && !aco__sim_stream_is_over(socket))
-        drop_connection(socket, socket->has_end ? EPIPE : ECONNRESET);
+    if (socket->state != ACO__SIM_CONNECTED || socket->attempts != connection || aco__sim_stream_is_over(socket))
+        return;
+    aco__sim_note(sim, ACO__NOTED_RESET, file->number, 0, NULL);
+    drop_connection(socket, socket->has_end ? EPIPE : ECONNRESET);
 }
 
 /* The length of the next segment; 0: the peer has no room. */
@@ -183,7 +186,7 @@ static size_t choose_length(aco_sim_t *sim, const aco__sim_socket_t *socket)
         n = window;
     if (n > LARGEST_SEGMENT)
         n = LARGEST_SEGMENT;
-    return n > 1 && aco__sim_chance(sim, 4) == 0 ? 1 + (size_t)aco__sim_chance(sim, n) : n;
+    return n > 1 && aco__sim_one_in(sim, 4) ? 1 + (size_t)aco__sim_chance(sim, n) : n;
 }
 
 void aco__sim_stream_pump(aco_sim_t *sim, aco__sim_socket_t *socket)
@@ -525,10 +528,12 @@ static int is_full(const aco__sim_socket_t *listener)
 }
 
 /* The attempt is over. */
-static void refuse_client(aco__sim_socket_t *client, int error)
+static void refuse_client(aco_sim_t *sim, aco__sim_socket_t *client, int error)
 {
-    if (!client->is_closed)
-        drop_connection(client, error);
+    if (client->is_closed)
+        return;
+    aco__sim_note(sim, ACO__NOTED_REFUSED, client->file.number, error, NULL);
+    drop_connection(client, error);
 }
 
 /* Whether what arrives is for another attempt than the socket's last one, or for a closed socket. */
@@ -539,9 +544,8 @@ static int is_stale(const aco__sim_socket_t *client, uint64_t value)
 
 static void on_refused(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
 {
-    (void)sim;
     if (!is_stale(aco__sim_socket_of(file), value))
-        refuse_client(aco__sim_socket_of(file), ECONNREFUSED);
+        refuse_client(sim, aco__sim_socket_of(file), ECONNREFUSED);
 }
 
 /* The third segment of a handshake. */
@@ -582,6 +586,7 @@ static void on_answer(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
         return;
     }
     client->state = ACO__SIM_CONNECTED;
+    aco__sim_note(sim, ACO__NOTED_CONNECTED, client->file.number, 0, NULL);
     aco__sim_notify(&client->file, ACO__SIM_WRITABLE);
     acknowledge(sim, client);
 }
@@ -591,9 +596,8 @@ static void on_ask_again(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value);
 
 static void on_no_answer(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
 {
-    (void)sim;
     if (!is_stale(aco__sim_socket_of(file), value))
-        refuse_client(aco__sim_socket_of(file), ETIMEDOUT);
+        refuse_client(sim, aco__sim_socket_of(file), ETIMEDOUT);
 }
 
 /* The request, or the answer to it, is lost: it is sent again after a second, then after two, four, … */

@@ -5,6 +5,7 @@
 #include "sim/transfers.h"
 #include "sim/byte_queue.h"
 #include "sim/refusal.h"
+#include "sim/socket_notes.h"
 #include "sim/waiting.h"
 #include "sim/world.h"
 
@@ -13,6 +14,20 @@
 #include <limits.h>
 #include <signal.h>
 #include <sys/stat.h>
+
+static void note_transfer(aco_sim_t *sim, aco__sim_noted_t kind, aco__sim_file_t *file, const struct msghdr *message,
+                          ssize_t n)
+{
+    const aco__sim_socket_t *socket = aco__sim_socket_of(file);
+    aco__sim_address_t address;
+    if (!sim->notes.is_wanted || n < 0 || !S_ISSOCK(file->type->mode))
+        return;
+    if (socket->type == SOCK_DGRAM && message->msg_name &&
+        aco__sim_address_read(socket, message->msg_name, message->msg_namelen, &address) == 0)
+        aco__sim_note_socket(sim, kind, socket, n, &address);
+    else
+        aco__sim_note_socket(sim, kind, socket, n, &socket->remote);
+}
 
 /* A blocking call waits with all tasks. */
 static int may_try_again(aco_sim_t *sim, const aco__sim_file_t *file, int flags, const char *call)
@@ -46,6 +61,8 @@ static ssize_t receive_into(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr
     do
         n = file->type->receive(sim, file, message, flags);
     while (n < 0 && may_try_again(sim, file, flags, call));
+    if (!(flags & MSG_PEEK))
+        note_transfer(sim, ACO__NOTED_RECEIVES, file, message, n);
     return n;
 }
 
@@ -84,6 +101,7 @@ static ssize_t send_message(aco_sim_t *sim, aco__sim_file_t *file, const struct 
         aco__sim_real.raise(SIGPIPE);
         errno = EPIPE;
     }
+    note_transfer(sim, ACO__NOTED_SENDS, file, message, n);
     return n;
 }
 

@@ -5,11 +5,14 @@
 #include "base/invariants.h"
 #include "sim/arrivals.h"
 #include "sim/baton.h"
+#include "sim/decisions.h"
 #include "sim/history.h"
 #include "sim/node.h"
+#include "sim/notes.h"
 #include "sim/opened.h"
 #include "sim/endpoint.h"
 #include "sim/wire.h"
+#include "sim/real_system.h"
 #include "sim/schedule.h"
 #include "system/system.h"
 
@@ -23,8 +26,12 @@ struct aco_sim_s {
     void *arg;
     aco_sim_options_t options;
     uint64_t seed;
+    const char *trace;  /* a file for the trace of the next run; NULL: it has none */
+    aco__sim_decisions_t *decisions; /* NULL: they are neither recorded nor repeated */
     aco__sim_threads_t threads;
     aco__sim_history_t history;
+    aco__sim_notes_t notes;
+    aco_sim_history_t *histories; /* of operations: operations.c */
     uint64_t draws;     /* the state of the scenario's random numbers */
     uint64_t delays;    /* the same for how long turns take */
     uint64_t randoms;   /* and for getrandom() */
@@ -48,7 +55,12 @@ struct aco_sim_s {
     char reason[ACO_SIM_REASON_SIZE];
 };
 
-ACO__HIDDEN_EXTERN aco__system_t aco__sim_real; /* the system's table as it was before */
+/* What becomes of a random number from 0 up to and without `limit`, which is 2^64 if that is 0. Each one that a run
+ * draws goes through this, so that a shorter run can be found: 0 is then the simplest choice. */
+static inline uint64_t aco__sim_decide(aco_sim_t *sim, aco__sim_source_t source, uint64_t drawn, uint64_t limit)
+{
+    return aco_likely(!sim->decisions) ? drawn : aco__decisions_next(sim->decisions, source, drawn, limit);
+}
 
 /* The clock jumps to `then`, nanoseconds since the run's begin, unless that has passed. */
 ACO__HIDDEN void aco__sim_jump(aco_sim_t *sim, int64_t then);

@@ -61,6 +61,17 @@ ACO_API int64_t aco__chooser_disk_time(void);
  * a sentence; NULL: none. */
 ACO_API const char *aco__chooser_refused(void);
 
+/* What a task waits for. */
+typedef struct aco__chooser_wait_s {
+    const char *what;           /* "for a mutex", …; it lasts */
+    const char *text;           /* the wait's own words, or the name of the task to join; NULL: none */
+    int fd;                     /* the descriptor; -1: none */
+    int64_t until;              /* its deadline, on the clock of aco_now(); INT64_MAX: none of its own */
+} aco__chooser_wait_t;
+
+/* 1 if a task of the calling thread waits; 0: it can run. */
+ACO_API int aco__chooser_wait(const aco_t *task, aco__chooser_wait_t *wait);
+
 ACO__END_C
 
 #endif
