@@ -45,12 +45,12 @@
  * a child process.
  *
  * The system. Acorn's libraries reach the system by one table, which a run replaces for its thread. What is simulated:
- * the clocks, sleeping, the network, names of hosts. What goes to the real system: memory pages, the library's own
- * process lock, questions about the process and the machine (its number, limits, /proc), handlers of fatal signals,
- * and writing to stderr. Any other call fails with ENOSYS, is printed with the backtrace of its caller, and fails the
- * run: files, threads, processes and signals are not simulated yet, nor are sendfile, splice, pipes, ioctl() and kinds
- * of sockets other than those below. So does aco_on_idle(), whose hook would wait for the real world. The program's
- * own calls of libc go to the system.
+ * the clocks, sleeping, the network, names of hosts, pipes. What goes to the real system: memory pages, the library's
+ * own process lock, questions about the process and the machine (its number, limits, /proc), handlers of fatal
+ * signals, and writing to stderr. Any other call fails with ENOSYS, is printed with the backtrace of its caller, and
+ * fails the run: files, threads, processes and signals are not simulated yet, nor are sendfile, ioctl() and kinds of
+ * sockets other than those below. So does aco_on_idle(), whose hook would wait for the real world. The program's own
+ * calls of libc go to the system.
  *
  * The network. The calls of aco/io.h, aco/tls.h, aco/http.h and aco/websocket.h do what they do otherwise, over a
  * network that the run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets of streams. It has one machine,
