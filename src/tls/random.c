@@ -1,5 +1,6 @@
 /* A handshake in a simulation repeats: OpenSSL's random numbers are those of the system's table, and no ticket tells
  * the real time. Other threads, and this one without a run, get what they got before. */
+#define _GNU_SOURCE /* CLOCK_REALTIME */
 #define OPENSSL_SUPPRESS_DEPRECATED /* RAND_METHOD: a provider would need a context of OpenSSL's for itself */
 #include "tls/random.h"
 #include "system/system.h"
