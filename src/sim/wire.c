@@ -9,9 +9,9 @@
 #include <errno.h>
 #include <string.h>
 
-enum { QUEUE = 1 << 18, LARGEST_QUEUE = 1 << 30 };
+enum { USUAL_QUEUE = 1 << 18, LARGEST_QUEUE = 1 << 30 };
 static const int64_t LARGEST_BANDWIDTH = (int64_t)1000 * 1000 * 1000 * 1000;
-static const aco_sim_link_t usual = {.latency = {50 * ACO_MICROSECOND, 2 * ACO_MILLISECOND}, .queue = QUEUE};
+static const aco_sim_link_t usual = {.latency = {50 * ACO_MICROSECOND, 2 * ACO_MILLISECOND}, .queue = USUAL_QUEUE};
 
 void aco__sim_wires_begin(aco_sim_t *sim)
 {
