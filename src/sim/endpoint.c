@@ -292,7 +292,7 @@ static int suits(const aco__sim_socket_t *socket, int type, const aco__sim_addre
 {
     if (socket->type != type || socket->is_closed || !covers(socket, to))
         return 0;
-    if (type == SOCK_STREAM)
+    if (type != SOCK_DGRAM)
         return socket->state != ACO__SIM_LISTENS ? 0 : aco__sim_address_equal(&socket->local, to) ? 2 : 1;
     if (socket->remote.family) {
         const aco__sim_address_t *peer = &socket->remote;
