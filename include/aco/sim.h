@@ -53,14 +53,14 @@
  * a child process.
  *
  * The system. Acorn's libraries reach the system by one table, which a run replaces for its threads. What is simulated:
- * the clocks, sleeping, threads, the network, names of hosts, files, random numbers. What goes to the real system:
+ * the clocks, sleeping, threads, the network, names of hosts, files, pipes, random numbers. What goes to the real system:
  * memory pages, questions about the process and the machine (its number, limits, /proc), handlers of fatal signals, and
  * writing to stderr. Any other call fails with ENOSYS, is printed with the backtrace of its caller, and fails the run:
  * processes and signals are not simulated yet, nor are ioctl() and kinds of sockets other than those below. So does
  * aco_on_idle(), whose hook would wait for the real world. The program's own calls of libc go to the system.
  *
  * The network. The calls of aco/io.h, aco/tls.h, aco/http.h and aco/websocket.h do what they do otherwise, over a
- * network that the run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets of streams. Without nodes it has one
+ * network that the run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets. Without nodes it has one
  * machine, which has every address. What is sent travels for a time that the seed decides, and may get lost:
  * aco_sim_link(). TCP's segments arrive in order, with lengths that the seed decides; datagrams may overtake each other.
  * Buffers of TCP and unix sockets have random sizes, from 4 to 256 KiB, unless SO_SNDBUF and SO_RCVBUF set them. A unix

@@ -19,7 +19,7 @@
     X(futex_wait) X(futex_wake) X(sched_yield) X(pthread_kill) X(sigtimedwait) X(sigwaitinfo)
 /* Simulated: descriptors. */
 #define ACO__SIM_EACH_OF_DESCRIPTORS(X)                                                                                \
-    X(read) X(write) X(readv) X(writev) X(close) X(fcntl) X(fstat) X(poll) X(eventfd)                                  \
+    X(read) X(write) X(readv) X(writev) X(close) X(fcntl) X(ioctl) X(fstat) X(poll) X(eventfd) X(pipe2) X(splice)      \
     X(epoll_create1) X(epoll_ctl) X(epoll_wait) X(epoll_pwait2)                                                        \
     X(socket) X(bind) X(listen) X(connect) X(accept4) X(getsockopt) X(setsockopt) X(getsockname) X(getpeername)        \
     X(shutdown) X(recv) X(recvfrom) X(recvmsg) X(send) X(sendto) X(sendmsg)
@@ -29,8 +29,7 @@
     X(link) X(unlink) X(mkdir) X(rmdir) X(opendir) X(readdir) X(closedir)
 /* Not simulated yet. */
 #define ACO__SIM_EACH_REFUSED(X)                                                                                       \
-    X(sched_setaffinity) X(ioctl) X(pipe2) X(splice) X(signalfd)                                                       \
-    X(fopen) X(if_nametoindex) X(if_indextoname)                                                                       \
+    X(sched_setaffinity) X(signalfd) X(fopen) X(if_nametoindex) X(if_indextoname)                                      \
     X(posix_spawnp) X(waitpid) X(kill) X(pidfd_open) X(pidfd_send_signal)
 
 #endif

@@ -7,10 +7,11 @@
 #include "sim/calls.h"
 #include "sim/call_lists.h"
 #include "sim/draw.h"
+#include "sim/fifo.h"
+#include "sim/hosts.h"
 #include "sim/open_file.h"
 #include "sim/path_calls.h"
 #include "sim/refusal.h"
-#include "sim/hosts.h"
 #include "sim/socket_calls.h"
 #include "sim/thread_calls.h"
 #include "sim/transfers.h"
@@ -187,9 +188,6 @@ static void sim_point(void)
 
 REFUSED_INT(sched_setaffinity, (pid_t thread, size_t sz, const void *processors), (thread, sz, processors))
 
-REFUSED_INT(pipe2, (int fds[2], int flags), (fds, flags))
-REFUSED_SIZE(splice, (int from, int64_t *from_offset, int to, int64_t *to_offset, size_t n, unsigned flags),
-             (from, from_offset, to, to_offset, n, flags))
 REFUSED_INT(signalfd, (int fd, const sigset_t *signals, int flags), (fd, signals, flags))
 
 REFUSED(FILE *, NULL, fopen, (const char *path, const char *mode), (path, mode))
@@ -215,17 +213,6 @@ REFUSED_INT(pidfd_send_signal, (int process, int signal, void *information, unsi
         (last) = va_arg(list, void *);                                                                                 \
         va_end(list);                                                                                                  \
     } while (0)
-
-static int sim_ioctl(int fd, unsigned long operation, ...)
-{
-    void *last;
-    LAST_ARGUMENT(operation, last);
-    aco_sim_t *sim = aco_sim_current();
-    if (!sim)
-        return real.ioctl(fd, operation, last);
-    errno = aco__sim_refuse(sim, "ioctl");
-    return -1;
-}
 
 /* ---- Names of hosts ---- */
 
@@ -356,11 +343,24 @@ static int sim_fcntl(int fd, int operation, ...)
     return (int)noted(sim, NUMBER_OF(fcntl), aco__sim_fcntl(sim, fd, operation, last), is_new);
 }
 
+static int sim_ioctl(int fd, unsigned long operation, ...)
+{
+    aco_sim_t *sim = aco_sim_current();
+    void *last;
+    LAST_ARGUMENT(operation, last);
+    if (!sim)
+        return real.ioctl(fd, operation, last);
+    return (int)NOTED(sim, ioctl, aco__sim_ioctl(sim, fd, operation, last));
+}
+
 OF_DESCRIPTORS(ssize_t, readv, (int fd, const struct iovec *parts, int n), (fd, parts, n), (sim, fd, parts, n))
 OF_DESCRIPTORS(ssize_t, writev, (int fd, const struct iovec *parts, int n), (fd, parts, n), (sim, fd, parts, n))
 OF_DESCRIPTORS(int, fstat, (int fd, struct stat *status), (fd, status), (sim, fd, status))
 OF_DESCRIPTORS(int, poll, (struct pollfd *fds, nfds_t n, int milliseconds), (fds, n, milliseconds),
                (sim, fds, n, milliseconds))
+OF_DESCRIPTORS(int, pipe2, (int fds[2], int flags), (fds, flags), (sim, fds, flags))
+OF_DESCRIPTORS(ssize_t, splice, (int from, int64_t *from_offset, int to, int64_t *to_offset, size_t n, unsigned flags),
+               (from, from_offset, to, to_offset, n, flags), (sim, from, from_offset, to, to_offset, n, flags))
 OF_DESCRIPTORS(int, eventfd, (unsigned value, int flags), (value, flags), (sim, value, flags))
 OF_DESCRIPTORS(int, epoll_create1, (int flags), (flags), (sim, flags))
 OF_DESCRIPTORS(int, epoll_ctl, (int epoll, int operation, int fd, struct epoll_event *event),

@@ -1,9 +1,10 @@
 /* Calls that move bytes: all become one call to receive a message, or one to send it. */
 #if !defined(_GNU_SOURCE)
-#define _GNU_SOURCE /* IOV_MAX */
+#define _GNU_SOURCE /* IOV_MAX, SPLICE_F_NONBLOCK */
 #endif
 #include "sim/transfers.h"
 #include "sim/byte_queue.h"
+#include "sim/fifo.h"
 #include "sim/refusal.h"
 #include "sim/socket_notes.h"
 #include "sim/waiting.h"
@@ -13,6 +14,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 static void note_transfer(aco_sim_t *sim, aco__sim_noted_t kind, aco__sim_file_t *file, const struct msghdr *message,
@@ -44,6 +46,12 @@ static aco__sim_file_t *file_for(aco_sim_t *sim, int fd, int is_for_sockets, con
     return NULL;
 }
 
+/* Why a file has no such call. */
+static int cannot_by_mode(const aco__sim_file_t *file)
+{
+    return (file->flags & O_ACCMODE) == O_RDWR ? EINVAL : EBADF;
+}
+
 static ssize_t receive_into(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *message, int flags, const char *call)
 {
     const int known = MSG_PEEK | MSG_DONTWAIT | MSG_NOSIGNAL | MSG_TRUNC | MSG_CMSG_CLOEXEC | MSG_WAITALL;
@@ -51,7 +59,7 @@ static ssize_t receive_into(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr
     if (!file)
         return -1;
     if (!file->type->receive || message->msg_iovlen > IOV_MAX) {
-        errno = file->type->receive ? EMSGSIZE : EINVAL;
+        errno = file->type->receive ? EMSGSIZE : cannot_by_mode(file);
         return -1;
     }
     if (flags & ~known) { /* among them MSG_OOB, MSG_ERRQUEUE */
@@ -85,7 +93,7 @@ static ssize_t send_message(aco_sim_t *sim, aco__sim_file_t *file, const struct 
     if (!file)
         return -1;
     if (!file->type->send || message->msg_iovlen > IOV_MAX) {
-        errno = file->type->send ? EMSGSIZE : EINVAL;
+        errno = file->type->send ? EMSGSIZE : cannot_by_mode(file);
         return -1;
     }
     if (flags & ~known || message->msg_controllen) {
@@ -222,4 +230,77 @@ ssize_t aco__sim_send(aco_sim_t *sim, int fd, const void *p, size_t n, int flags
 ssize_t aco__sim_sendmsg(aco_sim_t *sim, int fd, const struct msghdr *message, int flags)
 {
     return send_message(sim, file_for(sim, fd, 1, "sendmsg"), message, flags, "sendmsg");
+}
+
+/* ---- splice() ---- */
+
+enum { MOST_SPLICED = 65536 };
+
+/* From anything to a pipe, which has room for all of it. */
+static ssize_t fill_fifo(aco_sim_t *sim, aco__sim_file_t *from, aco__sim_file_t *to, struct iovec *part)
+{
+    struct msghdr message = message_of(part, 1);
+    size_t room = aco__sim_fifo_room(to);
+    ssize_t n;
+    part->iov_len = part->iov_len < room ? part->iov_len : room;
+    if (!room)
+        return aco__sim_fail_with(EAGAIN);
+    n = receive_into(sim, from, &message, MSG_DONTWAIT, "splice");
+    part->iov_len = n > 0 ? (size_t)n : 0;
+    message = message_of(part, 1);
+    return n > 0 ? send_message(sim, to, &message, MSG_DONTWAIT, "splice") : n;
+}
+
+/* From a pipe to something else. */
+static ssize_t drain_fifo(aco_sim_t *sim, aco__sim_file_t *from, aco__sim_file_t *to, struct iovec *part)
+{
+    struct msghdr message = message_of(part, 1);
+    ssize_t n = from->type->receive(sim, from, &message, MSG_PEEK), sent;
+    if (n <= 0)
+        return n;
+    part->iov_len = (size_t)n;
+    message = message_of(part, 1);
+    sent = send_message(sim, to, &message, MSG_DONTWAIT, "splice");
+    if (sent <= 0)
+        return sent;
+    part->iov_len = (size_t)sent;
+    message = message_of(part, 1);
+    return from->type->receive(sim, from, &message, 0);
+}
+
+static ssize_t splice_once(aco_sim_t *sim, aco__sim_file_t *from, aco__sim_file_t *to, char *bytes, size_t n)
+{
+    struct iovec part = part_of(bytes, n < MOST_SPLICED ? n : MOST_SPLICED);
+    return (aco__sim_is_fifo(to) ? fill_fifo : drain_fifo)(sim, from, to, &part);
+}
+
+/* -1 and errno: these two cannot be spliced. */
+static int check_splice(const aco__sim_file_t *from, const aco__sim_file_t *to, const int64_t *from_offset,
+                        const int64_t *to_offset)
+{
+    if (!from || !to)
+        return -1;
+    if ((!aco__sim_is_fifo(from) && !aco__sim_is_fifo(to)) || !from->type->receive || !to->type->send)
+        return (int)aco__sim_fail_with(from->type->receive && to->type->send ? EINVAL : EBADF);
+    return from_offset || to_offset ? (int)aco__sim_fail_with(ESPIPE) : 0;
+}
+
+ssize_t aco__sim_splice(aco_sim_t *sim, int from_fd, int64_t *from_offset, int to_fd, int64_t *to_offset, size_t n,
+                        unsigned flags)
+{
+    aco__sim_file_t *from = file_for(sim, from_fd, 0, "splice"), *to = from ? file_for(sim, to_fd, 0, "splice") : NULL;
+    int message_flags = (flags & SPLICE_F_NONBLOCK) ? MSG_DONTWAIT : 0;
+    char *bytes;
+    ssize_t moved;
+    if (!n || check_splice(from, to, from_offset, to_offset) != 0)
+        return from && to && !n ? 0 : -1;
+    bytes = malloc(MOST_SPLICED);
+    if (!bytes)
+        return aco__sim_fail_with(ENOMEM);
+    do
+        moved = splice_once(sim, from, to, bytes, n);
+    while (moved < 0 &&
+           may_try_again(sim, from, message_flags | ((to->flags & O_NONBLOCK) ? MSG_DONTWAIT : 0), "splice"));
+    free(bytes);
+    return moved;
 }
