@@ -8,7 +8,7 @@
 #include "aco/sim.h"
 
 /* Each seed does what it did, and nothing is left. */
-static void passes(aco_sim_function_t scenario, void *arg, uint64_t runs)
+static inline void passes(aco_sim_function_t scenario, void *arg, uint64_t runs)
 {
     aco_sim_options_t o = {0};
     aco_sim_stats_t stats;
@@ -31,7 +31,7 @@ static void *dial(void *arg)
     return NULL;
 }
 
-static ends_t connect_ends(void)
+static inline ends_t connect_ends(void)
 {
     ends_t ends;
     aco_t *dialler;
@@ -42,7 +42,7 @@ static ends_t connect_ends(void)
     return ends;
 }
 
-static void close_ends(const ends_t *ends)
+static inline void close_ends(const ends_t *ends)
 {
     CHECK(aco_io_close(ends->listener) == 0);
     CHECK(ends->client < 0 || aco_io_close(ends->client) == 0);

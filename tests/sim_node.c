@@ -1,11 +1,9 @@
 /* Promises: nodes of a simulation have addresses of their own, crash without cleanup, and start again. */
 #include "capture.h"
-#include "check.h"
+#include "sim_ends.h"
 
 #include "aco/group.h"
-#include "aco/io.h"
 #include "aco/scope.h"
-#include "aco/sim.h"
 #include "aco/sync.h"
 
 #include <errno.h>
@@ -22,18 +20,6 @@ static int is_in(const char *text, const char *part)
         return 1;
     fprintf(stderr, "\"%s\", not \"%s\"\n", text, part);
     return 0;
-}
-
-/* Each seed does what it did, and nothing is left. */
-static void passes(aco_sim_function_t scenario, void *arg, uint64_t runs)
-{
-    aco_sim_options_t o = {0};
-    aco_sim_stats_t stats;
-    o.check = 1;
-    if (aco_sim_run(scenario, arg, runs, &stats, &o) != 0) {
-        check_failed_at(__FILE__, __LINE__, "passes");
-        fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
-    }
 }
 
 static void *never(void *arg)

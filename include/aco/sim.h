@@ -221,6 +221,49 @@ ACO_API int aco_sim_crash(aco_sim_node_t *node, aco_sim_crash_t how);
  * thread's run). */
 ACO_API int aco_sim_restart(aco_sim_node_t *node);
 
+/* Suspends the node, as SIGSTOP does a process: its tasks have no turns until aco_sim_resume(). Meanwhile its sockets
+ * live on, and what its tasks wait for may come; sleeps and deadlines that end meanwhile end at the resume. A task of
+ * the node that calls it goes on until it next yields or waits. A suspended node may crash. Returns 0, also if it is
+ * suspended, or not; on error -1 with errno EINVAL (it is not a node of the calling thread's run), and
+ * aco_sim_suspend() ESRCH (it has crashed). */
+ACO_API int aco_sim_suspend(aco_sim_node_t *node);
+ACO_API int aco_sim_resume(aco_sim_node_t *node);
+
+/* Sets the node's wall clock (CLOCK_REALTIME), as its tasks read it, by aco_sim_wall_time() and in what Acorn makes of
+ * it, such as a Date of HTTP: it is ahead by `offset_ns`, up to ten years, or behind if that is negative; and from now
+ * on also by `drift_ppm` millionths, up to 100000, of the time that passes. So a call may let it jump. The clock of
+ * aco_now() is the same for all nodes: all deadlines are on it, in one order, and a task may pass one to another.
+ * Returns 0; on error -1 with errno EINVAL (it is not a node of the calling thread's run, a value is out of range). */
+ACO_API int aco_sim_clock(aco_sim_node_t *node, int64_t offset_ns, int drift_ppm);
+
+/* Returns the wall time of the calling task's node, in nanoseconds since 1970. */
+ACO_API int64_t aco_sim_wall_time(const aco_sim_t *sim);
+
+/* Calls function(sim, arg) as a task of the scenario, `time_ns` after the run's begin, or at once if that has passed.
+ * The run lasts so long. Returns 0; on error -1 with errno EINVAL (`sim` is not the calling thread's run, `function` is
+ * NULL, the time is negative), ENOMEM. */
+ACO_API int aco_sim_at(aco_sim_t *sim, int64_t time_ns, aco_sim_function_t function, void *arg);
+
+/* Kinds of faults. */
+enum {
+    ACO_SIM_FAULT_CRASH = 1,     /* a node crashes, and starts again */
+    ACO_SIM_FAULT_SUSPEND = 2,   /* a node is suspended */
+    ACO_SIM_FAULT_PARTITION = 4, /* a node is cut off from another one, or from all */
+    ACO_SIM_FAULT_ONE_WAY = 8,   /* the same in one direction */
+    ACO_SIM_FAULT_SLOW = 16,     /* a link between two nodes has a latency of up to some seconds, in one direction */
+    ACO_SIM_FAULT_LOSS = 32,     /* or loses up to half of what is sent */
+    ACO_SIM_FAULT_CLOCK = 64,    /* a wall clock jumps by up to an hour, and drifts */
+    ACO_SIM_FAULT_ALL = 127
+};
+
+/* Lets a nemesis cause faults of these kinds (ACO_SIM_FAULT_…, one or several) from now on. The seed draws which of
+ * them come in this run, how often, and how long each lasts: up to 10 seconds. Of three or more nodes fewer than half
+ * are down or suspended by it at a time; of two, one. The scenario's machine takes part in faults of links only. After
+ * at most 32 seconds no fault begins, so that all have healed after a minute. Another call ends the faults at once, and
+ * begins anew; with `faults` 0 it only ends them. Returns 0; on error -1 with errno EINVAL (`sim` is not the calling
+ * thread's run, a kind is unknown), ENOMEM. */
+ACO_API int aco_sim_nemesis(aco_sim_t *sim, unsigned faults);
+
 /* Makes the run fail for this reason, of which the first 255 bytes count. It ends when the calling task next yields,
  * waits or ends. If it has failed before, nothing changes. Returns -1, with errno unchanged. If `sim` is NULL or not
  * the calling thread's run, errno is EINVAL. */

@@ -25,13 +25,13 @@ static void crash(aco_sim_t *sim, aco_sim_node_t *node)
 {
     aco_sim_crash_t how = node->how_to_crash;
     aco__sim_arrive(sim); /* what has arrived until now */
-    aco__history_note(&sim->history, ACO__SIM_FAULT, node->number, 0);
+    aco__history_note(&sim->history, ACO__SIM_FAULT, node->number, ACO__SIM_CRASHED);
     if (how == ACO_SIM_CRASH_ANY)
         how = aco__sim_chance(sim, 2) ? ACO_SIM_CRASH_SILENT : ACO_SIM_CRASH_RESET;
     node->is_dark = how == ACO_SIM_CRASH_SILENT;
     end_tasks(sim, node);
     aco__sim_opened_crash(sim, node);
-    node->is_up = 0;
+    node->is_up = node->is_suspended = 0;
     sim->nodes.have_crashed = 1;
 }
 
@@ -41,6 +41,10 @@ int aco__sim_nodes_settle(aco_sim_t *sim)
     if (!sim->nodes.have_changes && !is_over)
         return 0;
     sim->nodes.have_changes = 0;
+    if (is_over && sim->nodes.own.tasks) {
+        end_tasks(sim, &sim->nodes.own);
+        has_changed = 1;
+    }
     ACO__SIM_EACH_NODE(sim, node)
     {
         if (node->is_up && (node->is_to_crash || is_over)) {
@@ -48,7 +52,7 @@ int aco__sim_nodes_settle(aco_sim_t *sim)
             has_changed = 1;
         }
         if (node->is_to_start && !is_over) {
-            aco__history_note(&sim->history, ACO__SIM_FAULT, node->number, 1);
+            aco__history_note(&sim->history, ACO__SIM_FAULT, node->number, ACO__SIM_STARTED);
             aco__sim_node_start(node);
             has_changed = 1;
         }

@@ -23,6 +23,9 @@ static const char *name_of(uint64_t call)
     return "a call";
 }
 
+static const char *const faults[] = {"crashed", "started again", "was suspended", "was resumed", "got another clock"};
+_Static_assert(sizeof faults / sizeof *faults == ACO__SIM_FAULTS, "each has its words");
+
 static void describe_event(const aco__sim_event_t *event, char text[EVENT_TEXT])
 {
     switch (event->kind) {
@@ -53,7 +56,8 @@ static void describe_event(const aco__sim_event_t *event, char text[EVENT_TEXT])
                  event->value);
         break;
     case ACO__SIM_FAULT:
-        snprintf(text, EVENT_TEXT, "node %" PRIu64 " %s", event->what, event->value ? "started again" : "crashed");
+        ACO__ASSERT(event->value < ACO__SIM_FAULTS);
+        snprintf(text, EVENT_TEXT, "node %" PRIu64 " %s", event->what, faults[event->value]);
         break;
     default:
         snprintf(text, EVENT_TEXT, "the run %s", event->value ? "failed" : "ended");

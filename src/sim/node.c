@@ -77,11 +77,12 @@ int aco__sim_node_source(const aco_sim_node_t *node, int is_ipv4, struct in6_add
 
 /* ---- Making ---- */
 
-void aco__sim_nodes_begin(aco_sim_t *sim)
+void aco__sim_nodes_begin(aco_sim_t *sim, uint64_t seed)
 {
     aco_sim_node_t *scenario = &sim->nodes.scenario;
     memset(&sim->nodes, 0, sizeof sim->nodes);
-    scenario->sim = sim;
+    sim->nodes.draws = seed;
+    sim->nodes.own.sim = scenario->sim = sim;
     memcpy(scenario->name, scenario_name, sizeof scenario_name);
     scenario->addresses_count = 2;
     for (int i = 0; i < scenario->addresses_count; i++)
@@ -226,6 +227,38 @@ int aco_sim_node_is_up(const aco_sim_node_t *node)
 void aco__sim_nodes_print(const aco_sim_t *sim)
 {
     ACO__SIM_EACH_NODE(sim, node)
-    aco__sim_say(sim, "node \"%s\" %s, with %zu tasks\n", node->name, node->is_up ? "is up" : "has crashed",
+    aco__sim_say(sim, "node \"%s\" %s, with %zu tasks\n", node->name,
+                 !node->is_up         ? "has crashed"
+                 : node->is_suspended ? "is suspended"
+                                      : "is up",
                  node->tasks);
+}
+
+/* ---- Suspending ---- */
+
+int aco_sim_suspend(aco_sim_node_t *node)
+{
+    static const char suspend_call[] = "aco_sim_suspend";
+    if (aco__sim_node_check(node, suspend_call) != 0)
+        return -1;
+    if (!aco_sim_node_is_up(node))
+        return aco__service_fail(ESRCH, suspend_call, "the node has crashed");
+    if (node->is_suspended)
+        return 0;
+    node->is_suspended = 1;
+    aco__history_note(&node->sim->history, ACO__SIM_FAULT, node->number, ACO__SIM_SUSPENDED);
+    aco__schedule_suspend(&node->sim->schedule, node);
+    return 0;
+}
+
+int aco_sim_resume(aco_sim_node_t *node)
+{
+    if (aco__sim_node_check(node, "aco_sim_resume") != 0)
+        return -1;
+    if (!node->is_suspended)
+        return 0;
+    node->is_suspended = 0;
+    aco__history_note(&node->sim->history, ACO__SIM_FAULT, node->number, ACO__SIM_RESUMED);
+    aco__schedule_resume(&node->sim->schedule, node);
+    return 0;
 }

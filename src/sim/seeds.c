@@ -3,6 +3,7 @@
 #include "sim/calls.h"
 #include "sim/crash.h"
 #include "sim/draw.h"
+#include "sim/nemesis.h"
 #include "sim/scatter.h"
 #include "sim/world.h"
 
@@ -150,10 +151,10 @@ static void begin_run(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
     aco__schedule_begin(&sim->schedule, sim->options.schedule, sim->options.changes, aco__draw(&draws));
     sim->draws = aco__draw(&draws);
     sim->delays = aco__draw(&draws);
-    aco__sim_nodes_begin(sim);
     aco__sim_opened_begin(sim);
     aco__sim_ports_begin(sim);
     aco__sim_arrivals_begin(sim, aco__draw(&draws));
+    aco__sim_nodes_begin(sim, aco__draw(&draws));
     aco__sim_wires_begin(sim);
 }
 
@@ -191,6 +192,7 @@ static void end_run(aco_sim_t *sim)
     aco__sim_opened_judge(sim);
     aco__sim_arrivals_end(sim);
     aco__sim_opened_end(sim);
+    aco__sim_nemesis_end(sim);
     aco__sim_wires_end(sim);
     aco__sim_nodes_end(sim);
     aco__sim_enter(NULL);

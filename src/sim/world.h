@@ -31,6 +31,7 @@ struct aco_sim_s {
     uint64_t rounds_without_turn; /* of aco_run(), since the last turn */
     int is_in_turn;     /* a task has its turn, and not aco_run() */
     aco__sim_nodes_t nodes;
+    struct aco__sim_nemesis *nemesis; /* the last one; NULL: there was none */
     aco__sim_opened_t opened;
     aco__sim_ports_t ports;
     aco__sim_arrivals_t arrivals;
