@@ -762,7 +762,7 @@ static void lead_under_crashes(aco_sim_t *sim, void *arg)
 int main(void)
 {
     const char *report;
-    alarm(60);
+    alarm(120);
     passes(have_addresses, NULL, RUNS);
     passes(crash_in_all_waits, NULL, RUNS);
     passes(lose_connections, NULL, RUNS);

@@ -132,11 +132,38 @@ void aco__chooser_abandon(aco__chooser_t *chooser, aco_t *task)
     aco__set_status(task, ACO__DESTROYED);
 }
 
+/* Frames of tasks that are gone, for a leak checker: what only they point to was lost on purpose. */
+typedef struct remains {
+    struct remains *next;
+    uintptr_t frames[];
+} remains_t;
+
+/* 0; or -1: they cannot be kept. */
+ACO__NO_SANITIZE static int keep_frames(const aco_t *task)
+{
+    static remains_t *all;
+    const uintptr_t *frames = (const uintptr_t *)task->aco__self.sp, *end = task->share_stack->aco__top;
+    size_t n = (size_t)(end - frames);
+    remains_t *kept;
+    if (!aco__has(task, ACO__PRIVATE) || !aco__is_on_its_stack(task, frames)) /* an inner coroutine has waited */
+        return -1;
+    kept = malloc(sizeof *kept + n * sizeof *frames);
+    if (!kept)
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        ((volatile uintptr_t *)kept->frames)[i] = frames[i];
+    kept->next = all;
+    all = kept;
+    return 0;
+}
+
 static void free_abandoned(aco__chooser_t *chooser)
 {
-    while (chooser->aco__abandoned && !__lsan_register_root_region) {
+    while (chooser->aco__abandoned) {
         aco_t *task = chooser->aco__abandoned;
         chooser->aco__abandoned = aco__task_next(task);
+        if (__lsan_register_root_region && keep_frames(task) != 0)
+            continue;
         if (aco__has(task, ACO__PRIVATE))
             aco__coroutine_free(task);
         else
