@@ -68,6 +68,22 @@ TEST(Simulate, TimePoints)
     });
 }
 
+// Promise: links and names are set as in C, and what they refuse is thrown.
+TEST(Simulate, Network)
+{
+    quietly(few, [](aco::sim sim) {
+        aco_sim_link_t lossy = {};
+        lossy.loss = 0.5;
+        sim.link("*", "*", &lossy);
+        sim.link("*", "*", nullptr);
+        sim.name("db.example", "10.0.0.1");
+        sim.name("db.example", nullptr);
+        lossy.loss = 2;
+        EXPECT_THROW(sim.link("*", "*", &lossy), aco::error);
+        EXPECT_THROW(sim.name("db.example", "10"), aco::error);
+    });
+}
+
 // Promise: a scenario may take nothing, may be movable only, and is never copied or moved.
 TEST(Simulate, Callables)
 {

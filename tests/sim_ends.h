@@ -23,7 +23,7 @@ typedef struct ends {
     int listener, client, server;
 } ends_t;
 
-static void *dial(void *arg)
+static inline void *dial(void *arg)
 {
     ends_t *ends = arg;
     ends->client = aco_io_dial("tcp", "127.0.0.1", "80", NULL);

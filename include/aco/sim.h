@@ -45,23 +45,23 @@
  * a child process.
  *
  * The system. Acorn's libraries reach the system by one table, which a run replaces for its thread. What is simulated:
- * the clocks, sleeping, the network. What goes to the real system: memory pages, the library's own process lock,
- * questions about the process and the machine (its number, limits, /proc), handlers of fatal signals, and writing to
- * stderr. Any other call fails with ENOSYS, is printed with the backtrace of its caller, and fails the run: files,
- * names of hosts, threads, processes and signals are not simulated yet, nor are sendfile, splice, pipes, ioctl() and
- * kinds of sockets other than those below. So does aco_on_idle(), whose hook would wait for the real world. The
- * program's own calls of libc go to the system.
+ * the clocks, sleeping, the network, names of hosts, pipes. What goes to the real system: memory pages, the library's
+ * own process lock, questions about the process and the machine (its number, limits, /proc), handlers of fatal
+ * signals, and writing to stderr. Any other call fails with ENOSYS, is printed with the backtrace of its caller, and
+ * fails the run: files, threads, processes and signals are not simulated yet, nor are sendfile, ioctl() and kinds of
+ * sockets other than those below. So does aco_on_idle(), whose hook would wait for the real world. The program's own
+ * calls of libc go to the system.
  *
- * The network. The calls of aco/io.h, aco/http.h and aco/websocket.h do what they do otherwise, over a network that the
- * run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets of streams. Without nodes it has one machine, which
- * has every address. What is sent travels for a time that the seed decides, and may get lost: aco_sim_link(). TCP's
- * segments arrive in order, with lengths that the seed decides; datagrams may overtake each other. Buffers of TCP and
- * unix sockets have random sizes, from 4 to 256 KiB, unless SO_SNDBUF and SO_RCVBUF set them. A unix socket's bytes are
- * there at once, and its name is free when it is closed. A connection to a port without a listener is refused after the
- * way there and back. Not there: TIME_WAIT, urgent data, descriptors in messages, what options other than SO_… of
- * buffers, addresses and lingering do. Descriptors are real numbers, but only Acorn's calls can use them: libc's fail
- * with EBADF. A run in which all tasks wait for the network, and nothing is on its way, is a deadlock. ACO_POLLER has
- * no effect in a run.
+ * The network. The calls of aco/io.h, aco/tls.h, aco/http.h and aco/websocket.h do what they do otherwise, over a
+ * network that the run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets of streams. Without nodes it has
+ * one machine, which has every address. What is sent travels for a time that the seed decides, and may get lost:
+ * aco_sim_link(). TCP's segments arrive in order, with lengths that the seed decides; datagrams may overtake each
+ * other. Buffers of TCP and unix sockets have random sizes, from 4 to 256 KiB, unless SO_SNDBUF and SO_RCVBUF set them.
+ * A unix socket's bytes are there at once, and its name is free when it is closed. A connection to a port without a
+ * listener is refused after the way there and back. Not there: TIME_WAIT, urgent data, descriptors in messages, what
+ * options other than SO_… of buffers, addresses and lingering do. Descriptors are real numbers, but only Acorn's calls
+ * can use them: libc's fail with EBADF. A run in which all tasks wait for the network, and nothing is on its way, is a
+ * deadlock. ACO_POLLER has no effect in a run.
  *
  * Nodes. aco_sim_node() makes a machine of its own, with a name and addresses, that runs a function as a task. A task
  * that it spawns belongs to it, too, and so do sockets that its tasks make. Each node has its own ports, its own
@@ -123,7 +123,8 @@ typedef struct aco_sim_stats_s {
     uint64_t runs;       /* that have ended, the one that failed included. A repetition does not count */
     uint64_t turns;      /* that tasks had */
     int64_t simulated_ns; /* the virtual time that has passed; INT64_MAX if it is more */
-    uint64_t hash;       /* of all decisions, times, calls to the system and arrivals: equal for equal runs */
+    uint64_t hash;       /* of all decisions, times, calls to the system, bytes sent and arrivals: equal for equal
+                            runs */
     uint64_t seed;       /* of the run that failed; 0: none has */
     char reason[ACO_SIM_REASON_SIZE]; /* why it failed */
     uint64_t aco__reserved[4];
@@ -172,6 +173,14 @@ typedef struct aco_sim_link_s {
  * latest counts. `link` NULL: the default. What is on its way is not affected. Returns 0; on error -1 with errno EINVAL
  * (`sim` is not the calling thread's run, a node is unknown, a field is out of range), ENOMEM. */
 ACO_API int aco_sim_link(aco_sim_t *sim, const char *from, const char *to, const aco_sim_link_t *link);
+
+/* Sets what the name of a host means from now on: addresses of IPv4 or IPv6 with commas between them, in the order in
+ * which they are found. NULL: the name is unknown, as names are at first. A lookup waits for the way to a name server,
+ * which is the scenario's machine, and back. If the link loses one of the two, it asks again after 5 seconds, and after
+ * 5 more it fails with EAGAIN. In a run aco_io_name_cache() has no effect: nothing is kept. Returns 0; on error -1 with
+ * errno EINVAL (`sim` is not the calling thread's run, the name is empty, an address or above 255 bytes, an address is
+ * wrong), ENOMEM. */
+ACO_API int aco_sim_name(aco_sim_t *sim, const char *name, const char *addresses);
 
 /* From now on all that is sent from `from` to `to` is lost, or with `on` 0 is not. The names, and which call counts,
  * are as for aco_sim_link(); but a node always reaches itself. One call cuts one way only: the other way needs another

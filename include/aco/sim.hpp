@@ -53,6 +53,18 @@ public:
     /* Returns a random number below `limit`, or of 64 bits if `limit` is 0, which the seed decides. */
     std::uint64_t random(std::uint64_t limit = 0) const noexcept { return aco_sim_random(run_, limit); }
     std::uint64_t seed() const noexcept { return aco_sim_seed(run_); }
+    /* Sets how the network behaves from now on: aco_sim_link(). NULL: as at first. */
+    void link(const char *from, const char *to, const aco_sim_link_t *how) const
+    {
+        if (aco_sim_link(run_, from, to, how) != 0)
+            detail::refused();
+    }
+    /* Sets the addresses of a host, with commas between them: aco_sim_name(). NULL: the name is unknown. */
+    void name(const std::string &host, const char *addresses) const
+    {
+        if (aco_sim_name(run_, host.c_str(), addresses) != 0)
+            detail::refused();
+    }
     aco_sim_t *native_handle() const noexcept { return run_; }
 
 private:

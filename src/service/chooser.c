@@ -191,6 +191,12 @@ int aco__chooser_is_there(void)
     return self->scheduler && aco__tasks(self)->chooser;
 }
 
+int aco__chooser_look_up(int64_t *ns)
+{
+    aco__chooser_t *chooser = aco__chooser_is_there() ? aco__tasks(aco__self())->chooser : NULL;
+    return chooser ? chooser->look_up(chooser, ns) : -1;
+}
+
 const char *aco__chooser_refused(void)
 {
     const aco__tasks_t *s = aco__tasks(aco__self());

@@ -5,7 +5,10 @@
 #endif
 #include "sim/calls.h"
 #include "sim/call_lists.h"
+#include "sim/draw.h"
+#include "sim/fifo.h"
 #include "sim/refusal.h"
+#include "sim/hosts.h"
 #include "sim/socket_calls.h"
 #include "sim/transfers.h"
 #include "sim/waiting.h"
@@ -152,9 +155,6 @@ REFUSED_ERROR(pthread_cond_signal, (pthread_cond_t *condition), (condition))
 REFUSED_ERROR(pthread_cond_broadcast, (pthread_cond_t *condition), (condition))
 REFUSED_INT(sched_setaffinity, (pid_t thread, size_t sz, const void *processors), (thread, sz, processors))
 
-REFUSED_INT(pipe2, (int fds[2], int flags), (fds, flags))
-REFUSED_SIZE(splice, (int from, int64_t *from_offset, int to, int64_t *to_offset, size_t n, unsigned flags),
-             (from, from_offset, to, to_offset, n, flags))
 REFUSED_INT(signalfd, (int fd, const sigset_t *signals, int flags), (fd, signals, flags))
 REFUSED_SIZE(sendfile, (int to, int from, int64_t *offset, size_t n), (to, from, offset, n))
 
@@ -172,13 +172,6 @@ REFUSED(DIR *, NULL, opendir, (const char *path), (path))
 REFUSED(struct dirent *, NULL, readdir, (DIR *folder), (folder))
 REFUSED_INT(closedir, (DIR *folder), (folder))
 
-REFUSED(int, EAI_SYSTEM, getaddrinfo,
-        (const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **found),
-        (host, port, hints, found))
-REFUSED(int, EAI_SYSTEM, getnameinfo,
-        (const struct sockaddr *address, socklen_t length, char *host, socklen_t host_size, char *port,
-         socklen_t port_size, int flags),
-        (address, length, host, host_size, port, port_size, flags))
 REFUSED(unsigned, 0, if_nametoindex, (const char *name), (name))
 REFUSED(char *, NULL, if_indextoname, (unsigned index, char *name), (index, name))
 
@@ -205,17 +198,6 @@ REFUSED_INT(sigwaitinfo, (const sigset_t *signals, void *info), (signals, info))
         va_end(list);                                                                                                  \
     } while (0)
 
-static int sim_ioctl(int fd, unsigned long operation, ...)
-{
-    void *last;
-    LAST_ARGUMENT(operation, last);
-    aco_sim_t *sim = aco_sim_current();
-    if (!sim)
-        return real.ioctl(fd, operation, last);
-    errno = aco__sim_refuse(sim, "ioctl");
-    return -1;
-}
-
 /* ---- What the library reads of /proc, and its reports ---- */
 
 static int sim_open(const char *path, int flags, ...)
@@ -236,6 +218,42 @@ static int sim_open(const char *path, int flags, ...)
     }
     errno = aco__sim_refuse(sim, "open");
     return -1;
+}
+
+/* ---- Names of hosts ---- */
+
+static int sim_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **found)
+{
+    aco_sim_t *sim = aco_sim_current();
+    return sim ? aco__sim_getaddrinfo(sim, host, port, hints, found) : real.getaddrinfo(host, port, hints, found);
+}
+
+static void sim_freeaddrinfo(struct addrinfo *found)
+{
+    (aco_sim_current() ? aco__sim_freeaddrinfo : real.freeaddrinfo)(found);
+}
+
+static int sim_getnameinfo(const struct sockaddr *address, socklen_t length, char *host, socklen_t host_size,
+                           char *port, socklen_t port_size, int flags)
+{
+    aco_sim_t *sim = aco_sim_current();
+    return sim ? aco__sim_getnameinfo(sim, address, length, host, host_size, port, port_size, flags)
+               : real.getnameinfo(address, length, host, host_size, port, port_size, flags);
+}
+
+/* ---- Random numbers ---- */
+
+static ssize_t sim_getrandom(void *p, size_t n, unsigned flags)
+{
+    aco_sim_t *sim = aco_sim_current();
+    unsigned char *bytes = p;
+    if (!sim)
+        return real.getrandom(p, n, flags);
+    for (size_t at = 0; at < n; at += sizeof(uint64_t)) {
+        uint64_t drawn = aco__draw(&sim->randoms);
+        memcpy(bytes + at, &drawn, n - at < sizeof drawn ? n - at : sizeof drawn);
+    }
+    return (ssize_t)n;
 }
 
 /* ---- Descriptors ---- */
@@ -314,11 +332,24 @@ static int sim_fcntl(int fd, int operation, ...)
     return (int)noted(sim, NUMBER_OF(fcntl), aco__sim_fcntl(sim, fd, operation, last), is_new);
 }
 
+static int sim_ioctl(int fd, unsigned long operation, ...)
+{
+    aco_sim_t *sim = aco_sim_current();
+    void *last;
+    LAST_ARGUMENT(operation, last);
+    if (!sim)
+        return real.ioctl(fd, operation, last);
+    return (int)NOTED(sim, ioctl, aco__sim_ioctl(sim, fd, operation, last));
+}
+
 OF_DESCRIPTORS(ssize_t, readv, (int fd, const struct iovec *parts, int n), (fd, parts, n), (sim, fd, parts, n))
 OF_DESCRIPTORS(ssize_t, writev, (int fd, const struct iovec *parts, int n), (fd, parts, n), (sim, fd, parts, n))
 OF_DESCRIPTORS(int, fstat, (int fd, struct stat *status), (fd, status), (sim, fd, status))
 OF_DESCRIPTORS(int, poll, (struct pollfd *fds, nfds_t n, int milliseconds), (fds, n, milliseconds),
                (sim, fds, n, milliseconds))
+OF_DESCRIPTORS(int, pipe2, (int fds[2], int flags), (fds, flags), (sim, fds, flags))
+OF_DESCRIPTORS(ssize_t, splice, (int from, int64_t *from_offset, int to, int64_t *to_offset, size_t n, unsigned flags),
+               (from, from_offset, to, to_offset, n, flags), (sim, from, from_offset, to, to_offset, n, flags))
 OF_DESCRIPTORS(int, eventfd, (unsigned value, int flags), (value, flags), (sim, value, flags))
 OF_DESCRIPTORS(int, epoll_create1, (int flags), (flags), (sim, flags))
 OF_DESCRIPTORS(int, epoll_ctl, (int epoll, int operation, int fd, struct epoll_event *event),

@@ -6,7 +6,7 @@
 #include "sim/datagram.h"
 #include "sim/arrivals.h"
 #include "sim/interest.h"
-#include "sim/link.h"
+#include "sim/wire.h"
 #include "sim/world.h"
 
 #include <errno.h>
@@ -217,13 +217,9 @@ static const aco__sim_type_t datagram_type = {S_IFSOCK | 0777, datagram_events, 
 
 aco__sim_socket_t *aco__sim_datagram_new(aco_sim_t *sim, int family, int flags)
 {
-    aco__sim_socket_t *socket = aco__sim_file_new(sim, &datagram_type, sizeof *socket, O_RDWR | flags);
-    if (!socket)
-        return NULL;
-    socket->family = family;
-    socket->type = SOCK_DGRAM;
-    socket->send_size = socket->receive_size = QUEUE;
-    aco__links_empty(&socket->accepted);
+    aco__sim_socket_t *socket = aco__sim_socket_new(sim, &datagram_type, family, SOCK_DGRAM, flags);
+    if (socket)
+        socket->send_size = socket->receive_size = QUEUE;
     return socket;
 }
 

@@ -7,10 +7,22 @@
 #include "sim/world.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 enum { FIRST_CHOSEN = 32768, CHOSEN = 28232 }; /* the system's usual range of ports */
 static const unsigned char MAPPED[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+aco__sim_socket_t *aco__sim_socket_new(aco_sim_t *sim, const aco__sim_type_t *kind, int family, int type, int flags)
+{
+    aco__sim_socket_t *socket = aco__sim_file_new(sim, kind, sizeof *socket, O_RDWR | flags);
+    if (!socket)
+        return NULL;
+    socket->family = family;
+    socket->type = type;
+    aco__links_empty(&socket->accepted);
+    return socket;
+}
 
 /* ---- Addresses ---- */
 

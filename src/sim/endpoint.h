@@ -94,6 +94,10 @@ typedef struct aco__sim_ports {
 
 ACO__HIDDEN void aco__sim_ports_begin(aco_sim_t *sim);
 
+/* A new socket without a descriptor; NULL and errno. Its buffers have no sizes yet. `flags`: O_…. */
+ACO__HIDDEN aco__sim_socket_t *aco__sim_socket_new(aco_sim_t *sim, const aco__sim_type_t *kind, int family, int type,
+                                                   int flags);
+
 /* 0, or -1 and errno. */
 ACO__HIDDEN int aco__sim_address_read(const aco__sim_socket_t *socket, const struct sockaddr *address,
                                       socklen_t length, aco__sim_address_t *result);

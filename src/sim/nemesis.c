@@ -3,7 +3,7 @@
  * that are all alike ("Swarm Testing", Groce and others, 2012). */
 #include "sim/nemesis.h"
 #include "sim/draw.h"
-#include "sim/wires.h"
+#include "sim/routes.h"
 #include "sim/world.h"
 
 #include "aco/detail/service.h"

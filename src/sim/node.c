@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char call[] = "aco_sim_node";
+static const char node_call[] = "aco_sim_node";
 static const char scenario_name[] = "scenario";
 static const char *const scenario_addresses[] = {"192.0.2.1", "2001:db8::1"}; /* of networks for examples */
 
@@ -102,7 +102,7 @@ void aco__sim_nodes_end(aco_sim_t *sim)
 
 static int fail_making(int error, const char *why)
 {
-    return aco__service_fail(error, call, why);
+    return aco__service_fail(error, node_call, why);
 }
 
 static int set_name(const aco_sim_t *sim, aco_sim_node_t *node, const char *name)
@@ -119,7 +119,7 @@ static int set_name(const aco_sim_t *sim, aco_sim_node_t *node, const char *name
     return 0;
 }
 
-static int add_address(const aco_sim_t *sim, aco_sim_node_t *node, const char *text)
+static int give_address(const aco_sim_t *sim, aco_sim_node_t *node, const char *text)
 {
     struct in6_addr ip;
     if (read_ip(text, &ip) != 0)
@@ -148,7 +148,7 @@ static int set_addresses(const aco_sim_t *sim, aco_sim_node_t *node, const char 
             return fail_making(EINVAL, "an address is too long");
         memcpy(text, addresses, n);
         text[n] = 0;
-        if (add_address(sim, node, text) != 0)
+        if (give_address(sim, node, text) != 0)
             return -1;
         addresses += n;
         addresses += strspn(addresses, " ");

@@ -3,6 +3,7 @@
 #include "sim/calls.h"
 #include "sim/crash.h"
 #include "sim/draw.h"
+#include "sim/hosts.h"
 #include "sim/nemesis.h"
 #include "sim/scatter.h"
 #include "sim/world.h"
@@ -104,6 +105,11 @@ static int idle(aco__chooser_t *chooser)
     return check_invariants(sim) != 0 ? -1 : aco__sim_nodes_settle(sim);
 }
 
+static int look_up(aco__chooser_t *chooser, int64_t *ns)
+{
+    return aco__sim_look_up(sim_of(chooser), ns);
+}
+
 /* A call that was refused is told with the name of the library's call that has failed for it, not of a later one. */
 static void failed(aco__chooser_t *chooser)
 {
@@ -154,8 +160,10 @@ static void begin_run(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
     aco__sim_opened_begin(sim);
     aco__sim_ports_begin(sim);
     aco__sim_arrivals_begin(sim, aco__draw(&draws));
+    sim->randoms = aco__draw(&draws);
     aco__sim_nodes_begin(sim, aco__draw(&draws));
     aco__sim_wires_begin(sim);
+    aco__sim_names_begin(sim);
 }
 
 static void fail_by_deadlock(aco_sim_t *sim)
@@ -191,6 +199,7 @@ static void end_run(aco_sim_t *sim)
 {
     aco__sim_opened_judge(sim);
     aco__sim_arrivals_end(sim);
+    aco__sim_names_end(sim);
     aco__sim_opened_end(sim);
     aco__sim_nemesis_end(sim);
     aco__sim_wires_end(sim);
@@ -310,6 +319,7 @@ static aco_sim_t *new_sim(ACO__SWITCHES aco_sim_function_t scenario, void *arg, 
     sim->chooser.ended = ended;
     sim->chooser.idle = idle;
     sim->chooser.failed = failed;
+    sim->chooser.look_up = look_up;
     return sim;
 }
 

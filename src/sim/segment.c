@@ -5,7 +5,7 @@
  * A sender knows how full the link is, as if its control of congestion were perfect: it waits, and nothing is lost. */
 #include "sim/segment.h"
 #include "sim/arrivals.h"
-#include "sim/link.h"
+#include "sim/wire.h"
 #include "sim/stream_socket.h"
 #include "sim/world.h"
 

@@ -2,13 +2,12 @@
 #ifndef ACO_SEGMENT_H
 #define ACO_SEGMENT_H
 
-#include "sim/endpoint.h"
+#include "sim/wire.h"
 
 typedef void (*aco__sim_arrival_fn_t)(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value);
 
 /* The wire to the socket's peer, or to the one that it calls. */
-struct aco__sim_wire;
-ACO__HIDDEN struct aco__sim_wire *aco__sim_wire_of(const aco__sim_socket_t *socket);
+ACO__HIDDEN aco__sim_wire_t *aco__sim_wire_of(const aco__sim_socket_t *socket);
 /* When arrives what the socket sends next: nothing overtakes what it sent before. */
 ACO__HIDDEN int64_t aco__sim_segment_time(aco_sim_t *sim, aco__sim_socket_t *socket, size_t n);
 /* Whether nothing may be sent now: something that was lost comes first, or the link has no room for `n` bytes. Then the

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <sys/stat.h>
 
 static aco__sim_socket_t *socket_at(aco_sim_t *sim, int fd, const char *call)
@@ -148,6 +149,17 @@ int aco__sim_shutdown(aco_sim_t *sim, int fd, int how)
         return socket ? aco__sim_fail_with(EINVAL) : -1;
     return socket->type == SOCK_STREAM ? aco__sim_stream_shutdown(sim, socket, how)
                                        : aco__sim_datagram_shutdown(socket, how);
+}
+
+int aco__sim_ioctl(aco_sim_t *sim, int fd, unsigned long operation, void *last)
+{
+    const aco__sim_file_t *file = aco__sim_file_of(sim, fd, "ioctl");
+    if (!file || operation != SIOCATMARK)
+        return file ? aco__sim_fail_with(aco__sim_refuse(sim, "ioctl")) : -1;
+    if (!S_ISSOCK(file->type->mode) || ((const aco__sim_socket_t *)file)->type != SOCK_STREAM)
+        return aco__sim_fail_with(ENOTTY);
+    *(int *)last = 0;
+    return 0;
 }
 
 int aco__sim_getsockopt(aco_sim_t *sim, int fd, int level, int option, void *value, socklen_t *length)

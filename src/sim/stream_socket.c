@@ -12,7 +12,7 @@
 #include "sim/arrivals.h"
 #include "sim/draw.h"
 #include "sim/interest.h"
-#include "sim/link.h"
+#include "sim/wire.h"
 #include "sim/segment.h"
 #include "sim/world.h"
 
@@ -409,14 +409,11 @@ static const aco__sim_type_t stream_type = {S_IFSOCK | 0777, stream_events, rece
 
 aco__sim_socket_t *aco__sim_stream_new(aco_sim_t *sim, int family, int flags)
 {
-    aco__sim_socket_t *socket = aco__sim_file_new(sim, &stream_type, sizeof *socket, O_RDWR | flags);
+    aco__sim_socket_t *socket = aco__sim_socket_new(sim, &stream_type, family, SOCK_STREAM, flags);
     if (!socket)
         return NULL;
-    socket->family = family;
-    socket->type = SOCK_STREAM;
     socket->send_size = SMALLEST_BUFFER << aco__sim_chance(sim, BUFFER_DOUBLINGS);
     socket->receive_size = SMALLEST_BUFFER << aco__sim_chance(sim, BUFFER_DOUBLINGS);
-    aco__links_empty(&socket->accepted);
     return socket;
 }
 

@@ -8,7 +8,7 @@
 #include "sim/node.h"
 #include "sim/opened.h"
 #include "sim/endpoint.h"
-#include "sim/link.h"
+#include "sim/wire.h"
 #include "sim/schedule.h"
 #include "system/system.h"
 
@@ -26,6 +26,7 @@ struct aco_sim_s {
     aco__sim_history_t history;
     uint64_t draws;     /* the state of the scenario's random numbers */
     uint64_t delays;    /* the same for how long turns take */
+    uint64_t randoms;   /* and for getrandom() */
     int64_t now;        /* nanoseconds since the run's begin */
     uint64_t turns;
     uint64_t rounds_without_turn; /* of aco_run(), since the last turn */
@@ -36,6 +37,7 @@ struct aco_sim_s {
     aco__sim_ports_t ports;
     aco__sim_arrivals_t arrivals;
     aco__sim_rule_t *rules; /* of wires: the newest first */
+    aco__links_t hosts; /* hosts.c's */
     int reads_proc;     /* the descriptor of a file of /proc that the library reads now, plus 1; 0: none */
     const char *refused; /* a call of the system that the run will fail for: aco__sim_settle(). NULL: none */
     char refused_in[64]; /* who made it */

@@ -77,6 +77,11 @@ static int call_futex_wake(uint32_t *word, int threads)
     return (int)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, threads, NULL, NULL, 0);
 }
 
+static ssize_t call_getrandom(void *p, size_t n, unsigned flags)
+{
+    return syscall(SYS_getrandom, p, n, flags);
+}
+
 static pid_t call_gettid(void)
 {
     return (pid_t)syscall(SYS_gettid);
@@ -231,6 +236,7 @@ static const /* so that compilers see what is called */
         .getrlimit = ACO__SYSTEM_AS(getrlimit, getrlimit),
 #ifdef __linux__
         .uname = uname,
+        .getrandom = call_getrandom,
         .prctl = prctl,
 #endif
 

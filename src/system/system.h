@@ -181,6 +181,7 @@ typedef struct aco__system {
     int (*getrlimit)(int resource, struct rlimit *limit);
 #ifdef __linux__
     int (*uname)(struct utsname *names);
+    ssize_t (*getrandom)(void *p, size_t n, unsigned flags); /* async-signal-safe */
     int (*prctl)(int operation, ...);
 #endif
 

@@ -23,6 +23,9 @@ typedef struct aco__chooser_s {
     int (*idle)(struct aco__chooser_s *chooser);
     /* A call of the libraries above acorn has failed; aco_error_message() tells it. NULL: nobody wants to know. */
     void (*failed)(struct aco__chooser_s *chooser);
+    /* Stores how many nanoseconds a name server takes, and returns 0, or the errno with which a lookup fails then. The
+     * task waits so long, and then makes the system call itself. */
+    int (*look_up)(struct aco__chooser_s *chooser, int64_t *ns);
     size_t aco__kept; /* tasks that it keeps */
     aco_t *aco__abandoned; /* linked as the ring is; NULL: none */
     unsigned aco__open; /* how often aco_scheduler_open() was called */
@@ -44,6 +47,8 @@ ACO_API void aco__chooser_end(aco__chooser_t *chooser);
 ACO_API void aco__chooser_abandon(aco__chooser_t *chooser, aco_t *task);
 /* Whether the calling thread's scheduler has a chooser. */
 ACO_API int aco__chooser_is_there(void);
+/* chooser->look_up() of the calling thread's scheduler; -1: it has no chooser. */
+ACO_API int aco__chooser_look_up(int64_t *ns);
 /* The last call since aco__chooser_begin() that the calling thread's scheduler has refused because it has a chooser, as
  * a sentence; NULL: none. */
 ACO_API const char *aco__chooser_refused(void);

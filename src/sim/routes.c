@@ -1,6 +1,6 @@
 /* Wires between nodes. A rule says how the wires from some nodes to others are, also those of nodes that are made
  * later; of the rules for a wire, the newest counts. */
-#include "sim/wires.h"
+#include "sim/routes.h"
 #include "sim/world.h"
 
 #include "aco/detail/service.h"

@@ -1,8 +1,7 @@
 /* Links. The bytes that are sent leave one after the other, at the link's bandwidth, and then travel for its latency.
  * Headers count as nothing: so do requests for connections, ends and resets. */
-#include "sim/link.h"
+#include "sim/wire.h"
 #include "sim/arrivals.h"
-#include "sim/draw.h"
 #include "sim/world.h"
 
 #include "aco/detail/service.h"
@@ -15,9 +14,8 @@ const aco_sim_link_t aco__sim_usual_link = {.latency = {50 * ACO_MICROSECOND, 2 
 
 int aco__sim_happens(aco_sim_t *sim, double chance)
 {
-    const int bits = 53; /* what a double holds */
-    return chance > 0 &&
-           (double)(aco__draw(&sim->arrivals.draws) >> (64 - bits)) < chance * (double)((uint64_t)1 << bits);
+    const uint64_t one = (uint64_t)1 << 53; /* what a double holds */
+    return chance > 0 && aco__sim_chance(sim, one) >= one - (uint64_t)(chance * (double)one); /* 0: the simplest */
 }
 
 int aco__sim_loses(aco_sim_t *sim, const aco__sim_wire_t *wire)
