@@ -253,6 +253,9 @@ ACO_API int64_t aco_sim_wall_time(const aco_sim_t *sim);
  * NULL, the time is negative), ENOMEM. */
 ACO_API int aco_sim_at(aco_sim_t *sim, int64_t time_ns, aco_sim_function_t function, void *arg);
 
+/* For aco/sim.hpp: calls fn(arg) when the run of the calling thread has ended. 0; on error -1 with errno ENOMEM. */
+ACO_API int aco__sim_at_end(aco_sim_t *sim, void (*fn)(void *arg), void *arg);
+
 /* Kinds of faults. */
 enum {
     ACO_SIM_FAULT_CRASH = 1,     /* a node crashes, and starts again */

@@ -1,4 +1,4 @@
-/* Functions that a run calls at a time. */
+/* Functions that a run calls at a time, or at its end. */
 #include "sim/world.h"
 
 #include "aco/detail/service.h"
@@ -44,4 +44,32 @@ int aco_sim_at(aco_sim_t *sim, int64_t time_ns, aco_sim_function_t function, voi
     if (aco__schedule_enroll(&sim->schedule, task, &sim->nodes.scenario) != 0)
         aco__sim_fail(sim, "there is no memory for the schedule");
     return 0;
+}
+
+/* ---- At the end ---- */
+
+struct aco__sim_ending {
+    struct aco__sim_ending *next;
+    void (*fn)(void *arg);
+    void *arg;
+};
+
+int aco__sim_at_end(aco_sim_t *sim, void (*fn)(void *arg), void *arg)
+{
+    struct aco__sim_ending *ending = malloc(sizeof *ending);
+    if (!ending)
+        return aco__service_fail(ENOMEM, "aco_sim_node", "no memory");
+    *ending = (struct aco__sim_ending){sim->endings, fn, arg};
+    sim->endings = ending;
+    return 0;
+}
+
+void aco__sim_endings_call(aco_sim_t *sim)
+{
+    while (sim->endings) {
+        struct aco__sim_ending ending = *sim->endings;
+        free(sim->endings);
+        sim->endings = ending.next;
+        ending.fn(ending.arg);
+    }
 }

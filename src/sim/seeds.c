@@ -201,6 +201,7 @@ static void end_run(aco_sim_t *sim)
     aco__sim_arrivals_end(sim);
     aco__sim_names_end(sim);
     aco__sim_opened_end(sim);
+    aco__sim_endings_call(sim);
     aco__sim_nemesis_end(sim);
     aco__sim_wires_end(sim);
     aco__sim_nodes_end(sim);
