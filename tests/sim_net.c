@@ -330,6 +330,34 @@ static void exchange_datagrams(aco_sim_t *sim, void *arg)
     CHECK(aco_io_close(b) == 0);
 }
 
+/* ---- Records ---- */
+
+static void *read_records(void *listener)
+{
+    int fd = aco_io_accept(descriptor(listener));
+    char text[4] = "";
+    CHECK_EQ(aco_io_read(fd, text, 3), 3);
+    CHECK(memcmp(text, "one", 3) == 0);
+    CHECK_EQ(aco_io_read(fd, text, 2), 2); /* the rest is lost */
+    CHECK_EQ(aco_io_read(fd, text, 3), 3);
+    CHECK(memcmp(text, "two", 3) == 0);
+    CHECK_EQ(aco_io_read(fd, text, 3), 0);
+    CHECK(aco_io_close(fd) == 0);
+    return NULL;
+}
+
+static void exchange_records(aco_sim_t *sim, void *arg)
+{
+    int listener = aco_io_listen("unixpacket", "@records", NULL, NULL), fd;
+    aco_t *reader = aco_spawn(read_records, (void *)(intptr_t)listener, NULL);
+    (void)sim, (void)arg;
+    fd = aco_io_dial("unixpacket", "@records", NULL, NULL);
+    CHECK_EQ(aco_io_write(fd, "one", 3), 3);
+    CHECK_EQ(aco_io_write(fd, "long", 4), 4);
+    CHECK_EQ(aco_io_write(fd, "two", 3), 3);
+    CHECK(aco_io_close(fd) == 0 && aco_join(reader, NULL) == 0 && aco_io_close(listener) == 0);
+}
+
 /* ---- Failures ---- */
 
 static void leak(aco_sim_t *sim, void *arg)
@@ -380,6 +408,7 @@ int main(void)
     passes(give_up_dialling, NULL, RUNS);
     passes(know_addresses, NULL, RUNS);
     passes(exchange_datagrams, NULL, RUNS);
+    passes(exchange_records, NULL, RUNS);
     passes(mistake_links, NULL, 1);
     CHECK(is_in(reason_of(leak, NULL), "descriptors that were not closed: 1; the first is "));
     CHECK(is_in(reason_of(leak, NULL), "made by socket() in coroutine \"forgetful\""));

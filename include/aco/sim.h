@@ -53,15 +53,15 @@
  * calls of libc go to the system.
  *
  * The network. The calls of aco/io.h, aco/tls.h, aco/http.h and aco/websocket.h do what they do otherwise, over a
- * network that the run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets of streams. Without nodes it has
- * one machine, which has every address. What is sent travels for a time that the seed decides, and may get lost:
- * aco_sim_link(). TCP's segments arrive in order, with lengths that the seed decides; datagrams may overtake each
- * other. Buffers of TCP and unix sockets have random sizes, from 4 to 256 KiB, unless SO_SNDBUF and SO_RCVBUF set them.
- * A unix socket's bytes are there at once, and its name is free when it is closed. A connection to a port without a
- * listener is refused after the way there and back. Not there: TIME_WAIT, urgent data, descriptors in messages, what
- * options other than SO_… of buffers, addresses and lingering do. Descriptors are real numbers, but only Acorn's calls
- * can use them: libc's fail with EBADF. A run in which all tasks wait for the network, and nothing is on its way, is a
- * deadlock. ACO_POLLER has no effect in a run.
+ * network that the run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets of streams and of seqpackets.
+ * Without nodes it has one machine, which has every address. What is sent travels for a time that the seed decides, and
+ * may get lost: aco_sim_link(). TCP's segments arrive in order, with lengths that the seed decides; datagrams may
+ * overtake each other. Buffers of TCP and unix sockets have random sizes, from 4 to 256 KiB, unless SO_SNDBUF and
+ * SO_RCVBUF set them. A unix socket's bytes are there at once, and its name is free when it is closed. A connection to
+ * a port without a listener is refused after the way there and back. Not there: TIME_WAIT, urgent data, descriptors in
+ * messages, what options other than SO_… of buffers, addresses and lingering do. Descriptors are real numbers, but only
+ * Acorn's calls can use them: libc's fail with EBADF. A run in which all tasks wait for the network, and nothing is on
+ * its way, is a deadlock. ACO_POLLER has no effect in a run.
  *
  * Nodes. aco_sim_node() makes a machine of its own, with a name and addresses, that runs a function as a task. A task
  * that it spawns belongs to it, too, and so do sockets that its tasks make. Each node has its own ports, its own

@@ -323,7 +323,7 @@ static int suits(const aco__sim_socket_t *socket, const aco__sim_address_t *to, 
 {
     if (socket->is_closed || !covers(socket, to))
         return 0;
-    if (socket->type == SOCK_STREAM)
+    if (socket->type != SOCK_DGRAM)
         return socket->state != ACO__SIM_LISTENS ? 0 : aco__sim_address_equal(&socket->local, to) ? 2 : 1;
     if (socket->remote.family) {
         const aco__sim_address_t *peer = &socket->remote;

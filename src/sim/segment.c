@@ -9,7 +9,7 @@
 #include "sim/stream_socket.h"
 #include "sim/world.h"
 
-enum { MOST_REPEATS = 15, DOUBLINGS = 10 };
+enum { MOST_REPEATS = 15, MOST_DOUBLINGS = 10 };
 static const int64_t FIRST_TIMEOUT = 200 * ACO_MILLISECOND, LAST_TIMEOUT = 120 * ACO_SECOND;
 
 aco__sim_wire_t *aco__sim_wire_of(const aco__sim_socket_t *socket)
@@ -49,7 +49,7 @@ int aco__sim_segment_waits(aco_sim_t *sim, aco__sim_socket_t *socket, size_t n)
 static int64_t timeout_of(const aco__sim_wire_t *wire, int losses)
 {
     int64_t first = FIRST_TIMEOUT + 2 * wire->link.latency.max;
-    int doublings = losses < DOUBLINGS ? losses : DOUBLINGS;
+    int doublings = losses < MOST_DOUBLINGS ? losses : MOST_DOUBLINGS;
     int64_t timeout = first << doublings;
     return timeout < LAST_TIMEOUT ? timeout : first < LAST_TIMEOUT ? LAST_TIMEOUT : first;
 }

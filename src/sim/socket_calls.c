@@ -28,6 +28,8 @@ static aco__sim_socket_t *socket_at(aco_sim_t *sim, int fd, const char *call)
 static int is_known(int family, int type, int protocol)
 {
     int is_ip = family == AF_INET || family == AF_INET6;
+    if (type == SOCK_SEQPACKET)
+        return family == AF_UNIX && !protocol;
     if (type == SOCK_STREAM)
         return (is_ip && (!protocol || protocol == IPPROTO_TCP)) || (family == AF_UNIX && !protocol);
     return type == SOCK_DGRAM && is_ip && (!protocol || protocol == IPPROTO_UDP);
@@ -36,11 +38,13 @@ static int is_known(int family, int type, int protocol)
 int aco__sim_socket(aco_sim_t *sim, int family, int type, int protocol)
 {
     const int flags = SOCK_NONBLOCK | SOCK_CLOEXEC;
+    int file_flags;
     aco__sim_socket_t *socket;
     if (!is_known(family, type & ~flags, protocol))
         return aco__sim_fail_with(aco__sim_refuse(sim, "socket"));
-    socket = ((type & ~flags) == SOCK_STREAM ? aco__sim_stream_new : aco__sim_datagram_new)(
-        sim, family, (type & SOCK_NONBLOCK) ? O_NONBLOCK : 0);
+    file_flags = (type & SOCK_NONBLOCK) ? O_NONBLOCK : 0;
+    socket = (type & ~flags) == SOCK_DGRAM ? aco__sim_datagram_new(sim, family, file_flags)
+                                           : aco__sim_stream_new(sim, family, type & ~flags, file_flags);
     return socket ? aco__sim_file_open(sim, &socket->file, (type & SOCK_CLOEXEC) ? FD_CLOEXEC : 0, "socket") : -1;
 }
 
@@ -58,7 +62,7 @@ int aco__sim_listen(aco_sim_t *sim, int fd, int backlog)
     aco__sim_socket_t *socket = socket_at(sim, fd, "listen");
     if (!socket)
         return -1;
-    return socket->type == SOCK_STREAM ? aco__sim_stream_listen(sim, socket, backlog) : aco__sim_fail_with(EOPNOTSUPP);
+    return socket->type == SOCK_DGRAM ? aco__sim_fail_with(EOPNOTSUPP) : aco__sim_stream_listen(sim, socket, backlog);
 }
 
 /* A blocking socket waits for the outcome, with all tasks. */
@@ -84,7 +88,7 @@ int aco__sim_connect(aco_sim_t *sim, int fd, const struct sockaddr *address, soc
     if (address && address->sa_family == AF_UNSPEC)
         return socket->type == SOCK_DGRAM ? aco__sim_datagram_connect(sim, socket, NULL)
                                           : aco__sim_fail_with(aco__sim_refuse(sim, "connect"));
-    if (socket->type == SOCK_STREAM)
+    if (socket->type != SOCK_DGRAM)
         return connect_stream(sim, socket, address, length);
     if (aco__sim_address_read(socket, address, length, &to) != 0)
         return -1;
@@ -97,8 +101,8 @@ int aco__sim_accept4(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t
     int number = -1;
     if (!listener)
         return -1;
-    if (listener->type != SOCK_STREAM || flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC))
-        return aco__sim_fail_with(listener->type != SOCK_STREAM ? EOPNOTSUPP : EINVAL);
+    if (listener->type == SOCK_DGRAM || flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC))
+        return aco__sim_fail_with(listener->type == SOCK_DGRAM ? EOPNOTSUPP : EINVAL);
     for (;;) {
         if (aco__links_first(&listener->accepted)) { /* it stays there if no descriptor is free */
             number = aco__sim_number((flags & SOCK_CLOEXEC) ? FD_CLOEXEC : 0);
@@ -147,8 +151,8 @@ int aco__sim_shutdown(aco_sim_t *sim, int fd, int how)
     aco__sim_socket_t *socket = socket_at(sim, fd, "shutdown");
     if (!socket || how < SHUT_RD || how > SHUT_RDWR)
         return socket ? aco__sim_fail_with(EINVAL) : -1;
-    return socket->type == SOCK_STREAM ? aco__sim_stream_shutdown(sim, socket, how)
-                                       : aco__sim_datagram_shutdown(socket, how);
+    return socket->type == SOCK_DGRAM ? aco__sim_datagram_shutdown(socket, how)
+                                      : aco__sim_stream_shutdown(sim, socket, how);
 }
 
 int aco__sim_ioctl(aco_sim_t *sim, int fd, unsigned long operation, void *last)

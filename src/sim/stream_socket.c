@@ -36,6 +36,12 @@ static int is_unix(const aco__sim_socket_t *socket)
     return socket->family == AF_UNIX;
 }
 
+/* Each send is a record, which has its length before it in the queue. */
+static int has_records(const aco__sim_socket_t *socket)
+{
+    return socket->type == SOCK_SEQPACKET;
+}
+
 int aco__sim_stream_is_over(const aco__sim_socket_t *socket)
 {
     return socket->state == ACO__SIM_RESET || (socket->has_end && socket->out.end_has_arrived);
@@ -229,11 +235,37 @@ static unsigned stream_events(aco__sim_file_t *file)
     return events;
 }
 
+static size_t length_of_record(const aco__sim_bytes_t *first)
+{
+    size_t length = 0;
+    struct iovec part = {&length, sizeof length};
+    struct msghdr head = {.msg_iov = &part, .msg_iovlen = 1};
+    aco__sim_bytes_copy(first, &head, sizeof length);
+    return length;
+}
+
+/* Reads the peer's first record; what has no room is lost. */
+static ssize_t receive_record(aco__sim_socket_t *peer, struct msghdr *message, int flags)
+{
+    aco__sim_bytes_t record = peer->out.bytes;
+    size_t length = length_of_record(&record), n = aco__sim_parts_size(message);
+    aco__sim_bytes_remove(&record, sizeof length);
+    n = n < length ? n : length;
+    aco__sim_bytes_copy(&record, message, n);
+    message->msg_flags = n < length ? MSG_TRUNC : 0;
+    if (!(flags & MSG_PEEK)) {
+        aco__sim_bytes_remove(&peer->out.bytes, sizeof length + length);
+        peer->out.arrived = peer->out.sent = peer->out.bytes.n;
+        tell_of_room(peer);
+    }
+    return (ssize_t)((flags & MSG_TRUNC) ? length : n);
+}
+
 /* Nothing can be read: 0: it is the end; or the error. */
 static ssize_t nothing_to_read(aco__sim_socket_t *socket)
 {
     if (is_unix(socket) && (socket->state != ACO__SIM_CONNECTED))
-        return aco__sim_fail_with(EINVAL);
+        return aco__sim_fail_with(has_records(socket) ? ENOTCONN : EINVAL);
     if (socket->state == ACO__SIM_LISTENS)
         return aco__sim_fail_with(ENOTCONN);
     if (socket->has_end)
@@ -249,7 +281,7 @@ static ssize_t receive_bytes(aco_sim_t *sim, aco__sim_file_t *file, struct msghd
 {
     aco__sim_socket_t *socket = aco__sim_socket_of(file), *peer = socket->peer;
     size_t n = aco__sim_parts_size(message);
-    if (!peer || !peer->out.arrived) {
+    if (!peer || !peer->out.arrived || (has_records(socket) && socket->error)) {
         message->msg_namelen = 0;
         return nothing_to_read(socket);
     }
@@ -257,6 +289,8 @@ static ssize_t receive_bytes(aco_sim_t *sim, aco__sim_file_t *file, struct msghd
         aco__sim_address_write(peer, &peer->local, message->msg_name, &message->msg_namelen);
     else
         message->msg_namelen = 0;
+    if (has_records(socket))
+        return receive_record(peer, message, flags);
     if (n > peer->out.arrived)
         n = peer->out.arrived;
     if (!n && is_unix(socket))
@@ -289,12 +323,39 @@ static int cannot_write(aco__sim_socket_t *socket)
     return EPIPE;
 }
 
+static ssize_t send_record(aco__sim_socket_t *socket, const struct msghdr *message)
+{
+    size_t n = aco__sim_parts_size(message), size = (size_t)socket->send_size;
+    struct iovec part = {&n, sizeof n};
+    const struct msghdr head = {.msg_iov = &part, .msg_iovlen = 1};
+    int error = socket->error                            ? take_error(socket)
+                : socket->state != ACO__SIM_CONNECTED    ? ENOTCONN
+                : size < sizeof n || n > size - sizeof n ? EMSGSIZE
+                                                         : cannot_write(socket);
+    if (error)
+        return aco__sim_fail_with(error);
+    if (n + sizeof n > room_to_write(socket)) {
+        socket->lacks_room = 1;
+        return aco__sim_fail_with(EAGAIN);
+    }
+    if (aco__sim_bytes_reserve(&socket->out.bytes, n + sizeof n) != 0)
+        return aco__sim_fail_with(ENOMEM);
+    (void)aco__sim_bytes_append(&socket->out.bytes, &head, sizeof n);
+    (void)aco__sim_bytes_append(&socket->out.bytes, message, n);
+    socket->out.arrived = socket->out.sent = socket->out.bytes.n;
+    aco__sim_notify(&socket->peer->file, ACO__SIM_READABLE);
+    return (ssize_t)n;
+}
+
 static ssize_t send_bytes(aco_sim_t *sim, aco__sim_file_t *file, const struct msghdr *message, int flags)
 {
     aco__sim_socket_t *socket = aco__sim_socket_of(file);
     size_t n = aco__sim_parts_size(message), room = room_to_write(socket);
-    int error = cannot_write(socket);
+    int error;
     (void)flags;
+    if (has_records(socket))
+        return send_record(socket, message);
+    error = cannot_write(socket);
     if (is_unix(socket) && message->msg_namelen)
         error = socket->state == ACO__SIM_CONNECTED ? EISCONN : EOPNOTSUPP;
     if (error)
@@ -337,10 +398,20 @@ static void end_unix(aco__sim_socket_t *socket, int reads, int writes)
         aco__sim_notify(&peer->file, ANY);
 }
 
+/* Whether something that it has sent is unread. The kernel passes over a first record that is empty. */
+static int leaves_unread(const aco__sim_socket_t *sender)
+{
+    size_t length;
+    if (!has_records(sender) || !sender->out.arrived)
+        return sender->out.arrived > 0;
+    length = length_of_record(&sender->out.bytes);
+    return length > 0 || sender->out.arrived > sizeof length;
+}
+
 static void close_connection(aco_sim_t *sim, aco__sim_socket_t *socket)
 {
     aco__sim_socket_t *peer = socket->peer;
-    int is_cut = peer->out.arrived > 0;
+    int is_cut = leaves_unread(peer);
     if (is_unix(socket)) {
         if (is_cut)
             peer->error = ECONNRESET;
@@ -407,9 +478,9 @@ int aco__sim_stream_shutdown(aco_sim_t *sim, aco__sim_socket_t *socket, int how)
 static const aco__sim_type_t stream_type = {S_IFSOCK | 0777, stream_events, receive_bytes,
                                             send_bytes,      close_stream,  free_stream};
 
-aco__sim_socket_t *aco__sim_stream_new(aco_sim_t *sim, int family, int flags)
+aco__sim_socket_t *aco__sim_stream_new(aco_sim_t *sim, int family, int type, int flags)
 {
-    aco__sim_socket_t *socket = aco__sim_socket_new(sim, &stream_type, family, SOCK_STREAM, flags);
+    aco__sim_socket_t *socket = aco__sim_socket_new(sim, &stream_type, family, type, flags);
     if (!socket)
         return NULL;
     socket->send_size = SMALLEST_BUFFER << aco__sim_chance(sim, BUFFER_DOUBLINGS);
@@ -497,7 +568,7 @@ aco__sim_socket_t *aco__sim_stream_accept(aco_sim_t *sim, aco__sim_socket_t *lis
 /* A connection of the listener for this client. */
 static aco__sim_socket_t *new_server(aco_sim_t *sim, const aco__sim_socket_t *listener, aco__sim_socket_t *client)
 {
-    aco__sim_socket_t *server = aco__sim_stream_new(sim, listener->family, 0);
+    aco__sim_socket_t *server = aco__sim_stream_new(sim, listener->family, listener->type, 0);
     if (!server)
         return NULL;
     server->file.node = listener->file.node;

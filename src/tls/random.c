@@ -1,6 +1,6 @@
 /* A handshake in a simulation repeats: OpenSSL's random numbers are those of the system's table, and no ticket tells
  * the real time. Other threads, and this one without a run, get what they got before. */
-#define OPENSSL_SUPPRESS_DEPRECATED /* RAND_METHOD: a provider would need a context of OpenSSL's for itself */
+#define _GNU_SOURCE /* CLOCK_REALTIME */
 #include "tls/random.h"
 #include "system/system.h"
 
@@ -9,6 +9,10 @@
 #include <openssl/rand.h>
 
 #if defined(__linux__) && !defined(OPENSSL_NO_DEPRECATED_3_0)
+/* RAND_METHOD is deprecated, but a provider would need a context of OpenSSL's for itself. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
 static RAND_METHOD former;
 
 static int draw_bytes(unsigned char *p, int n)
@@ -27,6 +31,8 @@ static void set_method(void)
     method.bytes = method.pseudorand = draw_bytes;
     (void)RAND_set_rand_method(&method);
 }
+
+#pragma GCC diagnostic pop
 
 void aco__tls_seed_random(void)
 {
