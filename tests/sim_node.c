@@ -268,6 +268,7 @@ static void *wait_in_all_ways(void *arg)
     w->barrier.count = 2;
     (void)aco_wait_group_add(&w->wait_group, 1);
     w->sleeper = aco_spawn(never, NULL, NULL);
+    (void)aco_spawn(nothing, NULL, NULL); /* it ends, and nobody will join it */
     w->machine = machine;
     (void)aco_mutex_lock(&w->mutex);
     (void)aco_rwlock_rdlock(&w->rwlock);
@@ -759,9 +760,16 @@ static void lead_under_crashes(aco_sim_t *sim, void *arg)
         CHECK(followers[i].beats >= BEATS && followers[i].starts >= 1);
 }
 
+static int count_one(aco_t *co, void *count)
+{
+    ++*(int *)count;
+    return co == NULL;
+}
+
 int main(void)
 {
     const char *report;
+    int left = 0;
     alarm(120);
     passes(have_addresses, NULL, RUNS);
     passes(crash_in_all_waits, NULL, RUNS);
@@ -776,6 +784,8 @@ int main(void)
     passes(leave_nodes, NULL, RUNS);
     passes(mistake_nodes, NULL, 1);
     passes(lead_under_crashes, NULL, 4 * RUNS);
+    CHECK(aco_each(count_one, &left) == 0);
+    CHECK_EQ(left, 0); /* no run has left a task */
     report = report_of(come_to_a_halt, "a deadlock: no task can ever run");
     CHECK(is_in(report, "node \"left\" is up, with 1 tasks"));
     CHECK(is_in(report, "\"left\""));

@@ -38,7 +38,7 @@ static void crash(aco_sim_t *sim, aco_sim_node_t *node)
 int aco__sim_nodes_settle(aco_sim_t *sim)
 {
     int has_changed = 0, is_over = !sim->nodes.scenario.tasks;
-    if (!sim->nodes.have_changes && !is_over)
+    if ((!sim->nodes.have_changes && !is_over) || sim->has_failed)
         return 0;
     sim->nodes.have_changes = 0;
     if (is_over && sim->nodes.own.tasks) {
@@ -60,6 +60,34 @@ int aco__sim_nodes_settle(aco_sim_t *sim)
     }
     return has_changed;
 }
+
+/* ---- What a crash leaves ---- */
+
+typedef struct ended_tasks {
+    aco_t **tasks;
+    size_t n;
+} ended_tasks_t;
+
+static int collect_ended(aco_t *co, void *arg)
+{
+    ended_tasks_t *ended = arg;
+    if (aco_state(co) == ACO_STATE_DONE)
+        ended->tasks[ended->n++] = co;
+    return 0;
+}
+
+void aco__sim_nodes_bury(size_t live)
+{
+    ended_tasks_t ended = {malloc((live ? live : 1) * sizeof *ended.tasks), 0};
+    if (!ended.tasks)
+        return;
+    (void)aco_each(collect_ended, &ended);
+    while (ended.n > 0)
+        aco_destroy(ended.tasks[--ended.n]);
+    free(ended.tasks);
+}
+
+/* ---- The calls ---- */
 
 int aco_sim_crash(aco_sim_node_t *node, aco_sim_crash_t how)
 {

@@ -191,6 +191,8 @@ static void judge(aco_sim_t *sim, int done, size_t before)
     live = count_live();
     if (live > before && !sim->nodes.have_crashed) /* else their owners may be gone */
         aco__sim_fail(sim, "%zu coroutines or tasks were not destroyed, joined or detached", live - before);
+    if (sim->nodes.have_crashed && !before) /* else some may be the program's */
+        aco__sim_nodes_bury(live);
     aco__history_note(&sim->history, ACO__SIM_END, 0, (uint64_t)sim->has_failed);
 }
 
