@@ -251,10 +251,9 @@ static void *run_ready(void *arg)
     return arg;
 }
 
-static aco_function_t const all_waits[] = {lock,          wait_cond,    acquire,       wait_all,      lock_to_read,
-                                           lock_to_write, lock_to_read, wait_event,    wait_barrier,  receive_shared,
-                                           send_full,     join_sleeper, park,          end_group,     accept_one,
-                                           run_ready};
+static aco_function_t const all_waits[] = {
+    lock,         wait_cond,      acquire,   wait_all,     lock_to_read, lock_to_write, lock_to_read, wait_event,
+    wait_barrier, receive_shared, send_full, join_sleeper, park,         end_group,     accept_one,   run_ready};
 
 static void *wait_in_all_ways(void *arg)
 {

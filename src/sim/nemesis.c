@@ -77,9 +77,8 @@ static void end_crash(aco_sim_t *sim, fault_t *fault)
 
 static int begin_suspension(aco_sim_t *sim, fault_t *fault)
 {
-    return may_stop(sim) && aco_sim_node_is_up(fault->node) && !fault->node->is_suspended
-               ? aco_sim_suspend(fault->node)
-               : -1;
+    return may_stop(sim) && aco_sim_node_is_up(fault->node) && !fault->node->is_suspended ? aco_sim_suspend(fault->node)
+                                                                                          : -1;
 }
 
 static void end_suspension(aco_sim_t *sim, fault_t *fault)
@@ -139,12 +138,9 @@ static void end_clock(aco_sim_t *sim, fault_t *fault)
 }
 
 static const kind_t kinds[] = {
-    {ACO_SIM_FAULT_CRASH, begin_crash, end_crash},
-    {ACO_SIM_FAULT_SUSPEND, begin_suspension, end_suspension},
-    {ACO_SIM_FAULT_PARTITION, begin_partition, end_rules},
-    {ACO_SIM_FAULT_ONE_WAY, begin_one_way, end_rules},
-    {ACO_SIM_FAULT_SLOW, begin_slowness, end_rules},
-    {ACO_SIM_FAULT_LOSS, begin_loss, end_rules},
+    {ACO_SIM_FAULT_CRASH, begin_crash, end_crash},         {ACO_SIM_FAULT_SUSPEND, begin_suspension, end_suspension},
+    {ACO_SIM_FAULT_PARTITION, begin_partition, end_rules}, {ACO_SIM_FAULT_ONE_WAY, begin_one_way, end_rules},
+    {ACO_SIM_FAULT_SLOW, begin_slowness, end_rules},       {ACO_SIM_FAULT_LOSS, begin_loss, end_rules},
     {ACO_SIM_FAULT_CLOCK, begin_clock, end_clock},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };

@@ -40,8 +40,7 @@ typedef struct aco__sim_nodes {
     int have_crashed;           /* a node has: coroutines of its tasks may be left */
 } aco__sim_nodes_t;
 
-#define ACO__SIM_EACH_NODE(sim, node)                                                                                  \
-    for (aco_sim_node_t *node = (sim)->nodes.scenario.next; node; node = node->next)
+#define ACO__SIM_EACH_NODE(sim, node) for (aco_sim_node_t *node = (sim)->nodes.scenario.next; node; node = node->next)
 
 ACO__HIDDEN void aco__sim_nodes_begin(aco_sim_t *sim, uint64_t seed);
 ACO__HIDDEN void aco__sim_nodes_end(aco_sim_t *sim);
