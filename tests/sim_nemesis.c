@@ -324,10 +324,10 @@ int main(void)
     CHECK(crashes && failures && !jumps && !gaps);
     passes_with(ACO_SIM_FAULT_SUSPEND, 3);
     CHECK(!crashes && !jumps && gaps);
-    passes_with(ACO_SIM_FAULT_PARTITION | ACO_SIM_FAULT_ONE_WAY | ACO_SIM_FAULT_SLOW | ACO_SIM_FAULT_LOSS, 3);
+    passes_with(ACO_SIM_FAULT_PARTITION | ACO_SIM_FAULT_ONE_WAY | ACO_SIM_FAULT_SLOW | ACO_SIM_FAULT_LOSS, 6);
     CHECK(!crashes && failures && !jumps && !gaps);
     passes_with(ACO_SIM_FAULT_CLOCK, 3);
     CHECK(!crashes && !failures && jumps && !gaps);
-    passes_with(ACO_SIM_FAULT_ALL, 5);
+    passes_with(ACO_SIM_FAULT_ALL, 3);
     return check_result("sim_nemesis");
 }

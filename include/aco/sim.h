@@ -32,7 +32,7 @@
  *   - it ends in a deadlock: aco_run() then reports what each task waits for;
  *   - it has more than `max_turns` turns: it never ends, or it needs a higher limit;
  *   - messages (aco_post()) come for ever, and no task has a turn;
- *   - a task or coroutine is left that was not destroyed, joined or detached;
+ *   - a task or coroutine is left that was not destroyed, joined or detached, and no node has crashed or was left;
  *   - a descriptor that the run has opened is left open;
  *   - Acorn makes a call to the system that is not simulated: see below;
  *   - another thread calls aco_post(), aco_unpark() or aco_scope_cancel() for it;

@@ -91,7 +91,7 @@ static void leave_ring(aco__thread_t *self, aco__chooser_t *chooser, aco_t *task
 }
 
 /* Groups of its own are given up with their memory. */
-static void leave_scopes(aco__thread_t *self, aco_t *task)
+static void abandon_scopes(aco__thread_t *self, aco_t *task)
 {
     aco__task_record_t *record = aco__task_record(task);
     if (*aco__task_flags(task) & TASK_SCOPED) {
@@ -126,7 +126,7 @@ void aco__chooser_abandon(aco__chooser_t *chooser, aco_t *task)
         self->slow_switch_tasks--;
     self->tasks--;
     if (self->scoped_tasks)
-        leave_scopes(self, task);
+        abandon_scopes(self, task);
     if (joiner)
         aco__wake(self, aco__task_wait(joiner), 0);
     aco__set_status(task, ACO__DESTROYED);

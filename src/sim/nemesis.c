@@ -254,7 +254,7 @@ static nemesis_t *new_nemesis(aco_sim_t *sim, unsigned wanted)
     nemesis->sim = sim;
     nemesis->kinds = draw_kinds(sim, wanted);
     nemesis->gap = SHORTEST << draw(sim, 9);
-    nemesis->length = SHORTEST << draw(sim, 11);
+    nemesis->length = SHORTEST * 1000 >> draw(sim, 11);
     nemesis->until = sim->now + (ACO_SECOND << draw(sim, 6));
     nemesis->next = sim->nemesis;
     return sim->nemesis = nemesis;
