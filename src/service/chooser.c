@@ -61,7 +61,7 @@ static void leave_wait(aco__thread_t *self, aco__wait_t *wait)
     if (wait->kind == ACO__WAIT_JOIN)
         *aco__task_joiner(object) = NULL;
     else if (wait->kind == ACO__WAIT_BARRIER)
-        ((aco_barrier_t *)object)->arrived--;
+        ((aco_barrier_t *)object)->arrived -= 1;
     else if (wait->kind == ACO__WAIT_MEMBERS)
         ((aco_group_t *)object)->aco__ender = NULL;
     else if (wait->kind == ACO__WAIT_WRLOCK)
