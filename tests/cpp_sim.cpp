@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <stdexcept>
 #include <unistd.h>
@@ -370,6 +371,56 @@ TEST(History, Steps)
                   EXPECT_THROW(static_cast<void>(sim.history("/nowhere/at/all")), aco::error);
               }),
               "");
+}
+
+// ---- Nodes ----
+
+// Promise: a node runs a callable, and runs it again; the run keeps a copy of it until it has ended.
+TEST(Nodes, Live)
+{
+    const auto alive = std::make_shared<int>(0);
+    const aco_sim_stats_t stats = quietly(aco::sim_options().with_runs(5).with_check(), [&](aco::sim sim) {
+        int starts = 0, ticks = 0, calls = 0;
+        const aco::sim_node node = sim.node("a", "10.0.0.1", [&starts, &ticks, alive] {
+            for (starts++;; ticks++)
+                aco::sleep_for(1s);
+        });
+        sim.at(30min, [&calls] { calls++; });
+        aco::sleep_for(10500ms);
+        EXPECT_STREQ(node.name(), "a");
+        EXPECT_TRUE(node && node.is_up());
+        node.suspend();
+        aco::sleep_for(10s);
+        EXPECT_EQ(ticks, 10);
+        node.resume();
+        node.crash(ACO_SIM_CRASH_SILENT);
+        EXPECT_FALSE(node.is_up());
+        aco::sleep_for(10s);
+        node.restart();
+        node.clock(1h);
+        sim.partition("*", "a");
+        sim.partition("*", "*", false);
+        sim.nemesis(ACO_SIM_FAULT_CLOCK);
+        sim.nemesis(0);
+        EXPECT_EQ(sim.wall_time(), 1000000000s + 30500ms);
+        aco::sleep_for(30min);
+        EXPECT_EQ(starts, 2);
+        EXPECT_EQ(calls, 1);
+        EXPECT_THROW(sim.partition("a", "b"), aco::error);
+        EXPECT_THROW(static_cast<void>(sim.node("a", "10.0.0.1", [] {})), aco::error);
+    });
+    EXPECT_EQ(stats.seed, 0u) << stats.reason;
+    EXPECT_EQ(alive.use_count(), 1);
+}
+
+// Promise: an exception that leaves a node's function makes the run fail.
+TEST(Nodes, Throw)
+{
+    EXPECT_EQ(reason([](aco::sim sim) {
+                  static_cast<void>(sim.node("a", "10.0.0.1", [] { throw std::runtime_error("a node is lost"); }));
+                  aco::sleep_for(1s);
+              }),
+              "a node is lost");
 }
 
 // Promise: when an exception that nobody joins ends the process, the seed is printed.

@@ -1,11 +1,9 @@
 /* Promises: nodes of a simulation have addresses of their own, crash without cleanup, and start again. */
 #include "capture.h"
-#include "check.h"
+#include "sim_ends.h"
 
 #include "aco/group.h"
-#include "aco/io.h"
 #include "aco/scope.h"
-#include "aco/sim.h"
 #include "aco/sync.h"
 
 #include <errno.h>
@@ -22,18 +20,6 @@ static int is_in(const char *text, const char *part)
         return 1;
     fprintf(stderr, "\"%s\", not \"%s\"\n", text, part);
     return 0;
-}
-
-/* Each seed does what it did, and nothing is left. */
-static void passes(aco_sim_function_t scenario, void *arg, uint64_t runs)
-{
-    aco_sim_options_t o = {0};
-    aco_sim_stats_t stats;
-    o.check = 1;
-    if (aco_sim_run(scenario, arg, runs, &stats, &o) != 0) {
-        check_failed_at(__FILE__, __LINE__, "passes");
-        fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
-    }
 }
 
 static void *never(void *arg)
@@ -265,10 +251,9 @@ static void *run_ready(void *arg)
     return arg;
 }
 
-static aco_function_t const all_waits[] = {lock,          wait_cond,    acquire,       wait_all,      lock_to_read,
-                                           lock_to_write, lock_to_read, wait_event,    wait_barrier,  receive_shared,
-                                           send_full,     join_sleeper, park,          end_group,     accept_one,
-                                           run_ready};
+static aco_function_t const all_waits[] = {
+    lock,         wait_cond,      acquire,   wait_all,     lock_to_read, lock_to_write, lock_to_read, wait_event,
+    wait_barrier, receive_shared, send_full, join_sleeper, park,         end_group,     accept_one,   run_ready};
 
 static void *wait_in_all_ways(void *arg)
 {
@@ -282,6 +267,7 @@ static void *wait_in_all_ways(void *arg)
     w->barrier.count = 2;
     (void)aco_wait_group_add(&w->wait_group, 1);
     w->sleeper = aco_spawn(never, NULL, NULL);
+    (void)aco_spawn(nothing, NULL, NULL); /* it ends, and nobody will join it */
     w->machine = machine;
     (void)aco_mutex_lock(&w->mutex);
     (void)aco_rwlock_rdlock(&w->rwlock);
@@ -773,10 +759,17 @@ static void lead_under_crashes(aco_sim_t *sim, void *arg)
         CHECK(followers[i].beats >= BEATS && followers[i].starts >= 1);
 }
 
+static int count_one(aco_t *co, void *count)
+{
+    ++*(int *)count;
+    return co == NULL;
+}
+
 int main(void)
 {
     const char *report;
-    alarm(60);
+    int left = 0;
+    alarm(120);
     passes(have_addresses, NULL, RUNS);
     passes(crash_in_all_waits, NULL, RUNS);
     passes(lose_connections, NULL, RUNS);
@@ -790,6 +783,8 @@ int main(void)
     passes(leave_nodes, NULL, RUNS);
     passes(mistake_nodes, NULL, 1);
     passes(lead_under_crashes, NULL, 4 * RUNS);
+    CHECK(aco_each(count_one, &left) == 0);
+    CHECK_EQ(left, 0); /* no run has left a task */
     report = report_of(come_to_a_halt, "a deadlock: no task can ever run");
     CHECK(is_in(report, "node \"left\" is up, with 1 tasks"));
     CHECK(is_in(report, "\"left\""));

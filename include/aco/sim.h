@@ -32,7 +32,8 @@
  *   - it ends in a deadlock: aco_run() then reports what each task waits for. With threads: none can ever go on;
  *   - it has more than `max_turns` turns: it never ends, or it needs a higher limit;
  *   - messages (aco_post()) come for ever, and no task has a turn;
- *   - a task or coroutine is left that was not destroyed, joined or detached, or a thread that never ends;
+ *   - a task or coroutine is left that was not destroyed, joined or detached, and no node has crashed or was left; or a
+ *     thread never ends;
  *   - a descriptor that the run has opened is left open;
  *   - Acorn makes a call to the system that is not simulated: see below;
  *   - a thread outside of the run calls aco_post(), aco_unpark() or aco_scope_cancel() for it;
@@ -60,15 +61,15 @@
  * aco_on_idle(), whose hook would wait for the real world. The program's own calls of libc go to the system.
  *
  * The network. The calls of aco/io.h, aco/tls.h, aco/http.h and aco/websocket.h do what they do otherwise, over a
- * network that the run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets. Without nodes it has one
- * machine, which has every address. What is sent travels for a time that the seed decides, and may get lost:
- * aco_sim_link(). TCP's segments arrive in order, with lengths that the seed decides; datagrams may overtake each other.
- * Buffers of TCP and unix sockets have random sizes, from 4 to 256 KiB, unless SO_SNDBUF and SO_RCVBUF set them. A unix
- * socket's bytes are there at once, and its name is free when it is closed. A connection to a port without a listener is
- * refused after the way there and back. Not there: TIME_WAIT, urgent data, descriptors in messages, what options other
- * than SO_… of buffers, addresses and lingering do. Descriptors are real numbers, but only Acorn's calls can use them:
- * libc's fail with EBADF. A run in which all tasks wait for the network, and nothing is on its way, is a deadlock.
- * ACO_POLLER has no effect in a run.
+ * network that the run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets. Without nodes it has one machine,
+ * which has every address. What is sent travels for a time that the seed decides, and may get lost: aco_sim_link().
+ * TCP's segments arrive in order, with lengths that the seed decides; datagrams may overtake each other. Buffers of TCP
+ * and unix sockets have random sizes, from 4 to 256 KiB, unless SO_SNDBUF and SO_RCVBUF set them. A unix socket's bytes
+ * are there at once, and its name is free when it is closed. A connection to a port without a listener is refused after
+ * the way there and back. Not there: TIME_WAIT, urgent data, descriptors in messages, what options other than SO_… of
+ * buffers, addresses and lingering do. Descriptors are real numbers, but only Acorn's calls can use them: libc's fail
+ * with EBADF. A run in which all tasks wait for the network, and nothing is on its way, is a deadlock. ACO_POLLER has no
+ * effect in a run.
  *
  * Nodes. aco_sim_node() makes a machine of its own, with a name and addresses, that runs a function as a task. A task
  * that it spawns belongs to it, too, and so do sockets that its tasks make. Each node has its own ports, its own
@@ -274,6 +275,54 @@ ACO_API int aco_sim_crash(aco_sim_node_t *node, aco_sim_crash_t how);
  * before, in a way that the seed chooses. Returns 0; on error -1 with errno EINVAL (it is not a node of the calling
  * thread's run). */
 ACO_API int aco_sim_restart(aco_sim_node_t *node);
+
+/* Suspends the node, as SIGSTOP does a process: its tasks have no turns until aco_sim_resume(). Meanwhile its sockets
+ * live on, and what its tasks wait for may come; sleeps and deadlines that end meanwhile end at the resume. A task of
+ * the node that calls it goes on until it next yields or waits. A suspended node may crash. Returns 0, also if it is
+ * suspended, or not; on error -1 with errno EINVAL (it is not a node of the calling thread's run), and
+ * aco_sim_suspend() ESRCH (it has crashed). */
+ACO_API int aco_sim_suspend(aco_sim_node_t *node);
+ACO_API int aco_sim_resume(aco_sim_node_t *node);
+
+/* Sets the node's wall clock (CLOCK_REALTIME), as its tasks read it, by aco_sim_wall_time() and in what Acorn makes of
+ * it, such as a Date of HTTP: it is ahead by `offset_ns`, up to ten years, or behind if that is negative; and from now
+ * on also by `drift_ppm` millionths, up to 100000, of the time that passes. So a call may let it jump. The clock of
+ * aco_now() is the same for all nodes: all deadlines are on it, in one order, and a task may pass one to another.
+ * Returns 0; on error -1 with errno EINVAL (it is not a node of the calling thread's run, a value is out of range). */
+ACO_API int aco_sim_clock(aco_sim_node_t *node, int64_t offset_ns, int drift_ppm);
+
+/* Returns the wall time of the calling task's node, in nanoseconds since 1970. */
+ACO_API int64_t aco_sim_wall_time(const aco_sim_t *sim);
+
+/* Calls function(sim, arg) as a task of the scenario, `time_ns` after the run's begin, or at once if that has passed.
+ * The run lasts so long. Returns 0; on error -1 with errno EINVAL (`sim` is not the calling thread's run, `function` is
+ * NULL, the time is negative), ENOMEM. */
+ACO_API int aco_sim_at(aco_sim_t *sim, int64_t time_ns, aco_sim_function_t function, void *arg);
+
+/* For aco/sim.hpp: calls fn(arg) when the run of the calling thread has ended. 0; on error -1 with errno ENOMEM. */
+ACO_API int aco__sim_at_end(aco_sim_t *sim, void (*fn)(void *arg), void *arg);
+
+/* Kinds of faults. */
+enum {
+    ACO_SIM_FAULT_CRASH = 1,     /* a node crashes, and starts again */
+    ACO_SIM_FAULT_SUSPEND = 2,   /* a node is suspended */
+    ACO_SIM_FAULT_PARTITION = 4, /* a node is cut off from another one, or from all */
+    ACO_SIM_FAULT_ONE_WAY = 8,   /* the same in one direction */
+    ACO_SIM_FAULT_SLOW = 16,     /* a link between two nodes has a latency of up to some seconds, in one direction */
+    ACO_SIM_FAULT_LOSS = 32,     /* or loses up to half of what is sent */
+    ACO_SIM_FAULT_CLOCK = 64,    /* a wall clock jumps by up to an hour, and drifts */
+    ACO_SIM_FAULT_DISK = 128,    /* a node's disk fails: EIO for some reads, writes and fsync()s; parts are moved */
+    ACO_SIM_FAULT_SLOW_DISK = 256, /* or it is slow: calls take up to some seconds */
+    ACO_SIM_FAULT_ALL = 511
+};
+
+/* Lets a nemesis cause faults of these kinds (ACO_SIM_FAULT_…, one or several) from now on. The seed draws which of
+ * them come in this run, how often, and how long each lasts: up to 10 seconds. Of three or more nodes fewer than half
+ * are down or suspended by it at a time; of two, one. The scenario's machine takes part in faults of links only. After
+ * at most 32 seconds no fault begins, so that all have healed after a minute. Another call ends the faults at once, and
+ * begins anew; with `faults` 0 it only ends them. Returns 0; on error -1 with errno EINVAL (`sim` is not the calling
+ * thread's run, a kind is unknown), ENOMEM. */
+ACO_API int aco_sim_nemesis(aco_sim_t *sim, unsigned faults);
 
 /* ---- Disks ---- */
 

@@ -61,7 +61,7 @@ static void leave_wait(aco__thread_t *self, aco__wait_t *wait)
     if (wait->kind == ACO__WAIT_JOIN)
         *aco__task_joiner(object) = NULL;
     else if (wait->kind == ACO__WAIT_BARRIER)
-        ((aco_barrier_t *)object)->arrived--;
+        ((aco_barrier_t *)object)->arrived -= 1;
     else if (wait->kind == ACO__WAIT_MEMBERS)
         ((aco_group_t *)object)->aco__ender = NULL;
     else if (wait->kind == ACO__WAIT_WRLOCK)
@@ -91,7 +91,7 @@ static void leave_ring(aco__thread_t *self, aco__chooser_t *chooser, aco_t *task
 }
 
 /* Groups of its own are given up with their memory. */
-static void leave_scopes(aco__thread_t *self, aco_t *task)
+static void abandon_scopes(aco__thread_t *self, aco_t *task)
 {
     aco__task_record_t *record = aco__task_record(task);
     if (*aco__task_flags(task) & TASK_SCOPED) {
@@ -126,17 +126,44 @@ void aco__chooser_abandon(aco__chooser_t *chooser, aco_t *task)
         self->slow_switch_tasks--;
     self->tasks--;
     if (self->scoped_tasks)
-        leave_scopes(self, task);
+        abandon_scopes(self, task);
     if (joiner)
         aco__wake(self, aco__task_wait(joiner), 0);
     aco__set_status(task, ACO__DESTROYED);
 }
 
+/* Frames of tasks that are gone, for a leak checker: what only they point to was lost on purpose. */
+typedef struct remains {
+    struct remains *next;
+    uintptr_t frames[];
+} remains_t;
+
+/* 0; or -1: they cannot be kept. */
+ACO__NO_SANITIZE static int keep_frames(const aco_t *task)
+{
+    static remains_t *all;
+    const uintptr_t *frames = (const uintptr_t *)task->aco__self.sp, *end = task->share_stack->aco__top;
+    size_t n = (size_t)(end - frames);
+    remains_t *kept;
+    if (!aco__has(task, ACO__PRIVATE) || !aco__is_on_its_stack(task, frames)) /* an inner coroutine has waited */
+        return -1;
+    kept = malloc(sizeof *kept + n * sizeof *frames);
+    if (!kept)
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        ((volatile uintptr_t *)kept->frames)[i] = frames[i];
+    kept->next = all;
+    all = kept;
+    return 0;
+}
+
 static void free_abandoned(aco__chooser_t *chooser)
 {
-    while (chooser->aco__abandoned && !__lsan_register_root_region) {
+    while (chooser->aco__abandoned) {
         aco_t *task = chooser->aco__abandoned;
         chooser->aco__abandoned = aco__task_next(task);
+        if (__lsan_register_root_region && keep_frames(task) != 0)
+            continue;
         if (aco__has(task, ACO__PRIVATE))
             aco__coroutine_free(task);
         else

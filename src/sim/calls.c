@@ -75,6 +75,8 @@ static int sim_clock_gettime(clockid_t clock, struct timespec *now)
     if (!sim)
         return real.clock_gettime(clock, now);
     ns = at_first(clock) + sim->now;
+    if (at_first(clock) == ACO__SIM_DATE)
+        ns += aco__sim_node_skew(sim->nodes.here);
     now->tv_sec = (time_t)(ns / NS_PER_SECOND);
     now->tv_nsec = (long)(ns % NS_PER_SECOND);
     if (is_repeatable(sim, clock))

@@ -25,7 +25,8 @@ static void crash(aco_sim_t *sim, aco_sim_node_t *node)
 {
     aco_sim_crash_t how = node->how_to_crash;
     aco__sim_arrive(sim); /* what has arrived until now */
-    aco__history_note(&sim->history, ACO__SIM_FAULT, node->number, 0);
+    if (sim->nodes.scenario.tasks) /* else the run is over */
+        aco__sim_node_note(node, ACO__SIM_CRASHED);
     if (how == ACO_SIM_CRASH_ANY)
         how = aco__sim_chance(sim, 2) ? ACO_SIM_CRASH_SILENT : ACO_SIM_CRASH_RESET;
     node->is_dark = how == ACO_SIM_CRASH_SILENT;
@@ -33,16 +34,20 @@ static void crash(aco_sim_t *sim, aco_sim_node_t *node)
     aco__sim_opened_crash(sim, node);
     if (node->is_dark)
         aco__sim_disk_crash(sim, &node->disk);
-    node->is_up = 0;
+    node->is_up = node->is_suspended = 0;
     sim->nodes.have_crashed = 1;
 }
 
 int aco__sim_nodes_settle(aco_sim_t *sim)
 {
     int has_changed = 0, is_over = !sim->nodes.scenario.tasks;
-    if (!sim->nodes.have_changes && !is_over)
+    if ((!sim->nodes.have_changes && !is_over) || sim->has_failed)
         return 0;
     sim->nodes.have_changes = 0;
+    if (is_over && sim->nodes.own.tasks) {
+        end_tasks(sim, &sim->nodes.own);
+        has_changed = 1;
+    }
     ACO__SIM_EACH_NODE(sim, node)
     {
         if (node->is_up && (node->is_to_crash || is_over)) {
@@ -50,7 +55,7 @@ int aco__sim_nodes_settle(aco_sim_t *sim)
             has_changed = 1;
         }
         if (node->is_to_start && !is_over) {
-            aco__history_note(&sim->history, ACO__SIM_FAULT, node->number, 1);
+            aco__sim_node_note(node, ACO__SIM_STARTED);
             aco__sim_node_start(node);
             has_changed = 1;
         }
@@ -58,6 +63,34 @@ int aco__sim_nodes_settle(aco_sim_t *sim)
     }
     return has_changed;
 }
+
+/* ---- What a crash leaves ---- */
+
+typedef struct ended_tasks {
+    aco_t **tasks;
+    size_t n;
+} ended_tasks_t;
+
+static int collect_ended(aco_t *co, void *arg)
+{
+    ended_tasks_t *ended = arg;
+    if (aco_state(co) == ACO_STATE_DONE)
+        ended->tasks[ended->n++] = co;
+    return 0;
+}
+
+void aco__sim_nodes_bury(size_t live)
+{
+    ended_tasks_t ended = {malloc((live ? live : 1) * sizeof *ended.tasks), 0};
+    if (!ended.tasks)
+        return;
+    (void)aco_each(collect_ended, &ended);
+    while (ended.n > 0)
+        aco_destroy(ended.tasks[--ended.n]);
+    free(ended.tasks);
+}
+
+/* ---- The calls ---- */
 
 int aco_sim_crash(aco_sim_node_t *node, aco_sim_crash_t how)
 {

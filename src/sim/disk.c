@@ -1,7 +1,7 @@
 /* A simulated disk: what the seed and the options make of it. */
 #include "sim/disk.h"
 #include "sim/draw.h"
-#include "sim/wires.h"
+#include "sim/routes.h"
 #include "sim/world.h"
 
 #include "aco/detail/service.h"
@@ -15,6 +15,7 @@ enum { SMALL_SECTOR = 512, LARGE_SECTOR = 4096 };
 static void set_options(aco__sim_disk_t *disk, const aco_sim_disk_t *options)
 {
     disk->options = *options;
+    disk->has_fault = 0;
     if (!disk->options.latency.max)
         disk->options.latency = usual_time;
     disk->sector = options->sector ? (size_t)options->sector : disk->drawn_sector;

@@ -10,6 +10,7 @@ typedef struct aco__sim_disk {
     aco__sim_tree_t tree;
     aco_sim_disk_t options;
     size_t sector, drawn_sector; /* drawn: what the seed has chosen */
+    int has_fault;              /* of the nemesis */
     uint64_t crashes;           /* files that were open before the last one are dead */
 } aco__sim_disk_t;
 

@@ -24,6 +24,9 @@ static const char *name_of(uint64_t call)
     return "a call";
 }
 
+const char *const aco__sim_fault_names[ACO__SIM_FAULT_KINDS] = {"crashed", "started again", "was suspended",
+                                                              "was resumed", "got another clock", "got another disk"};
+
 static void describe_event(const aco__sim_event_t *event, char text[EVENT_TEXT])
 {
     switch (event->kind) {
@@ -58,7 +61,8 @@ static void describe_event(const aco__sim_event_t *event, char text[EVENT_TEXT])
                  event->value);
         break;
     case ACO__SIM_FAULT:
-        snprintf(text, EVENT_TEXT, "node %" PRIu64 " %s", event->what, event->value ? "started again" : "crashed");
+        ACO__ASSERT(event->value < ACO__SIM_FAULT_KINDS);
+        snprintf(text, EVENT_TEXT, "node %" PRIu64 " %s", event->what, aco__sim_fault_names[event->value]);
         break;
     case ACO__SIM_THREAD:
         snprintf(text, EVENT_TEXT, "thread %" PRIu64 " went on, when %" PRIu64 " could", event->what, event->value);

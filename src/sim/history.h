@@ -17,10 +17,19 @@ typedef enum aco__sim_kind {
                             number of an open file, or -errno */
     ACO__SIM_SENT,   /* bytes were written to file number `what`; `value`: their hash */
     ACO__SIM_ARRIVAL, /* something has arrived at file number `what`; `value`: the time */
-    ACO__SIM_FAULT,  /* node number `what`; `value`: 0: it has crashed, 1: it has started again */
+    ACO__SIM_FAULT,  /* node number `what`; `value`: aco__sim_fault_t */
     ACO__SIM_THREAD, /* thread number `what` goes on; `value`: how many could */
     ACO__SIM_END     /* the run has ended; `value`: whether it has failed */
 } aco__sim_kind_t;
+
+/* What has happened to a node. */
+typedef enum aco__sim_fault {
+    ACO__SIM_CRASHED, ACO__SIM_STARTED, ACO__SIM_SUSPENDED, ACO__SIM_RESUMED, ACO__SIM_CLOCK_SET, ACO__SIM_DISK_SET,
+    ACO__SIM_FAULT_KINDS
+} aco__sim_fault_t;
+
+/* In words, as what a node did. */
+ACO__HIDDEN_EXTERN const char *const aco__sim_fault_names[ACO__SIM_FAULT_KINDS];
 
 typedef struct aco__sim_event {
     aco__sim_kind_t kind;

@@ -133,9 +133,9 @@ int aco_sim_name(aco_sim_t *sim, const char *name, const char *addresses)
 int aco__sim_look_up(aco_sim_t *sim, int64_t *ns)
 {
     aco_sim_node_t *here = sim->nodes.here, *server = &sim->nodes.scenario;
-    aco__sim_wire_t *there = aco__sim_wire(here, server), *back = aco__sim_wire(server, here);
     *ns = 0;
     for (int tries = 0; tries < ASKED; tries++) {
+        aco__sim_wire_t *there = aco__sim_wire(here, server), *back = aco__sim_wire(server, here);
         if (!aco__sim_loses(sim, there) && !aco__sim_loses(sim, back)) {
             *ns += aco__sim_travel(sim, there, 0) - sim->now;
             *ns += aco__sim_travel(sim, back, 0) - sim->now;

@@ -9,10 +9,11 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char call[] = "aco_sim_node";
+static const char node_call[] = "aco_sim_node";
 static const char scenario_name[] = "scenario";
 static const char *const scenario_addresses[] = {"192.0.2.1", "2001:db8::1"}; /* of networks for examples */
 
@@ -77,11 +78,12 @@ int aco__sim_node_source(const aco_sim_node_t *node, int is_ipv4, struct in6_add
 
 /* ---- Making ---- */
 
-void aco__sim_nodes_begin(aco_sim_t *sim)
+void aco__sim_nodes_begin(aco_sim_t *sim, uint64_t seed)
 {
     aco_sim_node_t *scenario = &sim->nodes.scenario;
     memset(&sim->nodes, 0, sizeof sim->nodes);
-    scenario->sim = sim;
+    sim->nodes.draws = seed;
+    sim->nodes.own.sim = scenario->sim = sim;
     memcpy(scenario->name, scenario_name, sizeof scenario_name);
     scenario->addresses_count = 2;
     for (int i = 0; i < scenario->addresses_count; i++)
@@ -104,7 +106,7 @@ void aco__sim_nodes_end(aco_sim_t *sim)
 
 static int fail_making(int error, const char *why)
 {
-    return aco__service_fail(error, call, why);
+    return aco__service_fail(error, node_call, why);
 }
 
 static int set_name(const aco_sim_t *sim, aco_sim_node_t *node, const char *name)
@@ -121,7 +123,7 @@ static int set_name(const aco_sim_t *sim, aco_sim_node_t *node, const char *name
     return 0;
 }
 
-static int add_address(const aco_sim_t *sim, aco_sim_node_t *node, const char *text)
+static int give_address(const aco_sim_t *sim, aco_sim_node_t *node, const char *text)
 {
     struct in6_addr ip;
     if (read_ip(text, &ip) != 0)
@@ -150,7 +152,7 @@ static int set_addresses(const aco_sim_t *sim, aco_sim_node_t *node, const char 
             return fail_making(EINVAL, "an address is too long");
         memcpy(text, addresses, n);
         text[n] = 0;
-        if (add_address(sim, node, text) != 0)
+        if (give_address(sim, node, text) != 0)
             return -1;
         addresses += n;
         addresses += strspn(addresses, " ");
@@ -231,9 +233,49 @@ int aco_sim_node_is_up(const aco_sim_node_t *node)
     return (node->is_up && !node->is_to_crash) || node->is_to_start;
 }
 
+void aco__sim_node_note(const aco_sim_node_t *node, aco__sim_fault_t fault)
+{
+    char text[ACO__SIM_NOTE_TEXT];
+    aco__history_note(&node->sim->history, ACO__SIM_FAULT, node->number, fault);
+    snprintf(text, sizeof text, "node \"%s\" %s", node->name, aco__sim_fault_names[fault]);
+    aco__sim_note(node->sim, ACO__NOTED_FAULT, 0, 0, text);
+}
+
 void aco__sim_nodes_print(const aco_sim_t *sim)
 {
     ACO__SIM_EACH_NODE(sim, node)
-    aco__sim_say(sim, "node \"%s\" %s, with %zu tasks\n", node->name, node->is_up ? "is up" : "has crashed",
+    aco__sim_say(sim, "node \"%s\" %s, with %zu tasks\n", node->name,
+                 !node->is_up         ? "has crashed"
+                 : node->is_suspended ? "is suspended"
+                                      : "is up",
                  node->tasks);
+}
+
+/* ---- Suspending ---- */
+
+int aco_sim_suspend(aco_sim_node_t *node)
+{
+    static const char suspend_call[] = "aco_sim_suspend";
+    if (aco__sim_node_check(node, suspend_call) != 0)
+        return -1;
+    if (!aco_sim_node_is_up(node))
+        return aco__service_fail(ESRCH, suspend_call, "the node has crashed");
+    if (node->is_suspended)
+        return 0;
+    node->is_suspended = 1;
+    aco__sim_node_note(node, ACO__SIM_SUSPENDED);
+    aco__schedule_suspend(&node->sim->threads.first.schedule, node);
+    return 0;
+}
+
+int aco_sim_resume(aco_sim_node_t *node)
+{
+    if (aco__sim_node_check(node, "aco_sim_resume") != 0)
+        return -1;
+    if (!node->is_suspended)
+        return 0;
+    node->is_suspended = 0;
+    aco__sim_node_note(node, ACO__SIM_RESUMED);
+    aco__schedule_resume(&node->sim->threads.first.schedule, node);
+    return 0;
 }

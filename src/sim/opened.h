@@ -77,7 +77,7 @@ ACO__HIDDEN void aco__sim_opened_begin(aco_sim_t *sim);
 ACO__HIDDEN void aco__sim_opened_judge(aco_sim_t *sim);
 ACO__HIDDEN void aco__sim_opened_end(aco_sim_t *sim);
 
-/* The node's sockets close, and their peers get resets. */
+/* The descriptors of the node's sockets and pipes close, and peers get resets. */
 ACO__HIDDEN void aco__sim_opened_crash(aco_sim_t *sim, const aco_sim_node_t *node);
 
 /* A new file of `size` bytes that begins with an aco__sim_file_t; the rest is 0. NULL and errno. */

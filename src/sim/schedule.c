@@ -29,7 +29,7 @@ void aco__schedule_begin(aco__sim_schedule_t *schedule, aco_sim_schedule_t kind,
         kind = aco__draw(&schedule->draws) & 1 ? ACO_SIM_RANDOM : ACO_SIM_PCT;
     schedule->kind = kind;
     schedule->numbers = schedule->turns = 0;
-    schedule->runnable_count = 0;
+    schedule->runnable_count = schedule->aside_count = 0;
     schedule->poll = NULL;
     schedule->last = NULL;
     schedule->lacks_memory = 0;
@@ -156,34 +156,44 @@ static void sift_down(aco__sim_schedule_t *schedule, size_t at, aco__sim_runnabl
     heap[at] = entry;
 }
 
-/* -1 without memory. */
-static int make_room_to_run(aco__sim_schedule_t *schedule)
+/* Makes room for one more. -1 without memory. */
+static int make_room_to_run(aco__sim_runnable_t **list, size_t count, size_t *list_room)
 {
-    size_t room = schedule->runnable_room ? 2 * schedule->runnable_room : FIRST_TASKS;
+    size_t room = *list_room ? 2 * *list_room : FIRST_TASKS;
     aco__sim_runnable_t *larger;
-    if (schedule->runnable_count < schedule->runnable_room)
+    if (count < *list_room)
         return 0;
-    larger = realloc(schedule->runnable, room * sizeof *larger);
+    larger = realloc(*list, room * sizeof *larger);
     if (!larger)
         return -1;
-    schedule->runnable = larger;
-    schedule->runnable_room = room;
+    *list = larger;
+    *list_room = room;
     return 0;
 }
 
 static void put_runnable(aco__sim_schedule_t *schedule, const aco__sim_runnable_t *entry)
 {
-    if (is_random(schedule) || replays(schedule))
+    if (make_room_to_run(&schedule->runnable, schedule->runnable_count, &schedule->runnable_room) != 0)
+        schedule->lacks_memory = 1;
+    else if (is_random(schedule) || replays(schedule))
         schedule->runnable[schedule->runnable_count++] = *entry;
     else
         sift_up(schedule, schedule->runnable_count++, *entry);
+}
+
+static void put_aside(aco__sim_schedule_t *schedule, const aco__sim_runnable_t *entry)
+{
+    if (make_room_to_run(&schedule->aside, schedule->aside_count, &schedule->aside_room) != 0)
+        schedule->lacks_memory = 1;
+    else
+        schedule->aside[schedule->aside_count++] = *entry;
 }
 
 void aco__schedule_add(aco__sim_schedule_t *schedule, aco_t *task, aco_sim_node_t *node)
 {
     aco__sim_task_t *record = record_of(schedule, task, node);
     aco__sim_runnable_t entry;
-    if (!record || make_room_to_run(schedule) != 0) {
+    if (!record) {
         schedule->lacks_memory = 1;
         return;
     }
@@ -195,7 +205,7 @@ void aco__schedule_add(aco__sim_schedule_t *schedule, aco_t *task, aco_sim_node_
     entry.order = schedule->next_order--;
     entry.key = schedule->kind == ACO_SIM_PCT ? record->priority : entry.order;
     entry.node = record->node;
-    put_runnable(schedule, &entry);
+    (entry.node && entry.node->is_suspended ? put_aside : put_runnable)(schedule, &entry);
 }
 
 void aco__schedule_add_poll(aco__sim_schedule_t *schedule, aco_t *poll)
@@ -324,8 +334,9 @@ aco_t *aco__schedule_choose(aco__sim_schedule_t *schedule, uint64_t *number, aco
 
 /* ---- The tasks of a node ---- */
 
-/* Those that can run no longer can. */
-static void take_runnable(aco__sim_schedule_t *schedule, const aco_sim_node_t *node)
+/* Takes those that can run out, and calls put() for each; NULL: they no longer can. */
+static void take_runnable(aco__sim_schedule_t *schedule, const aco_sim_node_t *node,
+                          void (*put)(aco__sim_schedule_t *, const aco__sim_runnable_t *))
 {
     size_t n = schedule->runnable_count;
     schedule->runnable_count = 0;
@@ -333,7 +344,43 @@ static void take_runnable(aco__sim_schedule_t *schedule, const aco_sim_node_t *n
         aco__sim_runnable_t entry = schedule->runnable[i];
         if (entry.node != node)
             put_runnable(schedule, &entry);
+        else if (put)
+            put(schedule, &entry);
     }
+}
+
+/* The same for those that stand aside. */
+static void take_aside(aco__sim_schedule_t *schedule, const aco_sim_node_t *node,
+                       void (*put)(aco__sim_schedule_t *, const aco__sim_runnable_t *))
+{
+    size_t n = schedule->aside_count;
+    schedule->aside_count = 0;
+    for (size_t i = 0; i < n; i++) {
+        aco__sim_runnable_t entry = schedule->aside[i];
+        if (entry.node != node)
+            schedule->aside[schedule->aside_count++] = entry;
+        else if (put)
+            put(schedule, &entry);
+    }
+}
+
+void aco__schedule_suspend(aco__sim_schedule_t *schedule, const aco_sim_node_t *node)
+{
+    take_runnable(schedule, node, put_aside);
+}
+
+/* It comes now, behind those that can run. */
+static void put_back(aco__sim_schedule_t *schedule, const aco__sim_runnable_t *entry)
+{
+    aco__sim_runnable_t back = *entry;
+    back.order = schedule->next_order--;
+    back.key = schedule->kind == ACO_SIM_PCT ? back.key : back.order;
+    put_runnable(schedule, &back);
+}
+
+void aco__schedule_resume(aco__sim_schedule_t *schedule, const aco_sim_node_t *node)
+{
+    take_aside(schedule, node, put_back);
 }
 
 static int by_number(const void *a, const void *b)
@@ -353,7 +400,8 @@ size_t aco__schedule_take(aco__sim_schedule_t *schedule, aco_sim_node_t *node, a
             taken[n++] = schedule->tasks[i];
     ACO__ASSERT(n == all);
     qsort(taken, n, sizeof *taken, by_number);
-    take_runnable(schedule, node);
+    take_runnable(schedule, node, NULL);
+    take_aside(schedule, node, NULL);
     for (size_t i = 0; i < n; i++)
         aco__schedule_ended(schedule, taken[i].task);
     return n;
@@ -363,7 +411,8 @@ void aco__schedule_free(aco__sim_schedule_t *schedule)
 {
     free(schedule->tasks);
     free(schedule->runnable);
+    free(schedule->aside);
     schedule->tasks = NULL;
-    schedule->runnable = NULL;
-    schedule->room = schedule->used = schedule->runnable_room = 0;
+    schedule->runnable = schedule->aside = NULL;
+    schedule->room = schedule->used = schedule->runnable_room = schedule->aside_room = 0;
 }

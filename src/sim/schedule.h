@@ -34,6 +34,8 @@ typedef struct aco__sim_schedule {
     aco__sim_runnable_t *runnable; /* but the poll task. A heap by key: the highest is first. At random it is no heap;
                                       in a replay they stand as they came */
     size_t runnable_count, runnable_room;
+    aco__sim_runnable_t *aside; /* that could run, but their nodes are suspended: in the order in which they came */
+    size_t aside_count, aside_room;
     aco_t *poll;             /* the poll task, if it can run, or NULL */
     uint64_t poll_order;     /* as the others have */
     uint64_t next_order;
@@ -59,6 +61,9 @@ ACO__HIDDEN size_t aco__schedule_take(aco__sim_schedule_t *schedule, aco_sim_nod
                                       aco__sim_task_t **tasks);
 /* Likewise the poll task, which may be added already. */
 ACO__HIDDEN void aco__schedule_add_poll(aco__sim_schedule_t *schedule, aco_t *poll);
+/* The node's tasks have no turns from now on; or they have again. node->is_suspended has changed. */
+ACO__HIDDEN void aco__schedule_suspend(aco__sim_schedule_t *schedule, const aco_sim_node_t *node);
+ACO__HIDDEN void aco__schedule_resume(aco__sim_schedule_t *schedule, const aco_sim_node_t *node);
 /* Chooses what has the next turn and removes it; its number, 0 for the poll task, its node, NULL for the poll task, and
  * how many could run besides the poll task. Returns NULL if none can run. */
 ACO__HIDDEN aco_t *aco__schedule_choose(aco__sim_schedule_t *schedule, uint64_t *number, aco_sim_node_t **node,

@@ -9,6 +9,7 @@
 #include "sim/draw.h"
 #include "sim/failing.h"
 #include "sim/hosts.h"
+#include "sim/nemesis.h"
 #include "sim/notes_trace.h"
 #include "sim/operations.h"
 #include "sim/scatter.h"
@@ -213,13 +214,13 @@ static void begin_run(aco_sim_t *sim, uint64_t seed, int keeps, int compares)
     sim->draws = aco__draw(&draws);
     sim->delays = aco__draw(&draws);
     aco__sim_notes_begin(sim);
-    sim->disk_draws = aco__draw(&draws);
-    memset(&sim->disk_options, 0, sizeof sim->disk_options);
-    aco__sim_nodes_begin(sim);
     aco__sim_opened_begin(sim);
     aco__sim_ports_begin(sim);
     aco__sim_arrivals_begin(sim, aco__draw(&draws));
     sim->randoms = aco__draw(&draws);
+    sim->disk_draws = aco__draw(&draws);
+    memset(&sim->disk_options, 0, sizeof sim->disk_options);
+    aco__sim_nodes_begin(sim, aco__draw(&draws));
     aco__sim_wires_begin(sim);
     aco__sim_names_begin(sim);
     aco__sim_threads_begin(sim, aco__draw(&draws));
@@ -252,6 +253,8 @@ static void judge(aco_sim_t *sim, int done, size_t before)
     live = count_live();
     if (live > before && !sim->nodes.have_crashed) /* else their owners may be gone */
         aco__sim_fail(sim, "%zu coroutines or tasks were not destroyed, joined or detached", live - before);
+    if (sim->nodes.have_crashed && !before) /* else some may be the program's */
+        aco__sim_nodes_bury(live);
     aco__history_note(&sim->history, ACO__SIM_END, 0, (uint64_t)sim->has_failed);
 }
 
@@ -263,6 +266,8 @@ static void end_run(aco_sim_t *sim)
     aco__sim_arrivals_end(sim);
     aco__sim_names_end(sim);
     aco__sim_opened_end(sim);
+    aco__sim_endings_call(sim);
+    aco__sim_nemesis_end(sim);
     aco__sim_wires_end(sim);
     aco__sim_nodes_end(sim);
     aco__sim_threads_free(sim);

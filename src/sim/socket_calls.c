@@ -94,7 +94,8 @@ static int connect_stream(aco_sim_t *sim, aco__sim_socket_t *socket, const struc
 
 static int connect_datagram(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *to)
 {
-    return (socket->family == AF_UNIX ? aco__sim_unix_datagram_connect : aco__sim_datagram_connect)(sim, socket, to);
+    return socket->family == AF_UNIX ? aco__sim_unix_datagram_connect(socket, to)
+                                     : aco__sim_datagram_connect(sim, socket, to);
 }
 
 int aco__sim_connect(aco_sim_t *sim, int fd, const struct sockaddr *address, socklen_t length)

@@ -2,7 +2,7 @@
 #ifndef ACO_WIRE_H
 #define ACO_WIRE_H
 
-#include "sim/wires.h"
+#include "sim/routes.h"
 
 /* When `n` bytes arrive that are sent now: behind those that the wire has. */
 ACO__HIDDEN int64_t aco__sim_travel(aco_sim_t *sim, aco__sim_wire_t *wire, size_t n);

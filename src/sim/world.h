@@ -40,6 +40,8 @@ struct aco_sim_s {
     uint64_t rounds_without_turn; /* of aco_run(), since the last turn */
     int is_in_turn;     /* a task has its turn, and not aco_run() */
     aco__sim_nodes_t nodes;
+    struct aco__sim_ending *endings; /* what aco__sim_at_end() has registered: the last one first */
+    struct aco__sim_nemesis *nemesis; /* the last one; NULL: there was none */
     aco__sim_opened_t opened;
     aco__sim_ports_t ports;
     aco__sim_arrivals_t arrivals;
@@ -65,6 +67,8 @@ static inline uint64_t aco__sim_decide(aco_sim_t *sim, aco__sim_source_t source,
 /* The clock jumps to `then`, nanoseconds since the run's begin, unless that has passed. */
 ACO__HIDDEN void aco__sim_jump(aco_sim_t *sim, int64_t then);
 ACO__HIDDEN void aco__sim_enter(aco_sim_t *sim); /* the calling thread's run; NULL: none any more */
+/* Calls what aco__sim_at_end() has registered. */
+ACO__HIDDEN void aco__sim_endings_call(aco_sim_t *sim);
 /* aco_sim_fail() with a format. */
 ACO__HIDDEN ACO__COLD __attribute__((format(ACO__PRINTF, 2, 3)))
 void aco__sim_fail(aco_sim_t *sim, const char *reason, ...);

@@ -48,8 +48,7 @@ ACO_API int aco__chooser_begin(aco__chooser_t *chooser, const char *call);
 ACO_API void aco__chooser_end(aco__chooser_t *chooser);
 /* In choose() or idle(), in no turn: the task never runs again, and none of its cleanups does. It leaves what it waits
  * for and its group, as a member that has failed with ECANCELED; who joins it gets NULL. Locks that it holds stay
- * locked. Its memory lasts until aco__chooser_end(), and with a leak checker, for which its frames hold other memory,
- * until the process ends. A chooser that keeps the task must forget it. */
+ * locked. Its memory lasts until aco__chooser_end(). A chooser that keeps the task must forget it. */
 ACO_API void aco__chooser_abandon(aco__chooser_t *chooser, aco_t *task);
 /* Whether the calling thread's scheduler has a chooser. */
 ACO_API int aco__chooser_is_there(void);

@@ -1,6 +1,6 @@
-/* wires.c: the wires between nodes: how each is by the rules that were set, and which is cut. */
-#ifndef ACO_WIRES_H
-#define ACO_WIRES_H
+/* routes.c: the wires between nodes: how each is by the rules that were set, and which is cut. */
+#ifndef ACO_ROUTES_H
+#define ACO_ROUTES_H
 
 #include "sim/endpoint.h"
 #include "sim/node.h"

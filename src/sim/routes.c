@@ -1,11 +1,12 @@
 /* Wires between nodes. A rule says how the wires from some nodes to others are, also those of nodes that are made
  * later; of the rules for a wire, the newest counts. */
-#include "sim/wires.h"
+#include "sim/routes.h"
 #include "sim/world.h"
 
 #include "aco/detail/service.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,6 +59,18 @@ static void remove_rules(aco_sim_t *sim, const aco__sim_rule_t *by, const void *
     }
 }
 
+static const char *name_of_end(const aco_sim_node_t *node)
+{
+    return node ? node->name : "*";
+}
+
+static void note_rule(aco_sim_t *sim, const aco__sim_rule_t *rule, const char *what)
+{
+    char text[ACO__SIM_NOTE_TEXT];
+    snprintf(text, sizeof text, "%s: \"%s\" to \"%s\"", what, name_of_end(rule->from), name_of_end(rule->to));
+    aco__sim_note(sim, ACO__NOTED_FAULT, 0, 0, text);
+}
+
 int aco__sim_rule_add(aco_sim_t *sim, const aco_sim_node_t *from, const aco_sim_node_t *to, const aco_sim_link_t *link,
                       int is_cut, const void *owner)
 {
@@ -75,12 +88,16 @@ int aco__sim_rule_add(aco_sim_t *sim, const aco_sim_node_t *from, const aco_sim_
     rule->next = sim->rules;
     sim->rules = rule;
     set_all_wires(sim);
+    note_rule(sim, rule, link ? "another link" : is_cut ? "cut" : "not cut");
     return 0;
 }
 
 void aco__sim_rules_remove(aco_sim_t *sim, const void *owner)
 {
     ACO__ASSERT(owner != NULL);
+    for (const aco__sim_rule_t *rule = sim->rules; rule; rule = rule->next)
+        if (rule->owner == owner)
+            note_rule(sim, rule, rule->is_of_cuts ? "no longer cut" : "the link as before");
     remove_rules(sim, NULL, owner);
     set_all_wires(sim);
 }
