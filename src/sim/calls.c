@@ -24,7 +24,8 @@
 
 #define ONE(name) +1
 _Static_assert(ACO__SIM_EACH_PASSED(ONE) ACO__SIM_EACH_SIMULATED(ONE) ACO__SIM_EACH_OF_DESCRIPTORS(ONE)
-                       ACO__SIM_EACH_OF_FILES(ONE) ACO__SIM_EACH_REFUSED(ONE) == sizeof(aco__system_t) / sizeof(void (*)(void)),
+                       ACO__SIM_EACH_OF_FILES(ONE) ACO__SIM_EACH_REFUSED(ONE) ==
+                   sizeof(aco__system_t) / sizeof(void (*)(void)),
                "each entry of the table is in one of the lists");
 
 enum { NS_PER_SECOND = 1000000000 };

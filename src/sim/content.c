@@ -328,7 +328,8 @@ static void put_back(aco__sim_content_t *content, size_t number, const fate_t *f
     for (int64_t s = first_sector(change, sector_size); s < end_sector(change, sector_size); s++) {
         size_t n, kept = reached(content, fate, s);
         int64_t begin = part_in(change, s, sector_size, &n);
-        int survives = number >= content->lost ? number < kept : is_written(content, content->lost, kept, s, sector_size);
+        int survives =
+            number >= content->lost ? number < kept : is_written(content, content->lost, kept, s, sector_size);
         if (!survives)
             copy_in(content, change->bytes + (begin - change->offset), begin, n);
     }

@@ -66,9 +66,8 @@ int aco__sim_disk_maybe(aco_sim_t *sim, double chance)
 
 size_t aco__sim_disk_part(aco_sim_t *sim, const aco__sim_disk_t *disk, size_t n)
 {
-    return n > 1 && aco__sim_disk_maybe(sim, disk->options.short_transfers)
-               ? 1 + (size_t)aco__sim_disk_draw(sim, n - 1)
-               : n;
+    return n > 1 && aco__sim_disk_maybe(sim, disk->options.short_transfers) ? 1 + (size_t)aco__sim_disk_draw(sim, n - 1)
+                                                                            : n;
 }
 
 /* ---- Calls of the scenario ---- */

@@ -1,5 +1,5 @@
-/* Open files of a simulated disk. The calls take no time: who waits for the disk does that before (aco__sim_disk_time()).
- * After a crash of the disk an open file is dead. */
+/* Open files of a simulated disk. The calls take no time: who waits for the disk does that before, for
+ * aco__sim_disk_time(). After a crash of the disk an open file is dead. */
 #define _FILE_OFFSET_BITS 64
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* RWF_NOWAIT, O_DIRECT */
@@ -22,8 +22,8 @@ enum { STATUS_BLOCK = 512, LEAST_DIRECT = 512, MOST_SENT = 64 * 1024 };
 typedef struct open_file {
     aco__sim_file_t file;
     aco__sim_disk_t *disk;
-    aco__sim_inode_t *inode;    /* it is held */
-    uint64_t crashes;           /* of the disk, when it was opened */
+    aco__sim_inode_t *inode; /* it is held */
+    uint64_t crashes; /* of the disk, when it was opened */
     int64_t position;
 } open_file_t;
 
@@ -188,7 +188,7 @@ static ssize_t read_on(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *mes
 
 static int64_t write_offset(const open_file_t *f, int64_t offset)
 {
-    return f->file.flags & O_APPEND ? f->inode->content.size : offset;
+    return (f->file.flags & O_APPEND) ? f->inode->content.size : offset;
 }
 
 static ssize_t write_on(aco_sim_t *sim, aco__sim_file_t *file, const struct msghdr *message, int flags)
@@ -278,9 +278,7 @@ int64_t aco__sim_lseek(aco_sim_t *sim, int fd, int64_t offset, int from)
     size = f->inode->content.size;
     if ((from == SEEK_DATA || from == SEEK_HOLE) && (offset < 0 || offset >= size))
         return aco__sim_fail_with(ENXIO);
-    position = from == SEEK_CUR                           ? f->position
-               : from == SEEK_END || from == SEEK_HOLE ? size
-                                                          : 0;
+    position = from == SEEK_CUR ? f->position : from == SEEK_END || from == SEEK_HOLE ? size : 0;
     if (from == SEEK_HOLE) /* all of it is data */
         offset = 0;
     if (from < SEEK_SET || from > SEEK_HOLE || offset < -position || offset > INT64_MAX - position)

@@ -171,10 +171,7 @@ int aco__sim_tree_find(aco__sim_tree_t *tree, const char *path, aco__sim_place_t
     place->inode = &tree->root;
     while (!is_last && (n = next_name(&path, place->name)) != 0) {
         is_last = !path[strspn(path, "/")];
-        errno = !place->inode                      ? ENOENT
-                : !place->inode->is_folder ? ENOTDIR
-                : n < 0 && !is_last                 ? ENAMETOOLONG
-                                                    : 0;
+        errno = !place->inode ? ENOENT : !place->inode->is_folder ? ENOTDIR : n < 0 && !is_last ? ENAMETOOLONG : 0;
         if (errno)
             return -1;
         enter(place, place->inode);
