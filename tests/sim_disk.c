@@ -421,6 +421,23 @@ static void ended_calls(aco_sim_t *sim, void *arg)
     }
 }
 
+/* ---- The calls of aco/io.h ---- */
+
+/* They move the file's own position. */
+static void own_position(aco_sim_t *sim, void *arg)
+{
+    int fd = aco_file_open("file", O_RDWR | O_CREAT | O_APPEND, 0666), copy;
+    char text[16] = "";
+    (void)arg;
+    NEEDS(sim, aco_io_write_all(fd, "hello", 5) == 5);
+    NEEDS(sim, aco_file_write(fd, ", world", 7) == 7);
+    copy = aco_file_open("file", O_RDONLY, 0);
+    NEEDS(sim, aco_io_read_exactly(copy, text, 5) == 5 && strcmp(text, "hello") == 0);
+    NEEDS(sim, aco_file_read(copy, text, sizeof text) == 7 && memcmp(text, ", world", 7) == 0);
+    NEEDS(sim, aco_io_read(copy, text, 1) == 0);
+    NEEDS(sim, aco_io_close(fd) == 0 && aco_io_close(copy) == 0);
+}
+
 /* ---- What there is not ---- */
 
 static void open_device(aco_sim_t *sim, void *arg)
@@ -466,6 +483,7 @@ int main(void)
     passes(dead_files, NULL, 20);
     passes(slow_disk, NULL, 20);
     passes(ended_calls, NULL, RUNS);
+    passes(own_position, NULL, 50);
     is_found(open_device, "/dev/null", "aco_file_open() is not simulated: it needs open()");
     is_found(leave_open, "file", "descriptors that were not closed: 1; the first is ");
     passes(misuse, NULL, 1);

@@ -272,18 +272,15 @@ ssize_t aco__sim_preadv2(aco_sim_t *sim, int fd, const struct iovec *parts, int 
 int64_t aco__sim_lseek(aco_sim_t *sim, int fd, int64_t offset, int from)
 {
     open_file_t *f = disk_file(sim, fd, ESPIPE, "lseek");
-    int64_t size, position;
+    int64_t base;
     if (!f)
         return -1;
-    size = f->inode->content.size;
-    if ((from == SEEK_DATA || from == SEEK_HOLE) && (offset < 0 || offset >= size))
-        return aco__sim_fail_with(ENXIO);
-    position = from == SEEK_CUR ? f->position : from == SEEK_END || from == SEEK_HOLE ? size : 0;
-    if (from == SEEK_HOLE) /* all of it is data */
-        offset = 0;
-    if (from < SEEK_SET || from > SEEK_HOLE || offset < -position || offset > INT64_MAX - position)
-        return aco__sim_fail_with(offset > 0 && from >= SEEK_SET && from <= SEEK_HOLE ? EOVERFLOW : EINVAL);
-    return f->position = position + offset;
+    if (from == SEEK_DATA || from == SEEK_HOLE)
+        return aco__sim_fail_with(aco__sim_refuse(sim, "lseek"));
+    base = from == SEEK_CUR ? f->position : from == SEEK_END ? f->inode->content.size : 0;
+    if ((from != SEEK_SET && from != SEEK_CUR && from != SEEK_END) || offset < -base || offset > INT64_MAX - base)
+        return aco__sim_fail_with(EINVAL);
+    return f->position = base + offset;
 }
 
 int aco__sim_fsync(aco_sim_t *sim, int fd)
