@@ -5,8 +5,8 @@
  * A sector holds what it held after one of the changes: a disk writes whole sectors, in any order, of which each is the
  * cache's at some moment. Likewise the size. */
 #include "sim/content.h"
-#include "sim/disk.h"
 #include "sim/draw.h"
+#include "sim/world.h"
 
 #include "base/invariants.h"
 

@@ -175,7 +175,7 @@ static void free_datagrams(aco__sim_file_t *file)
 }
 
 static const aco__sim_type_t datagram_type = {S_IFSOCK | 0777, datagram_events, receive_datagram,
-                                              send_datagram,   close_datagram,  free_datagrams};
+                                              send_datagram,   close_datagram,  free_datagrams,   NULL};
 
 aco__sim_socket_t *aco__sim_datagram_new(aco_sim_t *sim, int family, int flags)
 {

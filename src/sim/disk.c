@@ -1,6 +1,5 @@
 /* A simulated disk: what the seed and the options make of it. */
 #include "sim/disk.h"
-#include "sim/draw.h"
 #include "sim/world.h"
 
 #include "aco/detail/service.h"
@@ -44,11 +43,6 @@ void aco__sim_disk_crash(aco_sim_t *sim, aco__sim_disk_t *disk)
 {
     disk->crashes++;
     aco__sim_tree_crash(sim, &disk->tree, disk->sector);
-}
-
-uint64_t aco__sim_disk_draw(aco_sim_t *sim, uint64_t limit)
-{
-    return limit ? aco__draw_below(&sim->disk_draws, limit) : aco__draw(&sim->disk_draws);
 }
 
 int64_t aco__sim_disk_time(aco_sim_t *sim, const aco__sim_disk_t *disk)

@@ -47,9 +47,10 @@ static void free_open_file(aco__sim_file_t *file)
 
 static ssize_t read_on(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *message, int flags);
 static ssize_t write_on(aco_sim_t *sim, aco__sim_file_t *file, const struct msghdr *message, int flags);
+static void tell_status(aco__sim_file_t *file, void *status);
 
-static const aco__sim_type_t regular = {S_IFREG, always_ready, read_on, write_on, NULL, free_open_file};
-static const aco__sim_type_t folder = {S_IFDIR, always_ready, read_on, write_on, NULL, free_open_file};
+static const aco__sim_type_t regular = {S_IFREG, always_ready, read_on, write_on, NULL, free_open_file, tell_status};
+static const aco__sim_type_t folder = {S_IFDIR, always_ready, read_on, write_on, NULL, free_open_file, tell_status};
 
 aco__sim_file_t *aco__sim_file_of_inode(aco_sim_t *sim, aco__sim_disk_t *disk, aco__sim_inode_t *inode, int flags)
 {
@@ -93,14 +94,9 @@ void aco__sim_inode_status(const aco__sim_inode_t *inode, struct stat *status)
     status->st_ctim = date_of(inode->changed);
 }
 
-int aco__sim_is_on_disk(const aco__sim_file_t *file)
+static void tell_status(aco__sim_file_t *file, void *status)
 {
-    return file->type == &regular || file->type == &folder;
-}
-
-void aco__sim_open_file_status(const aco__sim_file_t *file, struct stat *status)
-{
-    aco__sim_inode_status(((const open_file_t *)file)->inode, status);
+    aco__sim_inode_status(open_file_of(file)->inode, status);
 }
 
 /* ---- Faults ---- */
@@ -206,7 +202,7 @@ static ssize_t write_on(aco_sim_t *sim, aco__sim_file_t *file, const struct msgh
 static open_file_t *disk_file(aco_sim_t *sim, int fd, int error, const char *call)
 {
     aco__sim_file_t *file = aco__sim_file_of(sim, fd, call);
-    if (!file || aco__sim_is_on_disk(file))
+    if (!file || file->type == &regular || file->type == &folder)
         return (open_file_t *)file;
     errno = error;
     return NULL;

@@ -4,7 +4,7 @@
 #define _GNU_SOURCE /* S_IFDIR, strdup() */
 #endif
 #include "sim/tree.h"
-#include "sim/disk.h"
+#include "sim/world.h"
 
 #include "base/invariants.h"
 

@@ -98,6 +98,11 @@ uint64_t aco_sim_random(aco_sim_t *sim, uint64_t limit)
     return drawn;
 }
 
+uint64_t aco__sim_disk_draw(aco_sim_t *sim, uint64_t limit)
+{
+    return limit ? aco__draw_below(&sim->disk_draws, limit) : aco__draw(&sim->disk_draws);
+}
+
 uint64_t aco_sim_seed(const aco_sim_t *sim)
 {
     return sim->seed;
