@@ -49,12 +49,14 @@ static ssize_t read_on(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *mes
 static ssize_t write_on(aco_sim_t *sim, aco__sim_file_t *file, const struct msghdr *message, int flags);
 static void tell_status(aco__sim_file_t *file, void *status);
 
-static const aco__sim_type_t regular = {S_IFREG, always_ready, read_on, write_on, NULL, free_open_file, tell_status};
-static const aco__sim_type_t folder = {S_IFDIR, always_ready, read_on, write_on, NULL, free_open_file, tell_status};
+static const aco__sim_type_t regular_type = {S_IFREG, always_ready,   read_on,    write_on,
+                                             NULL,    free_open_file, tell_status};
+static const aco__sim_type_t folder_type = {S_IFDIR, always_ready,   read_on,    write_on,
+                                            NULL,    free_open_file, tell_status};
 
 aco__sim_file_t *aco__sim_file_of_inode(aco_sim_t *sim, aco__sim_disk_t *disk, aco__sim_inode_t *inode, int flags)
 {
-    open_file_t *f = aco__sim_file_new(sim, inode->is_folder ? &folder : &regular, sizeof *f, flags);
+    open_file_t *f = aco__sim_file_new(sim, inode->is_folder ? &folder_type : &regular_type, sizeof *f, flags);
     if (!f)
         return NULL;
     f->disk = disk;
@@ -144,7 +146,7 @@ static ssize_t write_part(aco_sim_t *sim, open_file_t *f, const void *p, size_t 
 static int may_read(const open_file_t *f)
 {
     errno = (f->file.flags & O_ACCMODE) == O_WRONLY ? EBADF : EISDIR;
-    return errno == EISDIR && f->file.type == &regular;
+    return errno == EISDIR && f->file.type == &regular_type;
 }
 
 static int may_write(const open_file_t *f)
@@ -202,7 +204,7 @@ static ssize_t write_on(aco_sim_t *sim, aco__sim_file_t *file, const struct msgh
 static open_file_t *disk_file(aco_sim_t *sim, int fd, int error, const char *call)
 {
     aco__sim_file_t *file = aco__sim_file_of(sim, fd, call);
-    if (!file || file->type == &regular || file->type == &folder)
+    if (!file || file->type == &regular_type || file->type == &folder_type)
         return (open_file_t *)file;
     errno = error;
     return NULL;
@@ -213,8 +215,8 @@ aco__sim_inode_t *aco__sim_folder_of(aco_sim_t *sim, int fd, const char *call)
     open_file_t *f = disk_file(sim, fd, ENOTDIR, call);
     if (!f)
         return NULL;
-    errno = f->file.type != &folder ? ENOTDIR : EIO;
-    return f->file.type == &folder && !is_dead(f) ? f->inode : NULL;
+    errno = f->file.type != &folder_type ? ENOTDIR : EIO;
+    return f->file.type == &folder_type && !is_dead(f) ? f->inode : NULL;
 }
 
 static struct msghdr one_part(struct iovec *part, const void *p, size_t n)
@@ -286,7 +288,7 @@ int aco__sim_fsync(aco_sim_t *sim, int fd)
     if (!f || is_dead(f))
         return f ? aco__sim_fail_with(EIO) : -1;
     failed = fails(sim, f, f->disk->options.sync_errors);
-    if (f->file.type == &folder)
+    if (f->file.type == &folder_type)
         aco__sim_tree_sync(&f->disk->tree, f->inode, failed);
     else if (failed)
         aco__sim_content_lose(&f->inode->content);
@@ -300,7 +302,7 @@ int aco__sim_ftruncate(aco_sim_t *sim, int fd, int64_t size)
     open_file_t *f = size < 0 ? NULL : disk_file(sim, fd, EINVAL, "ftruncate");
     if (!f)
         return size < 0 ? aco__sim_fail_with(EINVAL) : -1;
-    if (f->file.type != &regular || !may_write(f))
+    if (f->file.type != &regular_type || !may_write(f))
         return aco__sim_fail_with(EINVAL);
     if (is_dead(f))
         return aco__sim_fail_with(EIO);

@@ -199,14 +199,14 @@ static void free_step(aco__sim_tree_t *tree, aco__sim_step_t *step)
 /* Removes steps that are durable: all, or those that are marked. */
 static void drop_steps(aco__sim_tree_t *tree, int all)
 {
-    size_t kept = 0;
+    size_t left = 0;
     for (size_t i = 0; i < tree->steps_n; i++) {
         if (all || tree->steps[i].is_marked)
             free_step(tree, &tree->steps[i]);
         else
-            tree->steps[kept++] = tree->steps[i];
+            tree->steps[left++] = tree->steps[i];
     }
-    tree->steps_n = kept;
+    tree->steps_n = left;
 }
 
 static int make_steps_room(aco__sim_tree_t *tree)
