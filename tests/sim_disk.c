@@ -52,7 +52,7 @@ static void is_found(aco_sim_function_t scenario, void *arg, const char *reason)
 /* What one forgets who writes it. */
 typedef enum fault { NONE, NO_SYNC, NO_FOLDER_SYNC, NO_SUM, TRUSTS_SECOND_SYNC } fault_t;
 
-enum { RECORDS = 8, MOST_TEXT = 1800 };
+enum { RECORDS = 8, MOST_TEXT = 6000 };
 
 typedef struct record { /* before its text */
     uint32_t number, length, sum;
@@ -183,14 +183,14 @@ static void *write_records(void *arg)
     return NULL;
 }
 
-/* A writer, and a crash at some time; three times. */
+/* A writer, and a crash at some time; five times. */
 static void log_scenario(aco_sim_t *sim, void *arg)
 {
     log_t log = {*(fault_t *)arg, -1, 0, 0};
     aco_sim_disk_t disk = {0};
     disk.short_transfers = 0.1;
     NEEDS(sim, aco_sim_disk(sim, "*", &disk) == 0);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 5; i++) {
         aco_t *writer;
         recover(sim, &log);
         disk.sync_errors = log.fault == TRUSTS_SECOND_SYNC ? 0.3 : 0;
