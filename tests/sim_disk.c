@@ -52,7 +52,7 @@ static void is_found(aco_sim_function_t scenario, void *arg, const char *reason)
 /* What one forgets who writes it. */
 typedef enum fault { NONE, NO_SYNC, NO_FOLDER_SYNC, NO_SUM, TRUSTS_SECOND_SYNC } fault_t;
 
-enum { RECORDS = 8, MOST_TEXT = 1800 };
+enum { RECORDS = 8, MOST_TEXT = 6000 };
 
 typedef struct record { /* before its text */
     uint32_t number, length, sum;
@@ -183,14 +183,14 @@ static void *write_records(void *arg)
     return NULL;
 }
 
-/* A writer, and a crash at some time; three times. */
+/* A writer, and a crash at some time; five times. */
 static void log_scenario(aco_sim_t *sim, void *arg)
 {
     log_t log = {*(fault_t *)arg, -1, 0, 0};
     aco_sim_disk_t disk = {0};
     disk.short_transfers = 0.1;
     NEEDS(sim, aco_sim_disk(sim, "*", &disk) == 0);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 5; i++) {
         aco_t *writer;
         recover(sim, &log);
         disk.sync_errors = log.fault == TRUSTS_SECOND_SYNC ? 0.3 : 0;
@@ -421,6 +421,23 @@ static void ended_calls(aco_sim_t *sim, void *arg)
     }
 }
 
+/* ---- The calls of aco/io.h ---- */
+
+/* They move the file's own position. */
+static void own_position(aco_sim_t *sim, void *arg)
+{
+    int fd = aco_file_open("file", O_RDWR | O_CREAT | O_APPEND, 0666), copy;
+    char text[16] = "";
+    (void)arg;
+    NEEDS(sim, aco_io_write_all(fd, "hello", 5) == 5);
+    NEEDS(sim, aco_file_write(fd, ", world", 7) == 7);
+    copy = aco_file_open("file", O_RDONLY, 0);
+    NEEDS(sim, aco_io_read_exactly(copy, text, 5) == 5 && strcmp(text, "hello") == 0);
+    NEEDS(sim, aco_file_read(copy, text, sizeof text) == 7 && memcmp(text, ", world", 7) == 0);
+    NEEDS(sim, aco_io_read(copy, text, 1) == 0);
+    NEEDS(sim, aco_io_close(fd) == 0 && aco_io_close(copy) == 0);
+}
+
 /* ---- What there is not ---- */
 
 static void open_device(aco_sim_t *sim, void *arg)
@@ -466,6 +483,7 @@ int main(void)
     passes(dead_files, NULL, 20);
     passes(slow_disk, NULL, 20);
     passes(ended_calls, NULL, RUNS);
+    passes(own_position, NULL, 50);
     is_found(open_device, "/dev/null", "aco_file_open() is not simulated: it needs open()");
     is_found(leave_open, "file", "descriptors that were not closed: 1; the first is ");
     passes(misuse, NULL, 1);

@@ -251,8 +251,8 @@ static int call_after(int64_t ns, const char *call, void *(*fn)(void *arg), void
     return is_made_all_the_same(has_begun ? ns : 0, fn, arg, release) ? 0 : -1;
 }
 
-int aco__io_offload_file(const char *call, void *(*fn)(void *arg), void *arg,
-                         void (*release)(void *arg, void *result), const char *location)
+int aco__io_offload_file(const char *call, void *(*fn)(void *arg), void *arg, void (*release)(void *arg, void *result),
+                         const char *location)
 {
     int64_t ns = aco__chooser_disk_time();
     return ns < 0 ? aco__io_offload(call, fn, arg, NULL, release, location)

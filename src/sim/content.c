@@ -5,8 +5,8 @@
  * A sector holds what it held after one of the changes: a disk writes whole sectors, in any order, of which each is the
  * cache's at some moment. Likewise the size. */
 #include "sim/content.h"
-#include "sim/disk.h"
 #include "sim/draw.h"
+#include "sim/world.h"
 
 #include "base/invariants.h"
 
@@ -326,9 +326,10 @@ static void put_back(aco__sim_content_t *content, size_t number, const fate_t *f
 {
     const aco__sim_change_t *change = &content->changes[number];
     for (int64_t s = first_sector(change, sector_size); s < end_sector(change, sector_size); s++) {
-        size_t n, kept = reached(content, fate, s);
+        size_t n, reach = reached(content, fate, s);
         int64_t begin = part_in(change, s, sector_size, &n);
-        int survives = number >= content->lost ? number < kept : is_written(content, content->lost, kept, s, sector_size);
+        int survives =
+            number >= content->lost ? number < reach : is_written(content, content->lost, reach, s, sector_size);
         if (!survives)
             copy_in(content, change->bytes + (begin - change->offset), begin, n);
     }
@@ -336,10 +337,10 @@ static void put_back(aco__sim_content_t *content, size_t number, const fate_t *f
 
 static int64_t size_after_crash(const aco__sim_content_t *content, const fate_t *fate)
 {
-    size_t kept = reached(content, fate, -1);
-    if (content->lost && kept <= content->lost)
-        kept = 0;
-    return kept < content->n ? content->changes[kept].size : content->size;
+    size_t reach = reached(content, fate, -1);
+    if (content->lost && reach <= content->lost)
+        reach = 0;
+    return reach < content->n ? content->changes[reach].size : content->size;
 }
 
 static void clear_behind(aco__sim_content_t *content, aco__sim_room_t *room)

@@ -46,7 +46,7 @@ ACO__HIDDEN void aco__sim_content_sync(aco__sim_content_t *content, size_t secto
 ACO__HIDDEN void aco__sim_content_lose(aco__sim_content_t *content);
 /* The machine crashes: the seed decides which sectors survive of what is not durable. The rest is durable now. */
 ACO__HIDDEN void aco__sim_content_crash(aco_sim_t *sim, aco__sim_content_t *content, aco__sim_room_t *room,
-                                          size_t sector);
+                                        size_t sector);
 ACO__HIDDEN void aco__sim_content_free(aco__sim_content_t *content, aco__sim_room_t *room);
 
 #endif

@@ -1,6 +1,5 @@
 /* A simulated disk: what the seed and the options make of it. */
 #include "sim/disk.h"
-#include "sim/draw.h"
 #include "sim/routes.h"
 #include "sim/world.h"
 
@@ -46,12 +45,6 @@ void aco__sim_disk_crash(aco_sim_t *sim, aco__sim_disk_t *disk)
     aco__sim_tree_crash(sim, &disk->tree, disk->sector);
 }
 
-uint64_t aco__sim_disk_draw(aco_sim_t *sim, uint64_t limit)
-{
-    uint64_t drawn = limit ? aco__draw_below(&sim->disk_draws, limit) : aco__draw(&sim->disk_draws);
-    return aco__sim_decide(sim, ACO__SIM_DISK, drawn, limit);
-}
-
 int64_t aco__sim_disk_time(aco_sim_t *sim, const aco__sim_disk_t *disk)
 {
     const aco_sim_range_t *latency = &disk->options.latency;
@@ -67,9 +60,8 @@ int aco__sim_disk_maybe(aco_sim_t *sim, double chance)
 
 size_t aco__sim_disk_part(aco_sim_t *sim, const aco__sim_disk_t *disk, size_t n)
 {
-    return n > 1 && aco__sim_disk_maybe(sim, disk->options.short_transfers)
-               ? 1 + (size_t)aco__sim_disk_draw(sim, n - 1)
-               : n;
+    return n > 1 && aco__sim_disk_maybe(sim, disk->options.short_transfers) ? 1 + (size_t)aco__sim_disk_draw(sim, n - 1)
+                                                                            : n;
 }
 
 /* ---- Calls of the scenario ---- */

@@ -22,8 +22,6 @@ ACO__HIDDEN void aco__sim_disk_end(aco__sim_disk_t *disk);
 ACO__HIDDEN aco__sim_disk_t *aco__sim_disk_here(aco_sim_t *sim);
 /* The machine of the disk loses its power. Files stay open, and are dead. */
 ACO__HIDDEN void aco__sim_disk_crash(aco_sim_t *sim, aco__sim_disk_t *disk);
-/* A number from 0 up to and without `limit`, or of 64 bits if that is 0, which the seed decides for the disks. */
-ACO__HIDDEN uint64_t aco__sim_disk_draw(aco_sim_t *sim, uint64_t limit);
 /* How many nanoseconds a call takes now. */
 ACO__HIDDEN int64_t aco__sim_disk_time(aco_sim_t *sim, const aco__sim_disk_t *disk);
 /* 1 with this chance, which the seed decides. */

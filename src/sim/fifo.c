@@ -105,8 +105,10 @@ static void free_fifo(aco__sim_file_t *file)
     aco__sim_bytes_free(&fifo_of(file)->bytes);
 }
 
-static const aco__sim_type_t reader_type = {S_IFIFO | 0600, reader_events, read_fifo, NULL, close_fifo, free_fifo};
-static const aco__sim_type_t writer_type = {S_IFIFO | 0600, writer_events, NULL, write_fifo, close_fifo, free_fifo};
+static const aco__sim_type_t reader_type = {S_IFIFO | 0600, reader_events, read_fifo, NULL, close_fifo, free_fifo,
+                                            NULL};
+static const aco__sim_type_t writer_type = {S_IFIFO | 0600, writer_events, NULL, write_fifo, close_fifo, free_fifo,
+                                            NULL};
 
 int aco__sim_is_fifo(const aco__sim_file_t *file)
 {

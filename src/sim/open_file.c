@@ -1,5 +1,5 @@
-/* Open files of a simulated disk. The calls take no time: who waits for the disk does that before (aco__sim_disk_time()).
- * After a crash of the disk an open file is dead. */
+/* Open files of a simulated disk. The calls take no time: who waits for the disk does that before, for
+ * aco__sim_disk_time(). After a crash of the disk an open file is dead. */
 #define _FILE_OFFSET_BITS 64
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* RWF_NOWAIT, O_DIRECT */
@@ -22,8 +22,8 @@ enum { STATUS_BLOCK = 512, LEAST_DIRECT = 512, MOST_SENT = 64 * 1024 };
 typedef struct open_file {
     aco__sim_file_t file;
     aco__sim_disk_t *disk;
-    aco__sim_inode_t *inode;    /* it is held */
-    uint64_t crashes;           /* of the disk, when it was opened */
+    aco__sim_inode_t *inode; /* it is held */
+    uint64_t crashes; /* of the disk, when it was opened */
     int64_t position;
 } open_file_t;
 
@@ -47,13 +47,16 @@ static void free_open_file(aco__sim_file_t *file)
 
 static ssize_t read_on(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *message, int flags);
 static ssize_t write_on(aco_sim_t *sim, aco__sim_file_t *file, const struct msghdr *message, int flags);
+static void tell_status(aco__sim_file_t *file, void *status);
 
-static const aco__sim_type_t regular = {S_IFREG, always_ready, read_on, write_on, NULL, free_open_file};
-static const aco__sim_type_t folder = {S_IFDIR, always_ready, read_on, write_on, NULL, free_open_file};
+static const aco__sim_type_t regular_type = {S_IFREG, always_ready,   read_on,    write_on,
+                                             NULL,    free_open_file, tell_status};
+static const aco__sim_type_t folder_type = {S_IFDIR, always_ready,   read_on,    write_on,
+                                            NULL,    free_open_file, tell_status};
 
 aco__sim_file_t *aco__sim_file_of_inode(aco_sim_t *sim, aco__sim_disk_t *disk, aco__sim_inode_t *inode, int flags)
 {
-    open_file_t *f = aco__sim_file_new(sim, inode->is_folder ? &folder : &regular, sizeof *f, flags);
+    open_file_t *f = aco__sim_file_new(sim, inode->is_folder ? &folder_type : &regular_type, sizeof *f, flags);
     if (!f)
         return NULL;
     f->disk = disk;
@@ -93,14 +96,9 @@ void aco__sim_inode_status(const aco__sim_inode_t *inode, struct stat *status)
     status->st_ctim = date_of(inode->changed);
 }
 
-int aco__sim_is_on_disk(const aco__sim_file_t *file)
+static void tell_status(aco__sim_file_t *file, void *status)
 {
-    return file->type == &regular || file->type == &folder;
-}
-
-void aco__sim_open_file_status(const aco__sim_file_t *file, struct stat *status)
-{
-    aco__sim_inode_status(((const open_file_t *)file)->inode, status);
+    aco__sim_inode_status(open_file_of(file)->inode, status);
 }
 
 /* ---- Faults ---- */
@@ -148,7 +146,7 @@ static ssize_t write_part(aco_sim_t *sim, open_file_t *f, const void *p, size_t 
 static int may_read(const open_file_t *f)
 {
     errno = (f->file.flags & O_ACCMODE) == O_WRONLY ? EBADF : EISDIR;
-    return errno == EISDIR && f->file.type == &regular;
+    return errno == EISDIR && f->file.type == &regular_type;
 }
 
 static int may_write(const open_file_t *f)
@@ -188,7 +186,7 @@ static ssize_t read_on(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *mes
 
 static int64_t write_offset(const open_file_t *f, int64_t offset)
 {
-    return f->file.flags & O_APPEND ? f->inode->content.size : offset;
+    return (f->file.flags & O_APPEND) ? f->inode->content.size : offset;
 }
 
 static ssize_t write_on(aco_sim_t *sim, aco__sim_file_t *file, const struct msghdr *message, int flags)
@@ -206,7 +204,7 @@ static ssize_t write_on(aco_sim_t *sim, aco__sim_file_t *file, const struct msgh
 static open_file_t *disk_file(aco_sim_t *sim, int fd, int error, const char *call)
 {
     aco__sim_file_t *file = aco__sim_file_of(sim, fd, call);
-    if (!file || aco__sim_is_on_disk(file))
+    if (!file || file->type == &regular_type || file->type == &folder_type)
         return (open_file_t *)file;
     errno = error;
     return NULL;
@@ -217,8 +215,8 @@ aco__sim_inode_t *aco__sim_folder_of(aco_sim_t *sim, int fd, const char *call)
     open_file_t *f = disk_file(sim, fd, ENOTDIR, call);
     if (!f)
         return NULL;
-    errno = f->file.type != &folder ? ENOTDIR : EIO;
-    return f->file.type == &folder && !is_dead(f) ? f->inode : NULL;
+    errno = f->file.type != &folder_type ? ENOTDIR : EIO;
+    return f->file.type == &folder_type && !is_dead(f) ? f->inode : NULL;
 }
 
 static struct msghdr one_part(struct iovec *part, const void *p, size_t n)
@@ -272,20 +270,15 @@ ssize_t aco__sim_preadv2(aco_sim_t *sim, int fd, const struct iovec *parts, int 
 int64_t aco__sim_lseek(aco_sim_t *sim, int fd, int64_t offset, int from)
 {
     open_file_t *f = disk_file(sim, fd, ESPIPE, "lseek");
-    int64_t size, position;
+    int64_t base;
     if (!f)
         return -1;
-    size = f->inode->content.size;
-    if ((from == SEEK_DATA || from == SEEK_HOLE) && (offset < 0 || offset >= size))
-        return aco__sim_fail_with(ENXIO);
-    position = from == SEEK_CUR                           ? f->position
-               : from == SEEK_END || from == SEEK_HOLE ? size
-                                                          : 0;
-    if (from == SEEK_HOLE) /* all of it is data */
-        offset = 0;
-    if (from < SEEK_SET || from > SEEK_HOLE || offset < -position || offset > INT64_MAX - position)
-        return aco__sim_fail_with(offset > 0 && from >= SEEK_SET && from <= SEEK_HOLE ? EOVERFLOW : EINVAL);
-    return f->position = position + offset;
+    if (from == SEEK_DATA || from == SEEK_HOLE)
+        return aco__sim_fail_with(aco__sim_refuse(sim, "lseek"));
+    base = from == SEEK_CUR ? f->position : from == SEEK_END ? f->inode->content.size : 0;
+    if ((from != SEEK_SET && from != SEEK_CUR && from != SEEK_END) || offset < -base || offset > INT64_MAX - base)
+        return aco__sim_fail_with(EINVAL);
+    return f->position = base + offset;
 }
 
 int aco__sim_fsync(aco_sim_t *sim, int fd)
@@ -295,7 +288,7 @@ int aco__sim_fsync(aco_sim_t *sim, int fd)
     if (!f || is_dead(f))
         return f ? aco__sim_fail_with(EIO) : -1;
     failed = fails(sim, f, f->disk->options.sync_errors);
-    if (f->file.type == &folder)
+    if (f->file.type == &folder_type)
         aco__sim_tree_sync(&f->disk->tree, f->inode, failed);
     else if (failed)
         aco__sim_content_lose(&f->inode->content);
@@ -309,7 +302,7 @@ int aco__sim_ftruncate(aco_sim_t *sim, int fd, int64_t size)
     open_file_t *f = size < 0 ? NULL : disk_file(sim, fd, EINVAL, "ftruncate");
     if (!f)
         return size < 0 ? aco__sim_fail_with(EINVAL) : -1;
-    if (f->file.type != &regular || !may_write(f))
+    if (f->file.type != &regular_type || !may_write(f))
         return aco__sim_fail_with(EINVAL);
     if (is_dead(f))
         return aco__sim_fail_with(EIO);

@@ -10,9 +10,6 @@ struct stat;
 /* A new open file. NULL and errno. */
 ACO__HIDDEN aco__sim_file_t *aco__sim_file_of_inode(aco_sim_t *sim, aco__sim_disk_t *disk, aco__sim_inode_t *inode,
                                                     int flags);
-/* Whether it is such a one; and what fstat() tells of it. */
-ACO__HIDDEN int aco__sim_is_on_disk(const aco__sim_file_t *file);
-ACO__HIDDEN void aco__sim_open_file_status(const aco__sim_file_t *file, struct stat *status);
 /* What stat() tells. */
 ACO__HIDDEN void aco__sim_inode_status(const aco__sim_inode_t *inode, struct stat *status);
 /* The open directory of a descriptor; NULL and errno: EBADF, ENOTDIR, EIO. */

@@ -5,7 +5,6 @@
 #endif
 #include "sim/opened.h"
 #include "sim/interest.h"
-#include "sim/open_file.h"
 #include "sim/refusal.h"
 #include "sim/world.h"
 
@@ -198,8 +197,8 @@ int aco__sim_fstat(aco_sim_t *sim, int fd, void *status)
     struct stat *result = status;
     if (!file)
         return -1;
-    if (aco__sim_is_on_disk(file)) {
-        aco__sim_open_file_status(file, result);
+    if (file->type->status) {
+        file->type->status(file, result);
         return 0;
     }
     memset(result, 0, sizeof *result);

@@ -115,14 +115,14 @@ int aco__sim_open(aco_sim_t *sim, const char *path, int flags, unsigned mode)
         return -1;
     if ((flags & O_CREAT && place.folder && place.has_slash) || place.is_too_long)
         return aco__sim_fail_with(flags & O_CREAT && place.has_slash ? EISDIR : ENAMETOOLONG);
-    inode = is_unnamed ? unnamed(sim, disk, &place, mode)
-            : place.inode                    ? existing(sim, disk, &place, flags)
-                                             : create(sim, disk, &place, flags, mode);
+    inode = is_unnamed    ? unnamed(sim, disk, &place, mode)
+            : place.inode ? existing(sim, disk, &place, flags)
+                          : create(sim, disk, &place, flags, mode);
     if (!inode)
         return -1;
     file = aco__sim_file_of_inode(sim, disk, inode, flags & ~only_here);
     aco__sim_inode_drop(&disk->tree, inode);
-    return file ? aco__sim_file_open(sim, file, flags & O_CLOEXEC ? FD_CLOEXEC : 0, "open") : -1;
+    return file ? aco__sim_file_open(sim, file, (flags & O_CLOEXEC) ? FD_CLOEXEC : 0, "open") : -1;
 }
 
 /* ---- Names ---- */
@@ -234,10 +234,10 @@ static int check_removal(const aco__sim_place_t *place)
 {
     if (!place->folder)
         return strcmp(place->name, "..") == 0 ? ENOTEMPTY : strcmp(place->name, ".") == 0 ? EINVAL : EBUSY;
-    return !place->inode                              ? ENOENT
-           : !place->inode->is_folder        ? ENOTDIR
-           : !aco__sim_inode_is_empty(place->inode)   ? ENOTEMPTY
-                                                      : 0;
+    return !place->inode                            ? ENOENT
+           : !place->inode->is_folder               ? ENOTDIR
+           : !aco__sim_inode_is_empty(place->inode) ? ENOTEMPTY
+                                                    : 0;
 }
 
 int aco__sim_rmdir(aco_sim_t *sim, const char *path)

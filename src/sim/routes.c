@@ -66,7 +66,7 @@ static const char *name_of_end(const aco_sim_node_t *node)
 
 static void note_rule(aco_sim_t *sim, const aco__sim_rule_t *rule, const char *what)
 {
-    char text[ACO__SIM_NOTE_TEXT];
+    char text[2 * ACO__SIM_NOTE_TEXT];
     snprintf(text, sizeof text, "%s: \"%s\" to \"%s\"", what, name_of_end(rule->from), name_of_end(rule->to));
     aco__sim_note(sim, ACO__NOTED_FAULT, 0, 0, text);
 }

@@ -479,7 +479,7 @@ int aco__sim_stream_shutdown(aco_sim_t *sim, aco__sim_socket_t *socket, int how)
 /* ---- Connections ---- */
 
 static const aco__sim_type_t stream_type = {S_IFSOCK | 0777, stream_events, receive_bytes,
-                                            send_bytes,      close_stream,  free_stream};
+                                            send_bytes,      close_stream,  free_stream,   NULL};
 
 aco__sim_socket_t *aco__sim_stream_new(aco_sim_t *sim, int family, int type, int flags)
 {

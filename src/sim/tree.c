@@ -4,7 +4,7 @@
 #define _GNU_SOURCE /* S_IFDIR, strdup() */
 #endif
 #include "sim/tree.h"
-#include "sim/disk.h"
+#include "sim/world.h"
 
 #include "base/invariants.h"
 
@@ -171,10 +171,7 @@ int aco__sim_tree_find(aco__sim_tree_t *tree, const char *path, aco__sim_place_t
     place->inode = &tree->root;
     while (!is_last && (n = next_name(&path, place->name)) != 0) {
         is_last = !path[strspn(path, "/")];
-        errno = !place->inode                      ? ENOENT
-                : !place->inode->is_folder ? ENOTDIR
-                : n < 0 && !is_last                 ? ENAMETOOLONG
-                                                    : 0;
+        errno = !place->inode ? ENOENT : !place->inode->is_folder ? ENOTDIR : n < 0 && !is_last ? ENAMETOOLONG : 0;
         if (errno)
             return -1;
         enter(place, place->inode);
@@ -202,14 +199,14 @@ static void free_step(aco__sim_tree_t *tree, aco__sim_step_t *step)
 /* Removes steps that are durable: all, or those that are marked. */
 static void drop_steps(aco__sim_tree_t *tree, int all)
 {
-    size_t kept = 0;
+    size_t left = 0;
     for (size_t i = 0; i < tree->steps_n; i++) {
         if (all || tree->steps[i].is_marked)
             free_step(tree, &tree->steps[i]);
         else
-            tree->steps[kept++] = tree->steps[i];
+            tree->steps[left++] = tree->steps[i];
     }
-    tree->steps_n = kept;
+    tree->steps_n = left;
 }
 
 static int make_steps_room(aco__sim_tree_t *tree)

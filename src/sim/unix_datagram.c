@@ -152,7 +152,8 @@ static void close_unix_datagram(aco_sim_t *sim, aco__sim_file_t *file)
 }
 
 static const aco__sim_type_t unix_datagram_type = {S_IFSOCK | 0777,    unix_datagram_events, receive_unix_datagram,
-                                                   send_unix_datagram, close_unix_datagram,  aco__sim_datagram_free};
+                                                   send_unix_datagram, close_unix_datagram,  aco__sim_datagram_free,
+                                                   NULL};
 
 aco__sim_socket_t *aco__sim_unix_datagram_new(aco_sim_t *sim, int flags)
 {

@@ -7,7 +7,6 @@
 #include "sim/arrivals.h"
 #include "sim/byte_queue.h"
 #include "sim/interest.h"
-#include "sim/open_file.h"
 #include "sim/refusal.h"
 #include "sim/world.h"
 
@@ -103,7 +102,7 @@ static ssize_t write_counter(aco_sim_t *sim, aco__sim_file_t *file, const struct
 
 int aco__sim_eventfd(aco_sim_t *sim, unsigned value, int flags)
 {
-    static const aco__sim_type_t type = {0600, counter_events, read_counter, write_counter, NULL, NULL};
+    static const aco__sim_type_t type = {0600, counter_events, read_counter, write_counter, NULL, NULL, NULL};
     counter_t *counter;
     if (flags & ~(EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE)) {
         errno = EINVAL;
@@ -129,7 +128,7 @@ static void free_epoll(aco__sim_file_t *file)
     aco__sim_unwatch_all((aco__sim_epoll_t *)file);
 }
 
-static const aco__sim_type_t epoll_type = {0600, epoll_events, NULL, NULL, NULL, free_epoll};
+static const aco__sim_type_t epoll_type = {0600, epoll_events, NULL, NULL, NULL, free_epoll, NULL};
 
 int aco__sim_epoll_create1(aco_sim_t *sim, int flags)
 {
@@ -212,7 +211,7 @@ int aco__sim_epoll_ctl(aco_sim_t *sim, int epoll, int operation, int fd, struct 
         errno = watch ? EEXIST : ENOENT;
         return -1;
     }
-    if (aco__sim_is_on_disk(file))
+    if (S_ISREG(file->type->mode) || S_ISDIR(file->type->mode))
         return aco__sim_fail_with(EPERM);
     if (operation == EPOLL_CTL_ADD)
         return add_watch(of, file, fd, event);

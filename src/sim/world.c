@@ -109,6 +109,12 @@ int aco__sim_takes(aco_sim_t *sim, double chance)
     return takes;
 }
 
+uint64_t aco__sim_disk_draw(aco_sim_t *sim, uint64_t limit)
+{
+    uint64_t drawn = limit ? aco__draw_below(&sim->disk_draws, limit) : aco__draw(&sim->disk_draws);
+    return aco__sim_decide(sim, ACO__SIM_DISK, drawn, limit);
+}
+
 uint64_t aco_sim_seed(const aco_sim_t *sim)
 {
     return sim->seed;

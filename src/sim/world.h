@@ -69,6 +69,8 @@ ACO__HIDDEN void aco__sim_jump(aco_sim_t *sim, int64_t then);
 ACO__HIDDEN void aco__sim_enter(aco_sim_t *sim); /* the calling thread's run; NULL: none any more */
 /* Calls what aco__sim_at_end() has registered. */
 ACO__HIDDEN void aco__sim_endings_call(aco_sim_t *sim);
+/* A number from 0 up to and without `limit`, or of 64 bits if that is 0, which the seed decides for the disks. */
+ACO__HIDDEN uint64_t aco__sim_disk_draw(aco_sim_t *sim, uint64_t limit);
 /* aco_sim_fail() with a format. */
 ACO__HIDDEN ACO__COLD __attribute__((format(ACO__PRINTF, 2, 3)))
 void aco__sim_fail(aco_sim_t *sim, const char *reason, ...);
