@@ -34,9 +34,6 @@ aco__sim_thread_t *aco__sim_thread_after(const aco_sim_t *sim, const aco__sim_th
     return thread->all.next == &sim->threads.all ? NULL : ACO__LINKED(thread->all.next, aco__sim_thread_t, all);
 }
 
-#define EACH(sim, thread)                                                                                              \
-    for (aco__sim_thread_t *thread = &(sim)->threads.first; thread; thread = aco__sim_thread_after(sim, thread))
-
 static void add_thread(aco_sim_t *sim, aco__sim_thread_t *thread)
 {
     aco__sim_threads_t *threads = &sim->threads;
@@ -113,7 +110,7 @@ static void end_wait(aco__sim_thread_t *thread, int result)
 static uint64_t count_able(aco_sim_t *sim)
 {
     uint64_t n = 0;
-    EACH(sim, thread)
+    for (aco__sim_thread_t *thread = &sim->threads.first; thread; thread = aco__sim_thread_after(sim, thread))
         n += (uint64_t)aco__sim_can_go_on(thread);
     return n;
 }
@@ -121,7 +118,7 @@ static uint64_t count_able(aco_sim_t *sim)
 /* Number `n`, from 0 on, of those that can go on. */
 static aco__sim_thread_t *nth_able(aco_sim_t *sim, uint64_t n)
 {
-    EACH(sim, thread)
+    for (aco__sim_thread_t *thread = &sim->threads.first; thread; thread = aco__sim_thread_after(sim, thread))
         if (aco__sim_can_go_on(thread) && n-- == 0)
             return thread;
     return NULL;
@@ -130,7 +127,7 @@ static aco__sim_thread_t *nth_able(aco_sim_t *sim, uint64_t n)
 static aco__sim_thread_t *highest_able(aco_sim_t *sim)
 {
     aco__sim_thread_t *highest = NULL;
-    EACH(sim, thread)
+    for (aco__sim_thread_t *thread = &sim->threads.first; thread; thread = aco__sim_thread_after(sim, thread))
         if (aco__sim_can_go_on(thread) && (!highest || thread->priority > highest->priority))
             highest = thread;
     return highest;
@@ -171,7 +168,7 @@ static aco__sim_thread_t *able_by_schedule(aco_sim_t *sim, uint64_t n, int leave
 static uint64_t count_waiting(aco_sim_t *sim, const void *object)
 {
     uint64_t n = 0;
-    EACH(sim, thread)
+    for (aco__sim_thread_t *thread = &sim->threads.first; thread; thread = aco__sim_thread_after(sim, thread))
         n += (uint64_t)(thread->call && thread->object == object);
     return n;
 }
@@ -182,7 +179,7 @@ int aco__sim_wake(aco_sim_t *sim, const void *object, int most)
     int woken = 0;
     if (waiting > 1 && most == 1 && sim->threads.first.schedule.kind != ACO_SIM_FIFO)
         skipped = aco__draw_below(&sim->threads.draws, waiting);
-    EACH(sim, thread)
+    for (aco__sim_thread_t *thread = &sim->threads.first; thread; thread = aco__sim_thread_after(sim, thread))
         if (thread->call && thread->object == object && woken < most && skipped-- == 0) {
             skipped = 0;
             end_wait(thread, 0);
@@ -228,7 +225,7 @@ static aco__sim_thread_t *choose_thread(aco_sim_t *sim, int leaves)
 static int64_t next_time(aco_sim_t *sim)
 {
     int64_t then = sim->arrivals.n ? sim->arrivals.heap[0].at : INT64_MAX;
-    EACH(sim, thread)
+    for (aco__sim_thread_t *thread = &sim->threads.first; thread; thread = aco__sim_thread_after(sim, thread))
         if (thread->call && thread->until < then)
             then = thread->until;
     return then;
@@ -250,7 +247,7 @@ static int pass_time(aco_sim_t *sim)
     if (sim->now < then)
         return 0;
     aco__sim_arrive(sim);
-    EACH(sim, thread)
+    for (aco__sim_thread_t *thread = &sim->threads.first; thread; thread = aco__sim_thread_after(sim, thread))
         if (thread->call && thread->until <= sim->now)
             end_wait(thread, ETIMEDOUT);
     return 1;
@@ -258,7 +255,7 @@ static int pass_time(aco_sim_t *sim)
 
 static void tell_deadlock(aco_sim_t *sim)
 {
-    EACH(sim, thread)
+    for (aco__sim_thread_t *thread = &sim->threads.first; thread; thread = aco__sim_thread_after(sim, thread))
         if (thread->call)
             aco__sim_say(sim, "thread %" PRIu64 " waits in %s()\n", thread->number, thread->call);
     if (sim->threads.running == &sim->threads.first)
@@ -392,7 +389,7 @@ void aco__sim_thread_leave(aco__sim_thread_t *thread)
 /* A failed run: aco_run() of the others fails, and their loops of waiting look again. */
 static void interrupt_others(aco_sim_t *sim)
 {
-    EACH(sim, thread)
+    for (aco__sim_thread_t *thread = &sim->threads.first; thread; thread = aco__sim_thread_after(sim, thread))
         if (thread != &sim->threads.first && thread->call && !thread->is_patient)
             end_wait(thread, EINTR);
 }
@@ -409,7 +406,7 @@ static void await_others(aco_sim_t *sim)
 
 static void tell_left(aco_sim_t *sim)
 {
-    EACH(sim, thread)
+    for (aco__sim_thread_t *thread = &sim->threads.first; thread; thread = aco__sim_thread_after(sim, thread))
         if (thread != &sim->threads.first && !thread->has_ended)
             aco__sim_fail(sim, "thread %" PRIu64 " is left behind: %s%s", thread->number,
                           thread->call ? "it waits for ever in " : "it does not end", thread->call ? thread->call : "");

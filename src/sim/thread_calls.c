@@ -1,6 +1,6 @@
-/* Threads, mutexes, conditions and futexes in a run, and signals between threads. A mutex is a real one, which a thread takes while it has the
- * baton; if another thread of the run holds it, the thread waits without the baton. Conditions and futexes are waits
- * for their addresses only. */
+/* Threads, mutexes, conditions and futexes in a run, and signals between threads. A mutex is a real one, which a
+ * thread takes while it has the baton; if another thread of the run holds it, the thread waits without the baton.
+ * Conditions and futexes are waits for their addresses only. */
 #include "sim/thread_calls.h"
 #include "sim/baton.h"
 #include "sim/refusal.h"
