@@ -25,7 +25,7 @@ enum {
     MOST_AT_END = 100000, /* points until the others are left behind */
     MOST_DEADLOCKS = 1000
 };
-static const uint64_t LOWEST_AT_FIRST = (uint64_t)1 << 62;
+static const uint64_t HIGHEST_LOWERED = (uint64_t)1 << 62;
 
 /* ---- Threads ---- */
 
@@ -39,7 +39,7 @@ static void add_thread(aco_sim_t *sim, aco__sim_thread_t *thread)
     aco__sim_threads_t *threads = &sim->threads;
     thread->sim = sim;
     thread->number = ++threads->numbers;
-    thread->priority = LOWEST_AT_FIRST + 1 + aco__draw(&threads->draws) / 4;
+    thread->priority = HIGHEST_LOWERED + 1 + aco__draw(&threads->draws) / 4;
     aco__links_append(&threads->all, &thread->all);
 }
 
@@ -50,7 +50,7 @@ void aco__sim_threads_begin(aco_sim_t *sim, uint64_t seed)
     threads->others = threads->numbers = threads->stays = threads->points = threads->deadlocks = 0;
     threads->is_busy = threads->is_ending = sim->opened.has_news = 0;
     threads->rarity = (uint64_t)1 << aco__draw_below(&threads->draws, RARITIES);
-    threads->lowest = LOWEST_AT_FIRST;
+    threads->lowest = HIGHEST_LOWERED;
     threads->running = &threads->first;
     threads->first.chooser.has_others = 0;
     threads->first.call = NULL;
