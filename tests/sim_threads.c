@@ -411,6 +411,26 @@ static void nobody_goes_on(aco_sim_t *sim, void *arg)
     (void)aco_offload(wait_for_ever, event, NULL, NULL);
 }
 
+static void *wait_in_set(void *event)
+{
+    aco_set_name(aco_current_task(), aco_threads_index() ? "the second" : "the first");
+    return wait_for_ever(event);
+}
+
+static void *run_waiting(void *event)
+{
+    (void)aco_threads_run(2, wait_in_set, event, NULL);
+    return NULL;
+}
+
+static void tasks_wait_for_ever(aco_sim_t *sim, void *arg)
+{
+    aco_mt_event_t *event = calloc(1, sizeof *event);
+    (void)sim, (void)arg;
+    aco_set_name(aco_current_task(), "the scenario");
+    (void)aco_offload(run_waiting, event, NULL, NULL);
+}
+
 static void keep(void *arg, void *result)
 {
     (void)arg, (void)result;
@@ -570,6 +590,9 @@ int main(void)
     FAILS_BY(an_addition_is_lost, "an addition is lost");
     FAILS_BY(a_wake_up_is_lost, "a deadlock: no thread can ever go on");
     FAILS_BY(nobody_goes_on, "a deadlock: no thread can ever go on");
+    FAILS_BY(tasks_wait_for_ever, "a deadlock: no thread can ever go on");
+    CHECK(strstr(captured_text, "the scenario") && strstr(captured_text, "the second"));
+    CHECK(strstr(captured_text, "the first"));
     FAILS_BY(a_thread_stays, "thread 2 is left behind: it waits for ever in pthread_cond_wait");
     FAILS_BY(a_thread_fails_it, "a thread says so");
     FAILS_BY(threads_are_bound, "sched_setaffinity() is not simulated");

@@ -54,6 +54,7 @@ void aco__sim_threads_begin(aco_sim_t *sim, uint64_t seed)
     threads->running = &threads->first;
     threads->first.chooser.has_others = 0;
     threads->first.call = NULL;
+    threads->first.asks = NULL;
     memset(threads->first.held, 0, sizeof threads->first.held);
     aco__links_empty(&threads->all);
     add_thread(sim, &threads->first);
@@ -253,30 +254,6 @@ static int pass_time(aco_sim_t *sim)
     return 1;
 }
 
-static void tell_deadlock(aco_sim_t *sim)
-{
-    for (aco__sim_thread_t *thread = &sim->threads.first; thread; thread = aco__sim_thread_after(sim, thread))
-        if (thread->call)
-            aco__sim_say(sim, "thread %" PRIu64 " waits in %s()\n", thread->number, thread->call);
-    if (sim->threads.running == &sim->threads.first)
-        (void)aco_tasks_dump(STDERR_FILENO);
-    aco__sim_fail(sim, "a deadlock: no thread can ever go on");
-}
-
-/* No thread can ever go on: the first one must. */
-static aco__sim_thread_t *resort_to_first(aco_sim_t *sim)
-{
-    aco__sim_threads_t *threads = &sim->threads;
-    if (!threads->is_ending && !sim->has_failed)
-        tell_deadlock(sim);
-    if (!threads->is_ending && ++threads->deadlocks > MOST_DEADLOCKS) {
-        aco__sim_say(sim, "the thread waits for ever in %s()\n", threads->first.call);
-        abort();
-    }
-    end_wait(&threads->first, EDEADLK);
-    return &threads->first;
-}
-
 /* ---- The baton ---- */
 
 static void pass_baton(aco_sim_t *sim, aco__sim_thread_t *next)
@@ -297,6 +274,44 @@ static void await_baton(aco__sim_thread_t *self)
     ACO__ASSERT(self->sim->threads.running == self);
 }
 
+/* Lists the tasks of a thread that waits, which it must do itself. */
+static void tell_tasks(aco_sim_t *sim, aco__sim_thread_t *thread)
+{
+    aco__sim_thread_t *self = sim->threads.running;
+    if (thread == self) {
+        (void)aco_tasks_dump(STDERR_FILENO);
+        return;
+    }
+    thread->asks = self;
+    pass_baton(sim, thread);
+    await_baton(self);
+    sim->threads.is_busy = 1;
+}
+
+static void tell_deadlock(aco_sim_t *sim)
+{
+    for (aco__sim_thread_t *thread = &sim->threads.first; thread; thread = aco__sim_thread_after(sim, thread))
+        if (thread->call) {
+            aco__sim_say(sim, "thread %" PRIu64 " waits in %s\n", thread->number, thread->call);
+            tell_tasks(sim, thread);
+        }
+    aco__sim_fail(sim, "a deadlock: no thread can ever go on");
+}
+
+/* No thread can ever go on: the first one must. */
+static aco__sim_thread_t *resort_to_first(aco_sim_t *sim)
+{
+    aco__sim_threads_t *threads = &sim->threads;
+    if (!threads->is_ending && !sim->has_failed)
+        tell_deadlock(sim);
+    if (!threads->is_ending && ++threads->deadlocks > MOST_DEADLOCKS) {
+        aco__sim_say(sim, "the thread waits for ever in %s\n", threads->first.call);
+        abort();
+    }
+    end_wait(&threads->first, EDEADLK);
+    return &threads->first;
+}
+
 /* Begins a choice: sim->refused is for the calling thread's own message. */
 static void begin_choice(aco_sim_t *sim)
 {
@@ -313,6 +328,13 @@ static void go_on_with(aco_sim_t *sim, aco__sim_thread_t *next)
         return;
     pass_baton(sim, next);
     await_baton(self);
+    while (self->asks) {
+        next = self->asks;
+        self->asks = NULL;
+        (void)aco_tasks_dump(STDERR_FILENO);
+        pass_baton(sim, next);
+        await_baton(self);
+    }
 }
 
 /* The thread that goes on while the running one cannot, perhaps after some time: then it may be that one. */

@@ -24,6 +24,7 @@ typedef struct aco__sim_thread {
     int is_patient;     /* a failure of the run does not end the wait */
     int result;         /* of the wait: 0, or an errno */
     int is_in_turn;     /* sim->is_in_turn, while it does not go on */
+    struct aco__sim_thread *asks; /* gave it the baton to list its tasks, and wants it back; or NULL */
     uint64_t priority;  /* ACO_SIM_PCT */
     const void *held[ACO__SIM_MOST_HELD]; /* its mutexes; NULL: none */
     /* Not of the first one: */
