@@ -166,13 +166,21 @@ static void sim_point(void)
 
 /* ---- Calls that are not simulated ---- */
 
+/* A thread that calls it again and again does not keep the run from its end. */
+static int not_simulated(aco_sim_t *sim, const char *call)
+{
+    int error = aco__sim_refuse(sim, call);
+    aco__sim_point(sim);
+    return error;
+}
+
 #define REFUSED(type, failed, name, parameters, arguments)                                                             \
     static type sim_##name parameters                                                                                  \
     {                                                                                                                  \
         aco_sim_t *sim = aco_sim_current();                                                                            \
         if (!sim)                                                                                                      \
             return real.name arguments;                                                                                \
-        errno = aco__sim_refuse(sim, #name);                                                                           \
+        errno = not_simulated(sim, #name);                                                                             \
         return failed;                                                                                                 \
     }
 #define REFUSED_INT(name, parameters, arguments) REFUSED(int, -1, name, parameters, arguments)
@@ -239,7 +247,7 @@ static int sim_ioctl(int fd, unsigned long operation, ...)
     aco_sim_t *sim = aco_sim_current();
     if (!sim)
         return real.ioctl(fd, operation, last);
-    errno = aco__sim_refuse(sim, "ioctl");
+    errno = not_simulated(sim, "ioctl");
     return -1;
 }
 
@@ -261,7 +269,7 @@ static int sim_open(const char *path, int flags, ...)
         sim->reads_proc = fd + 1;
         return fd;
     }
-    errno = aco__sim_refuse(sim, "open");
+    errno = not_simulated(sim, "open");
     return -1;
 }
 
