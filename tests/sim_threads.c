@@ -360,6 +360,42 @@ static void threads_use_the_network(aco_sim_t *sim, void *arg)
     CHECK(aco_io_close(listener) == 0);
 }
 
+/* Each thread has a listener of the port, and one of them gets the connection. */
+static void *accept_one(void *accepted)
+{
+    aco_io_options_t options = {0};
+    aco_stop_t stop;
+    int listener, fd;
+    options.flags = ACO_IO_REUSEPORT;
+    listener = aco_io_listen("tcp", "10.0.0.1", "7", &options);
+    CHECK(listener >= 0 && aco_stop_begin(&stop, ACO_FOREVER) == 0);
+    if (aco_threads_index() == 0) {
+        fd = aco_io_dial("tcp", "10.0.0.1", "7", NULL);
+        CHECK(fd >= 0 && aco_sleep(ACO_SECOND) == 0 && aco_io_close(fd) == 0);
+        CHECK(aco_threads_stop(aco_threads_current()) == 0);
+    }
+    while ((fd = aco_io_accept(listener)) >= 0) {
+        ++*(int *)accepted;
+        CHECK(aco_io_close(fd) == 0);
+    }
+    CHECK(errno == ECANCELED && aco_stop_end(&stop) == 0 && aco_io_close(listener) == 0);
+    return NULL;
+}
+
+static void *run_listeners(void *accepted)
+{
+    CHECK(aco_threads_run(THREADS, accept_one, accepted, NULL) == 0);
+    return NULL;
+}
+
+static void threads_share_a_port(aco_sim_t *sim, void *arg)
+{
+    int accepted = 0;
+    (void)sim, (void)arg;
+    CHECK(aco_offload(run_listeners, &accepted, NULL, NULL) == 0);
+    CHECK(accepted <= 1); /* 0: it came to the first thread's, which ends */
+}
+
 /* ---- Failures ---- */
 
 static void *wait_for_ever(void *event)
@@ -373,6 +409,26 @@ static void nobody_goes_on(aco_sim_t *sim, void *arg)
     aco_mt_event_t *event = calloc(1, sizeof *event); /* the thread stays */
     (void)sim, (void)arg;
     (void)aco_offload(wait_for_ever, event, NULL, NULL);
+}
+
+static void *wait_in_set(void *event)
+{
+    aco_set_name(aco_current_task(), aco_threads_index() ? "the second" : "the first");
+    return wait_for_ever(event);
+}
+
+static void *run_waiting(void *event)
+{
+    (void)aco_threads_run(2, wait_in_set, event, NULL);
+    return NULL;
+}
+
+static void tasks_wait_for_ever(aco_sim_t *sim, void *arg)
+{
+    aco_mt_event_t *event = calloc(1, sizeof *event);
+    (void)sim, (void)arg;
+    aco_set_name(aco_current_task(), "the scenario");
+    (void)aco_offload(run_waiting, event, NULL, NULL);
 }
 
 static void keep(void *arg, void *result)
@@ -530,9 +586,13 @@ int main(void)
     CHECK(moved);
     PASSES(sets_stop);
     PASSES(threads_use_the_network);
+    PASSES(threads_share_a_port);
     FAILS_BY(an_addition_is_lost, "an addition is lost");
     FAILS_BY(a_wake_up_is_lost, "a deadlock: no thread can ever go on");
     FAILS_BY(nobody_goes_on, "a deadlock: no thread can ever go on");
+    FAILS_BY(tasks_wait_for_ever, "a deadlock: no thread can ever go on");
+    CHECK(strstr(captured_text, "the scenario") && strstr(captured_text, "the second"));
+    CHECK(strstr(captured_text, "the first"));
     FAILS_BY(a_thread_stays, "thread 2 is left behind: it waits for ever in pthread_cond_wait");
     FAILS_BY(a_thread_fails_it, "a thread says so");
     FAILS_BY(threads_are_bound, "sched_setaffinity() is not simulated");

@@ -1,4 +1,4 @@
-/* Calls by other threads: aco_post(), for schedulers that are open. One with a chooser is open to its own thread, and to
+/* Calls by other threads: aco_post(), for schedulers that are open. One with a chooser is open to its own thread and to
  * those that the chooser admits: others would change what it chooses. */
 #include "scheduler/inbox.h"
 #include "scheduler/wait.h"

@@ -26,7 +26,7 @@ enum {
     MOST_AT_END = 100000, /* points until the others are left behind */
     MOST_DEADLOCKS = 1000
 };
-static const uint64_t LOWEST_AT_FIRST = (uint64_t)1 << 62;
+static const uint64_t HIGHEST_LOWERED = (uint64_t)1 << 62;
 
 /* ---- Threads ---- */
 
@@ -35,16 +35,13 @@ aco__sim_thread_t *aco__sim_thread_after(const aco_sim_t *sim, const aco__sim_th
     return thread->all.next == &sim->threads.all ? NULL : ACO__LINKED(thread->all.next, aco__sim_thread_t, all);
 }
 
-#define EACH(sim, thread)                                                                                              \
-    for (aco__sim_thread_t *thread = &(sim)->threads.first; thread; thread = aco__sim_thread_after(sim, thread))
-
 static void add_thread(aco_sim_t *sim, aco__sim_thread_t *thread)
 {
     aco__sim_threads_t *threads = &sim->threads;
     thread->sim = sim;
     thread->here = &sim->nodes.scenario;
     thread->number = ++threads->numbers;
-    thread->priority = LOWEST_AT_FIRST + 1 + aco__draw(&threads->draws) / 4;
+    thread->priority = HIGHEST_LOWERED + 1 + aco__draw(&threads->draws) / 4;
     aco__links_append(&threads->all, &thread->all);
 }
 
@@ -55,12 +52,13 @@ void aco__sim_threads_begin(aco_sim_t *sim, uint64_t seed)
     threads->others = threads->numbers = threads->stays = threads->points = threads->deadlocks = 0;
     threads->is_busy = threads->is_ending = sim->opened.has_news = 0;
     threads->rarity = (uint64_t)1 << aco__draw_below(&threads->draws, RARITIES);
-    threads->lowest = LOWEST_AT_FIRST;
+    threads->lowest = HIGHEST_LOWERED;
     threads->running = &threads->first;
     threads->first.chooser.has_others = 0;
     threads->first.call = NULL;
     threads->first.turn = NULL;
     threads->first.turn_number = 0;
+    threads->first.asks = NULL;
     memset(threads->first.held, 0, sizeof threads->first.held);
     aco__links_empty(&threads->all);
     add_thread(sim, &threads->first);
@@ -119,7 +117,7 @@ static void end_wait(aco__sim_thread_t *thread, int result)
 static uint64_t count_able(aco_sim_t *sim)
 {
     uint64_t n = 0;
-    EACH(sim, thread)
+    for (aco__sim_thread_t *thread = &sim->threads.first; thread; thread = aco__sim_thread_after(sim, thread))
         n += (uint64_t)aco__sim_can_go_on(thread);
     return n;
 }
@@ -127,7 +125,7 @@ static uint64_t count_able(aco_sim_t *sim)
 /* Number `n`, from 0 on, of those that can go on. */
 static aco__sim_thread_t *nth_able(aco_sim_t *sim, uint64_t n)
 {
-    EACH(sim, thread)
+    for (aco__sim_thread_t *thread = &sim->threads.first; thread; thread = aco__sim_thread_after(sim, thread))
         if (aco__sim_can_go_on(thread) && n-- == 0)
             return thread;
     return NULL;
@@ -136,7 +134,7 @@ static aco__sim_thread_t *nth_able(aco_sim_t *sim, uint64_t n)
 static aco__sim_thread_t *highest_able(aco_sim_t *sim)
 {
     aco__sim_thread_t *highest = NULL;
-    EACH(sim, thread)
+    for (aco__sim_thread_t *thread = &sim->threads.first; thread; thread = aco__sim_thread_after(sim, thread))
         if (aco__sim_can_go_on(thread) && (!highest || thread->priority > highest->priority))
             highest = thread;
     return highest;
@@ -220,7 +218,7 @@ static aco__sim_thread_t *able_by_decision(aco_sim_t *sim, uint64_t n, int leave
 static uint64_t count_waiting(aco_sim_t *sim, const void *object)
 {
     uint64_t n = 0;
-    EACH(sim, thread)
+    for (aco__sim_thread_t *thread = &sim->threads.first; thread; thread = aco__sim_thread_after(sim, thread))
         n += (uint64_t)(thread->call && thread->object == object);
     return n;
 }
@@ -231,7 +229,7 @@ int aco__sim_wake(aco_sim_t *sim, const void *object, int most)
     int woken = 0;
     if (waiting > 1 && most == 1 && sim->threads.first.schedule.kind != ACO_SIM_FIFO)
         skipped = aco__sim_decide(sim, ACO__SIM_THREADS, aco__draw_below(&sim->threads.draws, waiting), waiting);
-    EACH(sim, thread)
+    for (aco__sim_thread_t *thread = &sim->threads.first; thread; thread = aco__sim_thread_after(sim, thread))
         if (thread->call && thread->object == object && woken < most && skipped-- == 0) {
             skipped = 0;
             end_wait(thread, 0);
@@ -277,7 +275,7 @@ static aco__sim_thread_t *choose_thread(aco_sim_t *sim, int leaves)
 static int64_t next_time(aco_sim_t *sim)
 {
     int64_t then = sim->arrivals.n ? sim->arrivals.heap[0].at : INT64_MAX;
-    EACH(sim, thread)
+    for (aco__sim_thread_t *thread = &sim->threads.first; thread; thread = aco__sim_thread_after(sim, thread))
         if (thread->call && thread->until < then)
             then = thread->until;
     return then;
@@ -299,34 +297,10 @@ static int pass_time(aco_sim_t *sim)
     if (sim->now < then)
         return 0;
     aco__sim_arrive(sim);
-    EACH(sim, thread)
+    for (aco__sim_thread_t *thread = &sim->threads.first; thread; thread = aco__sim_thread_after(sim, thread))
         if (thread->call && thread->until <= sim->now)
             end_wait(thread, ETIMEDOUT);
     return 1;
-}
-
-static void tell_deadlock(aco_sim_t *sim)
-{
-    EACH(sim, thread)
-        if (thread->call)
-            aco__sim_say(sim, "thread %" PRIu64 " waits in %s()\n", thread->number, thread->call);
-    if (sim->threads.running == &sim->threads.first)
-        (void)aco_tasks_dump(STDERR_FILENO);
-    aco__sim_fail(sim, "a deadlock: no thread can ever go on");
-}
-
-/* No thread can ever go on: the first one must. */
-static aco__sim_thread_t *resort_to_first(aco_sim_t *sim)
-{
-    aco__sim_threads_t *threads = &sim->threads;
-    if (!threads->is_ending && !sim->has_failed)
-        tell_deadlock(sim);
-    if (!threads->is_ending && ++threads->deadlocks > MOST_DEADLOCKS) {
-        aco__sim_say(sim, "the thread waits for ever in %s()\n", threads->first.call);
-        abort();
-    }
-    end_wait(&threads->first, EDEADLK);
-    return &threads->first;
 }
 
 /* ---- The baton ---- */
@@ -355,6 +329,44 @@ static void await_baton(aco__sim_thread_t *self)
     ACO__ASSERT(self->sim->threads.running == self);
 }
 
+/* Lists the tasks of a thread that waits, which it must do itself. */
+static void tell_tasks(aco_sim_t *sim, aco__sim_thread_t *thread)
+{
+    aco__sim_thread_t *self = sim->threads.running;
+    if (thread == self) {
+        (void)aco_tasks_dump(STDERR_FILENO);
+        return;
+    }
+    thread->asks = self;
+    pass_baton(sim, thread);
+    await_baton(self);
+    sim->threads.is_busy = 1;
+}
+
+static void tell_deadlock(aco_sim_t *sim)
+{
+    for (aco__sim_thread_t *thread = &sim->threads.first; thread; thread = aco__sim_thread_after(sim, thread))
+        if (thread->call) {
+            aco__sim_say(sim, "thread %" PRIu64 " waits in %s\n", thread->number, thread->call);
+            tell_tasks(sim, thread);
+        }
+    aco__sim_fail(sim, "a deadlock: no thread can ever go on");
+}
+
+/* No thread can ever go on: the first one must. */
+static aco__sim_thread_t *resort_to_first(aco_sim_t *sim)
+{
+    aco__sim_threads_t *threads = &sim->threads;
+    if (!threads->is_ending && !sim->has_failed)
+        tell_deadlock(sim);
+    if (!threads->is_ending && ++threads->deadlocks > MOST_DEADLOCKS) {
+        aco__sim_say(sim, "the thread waits for ever in %s\n", threads->first.call);
+        abort();
+    }
+    end_wait(&threads->first, EDEADLK);
+    return &threads->first;
+}
+
 /* Begins a choice: sim->refused is for the calling thread's own message. */
 static void begin_choice(aco_sim_t *sim)
 {
@@ -371,6 +383,13 @@ static void go_on_with(aco_sim_t *sim, aco__sim_thread_t *next)
         return;
     pass_baton(sim, next);
     await_baton(self);
+    while (self->asks) {
+        next = self->asks;
+        self->asks = NULL;
+        (void)aco_tasks_dump(STDERR_FILENO);
+        pass_baton(sim, next);
+        await_baton(self);
+    }
 }
 
 /* The thread that goes on while the running one cannot, perhaps after some time: then it may be that one. */
@@ -447,7 +466,7 @@ void aco__sim_thread_leave(aco__sim_thread_t *thread)
 /* A failed run: aco_run() of the others fails, and their loops of waiting look again. */
 static void interrupt_others(aco_sim_t *sim)
 {
-    EACH(sim, thread)
+    for (aco__sim_thread_t *thread = &sim->threads.first; thread; thread = aco__sim_thread_after(sim, thread))
         if (thread != &sim->threads.first && thread->call && !thread->is_patient)
             end_wait(thread, EINTR);
 }
@@ -464,7 +483,7 @@ static void await_others(aco_sim_t *sim)
 
 static void tell_left(aco_sim_t *sim)
 {
-    EACH(sim, thread)
+    for (aco__sim_thread_t *thread = &sim->threads.first; thread; thread = aco__sim_thread_after(sim, thread))
         if (thread != &sim->threads.first && !thread->has_ended)
             aco__sim_fail(sim, "thread %" PRIu64 " is left behind: %s%s", thread->number,
                           thread->call ? "it waits for ever in " : "it does not end", thread->call ? thread->call : "");

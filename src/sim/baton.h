@@ -27,6 +27,7 @@ typedef struct aco__sim_thread {
     aco_sim_node_t *here; /* sim->nodes.here, likewise; and what sim->notes has */
     const aco_t *turn;
     uint64_t turn_number;
+    struct aco__sim_thread *asks; /* gave it the baton to list its tasks, and wants it back; or NULL */
     uint64_t priority;  /* ACO_SIM_PCT */
     const void *held[ACO__SIM_MOST_HELD]; /* its mutexes; NULL: none */
     /* Not of the first one: */

@@ -174,13 +174,21 @@ static void sim_point(void)
 
 /* ---- Calls that are not simulated ---- */
 
+/* A thread that calls it again and again does not keep the run from its end. */
+static int not_simulated(aco_sim_t *sim, const char *call)
+{
+    int error = aco__sim_refuse(sim, call);
+    aco__sim_point(sim);
+    return error;
+}
+
 #define REFUSED(type, failed, name, parameters, arguments)                                                             \
     static type sim_##name parameters                                                                                  \
     {                                                                                                                  \
         aco_sim_t *sim = aco_sim_current();                                                                            \
         if (!sim)                                                                                                      \
             return real.name arguments;                                                                                \
-        errno = aco__sim_refuse(sim, #name);                                                                           \
+        errno = not_simulated(sim, #name);                                                                             \
         return failed;                                                                                                 \
     }
 #define REFUSED_INT(name, parameters, arguments) REFUSED(int, -1, name, parameters, arguments)

@@ -34,6 +34,5 @@ int aco__sim_refuse(aco_sim_t *sim, const char *call)
              name, *name ? "\"" : "");
     sim->refused = call;
     aco__self()->message[0] = 0;
-    aco__sim_point(sim); /* a thread that calls it again and again does not keep the run from its end */
     return ENOSYS;
 }

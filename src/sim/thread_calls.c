@@ -1,6 +1,9 @@
-/* Threads, mutexes, conditions and futexes in a run, and signals between threads. A mutex is a real one, which a thread takes while it has the
- * baton; if another thread of the run holds it, the thread waits without the baton. Conditions and futexes are waits
- * for their addresses only. */
+/* Threads, mutexes, conditions and futexes in a run, and signals between threads. A mutex is a real one, which a
+ * thread takes while it has the baton; if another thread of the run holds it, the thread waits without the baton.
+ * Conditions and futexes are waits for their addresses only. */
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* siginfo_t under -std=c11 */
+#endif
 #include "sim/thread_calls.h"
 #include "sim/baton.h"
 #include "sim/refusal.h"
@@ -75,7 +78,7 @@ int aco__sim_pthread_create(aco_sim_t *sim, pthread_t *thread, const pthread_att
 }
 
 /* One that has not been joined. NULL: it is not of the run. */
-static aco__sim_thread_t *record_of(aco_sim_t *sim, pthread_t thread)
+static aco__sim_thread_t *run_thread_of(aco_sim_t *sim, pthread_t thread)
 {
     aco__sim_thread_t *record = aco__sim_thread_after(sim, &sim->threads.first);
     while (record && !(record->is_joinable && pthread_equal(record->thread, thread)))
@@ -85,7 +88,7 @@ static aco__sim_thread_t *record_of(aco_sim_t *sim, pthread_t thread)
 
 int aco__sim_pthread_join(aco_sim_t *sim, pthread_t thread, void **result)
 {
-    aco__sim_thread_t *joined = record_of(sim, thread);
+    aco__sim_thread_t *joined = run_thread_of(sim, thread);
     if (!joined)
         return aco__sim_refuse(sim, "pthread_join");
     while (!joined->has_ended)
@@ -231,7 +234,7 @@ enum { MOST_SIGNALS = 64 };
 
 int aco__sim_pthread_kill(aco_sim_t *sim, pthread_t thread, int signal)
 {
-    aco__sim_thread_t *record = record_of(sim, thread);
+    aco__sim_thread_t *record = run_thread_of(sim, thread);
     if (!record || signal < 1 || signal > MOST_SIGNALS)
         return aco__sim_refuse(sim, "pthread_kill");
     record->signals |= (uint64_t)1 << (signal - 1);
