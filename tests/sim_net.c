@@ -358,6 +358,31 @@ static void exchange_records(aco_sim_t *sim, void *arg)
     CHECK(aco_io_close(fd) == 0 && aco_join(reader, NULL) == 0 && aco_io_close(listener) == 0);
 }
 
+/* ---- Unix datagrams ---- */
+
+enum { NUMBERS = 40 /* more than a queue has places */ };
+
+static void *send_numbers(void *fd)
+{
+    for (char i = 0; i < NUMBERS; i++)
+        CHECK_EQ(aco_io_send(descriptor(fd), &i, 1, 0), 1);
+    return NULL;
+}
+
+static void exchange_unix_datagrams(aco_sim_t *sim, void *arg)
+{
+    int a = aco_io_bind("unixgram", "@numbers", NULL, NULL), b = aco_io_dial("unixgram", "@numbers", NULL, NULL);
+    aco_t *sender = aco_spawn(send_numbers, (void *)(intptr_t)b, NULL);
+    char number;
+    (void)sim, (void)arg;
+    for (char i = 0; i < NUMBERS; i++)
+        CHECK(aco_io_recv(a, &number, 1, 0) == 1 && number == i);
+    CHECK(aco_join(sender, NULL) == 0 && aco_io_close(a) == 0);
+    CHECK(aco_io_send(b, "", 1, 0) == -1 && errno == ECONNREFUSED);
+    CHECK(aco_io_send(b, "", 1, 0) == -1 && errno == ENOTCONN);
+    CHECK(aco_io_close(b) == 0);
+}
+
 /* ---- Failures ---- */
 
 static void leak(aco_sim_t *sim, void *arg)
@@ -409,6 +434,7 @@ int main(void)
     passes(know_addresses, NULL, RUNS);
     passes(exchange_datagrams, NULL, RUNS);
     passes(exchange_records, NULL, RUNS);
+    passes(exchange_unix_datagrams, NULL, RUNS);
     passes(mistake_links, NULL, 1);
     CHECK(is_in(reason_of(leak, NULL), "descriptors that were not closed: 1; the first is "));
     CHECK(is_in(reason_of(leak, NULL), "made by socket() in coroutine \"forgetful\""));

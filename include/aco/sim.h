@@ -53,7 +53,7 @@
  * calls of libc go to the system.
  *
  * The network. The calls of aco/io.h, aco/tls.h, aco/http.h and aco/websocket.h do what they do otherwise, over a
- * network that the run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets of streams and of seqpackets.
+ * network that the run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets.
  * Without nodes it has one machine, which has every address. What is sent travels for a time that the seed decides, and
  * may get lost: aco_sim_link(). TCP's segments arrive in order, with lengths that the seed decides; datagrams may
  * overtake each other. Buffers of TCP and unix sockets have random sizes, from 4 to 256 KiB, unless SO_SNDBUF and

@@ -30,7 +30,7 @@ static unsigned datagram_events(aco__sim_file_t *file)
            ACO__SIM_WRITABLE;
 }
 
-static ssize_t receive_datagram(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *message, int flags)
+ssize_t aco__sim_datagram_receive(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *message, int flags)
 {
     aco__sim_socket_t *socket = aco__sim_socket_of(file);
     aco__sim_datagram_t *first = socket->received;
@@ -54,8 +54,10 @@ static ssize_t receive_datagram(aco_sim_t *sim, aco__sim_file_t *file, struct ms
     bytes = (aco__sim_bytes_t){first->bytes, 0, n, SIZE_MAX / 2 + 1};
     aco__sim_bytes_copy(&bytes, message, n);
     message->msg_flags = n < length ? MSG_TRUNC : 0;
-    if (message->msg_name)
+    if (message->msg_name && (first->from.family != AF_UNIX || first->from.name_length))
         aco__sim_address_write(socket, &first->from, message->msg_name, &message->msg_namelen);
+    else
+        message->msg_namelen = 0;
     if (!(flags & MSG_PEEK)) {
         socket->received = first->next;
         socket->received_size -= length + OVERHEAD;
@@ -73,13 +75,9 @@ static void on_unreachable(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unuse
     aco__sim_notify(file, EPOLLERR);
 }
 
-static void enqueue_datagram(aco__sim_socket_t *to, aco__sim_datagram_t *datagram)
+void aco__sim_datagram_enqueue(aco__sim_socket_t *to, aco__sim_datagram_t *datagram)
 {
     aco__sim_datagram_t **last = &to->received;
-    if (to->received_size + datagram->n + OVERHEAD > (size_t)to->receive_size) {
-        free(datagram);
-        return;
-    }
     while (*last)
         last = &(*last)->next;
     datagram->next = NULL;
@@ -98,8 +96,12 @@ static void on_datagram(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
         datagram->next->place = datagram->place;
     aco__sim_notify(file, ACO__SIM_WRITABLE);
     to = aco__sim_endpoint_find(from, &datagram->to, &datagram->from);
+    if (to && to->received_size + datagram->n + OVERHEAD <= (size_t)to->receive_size) {
+        aco__sim_datagram_enqueue(to, datagram);
+        return;
+    }
     if (to) {
-        enqueue_datagram(to, datagram);
+        free(datagram);
         return;
     }
     if (aco__sim_address_equal(&from->remote, &datagram->to)) {
@@ -155,12 +157,27 @@ static int target_of(const aco__sim_socket_t *socket, const struct msghdr *messa
     return to->port ? 0 : (int)aco__sim_fail_with(EINVAL);
 }
 
+aco__sim_datagram_t *aco__sim_datagram_make(const struct msghdr *message, size_t n)
+{
+    aco__sim_datagram_t *datagram = calloc(1, sizeof *datagram + n);
+    aco__sim_bytes_t bytes = {0};
+    if (!datagram || aco__sim_bytes_append(&bytes, message, n) != 0) {
+        free(datagram);
+        errno = ENOMEM;
+        return NULL;
+    }
+    if (n)
+        memcpy(datagram->bytes, bytes.p, n);
+    aco__sim_bytes_free(&bytes);
+    datagram->n = n;
+    return datagram;
+}
+
 static ssize_t send_datagram(aco_sim_t *sim, aco__sim_file_t *file, const struct msghdr *message, int flags)
 {
     aco__sim_socket_t *socket = aco__sim_socket_of(file);
     const aco__sim_address_t any = {.family = AF_INET6};
     size_t n = aco__sim_parts_size(message);
-    aco__sim_bytes_t bytes = {0};
     aco__sim_address_t to;
     aco__sim_datagram_t *datagram;
     int error = socket->error;
@@ -174,15 +191,9 @@ static ssize_t send_datagram(aco_sim_t *sim, aco__sim_file_t *file, const struct
     socket->error = 0;
     if (error || socket->cannot_write)
         return aco__sim_fail_with(error ? error : EPIPE);
-    datagram = malloc(sizeof *datagram + n);
-    if (!datagram || aco__sim_bytes_append(&bytes, message, n) != 0) {
-        free(datagram);
-        return aco__sim_fail_with(ENOMEM);
-    }
-    if (n)
-        memcpy(datagram->bytes, bytes.p, n);
-    aco__sim_bytes_free(&bytes);
-    datagram->n = n;
+    datagram = aco__sim_datagram_make(message, n);
+    if (!datagram)
+        return -1;
     datagram->to = to;
     datagram->from = aco__sim_endpoint_source(socket, &to);
     send_on(sim, socket, datagram);
@@ -205,15 +216,15 @@ static void free_list(aco__sim_datagram_t *list)
     }
 }
 
-static void free_datagrams(aco__sim_file_t *file)
+void aco__sim_datagram_free(aco__sim_file_t *file)
 {
     free_list(aco__sim_socket_of(file)->received);
     free_list(aco__sim_socket_of(file)->coming);
     aco__sim_endpoint_release(aco__sim_socket_of(file));
 }
 
-static const aco__sim_type_t datagram_type = {S_IFSOCK | 0777, datagram_events, receive_datagram,
-                                              send_datagram,   close_datagram,  free_datagrams};
+static const aco__sim_type_t datagram_type = {S_IFSOCK | 0777, datagram_events, aco__sim_datagram_receive,
+                                              send_datagram,   close_datagram,  aco__sim_datagram_free};
 
 aco__sim_socket_t *aco__sim_datagram_new(aco_sim_t *sim, int family, int flags)
 {

@@ -7,6 +7,7 @@
 #include "sim/refusal.h"
 #include "sim/socket_options.h"
 #include "sim/stream_socket.h"
+#include "sim/unix_datagram.h"
 #include "sim/waiting.h"
 #include "sim/world.h"
 
@@ -32,19 +33,24 @@ static int is_known(int family, int type, int protocol)
         return family == AF_UNIX && !protocol;
     if (type == SOCK_STREAM)
         return (is_ip && (!protocol || protocol == IPPROTO_TCP)) || (family == AF_UNIX && !protocol);
-    return type == SOCK_DGRAM && is_ip && (!protocol || protocol == IPPROTO_UDP);
+    return type == SOCK_DGRAM &&
+           ((is_ip && (!protocol || protocol == IPPROTO_UDP)) || (family == AF_UNIX && !protocol));
+}
+
+static aco__sim_socket_t *new_socket(aco_sim_t *sim, int family, int type, int flags)
+{
+    if (type != SOCK_DGRAM)
+        return aco__sim_stream_new(sim, family, type, flags);
+    return family == AF_UNIX ? aco__sim_unix_datagram_new(sim, flags) : aco__sim_datagram_new(sim, family, flags);
 }
 
 int aco__sim_socket(aco_sim_t *sim, int family, int type, int protocol)
 {
     const int flags = SOCK_NONBLOCK | SOCK_CLOEXEC;
-    int file_flags;
     aco__sim_socket_t *socket;
     if (!is_known(family, type & ~flags, protocol))
         return aco__sim_fail_with(aco__sim_refuse(sim, "socket"));
-    file_flags = (type & SOCK_NONBLOCK) ? O_NONBLOCK : 0;
-    socket = (type & ~flags) == SOCK_DGRAM ? aco__sim_datagram_new(sim, family, file_flags)
-                                           : aco__sim_stream_new(sim, family, type & ~flags, file_flags);
+    socket = new_socket(sim, family, type & ~flags, (type & SOCK_NONBLOCK) ? O_NONBLOCK : 0);
     return socket ? aco__sim_file_open(sim, &socket->file, (type & SOCK_CLOEXEC) ? FD_CLOEXEC : 0, "socket") : -1;
 }
 
@@ -77,6 +83,11 @@ static int connect_stream(aco_sim_t *sim, aco__sim_socket_t *socket, const struc
     return aco__sim_stream_connect(sim, socket, address, length);
 }
 
+static int connect_datagram(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *to)
+{
+    return (socket->family == AF_UNIX ? aco__sim_unix_datagram_connect : aco__sim_datagram_connect)(sim, socket, to);
+}
+
 int aco__sim_connect(aco_sim_t *sim, int fd, const struct sockaddr *address, socklen_t length)
 {
     aco__sim_socket_t *socket = socket_at(sim, fd, "connect");
@@ -86,13 +97,13 @@ int aco__sim_connect(aco_sim_t *sim, int fd, const struct sockaddr *address, soc
     if (length < sizeof address->sa_family)
         return aco__sim_fail_with(EINVAL);
     if (address && address->sa_family == AF_UNSPEC)
-        return socket->type == SOCK_DGRAM ? aco__sim_datagram_connect(sim, socket, NULL)
+        return socket->type == SOCK_DGRAM ? connect_datagram(sim, socket, NULL)
                                           : aco__sim_fail_with(aco__sim_refuse(sim, "connect"));
     if (socket->type != SOCK_DGRAM)
         return connect_stream(sim, socket, address, length);
     if (aco__sim_address_read(socket, address, length, &to) != 0)
         return -1;
-    return aco__sim_datagram_connect(sim, socket, &to);
+    return connect_datagram(sim, socket, &to);
 }
 
 int aco__sim_accept4(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t *length, int flags)
@@ -133,7 +144,7 @@ int aco__sim_getsockname(aco_sim_t *sim, int fd, struct sockaddr *address, sockl
 static int has_peer(const aco__sim_socket_t *socket)
 {
     if (socket->type == SOCK_DGRAM)
-        return socket->remote.port != 0;
+        return socket->family == AF_UNIX ? socket->peer != NULL : socket->remote.port != 0;
     return socket->state == ACO__SIM_CONNECTED && (socket->family == AF_UNIX || !aco__sim_stream_is_over(socket));
 }
 
@@ -151,8 +162,9 @@ int aco__sim_shutdown(aco_sim_t *sim, int fd, int how)
     aco__sim_socket_t *socket = socket_at(sim, fd, "shutdown");
     if (!socket || how < SHUT_RD || how > SHUT_RDWR)
         return socket ? aco__sim_fail_with(EINVAL) : -1;
-    return socket->type == SOCK_DGRAM ? aco__sim_datagram_shutdown(socket, how)
-                                      : aco__sim_stream_shutdown(sim, socket, how);
+    if (socket->type != SOCK_DGRAM)
+        return aco__sim_stream_shutdown(sim, socket, how);
+    return (socket->family == AF_UNIX ? aco__sim_unix_datagram_shutdown : aco__sim_datagram_shutdown)(socket, how);
 }
 
 int aco__sim_ioctl(aco_sim_t *sim, int fd, unsigned long operation, void *last)
