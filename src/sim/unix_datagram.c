@@ -78,10 +78,10 @@ static void part_from(aco__sim_socket_t *socket, aco__sim_socket_t *former)
     }
 }
 
-/* Who has this name: NULL and errno. */
-static aco__sim_socket_t *socket_with(const aco__sim_socket_t *from, const aco__sim_address_t *name)
+/* Who has this name on the socket's node: NULL and errno. */
+static aco__sim_socket_t *socket_with(const aco__sim_socket_t *socket, const aco__sim_address_t *name)
 {
-    aco__sim_socket_t *found = aco__sim_endpoint_find(from, name, NULL);
+    aco__sim_socket_t *found = aco__sim_endpoint_find(socket, name, NULL);
     errno = name->name[0] ? ENOENT : ECONNREFUSED;
     return found;
 }
