@@ -41,12 +41,12 @@
  * The failure is printed on stderr, with the seed that repeats it.
  *
  * A shorter run. A run of a thousand turns explains little. With `shrink`, a failing run's decisions are recorded:
- * whose turn it was, what aco_sim_random(), ACO_MAYBE() and the network drew. Then hundreds of runs try the simplest
- * choice in their place: the task that has waited longest, the shortest latency, 0, the usual way. What is left is
- * written to a file, with the program, its arguments, the seed and the reason; and that run is shown. Reasons that
- * differ in numbers only are the same. Each attempt runs in a child process, which prints nothing: so an attempt may
- * die, and with runs = 1 the death of the process can be shortened, too. But scenarios must bear fork(): other threads
- * are not there. Not under ThreadSanitizer.
+ * whose turn it was, what aco_sim_random(), ACO_MAYBE(), the network, the disks and the nemesis drew. Then hundreds of
+ * runs try the simplest choice in their place: the task that has waited longest, the shortest latency, 0, the usual
+ * way. What is left is written to a file, with the program, its arguments, the seed and the reason; and that run is
+ * shown. Reasons that differ in numbers only are the same. Each attempt runs in a child process, which prints nothing:
+ * so an attempt may die, and with runs = 1 the death of the process can be shortened, too. But scenarios must bear
+ * fork(): other threads are not there. Not under ThreadSanitizer.
  *
  * Deaths. The seed is printed too if the process ends during a run: by exit() or quick_exit(), by a sanitizer, or by a
  * signal (abort(), a memory fault, timeout(1), Ctrl-C). If the program has a handler for the signal, that is called
@@ -54,11 +54,12 @@
  * a child process.
  *
  * The system. Acorn's libraries reach the system by one table, which a run replaces for its threads. What is simulated:
- * the clocks, sleeping, threads, the network, names of hosts, files, pipes, random numbers. What goes to the real system:
- * memory pages, questions about the process and the machine (its number, limits, /proc), handlers of fatal signals, and
- * writing to stderr. Any other call fails with ENOSYS, is printed with the backtrace of its caller, and fails the run:
- * processes and signals are not simulated yet, nor are ioctl() and kinds of sockets other than those below. So does
- * aco_on_idle(), whose hook would wait for the real world. The program's own calls of libc go to the system.
+ * the clocks, sleeping, threads, the network, names of hosts, pipes, files, random numbers. What goes to the real
+ * system: memory pages, questions about the process and the machine (its number, limits, /proc), handlers of fatal
+ * signals, and writing to stderr. Any other call fails with ENOSYS, is printed with the backtrace of its caller, and
+ * fails the run: processes and signals from outside are not simulated, nor are stdio's files, ioctl() and kinds of
+ * sockets other than those below. So does aco_on_idle(), whose hook would wait for the real world. The program's own
+ * calls of libc go to the system.
  *
  * The network. The calls of aco/io.h, aco/tls.h, aco/http.h and aco/websocket.h do what they do otherwise, over a
  * network that the run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets. Without nodes it has one machine,
@@ -82,15 +83,16 @@
  * Global variables are shared by all nodes, and so is memory. A node's state belongs into what its argument points
  * to.
  *
- * Disks. A node has a disk, which is empty at first, and so has the scenario's machine. The calls of aco/file.h and HTTP's
- * files use the one of the calling task's machine: a tree in memory, whose root is also the working directory. It lasts
- * when the node crashes; at ACO_SIM_CRASH_RESET with all that was written, at ACO_SIM_CRASH_SILENT without some of it. Calls have Linux's results and errors. There are files and directories, of which
- * each file has at most a gibibyte; no symbolic links, devices (a path in /dev or /sys fails the run), locks or mapped
- * files; and permissions are kept, but nobody checks them. A task that calls aco/file.h waits for the disk, for a time
- * that the seed decides: aco_sim_disk(). A read of aco/file.h may find its bytes in memory, and then does not wait.
- * What is written can be read at once. It is durable after fsync() of the file, and a name after fsync() of its
- * directory. A rename is durable after fsync() of either of its directories. When the machine crashes, the seed
- * decides for all else:
+ * Disks. Each node has a disk, which is empty at first, and so has the scenario's machine. The calls of aco/file.h and
+ * HTTP's files use the disk of the calling task's machine: a tree in memory, whose root is also the working directory.
+ * The disk lasts when the node crashes: with all that was written if a process crashes (ACO_SIM_CRASH_RESET), without
+ * some of it if the machine does (ACO_SIM_CRASH_SILENT). Calls have Linux's results and errors. There are files and
+ * directories, of which each file has at most a gibibyte; no symbolic links, devices (a path in /dev or /sys fails the
+ * run), locks or mapped files; and permissions are kept, but nobody checks them. A task that calls aco/file.h waits for
+ * the disk, for a time that the seed decides: aco_sim_disk(). A read of aco/file.h may find its bytes in memory, and
+ * then does not wait. What is written can be read at once. It is durable after fsync() of the file, and a name after
+ * fsync() of its directory. A rename is durable after fsync() of either of its directories. When the machine crashes,
+ * the seed decides for all else:
  *   - of a file, each sector has what it had after one of the writes since the last fsync(), or before the first one:
  *     so writes may be lost, torn at the bounds of sectors, or reordered. Likewise the size; what lies between the
  *     durable end and a larger size may be zeros;
@@ -106,6 +108,9 @@
  * waits. Nothing interrupts a thread in between. The time jumps when no thread can go on. Each thread of the run may
  * call the functions below; `invariants` is called by one of them, when no thread can go on. The run ends when the
  * tasks of the calling thread have ended; then it waits for the other threads.
+ *   Nodes are on the calling thread, and the other threads are the scenario's. A node cannot have threads, because its
+ * crash could not end them: a task of a node that needs one (a set, aco_offload()) makes the run fail. aco_sim_node(),
+ * the calls for a node, aco_sim_at() and aco_sim_nemesis() fail with EINVAL on another thread than the first one.
  *
  * Threads that the program makes by itself go on as before. They cannot reach the run's tasks, and must not use an
  * aco_mt_ object that these use. One thread of the process simulates at a time. The first run of the process must not
@@ -257,8 +262,8 @@ ACO_API int aco_sim_node_is_up(const aco_sim_node_t *node);
 
 typedef enum aco_sim_crash_e {
     ACO_SIM_CRASH_ANY,   /* the seed chooses one of the next two */
-    ACO_SIM_CRASH_RESET, /* of a process: its peers get resets, and new connections are refused. All that it wrote to its
-                            disk is there */
+    ACO_SIM_CRASH_RESET, /* of a process: its peers get resets, and new connections are refused. All that it wrote to
+                            its disk is there */
     ACO_SIM_CRASH_SILENT /* of a machine: its peers are not told, and nothing answers. What they send is sent again, and
                             gets a reset when the node has started again; or the connection ends with ETIMEDOUT. A peer
                             that only reads waits on: the connection is half open. Its disk loses what was not durable,
@@ -267,8 +272,9 @@ typedef enum aco_sim_crash_e {
 
 /* Lets the node crash when the calling task next yields, waits or ends; it may be the node's own. The node's tasks
  * never run again, and none of their cleanups does: no deferred call, no destructor. Locks that they hold stay locked;
- * who joins one gets NULL. Their sockets and files close. What they have allocated is not freed. Returns 0; on error -1 with
- * errno EINVAL (it is not a node of the calling thread's run, `how` is unknown), ESRCH (it has crashed already). */
+ * who joins one gets NULL. Their sockets and files close. What they have allocated is not freed. Returns 0; on error -1
+ * with errno EINVAL (it is not a node of the calling thread's run, `how` is unknown), ESRCH (it has crashed already).
+ * */
 ACO_API int aco_sim_crash(aco_sim_node_t *node, aco_sim_crash_t how);
 
 /* Calls the node's function again as a task, at the time at which aco_sim_crash() works. A node that is up crashes
@@ -343,15 +349,15 @@ typedef struct aco_sim_disk_s {
 } aco_sim_disk_t;
 
 /* Sets how the disk of a node behaves from now on: `node` is its name, "scenario", or "*" for all, also for nodes that
- * are made later. `disk` NULL: the default. What is on the disk stays. Returns 0; on error -1 with errno EINVAL (`sim` is not the calling thread's run, the node
- * is unknown, a field is out of range, a reserved field). */
+ * are made later. `disk` NULL: the default. What is on the disk stays. Returns 0; on error -1 with errno EINVAL (`sim`
+ * is not the calling thread's run, the node is unknown, a field is out of range, a reserved field). */
 ACO_API int aco_sim_disk(aco_sim_t *sim, const char *node, const aco_sim_disk_t *disk);
 
 /* The calling task's machine loses its power and comes back, but only the disk is concerned: for a scenario without
- * nodes, which tries what its code finds after a crash. aco_sim_crash() lets a whole node crash. What an fsync() has made durable is kept. Of all else the
- * seed decides what is kept, as the head of this file says. Descriptors of files and directories that were open
- * fail with EIO from now on, and still must be closed; tasks go on. Returns 0; on error -1 with errno EINVAL (`sim` is
- * not the calling thread's run). */
+ * nodes, which tries what its code finds after a crash. aco_sim_crash() lets a whole node crash. What an fsync() has
+ * made durable is kept. Of all else the seed decides what is kept, as the head of this file says. Descriptors of files
+ * and directories that were open fail with EIO from now on, and still must be closed; tasks go on. Returns 0; on error
+ * -1 with errno EINVAL (`sim` is not the calling thread's run). */
 ACO_API int aco_sim_disk_crash(aco_sim_t *sim);
 
 /* Makes the run fail for this reason, of which the first 255 bytes count. It ends when the calling task next yields,
