@@ -296,7 +296,7 @@ static void leave_nemesis(aco_sim_t *sim, void *arg)
     (void)arg;
     CHECK(aco_sim_nemesis(sim, ACO_SIM_FAULT_ALL) == 0);
     aco_sleep(ACO_SECOND);
-    CHECK(aco_sim_nemesis(sim, 128) < 0);
+    CHECK(aco_sim_nemesis(sim, ACO_SIM_FAULT_ALL + 1) < 0);
     CHECK_EQ(errno, EINVAL);
     CHECK(aco_sim_nemesis(NULL, 1) < 0);
     CHECK_EQ(errno, EINVAL);

@@ -478,10 +478,56 @@ static void threads_are_bound(aco_sim_t *sim, void *arg)
     (void)aco_offload(run_pinned, NULL, NULL, NULL);
 }
 
-static void a_name_is_looked_up(aco_sim_t *sim, void *arg)
+/* ---- Nodes ---- */
+
+static void *offload_later(void *arg)
 {
-    (void)sim, (void)arg;
-    (void)aco_io_dial("tcp", "example.org", "80", NULL);
+    aco_sleep(ACO_SECOND);
+    (void)aco_offload(write_down, arg, NULL, NULL);
+    return NULL;
+}
+
+static void a_node_offloads(aco_sim_t *sim, void *arg)
+{
+    CHECK(aco_sim_node(sim, "a", "10.0.0.1", offload_later, arg) != NULL);
+    aco_sleep(2 * ACO_SECOND);
+}
+
+/* The pool has a thread that waits for work. */
+static void a_node_offloads_too(aco_sim_t *sim, void *arg)
+{
+    CHECK(aco_sim_node(sim, "a", "10.0.0.1", offload_later, arg) != NULL);
+    aco_sleep(ACO_SECOND - ACO_MILLISECOND);
+    (void)aco_offload(write_down, arg, NULL, NULL);
+    aco_sleep(ACO_SECOND);
+}
+
+static void *tick(void *count)
+{
+    for (;; ++*(int *)count)
+        aco_sleep(ACO_SECOND);
+    return NULL;
+}
+
+static void *make_node(void *sim)
+{
+    CHECK(aco_sim_node(sim, "b", "10.0.0.2", tick, sim) == NULL && errno == EINVAL);
+    CHECK(aco_sim_nemesis(sim, ACO_SIM_FAULT_ALL) < 0 && errno == EINVAL);
+    return NULL;
+}
+
+/* The scenario has threads, while nodes go on and crash. */
+static void nodes_and_threads(aco_sim_t *sim, void *arg)
+{
+    int ticks = 0;
+    aco_sim_node_t *node = aco_sim_node(sim, "a", "10.0.0.1", tick, &ticks);
+    for (int i = 0; i < 3; i++) {
+        CHECK(aco_offload(make_node, sim, NULL, NULL) == 0);
+        CHECK(aco_sim_restart(node) == 0);
+        sets_share_objects(sim, arg);
+        aco_sleep(3 * ACO_SECOND + ACO_MILLISECOND);
+    }
+    CHECK(ticks >= 9);
 }
 
 static void *spin(void *flag)
@@ -596,8 +642,10 @@ int main(void)
     FAILS_BY(a_thread_stays, "thread 2 is left behind: it waits for ever in pthread_cond_wait");
     FAILS_BY(a_thread_fails_it, "a thread says so");
     FAILS_BY(threads_are_bound, "sched_setaffinity() is not simulated");
-    FAILS_BY(a_name_is_looked_up, "getaddrinfo() is not simulated");
+    FAILS_BY(a_node_offloads, "node \"a\" needs another thread");
+    FAILS_BY(a_node_offloads_too, "node \"a\" needs another thread");
     FAILS_BY(a_thread_spins, "threads go on for ever");
+    PASSES(nodes_and_threads);
     PASSES(sets_share_objects); /* after all that */
     return check_result("sim_threads");
 }
