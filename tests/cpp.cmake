@@ -34,6 +34,12 @@ function(acorn_cpp_test name source standard)
 endfunction()
 
 set(cpp_full cpp_coroutine cpp_generator cpp_exceptions cpp_cancel cpp_catch_blocks cpp_task cpp_task_sync)
+set(io_of_sim)
+set(sim_with_io)
+if(TARGET acorn_io_static)
+  set(io_of_sim acorn_io_static)
+  set(sim_with_io WITH_IO)
+endif()
 foreach(standard 17 20 23)
   if(NOT "cxx_std_${standard}" IN_LIST CMAKE_CXX_COMPILE_FEATURES OR NOT standard IN_LIST ACORN_STANDARDS)
     continue()
@@ -63,8 +69,8 @@ foreach(standard 17 20 23)
           acorn_io_static)
     endif()
     if(TARGET acorn_sim_static)
-      acorn_cpp_test(cpp_sim.${standard} cpp_sim.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
-          acorn_sim_static)
+      acorn_cpp_test(cpp_sim.${standard} cpp_sim.cpp ${standard} DEFINE ACO_DEBUG=0 ${sim_with_io} LINK
+          GTest::gtest_main acorn_sim_static ${io_of_sim})
       acorn_cpp_test(cpp_resilience.${standard} cpp_resilience.cpp ${standard} DEFINE ACO_DEBUG=0 LINK
           GTest::gtest_main acorn_resilience_static acorn_sim_static)
     endif()
@@ -98,7 +104,8 @@ if(ACORN_CXX_FULL AND ACORN_CXX_DEBUG AND "debug" IN_LIST ACORN_VARIANTS AND GTe
     acorn_cpp_test(cpp_io.debug cpp_io.cpp 20 DEFINE ACO_DEBUG=1 LINK GTest::gtest_main acorn_io_static)
   endif()
   if(TARGET acorn_sim_static)
-    acorn_cpp_test(cpp_sim.debug cpp_sim.cpp 20 DEFINE ACO_DEBUG=1 LINK GTest::gtest_main acorn_sim_static)
+    acorn_cpp_test(cpp_sim.debug cpp_sim.cpp 20 DEFINE ACO_DEBUG=1 ${sim_with_io} LINK GTest::gtest_main acorn_sim_static
+        ${io_of_sim})
   endif()
   acorn_cpp_test(cpp_threads.debug cpp_threads.cpp 20 DEFINE ACO_DEBUG=1 LINK GTest::gtest_main acorn_threads_static)
 endif()

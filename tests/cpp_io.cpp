@@ -352,6 +352,13 @@ TEST(File, Calls)
         EXPECT_EQ(file.stat().mode & 0777u, 0600u);
         aco::file::rename(path.c_str(), other.c_str());
         EXPECT_EQ(aco::file::stat_path(other.c_str()).inode, file.stat().inode);
+        aco::file::link(other.c_str(), path.c_str());
+        EXPECT_EQ(file.stat().links, 2u);
+        aco::file::unlink(path.c_str());
+        file.truncate(3);
+        EXPECT_EQ(file.stat().size, 3u);
+        aco::directory::make(path.c_str());
+        aco::directory::remove(path.c_str());
         expect_error(thrown_by([&] { aco::file(path.c_str(), O_RDONLY); }), ENOENT, path);
         expect_error(thrown_by([&] { aco::file::stat_path(path.c_str()); }), ENOENT, path);
         expect_error(thrown_by([&] { aco::file::rename(path.c_str(), other.c_str()); }), ENOENT, path);

@@ -2,11 +2,21 @@
 // promises of <aco/sim.h>. Compiled as C++17 to C++23.
 #include "cpp_task.h"
 #include "death.h"
+#include "sanitizers.h"
 
 #include "aco/sim.hpp"
+#ifdef WITH_IO
+#include "aco/file.hpp"
+
+#include <fcntl.h>
+#endif
 
 #include <algorithm>
+#include <fstream>
+#include <memory>
+#include <sstream>
 #include <stdexcept>
+#include <unistd.h>
 
 namespace {
 
@@ -65,6 +75,22 @@ TEST(Simulate, TimePoints)
         EXPECT_EQ(aco::monotonic_clock::now() - began, 2h);
         EXPECT_FALSE(aco::try_until(began, [] { aco::sleep_for(3h); }));
         EXPECT_EQ(aco::monotonic_clock::now() - began, 2h);
+    });
+}
+
+// Promise: links and names are set as in C, and what they refuse is thrown.
+TEST(Simulate, Network)
+{
+    quietly(few, [](aco::sim sim) {
+        aco_sim_link_t lossy = {};
+        lossy.loss = 0.5;
+        sim.link("*", "*", &lossy);
+        sim.link("*", "*", nullptr);
+        sim.name("db.example", "10.0.0.1");
+        sim.name("db.example", nullptr);
+        lossy.loss = 2;
+        EXPECT_THROW(sim.link("*", "*", &lossy), aco::error);
+        EXPECT_THROW(sim.name("db.example", "10"), aco::error);
     });
 }
 
@@ -207,6 +233,42 @@ TEST(Failures, Invariants)
     EXPECT_EQ(state, 2);
 }
 
+#ifdef WITH_IO
+// Promise: files are on a disk of the run. A crash loses what is not durable, faults have the chances that are set.
+TEST(Disk, Crash)
+{
+    int lost = 0;
+    EXPECT_EQ(reason([&](aco::sim sim) {
+                  aco::directory::make("d");
+                  aco::file kept("kept", O_RDWR | O_CREAT), other("d/other", O_WRONLY | O_CREAT);
+                  kept.write("kept");
+                  kept.sync();
+                  aco::file("/", O_RDONLY | O_DIRECTORY).sync();
+                  other.write("lost");
+                  sim.crash_disk();
+                  EXPECT_EQ(thrown_by([&] { kept.sync(); }), "error " + std::to_string(EIO));
+                  EXPECT_EQ(aco::file::stat_path("kept").size, 4u);
+                  lost += thrown_by([] { aco::file::stat_path("d/other"); }) != "";
+              }),
+              "");
+    EXPECT_GT(lost, 100);
+    EXPECT_LT(lost, 900);
+    aco_sim_disk_t bad = {};
+    bad.write_errors = 1;
+    EXPECT_EQ(reason(few, [&](aco::sim sim) {
+                  aco::file file("file", O_WRONLY | O_CREAT);
+                  sim.disk(bad);
+                  EXPECT_EQ(thrown_by([&] { file.write("x"); }), "error " + std::to_string(EIO));
+                  sim.disk();
+                  file.write("x");
+                  aco_sim_disk_t wrong = {};
+                  wrong.sector = 1;
+                  EXPECT_EQ(thrown_by([&] { sim.disk(wrong); }), "error " + std::to_string(EINVAL));
+              }),
+              "");
+}
+#endif
+
 // ---- Options and errors ----
 
 // Promise: the setters set what the C options document.
@@ -260,8 +322,105 @@ TEST(Options, Main)
     EXPECT_EQ(checks, 10);
     CaptureStderr();
     EXPECT_EQ(aco::sim_main(3, argv, [](aco::sim sim) { sim.fail("always"); }), 1);
-    EXPECT_EQ(GetCapturedStderr(), "acorn: simulation: seed 1: always\nrepeat it with: sim --seed 1\n");
+    EXPECT_EQ(GetCapturedStderr(), "acorn: simulation: seed 1: always\n"
+                                    "its last events, 1 of 1, with seconds since its begin:\n"
+                                    "      0.000000000  task 1: the run fails: always\n"
+                                    "repeat it with: sim --seed 1\n");
     EXPECT_EQ(testing::internal::GetCapturedStdout().substr(0, 27), "10 runs, seeds 1 to 10: 10 ");
+}
+
+// Promise: a shorter run of a failing seed is written to a file, traced, and repeated.
+#if !UNDER_TSAN
+TEST(Options, Shrink)
+{
+    const std::string path = "/tmp/acorn-cpp-sim-" + std::to_string(getpid()), trace = path + ".json";
+    auto scenario = [](aco::sim sim) {
+        for (int i = 0; i < 10; i++)
+            aco::sleep_for(sim.random(1000) * 1us);
+        if (sim.random(10) >= 3)
+            sim.fail("three is enough");
+    };
+    CaptureStderr();
+    const aco::sim_options shrink =
+        aco::sim_options().with_shrink(path.c_str()).with_attempts(200).with_trace(trace.c_str()).with_events(3);
+    EXPECT_STREQ(aco::simulate(shrink, scenario).reason, "three is enough");
+    EXPECT_NE(GetCapturedStderr().find("choices that are not the simplest: 1 of "), std::string::npos);
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    EXPECT_NE(text.str().find("\nscenario: 0x10 3\n"), std::string::npos) << text.str();
+    EXPECT_TRUE(std::ifstream(trace).good());
+    CaptureStderr();
+    EXPECT_STREQ(aco::simulate(aco::sim_options().with_replay(path.c_str()), scenario).reason, "three is enough");
+    GetCapturedStderr();
+    std::remove(path.c_str());
+    std::remove(trace.c_str());
+}
+#endif
+
+// Promise: a history throws what is out of order.
+TEST(History, Steps)
+{
+    EXPECT_EQ(reason(few, [](aco::sim sim) {
+                  const aco::sim_history history = sim.history("/dev/null");
+                  for (std::int64_t process = 0; process < 3; process++)
+                      history.invoke(process, "write", "x", "1");
+                  history.ok(0, "write", "x", "1");
+                  history.fail(1, "write");
+                  history.info(2, "write");
+                  EXPECT_THROW(history.ok(0, "write"), aco::error);
+                  EXPECT_THROW(static_cast<void>(sim.history("/nowhere/at/all")), aco::error);
+              }),
+              "");
+}
+
+// ---- Nodes ----
+
+// Promise: a node runs a callable, and runs it again; the run keeps a copy of it until it has ended.
+TEST(Nodes, Live)
+{
+    const auto alive = std::make_shared<int>(0);
+    const aco_sim_stats_t stats = quietly(aco::sim_options().with_runs(5).with_check(), [&](aco::sim sim) {
+        int starts = 0, ticks = 0, calls = 0;
+        const aco::sim_node node = sim.node("a", "10.0.0.1", [&starts, &ticks, alive] {
+            for (starts++;; ticks++)
+                aco::sleep_for(1s);
+        });
+        sim.at(30min, [&calls] { calls++; });
+        aco::sleep_for(10500ms);
+        EXPECT_STREQ(node.name(), "a");
+        EXPECT_TRUE(node && node.is_up());
+        node.suspend();
+        aco::sleep_for(10s);
+        EXPECT_EQ(ticks, 10);
+        node.resume();
+        node.crash(ACO_SIM_CRASH_SILENT);
+        EXPECT_FALSE(node.is_up());
+        aco::sleep_for(10s);
+        node.restart();
+        node.clock(1h);
+        sim.partition("*", "a");
+        sim.partition("*", "*", false);
+        sim.nemesis(ACO_SIM_FAULT_CLOCK);
+        sim.nemesis(0);
+        EXPECT_EQ(sim.wall_time(), 1000000000s + 30500ms);
+        aco::sleep_for(30min);
+        EXPECT_EQ(starts, 2);
+        EXPECT_EQ(calls, 1);
+        EXPECT_THROW(sim.partition("a", "b"), aco::error);
+        EXPECT_THROW(static_cast<void>(sim.node("a", "10.0.0.1", [] {})), aco::error);
+    });
+    EXPECT_EQ(stats.seed, 0u) << stats.reason;
+    EXPECT_EQ(alive.use_count(), 1);
+}
+
+// Promise: an exception that leaves a node's function makes the run fail.
+TEST(Nodes, Throw)
+{
+    EXPECT_EQ(reason([](aco::sim sim) {
+                  static_cast<void>(sim.node("a", "10.0.0.1", [] { throw std::runtime_error("a node is lost"); }));
+                  aco::sleep_for(1s);
+              }),
+              "a node is lost");
 }
 
 // Promise: when an exception that nobody joins ends the process, the seed is printed.

@@ -16,6 +16,7 @@ EXCEPTIONS = {
     ("aco_tasks_dump_on", "object first"): "the report's place, not an object",
     ("aco_sim_random", "returns"): "a number of 64 bits; it cannot fail",
     ("aco_sim_seed", "returns"): "the same",
+    ("aco_sim_at", "at takes a place, last"): "at a time",
 }
 
 DECLARATION = re.compile(

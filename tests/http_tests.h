@@ -14,6 +14,7 @@ typedef struct stage {
     char port[8];
     int listener;
     aco_scope_t scope; /* of the server */
+    int has_begun;     /* the scope has */
     aco_t *task;
     int error; /* with which serving ended */
 } stage_t;
@@ -32,6 +33,7 @@ static inline void *serves(void *arg)
 {
     stage_t *stage = arg;
     aco_scope_begin(&stage->scope, ACO_FOREVER);
+    stage->has_begun = 1;
     CHECK_EQ(aco_http_serve(stage->listener, &stage->server), -1);
     stage->error = errno;
     aco_scope_end(&stage->scope);
@@ -46,9 +48,11 @@ static inline void start(stage_t *stage, const aco_http_route_t *routes)
     CHECK(stage->listener >= 0);
     CHECK_EQ(aco_io_local_address(stage->listener, address, sizeof address), 0);
     snprintf(stage->port, sizeof stage->port, "%s", strchr(address, ':') + 1);
+    stage->has_begun = 0;
     stage->task = aco_spawn(serves, stage, NULL);
     CHECK(stage->task != NULL);
-    aco_task_yield();
+    while (!stage->has_begun)
+        aco_task_yield();
 }
 
 static inline void stop(stage_t *stage)

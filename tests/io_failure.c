@@ -40,7 +40,7 @@ typedef struct failure {
     X(recvmsg) X(sendmsg) X(sendfile) X(splice) X(accept4) X(connect) X(socket) X(bind) X(listen) X(setsockopt)        \
     X(getsockopt) X(fcntl) X(fstat) X(poll) X(getsockname) X(getpeername) X(shutdown) X(close) X(pthread_create)       \
     X(recvfrom) X(sendto) \
-    X(open) X(pread) X(pwrite) X(fsync) X(rename) X(opendir) X(readdir)
+    X(open) X(pread) X(pwrite) X(fsync) X(ftruncate) X(rename) X(link) X(unlink) X(mkdir) X(rmdir) X(opendir) X(readdir)
 #define NUMBER(name) F_##name,
 enum { FUNCTIONS(NUMBER) F_COUNT };
 
@@ -87,7 +87,12 @@ static const struct function {
     {"pread", {{EINTR, UNNOTICED}, {EIO, NOTICED}}},
     {"pwrite", {{EINTR, UNNOTICED}, {EIO, NOTICED}, {ENOSPC, NOTICED}}},
     {"fsync", {{EINTR, UNNOTICED}, {EIO, NOTICED}}},
+    {"ftruncate", {{EFBIG, NOTICED}}},
     {"rename", {{EXDEV, NOTICED}}},
+    {"link", {{EMLINK, NOTICED}}},
+    {"unlink", {{EROFS, NOTICED}}},
+    {"mkdir", {{ENOSPC, NOTICED}}},
+    {"rmdir", {{EBUSY, NOTICED}}},
     {"opendir", {{EMFILE, NOTICED}, {ENOMEM, NOTICED}}},
     {"readdir", {{EIO, NOTICED}}},
 };
@@ -188,7 +193,12 @@ FAILS_IN_FILES(ssize_t, -1, pwrite, (int fd, const void *p, size_t n, int64_t of
 FAILS_IN_FILES(struct dirent *, NULL, readdir, (DIR *dir), (dir))
 FAILS_IN_FILES(DIR *, NULL, opendir, (const char *path), (path))
 FAILS_IN_FILES(int, -1, fsync, (int fd), (fd))
+FAILS_IN_FILES(int, -1, ftruncate, (int fd, int64_t size), (fd, size))
 FAILS_IN_FILES(int, -1, rename, (const char *from, const char *to), (from, to))
+FAILS_IN_FILES(int, -1, link, (const char *from, const char *to), (from, to))
+FAILS_IN_FILES(int, -1, unlink, (const char *path), (path))
+FAILS_IN_FILES(int, -1, mkdir, (const char *path, mode_t mode), (path, mode))
+FAILS_IN_FILES(int, -1, rmdir, (const char *path), (path))
 
 /* The library passes a mode where it may be needed. */
 REAL(open);
@@ -485,7 +495,9 @@ static void uses_file(int fd, const char *from, const char *to)
     aco_dir_entry_t entry;
     aco_dir_t *dir;
     if (is_bad(aco_file_pwrite(fd, "0123456789", 10, 0)) || is_bad(aco_file_pread(fd, text, 10, 0)) ||
-        is_bad(aco_file_sync(fd)) || is_bad(aco_file_rename(from, to)))
+        is_bad(aco_file_sync(fd)) || is_bad(aco_file_truncate(fd, 5)) || is_bad(aco_file_rename(from, to)) ||
+        is_bad(aco_file_link(to, from)) || is_bad(aco_file_unlink(from)) || is_bad(aco_dir_make(from, 0700)) ||
+        is_bad(aco_dir_remove(from)))
         return;
     CHECK(memcmp(text, "0123456789", 10) == 0);
     dir = aco_dir_open("/proc/self");
@@ -513,6 +525,7 @@ static void use_files(void)
     }
     __atomic_store_n(&is_in_files, 0, __ATOMIC_RELAXED);
     unlink(from);
+    rmdir(from);
     unlink(to);
 }
 

@@ -10,7 +10,7 @@ set(acorn_slow
   "^hardening\\.(options|ibt|bti|shadow(-all)?)$" "^example\\.io_echo\\.10000"
   "^(io|http)_failure|^http\\.p|^(layers\\.self_test|files\\.seeded|documents\\.seeded)$"
   "^hook\\.(redis|postgres|mariadb|curl|sqlite)$" "^hook\\.allocators\\.efence$" "^http_differential\\."
-  "^may_switch\\.graph$"
+  "^may_switch\\.graph$" "^sim_porcupine$"
   "^debugger\\.(lldb|gdb\\.O0)$|^trace\\.debug\\.dies$")
 
 set(acorn_subject_coroutine

@@ -140,6 +140,14 @@ static void hook_idle(aco_sim_t *sim, void *unused)
     CHECK(aco_sleep(1) == -1 || !"the run goes on");
 }
 
+static void watch(aco_sim_t *sim, void *unused)
+{
+    (void)sim, (void)unused;
+    CHECK(aco_watchdog(0) == 0);
+    CHECK(aco_watchdog(ACO_SECOND) == -1 && errno == ENOSYS);
+    CHECK(aco_sleep(1) == -1 || !"the run goes on");
+}
+
 /* ---- Other threads ---- */
 
 static aco_t *waiting;
@@ -312,6 +320,7 @@ int main(void)
     messages_come();
     invariants_may_post();
     FAILS_BY(hook_idle, NULL, "aco_on_idle() is not simulated");
+    FAILS_BY(watch, NULL, "aco_watchdog() is not simulated");
     others_cannot_reach_it();
     deadlocks_are_reported();
     nothing_is_noted_after_the_end();

@@ -1,10 +1,13 @@
 /* Promise: without memory a simulation fails with ENOMEM, or the run says that it has none. The linker puts the calls
  * here before libc's (--wrap). */
+#include "system/system.h"
+
 #include "check.h"
 
 #include <aco/sim.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 void *__real_calloc(size_t n, size_t sz);
@@ -47,6 +50,46 @@ static void crowd(aco_sim_t *sim, void *arg)
             aco_sim_fail(sim, "a task has no memory");
 }
 
+static int is_bad(int64_t result)
+{
+    CHECK(result >= 0 || errno == ENOMEM);
+    return result < 0;
+}
+
+static void use_files(int fd)
+{
+    static const char bytes[5000];
+    DIR *dir;
+    if (is_bad(aco__system.write(fd, bytes, sizeof bytes)) || is_bad(aco__system.ftruncate(fd, 10)) ||
+        is_bad(aco__system.rename("d/file", "d/other")) || is_bad(aco__system.link("d/other", "third")))
+        return;
+    dir = aco__system.opendir("d");
+    if (!is_bad(dir ? 0 : -1))
+        CHECK(aco__system.readdir(dir) != NULL && aco__system.closedir(dir) == 0);
+}
+
+/* Calls for files fail with ENOMEM. A crash may lose more. */
+static void use_disk(aco_sim_t *sim, void *arg)
+{
+    int fd;
+    (void)arg;
+    if (is_bad(aco__system.mkdir("d", 0700)) || is_bad(fd = aco__system.open("d/file", O_RDWR | O_CREAT, 0600)))
+        return;
+    use_files(fd);
+    CHECK_EQ(aco_sim_disk_crash(sim), 0);
+    CHECK_EQ(aco__system.close(fd), 0);
+}
+
+static int run_disk(void)
+{
+    aco_sim_stats_t stats;
+    allocations = 0;
+    if (aco_sim_run(use_disk, NULL, 3, &stats, NULL) == 0)
+        return 1;
+    CHECK(errno == ENOMEM || (errno == ECANCELED && strstr(stats.reason, "no memory")));
+    return 0;
+}
+
 /* Returns whether it was good. */
 static int run(void)
 {
@@ -72,5 +115,11 @@ int main(void)
     CHECK(all > 4 && failed >= 3 && failed < all); /* what is only kept to be compared need not be */
     failing = 0;
     CHECK(run());
+    CHECK(run_disk());
+    all = allocations;
+    for (failing = 1; failing <= all; failing++)
+        (void)run_disk();
+    CHECK(all > 20);
+    failing = 0;
     return check_result("sim_failure");
 }

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """sim_faults.py [OPTION]... [TEXT...]: in how many seeds does a simulation find mended faults of orders of events?
 
-Puts each fault of sim_faults.txt back into a copy of the tree, builds tests/sim_faults.c with it, and runs its scenario
-from several first seeds until a run fails. With --mix it runs tests/sim_mix.c instead, which is made for none of them.
+Puts each fault of sim_faults.txt back into a copy of the tree, builds tests/sim_faults.c or tests/sim_thread_faults.c
+with it, and runs its scenario from several first seeds until a run fails. With --mix it runs tests/sim_mix.c instead of
+the first, which is made for none of them.
 Prints a table, of the faults with one of the TEXTs in their names, or of all: of how many starts the fault was found,
 and the median and the largest number of seeds. Exit 1 if a scenario fails without the fault, or if a fault is not found
 in each start.
@@ -20,11 +21,19 @@ SEED = re.compile(r'^acorn: simulation: seed (\d+): (.*)', re.M)
 SECONDS = 300
 
 
+def program_of(scenario, args):
+    return 'sim_thread_faults' if scenario.startswith('threads.') else args.program
+
+
 def seeds_until_found(folder, scenario, args, start):
     """How many seeds from `start` on a run of the scenario has failed in, and why; (None, None): none has."""
-    command = [os.path.join(folder, f'tests/test_{args.program}_release'),
-               '--seed', str(start), '--runs', str(args.runs), '--schedule', args.schedule, '--max-turns', '100000',
-               *(['--', scenario + ('.order' if args.order else '')] if args.program == 'sim_faults' else [])]
+    program, own = program_of(scenario, args), []
+    if program == 'sim_thread_faults':
+        own = ['--', scenario.removeprefix('threads.')]
+    elif program == 'sim_faults':
+        own = ['--', scenario + ('.order' if args.order else '')]
+    command = [os.path.join(folder, f'tests/test_{program}_release'), '--seed', str(start), '--runs', str(args.runs),
+               '--schedule', args.schedule, '--max-turns', '100000', *own]
     done = subprocess.run(command, capture_output=True, text=True, errors='replace', check=False, timeout=SECONDS)
     found = SEED.search(done.stderr)
     if done.returncode and not found:
@@ -32,8 +41,9 @@ def seeds_until_found(folder, scenario, args, start):
     return (int(found[1]) - start + 1, found[2]) if found else (None, None)
 
 
-def build(folder, args):
-    output, good = reverted.run(['cmake', '--build', folder, '--target', f'test_{args.program}_release'], folder)
+def build(folder, scenario, args):
+    target = f'test_{program_of(scenario, args)}_release'
+    output, good = reverted.run(['cmake', '--build', folder, '--target', target], folder)
     if not good:
         sys.exit(output[-4000:])
 
@@ -63,16 +73,16 @@ def main():
         sys.exit(output)
     wanted = [f for f in reverted.faults('sim_faults.txt')
               if not args.texts or any(text in f[0] for text in args.texts)]
-    build(folder, args)
     failed = missed = 0
     for scenario in sorted({fault[1][0] for fault in wanted}):
+        build(folder, scenario, args)
         n, why = seeds_until_found(folder, scenario, args, 1)
         failed += n is not None
         print(f'without a fault, {scenario}: ' + (f'FAILS: {why}' if n else f'{args.runs} seeds pass'), flush=True)
     print('\n| fault | found in | median of seeds | most seeds |\n| --- | --- | --- | --- |', flush=True)
     for name, test, pieces in wanted:
         changed = [reverted.replace(tree, before, after) for before, after in pieces]
-        build(folder, args)
+        build(folder, test[0], args)
         numbers = [seeds_until_found(folder, test[0], args, start)[0] for start in starts]
         for path, text in reversed(changed):
             with open(path, 'w', encoding='utf-8') as file:

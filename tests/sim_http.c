@@ -1,6 +1,7 @@
-/* Promises: acorn_http's server, client and WebSockets run unchanged over the simulated network. */
+/* Promises: acorn_http's server, client, files and WebSockets run unchanged over the simulated network and disk. */
 #include "check.h"
 
+#include "aco/file.h"
 #include "aco/http.h"
 #include "aco/io.h"
 #include "aco/scope.h"
@@ -8,10 +9,11 @@
 #include "aco/websocket.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { CLIENTS = 3, CALLS = 3, BODY = 30000, MESSAGES = 5 };
+enum { CLIENTS = 3, CALLS = 3, BODY = 30000, MESSAGES = 5, FILE_SIZE = 200000 };
 
 typedef struct service {
     int listener, error;
@@ -39,6 +41,24 @@ static void chat(aco_http_request_t *request, void *arg)
     while ((type = aco_websocket_receive(socket, &data, &n)) > 0)
         CHECK_EQ(aco_websocket_send(socket, type, data, n), 0);
     CHECK_EQ(type, 0);
+}
+
+static void send_file(aco_http_request_t *request, void *arg)
+{
+    (void)arg;
+    CHECK_EQ(aco_http_reply_file(request, "/www", "file"), 0);
+}
+
+/* On the run's disk; so large that it goes by sendfile(). */
+static void write_file(void)
+{
+    static char bytes[FILE_SIZE];
+    int fd;
+    memset(bytes, 'f', sizeof bytes);
+    CHECK_EQ(aco_dir_make("/www", 0755), 0);
+    fd = aco_file_open("/www/file", O_WRONLY | O_CREAT, 0644);
+    CHECK_EQ(aco_file_write(fd, bytes, sizeof bytes), FILE_SIZE);
+    CHECK_EQ(aco_io_close(fd), 0);
 }
 
 static void *serve(void *arg)
@@ -76,10 +96,27 @@ static void call_once(aco_http_client_t *client, size_t n)
     aco_http_response_end(response);
 }
 
+static void get_file(aco_http_client_t *client)
+{
+    aco_http_response_t *response = aco_http_get(client, "http://10.0.0.1/file");
+    char part[4000];
+    ssize_t got, got_n = 0;
+    CHECK(response && response->status == 200);
+    if (!response)
+        return;
+    while ((got = aco_http_response_read(response, part, sizeof part)) > 0) {
+        CHECK(part[0] == 'f' && part[got - 1] == 'f');
+        got_n += got;
+    }
+    CHECK_EQ(got_n, FILE_SIZE);
+    aco_http_response_end(response);
+}
+
 static void *call_often(void *client)
 {
     for (size_t i = 0; i < CALLS; i++)
         call_once(client, i * BODY / CALLS);
+    get_file(client);
     return NULL;
 }
 
@@ -125,11 +162,13 @@ static void use_service(aco_sim_t *sim, void *arg)
 {
     static const aco_http_route_t routes[] = {{"POST", "/echo", echo, NULL},
                                               {"GET", "/chat", chat, NULL},
+                                              {"GET", "/file", send_file, NULL},
                                               {NULL, NULL, NULL, NULL}};
     service_t service = {0};
     aco_http_client_t *client = aco_http_client_new(NULL);
     aco_t *server, *clients[CLIENTS + 1];
-    (void)sim, (void)arg;
+    CHECK(aco_sim_link(sim, "*", "*", arg) == 0);
+    write_file();
     service.options.routes = routes;
     service.listener = aco_io_listen("tcp", "10.0.0.1", "80", NULL);
     server = aco_spawn(serve, &service, NULL);
@@ -143,14 +182,21 @@ static void use_service(aco_sim_t *sim, void *arg)
     CHECK(aco_join(server, NULL) == 0 && service.error == ECANCELED);
 }
 
-int main(void)
+static void passes(aco_sim_link_t *link)
 {
     aco_sim_options_t o = {0};
     aco_sim_stats_t stats;
-    alarm(60);
     o.check = 1;
-    CHECK(aco_sim_run(use_service, NULL, 100, &stats, &o) == 0);
+    CHECK(aco_sim_run(use_service, link, 100, &stats, &o) == 0);
     if (stats.seed)
         fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
+}
+
+int main(void)
+{
+    aco_sim_link_t lossy = {.loss = 0.05, .bandwidth = 1000000};
+    alarm(60);
+    passes(NULL);
+    passes(&lossy);
     return check_result("sim_http");
 }

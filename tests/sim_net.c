@@ -1,6 +1,7 @@
 /* Promises: acorn_io runs unchanged over the simulated network, in virtual time, repeated from the seed. */
 #include "capture.h"
 #include "check.h"
+#include "sim_ends.h"
 
 #include "aco/group.h"
 #include "aco/io.h"
@@ -21,18 +22,6 @@ static int is_in(const char *text, const char *part)
         return 1;
     fprintf(stderr, "\"%s\", not \"%s\"\n", text, part);
     return 0;
-}
-
-/* Each seed does what it did, and nothing is left. */
-static void passes(aco_sim_function_t scenario, void *arg, uint64_t runs)
-{
-    aco_sim_options_t o = {0};
-    aco_sim_stats_t stats;
-    o.check = 1;
-    if (aco_sim_run(scenario, arg, runs, &stats, &o) != 0) {
-        check_failed_at(__FILE__, __LINE__, "passes");
-        fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
-    }
 }
 
 static const char *reason_of(aco_sim_function_t scenario, void *arg)
@@ -143,36 +132,6 @@ static void echoes(void)
 }
 
 /* ---- Two ends of a connection ---- */
-
-typedef struct ends {
-    int listener, client, server;
-} ends_t;
-
-static void *dial(void *arg)
-{
-    ends_t *ends = arg;
-    ends->client = aco_io_dial("tcp", "127.0.0.1", "80", NULL);
-    CHECK(ends->client >= 0);
-    return NULL;
-}
-
-static ends_t connect_ends(void)
-{
-    ends_t ends;
-    aco_t *dialler;
-    ends.listener = aco_io_listen("tcp", "127.0.0.1", "80", NULL);
-    dialler = aco_spawn(dial, &ends, NULL);
-    ends.server = aco_io_accept(ends.listener);
-    CHECK(ends.listener >= 0 && ends.server >= 0 && aco_join(dialler, NULL) == 0);
-    return ends;
-}
-
-static void close_ends(const ends_t *ends)
-{
-    CHECK(aco_io_close(ends->listener) == 0);
-    CHECK(ends->client < 0 || aco_io_close(ends->client) == 0);
-    CHECK(ends->server < 0 || aco_io_close(ends->server) == 0);
-}
 
 static void close_halves(aco_sim_t *sim, void *arg)
 {
@@ -371,6 +330,59 @@ static void exchange_datagrams(aco_sim_t *sim, void *arg)
     CHECK(aco_io_close(b) == 0);
 }
 
+/* ---- Records ---- */
+
+static void *read_records(void *listener)
+{
+    int fd = aco_io_accept(descriptor(listener));
+    char text[4] = "";
+    CHECK_EQ(aco_io_read(fd, text, 3), 3);
+    CHECK(memcmp(text, "one", 3) == 0);
+    CHECK_EQ(aco_io_read(fd, text, 2), 2); /* the rest is lost */
+    CHECK_EQ(aco_io_read(fd, text, 3), 3);
+    CHECK(memcmp(text, "two", 3) == 0);
+    CHECK_EQ(aco_io_read(fd, text, 3), 0);
+    CHECK(aco_io_close(fd) == 0);
+    return NULL;
+}
+
+static void exchange_records(aco_sim_t *sim, void *arg)
+{
+    int listener = aco_io_listen("unixpacket", "@records", NULL, NULL), fd;
+    aco_t *reader = aco_spawn(read_records, (void *)(intptr_t)listener, NULL);
+    (void)sim, (void)arg;
+    fd = aco_io_dial("unixpacket", "@records", NULL, NULL);
+    CHECK_EQ(aco_io_write(fd, "one", 3), 3);
+    CHECK_EQ(aco_io_write(fd, "long", 4), 4);
+    CHECK_EQ(aco_io_write(fd, "two", 3), 3);
+    CHECK(aco_io_close(fd) == 0 && aco_join(reader, NULL) == 0 && aco_io_close(listener) == 0);
+}
+
+/* ---- Unix datagrams ---- */
+
+enum { NUMBERS = 40 /* more than a queue has places */ };
+
+static void *send_numbers(void *fd)
+{
+    for (char i = 0; i < NUMBERS; i++)
+        CHECK_EQ(aco_io_send(descriptor(fd), &i, 1, 0), 1);
+    return NULL;
+}
+
+static void exchange_unix_datagrams(aco_sim_t *sim, void *arg)
+{
+    int a = aco_io_bind("unixgram", "@numbers", NULL, NULL), b = aco_io_dial("unixgram", "@numbers", NULL, NULL);
+    aco_t *sender = aco_spawn(send_numbers, (void *)(intptr_t)b, NULL);
+    char number;
+    (void)sim, (void)arg;
+    for (char i = 0; i < NUMBERS; i++)
+        CHECK(aco_io_recv(a, &number, 1, 0) == 1 && number == i);
+    CHECK(aco_join(sender, NULL) == 0 && aco_io_close(a) == 0);
+    CHECK(aco_io_send(b, "", 1, 0) == -1 && errno == ECONNREFUSED);
+    CHECK(aco_io_send(b, "", 1, 0) == -1 && errno == ENOTCONN);
+    CHECK(aco_io_close(b) == 0);
+}
+
 /* ---- Failures ---- */
 
 static void leak(aco_sim_t *sim, void *arg)
@@ -421,6 +433,8 @@ int main(void)
     passes(give_up_dialling, NULL, RUNS);
     passes(know_addresses, NULL, RUNS);
     passes(exchange_datagrams, NULL, RUNS);
+    passes(exchange_records, NULL, RUNS);
+    passes(exchange_unix_datagrams, NULL, RUNS);
     passes(mistake_links, NULL, 1);
     CHECK(is_in(reason_of(leak, NULL), "descriptors that were not closed: 1; the first is "));
     CHECK(is_in(reason_of(leak, NULL), "made by socket() in coroutine \"forgetful\""));

@@ -8,11 +8,12 @@
 #include <aco/sim.h>
 #ifdef WITH_IO
 #include <aco/io.h>
-#include <aco/offload.h>
+#include <aco/process.h>
 #endif
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -39,15 +40,10 @@ static void time_is_counted(void)
 /* ---- The name of a refusal ---- */
 
 #ifdef WITH_IO
-static void *return_it(void *arg)
-{
-    return arg;
-}
-
 static void fail_twice(aco_sim_t *sim, void *arg)
 {
     (void)sim, (void)arg;
-    CHECK_EQ(aco_offload(return_it, NULL, NULL, NULL), -1);
+    CHECK_EQ(aco_signal_open((const int[]){SIGUSR1}, 1), -1);
     CHECK_EQ(aco_join(NULL, NULL), -1);
 }
 
@@ -57,7 +53,7 @@ static void first_failure_is_named(void)
     capture();
     FAILS_WITH(aco_sim_run(fail_twice, NULL, 1, &stats, NULL), ECANCELED);
     release();
-    CHECK(strstr(stats.reason, "aco_offload() is not simulated: ") == stats.reason);
+    CHECK(strstr(stats.reason, "aco_signal_open() is not simulated: ") == stats.reason);
 }
 
 #ifndef CHILD_SKIPS

@@ -67,13 +67,13 @@ SYSTEM_HEADERS = [  # the file or folder, the header or folder of headers, the r
 OF_THE_SYSTEM = set("""
     accept alarm arc4random chdir clock_nanosleep copy_file_range creat dup dup2 dup3 epoll_pwait
     epoll_pwait2 execv execve execvp fdatasync flock fork freopen fstatat getaddrinfo getentropy getnameinfo getrandom
-    gettid gettimeofday gmtime gmtime_r if_indextoname if_nametoindex inotify_init1 link localtime localtime_r lockf
-    lstat memfd_create mkdir mkostemp mlock
+    gettid gettimeofday gmtime gmtime_r if_indextoname if_nametoindex inotify_init1 localtime localtime_r lockf
+    lstat memfd_create mkostemp mlock
     mremap msync openat pause pidfd_open pidfd_send_signal pipe popen posix_fadvise posix_spawn ppoll preadv
     process_madvise pselect pthread_cancel pthread_mutex_timedlock pthread_rwlock_rdlock pthread_rwlock_wrlock pwritev
-    random rand recvmmsg rmdir sched_getcpu select sem_post sem_timedwait sem_wait sendmmsg setitimer setrlimit
+    random rand recvmmsg sched_getcpu select sem_post sem_timedwait sem_wait sendmmsg setitimer setrlimit
     sigprocmask sigsuspend sigwait sleep socketpair syscall system tee time timer_create timerfd_create timerfd_settime
-    truncate uname unlink usleep vfork wait wait4 waitid
+    truncate uname usleep vfork wait wait4 waitid
 """.split())
 
 # Who may call such a function by name all the same: the file or folder, the functions (none: all), the reason.
@@ -84,6 +84,8 @@ BY_NAME = [
     ('src/libc/arguments.c', ('syscall',), 'has the kernel look whether memory is readable'),
     ('src/io/names.c', ('getaddrinfo', 'getnameinfo'), 'puts them into the table: static programs that look up no name '
      'link no resolver'),
+    ('src/sim/attempt.c', ('fork', 'dup2', 'setrlimit'), 'a run in a process of its own: between runs, when nothing '
+     'simulates'),
     ('src/io/address.c', ('if_indextoname', 'if_nametoindex'), 'the same'),
 ]
 

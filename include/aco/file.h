@@ -74,6 +74,16 @@ ACO_API int aco_file_fstat_at(int fd, aco_file_status_t *status, const char *loc
 ACO_API int aco_file_rename_at(const char *from, const char *to, const char *location);
 #define aco_file_rename(from, to) aco_file_rename_at(from, to, ACO_PLACE)
 
+/* Gives the file another name, as link() does, and takes one away, as unlink() does. Set the file's size, as
+ * ftruncate() does. These, aco_dir_make() and aco_dir_remove() always go by the pool. Return 0; on error -1 with
+ * errno. */
+ACO_API int aco_file_link_at(const char *from, const char *to, const char *location);
+ACO_API int aco_file_unlink_at(const char *path, const char *location);
+ACO_API int aco_file_truncate_at(int fd, int64_t size, const char *location);
+#define aco_file_link(from, to) aco_file_link_at(from, to, ACO_PLACE)
+#define aco_file_unlink(path) aco_file_unlink_at(path, ACO_PLACE)
+#define aco_file_truncate(fd, size) aco_file_truncate_at(fd, size, ACO_PLACE)
+
 /* ---- Directories ------------------------------------------------------------------------------------------------- */
 
 typedef struct aco_dir_s aco_dir_t;
@@ -95,6 +105,12 @@ ACO_API int aco_dir_read_at(aco_dir_t *dir, aco_dir_entry_t *entry, const char *
 /* Closes a directory and frees it. Does not wait. Returns 0; on error -1 with errno EBUSY (a task reads it), EINVAL
  * (NULL). */
 ACO_API int aco_dir_close(aco_dir_t *dir);
+
+/* Make and remove a directory, as mkdir() and rmdir() do. Return 0; on error -1 with errno. */
+ACO_API int aco_dir_make_at(const char *path, unsigned mode, const char *location);
+ACO_API int aco_dir_remove_at(const char *path, const char *location);
+#define aco_dir_make(path, mode) aco_dir_make_at(path, mode, ACO_PLACE)
+#define aco_dir_remove(path) aco_dir_remove_at(path, ACO_PLACE)
 
 ACO__END_C
 

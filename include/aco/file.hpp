@@ -75,6 +75,18 @@ public:
     {
         detail::io_check(aco_file_rename_at(from, to, location), "aco::file::rename");
     }
+    static void link(const char *from, const char *to, const char *location = ACO__CALLER)
+    {
+        detail::io_check(aco_file_link_at(from, to, location), "aco::file::link");
+    }
+    static void unlink(const char *path, const char *location = ACO__CALLER)
+    {
+        detail::io_check(aco_file_unlink_at(path, location), "aco::file::unlink");
+    }
+    void truncate(std::int64_t size, const char *location = ACO__CALLER)
+    {
+        detail::io_check(aco_file_truncate_at(get(), size, location), "aco::file::truncate");
+    }
 };
 
 /* A directory. Its entries can be read once: by a range-for, or by next(). */
@@ -97,6 +109,15 @@ public:
     {
         if (dir_)
             (void)aco_dir_close(dir_);
+    }
+
+    static void make(const char *path, unsigned mode = 0777, const char *location = ACO__CALLER)
+    {
+        detail::io_check(aco_dir_make_at(path, mode, location), "aco::directory::make");
+    }
+    static void remove(const char *path, const char *location = ACO__CALLER)
+    {
+        detail::io_check(aco_dir_remove_at(path, location), "aco::directory::remove");
     }
 
     /* Returns the next entry, valid until the next call, or NULL if there is none. */

@@ -94,7 +94,7 @@ aco_dir_t *aco_dir_open_at(const char *path, const char *location)
     dir->path = (char *)(dir + 1);
     memcpy(dir->path, path, n);
     dir->sz = sz;
-    if (aco__io_offload(call, open_dir, dir, NULL, release_dir, location) != 0)
+    if (aco__io_offload_file(call, open_dir, dir, release_dir, location) != 0)
         return NULL;
     if (!dir->error)
         return dir;
@@ -116,7 +116,7 @@ int aco_dir_read_at(aco_dir_t *dir, aco_dir_entry_t *entry, const char *location
                                  dir && entry ? "another task reads the directory" : "a pointer is NULL");
     if (dir->next == dir->used && !dir->is_at_end) {
         dir->is_read = 1;
-        failed = aco__io_offload(call, fill_batch, dir, NULL, NULL, location);
+        failed = aco__io_offload_file(call, fill_batch, dir, NULL, location);
         dir->is_read = 0;
         if (failed)
             return -1;

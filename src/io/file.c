@@ -77,6 +77,16 @@ static ssize_t perform_once(const file_call_t *c)
         return perform_stat(c);
     case FILE_RENAME:
         return aco__system.rename(c->path, c->other);
+    case FILE_TRUNCATE:
+        return aco__system.ftruncate(c->fd, c->offset);
+    case FILE_LINK:
+        return aco__system.link(c->path, c->other);
+    case FILE_UNLINK:
+        return aco__system.unlink(c->path);
+    case FILE_MKDIR:
+        return aco__system.mkdir(c->path, (mode_t)c->mode);
+    case FILE_RMDIR:
+        return aco__system.rmdir(c->path);
     }
     errno = EINVAL; /* not reached: without a default the compiler names an operation that is missing above */
     return -1;
@@ -171,6 +181,8 @@ static ssize_t result_of(file_call_t *c, const char *call, aco_file_status_t *st
  * that. */
 static int suits_ring(const file_call_t *c)
 {
+    if (c->operation >= FILE_TRUNCATE)
+        return 0;
     return (c->operation != FILE_READ && c->operation != FILE_WRITE) ||
            (c->operation == FILE_READ && c->offset >= 0) ||
            (c->offset >= 0) == (aco__system.lseek(c->fd, 0, SEEK_CUR) >= 0);
@@ -191,7 +203,7 @@ ACO__SWITCHES static int perform_elsewhere(file_call_t *c, const char *call, con
     if (has_ring && suits_ring(c))
         return aco__file_by_ring(io, c, call, location);
 #endif
-    return aco__io_offload(call, perform, c, NULL, c->release, location);
+    return aco__io_offload_file(call, perform, c, c->release, location);
 }
 
 /* For all calls but reads and writes: the end of a scope ends the wait. */
@@ -225,13 +237,61 @@ int aco_file_sync_at(int fd, const char *location)
     return c ? (int)have_performed(c, call, NULL, location) : -1;
 }
 
-int aco_file_rename_at(const char *from, const char *to, const char *location)
+int aco_file_truncate_at(int fd, int64_t size, const char *location)
 {
-    static const char call[] = "aco_file_rename";
-    file_call_t *c = from && to ? call_new(call, FILE_RENAME, -1, from, to) : NULL;
+    static const char call[] = "aco_file_truncate";
+    file_call_t *c = call_new(call, FILE_TRUNCATE, fd, NULL, NULL);
+    if (!c)
+        return -1;
+    c->offset = size;
+    return (int)have_performed(c, call, NULL, location);
+}
+
+/* `mode`: of a new directory. */
+ACO__SWITCHES
+static int have_path_changed(const char *call, file_operation_t operation, const char *path, unsigned mode,
+                             const char *location)
+{
+    file_call_t *c = path ? call_new(call, operation, -1, path, NULL) : NULL;
+    if (!c)
+        return path ? -1 : fail_null(call);
+    c->mode = mode;
+    return (int)have_performed(c, call, NULL, location);
+}
+
+ACO__SWITCHES
+static int have_both_changed(const char *call, file_operation_t operation, const char *from, const char *to,
+                             const char *location)
+{
+    file_call_t *c = from && to ? call_new(call, operation, -1, from, to) : NULL;
     if (!c)
         return from && to ? -1 : fail_null(call);
     return (int)have_performed(c, call, NULL, location);
+}
+
+int aco_file_rename_at(const char *from, const char *to, const char *location)
+{
+    return have_both_changed("aco_file_rename", FILE_RENAME, from, to, location);
+}
+
+int aco_file_link_at(const char *from, const char *to, const char *location)
+{
+    return have_both_changed("aco_file_link", FILE_LINK, from, to, location);
+}
+
+int aco_file_unlink_at(const char *path, const char *location)
+{
+    return have_path_changed("aco_file_unlink", FILE_UNLINK, path, 0, location);
+}
+
+int aco_dir_make_at(const char *path, unsigned mode, const char *location)
+{
+    return have_path_changed("aco_dir_make", FILE_MKDIR, path, mode, location);
+}
+
+int aco_dir_remove_at(const char *path, const char *location)
+{
+    return have_path_changed("aco_dir_remove", FILE_RMDIR, path, 0, location);
 }
 
 ACO__SWITCHES

@@ -6,14 +6,17 @@
 
 #include "aco/file.h"
 
-typedef enum file_operation { FILE_OPEN, FILE_READ, FILE_WRITE, FILE_SYNC, FILE_STAT, FILE_RENAME } file_operation_t;
+typedef enum file_operation {
+    FILE_OPEN, FILE_READ, FILE_WRITE, FILE_SYNC, FILE_STAT, FILE_RENAME,
+    FILE_TRUNCATE, FILE_LINK, FILE_UNLINK, FILE_MKDIR, FILE_RMDIR /* these never go by io_uring */
+} file_operation_t;
 
 typedef struct file_call {
     file_operation_t operation;
     int fd;             /* -1: of a path */
     int flags;
     unsigned mode;
-    int64_t offset;     /* -1: the file's own */
+    int64_t offset;     /* -1: the file's own. Of a truncation: the size */
     void *p;            /* of a stat(): where the kernel writes, for io_uring */
     size_t n;
     aco_file_status_t *status; /* for a stat(). This and the next two are behind the record */

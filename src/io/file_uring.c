@@ -48,6 +48,13 @@ static void prepare_call(aco__io_op_t *op, struct io_uring_sqe *entry)
     case FILE_RENAME:
         io_uring_prep_renameat(entry, AT_FDCWD, c->path, AT_FDCWD, c->other, 0);
         break;
+    case FILE_TRUNCATE:
+    case FILE_LINK:
+    case FILE_UNLINK:
+    case FILE_MKDIR:
+    case FILE_RMDIR:
+        ACO__ASSERT(0);
+        break;
     }
 }
 

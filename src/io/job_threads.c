@@ -2,7 +2,9 @@
  * thread that became idle last is woken first, so those that are not needed stay idle and end.
  *
  * Look-ups of names have a queue of their own and at most half of the threads: name servers that do not answer hold a
- * thread for many seconds, and files must not wait for them. */
+ * thread for many seconds, and files must not wait for them.
+ *
+ * The threads of a simulation have a pool of their own, with the same lock and limits. */
 #define _GNU_SOURCE
 #include "base/invariants.h"
 #include "io/descriptor.h"
@@ -10,6 +12,7 @@
 #include "os/condition.h"
 #include "system/system.h"
 
+#include "aco/detail/chooser.h"
 #include "aco/detail/descriptors.h"
 #include "aco/detail/poller.h"
 #include "aco/detail/worker.h"
@@ -27,15 +30,29 @@ typedef struct idle_thread {
     int is_called;      /* and no longer in the list */
 } idle_thread_t;
 
-static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct job_queue {
+struct job_queue {
     aco__io_job_t *first, *last;
     size_t n;
-} work_queue, look_up_queue;
-static idle_thread_t *idle_threads;
-static unsigned threads, most_threads = THREADS, look_ups; /* look_ups: busy threads that look a name up */
-static unsigned busy_threads; /* that run a function, or release its result. The others are free, or about to be */
+};
+
+static struct job_pool {
+    struct job_queue work_queue, look_up_queue;
+    idle_thread_t *idle_threads;
+    unsigned threads;
+    unsigned look_ups; /* busy threads that look a name up */
+    unsigned busy_threads; /* that run a function, or release its result. The others are free, or about to be */
+} usual_pool, simulated_pool;
+
+static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned most_threads = THREADS;
 static int64_t idle_limit = 10 * ACO_SECOND;
+
+/* That of the calling thread. */
+static struct job_pool *pool(void)
+{
+    ACO__ASSERT(aco__holds(&pool_lock));
+    return aco_unlikely(aco__chooser_is_there()) ? &simulated_pool : &usual_pool;
+}
 
 /* ---- The lock ---- */
 
@@ -55,7 +72,7 @@ void aco__io_pool_unlock(void)
 
 static struct job_queue *queue_of(const aco__io_job_t *job)
 {
-    return job->kind == ACO__LOOK_UP ? &look_up_queue : &work_queue;
+    return job->kind == ACO__LOOK_UP ? &pool()->look_up_queue : &pool()->work_queue;
 }
 
 static void append(aco__io_job_t *job)
@@ -85,23 +102,23 @@ static void remove_job(aco__io_job_t *job)
 }
 
 /* How many more look-ups may run. */
-static size_t room_for_look_ups(void)
+static size_t room_for_look_ups(const struct job_pool *p)
 {
     unsigned most = most_threads > 1 ? most_threads / 2 : 1;
-    return look_ups < most ? most - look_ups : 0;
+    return p->look_ups < most ? most - p->look_ups : 0;
 }
 
 /* How many jobs of the queues may run if there are threads. */
-static size_t runnable(void)
+static size_t runnable(const struct job_pool *p)
 {
-    size_t room = room_for_look_ups();
-    return work_queue.n + (look_up_queue.n < room ? look_up_queue.n : room);
+    size_t room = room_for_look_ups(p);
+    return p->work_queue.n + (p->look_up_queue.n < room ? p->look_up_queue.n : room);
 }
 
 /* Look-ups first: their bound leaves threads for other jobs, while other jobs could take all. */
-static aco__io_job_t *take_job(void)
+static aco__io_job_t *take_job(const struct job_pool *p)
 {
-    aco__io_job_t *job = look_up_queue.first && room_for_look_ups() ? look_up_queue.first : work_queue.first;
+    aco__io_job_t *job = p->look_up_queue.first && room_for_look_ups(p) ? p->look_up_queue.first : p->work_queue.first;
     if (job)
         remove_job(job);
     return job;
@@ -109,23 +126,23 @@ static aco__io_job_t *take_job(void)
 
 /* ---- Threads ---- */
 
-static void call_idle(void)
+static void call_idle(struct job_pool *p)
 {
-    idle_thread_t *thread = idle_threads;
-    ACO__ASSERT(aco__holds(&pool_lock) && !thread->is_called);
-    idle_threads = thread->next;
+    idle_thread_t *thread = p->idle_threads;
+    ACO__ASSERT(!thread->is_called);
+    p->idle_threads = thread->next;
     thread->is_called = 1;
     aco__system.pthread_cond_signal(&thread->called);
 }
 
 /* Waits to be called. 0 if that took too long. */
-static int wait_for_call(void)
+static int wait_for_call(struct job_pool *p)
 {
-    idle_thread_t self = {idle_threads, PTHREAD_COND_INITIALIZER, 0}, **link = &idle_threads;
+    idle_thread_t self = {p->idle_threads, PTHREAD_COND_INITIALIZER, 0}, **link = &p->idle_threads;
     int64_t end = aco_after(idle_limit);
     int error = 0;
     aco__os_condition_init(&self.called);
-    idle_threads = &self;
+    p->idle_threads = &self;
     while (!self.is_called && !error)
         error = aco__os_condition_wait(&self.called, &pool_lock, end);
     if (!self.is_called) {
@@ -140,9 +157,10 @@ static int wait_for_call(void)
 /* The calling thread can take another job. */
 static void become_free(int after_kind)
 {
-    ACO__ASSERT(aco__holds(&pool_lock) && busy_threads > 0 && busy_threads <= threads && look_ups <= busy_threads);
-    busy_threads--;
-    look_ups -= after_kind == ACO__LOOK_UP;
+    struct job_pool *p = pool();
+    ACO__ASSERT(p->busy_threads > 0 && p->busy_threads <= p->threads && p->look_ups <= p->busy_threads);
+    p->busy_threads--;
+    p->look_ups -= after_kind == ACO__LOOK_UP;
 }
 
 /* The function has returned. */
@@ -173,10 +191,10 @@ static void clear_away(aco__io_job_t *job)
 
 static void run_job(aco__io_job_t *job)
 {
-    ACO__ASSERT(aco__holds(&pool_lock) && job->state == IO_NEW);
+    ACO__ASSERT(job->state == IO_NEW);
     job->state = IO_RUNS;
-    busy_threads++;
-    look_ups += job->kind == ACO__LOOK_UP;
+    pool()->busy_threads++;
+    pool()->look_ups += job->kind == ACO__LOOK_UP;
     aco__io_pool_unlock();
     errno = 0;
     job->result = job->fn(job->arg);
@@ -190,16 +208,18 @@ static void run_job(aco__io_job_t *job)
 
 static void *work(void *unused)
 {
+    struct job_pool *p;
     aco__io_pool_lock();
-    while (threads <= most_threads) {
-        aco__io_job_t *job = take_job();
+    p = pool();
+    while (p->threads <= most_threads) {
+        aco__io_job_t *job = take_job(p);
         if (job)
             run_job(job);
-        else if (!wait_for_call())
+        else if (!wait_for_call(p))
             break;
     }
-    ACO__ASSERT(threads > busy_threads); /* this one is not busy */
-    threads--;
+    ACO__ASSERT(p->threads > p->busy_threads); /* this one is not busy */
+    p->threads--;
     aco__io_pool_unlock();
     return unused;
 }
@@ -228,22 +248,24 @@ static int start_thread(void)
         worker->pin(worker, 1);
     aco__system.pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
-    threads += error == 0;
+    pool()->threads += error == 0;
     return error;
 }
 
 int aco__io_pool_add(aco__io_job_t *job)
 {
+    struct job_pool *p;
     int error = 0;
     aco__io_pool_lock();
+    p = pool();
     append(job);
-    if (runnable() > threads - busy_threads && threads < most_threads)
+    if (runnable(p) > p->threads - p->busy_threads && p->threads < most_threads)
         error = start_thread();
-    if (!threads) { /* for that error */
+    if (!p->threads) { /* for that error */
         remove_job(job);
     } else {
-        if (idle_threads && runnable())
-            call_idle();
+        if (p->idle_threads && runnable(p))
+            call_idle(p);
         error = 0;
     }
     aco__io_pool_unlock();
@@ -270,10 +292,8 @@ int aco__io_pool_give_up(aco__io_job_t *job, int may_run_on)
 /* The child has none of the threads. */
 static void after_fork_in_child(void)
 {
-    memset(&work_queue, 0, sizeof work_queue);
-    memset(&look_up_queue, 0, sizeof look_up_queue);
-    idle_threads = NULL;
-    threads = busy_threads = look_ups = 0;
+    memset(&usual_pool, 0, sizeof usual_pool);
+    memset(&simulated_pool, 0, sizeof simulated_pool);
     aco__io_pool_unlock();
 }
 
@@ -287,14 +307,16 @@ ACO__AT_LOAD static void keep_pool_over_fork(void)
 
 int aco_offload_limits(unsigned most, int64_t idle_ns)
 {
+    struct job_pool *p;
     if (!most || idle_ns < 0)
         return aco__service_fail(EINVAL, "aco_offload_limits", most ? "the time is negative" : "no thread is allowed");
     aco__io_pool_lock();
+    p = pool();
     most_threads = most;
     idle_limit = idle_ns;
-    while (idle_threads) /* so that the limits count for them, too */
-        call_idle();
-    while (runnable() > threads - busy_threads && threads < most_threads && start_thread() == 0)
+    while (p->idle_threads) /* so that the limits count for them, too */
+        call_idle(p);
+    while (runnable(p) > p->threads - p->busy_threads && p->threads < most_threads && start_thread() == 0)
         ;
     aco__io_pool_unlock();
     return 0;
@@ -302,15 +324,17 @@ int aco_offload_limits(unsigned most, int64_t idle_ns)
 
 int aco_offload_stats(aco_offload_stats_t *stats)
 {
+    const struct job_pool *p;
     if (!stats)
         return aco__service_fail(EINVAL, "aco_offload_stats", "the pointer to the statistics is NULL");
     memset(stats, 0, sizeof *stats);
     aco__io_pool_lock();
-    stats->threads = threads;
-    for (const idle_thread_t *thread = idle_threads; thread; thread = thread->next)
+    p = pool();
+    stats->threads = p->threads;
+    for (const idle_thread_t *thread = p->idle_threads; thread; thread = thread->next)
         stats->idle++;
-    ACO__ASSERT(stats->idle + busy_threads <= threads);
-    stats->queued = work_queue.n + look_up_queue.n;
+    ACO__ASSERT(stats->idle + p->busy_threads <= p->threads);
+    stats->queued = p->work_queue.n + p->look_up_queue.n;
     aco__io_pool_unlock();
     return 0;
 }

@@ -8,6 +8,7 @@
 #include "io/names_internal.h"
 #include "system/system.h"
 
+#include "aco/detail/chooser.h"
 #include "aco/detail/descriptors.h"
 #include "aco/detail/poller.h"
 #include "aco/names.h"
@@ -118,6 +119,12 @@ static void keep_in_cache(const name_t *name, const ips_t *ips)
     aco__io_pool_unlock();
 }
 
+/* A simulation keeps nothing for the next one. */
+static int uses_cache(void)
+{
+    return !aco__chooser_is_there();
+}
+
 int aco_io_name_cache(size_t entries, int64_t ns)
 {
     if (ns < 0)
@@ -136,6 +143,7 @@ typedef struct lookup {
     name_t name;
     ips_t ips;
     int failure; /* 0, or EAI_… */
+    int is_kept; /* in the cache */
     size_t sz;
 } lookup_t;
 
@@ -185,7 +193,7 @@ static void *look_up(void *arg)
 {
     lookup_t *lookup = arg;
     struct addrinfo hints, *found = NULL;
-    if (find_cached(&lookup->name, &lookup->ips))
+    if (lookup->is_kept && find_cached(&lookup->name, &lookup->ips))
         return arg;
     memset(&hints, 0, sizeof hints);
     hints.ai_family = lookup->name.families == 4 ? AF_INET : lookup->name.families == 6 ? AF_INET6 : AF_UNSPEC;
@@ -197,10 +205,10 @@ static void *look_up(void *arg)
     for (const struct addrinfo *one = found; one && lookup->ips.n < IO_MOST_TARGETS; one = one->ai_next)
         lookup->ips.n += (size_t)ip_of(one, &lookup->ips.at[lookup->ips.n]);
     aco__system.freeaddrinfo(found);
-    if (lookup->ips.n)
-        keep_in_cache(&lookup->name, &lookup->ips);
-    else
+    if (!lookup->ips.n)
         lookup->failure = EAI_NONAME;
+    else if (lookup->is_kept)
+        keep_in_cache(&lookup->name, &lookup->ips);
     return arg;
 }
 
@@ -221,6 +229,7 @@ static int look_up_waiting(const name_t *name, ips_t *ips, const char **problem,
         return -1;
     memset(lookup, 0, sizeof *lookup);
     lookup->name = *name;
+    lookup->is_kept = uses_cache();
     lookup->sz = sz;
     if (aco__io_offload_as(ACO__LOOK_UP, call, look_up, lookup, NULL, release_lookup, location) != 0)
         return -1;
@@ -305,7 +314,7 @@ static int add_of_name(aco__io_targets_t *targets, const char *call, const char 
     memset(&name, 0, sizeof name);
     memcpy(name.host, host, length);
     name.families = aco__io_families_of_name(network, host);
-    if (!find_cached(&name, &ips) && look_up_waiting(&name, &ips, &problem, call, location) != 0)
+    if (!(uses_cache() && find_cached(&name, &ips)) && look_up_waiting(&name, &ips, &problem, call, location) != 0)
         return problem || errno != EPERM ? aco__io_fail_address(call, network, host, port, problem) : -1;
     add_in_turns(targets, &ips, any.type, aco__io_port(&any));
     return 0;

@@ -5,10 +5,12 @@
 #include "io/offload_internal.h"
 #include "system/system.h"
 
+#include "aco/detail/chooser.h"
 #include "aco/detail/descriptors.h"
 #include "aco/detail/poller.h"
 #include "aco/offload.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <string.h>
 
@@ -148,12 +150,36 @@ ACO__SWITCHES static int is_done_all_the_same(aco__io_t *io, aco__io_job_t *job,
     return 0;
 }
 
+/* In a simulation: waits as long as a name server takes, and then calls the function. */
+ACO__SWITCHES
+static int look_up_after(int64_t ns, int failure, void *(*fn)(void *arg), void *arg, void **result,
+                         void (*release)(void *arg, void *result), const char *location)
+{
+    int done = aco_sleep_at(ns, location);
+    void *own;
+    if (done == 0 && !failure) {
+        own = fn(arg);
+        if (result)
+            *result = own;
+        return 0;
+    }
+    errno = done == 0 ? failure : errno;
+    release_arg(arg, release);
+    return -1;
+}
+
 ACO__SWITCHES
 int aco__io_offload_as(int kind, const char *call, void *(*fn)(void *arg), void *arg, void **result,
                        void (*release)(void *arg, void *result), const char *location)
 {
-    aco__io_t *io = aco__io_get(call);
-    aco__io_job_t *job = io ? job_new(io, call, fn, arg, release) : NULL;
+    int64_t ns;
+    int failure = kind == ACO__LOOK_UP ? aco__chooser_look_up(&ns) : -1;
+    aco__io_t *io;
+    aco__io_job_t *job;
+    if (failure >= 0)
+        return look_up_after(ns, failure, fn, arg, result, release, location);
+    io = aco__io_get(call);
+    job = io ? job_new(io, call, fn, arg, release) : NULL;
     if (!job) {
         release_arg(arg, release);
         return -1;
@@ -175,6 +201,62 @@ int aco__io_offload(const char *call, void *(*fn)(void *arg), void *arg, void **
                     void (*release)(void *arg, void *result), const char *location)
 {
     return aco__io_offload_as(ACO__WORK, call, fn, arg, result, release, location);
+}
+
+/* ---- Calls for files ---- */
+
+/* Whether the task has waited until `until`; if not, it has an errno, and *has_begun tells whether the wait began. */
+ACO__SWITCHES
+static int wait_for_disk(aco__io_job_t *job, int64_t until, const char *call, int *has_begun, const char *location)
+{
+    *has_begun = aco__poller_wait_begin(call, &job->wait, &job->queue, NULL, -1, 0, until, location) == 0;
+    return *has_begun && aco__poller_wait_end(&job->io->base, &job->wait) != 0 && errno == ETIMEDOUT &&
+           aco_now() >= until;
+}
+
+/* The scope of a call that had begun has ended: by half of the times, the call is made all the same. Returns whether
+ * its caller gets the result. */
+static int is_made_all_the_same(int64_t ns, void *(*fn)(void *arg), void *arg, void (*release)(void *arg, void *result))
+{
+    int error = errno;
+    if (ns % 2 == 0)
+        release_arg(arg, release);
+    else if (release)
+        release(arg, fn(arg));
+    else
+        (void)fn(arg);
+    errno = error;
+    return ns % 2 && !release;
+}
+
+/* In a simulation, in which a call takes `ns`: the task waits so long, and makes it itself. */
+ACO__SWITCHES
+static int call_after(int64_t ns, const char *call, void *(*fn)(void *arg), void *arg,
+                      void (*release)(void *arg, void *result), const char *location)
+{
+    aco__io_t *io = aco__io_get(call);
+    aco__io_job_t *job = io ? job_new(io, call, fn, arg, release) : NULL;
+    int is_done, has_begun = 0, error;
+    if (!job) {
+        release_arg(arg, release);
+        return -1;
+    }
+    is_done = wait_for_disk(job, aco_now() + ns, call, &has_begun, location);
+    error = errno;
+    unlink_job(io, job);
+    aco__service_free(job, job->sz);
+    errno = error;
+    if (is_done)
+        return (void)fn(arg), 0;
+    return is_made_all_the_same(has_begun ? ns : 0, fn, arg, release) ? 0 : -1;
+}
+
+int aco__io_offload_file(const char *call, void *(*fn)(void *arg), void *arg, void (*release)(void *arg, void *result),
+                         const char *location)
+{
+    int64_t ns = aco__chooser_disk_time();
+    return ns < 0 ? aco__io_offload(call, fn, arg, NULL, release, location)
+                  : call_after(ns, call, fn, arg, release, location);
 }
 
 int aco_offload_at(void *(*fn)(void *arg), void *arg, void **result, void (*release)(void *arg, void *result),

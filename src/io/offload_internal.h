@@ -9,4 +9,10 @@ ACO__SWITCHES
 ACO__HIDDEN int aco__io_offload(const char *call, void *(*fn)(void *arg), void *arg, void **result,
                                 void (*release)(void *arg, void *result), const char *location);
 
+/* The same for a function that calls the system for files. In a simulation the calling task calls it, after a wait as
+ * long as the disk takes. */
+ACO__SWITCHES
+ACO__HIDDEN int aco__io_offload_file(const char *call, void *(*fn)(void *arg), void *arg,
+                                     void (*release)(void *arg, void *result), const char *location);
+
 #endif

@@ -5,6 +5,7 @@
  * of the two sees the other: no post is slept over. */
 #include "scheduler/inbox.h"
 #include "scheduler/wait.h"
+#include "system/point.h"
 
 #include "os/clock.h"
 #include "os/os.h"
@@ -31,6 +32,7 @@ void aco__inbox_post(aco__tasks_t *s, aco__post_t *post)
 {
     aco__post_t *next = NULL;
     aco__poller_t *poller;
+    ACO__POINT();
     if (!__atomic_compare_exchange_n(&post->next, &next, &end_of_list, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
         return;
     ACO__NO_SWITCH_BEGIN(); /* a call that wakes does not wait, and the thread must not end in between */
@@ -39,6 +41,7 @@ void aco__inbox_post(aco__tasks_t *s, aco__post_t *post)
     do
         set_next(post, next ? next : &end_of_list);
     while (!__atomic_compare_exchange_n(&s->inbox, &next, post, 1, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+    ACO__POINT();
     if (__atomic_load_n(&s->is_asleep, __ATOMIC_SEQ_CST) && __atomic_exchange_n(&s->is_asleep, 0, __ATOMIC_SEQ_CST)) {
         if (s->wake)
             aco__os_call(s->wake, s->wake_ctx);
@@ -177,6 +180,7 @@ int aco__inbox_sleeps(aco__tasks_t *s)
 {
     ACO__ASSERT(!aco__in_turn(s)); /* a task that runs is not slept over */
     aco__store_then_load(&s->is_asleep, 1);
+    ACO__POINT();
     if (!__atomic_load_n(&s->inbox, __ATOMIC_SEQ_CST) && (!s->posts || s->posts == &end_of_list))
         return 1;
     aco__inbox_awake(s);

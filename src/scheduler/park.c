@@ -47,7 +47,7 @@ static int unpark_from_afar(const aco__thread_t *self, aco_t *task)
     if (!other || other == self)
         return 0;
     if (!aco__is_open(other)) {
-        aco__refuse(aco__tasks(other), "another thread called aco_unpark(), which cannot reach the tasks");
+        aco__refuse_other(aco__tasks(other), "another thread called aco_unpark(), which cannot reach the tasks");
         return 0;
     }
     post = aco__task_post(task);

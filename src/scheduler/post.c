@@ -1,5 +1,5 @@
-/* Calls by other threads: aco_post(), for schedulers that are open. One with a chooser is open to its own thread only:
- * other threads would change what it chooses. */
+/* Calls by other threads: aco_post(), for schedulers that are open. One with a chooser is open to its own thread and to
+ * those that the chooser admits: others would change what it chooses. */
 #include "scheduler/inbox.h"
 #include "scheduler/wait.h"
 
@@ -33,14 +33,14 @@ int aco_scheduler_close(void)
     return 0;
 }
 
-/* It is not open, or to its own thread only. */
+/* It is not open, or not to all threads. */
 static ACO__COLD int post_to_closed(aco__tasks_t *s, void (*fn)(void *arg), void *arg)
 {
     int is_own = aco__tasks(aco__self()) == s;
-    if (is_own && s->chooser && s->chooser->aco__open)
+    if ((is_own || aco__is_admitted(s)) && s->chooser && s->chooser->aco__open)
         return aco__inbox_call(s, fn, arg);
     if (!is_own)
-        aco__refuse(s, "another thread called aco_post(), which cannot reach the tasks");
+        aco__refuse_other(s, "another thread called aco_post(), which cannot reach the tasks");
     return aco__fail(0, EPIPE, "aco_post", NULL, "the scheduler is not open to this thread");
 }
 

@@ -126,6 +126,10 @@ int aco_watchdog(int64_t limit_ns)
         return aco__fail(0, EINVAL, call, NULL, "the limit is negative");
     if (limit_ns > 0 && !s)
         return -1;
+    if (limit_ns > 0 && s->chooser) {
+        aco__refuse(s, "aco_watchdog() is not simulated");
+        return aco__fail(0, ENOSYS, call, NULL, "is not simulated");
+    }
     return aco__watch_limit(self, s, limit_ns, call);
 }
 

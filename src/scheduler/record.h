@@ -111,10 +111,17 @@ static inline aco__tasks_t *aco__tasks(const aco__thread_t *self)
     return (aco__tasks_t *)self->scheduler;
 }
 
-/* Whether other threads may post to this one. */
+/* Whether the scheduler's chooser lets the calling thread, another one, post to it. */
+static inline int aco__is_admitted(const aco__tasks_t *s)
+{
+    return s->chooser && s->chooser->admits && s->chooser->admits(s->chooser);
+}
+
+/* Whether the calling thread, another one, may post to this one. */
 static inline int aco__is_open(const aco__thread_t *other)
 {
-    return other && other->scheduler && __atomic_load_n(&aco__tasks(other)->open, __ATOMIC_ACQUIRE);
+    const aco__tasks_t *s = other ? aco__tasks(other) : NULL;
+    return s && (__atomic_load_n(&s->open, __ATOMIC_ACQUIRE) || (aco__is_admitted(s) && s->chooser->aco__open));
 }
 
 /* Notes what a scheduler with a chooser cannot do, for aco__chooser_refused(): `why` lasts. Without a chooser nothing
@@ -123,6 +130,13 @@ static inline void aco__refuse(aco__tasks_t *s, const char *why)
 {
     if (s && s->chooser)
         __atomic_store_n(&s->refused, why, __ATOMIC_RELAXED);
+}
+
+/* The same for a call by another thread, unless the chooser admits that. */
+static inline void aco__refuse_other(aco__tasks_t *s, const char *why)
+{
+    if (s && !aco__is_admitted(s))
+        aco__refuse(s, why);
 }
 
 /* The thread's scheduler, created if needed. NULL after a failure. */

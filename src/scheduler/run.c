@@ -100,7 +100,7 @@ static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
     }
     if (aco_unlikely(s->chooser != NULL)) {
         more = s->chooser->idle(s->chooser);
-        is_alone = 1; /* no other thread may wake its tasks */
+        is_alone |= !s->chooser->has_others;
     }
     if (s->idle && more >= 0) {
         if (deadline >= 0)
@@ -204,23 +204,35 @@ static int worker_stays(const aco__tasks_t *s)
     return s->worker && s->worker->stays(s->worker);
 }
 
-/* Gives the chooser all that can run. The ring is then what it chooses, and the poll task behind, so that a task that
- * yields leaves. 0, or -1 and errno. */
-ACO__COLD static int let_choose(aco__thread_t *self, aco__tasks_t *s)
+/* Gives the chooser all that can run. The ring is empty then. */
+static void give_to_chooser(aco__thread_t *self, aco__tasks_t *s)
 {
     aco__chooser_t *chooser = s->chooser;
-    aco_t *task = self->task, *end = self->last_task, *chosen;
-#ifdef ACO__INVARIANTS
-    aco__scheduler_valid(self);
-#endif
+    aco_t *task = self->task, *end = self->last_task;
     self->task = self->last_task = NULL;
     for (aco_t *next; task; task = task == end ? NULL : next) {
         next = aco__task_next(task);
         chooser->aco__kept += task != &s->poll_task;
         chooser->runnable(chooser, task);
     }
-    if (chooser->choose(chooser, &chosen) != 0)
-        return -1;
+}
+
+/* The ring becomes what the chooser chooses, and the poll task behind, so that a task that yields leaves. 0, or -1 and
+ * errno. */
+ACO__COLD static int let_choose(aco__thread_t *self, aco__tasks_t *s)
+{
+    aco__chooser_t *chooser = s->chooser;
+    aco_t *chosen = NULL;
+    int again;
+#ifdef ACO__INVARIANTS
+    aco__scheduler_valid(self);
+#endif
+    do {
+        give_to_chooser(self, s);
+        again = chooser->choose(chooser, &chosen);
+        if (again < 0)
+            return -1;
+    } while (again);
     if (chosen && chosen != &s->poll_task) {
         chooser->aco__kept--;
         aco__ring_append(self, chosen);

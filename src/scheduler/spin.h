@@ -10,6 +10,7 @@
 #define ACO_SPIN_H
 
 #include "os/platform.h"
+#include "system/point.h"
 
 enum {
     ACO__SPIN_NS = 100000,      /* about what a sleep and a wake cost where processors are virtual */
@@ -49,7 +50,7 @@ static inline int aco__spin_until(aco__spin_t *spin, int (*has_come)(const void 
 {
     int64_t end = now + ACO__SPIN_NS;
     int turns = 0;
-    if (aco_likely(spin->chances <= spin->lost))
+    if (aco_likely(spin->chances <= spin->lost) || ACO__HAS_POINTS())
         return 0;
     do {
         for (int pauses = 0; pauses < ACO__SPIN_PAUSES; pauses++) {

@@ -44,14 +44,6 @@ ACO__SWITCHES int aco__poller_wait_end(aco__poller_t *poller, aco__wait_t *wait)
     return aco_unlikely(wait->error != 0) ? aco__wait_failed(wait) : 0;
 }
 
-/* No other thread may wake tasks that a chooser chooses among. */
-static int refuse_to_ask(aco__tasks_t *s, const char *call)
-{
-    snprintf(s->chooser->aco__why, sizeof s->chooser->aco__why, "%s() is not simulated: it needs another thread", call);
-    aco__refuse(s, s->chooser->aco__why);
-    return aco__fail(0, ENOSYS, call, NULL, "is not simulated: it needs another thread");
-}
-
 ACO__SWITCHES
 int aco__poller_ask(const char *call, aco__wait_t *wait, aco__queue_t *queue, const void *fn, void (*ask)(void *arg),
                     void *arg, const char *location)
@@ -59,8 +51,6 @@ int aco__poller_ask(const char *call, aco__wait_t *wait, aco__queue_t *queue, co
     aco__thread_t *self = aco__self();
     if (aco__check_waiting(self, call) != 0)
         return -1;
-    if (aco_unlikely(aco__tasks(self)->chooser != NULL))
-        return refuse_to_ask(aco__tasks(self), call);
     if (ask) {
         if (aco__wait_prepare(self, wait, ACO__WAIT_ANSWER, fn, location) != 0)
             return -1;

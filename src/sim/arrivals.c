@@ -4,14 +4,10 @@
 #include "sim/draw.h"
 #include "sim/world.h"
 
-#include "aco/detail/for_libraries.h"
-
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { FIRST_ARRIVALS = 64 };
-static const aco_sim_link_t usual = {.latency = {50 * ACO_MICROSECOND, 2 * ACO_MILLISECOND}};
 
 static int is_before(const aco__sim_arrival_t *a, const aco__sim_arrival_t *b)
 {
@@ -24,7 +20,6 @@ void aco__sim_arrivals_begin(aco_sim_t *sim, uint64_t seed)
     arrivals->n = 0;
     arrivals->numbers = 0;
     arrivals->draws = seed;
-    arrivals->link = usual;
 }
 
 void aco__sim_arrivals_end(aco_sim_t *sim)
@@ -35,13 +30,12 @@ void aco__sim_arrivals_end(aco_sim_t *sim)
 
 uint64_t aco__sim_chance(aco_sim_t *sim, uint64_t limit)
 {
-    return aco__draw_below(&sim->arrivals.draws, limit);
+    return aco__sim_decide(sim, ACO__SIM_NETWORK, aco__draw_below(&sim->arrivals.draws, limit), limit);
 }
 
-int64_t aco__sim_arrival_time(aco_sim_t *sim)
+int aco__sim_one_in(aco_sim_t *sim, uint64_t n)
 {
-    const aco_sim_range_t *latency = &sim->arrivals.link.latency;
-    return sim->now + latency->min + (int64_t)aco__sim_chance(sim, (uint64_t)(latency->max - latency->min) + 1);
+    return (int)aco__sim_decide(sim, ACO__SIM_NETWORK, aco__draw_below(&sim->arrivals.draws, n) == 0, 2);
 }
 
 static int make_arrivals_room(aco__sim_arrivals_t *arrivals)
@@ -67,6 +61,7 @@ void aco__sim_later(aco_sim_t *sim, int64_t at, void (*fn)(aco_sim_t *, aco__sim
         return;
     }
     aco__sim_file_hold(file);
+    aco__sim_note_leaves(sim, file->number, arrival.number);
     arrivals->n++;
     for (; i > 0 && is_before(&arrival, &arrivals->heap[(i - 1) / 2]); i = (i - 1) / 2)
         arrivals->heap[i] = arrivals->heap[(i - 1) / 2];
@@ -95,39 +90,10 @@ void aco__sim_arrive(aco_sim_t *sim)
         aco__sim_arrival_t arrival = take_first(&sim->arrivals);
         sim->now = arrival.at;
         aco__history_note(&sim->history, ACO__SIM_ARRIVAL, arrival.file->number, (uint64_t)arrival.at);
+        aco__sim_note_arrives(sim, arrival.number);
         arrival.fn(sim, arrival.file, arrival.value);
+        aco__sim_note_arrived(sim, arrival.file->number);
         aco__sim_file_drop(arrival.file);
     }
     sim->now = now;
-}
-
-int aco__sim_pass(aco_sim_t *sim, int64_t until)
-{
-    if (sim->arrivals.n && sim->arrivals.heap[0].at < until)
-        until = sim->arrivals.heap[0].at;
-    if (until == INT64_MAX || sim->has_failed)
-        return -1;
-    aco__sim_jump(sim, until);
-    aco__sim_arrive(sim);
-    return 0;
-}
-
-int aco_sim_link(aco_sim_t *sim, const char *from, const char *to, const aco_sim_link_t *link)
-{
-    static const char call[] = "aco_sim_link";
-    if (!sim || sim != aco_sim_current())
-        return aco__service_fail(EINVAL, call, "it is not the run of the calling thread");
-    if (!from || !to || strcmp(from, "*") != 0 || strcmp(to, "*") != 0)
-        return aco__service_fail(EINVAL, call, "a node is unknown: a run has none, and \"*\" is all");
-    if (!link)
-        link = &usual;
-    if (link->latency.min < 0 || link->latency.max < link->latency.min || link->latency.max > 3600 * ACO_SECOND)
-        return aco__service_fail(EINVAL, call, "the latency is out of range");
-    for (size_t i = 0; i < sizeof link->aco__reserved / sizeof *link->aco__reserved; i++)
-        if (link->aco__reserved[i])
-            return aco__service_fail(EINVAL, call, "a reserved field is not 0");
-    sim->arrivals.link = *link;
-    if (!link->latency.max)
-        sim->arrivals.link.latency = usual.latency;
-    return 0;
 }

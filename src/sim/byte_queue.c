@@ -54,9 +54,14 @@ static int grow(aco__sim_bytes_t *bytes, size_t needed)
     return 0;
 }
 
+int aco__sim_bytes_reserve(aco__sim_bytes_t *bytes, size_t n)
+{
+    return n ? grow(bytes, bytes->n + n) : 0;
+}
+
 int aco__sim_bytes_append(aco__sim_bytes_t *bytes, const struct msghdr *parts, size_t n)
 {
-    if (n && grow(bytes, bytes->n + n) != 0)
+    if (aco__sim_bytes_reserve(bytes, n) != 0)
         return -1;
     for (size_t i = 0; n > 0; i++) {
         const char *from = parts->msg_iov[i].iov_base;

@@ -14,6 +14,8 @@ typedef struct aco__sim_bytes {
 
 /* Appends the first `n` bytes of the parts; they have so many. 0, or -1: there is no memory. */
 ACO__HIDDEN int aco__sim_bytes_append(aco__sim_bytes_t *bytes, const struct msghdr *parts, size_t n);
+/* Makes room for `n` more bytes. 0, or -1: there is no memory. */
+ACO__HIDDEN int aco__sim_bytes_reserve(aco__sim_bytes_t *bytes, size_t n);
 /* Copies the first `n` bytes, of which there are so many, to the parts, which have room. */
 ACO__HIDDEN void aco__sim_bytes_copy(const aco__sim_bytes_t *bytes, const struct msghdr *parts, size_t n);
 ACO__HIDDEN void aco__sim_bytes_remove(aco__sim_bytes_t *bytes, size_t n); /* the first ones */

@@ -1,14 +1,23 @@
 /* What stands in the system's table (src/system/system.h). Each entry looks whether the calling thread has a run;
  * without one it is what was there before. */
+#define _FILE_OFFSET_BITS 64
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* CLOCK_BOOTTIME and others */
 #endif
 #include "sim/calls.h"
 #include "sim/call_lists.h"
+#include "sim/draw.h"
+#include "sim/fifo.h"
+#include "sim/hosts.h"
+#include "sim/open_file.h"
+#include "sim/path_calls.h"
 #include "sim/refusal.h"
 #include "sim/socket_calls.h"
+#include "sim/thread_calls.h"
 #include "sim/transfers.h"
 #include "sim/waiting.h"
+
+#include "system/point.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,13 +29,13 @@
 #include <unistd.h>
 
 #define ONE(name) +1
-_Static_assert(ACO__SIM_EACH_PASSED(ONE) ACO__SIM_EACH_SIMULATED(ONE) ACO__SIM_EACH_OF_DESCRIPTORS(ONE)
-                       ACO__SIM_EACH_REFUSED(ONE) == sizeof(aco__system_t) / sizeof(void (*)(void)),
+_Static_assert(ACO__SIM_EACH_PASSED(ONE) ACO__SIM_EACH_SIMULATED(ONE) ACO__SIM_EACH_OF_THREADS(ONE)
+                       ACO__SIM_EACH_OF_DESCRIPTORS(ONE) ACO__SIM_EACH_OF_FILES(ONE) ACO__SIM_EACH_REFUSED(ONE) ==
+                   sizeof(aco__system_t) / sizeof(void (*)(void)),
                "each entry of the table is in one of the lists");
 
 enum { NS_PER_SECOND = 1000000000 };
 static const int64_t MONOTONIC_AT_FIRST = (int64_t)1000 * NS_PER_SECOND;
-static const int64_t REALTIME_AT_FIRST = (int64_t)1000000000 * NS_PER_SECOND; /* in September 2001 */
 
 #define real aco__sim_real
 
@@ -38,7 +47,7 @@ static int64_t at_first(clockid_t clock)
     case CLOCK_REALTIME:
     case CLOCK_REALTIME_COARSE:
     case CLOCK_TAI:
-        return REALTIME_AT_FIRST;
+        return ACO__SIM_DATE;
     case CLOCK_PROCESS_CPUTIME_ID:
     case CLOCK_THREAD_CPUTIME_ID:
         return 0;
@@ -66,6 +75,8 @@ static int sim_clock_gettime(clockid_t clock, struct timespec *now)
     if (!sim)
         return real.clock_gettime(clock, now);
     ns = at_first(clock) + sim->now;
+    if (at_first(clock) == ACO__SIM_DATE)
+        ns += aco__sim_node_skew(sim->nodes.here);
     now->tv_sec = (time_t)(ns / NS_PER_SECOND);
     now->tv_nsec = (long)(ns % NS_PER_SECOND);
     if (is_repeatable(sim, clock))
@@ -73,14 +84,18 @@ static int sim_clock_gettime(clockid_t clock, struct timespec *now)
     return 0;
 }
 
+static int64_t from_now(const aco_sim_t *sim, const struct timespec *time)
+{
+    int64_t ns = nanoseconds_of(time);
+    return ns < INT64_MAX - sim->now ? sim->now + ns : INT64_MAX;
+}
+
 static int sim_nanosleep(const struct timespec *time, struct timespec *rest)
 {
     aco_sim_t *sim = aco_sim_current();
-    int64_t ns;
     if (!sim)
         return real.nanosleep(time, rest);
-    ns = nanoseconds_of(time);
-    aco__sim_jump(sim, ns < INT64_MAX - sim->now ? sim->now + ns : INT64_MAX);
+    aco__sim_sleep_until(sim, from_now(sim, time));
     return 0;
 }
 
@@ -91,11 +106,55 @@ static int sim_clock_nanosleep(clockid_t clock, int flags, const struct timespec
         return real.clock_nanosleep(clock, flags, time, rest);
     if (!(flags & TIMER_ABSTIME))
         return sim_nanosleep(time, rest) == 0 ? 0 : errno;
-    aco__sim_jump(sim, nanoseconds_of(time) - at_first(clock));
+    aco__sim_sleep_until(sim, nanoseconds_of(time) - at_first(clock));
     return 0;
 }
 
-/* ---- Threads: there are none ---- */
+/* ---- Threads ---- */
+
+#define OF_THREADS(name, parameters, arguments, with_run)                                                              \
+    static int sim_##name parameters                                                                                   \
+    {                                                                                                                  \
+        aco_sim_t *sim = aco_sim_current();                                                                            \
+        return sim ? aco__sim_##name with_run : real.name arguments;                                                   \
+    }
+
+OF_THREADS(pthread_create, (pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg),
+           (thread, attributes, fn, arg), (sim, thread, attributes, fn, arg))
+OF_THREADS(pthread_join, (pthread_t thread, void **result), (thread, result), (sim, thread, result))
+OF_THREADS(pthread_mutex_lock, (pthread_mutex_t *mutex), (mutex), (sim, mutex))
+OF_THREADS(pthread_mutex_trylock, (pthread_mutex_t *mutex), (mutex), (sim, mutex))
+OF_THREADS(pthread_mutex_unlock, (pthread_mutex_t *mutex), (mutex), (sim, mutex))
+OF_THREADS(pthread_cond_signal, (pthread_cond_t *condition), (condition), (sim, condition))
+OF_THREADS(pthread_cond_broadcast, (pthread_cond_t *condition), (condition), (sim, condition))
+OF_THREADS(futex_wake, (uint32_t *word, int threads), (word, threads), (sim, word, threads))
+OF_THREADS(sched_yield, (void), (), (sim))
+OF_THREADS(pthread_kill, (pthread_t thread, int signal), (thread, signal), (sim, thread, signal))
+OF_THREADS(sigwaitinfo, (const sigset_t *signals, void *info), (signals, info), (sim, signals, info))
+
+/* A look, without a wait, is passed: around sendfile(), SIGPIPE is the thread's own. */
+static int sim_sigtimedwait(const sigset_t *signals, void *info, const struct timespec *time)
+{
+    aco_sim_t *sim = aco_sim_current();
+    if (!sim || (time && !time->tv_sec && !time->tv_nsec))
+        return real.sigtimedwait(signals, info, time);
+    return aco__sim_sigwait_until(sim, signals, info, from_now(sim, time));
+}
+
+static int sim_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
+{
+    aco_sim_t *sim = aco_sim_current();
+    return sim ? aco__sim_cond_wait_until(sim, condition, mutex, INT64_MAX) : real.pthread_cond_wait(condition, mutex);
+}
+
+/* Acorn's conditions wait on CLOCK_MONOTONIC (os/condition.h). */
+static int sim_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *until)
+{
+    aco_sim_t *sim = aco_sim_current();
+    if (!sim)
+        return real.pthread_cond_timedwait(condition, mutex, until);
+    return aco__sim_cond_wait_until(sim, condition, mutex, nanoseconds_of(until) - MONOTONIC_AT_FIRST);
+}
 
 static int sim_futex_wait(uint32_t *word, uint32_t value, int64_t until)
 {
@@ -103,27 +162,25 @@ static int sim_futex_wait(uint32_t *word, uint32_t value, int64_t until)
     if (!sim)
         return real.futex_wait(word, value, until);
     ACO__ASSERT(!sim->is_in_turn); /* only aco_run() waits so */
-    ACO__ASSERT(until >= 0); /* what would wait for ever is a deadlock */
-    if (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value) {
-        errno = EAGAIN;
-    } else {
-        aco__sim_jump(sim, until - MONOTONIC_AT_FIRST);
-        errno = ETIMEDOUT;
-    }
-    return -1;
+    return aco__sim_futex_wait_until(sim, word, value, until < 0 ? INT64_MAX : until - MONOTONIC_AT_FIRST);
 }
 
-static int sim_futex_wake(uint32_t *word, int threads)
+static void sim_point(void)
 {
-    return aco_sim_current() ? 0 : real.futex_wake(word, threads);
-}
-
-static int sim_sched_yield(void)
-{
-    return aco_sim_current() ? 0 : real.sched_yield();
+    aco_sim_t *sim = aco_sim_current();
+    if (sim)
+        aco__sim_point(sim);
 }
 
 /* ---- Calls that are not simulated ---- */
+
+/* A thread that calls it again and again does not keep the run from its end. */
+static int not_simulated(aco_sim_t *sim, const char *call)
+{
+    int error = aco__sim_refuse(sim, call);
+    aco__sim_point(sim);
+    return error;
+}
 
 #define REFUSED(type, failed, name, parameters, arguments)                                                             \
     static type sim_##name parameters                                                                                  \
@@ -131,7 +188,7 @@ static int sim_sched_yield(void)
         aco_sim_t *sim = aco_sim_current();                                                                            \
         if (!sim)                                                                                                      \
             return real.name arguments;                                                                                \
-        errno = aco__sim_refuse(sim, #name);                                                                           \
+        errno = not_simulated(sim, #name);                                                                             \
         return failed;                                                                                                 \
     }
 #define REFUSED_INT(name, parameters, arguments) REFUSED(int, -1, name, parameters, arguments)
@@ -139,44 +196,12 @@ static int sim_sched_yield(void)
 /* It returns an error number. */
 #define REFUSED_ERROR(name, parameters, arguments) REFUSED(int, ENOSYS, name, parameters, arguments)
 
-REFUSED_ERROR(pthread_create, (pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg),
-              (thread, attributes, fn, arg))
-REFUSED_ERROR(pthread_join, (pthread_t thread, void **result), (thread, result))
-REFUSED_ERROR(pthread_cond_wait, (pthread_cond_t *condition, pthread_mutex_t *mutex), (condition, mutex))
-REFUSED_ERROR(pthread_cond_timedwait,
-              (pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *until),
-              (condition, mutex, until))
-REFUSED_ERROR(pthread_cond_signal, (pthread_cond_t *condition), (condition))
-REFUSED_ERROR(pthread_cond_broadcast, (pthread_cond_t *condition), (condition))
 REFUSED_INT(sched_setaffinity, (pid_t thread, size_t sz, const void *processors), (thread, sz, processors))
 
-REFUSED_INT(pipe2, (int fds[2], int flags), (fds, flags))
-REFUSED_SIZE(splice, (int from, int64_t *from_offset, int to, int64_t *to_offset, size_t n, unsigned flags),
-             (from, from_offset, to, to_offset, n, flags))
 REFUSED_INT(signalfd, (int fd, const sigset_t *signals, int flags), (fd, signals, flags))
-REFUSED_SIZE(sendfile, (int to, int from, int64_t *offset, size_t n), (to, from, offset, n))
 
 REFUSED(FILE *, NULL, fopen, (const char *path, const char *mode), (path, mode))
-REFUSED_SIZE(pread, (int fd, void *p, size_t n, int64_t offset), (fd, p, n, offset))
-REFUSED_SIZE(pwrite, (int fd, const void *p, size_t n, int64_t offset), (fd, p, n, offset))
-REFUSED_SIZE(preadv2, (int fd, const struct iovec *parts, int count, int64_t offset, int flags),
-             (fd, parts, count, offset, flags))
-REFUSED(int64_t, -1, lseek, (int fd, int64_t offset, int from), (fd, offset, from))
-REFUSED_INT(fsync, (int fd), (fd))
-REFUSED_INT(ftruncate, (int fd, int64_t sz), (fd, sz))
-REFUSED_INT(stat, (const char *path, struct stat *status), (path, status))
-REFUSED_INT(rename, (const char *from, const char *to), (from, to))
-REFUSED(DIR *, NULL, opendir, (const char *path), (path))
-REFUSED(struct dirent *, NULL, readdir, (DIR *folder), (folder))
-REFUSED_INT(closedir, (DIR *folder), (folder))
 
-REFUSED(int, EAI_SYSTEM, getaddrinfo,
-        (const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **found),
-        (host, port, hints, found))
-REFUSED(int, EAI_SYSTEM, getnameinfo,
-        (const struct sockaddr *address, socklen_t length, char *host, socklen_t host_size, char *port,
-         socklen_t port_size, int flags),
-        (address, length, host, host_size, port, port_size, flags))
 REFUSED(unsigned, 0, if_nametoindex, (const char *name), (name))
 REFUSED(char *, NULL, if_indextoname, (unsigned index, char *name), (index, name))
 
@@ -189,10 +214,6 @@ REFUSED_INT(kill, (pid_t process, int signal), (process, signal))
 REFUSED_INT(pidfd_open, (pid_t process, unsigned flags), (process, flags))
 REFUSED_INT(pidfd_send_signal, (int process, int signal, void *information, unsigned flags),
             (process, signal, information, flags))
-REFUSED_ERROR(pthread_kill, (pthread_t thread, int signal), (thread, signal))
-REFUSED_INT(sigpending, (sigset_t *signals), (signals))
-REFUSED_INT(sigtimedwait, (const sigset_t *signals, void *info, const struct timespec *time), (signals, info, time))
-REFUSED_INT(sigwaitinfo, (const sigset_t *signals, void *info), (signals, info))
 
 /* The last argument of fcntl() and ioctl(), of any type. */
 #define LAST_ARGUMENT(operation, last)                                                                                 \
@@ -203,37 +224,40 @@ REFUSED_INT(sigwaitinfo, (const sigset_t *signals, void *info), (signals, info))
         va_end(list);                                                                                                  \
     } while (0)
 
-static int sim_ioctl(int fd, unsigned long operation, ...)
+/* ---- Names of hosts ---- */
+
+static int sim_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **found)
 {
-    void *last;
-    LAST_ARGUMENT(operation, last);
     aco_sim_t *sim = aco_sim_current();
-    if (!sim)
-        return real.ioctl(fd, operation, last);
-    errno = aco__sim_refuse(sim, "ioctl");
-    return -1;
+    return sim ? aco__sim_getaddrinfo(sim, host, port, hints, found) : real.getaddrinfo(host, port, hints, found);
 }
 
-/* ---- What the library reads of /proc, and its reports ---- */
+static void sim_freeaddrinfo(struct addrinfo *found)
+{
+    (aco_sim_current() ? aco__sim_freeaddrinfo : real.freeaddrinfo)(found);
+}
 
-static int sim_open(const char *path, int flags, ...)
+static int sim_getnameinfo(const struct sockaddr *address, socklen_t length, char *host, socklen_t host_size,
+                           char *port, socklen_t port_size, int flags)
 {
     aco_sim_t *sim = aco_sim_current();
-    va_list list;
-    unsigned mode;
-    int fd;
-    va_start(list, flags);
-    mode = va_arg(list, unsigned);
-    va_end(list);
+    return sim ? aco__sim_getnameinfo(sim, address, length, host, host_size, port, port_size, flags)
+               : real.getnameinfo(address, length, host, host_size, port, port_size, flags);
+}
+
+/* ---- Random numbers ---- */
+
+static ssize_t sim_getrandom(void *p, size_t n, unsigned flags)
+{
+    aco_sim_t *sim = aco_sim_current();
+    unsigned char *bytes = p;
     if (!sim)
-        return real.open(path, flags, mode);
-    if (!sim->reads_proc && strncmp(path, "/proc/", 6) == 0) { /* to report, or to know the kernel's limits */
-        fd = real.open(path, flags, mode);
-        sim->reads_proc = fd + 1;
-        return fd;
+        return real.getrandom(p, n, flags);
+    for (size_t at = 0; at < n; at += sizeof(uint64_t)) {
+        uint64_t drawn = aco__draw(&sim->randoms);
+        memcpy(bytes + at, &drawn, n - at < sizeof drawn ? n - at : sizeof drawn);
     }
-    errno = aco__sim_refuse(sim, "open");
-    return -1;
+    return (ssize_t)n;
 }
 
 /* ---- Descriptors ---- */
@@ -244,7 +268,7 @@ static int sim_open(const char *path, int flags, ...)
 static int makes_descriptor(size_t call)
 {
     return call == NUMBER_OF(socket) || call == NUMBER_OF(accept4) || call == NUMBER_OF(eventfd) ||
-           call == NUMBER_OF(epoll_create1);
+           call == NUMBER_OF(epoll_create1) || call == NUMBER_OF(open);
 }
 
 /* The call has this result. */
@@ -257,16 +281,33 @@ static int64_t noted(aco_sim_t *sim, size_t call, int64_t result, int is_descrip
     return result;
 }
 
-#define NOTED(sim, name, result) noted(sim, NUMBER_OF(name), result, makes_descriptor(NUMBER_OF(name)))
+/* What is no failure to a caller that does not block is not worth a note. */
+static int64_t noted_by_name(aco_sim_t *sim, const char *name, size_t call, int64_t result)
+{
+    int error = errno;
+    result = noted(sim, call, result, makes_descriptor(call));
+    if (result < 0 && error != EAGAIN && error != EINPROGRESS && error != EALREADY && call != NUMBER_OF(epoll_ctl))
+        aco__sim_note(sim, ACO__NOTED_CALL, 0, error, name);
+    errno = error;
+    return result;
+}
 
-/* What is on its way arrives before. */
+#define NOTED(sim, name, result) noted_by_name(sim, #name, NUMBER_OF(name), result)
+
+/* Before a call for descriptors: another thread may go on, and what is on its way arrives. */
+static void let_arrive(aco_sim_t *sim)
+{
+    aco__sim_point(sim);
+    aco__sim_arrive(sim);
+}
+
 #define OF_DESCRIPTORS(type, name, parameters, arguments, with_run)                                                    \
     static type sim_##name parameters                                                                                  \
     {                                                                                                                  \
         aco_sim_t *sim = aco_sim_current();                                                                            \
         if (!sim)                                                                                                      \
             return real.name arguments;                                                                                \
-        aco__sim_arrive(sim);                                                                                          \
+        let_arrive(sim);                                                                                               \
         return (type)NOTED(sim, name, aco__sim_##name with_run);                                                       \
     }
 
@@ -275,7 +316,7 @@ static ssize_t sim_read(int fd, void *p, size_t n)
     aco_sim_t *sim = aco_sim_current();
     if (!sim || (sim->reads_proc && fd == sim->reads_proc - 1))
         return real.read(fd, p, n);
-    aco__sim_arrive(sim);
+    let_arrive(sim);
     return (ssize_t)NOTED(sim, read, aco__sim_read(sim, fd, p, n));
 }
 
@@ -288,7 +329,7 @@ static int sim_close(int fd)
         sim->reads_proc = 0;
         return real.close(fd);
     }
-    aco__sim_arrive(sim);
+    let_arrive(sim);
     return (int)NOTED(sim, close, aco__sim_close(sim, fd));
 }
 
@@ -297,7 +338,7 @@ static ssize_t sim_write(int fd, const void *p, size_t n)
     aco_sim_t *sim = aco_sim_current();
     if (!sim || fd == STDERR_FILENO)
         return real.write(fd, p, n);
-    aco__sim_arrive(sim);
+    let_arrive(sim);
     return (ssize_t)NOTED(sim, write, aco__sim_write(sim, fd, p, n));
 }
 
@@ -312,11 +353,24 @@ static int sim_fcntl(int fd, int operation, ...)
     return (int)noted(sim, NUMBER_OF(fcntl), aco__sim_fcntl(sim, fd, operation, last), is_new);
 }
 
+static int sim_ioctl(int fd, unsigned long operation, ...)
+{
+    aco_sim_t *sim = aco_sim_current();
+    void *last;
+    LAST_ARGUMENT(operation, last);
+    if (!sim)
+        return real.ioctl(fd, operation, last);
+    return (int)NOTED(sim, ioctl, aco__sim_ioctl(sim, fd, operation, last));
+}
+
 OF_DESCRIPTORS(ssize_t, readv, (int fd, const struct iovec *parts, int n), (fd, parts, n), (sim, fd, parts, n))
 OF_DESCRIPTORS(ssize_t, writev, (int fd, const struct iovec *parts, int n), (fd, parts, n), (sim, fd, parts, n))
 OF_DESCRIPTORS(int, fstat, (int fd, struct stat *status), (fd, status), (sim, fd, status))
 OF_DESCRIPTORS(int, poll, (struct pollfd *fds, nfds_t n, int milliseconds), (fds, n, milliseconds),
                (sim, fds, n, milliseconds))
+OF_DESCRIPTORS(int, pipe2, (int fds[2], int flags), (fds, flags), (sim, fds, flags))
+OF_DESCRIPTORS(ssize_t, splice, (int from, int64_t *from_offset, int to, int64_t *to_offset, size_t n, unsigned flags),
+               (from, from_offset, to, to_offset, n, flags), (sim, from, from_offset, to, to_offset, n, flags))
 OF_DESCRIPTORS(int, eventfd, (unsigned value, int flags), (value, flags), (sim, value, flags))
 OF_DESCRIPTORS(int, epoll_create1, (int flags), (flags), (sim, flags))
 OF_DESCRIPTORS(int, epoll_ctl, (int epoll, int operation, int fd, struct epoll_event *event),
@@ -357,6 +411,69 @@ OF_DESCRIPTORS(ssize_t, sendto,
 OF_DESCRIPTORS(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags),
                (sim, fd, message, flags))
 
+/* ---- Files ---- */
+
+/* What the library reads of /proc, and its reports, are real. */
+static int sim_open(const char *path, int flags, ...)
+{
+    aco_sim_t *sim = aco_sim_current();
+    va_list list;
+    unsigned mode;
+    int fd;
+    va_start(list, flags);
+    mode = va_arg(list, unsigned);
+    va_end(list);
+    if (!sim)
+        return real.open(path, flags, mode);
+    if (!sim->reads_proc && strncmp(path, "/proc/", 6) == 0) { /* to report, or to know the kernel's limits */
+        fd = real.open(path, flags, mode);
+        sim->reads_proc = fd + 1;
+        return fd;
+    }
+    aco__sim_arrive(sim);
+    return (int)NOTED(sim, open, aco__sim_open(sim, path, flags, mode));
+}
+
+OF_DESCRIPTORS(ssize_t, pread, (int fd, void *p, size_t n, int64_t offset), (fd, p, n, offset), (sim, fd, p, n, offset))
+OF_DESCRIPTORS(ssize_t, pwrite, (int fd, const void *p, size_t n, int64_t offset), (fd, p, n, offset),
+               (sim, fd, p, n, offset))
+OF_DESCRIPTORS(ssize_t, preadv2, (int fd, const struct iovec *parts, int n, int64_t offset, int flags),
+               (fd, parts, n, offset, flags), (sim, fd, parts, n, offset, flags))
+OF_DESCRIPTORS(int64_t, lseek, (int fd, int64_t offset, int from), (fd, offset, from), (sim, fd, offset, from))
+OF_DESCRIPTORS(int, fsync, (int fd), (fd), (sim, fd))
+OF_DESCRIPTORS(int, ftruncate, (int fd, int64_t size), (fd, size), (sim, fd, size))
+OF_DESCRIPTORS(ssize_t, sendfile, (int to, int from, int64_t *offset, size_t n), (to, from, offset, n),
+               (sim, to, from, offset, n))
+OF_DESCRIPTORS(int, stat, (const char *path, struct stat *status), (path, status), (sim, path, status))
+OF_DESCRIPTORS(int, rename, (const char *from, const char *to), (from, to), (sim, from, to))
+OF_DESCRIPTORS(int, link, (const char *from, const char *to), (from, to), (sim, from, to))
+OF_DESCRIPTORS(int, unlink, (const char *path), (path), (sim, path))
+OF_DESCRIPTORS(int, mkdir, (const char *path, mode_t mode), (path, mode), (sim, path, mode))
+OF_DESCRIPTORS(int, rmdir, (const char *path), (path), (sim, path))
+OF_DESCRIPTORS(int, closedir, (DIR *folder), (folder), (sim, folder))
+
+static DIR *sim_opendir(const char *path)
+{
+    aco_sim_t *sim = aco_sim_current();
+    DIR *folder;
+    if (!sim)
+        return real.opendir(path);
+    folder = aco__sim_opendir(sim, path);
+    (void)NOTED(sim, opendir, folder ? 0 : -1);
+    return folder;
+}
+
+static struct dirent *sim_readdir(DIR *folder)
+{
+    aco_sim_t *sim = aco_sim_current();
+    struct dirent *entry;
+    if (!sim)
+        return real.readdir(folder);
+    entry = aco__sim_readdir(sim, folder);
+    (void)NOTED(sim, readdir, entry ? (int64_t)entry->d_ino : 0);
+    return entry;
+}
+
 /* ---- The table ---- */
 
 static void install(void)
@@ -367,8 +484,11 @@ static void install(void)
     if (real.name)                                                                                                     \
         aco__system.name = sim_##name;
     ACO__SIM_EACH_SIMULATED(PUT)
+    ACO__SIM_EACH_OF_THREADS(PUT)
     ACO__SIM_EACH_OF_DESCRIPTORS(PUT)
+    ACO__SIM_EACH_OF_FILES(PUT)
     ACO__SIM_EACH_REFUSED(PUT)
+    aco__point = sim_point;
 }
 
 void aco__sim_calls_install(void)

@@ -3,21 +3,25 @@
 #define _GNU_SOURCE /* clock_gettime() under -std=c11 */
 #endif
 #include "sim/seeds.h"
+#include "sim/decision_file.h"
 #include "sim/schedule.h"
 
 #include "system/system.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS = 1000, FAILED = 1, MISUSED = 2 };
+enum { RUNS = 1000, EVENTS = 20, FAILED = 1, MISUSED = 2 };
 
 typedef struct command_line {
     aco__sim_command_t command; /* first */
     const char *program;
+    char identity[ACO__SIM_PROGRAM]; /* the program's name and its own arguments, as far as there is room */
     char **own; /* arguments, behind "--"; NULL: there are none */
     uint64_t runs;
     int has_runs, has_seed, wants_help;
@@ -34,6 +38,11 @@ static const char help[] =
     "  --changes N      pct: at most so many changes of priorities (3)\n"
     "  --turn-ns N      each turn takes up to N nanoseconds (0)\n"
     "  --max-turns N    a run with more turns fails (10000000)\n"
+    "  --events N       after a failure, print the run's last N events (20)\n"
+    "  --trace FILE     write a trace of the run, or of the one that fails, for Perfetto\n"
+    "  --shrink FILE    after a failure, search a shorter run that fails, and write it to FILE (-: stdout)\n"
+    "  --attempts N     --shrink: make at most N runs (1000)\n"
+    "  --replay FILE    make the run that --shrink has written\n"
     "  --check          run each seed twice, and compare\n"
     "  -- ARGUMENT...   the program's own arguments\n";
 
@@ -61,6 +70,24 @@ static void put_word(const char *text)
     put("'", 1);
 }
 
+/* What a file of --shrink does not have. */
+static void put_common_options(const aco_sim_options_t *o)
+{
+    char text[64];
+    int n = 0;
+    if (o->events != EVENTS)
+        n += snprintf(text + n, sizeof text - (size_t)n, " --events %d", o->events);
+    if (o->check)
+        n += snprintf(text + n, sizeof text - (size_t)n, " --check");
+    put(text, (size_t)n);
+}
+
+static void put_replay(const char *file)
+{
+    put(" --replay ", sizeof " --replay " - 1);
+    put_word(file);
+}
+
 static void put_options(const aco_sim_options_t *o, uint64_t seed)
 {
     char text[256];
@@ -74,18 +101,20 @@ static void put_options(const aco_sim_options_t *o, uint64_t seed)
         n += snprintf(text + n, (size_t)(sz - n), " --turn-ns %" PRId64, o->turn_ns);
     if (o->max_turns)
         n += snprintf(text + n, (size_t)(sz - n), " --max-turns %" PRIu64, o->max_turns);
-    if (o->check)
-        n += snprintf(text + n, (size_t)(sz - n), " --check");
     ACO__ASSERT(n < sz);
     put(text, (size_t)n);
 }
 
-static void print_command(const aco__sim_command_t *command, uint64_t seed)
+static void print_command(const aco__sim_command_t *command, uint64_t seed, const char *replay)
 {
     const command_line_t *line = (const command_line_t *)(const void *)command;
     put("repeat it with: ", sizeof "repeat it with: " - 1);
     put_word(line->program);
-    put_options(&line->options, seed);
+    if (replay)
+        put_replay(replay);
+    else
+        put_options(&line->options, seed);
+    put_common_options(&line->options);
     if (line->own)
         put(" --", 3);
     for (char **word = line->own; word && *word; word++) {
@@ -97,15 +126,21 @@ static void print_command(const aco__sim_command_t *command, uint64_t seed)
 
 /* ---- Reading the options ---- */
 
-/* A number from 1 to `most`. Returns what is wrong, as the next ones; NULL: nothing. */
-static const char *read_number(const char *text, uint64_t most, uint64_t *number)
+/* A number from `least` to `most`. Returns what is wrong, as the next ones; NULL: nothing. */
+static const char *read_number(const char *text, uint64_t least, uint64_t most, uint64_t *number)
 {
     char *end = NULL;
     errno = 0;
     if (!text || *text < '0' || *text > '9')
         return "a number must follow";
     *number = strtoull(text, &end, 10);
-    return *end || errno || *number == 0 || *number > most ? "the number is out of range" : NULL;
+    return *end || errno || *number < least || *number > most ? "the number is out of range" : NULL;
+}
+
+static const char *read_path(const char *text, const char **path)
+{
+    *path = text;
+    return text && *text ? NULL : "a file must follow";
 }
 
 static const char *read_schedule(const char *text, aco_sim_schedule_t *schedule)
@@ -124,27 +159,56 @@ static const char *read_option(command_line_t *line, const char *option, const c
     const char *wrong;
     if (strcmp(option, "--runs") == 0) {
         line->has_runs = 1;
-        return read_number(value, UINT64_MAX, &line->runs);
+        return read_number(value, 1, UINT64_MAX, &line->runs);
     }
     if (strcmp(option, "--seed") == 0) {
         line->has_seed = 1;
-        return read_number(value, UINT64_MAX, &line->options.seed);
+        return read_number(value, 1, UINT64_MAX, &line->options.seed);
     }
     if (strcmp(option, "--schedule") == 0)
         return read_schedule(value, &line->options.schedule);
     if (strcmp(option, "--max-turns") == 0)
-        return read_number(value, UINT64_MAX, &line->options.max_turns);
+        return read_number(value, 1, UINT64_MAX, &line->options.max_turns);
     if (strcmp(option, "--changes") == 0) {
-        wrong = read_number(value, ACO__SIM_MOST_CHANGES, &number);
+        wrong = read_number(value, 1, ACO__SIM_MOST_CHANGES, &number);
         line->options.changes = (int)number;
         return wrong;
     }
     if (strcmp(option, "--turn-ns") == 0) {
-        wrong = read_number(value, ACO_SECOND, &number);
+        wrong = read_number(value, 1, ACO_SECOND, &number);
         line->options.turn_ns = (int64_t)number;
         return wrong;
     }
+    if (strcmp(option, "--shrink") == 0)
+        return read_path(value, &line->options.shrink);
+    if (strcmp(option, "--trace") == 0)
+        return read_path(value, &line->options.trace);
+    if (strcmp(option, "--replay") == 0)
+        return read_path(value, &line->options.replay);
+    if (strcmp(option, "--attempts") == 0) {
+        wrong = read_number(value, 1, INT_MAX, &number);
+        line->options.attempts = (int)number;
+        return wrong;
+    }
+    if (strcmp(option, "--events") == 0) {
+        wrong = read_number(value, 0, ACO__SIM_MOST_EVENTS, &number);
+        line->options.events = (int)number;
+        return wrong;
+    }
     return "the option is unknown; --help lists all";
+}
+
+static void identify(command_line_t *line)
+{
+    const char *slash = strrchr(line->program, '/');
+    size_t n = 0;
+    n += (size_t)snprintf(line->identity, sizeof line->identity, "%s", slash ? slash + 1 : line->program);
+    for (char **word = line->own; word && *word && n < sizeof line->identity; word++)
+        n += (size_t)snprintf(line->identity + n, sizeof line->identity - n, " %s", *word);
+    for (char *at = line->identity; *at; at++)
+        if (iscntrl((unsigned char)*at)) /* a line of a file has none */
+            *at = ' ';
+    line->command.program = line->identity;
 }
 
 static int read_line(command_line_t *line, int argc, char **argv)
@@ -164,8 +228,9 @@ static int read_line(command_line_t *line, int argc, char **argv)
             return -1;
         }
     }
-    if (line->has_seed && !line->has_runs)
+    if ((line->has_seed && !line->has_runs) || line->options.replay)
         line->runs = 1;
+    identify(line);
     return 0;
 }
 
@@ -178,19 +243,24 @@ static double seconds_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void print_stats(const aco_sim_stats_t *stats, uint64_t first, double seconds)
+static void print_stats(const aco_sim_stats_t *stats, const aco_sim_options_t *options, double seconds)
 {
-    printf("%" PRIu64 " runs, seeds %" PRIu64 " to %" PRIu64 ": %" PRIu64 " turns, %.6g s of virtual time in %.2f s; "
-           "hash %016" PRIx64 "\n", stats->runs, first, first + stats->runs - 1, stats->turns,
+    uint64_t first = options->seed ? options->seed : 1;
+    if (options->replay)
+        printf("the run of %s", options->replay);
+    else
+        printf("%" PRIu64 " runs, seeds %" PRIu64 " to %" PRIu64, stats->runs, first, first + stats->runs - 1);
+    printf(": %" PRIu64 " turns, %.6g s of virtual time in %.2f s; hash %016" PRIx64 "\n", stats->turns,
            (double)stats->simulated_ns / 1e9, seconds, stats->hash);
 }
 
 int aco_sim_main(int argc, char **argv, aco_sim_function_t scenario, aco_sim_function_t invariants, void *arg)
 {
-    command_line_t line = {{print_command}, argc > 0 ? argv[0] : "the program", NULL, RUNS, 0, 0, 0, {0}};
+    command_line_t line = {{print_command, NULL}, argc > 0 ? argv[0] : "the program", "", NULL, RUNS, 0, 0, 0, {0}};
     aco_sim_stats_t stats;
     double began;
     int status;
+    line.options.events = EVENTS;
     if (read_line(&line, argc, argv) != 0)
         return MISUSED;
     if (line.wants_help) {
@@ -205,6 +275,6 @@ int aco_sim_main(int argc, char **argv, aco_sim_function_t scenario, aco_sim_fun
         fprintf(stderr, "%s: %s\n", line.program, aco_error_message());
     }
     if (stats.runs)
-        print_stats(&stats, line.options.seed ? line.options.seed : 1, seconds_now() - began);
+        print_stats(&stats, &line.options, seconds_now() - began);
     return status;
 }

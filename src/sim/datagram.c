@@ -1,10 +1,12 @@
-/* UDP: each datagram travels for its own latency, so one may overtake another. What finds a full queue is lost. */
+/* UDP: each datagram travels for its own latency, so one may overtake another. What finds a full queue is lost: the
+ * link's or the receiver's. */
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* S_IFSOCK */
 #endif
 #include "sim/datagram.h"
 #include "sim/arrivals.h"
 #include "sim/interest.h"
+#include "sim/wire.h"
 #include "sim/world.h"
 
 #include <errno.h>
@@ -13,7 +15,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { LONGEST = 65507, QUEUE = 212992, OVERHEAD = 768 /* of a datagram in a queue, as the system counts it */ };
+enum {
+    LONGEST = 65507,
+    QUEUE = 212992,
+    OVERHEAD = 768, /* of a datagram in a queue, as the system counts it */
+    HELD_BACK = 4   /* times the longest latency at most, if it is to be overtaken */
+};
 
 static unsigned datagram_events(aco__sim_file_t *file)
 {
@@ -23,7 +30,7 @@ static unsigned datagram_events(aco__sim_file_t *file)
            ACO__SIM_WRITABLE;
 }
 
-static ssize_t receive_datagram(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *message, int flags)
+ssize_t aco__sim_datagram_receive(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *message, int flags)
 {
     aco__sim_socket_t *socket = aco__sim_socket_of(file);
     aco__sim_datagram_t *first = socket->received;
@@ -47,8 +54,10 @@ static ssize_t receive_datagram(aco_sim_t *sim, aco__sim_file_t *file, struct ms
     bytes = (aco__sim_bytes_t){first->bytes, 0, n, SIZE_MAX / 2 + 1};
     aco__sim_bytes_copy(&bytes, message, n);
     message->msg_flags = n < length ? MSG_TRUNC : 0;
-    if (message->msg_name)
+    if (message->msg_name && (first->from.family != AF_UNIX || first->from.name_length))
         aco__sim_address_write(socket, &first->from, message->msg_name, &message->msg_namelen);
+    else
+        message->msg_namelen = 0;
     if (!(flags & MSG_PEEK)) {
         socket->received = first->next;
         socket->received_size -= length + OVERHEAD;
@@ -66,13 +75,9 @@ static void on_unreachable(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unuse
     aco__sim_notify(file, EPOLLERR);
 }
 
-static void enqueue_datagram(aco__sim_socket_t *to, aco__sim_datagram_t *datagram)
+void aco__sim_datagram_enqueue(aco__sim_socket_t *to, aco__sim_datagram_t *datagram)
 {
     aco__sim_datagram_t **last = &to->received;
-    if (to->received_size + datagram->n + OVERHEAD > (size_t)to->receive_size) {
-        free(datagram);
-        return;
-    }
     while (*last)
         last = &(*last)->next;
     datagram->next = NULL;
@@ -90,14 +95,57 @@ static void on_datagram(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
     if (datagram->next)
         datagram->next->place = datagram->place;
     aco__sim_notify(file, ACO__SIM_WRITABLE);
-    to = aco__sim_endpoint_find(sim, SOCK_DGRAM, &datagram->to, &datagram->from);
-    if (to) {
-        enqueue_datagram(to, datagram);
+    to = aco__sim_endpoint_find(from, &datagram->to, &datagram->from);
+    if (to && to->received_size + datagram->n + OVERHEAD <= (size_t)to->receive_size) {
+        aco__sim_note(sim, ACO__NOTED_BYTES, to->file.number, (int64_t)datagram->n, NULL);
+        aco__sim_datagram_enqueue(to, datagram);
         return;
     }
-    if (aco__sim_address_equal(&from->remote, &datagram->to))
-        aco__sim_later(sim, aco__sim_arrival_time(sim), on_unreachable, file, 0);
+    if (to) {
+        aco__sim_note(sim, ACO__NOTED_DROPPED, to->file.number, 0, "its queue is full");
+        free(datagram);
+        return;
+    }
+    aco__sim_note(sim, ACO__NOTED_DROPPED, file->number, 0, "nobody receives what it sends");
+    if (aco__sim_address_equal(&from->remote, &datagram->to)) {
+        aco__sim_wire_t *back = aco__sim_wire_back(from, &datagram->to);
+        if (!aco__sim_loses(sim, back))
+            aco__sim_later(sim, aco__sim_travel(sim, back, 0), on_unreachable, file, 0);
+    }
     free(datagram);
+}
+
+static void launch(aco_sim_t *sim, aco__sim_socket_t *socket, aco__sim_datagram_t *datagram, int64_t at)
+{
+    datagram->next = socket->coming;
+    datagram->place = &socket->coming;
+    if (socket->coming)
+        socket->coming->place = &datagram->next;
+    socket->coming = datagram;
+    aco__sim_later(sim, at, on_datagram, &socket->file, (uintptr_t)datagram);
+}
+
+/* The link takes it, twice perhaps, or loses it. */
+static void send_on(aco_sim_t *sim, aco__sim_socket_t *socket, aco__sim_datagram_t *datagram)
+{
+    aco__sim_wire_t *wire = aco__sim_wire_to(socket, &datagram->to);
+    aco__sim_datagram_t *copy = NULL;
+    size_t sz = sizeof *datagram + datagram->n;
+    int64_t at;
+    if (aco__sim_room_at(sim, wire, datagram->n) > sim->now || aco__sim_loses(sim, wire)) {
+        free(datagram);
+        return;
+    }
+    at = aco__sim_travel(sim, wire, datagram->n);
+    if (aco__sim_happens(sim, wire->link.reordering))
+        at += (int64_t)aco__sim_chance(sim, (uint64_t)(HELD_BACK * wire->link.latency.max) + 1);
+    if (aco__sim_happens(sim, wire->link.duplicates))
+        copy = malloc(sz);
+    if (copy) {
+        memcpy(copy, datagram, sz);
+        launch(sim, socket, copy, aco__sim_travel(sim, wire, 0));
+    }
+    launch(sim, socket, datagram, at);
 }
 
 /* Where the message goes: 0, or -1 and errno. */
@@ -112,12 +160,27 @@ static int target_of(const aco__sim_socket_t *socket, const struct msghdr *messa
     return to->port ? 0 : (int)aco__sim_fail_with(EINVAL);
 }
 
+aco__sim_datagram_t *aco__sim_datagram_make(const struct msghdr *message, size_t n)
+{
+    aco__sim_datagram_t *datagram = calloc(1, sizeof *datagram + n);
+    aco__sim_bytes_t bytes = {0};
+    if (!datagram || aco__sim_bytes_append(&bytes, message, n) != 0) {
+        free(datagram);
+        errno = ENOMEM;
+        return NULL;
+    }
+    if (n)
+        memcpy(datagram->bytes, bytes.p, n);
+    aco__sim_bytes_free(&bytes);
+    datagram->n = n;
+    return datagram;
+}
+
 static ssize_t send_datagram(aco_sim_t *sim, aco__sim_file_t *file, const struct msghdr *message, int flags)
 {
     aco__sim_socket_t *socket = aco__sim_socket_of(file);
     const aco__sim_address_t any = {.family = AF_INET6};
     size_t n = aco__sim_parts_size(message);
-    aco__sim_bytes_t bytes = {0};
     aco__sim_address_t to;
     aco__sim_datagram_t *datagram;
     int error = socket->error;
@@ -126,28 +189,17 @@ static ssize_t send_datagram(aco_sim_t *sim, aco__sim_file_t *file, const struct
         return -1;
     if (n > LONGEST)
         return aco__sim_fail_with(EMSGSIZE);
-    if (target_of(socket, message, &to) != 0)
+    if (target_of(socket, message, &to) != 0 || aco__sim_endpoint_reaches(socket, &to) != 0)
         return -1;
     socket->error = 0;
     if (error || socket->cannot_write)
         return aco__sim_fail_with(error ? error : EPIPE);
-    datagram = malloc(sizeof *datagram + n);
-    if (!datagram || aco__sim_bytes_append(&bytes, message, n) != 0) {
-        free(datagram);
-        return aco__sim_fail_with(ENOMEM);
-    }
-    if (n)
-        memcpy(datagram->bytes, bytes.p, n);
-    aco__sim_bytes_free(&bytes);
-    datagram->n = n;
+    datagram = aco__sim_datagram_make(message, n);
+    if (!datagram)
+        return -1;
     datagram->to = to;
     datagram->from = aco__sim_endpoint_source(socket, &to);
-    datagram->next = socket->coming;
-    datagram->place = &socket->coming;
-    if (socket->coming)
-        socket->coming->place = &datagram->next;
-    socket->coming = datagram;
-    aco__sim_later(sim, aco__sim_arrival_time(sim), on_datagram, file, (uintptr_t)datagram);
+    send_on(sim, socket, datagram);
     return (ssize_t)n;
 }
 
@@ -167,25 +219,22 @@ static void free_list(aco__sim_datagram_t *list)
     }
 }
 
-static void free_datagrams(aco__sim_file_t *file)
+void aco__sim_datagram_free(aco__sim_file_t *file)
 {
     free_list(aco__sim_socket_of(file)->received);
     free_list(aco__sim_socket_of(file)->coming);
     aco__sim_endpoint_release(aco__sim_socket_of(file));
 }
 
-static const aco__sim_type_t datagram_type = {S_IFSOCK | 0777, datagram_events, receive_datagram,
-                                              send_datagram,   close_datagram,  free_datagrams};
+static const aco__sim_type_t datagram_type = {
+    S_IFSOCK | 0777, datagram_events, aco__sim_datagram_receive, send_datagram, close_datagram, aco__sim_datagram_free,
+    NULL};
 
 aco__sim_socket_t *aco__sim_datagram_new(aco_sim_t *sim, int family, int flags)
 {
-    aco__sim_socket_t *socket = aco__sim_file_new(sim, &datagram_type, sizeof *socket, O_RDWR | flags);
-    if (!socket)
-        return NULL;
-    socket->family = family;
-    socket->type = SOCK_DGRAM;
-    socket->send_size = socket->receive_size = QUEUE;
-    aco__links_empty(&socket->accepted);
+    aco__sim_socket_t *socket = aco__sim_socket_new(sim, &datagram_type, family, SOCK_DGRAM, flags);
+    if (socket)
+        socket->send_size = socket->receive_size = QUEUE;
     return socket;
 }
 

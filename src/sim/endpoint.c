@@ -7,10 +7,22 @@
 #include "sim/world.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 enum { FIRST_CHOSEN = 32768, CHOSEN = 28232 }; /* the system's usual range of ports */
 static const unsigned char MAPPED[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+aco__sim_socket_t *aco__sim_socket_new(aco_sim_t *sim, const aco__sim_type_t *kind, int family, int type, int flags)
+{
+    aco__sim_socket_t *socket = aco__sim_file_new(sim, kind, sizeof *socket, O_RDWR | flags);
+    if (!socket)
+        return NULL;
+    socket->family = family;
+    socket->type = type;
+    aco__links_empty(&socket->accepted);
+    return socket;
+}
 
 /* ---- Addresses ---- */
 
@@ -154,7 +166,9 @@ static int covers(const aco__sim_socket_t *socket, const aco__sim_address_t *to)
 /* `is_to_listen`: two sockets may share an address, but only one may listen. */
 static int conflict(const aco__sim_socket_t *a, const aco__sim_socket_t *b, int is_to_listen)
 {
-    if (a == b || a->type != b->type || (!covers(a, &b->local) && !covers(b, &a->local)))
+    if (a == b || a->type != b->type || a->file.node != b->file.node)
+        return 0;
+    if (!covers(a, &b->local) && !covers(b, &a->local))
         return 0;
     if (a->local.family == AF_UNIX)
         return 1;
@@ -213,6 +227,11 @@ static void choose_name(aco_sim_t *sim, aco__sim_address_t *address)
         address->name[i] = "0123456789abcdef"[number % 16];
 }
 
+aco_sim_node_t *aco__sim_endpoint_node(const aco__sim_socket_t *socket, const aco__sim_address_t *to)
+{
+    return to->family == AF_UNIX ? socket->file.node : aco__sim_node_at(socket->file.node, &to->ip);
+}
+
 int aco__sim_endpoint_bind(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *address)
 {
     int done = 0, is_unix = address->family == AF_UNIX, has_name = is_unix && socket->local.name_length;
@@ -220,6 +239,10 @@ int aco__sim_endpoint_bind(aco_sim_t *sim, aco__sim_socket_t *socket, const aco_
         return 0;
     if (has_name || socket->same_port.next || (!is_unix && socket->state == ACO__SIM_CONNECTED)) {
         errno = EINVAL;
+        return -1;
+    }
+    if (aco__sim_endpoint_node(socket, address) != socket->file.node) {
+        errno = EADDRNOTAVAIL;
         return -1;
     }
     socket->local = *address;
@@ -238,7 +261,24 @@ int aco__sim_endpoint_bind(aco_sim_t *sim, aco__sim_socket_t *socket, const aco_
     return done;
 }
 
-/* A loopback address is reached from 127.0.0.1; any other address of the machine from itself. */
+static int is_loopback(const aco__sim_address_t *address)
+{
+    return is_ipv4(address) ? ((const unsigned char *)&address->ip)[sizeof MAPPED] == 127
+                            : IN6_IS_ADDR_LOOPBACK(&address->ip);
+}
+
+int aco__sim_endpoint_reaches(const aco__sim_socket_t *socket, const aco__sim_address_t *to)
+{
+    const aco__sim_address_t *local = &socket->local;
+    struct in6_addr unused;
+    if (aco__sim_endpoint_node(socket, to) == socket->file.node)
+        return 0;
+    if (local->family && !aco__sim_address_is_any(local))
+        return is_loopback(local) ? aco__sim_fail_with(EINVAL) : 0;
+    return aco__sim_node_source(socket->file.node, is_ipv4(to), &unused) == 0 ? 0 : aco__sim_fail_with(ENETUNREACH);
+}
+
+/* A loopback address is reached from 127.0.0.1; any other address of the node from itself. */
 aco__sim_address_t aco__sim_endpoint_source(const aco__sim_socket_t *socket, const aco__sim_address_t *to)
 {
     static const unsigned char loopback[4] = {127, 0, 0, 1};
@@ -249,6 +289,8 @@ aco__sim_address_t aco__sim_endpoint_source(const aco__sim_socket_t *socket, con
     if (is_ipv4(to) && ((const unsigned char *)&to->ip)[sizeof MAPPED] == loopback[0]) {
         memcpy(&ip, loopback, sizeof ip);
         set_ipv4(&from, ip);
+    } else if (aco__sim_endpoint_node(socket, to) != socket->file.node) {
+        (void)aco__sim_node_source(socket->file.node, is_ipv4(to), &from.ip);
     }
     from.port = socket->local.port;
     return from;
@@ -257,6 +299,8 @@ aco__sim_address_t aco__sim_endpoint_source(const aco__sim_socket_t *socket, con
 int aco__sim_endpoint_choose(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *to)
 {
     int is_bound = socket->same_port.next != NULL;
+    if (aco__sim_endpoint_reaches(socket, to) != 0)
+        return -1;
     socket->local = aco__sim_endpoint_source(socket, to);
     if (is_bound)
         return 0;
@@ -275,12 +319,11 @@ void aco__sim_endpoint_release(aco__sim_socket_t *socket)
 }
 
 /* How well the socket suits: 0: it does not get this. */
-static int suits(const aco__sim_socket_t *socket, int type, const aco__sim_address_t *to,
-                 const aco__sim_address_t *from)
+static int suits(const aco__sim_socket_t *socket, const aco__sim_address_t *to, const aco__sim_address_t *from)
 {
-    if (socket->type != type || socket->is_closed || !covers(socket, to))
+    if (socket->is_closed || !covers(socket, to))
         return 0;
-    if (type == SOCK_STREAM)
+    if (socket->type != SOCK_DGRAM)
         return socket->state != ACO__SIM_LISTENS ? 0 : aco__sim_address_equal(&socket->local, to) ? 2 : 1;
     if (socket->remote.family) {
         const aco__sim_address_t *peer = &socket->remote;
@@ -290,20 +333,22 @@ static int suits(const aco__sim_socket_t *socket, int type, const aco__sim_addre
     return aco__sim_address_equal(&socket->local, to) ? 2 : 1;
 }
 
-aco__sim_socket_t *aco__sim_endpoint_find(aco_sim_t *sim, int type, const aco__sim_address_t *to,
-                                          const aco__sim_address_t *from)
+aco__sim_socket_t *aco__sim_endpoint_find(const aco__sim_socket_t *from, const aco__sim_address_t *to,
+                                          const aco__sim_address_t *source)
 {
+    const aco_sim_node_t *node = aco__sim_endpoint_node(from, to);
     aco__sim_socket_t *best = NULL;
     int best_suits = 0;
     uint64_t equals = 0;
-    EACH_WITH_PORT(sim, to->port, links)
+    EACH_WITH_PORT(node->sim, to->port, links)
     {
-        int how = suits(of_port(links), type, to, from);
+        aco__sim_socket_t *socket = of_port(links);
+        int how = socket->file.node == node && socket->type == from->type ? suits(socket, to, source) : 0;
         if (!how || how < best_suits)
             continue;
         equals = how > best_suits ? 1 : equals + 1;
-        if (equals == 1 || aco__sim_chance(sim, equals) == 0) /* each of those that share a port is equally likely */
-            best = of_port(links);
+        if (equals == 1 || aco__sim_one_in(node->sim, equals)) /* each that shares a port is equally likely */
+            best = socket;
         best_suits = how;
     }
     return best;

@@ -1,4 +1,4 @@
-/* endpoint.c: sockets, their addresses, and who has which. All addresses are the simulated machine's own. */
+/* endpoint.c: sockets, their addresses, and who has which. Each node has its own ports and names. */
 #ifndef ACO_ENDPOINT_H
 #define ACO_ENDPOINT_H
 
@@ -29,6 +29,10 @@ typedef struct aco__sim_pipe {
     size_t arrived, sent;       /* how many have; sent: arrived ones included */
     int64_t last;               /* when what was sent last arrives: nothing overtakes it */
     int has_sent_end, end_has_arrived;
+    int losses;                 /* so often what was sent last was lost; 0: it was not */
+    void (*lost)(aco_sim_t *, aco__sim_file_t *, uint64_t); /* what is sent again */
+    size_t lost_size;
+    int waits_for_link;         /* until it has room */
 } aco__sim_pipe_t;
 
 typedef struct aco__sim_datagram {
@@ -65,6 +69,8 @@ typedef struct aco__sim_socket {
     int has_end;                /* the peer's end has arrived */
     int is_told;                /* connect() has returned 0 */
     uint64_t attempts;          /* of connect() */
+    int64_t asked_at;           /* when the request for a connection was sent last */
+    int has_lost_reset;         /* the peer does not know that there is no connection any more */
     int backlog, half_open;     /* of a listener */
     int is_deaf;                /* it drops requests for connections */
     aco__links_t accepted;      /* a listener: sockets that wait for accept(); another: its place there */
@@ -88,6 +94,10 @@ typedef struct aco__sim_ports {
 
 ACO__HIDDEN void aco__sim_ports_begin(aco_sim_t *sim);
 
+/* A new socket without a descriptor; NULL and errno. Its buffers have no sizes yet. `flags`: O_…. */
+ACO__HIDDEN aco__sim_socket_t *aco__sim_socket_new(aco_sim_t *sim, const aco__sim_type_t *kind, int family, int type,
+                                                   int flags);
+
 /* 0, or -1 and errno. */
 ACO__HIDDEN int aco__sim_address_read(const aco__sim_socket_t *socket, const struct sockaddr *address,
                                       socklen_t length, aco__sim_address_t *result);
@@ -101,15 +111,20 @@ ACO__HIDDEN int aco__sim_address_equal(const aco__sim_address_t *a, const aco__s
 ACO__HIDDEN int aco__sim_endpoint_bind(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *address);
 /* Gives a socket without an address the one from which it sends to `to`. */
 ACO__HIDDEN int aco__sim_endpoint_choose(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *to);
-/* The address from which something goes to `to`. */
+/* The node to which the socket sends what goes to this address. */
+ACO__HIDDEN aco_sim_node_t *aco__sim_endpoint_node(const aco__sim_socket_t *socket, const aco__sim_address_t *to);
+/* 0 if what the socket sends can go to `to`; else -1 and errno. */
+ACO__HIDDEN int aco__sim_endpoint_reaches(const aco__sim_socket_t *socket, const aco__sim_address_t *to);
+/* The address from which something goes to `to`, which the socket reaches. */
 ACO__HIDDEN aco__sim_address_t aco__sim_endpoint_source(const aco__sim_socket_t *socket, const aco__sim_address_t *to);
 /* The same address as another one. */
 ACO__HIDDEN void aco__sim_endpoint_share(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *address);
 ACO__HIDDEN void aco__sim_endpoint_release(aco__sim_socket_t *socket);
 /* Whether another socket listens where this one is bound. */
 ACO__HIDDEN int aco__sim_endpoint_is_taken(aco_sim_t *sim, const aco__sim_socket_t *socket);
-/* Who gets what is sent to `to`: a listener, or a socket of datagrams, which may be connected to `from`. NULL: none. */
-ACO__HIDDEN aco__sim_socket_t *aco__sim_endpoint_find(aco_sim_t *sim, int type, const aco__sim_address_t *to,
-                                                      const aco__sim_address_t *from);
+/* Who gets what the socket sends to `to`: a listener, or a socket of datagrams, which may be connected to `source`.
+ * NULL: none. */
+ACO__HIDDEN aco__sim_socket_t *aco__sim_endpoint_find(const aco__sim_socket_t *from, const aco__sim_address_t *to,
+                                                      const aco__sim_address_t *source);
 
 #endif

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { FIRST_ROOM = 1024, MOST_KEPT = 1 << 22, EVENT_TEXT = 100 };
 
@@ -22,6 +23,9 @@ static const char *name_of(uint64_t call)
     ACO__SIM_EACH_OF_DESCRIPTORS(NAME_IF)
     return "a call";
 }
+
+const char *const aco__sim_fault_names[ACO__SIM_FAULT_KINDS] = {"crashed", "started again", "was suspended",
+                                                              "was resumed", "got another clock", "got another disk"};
 
 static void describe_event(const aco__sim_event_t *event, char text[EVENT_TEXT])
 {
@@ -48,13 +52,41 @@ static void describe_event(const aco__sim_event_t *event, char text[EVENT_TEXT])
     case ACO__SIM_DESCRIPTORS:
         snprintf(text, EVENT_TEXT, "%s() returned %" PRId64, name_of(event->what), (int64_t)event->value);
         break;
+    case ACO__SIM_SENT:
+        snprintf(text, EVENT_TEXT, "open file %" PRIu64 " was sent bytes with the hash %" PRIx64, event->what,
+                 event->value);
+        break;
     case ACO__SIM_ARRIVAL:
         snprintf(text, EVENT_TEXT, "something arrived at open file %" PRIu64 " at %" PRIu64 " ns", event->what,
                  event->value);
         break;
+    case ACO__SIM_FAULT:
+        ACO__ASSERT(event->value < ACO__SIM_FAULT_KINDS);
+        snprintf(text, EVENT_TEXT, "node %" PRIu64 " %s", event->what, aco__sim_fault_names[event->value]);
+        break;
+    case ACO__SIM_THREAD:
+        snprintf(text, EVENT_TEXT, "thread %" PRIu64 " went on, when %" PRIu64 " could", event->what, event->value);
+        break;
     default:
         snprintf(text, EVENT_TEXT, "the run %s", event->value ? "failed" : "ended");
     }
+}
+
+/* Eight bytes at a time: it must cost less than the copy of the bytes. */
+uint64_t aco__history_hash(uint64_t before, const void *p, size_t n)
+{
+    const uint64_t odd = 0x9e3779b97f4a7c15u;
+    const char *at = p;
+    uint64_t hash = before + n, word;
+    for (; n >= sizeof word; at += sizeof word, n -= sizeof word) {
+        memcpy(&word, at, sizeof word);
+        hash = (hash ^ word) * odd;
+        hash ^= hash >> 32;
+    }
+    word = 0;
+    if (n)
+        memcpy(&word, at, n);
+    return aco__mix(hash ^ word);
 }
 
 void aco__history_begin(aco__sim_history_t *history, int keeps, int compares)

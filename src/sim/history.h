@@ -15,9 +15,21 @@ typedef enum aco__sim_kind {
     ACO__SIM_CALL,   /* a call that is not simulated; `what` stands for its name */
     ACO__SIM_DESCRIPTORS, /* call number `what` in the system's table has returned `value`: a result, the
                             number of an open file, or -errno */
+    ACO__SIM_SENT,   /* bytes were written to file number `what`; `value`: their hash */
     ACO__SIM_ARRIVAL, /* something has arrived at file number `what`; `value`: the time */
+    ACO__SIM_FAULT,  /* node number `what`; `value`: aco__sim_fault_t */
+    ACO__SIM_THREAD, /* thread number `what` goes on; `value`: how many could */
     ACO__SIM_END     /* the run has ended; `value`: whether it has failed */
 } aco__sim_kind_t;
+
+/* What has happened to a node. */
+typedef enum aco__sim_fault {
+    ACO__SIM_CRASHED, ACO__SIM_STARTED, ACO__SIM_SUSPENDED, ACO__SIM_RESUMED, ACO__SIM_CLOCK_SET, ACO__SIM_DISK_SET,
+    ACO__SIM_FAULT_KINDS
+} aco__sim_fault_t;
+
+/* In words, as what a node did. */
+ACO__HIDDEN_EXTERN const char *const aco__sim_fault_names[ACO__SIM_FAULT_KINDS];
 
 typedef struct aco__sim_event {
     aco__sim_kind_t kind;
@@ -39,6 +51,8 @@ typedef struct aco__sim_history {
  * that the run before has kept. */
 ACO__HIDDEN void aco__history_begin(aco__sim_history_t *history, int keeps, int compares);
 ACO__HIDDEN void aco__history_note(aco__sim_history_t *history, aco__sim_kind_t kind, uint64_t what, uint64_t value);
+/* A hash of `n` bytes and of what has the hash `before`. */
+ACO__HIDDEN uint64_t aco__history_hash(uint64_t before, const void *p, size_t n);
 ACO__HIDDEN void aco__history_free(aco__sim_history_t *history);
 
 #endif

@@ -2,6 +2,7 @@
  * epoll_wait() goes through the list and asks each file what is the case now. A level stays in the list while it
  * lasts. */
 #include "sim/interest.h"
+#include "sim/world.h"
 
 #include <stdlib.h>
 
@@ -28,6 +29,9 @@ static void put_ready(aco__sim_watch_t *watch)
 
 void aco__sim_notify(aco__sim_file_t *file, unsigned events)
 {
+    aco_sim_t *sim = aco_sim_current();
+    if (sim)
+        sim->opened.has_news = 1;
     for (aco__links_t *links = file->watches.next; links != &file->watches; links = links->next) {
         aco__sim_watch_t *watch = ACO__LINKED(links, aco__sim_watch_t, of_file);
         if (events & wanted(watch))

@@ -5,6 +5,8 @@
 #define _GNU_SOURCE /* sigaction() under -std=c11 */
 #endif
 #include "sim/last_words.h"
+#include "sim/notes_text.h"
+#include "sim/notes_trace.h"
 
 #include "base/invariants.h"
 #include "system/system.h"
@@ -23,7 +25,9 @@ static struct sigaction handled_before[SLOTS][SIGNALS];
 static unsigned char is_taken[SLOTS][SIGNALS];
 static uint64_t running_seed; /* 0: none runs, or it was told */
 static pid_t process;         /* that runs it, and not a child of it */
+static const aco__sim_notes_t *told_notes;
 static const aco__sim_command_t *told_command;
+static const char *told_replay;
 
 /* A sanitizer ends the process by its own means. libFuzzer has a callback already, which keeps the input. */
 ACO__OPTIONAL(void, __sanitizer_set_death_callback, (void (*callback)(void)));
@@ -40,8 +44,11 @@ void aco__last_words_tell(const char *why)
     n = snprintf(text, sizeof text, "acorn: simulation: seed %" PRIu64 ": %s\n", seed, why);
     ACO__ASSERT(n > 0 && (size_t)n < sizeof text);
     (void)!aco__system.write(STDERR_FILE, text, (size_t)n);
+    aco__sim_notes_print(told_notes);
+    if (told_notes->trace)
+        aco__sim_trace_flush(told_notes->trace);
     if (told_command)
-        told_command->print(told_command, seed);
+        told_command->print(told_command, seed, told_replay);
 }
 
 static int has_handler(const struct sigaction *action)
@@ -145,10 +152,11 @@ static void handle(int number)
     is_taken[slot][number] = aco__system.sigaction(fatal[number], &ours, NULL) == 0;
 }
 
-void aco__last_words_begin(const aco__sim_command_t *command)
+void aco__last_words_begin(const aco__sim_notes_t *notes, const aco__sim_command_t *command)
 {
     static int is_registered;
     ACO__ASSERT(!running_seed);
+    told_notes = notes;
     told_command = command;
     process = aco__system.getpid();
     for (int i = 0; i < SIGNALS; i++)
@@ -168,10 +176,22 @@ void aco__last_words_of(uint64_t seed)
     running_seed = seed;
 }
 
+void aco__last_words_replay(const char *file)
+{
+    told_replay = file;
+}
+
+void aco__last_words_in_child(uint64_t seed)
+{
+    process = aco__system.getpid();
+    aco__last_words_of(seed);
+}
+
 void aco__last_words_end(void)
 {
     struct sigaction now;
     running_seed = 0;
+    told_notes = NULL;
     told_command = NULL;
     for (int i = 0; i < SIGNALS; i++) {
         int slot = aco__system.sigaction(fatal[i], NULL, &now) == 0 ? slot_of(&now) : -1;

@@ -1,4 +1,5 @@
 /* Open files of a run, and their descriptors. */
+#define _FILE_OFFSET_BITS 64
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* F_DUPFD_CLOEXEC, O_PATH */
 #endif
@@ -26,6 +27,7 @@ void *aco__sim_file_new(aco_sim_t *sim, const aco__sim_type_t *type, size_t size
     }
     file->type = type;
     file->number = ++sim->opened.numbers;
+    file->node = sim->nodes.here;
     file->flags = flags;
     aco__links_append(&sim->opened.files, &file->all);
     aco__links_empty(&file->watches);
@@ -153,6 +155,8 @@ int aco__sim_close(aco_sim_t *sim, int fd)
 {
     if (!aco__sim_file_of(sim, fd, "close"))
         return -1;
+    if (S_ISSOCK(descriptor_of(sim, fd)->file->type->mode))
+        aco__sim_note(sim, ACO__NOTED_CLOSES, descriptor_of(sim, fd)->file->number, 0, NULL);
     forget(sim, descriptor_of(sim, fd));
     return aco__sim_real.close(fd);
 }
@@ -193,6 +197,10 @@ int aco__sim_fstat(aco_sim_t *sim, int fd, void *status)
     struct stat *result = status;
     if (!file)
         return -1;
+    if (file->type->status) {
+        file->type->status(file, result);
+        return 0;
+    }
     memset(result, 0, sizeof *result);
     result->st_mode = file->type->mode;
     result->st_ino = file->number;
@@ -231,6 +239,34 @@ void aco__sim_opened_judge(aco_sim_t *sim)
                       (int)(first - sim->opened.descriptors), first->made_by,
                       *first->task ? "in coroutine \"" : "in a coroutine without a name", first->task,
                       *first->task ? "\"" : "");
+}
+
+/* Its descriptors close. */
+static void close_all(aco_sim_t *sim, const aco__sim_file_t *file)
+{
+    unsigned n = file->descriptors;
+    for (size_t fd = 0; n && fd < sim->opened.room; fd++)
+        if (sim->opened.descriptors[fd].file == file) {
+            n--;
+            (void)aco__sim_close(sim, (int)fd);
+        }
+}
+
+void aco__sim_opened_crash(aco_sim_t *sim, const aco_sim_node_t *node)
+{
+    aco__links_t *files = &sim->opened.files, *next;
+    for (aco__links_t *links = files->next; links != files; links = next) {
+        aco__sim_file_t *file = ACO__LINKED(links, aco__sim_file_t, all);
+        next = links->next;
+        if (file->node != node || !file->descriptors || !(file->type->mode & S_IFMT)) /* the poller's are all nodes' */
+            continue;
+        if (S_ISSOCK(file->type->mode))
+            aco__sim_socket_of(file)->linger = (struct linger){1, 0};
+        aco__sim_file_hold(file);
+        close_all(sim, file);
+        next = links->next;
+        aco__sim_file_drop(file);
+    }
 }
 
 void aco__sim_opened_end(aco_sim_t *sim)

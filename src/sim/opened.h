@@ -37,11 +37,13 @@ typedef struct aco__sim_type {
     ssize_t (*send)(aco_sim_t *sim, struct aco__sim_file *file, const struct msghdr *message, int flags);
     void (*close)(aco_sim_t *sim, struct aco__sim_file *file); /* its last descriptor was closed; or NULL */
     void (*free)(struct aco__sim_file *file); /* what it has beside its own memory; or NULL */
+    void (*status)(struct aco__sim_file *file, void *status); /* what fstat() tells; NULL: the mode and no more */
 } aco__sim_type_t;
 
 typedef struct aco__sim_file {
     const aco__sim_type_t *type;
     uint64_t number;            /* of files in a run */
+    aco_sim_node_t *node;       /* whose task has made it */
     unsigned descriptors, users; /* users: what holds its memory besides, such as an arrival on its way */
     int flags;                  /* O_… of F_GETFL */
     aco__links_t all;           /* files of the run */
@@ -60,6 +62,7 @@ typedef struct aco__sim_opened {
     size_t room;
     aco__links_t files;
     uint64_t numbers;
+    int has_news;               /* threads that wait for descriptors are to look again */
 } aco__sim_opened_t;
 
 enum { ACO__SIM_READABLE = EPOLLIN | EPOLLRDNORM, ACO__SIM_WRITABLE = EPOLLOUT | EPOLLWRNORM };
@@ -74,6 +77,9 @@ ACO__HIDDEN void aco__sim_opened_begin(aco_sim_t *sim);
 /* Descriptors that are still open fail the run. */
 ACO__HIDDEN void aco__sim_opened_judge(aco_sim_t *sim);
 ACO__HIDDEN void aco__sim_opened_end(aco_sim_t *sim);
+
+/* The descriptors of the node's sockets and pipes close, and peers get resets. */
+ACO__HIDDEN void aco__sim_opened_crash(aco_sim_t *sim, const aco_sim_node_t *node);
 
 /* A new file of `size` bytes that begins with an aco__sim_file_t; the rest is 0. NULL and errno. */
 ACO__HIDDEN void *aco__sim_file_new(aco_sim_t *sim, const aco__sim_type_t *type, size_t size, int flags);

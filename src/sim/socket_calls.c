@@ -5,13 +5,16 @@
 #include "sim/socket_calls.h"
 #include "sim/datagram.h"
 #include "sim/refusal.h"
+#include "sim/socket_notes.h"
 #include "sim/socket_options.h"
 #include "sim/stream_socket.h"
+#include "sim/unix_datagram.h"
 #include "sim/waiting.h"
 #include "sim/world.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <sys/stat.h>
 
 static aco__sim_socket_t *socket_at(aco_sim_t *sim, int fd, const char *call)
@@ -27,9 +30,19 @@ static aco__sim_socket_t *socket_at(aco_sim_t *sim, int fd, const char *call)
 static int is_known(int family, int type, int protocol)
 {
     int is_ip = family == AF_INET || family == AF_INET6;
+    if (type == SOCK_SEQPACKET)
+        return family == AF_UNIX && !protocol;
     if (type == SOCK_STREAM)
         return (is_ip && (!protocol || protocol == IPPROTO_TCP)) || (family == AF_UNIX && !protocol);
-    return type == SOCK_DGRAM && is_ip && (!protocol || protocol == IPPROTO_UDP);
+    return type == SOCK_DGRAM &&
+           ((is_ip && (!protocol || protocol == IPPROTO_UDP)) || (family == AF_UNIX && !protocol));
+}
+
+static aco__sim_socket_t *new_socket(aco_sim_t *sim, int family, int type, int flags)
+{
+    if (type != SOCK_DGRAM)
+        return aco__sim_stream_new(sim, family, type, flags);
+    return family == AF_UNIX ? aco__sim_unix_datagram_new(sim, flags) : aco__sim_datagram_new(sim, family, flags);
 }
 
 int aco__sim_socket(aco_sim_t *sim, int family, int type, int protocol)
@@ -38,8 +51,7 @@ int aco__sim_socket(aco_sim_t *sim, int family, int type, int protocol)
     aco__sim_socket_t *socket;
     if (!is_known(family, type & ~flags, protocol))
         return aco__sim_fail_with(aco__sim_refuse(sim, "socket"));
-    socket = ((type & ~flags) == SOCK_STREAM ? aco__sim_stream_new : aco__sim_datagram_new)(
-        sim, family, (type & SOCK_NONBLOCK) ? O_NONBLOCK : 0);
+    socket = new_socket(sim, family, type & ~flags, (type & SOCK_NONBLOCK) ? O_NONBLOCK : 0);
     return socket ? aco__sim_file_open(sim, &socket->file, (type & SOCK_CLOEXEC) ? FD_CLOEXEC : 0, "socket") : -1;
 }
 
@@ -57,19 +69,33 @@ int aco__sim_listen(aco_sim_t *sim, int fd, int backlog)
     aco__sim_socket_t *socket = socket_at(sim, fd, "listen");
     if (!socket)
         return -1;
-    return socket->type == SOCK_STREAM ? aco__sim_stream_listen(sim, socket, backlog) : aco__sim_fail_with(EOPNOTSUPP);
+    if (socket->type == SOCK_DGRAM)
+        return aco__sim_fail_with(EOPNOTSUPP);
+    if (aco__sim_stream_listen(sim, socket, backlog) != 0)
+        return -1;
+    aco__sim_note_socket(sim, ACO__NOTED_LISTENS, socket, 0, &socket->local);
+    return 0;
 }
 
 /* A blocking socket waits for the outcome, with all tasks. */
 static int connect_stream(aco_sim_t *sim, aco__sim_socket_t *socket, const struct sockaddr *address, socklen_t length)
 {
-    int done = aco__sim_stream_connect(sim, socket, address, length);
+    int done = aco__sim_stream_connect(sim, socket, address, length), error = errno;
+    if (done == 0 || error == EINPROGRESS)
+        aco__sim_note_socket(sim, ACO__NOTED_CONNECTS, socket, 0, &socket->remote);
+    errno = error;
     if (done == 0 || errno != EINPROGRESS || socket->file.flags & O_NONBLOCK)
         return done;
     while (socket->state == ACO__SIM_CONNECTING)
         if (aco__sim_block(sim, "connect") != 0)
             return -1;
     return aco__sim_stream_connect(sim, socket, address, length);
+}
+
+static int connect_datagram(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *to)
+{
+    return socket->family == AF_UNIX ? aco__sim_unix_datagram_connect(socket, to)
+                                     : aco__sim_datagram_connect(sim, socket, to);
 }
 
 int aco__sim_connect(aco_sim_t *sim, int fd, const struct sockaddr *address, socklen_t length)
@@ -81,13 +107,13 @@ int aco__sim_connect(aco_sim_t *sim, int fd, const struct sockaddr *address, soc
     if (length < sizeof address->sa_family)
         return aco__sim_fail_with(EINVAL);
     if (address && address->sa_family == AF_UNSPEC)
-        return socket->type == SOCK_DGRAM ? aco__sim_datagram_connect(sim, socket, NULL)
+        return socket->type == SOCK_DGRAM ? connect_datagram(sim, socket, NULL)
                                           : aco__sim_fail_with(aco__sim_refuse(sim, "connect"));
-    if (socket->type == SOCK_STREAM)
+    if (socket->type != SOCK_DGRAM)
         return connect_stream(sim, socket, address, length);
     if (aco__sim_address_read(socket, address, length, &to) != 0)
         return -1;
-    return aco__sim_datagram_connect(sim, socket, &to);
+    return connect_datagram(sim, socket, &to);
 }
 
 int aco__sim_accept4(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t *length, int flags)
@@ -96,8 +122,8 @@ int aco__sim_accept4(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t
     int number = -1;
     if (!listener)
         return -1;
-    if (listener->type != SOCK_STREAM || flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC))
-        return aco__sim_fail_with(listener->type != SOCK_STREAM ? EOPNOTSUPP : EINVAL);
+    if (listener->type == SOCK_DGRAM || flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC))
+        return aco__sim_fail_with(listener->type == SOCK_DGRAM ? EOPNOTSUPP : EINVAL);
     for (;;) {
         if (aco__links_first(&listener->accepted)) { /* it stays there if no descriptor is free */
             number = aco__sim_number((flags & SOCK_CLOEXEC) ? FD_CLOEXEC : 0);
@@ -114,6 +140,7 @@ int aco__sim_accept4(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t
     accepted->file.flags |= (flags & SOCK_NONBLOCK) ? O_NONBLOCK : 0;
     if (address)
         aco__sim_address_write(accepted, &accepted->remote, address, length);
+    aco__sim_note_socket(sim, ACO__NOTED_ACCEPTS, accepted, 0, &accepted->remote);
     return aco__sim_file_open_as(sim, &accepted->file, number, "accept4");
 }
 
@@ -128,7 +155,7 @@ int aco__sim_getsockname(aco_sim_t *sim, int fd, struct sockaddr *address, sockl
 static int has_peer(const aco__sim_socket_t *socket)
 {
     if (socket->type == SOCK_DGRAM)
-        return socket->remote.port != 0;
+        return socket->family == AF_UNIX ? socket->peer != NULL : socket->remote.port != 0;
     return socket->state == ACO__SIM_CONNECTED && (socket->family == AF_UNIX || !aco__sim_stream_is_over(socket));
 }
 
@@ -146,8 +173,21 @@ int aco__sim_shutdown(aco_sim_t *sim, int fd, int how)
     aco__sim_socket_t *socket = socket_at(sim, fd, "shutdown");
     if (!socket || how < SHUT_RD || how > SHUT_RDWR)
         return socket ? aco__sim_fail_with(EINVAL) : -1;
-    return socket->type == SOCK_STREAM ? aco__sim_stream_shutdown(sim, socket, how)
-                                       : aco__sim_datagram_shutdown(socket, how);
+    aco__sim_note(sim, ACO__NOTED_SHUTS, socket->file.number, 0, NULL);
+    if (socket->type != SOCK_DGRAM)
+        return aco__sim_stream_shutdown(sim, socket, how);
+    return (socket->family == AF_UNIX ? aco__sim_unix_datagram_shutdown : aco__sim_datagram_shutdown)(socket, how);
+}
+
+int aco__sim_ioctl(aco_sim_t *sim, int fd, unsigned long operation, void *last)
+{
+    const aco__sim_file_t *file = aco__sim_file_of(sim, fd, "ioctl");
+    if (!file || operation != SIOCATMARK)
+        return file ? aco__sim_fail_with(aco__sim_refuse(sim, "ioctl")) : -1;
+    if (!S_ISSOCK(file->type->mode) || ((const aco__sim_socket_t *)file)->type != SOCK_STREAM)
+        return aco__sim_fail_with(ENOTTY);
+    *(int *)last = 0;
+    return 0;
 }
 
 int aco__sim_getsockopt(aco_sim_t *sim, int fd, int level, int option, void *value, socklen_t *length)

@@ -13,6 +13,8 @@ ACO__HIDDEN int aco__sim_getsockopt(aco_sim_t *sim, int fd, int level, int optio
 ACO__HIDDEN int aco__sim_setsockopt(aco_sim_t *sim, int fd, int level, int option, const void *value, socklen_t length);
 ACO__HIDDEN int aco__sim_getsockname(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t *length);
 ACO__HIDDEN int aco__sim_getpeername(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t *length);
+/* Whether urgent data of TCP comes next, which never does. */
+ACO__HIDDEN int aco__sim_ioctl(aco_sim_t *sim, int fd, unsigned long operation, void *last);
 ACO__HIDDEN int aco__sim_shutdown(aco_sim_t *sim, int fd, int how);
 
 #endif

@@ -1,8 +1,8 @@
 /* Streams of bytes.
  *
  * TCP. Requests for connections, segments, ends and resets each travel for a latency; those of one direction arrive in
- * order. An acknowledgement takes no time: the sender knows at once what has arrived, and how much room the peer has.
- * A segment has a random length. There is no TIME_WAIT, no Nagle's algorithm and no urgent data.
+ * order (segment.c). An acknowledgement takes no time: the sender knows at once what has arrived, and how much room the
+ * peer has. A segment has a random length. There is no TIME_WAIT, no Nagle's algorithm and no urgent data.
  *
  * Unix sockets. What is sent is there at once. */
 #if !defined(_GNU_SOURCE)
@@ -12,6 +12,8 @@
 #include "sim/arrivals.h"
 #include "sim/draw.h"
 #include "sim/interest.h"
+#include "sim/wire.h"
+#include "sim/segment.h"
 #include "sim/world.h"
 
 #include <errno.h>
@@ -19,7 +21,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { LARGEST_SEGMENT = 65536, SMALLEST_BUFFER = 4096, BUFFER_DOUBLINGS = 7, MOST_TRIES = 7 };
+enum { LARGEST_SEGMENT = 65536, SMALLEST_BUFFER = 4096, BUFFER_DOUBLINGS = 7, MOST_TRIES = 7, MOST_ANSWERS = 5 };
 static const unsigned ANY = ~0u;
 
 static int take_error(aco__sim_socket_t *socket)
@@ -34,27 +36,18 @@ static int is_unix(const aco__sim_socket_t *socket)
     return socket->family == AF_UNIX;
 }
 
+/* Each send is a record, which has its length before it in the queue. */
+static int has_records(const aco__sim_socket_t *socket)
+{
+    return socket->type == SOCK_SEQPACKET;
+}
+
 int aco__sim_stream_is_over(const aco__sim_socket_t *socket)
 {
     return socket->state == ACO__SIM_RESET || (socket->has_end && socket->out.end_has_arrived);
 }
 
 /* ---- What is sent ---- */
-
-/* What the socket sends next arrives then. */
-static int64_t next_arrival(aco_sim_t *sim, aco__sim_socket_t *socket)
-{
-    int64_t at = aco__sim_arrival_time(sim);
-    if (at < socket->out.last)
-        at = socket->out.last;
-    return socket->out.last = at;
-}
-
-static void arrive_at_peer(aco_sim_t *sim, aco__sim_socket_t *socket,
-                           void (*fn)(aco_sim_t *, aco__sim_file_t *, uint64_t), uint64_t value)
-{
-    aco__sim_later(sim, next_arrival(sim, socket), fn, &socket->peer->file, value);
-}
 
 /* What still arrives concerns nobody: both are closed, or there is no connection any more. */
 static void part(aco__sim_socket_t *socket)
@@ -87,8 +80,7 @@ static void tell_of_room(aco__sim_socket_t *socket)
     }
 }
 
-static void on_reset(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unused);
-static void pump(aco_sim_t *sim, aco__sim_socket_t *socket);
+static void on_reset(aco_sim_t *sim, aco__sim_file_t *file, uint64_t connection);
 
 /* The socket has no connection any more. The peer gets what has arrived there. */
 static void drop_connection(aco__sim_socket_t *socket, int error)
@@ -103,16 +95,54 @@ static void drop_connection(aco__sim_socket_t *socket, int error)
         aco__sim_notify(&socket->file, ANY);
 }
 
+/* Nobody sends a reset again, but each segment is answered by one. */
 static void reset_peer(aco_sim_t *sim, aco__sim_socket_t *socket)
 {
-    if (socket->peer)
-        arrive_at_peer(sim, socket, on_reset, 0);
+    aco__sim_socket_t *peer = socket->peer;
+    if (!peer)
+        return;
+    socket->has_lost_reset = aco__sim_loses(sim, aco__sim_wire_of(socket));
+    if (!socket->has_lost_reset)
+        aco__sim_later(sim, aco__sim_segment_time(sim, socket, 0), on_reset, &peer->file, peer->attempts);
+}
+
+void aco__sim_stream_cut(aco_sim_t *sim, aco__sim_socket_t *socket)
+{
+    aco__sim_socket_t *peer = socket->peer;
+    aco__sim_later(sim, aco__sim_segment_time(sim, socket, 0), on_reset, &peer->file, peer->attempts);
+    aco__sim_later(sim, aco__sim_segment_time(sim, peer, 0), on_reset, &socket->file, socket->attempts);
+}
+
+void aco__sim_stream_time_out(aco__sim_socket_t *socket)
+{
+    drop_connection(socket, ETIMEDOUT);
+    socket->has_lost_reset = 1;
+}
+
+/* Whether what has arrived finds a connection. */
+static int finds_connection(aco_sim_t *sim, aco__sim_socket_t *socket)
+{
+    if (!socket->peer || socket->peer->state == ACO__SIM_RESET)
+        return 0;
+    if (socket->state == ACO__SIM_RESET && socket->has_lost_reset)
+        reset_peer(sim, socket);
+    return socket->state != ACO__SIM_RESET;
+}
+
+/* Whether a machine without power does not get it. Its sender sends it again. */
+static int is_lost_in_the_dark(aco_sim_t *sim, aco__sim_socket_t *socket, aco__sim_arrival_fn_t fn, uint64_t n)
+{
+    if (!socket->file.node->is_dark)
+        return 0;
+    if (socket->peer && socket->peer->state == ACO__SIM_CONNECTED)
+        aco__sim_segment_lose(sim, socket->peer, fn, n);
+    return 1;
 }
 
 static void on_segment(aco_sim_t *sim, aco__sim_file_t *file, uint64_t n)
 {
     aco__sim_socket_t *socket = aco__sim_socket_of(file), *sender = socket->peer;
-    if (!sender || socket->state == ACO__SIM_RESET || sender->state == ACO__SIM_RESET)
+    if (is_lost_in_the_dark(sim, socket, on_segment, n) || !finds_connection(sim, socket))
         return;
     if (socket->is_closed || (socket->cannot_read && socket->out.has_sent_end)) { /* nobody will read it */
         reset_peer(sim, socket);
@@ -120,18 +150,20 @@ static void on_segment(aco_sim_t *sim, aco__sim_file_t *file, uint64_t n)
         return;
     }
     sender->out.arrived += n;
+    aco__sim_note(sim, ACO__NOTED_BYTES, file->number, (int64_t)n, NULL);
     ACO__ASSERT(sender->out.arrived <= sender->out.sent && sender->out.sent <= sender->out.bytes.n);
     aco__sim_notify(file, ACO__SIM_READABLE);
     tell_of_room(sender);
-    pump(sim, sender);
+    aco__sim_stream_pump(sim, sender);
 }
 
 static void on_end(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unused)
 {
     aco__sim_socket_t *socket = aco__sim_socket_of(file), *sender = socket->peer;
-    (void)sim, (void)unused;
-    if (!sender || socket->state == ACO__SIM_RESET || sender->state == ACO__SIM_RESET)
+    (void)unused;
+    if (is_lost_in_the_dark(sim, socket, on_end, 0) || !finds_connection(sim, socket))
         return;
+    aco__sim_note(sim, ACO__NOTED_END, file->number, 0, NULL);
     socket->has_end = 1;
     sender->out.end_has_arrived = 1;
     if (!socket->is_closed)
@@ -140,12 +172,14 @@ static void on_end(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unused)
         aco__sim_notify(&sender->file, ANY);
 }
 
-static void on_reset(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unused)
+/* `connection`: which of the socket's. */
+static void on_reset(aco_sim_t *sim, aco__sim_file_t *file, uint64_t connection)
 {
     aco__sim_socket_t *socket = aco__sim_socket_of(file);
-    (void)sim, (void)unused;
-    if (socket->state == ACO__SIM_CONNECTED && !aco__sim_stream_is_over(socket))
-        drop_connection(socket, socket->has_end ? EPIPE : ECONNRESET);
+    if (socket->state != ACO__SIM_CONNECTED || socket->attempts != connection || aco__sim_stream_is_over(socket))
+        return;
+    aco__sim_note(sim, ACO__NOTED_RESET, file->number, 0, NULL);
+    drop_connection(socket, socket->has_end ? EPIPE : ECONNRESET);
 }
 
 /* The length of the next segment; 0: the peer has no room. */
@@ -158,23 +192,22 @@ static size_t choose_length(aco_sim_t *sim, const aco__sim_socket_t *socket)
         n = window;
     if (n > LARGEST_SEGMENT)
         n = LARGEST_SEGMENT;
-    return n > 1 && aco__sim_chance(sim, 4) == 0 ? 1 + (size_t)aco__sim_chance(sim, n) : n;
+    return n > 1 && aco__sim_one_in(sim, 4) ? 1 + (size_t)aco__sim_chance(sim, n) : n;
 }
 
-/* Sends what the peer has room for, and then the end. */
-static void pump(aco_sim_t *sim, aco__sim_socket_t *socket)
+void aco__sim_stream_pump(aco_sim_t *sim, aco__sim_socket_t *socket)
 {
     aco__sim_pipe_t *out = &socket->out;
     size_t n;
     if (!socket->peer || socket->state != ACO__SIM_CONNECTED)
         return;
-    while ((n = choose_length(sim, socket)) > 0) {
+    while ((n = out->losses ? 0 : choose_length(sim, socket)) > 0 && !aco__sim_segment_waits(sim, socket, n)) {
         out->sent += n;
-        arrive_at_peer(sim, socket, on_segment, n);
+        aco__sim_segment_send(sim, socket, on_segment, n);
     }
-    if (socket->cannot_write && !out->has_sent_end && out->sent == out->bytes.n) {
+    if (socket->cannot_write && !out->has_sent_end && out->sent == out->bytes.n && !out->losses) {
         out->has_sent_end = 1;
-        arrive_at_peer(sim, socket, on_end, 0);
+        aco__sim_segment_send(sim, socket, on_end, 0);
     }
 }
 
@@ -205,11 +238,37 @@ static unsigned stream_events(aco__sim_file_t *file)
     return events;
 }
 
+static size_t length_of_record(const aco__sim_bytes_t *first)
+{
+    size_t length = 0;
+    struct iovec part = {&length, sizeof length};
+    struct msghdr head = {.msg_iov = &part, .msg_iovlen = 1};
+    aco__sim_bytes_copy(first, &head, sizeof length);
+    return length;
+}
+
+/* Reads the peer's first record; what has no room is lost. */
+static ssize_t receive_record(aco__sim_socket_t *peer, struct msghdr *message, int flags)
+{
+    aco__sim_bytes_t record = peer->out.bytes;
+    size_t length = length_of_record(&record), n = aco__sim_parts_size(message);
+    aco__sim_bytes_remove(&record, sizeof length);
+    n = n < length ? n : length;
+    aco__sim_bytes_copy(&record, message, n);
+    message->msg_flags = n < length ? MSG_TRUNC : 0;
+    if (!(flags & MSG_PEEK)) {
+        aco__sim_bytes_remove(&peer->out.bytes, sizeof length + length);
+        peer->out.arrived = peer->out.sent = peer->out.bytes.n;
+        tell_of_room(peer);
+    }
+    return (ssize_t)((flags & MSG_TRUNC) ? length : n);
+}
+
 /* Nothing can be read: 0: it is the end; or the error. */
 static ssize_t nothing_to_read(aco__sim_socket_t *socket)
 {
     if (is_unix(socket) && (socket->state != ACO__SIM_CONNECTED))
-        return aco__sim_fail_with(EINVAL);
+        return aco__sim_fail_with(has_records(socket) ? ENOTCONN : EINVAL);
     if (socket->state == ACO__SIM_LISTENS)
         return aco__sim_fail_with(ENOTCONN);
     if (socket->has_end)
@@ -225,7 +284,7 @@ static ssize_t receive_bytes(aco_sim_t *sim, aco__sim_file_t *file, struct msghd
 {
     aco__sim_socket_t *socket = aco__sim_socket_of(file), *peer = socket->peer;
     size_t n = aco__sim_parts_size(message);
-    if (!peer || !peer->out.arrived) {
+    if (!peer || !peer->out.arrived || (has_records(socket) && socket->error)) {
         message->msg_namelen = 0;
         return nothing_to_read(socket);
     }
@@ -233,6 +292,8 @@ static ssize_t receive_bytes(aco_sim_t *sim, aco__sim_file_t *file, struct msghd
         aco__sim_address_write(peer, &peer->local, message->msg_name, &message->msg_namelen);
     else
         message->msg_namelen = 0;
+    if (has_records(socket))
+        return receive_record(peer, message, flags);
     if (n > peer->out.arrived)
         n = peer->out.arrived;
     if (!n && is_unix(socket))
@@ -247,7 +308,7 @@ static ssize_t receive_bytes(aco_sim_t *sim, aco__sim_file_t *file, struct msghd
     if (is_unix(socket))
         tell_of_room(peer);
     else
-        pump(sim, peer);
+        aco__sim_stream_pump(sim, peer);
     return (ssize_t)n;
 }
 
@@ -265,12 +326,39 @@ static int cannot_write(aco__sim_socket_t *socket)
     return EPIPE;
 }
 
+static ssize_t send_record(aco__sim_socket_t *socket, const struct msghdr *message)
+{
+    size_t n = aco__sim_parts_size(message), size = (size_t)socket->send_size;
+    struct iovec part = {&n, sizeof n};
+    const struct msghdr head = {.msg_iov = &part, .msg_iovlen = 1};
+    int error = socket->error                            ? take_error(socket)
+                : socket->state != ACO__SIM_CONNECTED    ? ENOTCONN
+                : size < sizeof n || n > size - sizeof n ? EMSGSIZE
+                                                         : cannot_write(socket);
+    if (error)
+        return aco__sim_fail_with(error);
+    if (n + sizeof n > room_to_write(socket)) {
+        socket->lacks_room = 1;
+        return aco__sim_fail_with(EAGAIN);
+    }
+    if (aco__sim_bytes_reserve(&socket->out.bytes, n + sizeof n) != 0)
+        return aco__sim_fail_with(ENOMEM);
+    (void)aco__sim_bytes_append(&socket->out.bytes, &head, sizeof n);
+    (void)aco__sim_bytes_append(&socket->out.bytes, message, n);
+    socket->out.arrived = socket->out.sent = socket->out.bytes.n;
+    aco__sim_notify(&socket->peer->file, ACO__SIM_READABLE);
+    return (ssize_t)n;
+}
+
 static ssize_t send_bytes(aco_sim_t *sim, aco__sim_file_t *file, const struct msghdr *message, int flags)
 {
     aco__sim_socket_t *socket = aco__sim_socket_of(file);
     size_t n = aco__sim_parts_size(message), room = room_to_write(socket);
-    int error = cannot_write(socket);
+    int error;
     (void)flags;
+    if (has_records(socket))
+        return send_record(socket, message);
+    error = cannot_write(socket);
     if (is_unix(socket) && message->msg_namelen)
         error = socket->state == ACO__SIM_CONNECTED ? EISCONN : EOPNOTSUPP;
     if (error)
@@ -289,7 +377,7 @@ static ssize_t send_bytes(aco_sim_t *sim, aco__sim_file_t *file, const struct ms
         socket->out.arrived = socket->out.sent = socket->out.bytes.n;
         aco__sim_notify(&socket->peer->file, ACO__SIM_READABLE);
     } else {
-        pump(sim, socket);
+        aco__sim_stream_pump(sim, socket);
     }
     return (ssize_t)n;
 }
@@ -313,10 +401,20 @@ static void end_unix(aco__sim_socket_t *socket, int reads, int writes)
         aco__sim_notify(&peer->file, ANY);
 }
 
+/* Whether something that it has sent is unread. The kernel passes over a first record that is empty. */
+static int leaves_unread(const aco__sim_socket_t *sender)
+{
+    size_t length;
+    if (!has_records(sender) || !sender->out.arrived)
+        return sender->out.arrived > 0;
+    length = length_of_record(&sender->out.bytes);
+    return length > 0 || sender->out.arrived > sizeof length;
+}
+
 static void close_connection(aco_sim_t *sim, aco__sim_socket_t *socket)
 {
     aco__sim_socket_t *peer = socket->peer;
-    int is_cut = peer->out.arrived > 0;
+    int is_cut = leaves_unread(peer);
     if (is_unix(socket)) {
         if (is_cut)
             peer->error = ECONNRESET;
@@ -327,12 +425,12 @@ static void close_connection(aco_sim_t *sim, aco__sim_socket_t *socket)
         drop_connection(socket, 0);
     } else {
         socket->cannot_write = 1;
-        pump(sim, socket);
+        aco__sim_stream_pump(sim, socket);
     }
     if (peer->is_closed)
         part(socket);
     else
-        pump(sim, peer); /* it no longer looks for room */
+        aco__sim_stream_pump(sim, peer); /* it no longer looks for room */
 }
 
 static void close_stream(aco_sim_t *sim, aco__sim_file_t *file)
@@ -373,7 +471,7 @@ int aco__sim_stream_shutdown(aco_sim_t *sim, aco__sim_socket_t *socket, int how)
         socket->is_told |= socket->state == ACO__SIM_CONNECTED;
         if (socket->state != ACO__SIM_CONNECTED || aco__sim_stream_is_over(socket))
             return (int)aco__sim_fail_with(ENOTCONN);
-        pump(sim, socket);
+        aco__sim_stream_pump(sim, socket);
     }
     return 0;
 }
@@ -381,18 +479,15 @@ int aco__sim_stream_shutdown(aco_sim_t *sim, aco__sim_socket_t *socket, int how)
 /* ---- Connections ---- */
 
 static const aco__sim_type_t stream_type = {S_IFSOCK | 0777, stream_events, receive_bytes,
-                                            send_bytes,      close_stream,  free_stream};
+                                            send_bytes,      close_stream,  free_stream,   NULL};
 
-aco__sim_socket_t *aco__sim_stream_new(aco_sim_t *sim, int family, int flags)
+aco__sim_socket_t *aco__sim_stream_new(aco_sim_t *sim, int family, int type, int flags)
 {
-    aco__sim_socket_t *socket = aco__sim_file_new(sim, &stream_type, sizeof *socket, O_RDWR | flags);
+    aco__sim_socket_t *socket = aco__sim_socket_new(sim, &stream_type, family, type, flags);
     if (!socket)
         return NULL;
-    socket->family = family;
-    socket->type = SOCK_STREAM;
     socket->send_size = SMALLEST_BUFFER << aco__sim_chance(sim, BUFFER_DOUBLINGS);
     socket->receive_size = SMALLEST_BUFFER << aco__sim_chance(sim, BUFFER_DOUBLINGS);
-    aco__links_empty(&socket->accepted);
     return socket;
 }
 
@@ -476,9 +571,10 @@ aco__sim_socket_t *aco__sim_stream_accept(aco_sim_t *sim, aco__sim_socket_t *lis
 /* A connection of the listener for this client. */
 static aco__sim_socket_t *new_server(aco_sim_t *sim, const aco__sim_socket_t *listener, aco__sim_socket_t *client)
 {
-    aco__sim_socket_t *server = aco__sim_stream_new(sim, listener->family, 0);
+    aco__sim_socket_t *server = aco__sim_stream_new(sim, listener->family, listener->type, 0);
     if (!server)
         return NULL;
+    server->file.node = listener->file.node;
     server->remote = client->local;
     server->is_told = 1;
     server->linger = listener->linger;
@@ -503,10 +599,12 @@ static int is_full(const aco__sim_socket_t *listener)
 }
 
 /* The attempt is over. */
-static void refuse_client(aco__sim_socket_t *client, int error)
+static void refuse_client(aco_sim_t *sim, aco__sim_socket_t *client, int error)
 {
-    if (!client->is_closed)
-        drop_connection(client, error);
+    if (client->is_closed)
+        return;
+    aco__sim_note(sim, ACO__NOTED_REFUSED, client->file.number, error, NULL);
+    drop_connection(client, error);
 }
 
 /* Whether what arrives is for another attempt than the socket's last one, or for a closed socket. */
@@ -517,9 +615,8 @@ static int is_stale(const aco__sim_socket_t *client, uint64_t value)
 
 static void on_refused(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
 {
-    (void)sim;
     if (!is_stale(aco__sim_socket_of(file), value))
-        refuse_client(aco__sim_socket_of(file), ECONNREFUSED);
+        refuse_client(sim, aco__sim_socket_of(file), ECONNREFUSED);
 }
 
 /* The third segment of a handshake. */
@@ -537,6 +634,17 @@ static void on_acknowledged(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unus
     aco__sim_file_drop(&listener->file);
 }
 
+/* If the third segment is lost, the second one is repeated until it is there. */
+static void acknowledge(aco_sim_t *sim, aco__sim_socket_t *client)
+{
+    const aco__sim_wire_t *wire = aco__sim_wire_of(client);
+    int64_t at = aco__sim_segment_time(sim, client, 0);
+    for (int tries = 0; tries < MOST_ANSWERS && aco__sim_loses(sim, wire); tries++)
+        at += ACO_SECOND << tries;
+    client->out.last = at;
+    aco__sim_later(sim, at, on_acknowledged, &client->peer->file, 0);
+}
+
 /* The second one. `value` as for on_request(). */
 static void on_answer(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
 {
@@ -549,31 +657,68 @@ static void on_answer(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
         return;
     }
     client->state = ACO__SIM_CONNECTED;
+    aco__sim_note(sim, ACO__NOTED_CONNECTED, client->file.number, 0, NULL);
     aco__sim_notify(&client->file, ACO__SIM_WRITABLE);
-    arrive_at_peer(sim, client, on_acknowledged, 0);
+    acknowledge(sim, client);
+}
+
+static void on_request(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value);
+static void on_ask_again(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value);
+
+static void on_no_answer(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
+{
+    if (!is_stale(aco__sim_socket_of(file), value))
+        refuse_client(sim, aco__sim_socket_of(file), ETIMEDOUT);
+}
+
+/* The request, or the answer to it, is lost: it is sent again after a second, then after two, four, … */
+static void ask_again_later(aco_sim_t *sim, aco__sim_socket_t *client, uint64_t value)
+{
+    uint64_t tries = value % MOST_TRIES;
+    int64_t at = client->asked_at + (ACO_SECOND << tries);
+    if (at < sim->now)
+        at = sim->now;
+    if (tries + 1 < MOST_TRIES)
+        aco__sim_later(sim, at, on_ask_again, &client->file, value + 1);
+    else
+        aco__sim_later(sim, at, on_no_answer, &client->file, value);
+}
+
+/* `value` as for on_request(). */
+static void ask(aco_sim_t *sim, aco__sim_socket_t *client, uint64_t value)
+{
+    aco__sim_wire_t *wire = aco__sim_wire_of(client);
+    client->asked_at = sim->now;
+    if (aco__sim_loses(sim, wire))
+        ask_again_later(sim, client, value);
+    else
+        aco__sim_later(sim, aco__sim_travel(sim, wire, 0), on_request, &client->file, value);
+}
+
+static void on_ask_again(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
+{
+    if (!is_stale(aco__sim_socket_of(file), value))
+        ask(sim, aco__sim_socket_of(file), value);
 }
 
 /* The first one. `value`: the attempt, and how often it was repeated. */
 static void on_request(aco_sim_t *sim, aco__sim_file_t *file, uint64_t value)
 {
     aco__sim_socket_t *client = aco__sim_socket_of(file), *listener, *server;
-    int tries = (int)(value % MOST_TRIES);
+    aco__sim_wire_t *back = aco__sim_wire_back(client, &client->remote);
     if (is_stale(client, value))
         return;
-    listener = aco__sim_endpoint_find(sim, SOCK_STREAM, &client->remote, NULL);
-    if (!listener) {
-        aco__sim_later(sim, aco__sim_arrival_time(sim), on_refused, file, value);
-    } else if (listener->is_deaf || is_full(listener)) {
-        if (tries + 1 < MOST_TRIES)
-            aco__sim_later(sim, aco__sim_arrival_time(sim) + (ACO_SECOND << tries), on_request, file, value + 1);
-        else
-            refuse_client(client, ETIMEDOUT);
+    listener = aco__sim_endpoint_find(client, &client->remote, NULL);
+    if (aco__sim_loses(sim, back) || (listener && (listener->is_deaf || is_full(listener)))) {
+        ask_again_later(sim, client, value);
+    } else if (!listener) {
+        aco__sim_later(sim, aco__sim_travel(sim, back, 0), on_refused, file, value);
     } else if ((server = new_server(sim, listener, client)) != NULL) {
         client->state = ACO__SIM_CONNECTING; /* until the answer comes */
         server->listener = listener;
         aco__sim_file_hold(&listener->file);
         listener->half_open++;
-        aco__sim_later(sim, next_arrival(sim, server), on_answer, &server->file, value);
+        aco__sim_later(sim, aco__sim_segment_time(sim, server, 0), on_answer, &server->file, value);
     }
 }
 
@@ -585,7 +730,8 @@ static void begin_anew(aco__sim_socket_t *socket)
     aco__sim_bytes_remove(&socket->out.bytes, socket->out.bytes.n);
     socket->out.arrived = socket->out.sent = 0;
     socket->out.has_sent_end = socket->out.end_has_arrived = socket->has_end = 0;
-    socket->cannot_read = socket->cannot_write = 0;
+    socket->out.losses = 0;
+    socket->cannot_read = socket->cannot_write = socket->has_lost_reset = 0;
     socket->state = ACO__SIM_FRESH;
     if (socket->has_chosen_port)
         memset(&socket->local, 0, sizeof socket->local);
@@ -611,7 +757,7 @@ static int connect_again(aco__sim_socket_t *socket)
 
 static int connect_unix(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *to)
 {
-    aco__sim_socket_t *listener = aco__sim_endpoint_find(sim, SOCK_STREAM, to, NULL), *server;
+    aco__sim_socket_t *listener = aco__sim_endpoint_find(socket, to, NULL), *server;
     if (!to->name_length)
         return (int)aco__sim_fail_with(EINVAL);
     if (!listener || listener->cannot_read)
@@ -649,6 +795,6 @@ int aco__sim_stream_connect(aco_sim_t *sim, aco__sim_socket_t *socket, const str
     socket->remote = target;
     socket->state = ACO__SIM_CONNECTING;
     socket->attempts++;
-    aco__sim_later(sim, aco__sim_arrival_time(sim), on_request, &socket->file, socket->attempts * MOST_TRIES);
+    ask(sim, socket, socket->attempts * MOST_TRIES);
     return (int)aco__sim_fail_with(EINPROGRESS);
 }

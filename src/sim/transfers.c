@@ -1,10 +1,12 @@
 /* Calls that move bytes: all become one call to receive a message, or one to send it. */
 #if !defined(_GNU_SOURCE)
-#define _GNU_SOURCE /* IOV_MAX */
+#define _GNU_SOURCE /* IOV_MAX, SPLICE_F_NONBLOCK */
 #endif
 #include "sim/transfers.h"
 #include "sim/byte_queue.h"
+#include "sim/fifo.h"
 #include "sim/refusal.h"
+#include "sim/socket_notes.h"
 #include "sim/waiting.h"
 #include "sim/world.h"
 
@@ -12,7 +14,22 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/stat.h>
+
+static void note_transfer(aco_sim_t *sim, aco__sim_noted_t kind, aco__sim_file_t *file, const struct msghdr *message,
+                          ssize_t n)
+{
+    const aco__sim_socket_t *socket = aco__sim_socket_of(file);
+    aco__sim_address_t address;
+    if (!sim->notes.is_wanted || n < 0 || !S_ISSOCK(file->type->mode))
+        return;
+    if (socket->type == SOCK_DGRAM && message->msg_name &&
+        aco__sim_address_read(socket, message->msg_name, message->msg_namelen, &address) == 0)
+        aco__sim_note_socket(sim, kind, socket, n, &address);
+    else
+        aco__sim_note_socket(sim, kind, socket, n, &socket->remote);
+}
 
 /* A blocking call waits with all tasks. */
 static int may_try_again(aco_sim_t *sim, const aco__sim_file_t *file, int flags, const char *call)
@@ -29,6 +46,12 @@ static aco__sim_file_t *file_for(aco_sim_t *sim, int fd, int is_for_sockets, con
     return NULL;
 }
 
+/* Why a file has no such call. */
+static int cannot_by_mode(const aco__sim_file_t *file)
+{
+    return (file->flags & O_ACCMODE) == O_RDWR ? EINVAL : EBADF;
+}
+
 static ssize_t receive_into(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *message, int flags, const char *call)
 {
     const int known = MSG_PEEK | MSG_DONTWAIT | MSG_NOSIGNAL | MSG_TRUNC | MSG_CMSG_CLOEXEC | MSG_WAITALL;
@@ -36,7 +59,7 @@ static ssize_t receive_into(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr
     if (!file)
         return -1;
     if (!file->type->receive || message->msg_iovlen > IOV_MAX) {
-        errno = file->type->receive ? EMSGSIZE : EINVAL;
+        errno = file->type->receive ? EMSGSIZE : cannot_by_mode(file);
         return -1;
     }
     if (flags & ~known) { /* among them MSG_OOB, MSG_ERRQUEUE */
@@ -46,7 +69,20 @@ static ssize_t receive_into(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr
     do
         n = file->type->receive(sim, file, message, flags);
     while (n < 0 && may_try_again(sim, file, flags, call));
+    if (!(flags & MSG_PEEK))
+        note_transfer(sim, ACO__NOTED_RECEIVES, file, message, n);
     return n;
+}
+
+/* The first `n` bytes of the message were sent. */
+static void note_bytes(aco_sim_t *sim, const aco__sim_file_t *file, const struct msghdr *message, size_t n)
+{
+    uint64_t hash = 0;
+    for (size_t i = 0, some; n > 0; i++, n -= some) {
+        some = message->msg_iov[i].iov_len < n ? message->msg_iov[i].iov_len : n;
+        hash = aco__history_hash(hash, message->msg_iov[i].iov_base, some);
+    }
+    aco__history_note(&sim->history, ACO__SIM_SENT, file->number, hash);
 }
 
 static ssize_t send_message(aco_sim_t *sim, aco__sim_file_t *file, const struct msghdr *message, int flags,
@@ -57,7 +93,7 @@ static ssize_t send_message(aco_sim_t *sim, aco__sim_file_t *file, const struct 
     if (!file)
         return -1;
     if (!file->type->send || message->msg_iovlen > IOV_MAX) {
-        errno = file->type->send ? EMSGSIZE : EINVAL;
+        errno = file->type->send ? EMSGSIZE : cannot_by_mode(file);
         return -1;
     }
     if (flags & ~known || message->msg_controllen) {
@@ -67,10 +103,13 @@ static ssize_t send_message(aco_sim_t *sim, aco__sim_file_t *file, const struct 
     do
         n = file->type->send(sim, file, message, flags);
     while (n < 0 && may_try_again(sim, file, flags, call));
+    if (n > 0)
+        note_bytes(sim, file, message, (size_t)n);
     if (n < 0 && errno == EPIPE && !(flags & MSG_NOSIGNAL)) {
         aco__sim_real.raise(SIGPIPE);
         errno = EPIPE;
     }
+    note_transfer(sim, ACO__NOTED_SENDS, file, message, n);
     return n;
 }
 
@@ -114,22 +153,27 @@ static int is_nothing(const aco__sim_file_t *file, const struct msghdr *message)
     return file && S_ISSOCK(file->type->mode) && !aco__sim_parts_size(message);
 }
 
-ssize_t aco__sim_readv(aco_sim_t *sim, int fd, const struct iovec *parts, int n)
+/* readv() or writev(). */
+static ssize_t transfer_parts(aco_sim_t *sim, int fd, const struct iovec *parts, int n, int is_read)
 {
+    const char *call = is_read ? "read" : "write";
     struct msghdr message = message_of(parts, (size_t)n);
-    aco__sim_file_t *file = file_for(sim, fd, 0, "read");
+    aco__sim_file_t *file = file_for(sim, fd, 0, call);
     if (check_count(n) != 0)
         return -1;
-    return is_nothing(file, &message) ? 0 : receive_into(sim, file, &message, 0, "read");
+    if (is_nothing(file, &message))
+        return 0;
+    return is_read ? receive_into(sim, file, &message, 0, call) : send_message(sim, file, &message, 0, call);
+}
+
+ssize_t aco__sim_readv(aco_sim_t *sim, int fd, const struct iovec *parts, int n)
+{
+    return transfer_parts(sim, fd, parts, n, 1);
 }
 
 ssize_t aco__sim_writev(aco_sim_t *sim, int fd, const struct iovec *parts, int n)
 {
-    struct msghdr message = message_of(parts, (size_t)n);
-    aco__sim_file_t *file = file_for(sim, fd, 0, "write");
-    if (check_count(n) != 0)
-        return -1;
-    return is_nothing(file, &message) ? 0 : send_message(sim, file, &message, 0, "write");
+    return transfer_parts(sim, fd, parts, n, 0);
 }
 
 ssize_t aco__sim_recvfrom(aco_sim_t *sim, int fd, void *p, size_t n, int flags, struct sockaddr *from,
@@ -186,4 +230,77 @@ ssize_t aco__sim_send(aco_sim_t *sim, int fd, const void *p, size_t n, int flags
 ssize_t aco__sim_sendmsg(aco_sim_t *sim, int fd, const struct msghdr *message, int flags)
 {
     return send_message(sim, file_for(sim, fd, 1, "sendmsg"), message, flags, "sendmsg");
+}
+
+/* ---- splice() ---- */
+
+enum { MOST_SPLICED = 65536 };
+
+/* From anything to a pipe, which has room for all of it. */
+static ssize_t fill_fifo(aco_sim_t *sim, aco__sim_file_t *from, aco__sim_file_t *to, struct iovec *part)
+{
+    struct msghdr message = message_of(part, 1);
+    size_t room = aco__sim_fifo_room(to);
+    ssize_t n;
+    part->iov_len = part->iov_len < room ? part->iov_len : room;
+    if (!room)
+        return aco__sim_fail_with(EAGAIN);
+    n = receive_into(sim, from, &message, MSG_DONTWAIT, "splice");
+    part->iov_len = n > 0 ? (size_t)n : 0;
+    message = message_of(part, 1);
+    return n > 0 ? send_message(sim, to, &message, MSG_DONTWAIT, "splice") : n;
+}
+
+/* From a pipe to something else. */
+static ssize_t drain_fifo(aco_sim_t *sim, aco__sim_file_t *from, aco__sim_file_t *to, struct iovec *part)
+{
+    struct msghdr message = message_of(part, 1);
+    ssize_t n = from->type->receive(sim, from, &message, MSG_PEEK), sent;
+    if (n <= 0)
+        return n;
+    part->iov_len = (size_t)n;
+    message = message_of(part, 1);
+    sent = send_message(sim, to, &message, MSG_DONTWAIT, "splice");
+    if (sent <= 0)
+        return sent;
+    part->iov_len = (size_t)sent;
+    message = message_of(part, 1);
+    return from->type->receive(sim, from, &message, 0);
+}
+
+static ssize_t splice_once(aco_sim_t *sim, aco__sim_file_t *from, aco__sim_file_t *to, char *bytes, size_t n)
+{
+    struct iovec part = part_of(bytes, n < MOST_SPLICED ? n : MOST_SPLICED);
+    return (aco__sim_is_fifo(to) ? fill_fifo : drain_fifo)(sim, from, to, &part);
+}
+
+/* -1 and errno: these two cannot be spliced. */
+static int check_splice(const aco__sim_file_t *from, const aco__sim_file_t *to, const int64_t *from_offset,
+                        const int64_t *to_offset)
+{
+    if (!from || !to)
+        return -1;
+    if ((!aco__sim_is_fifo(from) && !aco__sim_is_fifo(to)) || !from->type->receive || !to->type->send)
+        return (int)aco__sim_fail_with(from->type->receive && to->type->send ? EINVAL : EBADF);
+    return from_offset || to_offset ? (int)aco__sim_fail_with(ESPIPE) : 0;
+}
+
+ssize_t aco__sim_splice(aco_sim_t *sim, int from_fd, int64_t *from_offset, int to_fd, int64_t *to_offset, size_t n,
+                        unsigned flags)
+{
+    aco__sim_file_t *from = file_for(sim, from_fd, 0, "splice"), *to = from ? file_for(sim, to_fd, 0, "splice") : NULL;
+    int message_flags = (flags & SPLICE_F_NONBLOCK) ? MSG_DONTWAIT : 0;
+    char *bytes;
+    ssize_t moved;
+    if (!n || check_splice(from, to, from_offset, to_offset) != 0)
+        return from && to && !n ? 0 : -1;
+    bytes = malloc(MOST_SPLICED);
+    if (!bytes)
+        return aco__sim_fail_with(ENOMEM);
+    do
+        moved = splice_once(sim, from, to, bytes, n);
+    while (moved < 0 &&
+           may_try_again(sim, from, message_flags | ((to->flags & O_NONBLOCK) ? MSG_DONTWAIT : 0), "splice"));
+    free(bytes);
+    return moved;
 }

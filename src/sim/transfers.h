@@ -16,5 +16,7 @@ ACO__HIDDEN ssize_t aco__sim_send(aco_sim_t *sim, int fd, const void *p, size_t 
 ACO__HIDDEN ssize_t aco__sim_sendto(aco_sim_t *sim, int fd, const void *p, size_t n, int flags,
                                     const struct sockaddr *to, socklen_t length);
 ACO__HIDDEN ssize_t aco__sim_sendmsg(aco_sim_t *sim, int fd, const struct msghdr *message, int flags);
+ACO__HIDDEN ssize_t aco__sim_splice(aco_sim_t *sim, int from, int64_t *from_offset, int to, int64_t *to_offset,
+                                    size_t n, unsigned flags);
 
 #endif

@@ -21,12 +21,30 @@
 
 enum { MS = 1000000, S = 1000000000 };
 
+/* Lets the time pass until the next arrival, at most until `until`, and something arrive. 0; or -1: nothing ever will,
+ * and `until` is INT64_MAX; or the run has failed. */
+static int pass(aco_sim_t *sim, int64_t until)
+{
+    if (sim->threads.others) {
+        (void)aco__sim_wait(sim, "a wait for descriptors", &sim->opened, until, 0);
+        return sim->has_failed ? -1 : 0;
+    }
+    if (sim->arrivals.n && sim->arrivals.heap[0].at < until)
+        until = sim->arrivals.heap[0].at;
+    if (until == INT64_MAX || sim->has_failed)
+        return -1;
+    aco__sim_jump(sim, until);
+    aco__sim_arrive(sim);
+    return 0;
+}
+
 int aco__sim_block(aco_sim_t *sim, const char *call)
 {
-    if (aco__sim_pass(sim, INT64_MAX) == 0)
+    if (pass(sim, INT64_MAX) == 0)
         return 0;
     if (!sim->has_failed) {
         (void)aco_tasks_dump(STDERR_FILENO);
+        aco__sim_nodes_print(sim);
         aco__sim_fail(sim, "a deadlock: %s() waits for ever: nothing is on its way to a descriptor", call);
     }
     errno = EDEADLK;
@@ -84,7 +102,7 @@ static ssize_t write_counter(aco_sim_t *sim, aco__sim_file_t *file, const struct
 
 int aco__sim_eventfd(aco_sim_t *sim, unsigned value, int flags)
 {
-    static const aco__sim_type_t type = {0600, counter_events, read_counter, write_counter, NULL, NULL};
+    static const aco__sim_type_t type = {0600, counter_events, read_counter, write_counter, NULL, NULL, NULL};
     counter_t *counter;
     if (flags & ~(EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE)) {
         errno = EINVAL;
@@ -110,7 +128,7 @@ static void free_epoll(aco__sim_file_t *file)
     aco__sim_unwatch_all((aco__sim_epoll_t *)file);
 }
 
-static const aco__sim_type_t epoll_type = {0600, epoll_events, NULL, NULL, NULL, free_epoll};
+static const aco__sim_type_t epoll_type = {0600, epoll_events, NULL, NULL, NULL, free_epoll, NULL};
 
 int aco__sim_epoll_create1(aco_sim_t *sim, int flags)
 {
@@ -193,6 +211,8 @@ int aco__sim_epoll_ctl(aco_sim_t *sim, int epoll, int operation, int fd, struct 
         errno = watch ? EEXIST : ENOENT;
         return -1;
     }
+    if (S_ISREG(file->type->mode) || S_ISDIR(file->type->mode))
+        return aco__sim_fail_with(EPERM);
     if (operation == EPOLL_CTL_ADD)
         return add_watch(of, file, fd, event);
     if (operation == EPOLL_CTL_DEL)
@@ -215,7 +235,7 @@ static int epoll_wait_until(aco_sim_t *sim, int fd, struct epoll_event *events, 
         return -1;
     }
     while ((n = aco__sim_collect(epoll, events, room)) == 0 && sim->now < until)
-        if ((until == INT64_MAX ? aco__sim_block(sim, call) : aco__sim_pass(sim, until)) != 0)
+        if ((until == INT64_MAX ? aco__sim_block(sim, call) : pass(sim, until)) != 0)
             return until == INT64_MAX ? -1 : 0;
     return n;
 }
@@ -258,7 +278,7 @@ int aco__sim_poll(aco_sim_t *sim, struct pollfd *fds, nfds_t n, int milliseconds
     int64_t until = milliseconds < 0 ? INT64_MAX : later(sim, (int64_t)milliseconds * MS);
     int ready;
     while ((ready = look(sim, fds, n)) == 0 && sim->now < until)
-        if ((until == INT64_MAX ? aco__sim_block(sim, "poll") : aco__sim_pass(sim, until)) != 0)
+        if ((until == INT64_MAX ? aco__sim_block(sim, "poll") : pass(sim, until)) != 0)
             return until == INT64_MAX ? -1 : 0;
     return ready;
 }

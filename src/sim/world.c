@@ -12,7 +12,6 @@
 
 static const int64_t LATEST = (int64_t)3600 * 24 * 365 * 30 * ACO_SECOND; /* 32 bits hold it */
 
-aco__system_t aco__sim_real;
 static __thread aco_sim_t *current;
 
 aco_sim_t *aco_sim_current(void)
@@ -79,6 +78,7 @@ void aco__sim_fail(aco_sim_t *sim, const char *reason, ...)
     va_start(list, reason);
     vsnprintf(sim->reason, sizeof sim->reason, reason, list);
     va_end(list);
+    aco__sim_note(sim, ACO__NOTED_FAILS, 0, 0, sim->reason);
     errno = error;
 }
 
@@ -94,8 +94,25 @@ uint64_t aco_sim_random(aco_sim_t *sim, uint64_t limit)
 {
     ACO__ASSERT(sim == current);
     uint64_t drawn = limit ? aco__draw_below(&sim->draws, limit) : aco__draw(&sim->draws);
+    drawn = aco__sim_decide(sim, ACO__SIM_SCENARIO, drawn, limit);
     aco__history_note(&sim->history, ACO__SIM_RANDOM, 0, drawn);
     return drawn;
+}
+
+int aco__sim_takes(aco_sim_t *sim, double chance)
+{
+    const int bits = 53; /* what a double holds */
+    int takes = (double)(aco__draw(&sim->draws) >> (64 - bits)) < chance * (double)((uint64_t)1 << bits);
+    ACO__ASSERT(sim == current);
+    takes = (int)aco__sim_decide(sim, ACO__SIM_RARE, (uint64_t)takes, 2);
+    aco__history_note(&sim->history, ACO__SIM_RANDOM, 0, (uint64_t)takes);
+    return takes;
+}
+
+uint64_t aco__sim_disk_draw(aco_sim_t *sim, uint64_t limit)
+{
+    uint64_t drawn = limit ? aco__draw_below(&sim->disk_draws, limit) : aco__draw(&sim->disk_draws);
+    return aco__sim_decide(sim, ACO__SIM_DISK, drawn, limit);
 }
 
 uint64_t aco_sim_seed(const aco_sim_t *sim)

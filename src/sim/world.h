@@ -1,36 +1,54 @@
-/* world.c: the run of the calling thread. */
+/* world.c: the run of the calling thread. The thread with the baton (sim/baton.h) uses it. */
 #ifndef ACO_WORLD_H
 #define ACO_WORLD_H
 
 #include "base/invariants.h"
 #include "sim/arrivals.h"
+#include "sim/baton.h"
+#include "sim/decisions.h"
 #include "sim/history.h"
+#include "sim/node.h"
+#include "sim/notes.h"
 #include "sim/opened.h"
 #include "sim/endpoint.h"
+#include "sim/wire.h"
+#include "sim/real_system.h"
 #include "sim/schedule.h"
 #include "system/system.h"
 
 #include "aco/detail/chooser.h"
 
+#define ACO__SIM_DATE ((int64_t)1000000000 * ACO_SECOND) /* of a run's begin: in September 2001 */
 enum { ACO__SIM_MOST_TOLD = 20 }; /* refused calls of a run that are printed */
 
 struct aco_sim_s {
-    aco__chooser_t chooser;
     ACO__SWITCHES aco_sim_function_t scenario;
     void *arg;
     aco_sim_options_t options;
     uint64_t seed;
-    aco__sim_schedule_t schedule;
+    const char *trace;  /* a file for the trace of the next run; NULL: it has none */
+    aco__sim_decisions_t *decisions; /* NULL: they are neither recorded nor repeated */
+    aco__sim_threads_t threads;
     aco__sim_history_t history;
+    aco__sim_notes_t notes;
+    aco_sim_history_t *histories; /* of operations: operations.c */
     uint64_t draws;     /* the state of the scenario's random numbers */
     uint64_t delays;    /* the same for how long turns take */
+    uint64_t randoms;   /* and for getrandom() */
     int64_t now;        /* nanoseconds since the run's begin */
     uint64_t turns;
     uint64_t rounds_without_turn; /* of aco_run(), since the last turn */
     int is_in_turn;     /* a task has its turn, and not aco_run() */
+    aco__sim_nodes_t nodes;
+    struct aco__sim_ending *endings; /* what aco__sim_at_end() has registered: the last one first */
+    struct aco__sim_nemesis *nemesis; /* the last one; NULL: there was none */
     aco__sim_opened_t opened;
     aco__sim_ports_t ports;
     aco__sim_arrivals_t arrivals;
+    aco__sim_rule_t *rules; /* of wires: the newest first */
+    aco__links_t hosts; /* hosts.c's */
+    aco_sim_disk_t disk_options; /* of nodes that are made */
+    uint64_t disk_draws; /* the state of the disks' random numbers */
     int reads_proc;     /* the descriptor of a file of /proc that the library reads now, plus 1; 0: none */
     const char *refused; /* a call of the system that the run will fail for: aco__sim_settle(). NULL: none */
     char refused_in[64]; /* who made it */
@@ -39,11 +57,20 @@ struct aco_sim_s {
     char reason[ACO_SIM_REASON_SIZE];
 };
 
-ACO__HIDDEN_EXTERN aco__system_t aco__sim_real; /* the system's table as it was before */
+/* What becomes of a random number from 0 up to and without `limit`, which is 2^64 if that is 0. Each one that a run
+ * draws goes through this, so that a shorter run can be found: 0 is then the simplest choice. */
+static inline uint64_t aco__sim_decide(aco_sim_t *sim, aco__sim_source_t source, uint64_t drawn, uint64_t limit)
+{
+    return aco_likely(!sim->decisions) ? drawn : aco__decisions_next(sim->decisions, source, drawn, limit);
+}
 
 /* The clock jumps to `then`, nanoseconds since the run's begin, unless that has passed. */
 ACO__HIDDEN void aco__sim_jump(aco_sim_t *sim, int64_t then);
 ACO__HIDDEN void aco__sim_enter(aco_sim_t *sim); /* the calling thread's run; NULL: none any more */
+/* Calls what aco__sim_at_end() has registered. */
+ACO__HIDDEN void aco__sim_endings_call(aco_sim_t *sim);
+/* A number from 0 up to and without `limit`, or of 64 bits if that is 0, which the seed decides for the disks. */
+ACO__HIDDEN uint64_t aco__sim_disk_draw(aco_sim_t *sim, uint64_t limit);
 /* aco_sim_fail() with a format. */
 ACO__HIDDEN ACO__COLD __attribute__((format(ACO__PRINTF, 2, 3)))
 void aco__sim_fail(aco_sim_t *sim, const char *reason, ...);
@@ -52,5 +79,11 @@ ACO__HIDDEN ACO__COLD __attribute__((format(ACO__PRINTF, 2, 3)))
 void aco__sim_say(const aco_sim_t *sim, const char *what, ...);
 /* Lets the run fail because of the call that it was refused last, `refused`. */
 ACO__HIDDEN ACO__COLD void aco__sim_settle(aco_sim_t *sim);
+
+/* Whether the calling thread is the run's first one, on which the nodes are. */
+static inline int aco__sim_is_first_thread(const aco_sim_t *sim)
+{
+    return sim->threads.running == &sim->threads.first;
+}
 
 #endif

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* accept4(), pread64(), … */
 #endif
 #include "system/system.h"
+#include "system/point.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -75,6 +76,11 @@ static int call_futex_wait(uint32_t *word, uint32_t value, int64_t until)
 static int call_futex_wake(uint32_t *word, int threads)
 {
     return (int)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, threads, NULL, NULL, 0);
+}
+
+static ssize_t call_getrandom(void *p, size_t n, unsigned flags)
+{
+    return syscall(SYS_getrandom, p, n, flags);
 }
 
 static pid_t call_gettid(void)
@@ -215,6 +221,10 @@ static const /* so that compilers see what is called */
         .stat = ACO__SYSTEM_AS(stat, ACO__SYSTEM_64(stat)),
         .fstat = ACO__SYSTEM_AS(fstat, ACO__SYSTEM_64(fstat)),
         .rename = rename,
+        .link = link,
+        .unlink = unlink,
+        .mkdir = mkdir,
+        .rmdir = rmdir,
         .opendir = opendir,
         .readdir = ACO__SYSTEM_AS(readdir, ACO__SYSTEM_64(readdir)),
         .closedir = closedir,
@@ -231,6 +241,7 @@ static const /* so that compilers see what is called */
         .getrlimit = ACO__SYSTEM_AS(getrlimit, getrlimit),
 #ifdef __linux__
         .uname = uname,
+        .getrandom = call_getrandom,
         .prctl = prctl,
 #endif
 
@@ -247,6 +258,10 @@ static const /* so that compilers see what is called */
 };
 
 #ifndef ACO_CONFIG_LIBACO_ONLY
+#ifdef __linux__
+void (*aco__point)(void);
+#endif
+
 #ifdef __ELF__
 __attribute__((tls_model("initial-exec"))) /* a handler of a signal may post: the first use must not allocate */
 #endif

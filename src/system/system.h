@@ -153,6 +153,10 @@ typedef struct aco__system {
     int (*stat)(const char *path, struct stat *status);
     int (*fstat)(int fd, struct stat *status);
     int (*rename)(const char *from, const char *to);
+    int (*link)(const char *from, const char *to);
+    int (*unlink)(const char *path);
+    int (*mkdir)(const char *path, mode_t mode);
+    int (*rmdir)(const char *path);
     DIR *(*opendir)(const char *path);
     struct dirent *(*readdir)(DIR *folder); /* NULL: the end, with errno unchanged, or an error */
     int (*closedir)(DIR *folder);
@@ -181,6 +185,7 @@ typedef struct aco__system {
     int (*getrlimit)(int resource, struct rlimit *limit);
 #ifdef __linux__
     int (*uname)(struct utsname *names);
+    ssize_t (*getrandom)(void *p, size_t n, unsigned flags); /* async-signal-safe */
     int (*prctl)(int operation, ...);
 #endif
 

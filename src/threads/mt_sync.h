@@ -11,6 +11,7 @@
 
 #include "base/invariants.h"
 #include "scheduler/spin.h"
+#include "system/point.h"
 #include "system/system.h"
 
 #include "aco/detail/worker.h"
@@ -77,6 +78,7 @@ static inline void aco__mt_lock(aco__mt_t *mt)
 {
     enum { PAUSES = 64, LOOKS = 16 };
     int looks = 0;
+    ACO__POINT();
     ACO__NO_SWITCH_BEGIN(); /* another task of the thread would spin for the lock for ever */
     while (!aco__mt_lock_now(mt))
         do {

@@ -9,6 +9,7 @@
  * steals the item or finds it gone. */
 #include "base/invariants.h"
 #include "scheduler/spin.h"
+#include "system/point.h"
 #include "system/system.h"
 #include "threads/deque.h"
 #include "threads/search.h"
@@ -180,6 +181,7 @@ void aco__threads_wake_one(aco_threads_t *threads, const aco__set_worker_t *near
     enum { SPINS = 10 };
     aco__set_worker_t *sleeper;
     int spins = 0;
+    ACO__POINT();
     while (__atomic_load_n(&threads->sleeping, __ATOMIC_SEQ_CST) && !aco__threads_forked(threads)) {
         unsigned none = 0;
         if (__atomic_load_n(&threads->searching, __ATOMIC_SEQ_CST) ||
@@ -305,6 +307,10 @@ static void pause_for_submitter(void)
 {
     enum { LEFT_NS = 5000 };
     int64_t end = aco_now() + LEFT_NS;
+    if (ACO__HAS_POINTS()) { /* the clock may stand still */
+        aco__system.sched_yield();
+        return;
+    }
     do
         aco__spin_pause();
     while (aco_now() < end);
@@ -378,10 +384,12 @@ int aco__threads_may_sleep(aco__set_worker_t *worker)
     __atomic_store_n(&worker->is_sleeping, 1, __ATOMIC_SEQ_CST);
     __atomic_fetch_add(&threads->sleeping, 1, __ATOMIC_SEQ_CST);
     worker->is_registered = 1;
+    ACO__POINT();
     if (worker->is_searching) {
         worker->is_searching = 0;
         __atomic_fetch_sub(&threads->searching, 1, __ATOMIC_SEQ_CST);
     }
+    ACO__POINT();
     if (!is_anything_left(threads) && !aco__threads_has_sent(worker))
         return 1;
     aco__threads_slept(worker);

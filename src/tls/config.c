@@ -5,6 +5,7 @@
 #include "tls/connection.h"
 #include "tls/openssl_error.h"
 #include "tls/session.h"
+#include "tls/random.h"
 #include "tls/work.h"
 
 #include "aco/detail/poller.h"
@@ -52,6 +53,7 @@ static int set_up_server(aco_tls_config_t *config)
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_tlsext_servername_callback(context, accept_name);
     SSL_CTX_set_cert_cb(context, aco__tls_choose_certificate, config);
+    aco__tls_date_tickets(context);
     if (config->flags & ACO_TLS_VERIFY_CLIENT)
         SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
     return SSL_CTX_set_session_id_context(context, (const unsigned char *)"acorn", 5);
@@ -70,7 +72,9 @@ static int set_up_client(aco_tls_config_t *config)
 static int set_up(aco_tls_config_t *config)
 {
     int is_server = (config->flags & ACO_TLS_SERVER) != 0;
-    SSL_CTX *context = config->context = SSL_CTX_new(is_server ? TLS_server_method() : TLS_client_method());
+    SSL_CTX *context;
+    aco__tls_seed_random();
+    context = config->context = SSL_CTX_new(is_server ? TLS_server_method() : TLS_client_method());
     config->lock = CRYPTO_THREAD_lock_new();
     if (!context || !config->lock || !SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) ||
         !SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20:!PSK:!aNULL"))

@@ -4,6 +4,7 @@
 #include "tls/config_internal.h"
 #include "tls/connection.h"
 #include "tls/openssl_error.h"
+#include "tls/random.h"
 #include "tls/session.h"
 #include "tls/work.h"
 
@@ -258,6 +259,7 @@ static aco_tls_t *connection_new(const char *call, int fd, const char *host, aco
     aco_tls_t *tls = OPENSSL_zalloc(sizeof *tls);
     BIO *bio = NULL;
     ERR_clear_error();
+    aco__tls_seed_random();
     if (!tls) {
         aco__service_fail(ENOMEM, call, "no memory");
         return NULL;

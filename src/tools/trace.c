@@ -5,6 +5,8 @@
 
 #include "os/clock.h"
 
+#include "aco/detail/for_libraries.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -67,7 +69,7 @@ static int is_listened_to(void)
 /* The end of the file. Each write adds it and the next write overwrites it, so that the file is complete between two
  * writes. A process that is killed during a write may leave an incomplete file. */
 static const char ending[] = "\n]}\n";
-enum { LONGEST_EVENT = 640, NAME_IN_JSON = 6 * ACO_NAME_SIZE, FLUSH_NS = 100000000, ENDING = sizeof ending - 1 };
+enum { LONGEST_EVENT = 640, NAME_IN_JSON = 6 * ACO_NAME_SIZE + 1, FLUSH_NS = 100000000, ENDING = sizeof ending - 1 };
 
 static struct {
     int is_open;
@@ -106,41 +108,6 @@ __attribute__((format(printf, 1, 2))) static void append(const char *format, ...
     va_end(args);
 }
 
-/* The number of bytes of the UTF-8 character at `s`; 0 if it is none. */
-static unsigned utf8_length(const unsigned char *s)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    unsigned length = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : s[0] >> 3 == 30 ? 4 : 0;
-    uint32_t code = length > 1 ? s[0] & (0x7fu >> length) : s[0];
-    for (unsigned i = 1; i < length; i++) {
-        if (s[i] >> 6 != 2)
-            return 0;
-        code = code << 6 | (s[i] & 0x3f);
-    }
-    return code < least[length] || code > 0x10ffff || code >> 11 == 0x1b ? 0 : length;
-}
-
-/* Converts `s`, at most ACO_NAME_SIZE bytes, to the inside of a JSON string. */
-static const char *in_json(const char *s, char json[NAME_IN_JSON])
-{
-    char *to = json;
-    for (const unsigned char *p = (const unsigned char *)s; *p;) {
-        unsigned length = utf8_length(p);
-        if (*p == '"' || *p == '\\')
-            *to++ = '\\';
-        if (length == 0 || *p < 0x20 || *p == 0x7f) {
-            to += snprintf(to, 7, "\\u%04x", length ? *p : 0xfffdu);
-            p += 1;
-        } else {
-            memcpy(to, p, length);
-            to += length;
-            p += length;
-        }
-    }
-    *to = 0;
-    return json;
-}
-
 /* The calling thread's number. The first call in a thread writes the thread's name; without memory for scratch state,
  * every call does. */
 static long known_thread(void)
@@ -155,7 +122,7 @@ static long known_thread(void)
         scratch->traced_as = thread;
     aco__os_thread_name(name, sizeof name);
     append(",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%ld,\"tid\":%ld,\"args\":{\"name\":\"%s\"}}",
-           trace.process, thread, in_json(name, json));
+           trace.process, thread, aco__json_text(name, json, sizeof json));
     return thread;
 }
 
@@ -190,7 +157,7 @@ static const char *shown_name(const aco_t *co, char json[NAME_IN_JSON])
 {
     const aco__cold_t *cold = aco__cold(co);
     if (cold->name[0])
-        return in_json(cold->name, json);
+        return aco__json_text(cold->name, json, NAME_IN_JSON);
     snprintf(json, NAME_IN_JSON, "coroutine %" PRIu32, cold->number);
     return json;
 }
@@ -264,7 +231,7 @@ void aco__trace_waits(const aco_t *co, int fd, int writes, const char *location)
     }
     event('b', name_of_wait(fd, writes, name),
           ",\"cat\":\"io\",\"id\":%" PRIu32 ",\"args\":{\"coroutine\":%" PRIu32 ",\"at\":\"%s\"}",
-          aco__cold(co)->number, aco__cold(co)->number, in_json(place, json));
+          aco__cold(co)->number, aco__cold(co)->number, aco__json_text(place, json, sizeof json));
 }
 
 void aco__trace_waited(const aco_t *co, int fd, int writes, int error)

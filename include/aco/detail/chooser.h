@@ -13,20 +13,30 @@ typedef struct aco__chooser_s {
     /* The task can run from now on, or has had its turn and still can; likewise the poll task, which may be named
      * again before its turn. They come in the order in which they would run without a chooser. */
     void (*runnable)(struct aco__chooser_s *chooser, aco_t *task);
-    /* Before each turn, and when no task can run. Stores the one that has its turn, or NULL: none can run. 0, or -1 and
-     * errno: aco_run() fails. */
+    /* Before each turn, and when no task can run. Stores the one that has its turn, or NULL: none can run. 0; 1: it has
+     * made tasks runnable or abandoned some, and is to be asked again; or -1 and errno: aco_run() fails. */
     int (*choose)(struct aco__chooser_s *chooser, aco_t **chosen);
     /* The task whose turn it was has ended: another one may get its address. */
     void (*ended)(struct aco__chooser_s *chooser, const aco_t *task);
-    /* No task can run, and time is about to pass. It may make tasks runnable. 0, or -1 and errno: aco_run() fails. */
+    /* No task can run, and time is about to pass. It may make tasks runnable. 0; 1: the time must not pass yet, or no
+     * task is left; or -1 and errno: aco_run() fails. */
     int (*idle)(struct aco__chooser_s *chooser);
     /* A call of the libraries above acorn has failed; aco_error_message() tells it. NULL: nobody wants to know. */
     void (*failed)(struct aco__chooser_s *chooser);
+    /* Stores how many nanoseconds a name server takes, and returns 0, or the errno with which a lookup fails then. The
+     * task waits so long, and then makes the system call itself. */
+    int (*look_up)(struct aco__chooser_s *chooser, int64_t *ns);
+    /* How many nanoseconds a call for a file takes that a task makes now. The task waits so long, and then makes the
+     * system call itself. NULL: it goes to the pool. */
+    int64_t (*disk_time)(struct aco__chooser_s *chooser);
+    /* Whether the calling thread may post to the chooser's one. Any thread. NULL: no other one may. */
+    int (*admits)(struct aco__chooser_s *chooser);
+    int has_others; /* threads that may. Without them, tasks that wait for news wait for ever */
     size_t aco__kept; /* tasks that it keeps */
+    aco_t *aco__abandoned; /* linked as the ring is; NULL: none */
     unsigned aco__open; /* how often aco_scheduler_open() was called */
     struct aco__scheduler *aco__outer; /* what the thread had before, and gets back; likewise the next */
     uint32_t aco__slow_switch_tasks, aco__scoped_tasks, aco__looked_at, aco__spawned;
-    char aco__why[96]; /* for aco__chooser_refused() */
 } aco__chooser_t;
 
 /* Before the first one of a simulation. A trace (ACO_TRACE) ends: its times would be of two kinds. */
@@ -36,11 +46,30 @@ ACO_API void aco__chooser_prepare(void);
 ACO_API int aco__chooser_begin(aco__chooser_t *chooser, const char *call);
 /* Ends that scheduler as the thread's end would: its tasks never run again. */
 ACO_API void aco__chooser_end(aco__chooser_t *chooser);
+/* In choose() or idle(), in no turn: the task never runs again, and none of its cleanups does. It leaves what it waits
+ * for and its group, as a member that has failed with ECANCELED; who joins it gets NULL. Locks that it holds stay
+ * locked. Its memory lasts until aco__chooser_end(). A chooser that keeps the task must forget it. */
+ACO_API void aco__chooser_abandon(aco__chooser_t *chooser, aco_t *task);
 /* Whether the calling thread's scheduler has a chooser. */
 ACO_API int aco__chooser_is_there(void);
+/* chooser->look_up() of the calling thread's scheduler; -1: it has no chooser. */
+ACO_API int aco__chooser_look_up(int64_t *ns);
+/* chooser->disk_time() of the calling thread's scheduler; -1: it has no chooser. */
+ACO_API int64_t aco__chooser_disk_time(void);
 /* The last call since aco__chooser_begin() that the calling thread's scheduler has refused because it has a chooser, as
  * a sentence; NULL: none. */
 ACO_API const char *aco__chooser_refused(void);
+
+/* What a task waits for. */
+typedef struct aco__chooser_wait_s {
+    const char *what;           /* "for a mutex", …; it lasts */
+    const char *text;           /* the wait's own words, or the name of the task to join; NULL: none */
+    int fd;                     /* the descriptor; -1: none */
+    int64_t until;              /* its deadline, on the clock of aco_now(); INT64_MAX: none of its own */
+} aco__chooser_wait_t;
+
+/* 1 if a task of the calling thread waits; 0: it can run. */
+ACO_API int aco__chooser_wait(const aco_t *task, aco__chooser_wait_t *wait);
 
 ACO__END_C
 

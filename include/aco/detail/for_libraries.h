@@ -19,6 +19,10 @@ ACO_API void aco__service_free(void *p, size_t sz);
 /* Stores "call: reason" for aco_error_message(), sets errno and returns -1. */
 ACO_API int aco__service_fail(int error, const char *call, const char *reason);
 
+/* Stores `s` as the inside of a JSON string in `json`, which has `size` bytes, 7 at least: 6 for each byte of `s` and
+ * one suffice; else the end is cut. What is no UTF-8 becomes U+FFFD. Returns `json`. */
+ACO_API const char *aco__json_text(const char *s, char *json, size_t size);
+
 ACO__END_C
 
 #endif

@@ -77,13 +77,17 @@ static void leave_scopes(aco__thread_t *self, aco_t *task, void *result, int err
         member_ends(self, record->group, record, result, error);
 }
 
-void aco__scoped_task_ends(aco__thread_t *self, aco_t *task, void *result)
+void aco__task_leaves_scopes(aco__thread_t *self, aco_t *task, void *result, int error)
 {
-    int error = errno;
     if (aco__is_posted(aco__task_post(task)))
         aco__inbox_forget(aco__tasks(self), aco__task_post(task));
     if (*aco__task_flags(task) & TASK_SCOPED)
         leave_scopes(self, task, result, error);
+}
+
+void aco__scoped_task_ends(aco__thread_t *self, aco_t *task, void *result)
+{
+    aco__task_leaves_scopes(self, task, result, errno);
     if (!aco__is_on_private(task))
         aco__on_share_stack_ends(self, task);
 }

@@ -398,8 +398,8 @@ int aco_scope_cancel(aco_scope_t *scope)
     other = scope->aco__task->share_stack->aco__thread;
     if (other != self) {
         if (!aco__is_open(other)) {
-            aco__refuse(other ? aco__tasks(other) : NULL,
-                        "another thread called aco_scope_cancel(), which cannot reach the tasks");
+            aco__refuse_other(other ? aco__tasks(other) : NULL,
+                              "another thread called aco_scope_cancel(), which cannot reach the tasks");
             return aco__fail(0, EPERM, call, scope->aco__task, "belongs to another thread");
         }
         __atomic_store_n(&scope->aco__post.run, cancel_posted, __ATOMIC_RELAXED);

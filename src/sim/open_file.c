@@ -1,0 +1,329 @@
+/* Open files of a simulated disk. The calls take no time: who waits for the disk does that before, for
+ * aco__sim_disk_time(). After a crash of the disk an open file is dead. */
+#define _FILE_OFFSET_BITS 64
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* RWF_NOWAIT, O_DIRECT */
+#endif
+#include "sim/open_file.h"
+#include "sim/byte_queue.h"
+#include "sim/refusal.h"
+#include "sim/transfers.h"
+#include "sim/world.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { STATUS_BLOCK = 512, LEAST_DIRECT = 512, MOST_SENT = 64 * 1024 };
+
+typedef struct open_file {
+    aco__sim_file_t file;
+    aco__sim_disk_t *disk;
+    aco__sim_inode_t *inode; /* it is held */
+    uint64_t crashes; /* of the disk, when it was opened */
+    int64_t position;
+} open_file_t;
+
+static open_file_t *open_file_of(aco__sim_file_t *file)
+{
+    return (open_file_t *)file;
+}
+
+/* ---- Kinds of files ---- */
+
+static unsigned always_ready(aco__sim_file_t *file)
+{
+    (void)file;
+    return ACO__SIM_READABLE | ACO__SIM_WRITABLE;
+}
+
+static void free_open_file(aco__sim_file_t *file)
+{
+    aco__sim_inode_drop(&open_file_of(file)->disk->tree, open_file_of(file)->inode);
+}
+
+static ssize_t read_on(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *message, int flags);
+static ssize_t write_on(aco_sim_t *sim, aco__sim_file_t *file, const struct msghdr *message, int flags);
+static void tell_status(aco__sim_file_t *file, void *status);
+
+static const aco__sim_type_t regular_type = {S_IFREG, always_ready,   read_on,    write_on,
+                                             NULL,    free_open_file, tell_status};
+static const aco__sim_type_t folder_type = {S_IFDIR, always_ready,   read_on,    write_on,
+                                            NULL,    free_open_file, tell_status};
+
+aco__sim_file_t *aco__sim_file_of_inode(aco_sim_t *sim, aco__sim_disk_t *disk, aco__sim_inode_t *inode, int flags)
+{
+    open_file_t *f = aco__sim_file_new(sim, inode->is_folder ? &folder_type : &regular_type, sizeof *f, flags);
+    if (!f)
+        return NULL;
+    f->disk = disk;
+    f->inode = inode;
+    f->crashes = disk->crashes;
+    aco__sim_inode_hold(inode);
+    return &f->file;
+}
+
+/* ---- Status ---- */
+
+static struct timespec date_of(int64_t ns)
+{
+    return (struct timespec){(time_t)((ACO__SIM_DATE + ns) / ACO_SECOND), (long)((ACO__SIM_DATE + ns) % ACO_SECOND)};
+}
+
+static unsigned count_folders(const aco__sim_inode_t *inode)
+{
+    unsigned n = 0;
+    for (aco__links_t *links = inode->entries.next; links != &inode->entries; links = links->next)
+        n += (unsigned)ACO__LINKED(links, aco__sim_entry_t, links)->inode->is_folder;
+    return n;
+}
+
+void aco__sim_inode_status(const aco__sim_inode_t *inode, struct stat *status)
+{
+    int is_folder = inode->is_folder;
+    memset(status, 0, sizeof *status);
+    status->st_dev = 1;
+    status->st_ino = inode->number;
+    status->st_mode = inode->mode;
+    status->st_nlink = is_folder ? (inode->parent ? 2 + count_folders(inode) : 0) : inode->names;
+    status->st_size = is_folder ? ACO__SIM_PAGE : inode->content.size;
+    status->st_blocks = (blkcnt_t)inode->content.pages_used * (ACO__SIM_PAGE / STATUS_BLOCK);
+    status->st_blksize = ACO__SIM_PAGE;
+    status->st_atim = status->st_mtim = date_of(inode->modified);
+    status->st_ctim = date_of(inode->changed);
+}
+
+static void tell_status(aco__sim_file_t *file, void *status)
+{
+    aco__sim_inode_status(open_file_of(file)->inode, status);
+}
+
+/* ---- Faults ---- */
+
+static int is_dead(const open_file_t *f)
+{
+    return f->crashes != f->disk->crashes;
+}
+
+static int fails(aco_sim_t *sim, const open_file_t *f, double chance)
+{
+    errno = EIO;
+    return is_dead(f) || aco__sim_disk_maybe(sim, chance);
+}
+
+static int is_misaligned(const open_file_t *f, const void *p, size_t n, int64_t offset)
+{
+    errno = EINVAL;
+    return f->file.flags & O_DIRECT && ((uintptr_t)p % LEAST_DIRECT || n % LEAST_DIRECT || offset % LEAST_DIRECT);
+}
+
+/* ---- Reads and writes ---- */
+
+/* Of one part. */
+static ssize_t read_part(aco_sim_t *sim, open_file_t *f, void *p, size_t n, int64_t offset)
+{
+    if (is_misaligned(f, p, n, offset) || fails(sim, f, f->disk->options.read_errors))
+        return -1;
+    return (ssize_t)aco__sim_content_read(&f->inode->content, p, aco__sim_disk_part(sim, f->disk, n), offset);
+}
+
+static ssize_t write_part(aco_sim_t *sim, open_file_t *f, const void *p, size_t n, int64_t offset)
+{
+    ssize_t written;
+    if (is_misaligned(f, p, n, offset) || fails(sim, f, f->disk->options.write_errors))
+        return -1;
+    n = aco__sim_disk_part(sim, f->disk, n);
+    written = aco__sim_content_write(&f->inode->content, &f->disk->tree.room, p, n, offset);
+    f->inode->modified = f->inode->changed = sim->now;
+    if (written > 0 && f->file.flags & O_DSYNC) /* O_SYNC has it, too */
+        aco__sim_content_sync(&f->inode->content, f->disk->sector);
+    return written;
+}
+
+static int may_read(const open_file_t *f)
+{
+    errno = (f->file.flags & O_ACCMODE) == O_WRONLY ? EBADF : EISDIR;
+    return errno == EISDIR && f->file.type == &regular_type;
+}
+
+static int may_write(const open_file_t *f)
+{
+    errno = EBADF;
+    return (f->file.flags & O_ACCMODE) != O_RDONLY;
+}
+
+/* Reads or writes the parts one after the other, until one is short. -1 and errno, if the first one fails. */
+static ssize_t each_part(aco_sim_t *sim, open_file_t *f, const struct msghdr *message, int64_t offset, int is_write)
+{
+    ssize_t done = 0, n;
+    for (size_t i = 0; i < message->msg_iovlen; i++) {
+        const struct iovec *part = &message->msg_iov[i];
+        if (!part->iov_len)
+            continue;
+        n = is_write ? write_part(sim, f, part->iov_base, part->iov_len, offset + done)
+                     : read_part(sim, f, part->iov_base, part->iov_len, offset + done);
+        if (n < 0)
+            return done ? done : -1;
+        done += n;
+        if ((size_t)n < part->iov_len)
+            break;
+    }
+    return done;
+}
+
+static ssize_t read_on(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *message, int flags)
+{
+    open_file_t *f = open_file_of(file);
+    ssize_t n = may_read(f) ? each_part(sim, f, message, f->position, 0) : -1;
+    (void)flags;
+    if (n > 0)
+        f->position += n;
+    return n;
+}
+
+static int64_t write_offset(const open_file_t *f, int64_t offset)
+{
+    return (f->file.flags & O_APPEND) ? f->inode->content.size : offset;
+}
+
+static ssize_t write_on(aco_sim_t *sim, aco__sim_file_t *file, const struct msghdr *message, int flags)
+{
+    open_file_t *f = open_file_of(file);
+    int64_t offset = write_offset(f, f->position);
+    ssize_t n = may_write(f) ? each_part(sim, f, message, offset, 1) : -1;
+    (void)flags;
+    if (n > 0)
+        f->position = offset + n;
+    return n;
+}
+
+/* NULL and errno: EBADF; `error`, if it is another kind of file. */
+static open_file_t *disk_file(aco_sim_t *sim, int fd, int error, const char *call)
+{
+    aco__sim_file_t *file = aco__sim_file_of(sim, fd, call);
+    if (!file || file->type == &regular_type || file->type == &folder_type)
+        return (open_file_t *)file;
+    errno = error;
+    return NULL;
+}
+
+aco__sim_inode_t *aco__sim_folder_of(aco_sim_t *sim, int fd, const char *call)
+{
+    open_file_t *f = disk_file(sim, fd, ENOTDIR, call);
+    if (!f)
+        return NULL;
+    errno = f->file.type != &folder_type ? ENOTDIR : EIO;
+    return f->file.type == &folder_type && !is_dead(f) ? f->inode : NULL;
+}
+
+static struct msghdr one_part(struct iovec *part, const void *p, size_t n)
+{
+    struct msghdr message = {0};
+    *part = (struct iovec){(void *)(uintptr_t)p, n};
+    message.msg_iov = part;
+    message.msg_iovlen = 1;
+    return message;
+}
+
+static ssize_t fail_if_negative(int64_t offset)
+{
+    return offset < 0 ? aco__sim_fail_with(EINVAL) : 0;
+}
+
+ssize_t aco__sim_pread(aco_sim_t *sim, int fd, void *p, size_t n, int64_t offset)
+{
+    struct iovec part;
+    struct msghdr message = one_part(&part, p, n);
+    open_file_t *f = fail_if_negative(offset) == 0 ? disk_file(sim, fd, ESPIPE, "pread") : NULL;
+    return f && may_read(f) ? each_part(sim, f, &message, offset, 0) : -1;
+}
+
+ssize_t aco__sim_pwrite(aco_sim_t *sim, int fd, const void *p, size_t n, int64_t offset)
+{
+    struct iovec part;
+    struct msghdr message = one_part(&part, p, n);
+    open_file_t *f = fail_if_negative(offset) == 0 ? disk_file(sim, fd, ESPIPE, "pwrite") : NULL;
+    return f && may_write(f) ? each_part(sim, f, &message, write_offset(f, offset), 1) : -1;
+}
+
+/* With RWF_NOWAIT it may be that the bytes are not in memory. */
+ssize_t aco__sim_preadv2(aco_sim_t *sim, int fd, const struct iovec *parts, int n, int64_t offset, int flags)
+{
+    struct msghdr message = {0};
+    open_file_t *f = disk_file(sim, fd, offset < 0 ? EOPNOTSUPP : ESPIPE, "preadv2");
+    if (!f || !may_read(f))
+        return -1;
+    if (flags & ~RWF_NOWAIT)
+        return aco__sim_fail_with(EOPNOTSUPP);
+    if (flags && aco__sim_disk_draw(sim, 2))
+        return aco__sim_fail_with(EAGAIN);
+    message.msg_iov = (struct iovec *)(uintptr_t)parts;
+    message.msg_iovlen = (size_t)n;
+    return offset < 0 ? read_on(sim, &f->file, &message, 0) : each_part(sim, f, &message, offset, 0);
+}
+
+/* ---- Positions, sizes, what is durable ---- */
+
+int64_t aco__sim_lseek(aco_sim_t *sim, int fd, int64_t offset, int from)
+{
+    open_file_t *f = disk_file(sim, fd, ESPIPE, "lseek");
+    int64_t base;
+    if (!f)
+        return -1;
+    if (from == SEEK_DATA || from == SEEK_HOLE)
+        return aco__sim_fail_with(aco__sim_refuse(sim, "lseek"));
+    base = from == SEEK_CUR ? f->position : from == SEEK_END ? f->inode->content.size : 0;
+    if ((from != SEEK_SET && from != SEEK_CUR && from != SEEK_END) || offset < -base || offset > INT64_MAX - base)
+        return aco__sim_fail_with(EINVAL);
+    return f->position = base + offset;
+}
+
+int aco__sim_fsync(aco_sim_t *sim, int fd)
+{
+    open_file_t *f = disk_file(sim, fd, EINVAL, "fsync");
+    int failed;
+    if (!f || is_dead(f))
+        return f ? aco__sim_fail_with(EIO) : -1;
+    failed = fails(sim, f, f->disk->options.sync_errors);
+    if (f->file.type == &folder_type)
+        aco__sim_tree_sync(&f->disk->tree, f->inode, failed);
+    else if (failed)
+        aco__sim_content_lose(&f->inode->content);
+    else
+        aco__sim_content_sync(&f->inode->content, f->disk->sector);
+    return failed ? aco__sim_fail_with(EIO) : 0;
+}
+
+int aco__sim_ftruncate(aco_sim_t *sim, int fd, int64_t size)
+{
+    open_file_t *f = size < 0 ? NULL : disk_file(sim, fd, EINVAL, "ftruncate");
+    if (!f)
+        return size < 0 ? aco__sim_fail_with(EINVAL) : -1;
+    if (f->file.type != &regular_type || !may_write(f))
+        return aco__sim_fail_with(EINVAL);
+    if (is_dead(f))
+        return aco__sim_fail_with(EIO);
+    f->inode->modified = f->inode->changed = sim->now;
+    return aco__sim_content_resize(&f->inode->content, &f->disk->tree.room, size);
+}
+
+/* ---- sendfile() ---- */
+
+/* At most so much at once as the buffer has: callers go on. */
+ssize_t aco__sim_sendfile(aco_sim_t *sim, int to, int from, int64_t *offset, size_t n)
+{
+    open_file_t *f = disk_file(sim, from, EINVAL, "sendfile");
+    int64_t at = offset ? *offset : f ? f->position : 0;
+    static char buffer[MOST_SENT];
+    ssize_t got, sent;
+    if (!f || !may_read(f) || fail_if_negative(at) != 0)
+        return -1;
+    got = n ? read_part(sim, f, buffer, n < sizeof buffer ? n : sizeof buffer, at) : 0;
+    sent = got > 0 ? aco__sim_write(sim, to, buffer, (size_t)got) : got;
+    if (sent > 0)
+        *(offset ? offset : &f->position) = at + sent;
+    return sent;
+}

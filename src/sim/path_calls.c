@@ -1,0 +1,336 @@
+/* Calls that name a file by its path. The working directory is the root. */
+#define _FILE_OFFSET_BITS 64
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* O_TMPFILE, O_PATH */
+#endif
+#include "sim/path_calls.h"
+#include "sim/open_file.h"
+#include "sim/refusal.h"
+#include "sim/world.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { PERMISSIONS = 07777, UMASK = 022 };
+
+/* What is not in the tree: a call for it is refused. */
+static int is_elsewhere(const char *path)
+{
+    static const char *const places[] = {"/proc", "/sys", "/dev"};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        size_t n = strlen(places[i]);
+        if (strncmp(path, places[i], n) == 0 && (path[n] == '/' || !path[n]))
+            return 1;
+    }
+    return 0;
+}
+
+/* The place of a name that may be too long. 0, or -1 and errno. */
+static int find_folder(aco_sim_t *sim, const char *path, aco__sim_place_t *place, const char *call)
+{
+    if (is_elsewhere(path))
+        return aco__sim_fail_with(aco__sim_refuse(sim, call));
+    return aco__sim_tree_find(&aco__sim_disk_here(sim)->tree, path, place);
+}
+
+static int find(aco_sim_t *sim, const char *path, aco__sim_place_t *place, const char *call)
+{
+    if (find_folder(sim, path, place, call) != 0)
+        return -1;
+    return place->is_too_long ? aco__sim_fail_with(ENAMETOOLONG) : 0;
+}
+
+/* ---- open() ---- */
+
+/* A file that is there. 0, or an errno. */
+static int check_existing(const aco__sim_place_t *place, int flags)
+{
+    int is_folder = place->inode->is_folder;
+    if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
+        return EEXIST;
+    if ((flags & O_CREAT) && is_folder)
+        return EISDIR;
+    if (!is_folder && (place->has_slash || flags & O_DIRECTORY))
+        return ENOTDIR;
+    return is_folder && ((flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC) ? EISDIR : 0;
+}
+
+/* A new file without a name, held. NULL and errno. */
+static aco__sim_inode_t *new_file(aco_sim_t *sim, aco__sim_disk_t *disk, unsigned mode)
+{
+    return aco__sim_inode_new(&disk->tree, S_IFREG | (mode & PERMISSIONS & ~(unsigned)UMASK), sim->now);
+}
+
+/* The file to open, held. NULL and errno. */
+static aco__sim_inode_t *create(aco_sim_t *sim, aco__sim_disk_t *disk, const aco__sim_place_t *place, int flags,
+                                unsigned mode)
+{
+    aco__sim_inode_t *inode;
+    if (!(flags & O_CREAT) || !place->folder) {
+        errno = ENOENT;
+        return NULL;
+    }
+    inode = new_file(sim, disk, mode);
+    if (!inode || aco__sim_tree_name(&disk->tree, place, inode, sim->now) == 0)
+        return inode;
+    aco__sim_inode_drop(&disk->tree, inode);
+    return NULL;
+}
+
+static aco__sim_inode_t *unnamed(aco_sim_t *sim, aco__sim_disk_t *disk, const aco__sim_place_t *place, unsigned mode)
+{
+    errno = !place->inode ? ENOENT : !place->inode->is_folder ? ENOTDIR : 0;
+    return errno ? NULL : new_file(sim, disk, mode);
+}
+
+static aco__sim_inode_t *existing(aco_sim_t *sim, aco__sim_disk_t *disk, const aco__sim_place_t *place, int flags)
+{
+    int is_cut = flags & O_TRUNC && !place->inode->is_folder;
+    errno = check_existing(place, flags);
+    if (errno || (is_cut && aco__sim_content_resize(&place->inode->content, &disk->tree.room, 0) != 0))
+        return NULL;
+    if (is_cut)
+        place->inode->modified = place->inode->changed = sim->now;
+    aco__sim_inode_hold(place->inode);
+    return place->inode;
+}
+
+int aco__sim_open(aco_sim_t *sim, const char *path, int flags, unsigned mode)
+{
+    const int only_here = O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC | O_DIRECTORY | O_NOCTTY | O_NOFOLLOW;
+    int is_unnamed = (flags & O_TMPFILE) == O_TMPFILE;
+    aco__sim_disk_t *disk = aco__sim_disk_here(sim);
+    aco__sim_inode_t *inode;
+    aco__sim_place_t place;
+    aco__sim_file_t *file;
+    if (flags & O_PATH)
+        return aco__sim_fail_with(aco__sim_refuse(sim, "open"));
+    if ((flags & O_CREAT && flags & O_DIRECTORY) || (flags & O_ACCMODE) == O_ACCMODE ||
+        (is_unnamed && (flags & O_ACCMODE) == O_RDONLY))
+        return aco__sim_fail_with(EINVAL);
+    if (find_folder(sim, path, &place, "open") != 0)
+        return -1;
+    if ((flags & O_CREAT && place.folder && place.has_slash) || place.is_too_long)
+        return aco__sim_fail_with(flags & O_CREAT && place.has_slash ? EISDIR : ENAMETOOLONG);
+    inode = is_unnamed    ? unnamed(sim, disk, &place, mode)
+            : place.inode ? existing(sim, disk, &place, flags)
+                          : create(sim, disk, &place, flags, mode);
+    if (!inode)
+        return -1;
+    file = aco__sim_file_of_inode(sim, disk, inode, flags & ~only_here);
+    aco__sim_inode_drop(&disk->tree, inode);
+    return file ? aco__sim_file_open(sim, file, (flags & O_CLOEXEC) ? FD_CLOEXEC : 0, "open") : -1;
+}
+
+/* ---- Names ---- */
+
+int aco__sim_stat(aco_sim_t *sim, const char *path, struct stat *status)
+{
+    aco__sim_place_t place;
+    if (find(sim, path, &place, "stat") != 0)
+        return -1;
+    if (!place.inode || (place.has_slash && !place.inode->is_folder))
+        return aco__sim_fail_with(place.inode ? ENOTDIR : ENOENT);
+    aco__sim_inode_status(place.inode, status);
+    return 0;
+}
+
+/* Why one place cannot get the name of the other; 0: it can. */
+static int check_move(const aco__sim_place_t *from, const aco__sim_place_t *to)
+{
+    int is_folder = from->inode && from->inode->is_folder;
+    if (!from->folder || !to->folder)
+        return EBUSY;
+    if (from->is_too_long || !from->inode)
+        return from->is_too_long ? ENAMETOOLONG : ENOENT;
+    if (to->is_too_long)
+        return ENAMETOOLONG;
+    if (!is_folder && (from->has_slash || to->has_slash))
+        return ENOTDIR;
+    if (aco__sim_inode_is_in(to->folder, from->inode))
+        return EINVAL;
+    if (!to->inode)
+        return 0;
+    if (to->inode->is_folder && aco__sim_inode_is_in(from->folder, to->inode))
+        return ENOTEMPTY;
+    if (is_folder != to->inode->is_folder)
+        return is_folder ? ENOTDIR : EISDIR;
+    return is_folder && to->inode != from->inode && !aco__sim_inode_is_empty(to->inode) ? ENOTEMPTY : 0;
+}
+
+int aco__sim_rename(aco_sim_t *sim, const char *from, const char *to)
+{
+    aco__sim_place_t old, new;
+    int error;
+    if (find_folder(sim, from, &old, "rename") != 0 || find_folder(sim, to, &new, "rename") != 0)
+        return -1;
+    error = check_move(&old, &new);
+    if (error)
+        return aco__sim_fail_with(error);
+    if (old.inode == new.inode)
+        return 0;
+    return aco__sim_tree_move(&aco__sim_disk_here(sim)->tree, &old, &new, sim->now);
+}
+
+static int check_link(const aco__sim_place_t *from, const aco__sim_place_t *to)
+{
+    if (to->inode)
+        return EEXIST;
+    return to->has_slash || !to->folder ? ENOENT : from->inode->is_folder ? EPERM : 0;
+}
+
+int aco__sim_link(aco_sim_t *sim, const char *from, const char *to)
+{
+    aco__sim_place_t old, new;
+    int error;
+    if (find(sim, from, &old, "link") != 0)
+        return -1;
+    if (!old.inode || (old.has_slash && !old.inode->is_folder))
+        return aco__sim_fail_with(old.inode ? ENOTDIR : ENOENT);
+    if (find(sim, to, &new, "link") != 0)
+        return -1;
+    error = check_link(&old, &new);
+    return error ? aco__sim_fail_with(error)
+                 : aco__sim_tree_name(&aco__sim_disk_here(sim)->tree, &new, old.inode, sim->now);
+}
+
+int aco__sim_unlink(aco_sim_t *sim, const char *path)
+{
+    aco__sim_place_t place;
+    if (find(sim, path, &place, "unlink") != 0)
+        return -1;
+    if (!place.inode)
+        return aco__sim_fail_with(ENOENT);
+    if (place.inode->is_folder || place.has_slash)
+        return aco__sim_fail_with(place.inode->is_folder ? EISDIR : ENOTDIR);
+    return aco__sim_tree_name(&aco__sim_disk_here(sim)->tree, &place, NULL, sim->now);
+}
+
+/* ---- Directories ---- */
+
+int aco__sim_mkdir(aco_sim_t *sim, const char *path, unsigned mode)
+{
+    aco__sim_disk_t *disk = aco__sim_disk_here(sim);
+    aco__sim_inode_t *inode;
+    aco__sim_place_t place;
+    int done;
+    if (find(sim, path, &place, "mkdir") != 0)
+        return -1;
+    if (place.inode || !place.folder)
+        return aco__sim_fail_with(EEXIST);
+    inode = aco__sim_inode_new(&disk->tree, S_IFDIR | (mode & 01777 & ~(unsigned)UMASK), sim->now);
+    if (!inode)
+        return -1;
+    done = aco__sim_tree_name(&disk->tree, &place, inode, sim->now);
+    aco__sim_inode_drop(&disk->tree, inode);
+    return done;
+}
+
+/* Why the directory cannot be removed; 0: it can. */
+static int check_removal(const aco__sim_place_t *place)
+{
+    if (!place->folder)
+        return strcmp(place->name, "..") == 0 ? ENOTEMPTY : strcmp(place->name, ".") == 0 ? EINVAL : EBUSY;
+    return !place->inode                            ? ENOENT
+           : !place->inode->is_folder               ? ENOTDIR
+           : !aco__sim_inode_is_empty(place->inode) ? ENOTEMPTY
+                                                    : 0;
+}
+
+int aco__sim_rmdir(aco_sim_t *sim, const char *path)
+{
+    aco__sim_place_t place;
+    int error;
+    if (find(sim, path, &place, "rmdir") != 0)
+        return -1;
+    error = check_removal(&place);
+    return error ? aco__sim_fail_with(error)
+                 : aco__sim_tree_name(&aco__sim_disk_here(sim)->tree, &place, NULL, sim->now);
+}
+
+/* ---- Listings ---- */
+
+/* What an opendir() returns: the names as they were then, in an order that the seed decides. */
+typedef struct listing {
+    int fd;
+    size_t n, next;
+    struct dirent *entries;
+} listing_t;
+
+static void fill_entry(struct dirent *to, const aco__sim_inode_t *inode, const char *name)
+{
+    to->d_ino = inode->number;
+    to->d_type = inode->is_folder ? DT_DIR : DT_REG;
+    to->d_reclen = sizeof *to;
+    strncpy(to->d_name, name, sizeof to->d_name - 1);
+}
+
+static void shuffle(aco_sim_t *sim, listing_t *listing)
+{
+    for (size_t n = listing->n; n > 1; n--) {
+        size_t other = (size_t)aco__sim_disk_draw(sim, n);
+        struct dirent last = listing->entries[n - 1];
+        listing->entries[n - 1] = listing->entries[other];
+        listing->entries[other] = last;
+    }
+}
+
+/* NULL: there is no memory. */
+static listing_t *list_folder(aco_sim_t *sim, const aco__sim_inode_t *inode)
+{
+    listing_t *listing = calloc(1, sizeof *listing);
+    size_t n = 2;
+    for (aco__links_t *links = inode->entries.next; links != &inode->entries; links = links->next)
+        n++;
+    if (!listing || !(listing->entries = calloc(n, sizeof *listing->entries))) {
+        free(listing);
+        return NULL;
+    }
+    fill_entry(&listing->entries[listing->n++], inode, ".");
+    fill_entry(&listing->entries[listing->n++], inode->parent ? inode->parent : inode, "..");
+    for (aco__links_t *links = inode->entries.next; links != &inode->entries; links = links->next) {
+        const aco__sim_entry_t *entry = ACO__LINKED(links, aco__sim_entry_t, links);
+        fill_entry(&listing->entries[listing->n++], entry->inode, entry->name);
+    }
+    shuffle(sim, listing);
+    return listing;
+}
+
+DIR *aco__sim_opendir(aco_sim_t *sim, const char *path)
+{
+    int fd = aco__sim_open(sim, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    const aco__sim_inode_t *inode = fd < 0 ? NULL : aco__sim_folder_of(sim, fd, "opendir");
+    listing_t *listing;
+    if (!inode)
+        return NULL;
+    listing = list_folder(sim, inode);
+    if (!listing) {
+        aco__sim_close(sim, fd);
+        errno = ENOMEM;
+        return NULL;
+    }
+    listing->fd = fd;
+    return (DIR *)(void *)listing;
+}
+
+struct dirent *aco__sim_readdir(aco_sim_t *sim, DIR *folder)
+{
+    listing_t *listing = (listing_t *)(void *)folder;
+    int error = errno;
+    if (!aco__sim_folder_of(sim, listing->fd, "readdir"))
+        return NULL;
+    errno = error;
+    return listing->next < listing->n ? &listing->entries[listing->next++] : NULL;
+}
+
+int aco__sim_closedir(aco_sim_t *sim, DIR *folder)
+{
+    listing_t *listing = (listing_t *)(void *)folder;
+    int closed = aco__sim_close(sim, listing->fd);
+    free(listing->entries);
+    free(listing);
+    return closed;
+}

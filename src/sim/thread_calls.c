@@ -1,0 +1,274 @@
+/* Threads, mutexes, conditions and futexes in a run, and signals between threads. A mutex is a real one, which a
+ * thread takes while it has the baton; if another thread of the run holds it, the thread waits without the baton.
+ * Conditions and futexes are waits for their addresses only. */
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* siginfo_t under -std=c11 */
+#endif
+#include "sim/thread_calls.h"
+#include "sim/baton.h"
+#include "sim/refusal.h"
+
+#include "aco/detail/worker.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define real aco__sim_real
+
+/* ---- Threads ---- */
+
+static void end_tasks(aco__sim_thread_t *thread)
+{
+    size_t tasks = aco__worker_tasks();
+    if (tasks)
+        aco__sim_fail(thread->sim, "%zu tasks of thread %" PRIu64 " never ended", tasks, thread->number);
+    aco__chooser_end(&thread->chooser);
+    aco__schedule_free(&thread->schedule);
+}
+
+static void *thread_of_run(void *arg)
+{
+    aco__sim_thread_t *thread = arg;
+    aco__sim_thread_enter(thread);
+    if (aco__chooser_begin(&thread->chooser, "pthread_create") == 0) {
+        thread->returned = thread->fn(thread->arg);
+        end_tasks(thread);
+    } else {
+        aco__sim_fail(thread->sim, "there is no memory for a thread");
+    }
+    arg = thread->returned;
+    aco__sim_thread_leave(thread);
+    return arg;
+}
+
+/* A node's crash could not end a thread. 0, or an errno, and the run has failed. */
+static int check_place(aco_sim_t *sim)
+{
+    if (sim->nodes.here == &sim->nodes.scenario)
+        return 0;
+    aco__sim_fail(sim, "node \"%s\" needs another thread, for a set or aco_offload(): only the scenario may",
+                  sim->nodes.here->name);
+    return ENOSYS;
+}
+
+int aco__sim_pthread_create(aco_sim_t *sim, pthread_t *thread, const pthread_attr_t *attributes,
+                            void *(*fn)(void *arg), void *arg)
+{
+    aco__sim_thread_t *made;
+    int error = check_place(sim), kind = PTHREAD_CREATE_JOINABLE;
+    if (error)
+        return error;
+    made = aco__sim_thread_new(sim);
+    if (!made)
+        return EAGAIN;
+    made->fn = fn;
+    made->arg = arg;
+    if (attributes)
+        pthread_attr_getdetachstate(attributes, &kind);
+    made->is_joinable = kind == PTHREAD_CREATE_JOINABLE;
+    error = real.pthread_create(&made->thread, attributes, thread_of_run, made);
+    if (error) {
+        aco__sim_thread_drop(made);
+        return error;
+    }
+    *thread = made->thread;
+    aco__sim_point(sim);
+    return 0;
+}
+
+/* One that has not been joined. NULL: it is not of the run. */
+static aco__sim_thread_t *run_thread_of(aco_sim_t *sim, pthread_t thread)
+{
+    aco__sim_thread_t *record = aco__sim_thread_after(sim, &sim->threads.first);
+    while (record && !(record->is_joinable && pthread_equal(record->thread, thread)))
+        record = aco__sim_thread_after(sim, record);
+    return record;
+}
+
+int aco__sim_pthread_join(aco_sim_t *sim, pthread_t thread, void **result)
+{
+    aco__sim_thread_t *joined = run_thread_of(sim, thread);
+    if (!joined)
+        return aco__sim_refuse(sim, "pthread_join");
+    while (!joined->has_ended)
+        if (aco__sim_wait(sim, "pthread_join", joined, INT64_MAX, 1) == EDEADLK)
+            return EDEADLK;
+    joined->is_joinable = 0;
+    return real.pthread_join(thread, result);
+}
+
+/* ---- Mutexes ---- */
+
+/* Where the thread notes that it holds the mutex, or where it notes another one (NULL). */
+static const void **note_of(aco__sim_thread_t *thread, const pthread_mutex_t *mutex)
+{
+    for (int i = 0; i < ACO__SIM_MOST_HELD; i++)
+        if (thread->held[i] == mutex)
+            return &thread->held[i];
+    return NULL;
+}
+
+static int is_held(aco_sim_t *sim, const pthread_mutex_t *mutex)
+{
+    aco__sim_thread_t *thread = &sim->threads.first;
+    while (thread && (thread->has_ended || !note_of(thread, mutex)))
+        thread = aco__sim_thread_after(sim, thread);
+    return thread != NULL;
+}
+
+/* Takes the mutex, without a point before. */
+static int take_mutex(aco_sim_t *sim, pthread_mutex_t *mutex)
+{
+    int error;
+    while ((error = real.pthread_mutex_trylock(mutex)) == EBUSY) {
+        if (!is_held(sim, mutex)) { /* a thread outside of the run holds it, for a moment */
+            error = real.pthread_mutex_lock(mutex);
+            break;
+        }
+        if (aco__sim_wait(sim, "pthread_mutex_lock", mutex, INT64_MAX, 1) == EDEADLK)
+            return EDEADLK;
+    }
+    return error;
+}
+
+static int hold(aco_sim_t *sim, const pthread_mutex_t *mutex, int error)
+{
+    const void **note = error ? NULL : note_of(sim->threads.running, NULL);
+    ACO__ASSERT(error || note); /* Acorn's code does not hold so many */
+    if (note)
+        *note = mutex;
+    return error;
+}
+
+int aco__sim_pthread_mutex_lock(aco_sim_t *sim, pthread_mutex_t *mutex)
+{
+    aco__sim_point(sim);
+    return hold(sim, mutex, take_mutex(sim, mutex));
+}
+
+int aco__sim_pthread_mutex_trylock(aco_sim_t *sim, pthread_mutex_t *mutex)
+{
+    aco__sim_point(sim);
+    return hold(sim, mutex, real.pthread_mutex_trylock(mutex));
+}
+
+int aco__sim_pthread_mutex_unlock(aco_sim_t *sim, pthread_mutex_t *mutex)
+{
+    const void **note = note_of(sim->threads.running, mutex);
+    int error = real.pthread_mutex_unlock(mutex);
+    if (note)
+        *note = NULL;
+    if (sim->threads.others)
+        (void)aco__sim_wake(sim, mutex, INT32_MAX);
+    return error;
+}
+
+/* ---- Conditions ---- */
+
+int aco__sim_cond_wait_until(aco_sim_t *sim, pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t until)
+{
+    int result;
+    (void)aco__sim_pthread_mutex_unlock(sim, mutex);
+    result = aco__sim_wait(sim, "pthread_cond_wait", condition, until, 0);
+    (void)hold(sim, mutex, take_mutex(sim, mutex));
+    return result == ETIMEDOUT ? ETIMEDOUT : 0;
+}
+
+int aco__sim_pthread_cond_signal(aco_sim_t *sim, pthread_cond_t *condition)
+{
+    (void)check_place(sim); /* the job of a pool's thread */
+    (void)aco__sim_wake(sim, condition, 1);
+    aco__sim_point(sim);
+    return 0;
+}
+
+int aco__sim_pthread_cond_broadcast(aco_sim_t *sim, pthread_cond_t *condition)
+{
+    (void)aco__sim_wake(sim, condition, INT32_MAX);
+    aco__sim_point(sim);
+    return 0;
+}
+
+/* ---- Futexes, and the time ---- */
+
+void aco__sim_sleep_until(aco_sim_t *sim, int64_t then)
+{
+    if (sim->threads.others && then > sim->now)
+        (void)aco__sim_wait(sim, "nanosleep", NULL, then, 0);
+    else
+        aco__sim_jump(sim, then);
+}
+
+int aco__sim_futex_wait_until(aco_sim_t *sim, uint32_t *word, uint32_t value, int64_t until)
+{
+    int error = EAGAIN;
+    aco__sim_point(sim);
+    if (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value && !sim->threads.others && until < INT64_MAX) {
+        aco__sim_jump(sim, until);
+        error = ETIMEDOUT;
+    } else if (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value) {
+        error = aco__sim_wait(sim, "futex_wait", word, until, 0);
+    }
+    if (error)
+        errno = error;
+    return error ? -1 : 0;
+}
+
+int aco__sim_futex_wake(aco_sim_t *sim, uint32_t *word, int threads)
+{
+    int woken = aco__sim_wake(sim, word, threads);
+    aco__sim_point(sim);
+    return woken;
+}
+
+int aco__sim_sched_yield(aco_sim_t *sim)
+{
+    aco__sim_give_way(sim);
+    return 0;
+}
+
+/* ---- Signals ---- */
+
+enum { MOST_SIGNALS = 64 };
+
+int aco__sim_pthread_kill(aco_sim_t *sim, pthread_t thread, int signal)
+{
+    aco__sim_thread_t *record = run_thread_of(sim, thread);
+    if (!record || signal < 1 || signal > MOST_SIGNALS)
+        return aco__sim_refuse(sim, "pthread_kill");
+    record->signals |= (uint64_t)1 << (signal - 1);
+    (void)aco__sim_wake(sim, &record->signals, 1);
+    return 0;
+}
+
+/* Takes one of these that was sent to the thread. 0: none was. */
+static int take_signal(aco__sim_thread_t *thread, const sigset_t *signals)
+{
+    for (int signal = 1; signal <= MOST_SIGNALS; signal++)
+        if (thread->signals & (uint64_t)1 << (signal - 1) && sigismember(signals, signal) == 1) {
+            thread->signals &= ~((uint64_t)1 << (signal - 1));
+            return signal;
+        }
+    return 0;
+}
+
+int aco__sim_sigwait_until(aco_sim_t *sim, const sigset_t *signals, void *info, int64_t until)
+{
+    aco__sim_thread_t *self = sim->threads.running;
+    int signal, error = 0;
+    while ((signal = take_signal(self, signals)) == 0 && !error)
+        error = aco__sim_wait(sim, "sigwaitinfo", &self->signals, until, 0);
+    if (!signal) {
+        errno = error == ETIMEDOUT ? EAGAIN : error;
+        return -1;
+    }
+    memset(info, 0, sizeof(siginfo_t));
+    ((siginfo_t *)info)->si_signo = signal;
+    return signal;
+}
+
+int aco__sim_sigwaitinfo(aco_sim_t *sim, const sigset_t *signals, void *info)
+{
+    return aco__sim_sigwait_until(sim, signals, info, INT64_MAX);
+}

@@ -1,0 +1,28 @@
+/* thread_calls.c: threads, mutexes, conditions, futexes, and signals between threads. */
+#ifndef ACO_THREAD_CALLS_H
+#define ACO_THREAD_CALLS_H
+
+#include "sim/world.h"
+
+ACO__HIDDEN int aco__sim_pthread_create(aco_sim_t *sim, pthread_t *thread, const pthread_attr_t *attributes,
+                                        void *(*fn)(void *arg), void *arg);
+ACO__HIDDEN int aco__sim_pthread_join(aco_sim_t *sim, pthread_t thread, void **result);
+ACO__HIDDEN int aco__sim_pthread_mutex_lock(aco_sim_t *sim, pthread_mutex_t *mutex);
+ACO__HIDDEN int aco__sim_pthread_mutex_trylock(aco_sim_t *sim, pthread_mutex_t *mutex);
+ACO__HIDDEN int aco__sim_pthread_mutex_unlock(aco_sim_t *sim, pthread_mutex_t *mutex);
+/* `until`: nanoseconds since the run's begin. */
+ACO__HIDDEN int aco__sim_cond_wait_until(aco_sim_t *sim, pthread_cond_t *condition, pthread_mutex_t *mutex,
+                                         int64_t until);
+ACO__HIDDEN int aco__sim_pthread_cond_signal(aco_sim_t *sim, pthread_cond_t *condition);
+ACO__HIDDEN int aco__sim_pthread_cond_broadcast(aco_sim_t *sim, pthread_cond_t *condition);
+ACO__HIDDEN int aco__sim_futex_wait_until(aco_sim_t *sim, uint32_t *word, uint32_t value, int64_t until);
+ACO__HIDDEN int aco__sim_futex_wake(aco_sim_t *sim, uint32_t *word, int threads);
+ACO__HIDDEN int aco__sim_sched_yield(aco_sim_t *sim);
+/* Signals that threads of the run send each other. */
+ACO__HIDDEN int aco__sim_pthread_kill(aco_sim_t *sim, pthread_t thread, int signal);
+ACO__HIDDEN int aco__sim_sigwaitinfo(aco_sim_t *sim, const sigset_t *signals, void *info);
+ACO__HIDDEN int aco__sim_sigwait_until(aco_sim_t *sim, const sigset_t *signals, void *info, int64_t until);
+/* Lets the time pass until then. */
+ACO__HIDDEN void aco__sim_sleep_until(aco_sim_t *sim, int64_t then);
+
+#endif

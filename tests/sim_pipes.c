@@ -1,0 +1,137 @@
+/* Promises: pipes, and splice() between them and sockets, in a simulation: a tunnel as acorn_io makes it. */
+#define _GNU_SOURCE
+#include "system/system.h"
+#include "check.h"
+#include "sim_ends.h"
+
+#include "aco/stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { RUNS = 100, BYTES = 100000, CAPACITY = 65536 };
+static char bytes[BYTES];
+
+/* ---- A tunnel ---- */
+
+static void *echo(void *listener)
+{
+    static char part[5000];
+    int fd = aco_io_accept((int)(intptr_t)listener);
+    ssize_t n;
+    while ((n = aco_io_read(fd, part, sizeof part)) > 0)
+        CHECK_EQ(aco_io_write_all(fd, part, (size_t)n), n);
+    CHECK(n == 0 && aco_io_close(fd) == 0);
+    return NULL;
+}
+
+static void *tunnel(void *listener)
+{
+    int near = aco_io_accept((int)(intptr_t)listener), far = aco_io_dial("tcp", "10.0.0.2", "80", NULL);
+    uint64_t copied[2];
+    aco_stream_t *ends[2] = {aco_stream_open(near), aco_stream_open(far)};
+    CHECK(ends[0] && ends[1]);
+    CHECK_EQ(aco_stream_copy_both_ways(ends[0], ends[1], copied), 0);
+    CHECK(copied[0] == BYTES && copied[1] == BYTES);
+    aco_stream_close(ends[0]);
+    aco_stream_close(ends[1]);
+    return NULL;
+}
+
+static void *sends(void *fd)
+{
+    CHECK_EQ(aco_io_write_all((int)(intptr_t)fd, bytes, BYTES), BYTES);
+    CHECK(aco_io_shutdown((int)(intptr_t)fd, SHUT_WR) == 0);
+    return NULL;
+}
+
+static void pass_through(aco_sim_t *sim, void *arg)
+{
+    int listeners[2] = {aco_io_listen("tcp", "10.0.0.1", "80", NULL), aco_io_listen("tcp", "10.0.0.2", "80", NULL)};
+    aco_t *tasks[3] = {aco_spawn(tunnel, (void *)(intptr_t)listeners[0], NULL),
+                       aco_spawn(echo, (void *)(intptr_t)listeners[1], NULL), NULL};
+    static char got[BYTES + 1];
+    int fd;
+    CHECK(aco_sim_link(sim, "*", "*", arg) == 0);
+    fd = aco_io_dial("tcp", "10.0.0.1", "80", NULL);
+    tasks[2] = aco_spawn(sends, (void *)(intptr_t)fd, NULL);
+    CHECK_EQ(aco_io_read_exactly(fd, got, sizeof got), BYTES);
+    CHECK(memcmp(got, bytes, BYTES) == 0);
+    for (int i = 0; i < 3; i++)
+        CHECK(aco_join(tasks[i], NULL) == 0);
+    CHECK(aco_io_close(fd) == 0 && aco_io_close(listeners[0]) == 0 && aco_io_close(listeners[1]) == 0);
+}
+
+/* ---- A pipe ---- */
+
+static void use_pipe(aco_sim_t *sim, void *arg)
+{
+    const aco__system_t *s = &aco__system;
+    static char got[BYTES];
+    char byte;
+    int p[2], q[2];
+    (void)sim, (void)arg;
+    CHECK(s->pipe2(p, O_NONBLOCK | O_CLOEXEC) == 0 && s->pipe2(q, O_NONBLOCK) == 0);
+    FAILS_WITH((int)s->pipe2(q, 1 << 30), EINVAL);
+    FAILS_WITH((int)s->read(p[0], &byte, 1), EAGAIN);
+    FAILS_WITH((int)s->read(p[1], &byte, 1), EBADF);
+    FAILS_WITH((int)s->write(p[0], &byte, 1), EBADF);
+    CHECK_EQ(s->write(p[1], bytes, BYTES), CAPACITY);
+    FAILS_WITH((int)s->write(p[1], bytes, 1), EAGAIN);
+    CHECK_EQ(s->read(p[0], got, 100), 100);
+    FAILS_WITH((int)s->write(p[1], bytes, PIPE_BUF), EAGAIN); /* at once or not at all */
+    CHECK_EQ(s->write(p[1], bytes, PIPE_BUF + 1), 100);
+    CHECK_EQ(s->splice(p[0], NULL, q[1], NULL, 1000, 0), 1000);
+    CHECK_EQ(s->splice(p[0], NULL, q[1], NULL, 0, 0), 0);
+    FAILS_WITH((int)s->splice(p[1], NULL, q[1], NULL, 1, 0), EBADF);
+    FAILS_WITH((int)s->splice(p[0], &(int64_t){0}, q[1], NULL, 1, 0), ESPIPE);
+    FAILS_WITH((int)s->splice(p[0], NULL, -1, NULL, 1, 0), EBADF);
+    CHECK(s->close(p[1]) == 0);
+    CHECK_EQ(s->read(p[0], got, BYTES), CAPACITY - 1000);
+    CHECK_EQ(s->read(p[0], got, 1), 0);
+    CHECK_EQ(s->splice(p[0], NULL, q[1], NULL, 1000, 0), 0);
+    CHECK(s->close(p[0]) == 0 && s->close(q[0]) == 0);
+    FAILS_WITH((int)s->write(q[1], bytes, 1), EPIPE);
+    CHECK(s->close(q[1]) == 0);
+}
+
+static void *writes_later(void *fd)
+{
+    CHECK(aco_sleep(ACO_SECOND) == 0);
+    CHECK_EQ(aco_io_write_all((int)(intptr_t)fd, bytes, BYTES), BYTES);
+    CHECK(aco_io_close((int)(intptr_t)fd) == 0);
+    return NULL;
+}
+
+/* Readers and writers of a pipe wait for each other. */
+static void wait_at_pipe(aco_sim_t *sim, void *arg)
+{
+    static char got[BYTES + 1];
+    int p[2];
+    aco_t *writer;
+    (void)sim, (void)arg;
+    CHECK(aco__system.pipe2(p, 0) == 0 && aco_io_adopt(p[0]) == 0 && aco_io_adopt(p[1]) == 0);
+    writer = aco_spawn(writes_later, (void *)(intptr_t)p[1], NULL);
+    CHECK_EQ(aco_io_read_exactly(p[0], got, sizeof got), BYTES);
+    CHECK(memcmp(got, bytes, BYTES) == 0);
+    CHECK(aco_join(writer, NULL) == 0 && aco_io_close(p[0]) == 0);
+}
+
+int main(void)
+{
+    aco_sim_link_t lossy = {.loss = 0.02};
+    alarm(60);
+    signal(SIGPIPE, SIG_IGN);
+    for (int i = 0; i < BYTES; i++)
+        bytes[i] = (char)(i * 7 + i / 256);
+    passes(use_pipe, NULL, 2);
+    passes(wait_at_pipe, NULL, RUNS);
+    passes(pass_through, NULL, RUNS);
+    passes(pass_through, &lossy, RUNS);
+    return check_result("sim_pipes");
+}
