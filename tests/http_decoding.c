@@ -69,6 +69,7 @@ static void set_coded(const char *name, const void *p, size_t n)
     coded_n = n;
 }
 
+#if defined HTTP_WITH_ZLIB || defined HTTP_WITH_BROTLI
 /* Whole, byte by byte, cut everywhere, with something behind it, and with every bit wrong. */
 static void check_coded(aco_http_client_t *client, const stage_t *stage, const char *text)
 {
@@ -95,6 +96,7 @@ static void check_coded(aco_http_client_t *client, const stage_t *stage, const c
     CHECK_EQ(get(client, stage, NULL, 1000), 0);
     CHECK_TEXT(coding, got, text);
 }
+#endif
 
 #ifdef HTTP_WITH_ZLIB
 /* 31: gzip; 15: deflate; -15: deflate without a header. */
