@@ -145,9 +145,12 @@ static int h2_on_wrong_frame(nghttp2_session *session, const nghttp2_frame *fram
 {
     aco__http2_t *h = connection;
     (void)session;
-    (void)error;
     if (frame->hd.type == NGHTTP2_HEADERS)
         h->in_head = 0;
+    if (error == NGHTTP2_ERR_REFUSED_STREAM) { /* it counts now: a client that reads nothing is never told */
+        h->refused++;
+        (void)aco__http2_count(h);
+    }
     return 0;
 }
 

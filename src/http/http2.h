@@ -39,7 +39,7 @@ typedef struct aco__http2 {
     struct aco__http2_stream *begun, **begun_end; /* heads have come; they get their tasks when the input is parsed */
     int streams; /* records of them: also those whose client has left, while a handler runs */
     unsigned requests; /* so far */
-    unsigned refused; /* streams, for no fault of the client's, which has not been told yet */
+    unsigned refused; /* streams whose client has not been told yet, and then is not to blame, or has been blamed */
     unsigned char is_writing; /* a task writes, or will soon */
     unsigned char is_full; /* the writer's buffer */
     unsigned char leaving;
