@@ -250,7 +250,7 @@ static void *trailers_of_http1(void *arg)
     talk(&stage,
          "POST /trailers HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
          "3\r\nabc\r\n0\r\nX-Empty:\r\nX-Sum: 17\r\n\r\n",
-         131, BYTE_BY_BYTE);
+         117, BYTE_BY_BYTE);
     CHECK_HAS("X-Late: 17|3\r\n\r\n");
     stop(&stage);
     return arg;

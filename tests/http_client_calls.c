@@ -290,9 +290,10 @@ static void *takes_early_responses(void *arg)
             const char *first, *second;
             int status;
         } refusals[] = {{REFUSAL, NULL, 413},
+                        {"HTTP/1.1 413 No\r\nContent-Length: 5\r\n\r\n", "large", 413},
                         {"HTTP/1.1 413 N", "o\r\nContent-Length: 5\r\n\r\nlarge", 413},
                         {"HTTP/1.1 103 Early\r\n\r\n", REFUSAL, 413},
-                        {"HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 102 Wait\r\n\r\nHTTP/1.1 4", REFUSAL + 10, 413}};
+                        {"HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 102 Wait\r\n\r\nHTTP/1.1 4", &REFUSAL[10], 413}};
         for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
             script_t script = {.first = refusals[i].first, .second = refusals[i].second};
             source_t source = {MUCH, 0};

@@ -592,6 +592,7 @@ static void h2_end_task(void *stream)
     h2_drop_body(s);
     aco__http_request_end(&s->x);
     s->has_task = 0;
+    s->until = aco_after(s->h->server->options.write_time);
     aco__http2_release(s);
 }
 
