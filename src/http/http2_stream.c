@@ -437,6 +437,8 @@ static int http2_write_file(aco__http_exchange_t *x, int fd, int64_t offset, int
             errno = EIO;
         if (got <= 0)
             return -1;
+        if (to != s->out + s->out_end) /* what stood before it was sent meanwhile */
+            memmove(s->out + s->out_end, to, (size_t)got);
         s->out_end += (size_t)got;
         offset += got;
         n -= got;
