@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "http_tests.h"
 
+#include <aco/sync.h>
 #include <signal.h>
 
 enum {
@@ -83,6 +84,17 @@ static void request(unsigned id, int method, int flags)
     frame(HEADERS, flags, id, head, put_head(head, method));
 }
 
+/* Its method is a literal. */
+static void request_by(unsigned id, const char *method)
+{
+    unsigned char head[32] = {2, (unsigned char)strlen(method)};
+    size_t n = strlen(method), all = put_head(head + 1 + n, GET_INDEX) + 1 + n;
+    head[0] = 2; /* ":method", by its name's index */
+    head[1] = (unsigned char)n;
+    memcpy(head + 2, method, n);
+    frame(HEADERS, END_HEADERS | END_STREAM, id, head, all);
+}
+
 static void begin_attack(void)
 {
     static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -158,20 +170,57 @@ static void replies_big(aco_http_request_t *r, void *arg)
     (void)aco_http_reply(r, 200, NULL, big, sizeof big);
 }
 
+/* A reply whose end is a frame of its own. */
+static void replies_nothing(aco_http_request_t *r, void *arg)
+{
+    handled++;
+    (void)arg;
+    CHECK_EQ(aco_http_reply_begin(r, 200, NULL, -1), 0);
+}
+
+static void sleeps_and_replies(aco_http_request_t *r, void *arg)
+{
+    CHECK_EQ(aco_sleep(80 * ACO_MILLISECOND), 0);
+    hello(r, arg);
+}
+
+static int ended;
+static aco_event_t all_have_ended, has_failed;
+static void is_late(aco_http_request_t *r, void *arg)
+{
+    (void)aco_http_next(r);
+    (void)arg;
+    if (++ended == 100)
+        aco_event_set(&all_have_ended);
+}
+
 static void ignores_failure(const aco_http_failure_t *failure, void *arg)
 {
-    (void)failure;
+    if (failure->kind == ACO_HTTP_REFUSED)
+        aco_event_set(&has_failed);
     (void)arg;
 }
 
-static const aco_http_route_t routes[] = {
-    {"GET", "/", hello, NULL}, {"POST", "/", reads, NULL}, {"PUT", "/", replies_big, NULL}, {NULL, NULL, NULL, NULL}};
+static const aco_http_time_limit_t short_time = {20 * ACO_MILLISECOND, NULL, NULL};
+static const aco_http_middleware_t in_time[] = {
+    {is_late, NULL}, {aco_http_limit_time, (void *)(uintptr_t)&short_time}, {NULL, NULL}};
+static const aco_http_route_t limited[] = {{"LIM", "/", replies_big, NULL}, {NULL, NULL, NULL, NULL}};
+static const aco_http_group_t groups[] = {{limited, in_time}, {NULL, NULL}};
+static const aco_http_route_t routes[] = {{"GET", "/", hello, NULL},
+                                          {"POST", "/", reads, NULL},
+                                          {"PUT", "/", replies_big, NULL},
+                                          {"NOT", "/", replies_nothing, NULL},
+                                          {"SLP", "/", sleeps_and_replies, NULL},
+                                          {NULL, NULL, NULL, NULL}};
 
 static void begin(void)
 {
     memset(&stage.server, 0, sizeof stage.server);
     memset(failures, 0, sizeof failures);
-    handled = 0;
+    handled = ended = 0;
+    aco_event_reset(&all_have_ended);
+    aco_event_reset(&has_failed);
+    stage.server.groups = groups;
     stage.server.failures = failures;
     stage.server.failed = ignores_failure;
     start(&stage, routes);
@@ -469,12 +518,112 @@ static void *narrow_windows_end(void *arg)
     return arg;
 }
 
+/* The end of a reply needs a window, too, if it is a frame of its own. */
+static void *closed_windows_end_replies(void *arg)
+{
+    begin();
+    stop(&stage);
+    stage.server.write_time = 20 * ACO_MILLISECOND;
+    stage.server.idle_time = 50 * ACO_MILLISECOND;
+    start(&stage, routes);
+    frame(SETTINGS, 0, 0, "\0\4\0\0\0\0", 6);
+    for (unsigned i = 0; i < 10; i++)
+        request_by(2 * i + 1, "NOT");
+    attack(0);
+    CHECK_EQ(handled, 10);
+    CHECK_EQ(resets, 10);
+    end();
+    return arg;
+}
+
+/* Trailers of a stream that the server has reset are not read, but they have come. */
+static void *ignored_heads_have_come(void *arg)
+{
+    unsigned char head[64], trailer[16];
+    size_t n = put_head(head, POST_INDEX);
+    int fd;
+    begin();
+    stop(&stage);
+    stage.server.head_time = 20 * ACO_MILLISECOND;
+    stage.server.idle_time = 50 * ACO_MILLISECOND;
+    start(&stage, routes);
+    request_by(1, "SLP");
+    n += put_field(head + n, "x a", "a");
+    frame(HEADERS, END_HEADERS, 3, head, n);
+    fd = dial(&stage);
+    (void)aco_io_write_all(fd, bytes, bytes_n);
+    got_n = 0;
+    do {
+        CHECK((n = (size_t)aco_io_read(fd, got + got_n, 1000)) > 0);
+        got_n += n;
+        look_at_frames();
+    } while (!resets);
+    bytes_n = 0;
+    frame(HEADERS, END_HEADERS | END_STREAM, 3, trailer, put_field(trailer, "x-sum", "1"));
+    (void)aco_io_write_all(fd, bytes, bytes_n);
+    read_to_end(fd);
+    look_at_frames();
+    aco_io_close(fd);
+    CHECK_EQ(status_frames, 1);
+    CHECK_EQ(failures[ACO_HTTP_SLOW], 0);
+    end();
+    return arg;
+}
+
+/* Windows that are wide open, and a client that reads nothing, until more than the sockets hold is on its way. */
+static void begin_big_replies(const char *method)
+{
+    begin();
+    frame(SETTINGS, 0, 0, "\0\4\0\x10\0\0", 6);
+    number_frame(WINDOW_UPDATE, 0, 0x7f000000);
+    for (unsigned i = 0; i < 100; i++)
+        request_by(2 * i + 1, method);
+}
+
+/* A handler's time is over while the bytes that it sends are in a frame that waits for the client. */
+static void *late_handlers_take_their_bytes_back(void *arg)
+{
+    int fd;
+    begin_big_replies("LIM");
+    fd = dial(&stage);
+    (void)aco_io_write_all(fd, bytes, bytes_n);
+    CHECK_EQ(aco_event_wait(&all_have_ended), 0);
+    (void)aco_io_shutdown(fd, SHUT_WR);
+    while (aco_io_read(fd, got, sizeof got) > 0)
+        ;
+    aco_io_close(fd);
+    end();
+    return arg;
+}
+
+/* Streams are refused, and the client does not read it. */
+static void *unread_refusals_are_cut_off(void *arg)
+{
+    int fd;
+    begin_big_replies("LIM");
+    fd = dial(&stage);
+    (void)aco_io_write_all(fd, bytes, bytes_n);
+    CHECK_EQ(aco_event_wait(&all_have_ended), 0);
+    bytes_n = 0;
+    for (unsigned i = 100; i < 100 + FLOOD; i++)
+        request(2 * i + 1, GET_INDEX, END_HEADERS | END_STREAM);
+    (void)aco_io_write_all(fd, bytes, bytes_n);
+    CHECK_EQ(aco_event_wait_until(&has_failed, aco_after(5 * ACO_SECOND)), 0);
+    aco_io_close(fd);
+    end();
+    return arg;
+}
+
 int main(void)
 {
     static const aco_function_t tests[] = {
-        floods_are_cut_off,           use_is_no_flood,     heads_do_not_explode, heads_have_a_time,
-        ambiguous_requests_are_reset, hosts_do_not_differ, closed_windows_end,   windows_do_not_overflow,
-        narrow_windows_end,
+        floods_are_cut_off,           use_is_no_flood,
+        heads_do_not_explode,         heads_have_a_time,
+        ambiguous_requests_are_reset, hosts_do_not_differ,
+        closed_windows_end,           windows_do_not_overflow,
+        narrow_windows_end,           closed_windows_end_replies,
+        ignored_heads_have_come,      late_handlers_take_their_bytes_back,
+        unread_refusals_are_cut_off,
     };
     signal(SIGPIPE, SIG_IGN);
     run_http_tests(tests, sizeof tests / sizeof tests[0]);

@@ -115,6 +115,20 @@ static void replies_file(aco_http_request_t *request, void *arg)
     CHECK_EQ(aco_http_reply_file(request, HTTP2_FILES, aco_http_request_param(request, "*")), 0);
 }
 
+/* Bytes that are collected, and then a file that the system reads while others send. */
+static void puts_before_file(aco_http_request_t *request, void *arg)
+{
+    char text[2000];
+    int fd = open("/proc/version", O_RDONLY | O_CLOEXEC);
+    ssize_t n = pread(fd, text, sizeof text, 0);
+    (void)arg;
+    CHECK(fd >= 0 && n > 0);
+    CHECK_EQ(aco_http_reply_begin(request, 200, NULL, 7 + n), 0);
+    CHECK_EQ(aco_http_reply_write(request, "before ", 7), 0);
+    CHECK_EQ(aco_http_reply_write_file(request, fd, 0, n), 0);
+    close(fd);
+}
+
 static const aco_http_middleware_t with_client[] = {{aco_http_end_with_client, NULL}, {NULL, NULL}};
 static const aco_http_time_limit_t short_time = {ACO_MILLISECOND, NULL, NULL};
 static const aco_http_middleware_t in_time[] = {{aco_http_limit_time, (void *)(uintptr_t)&short_time}, {NULL, NULL}};
@@ -138,6 +152,7 @@ static const aco_http_route_t routes[] = {
     {"GET", "/gate", waits_at_gate, "open"},
     {"POST", "/unread", waits_at_gate, "unread"},
     {"GET", "/files/*", replies_file, NULL},
+    {"GET", "/before", puts_before_file, NULL},
     {NULL, NULL, NULL, NULL},
 };
 
@@ -297,6 +312,28 @@ static void *unread_bodies_stop_the_client(void *arg)
     aco_event_set(&gate);
     h2_await(&client, id);
     CHECK_REPLY(h2_reply(&client, id), 200, "unread");
+    end_both();
+    return arg;
+}
+
+/* What was collected goes out while a file is read behind it. */
+static void *files_stay_behind(void *arg)
+{
+    char wanted[2048] = "before ";
+    FILE *file = fopen("/proc/version", "r");
+    int ids[2];
+    CHECK(file && fgets(wanted + 7, sizeof wanted - 7, file));
+    fclose(file);
+    begin();
+    begin_with_client();
+    for (int i = 0; i < 20; i++) {
+        ids[0] = h2_request(&client, "GET", "/before", NULL, 0);
+        ids[1] = h2_request(&client, "GET", "/", NULL, 0);
+        h2_await(&client, ids[0]);
+        h2_await(&client, ids[1]);
+        CHECK_REPLY(h2_reply(&client, ids[0]), 200, wanted);
+        CHECK_REPLY(h2_reply(&client, ids[1]), 200, "hello\n");
+    }
     end_both();
     return arg;
 }
@@ -516,14 +553,23 @@ static void *versions_can_be_refused(void *arg)
 int main(int argc, char **argv)
 {
     static const aco_function_t tests[] = {
-        replies_are_the_same,          cut_replies_are_resets,
-        trailers_come_and_go,          trailers_of_http1,
-        bodies_pass_windows,           unread_bodies_stop_the_client,
-        slow_readers_stop_the_handler, bodies_have_limits,
-        streams_have_a_limit,          all_streams_have_a_limit,
-        resets_reach_the_handler,      lost_connections_end_handlers,
-        stopped_servers_end_streams,   drain_time_ends_handlers,
-        idle_connections_end,          requests_have_a_limit,
+        replies_are_the_same,
+        cut_replies_are_resets,
+        trailers_come_and_go,
+        trailers_of_http1,
+        bodies_pass_windows,
+        unread_bodies_stop_the_client,
+        files_stay_behind,
+        slow_readers_stop_the_handler,
+        bodies_have_limits,
+        streams_have_a_limit,
+        all_streams_have_a_limit,
+        resets_reach_the_handler,
+        lost_connections_end_handlers,
+        stopped_servers_end_streams,
+        drain_time_ends_handlers,
+        idle_connections_end,
+        requests_have_a_limit,
         versions_can_be_refused,
     };
     (void)argv;

@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "http_tests.h"
 
+#include <aco/sync.h>
+
 static void redirects_to(aco_http_request_t *request, void *status)
 {
     CHECK_EQ(aco_http_reply_header(request, "Location", aco_http_request_query(request, "to")), 0);
@@ -204,6 +206,8 @@ typedef struct script { /* of a server for one request */
     size_t body;                /* bytes that are read before `second`; 0: none */
     int got_expect;
     size_t came;                /* bytes of the body */
+    const char *third;          /* after further turns; nothing is read until the client has ended */
+    aco_event_t has_ended;
 } script_t;
 
 static void *plays(void *arg)
@@ -220,6 +224,8 @@ static void *plays(void *arg)
         end = strstr(part, "\r\n\r\n");
     }
     script->got_expect = strstr(part, "\r\nExpect: 100-continue\r\n") != NULL;
+    if (script->third)
+        CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &(int){4096}, sizeof(int)), 0);
     CHECK(aco_io_write_all(fd, script->first, strlen(script->first)) >= 0);
     while (script->came < script->body) {
         more = aco_io_read(fd, part, sizeof part);
@@ -230,6 +236,12 @@ static void *plays(void *arg)
         aco_task_yield();
     if (script->second)
         CHECK(aco_io_write_all(fd, script->second, strlen(script->second)) >= 0);
+    for (int i = 0; i < 50 && script->third; i++)
+        aco_task_yield();
+    if (script->third) {
+        CHECK(aco_io_write_all(fd, script->third, strlen(script->third)) >= 0);
+        CHECK_EQ(aco_event_wait_until(&script->has_ended, aco_after(5 * ACO_SECOND)), 0);
+    }
     while ((more = aco_io_read(fd, part, 1)) > 0 && !script->body) /* slowly */
         script->came++;
     CHECK_EQ(aco_io_close(fd), 0);
@@ -271,6 +283,7 @@ static int upload(script_t *script, aco_http_call_t *call)
     status = response ? response->status : -1;
     n = response ? aco_http_response_read(response, got, 100) : 0;
     got[n > 0 ? n : 0] = 0;
+    aco_event_set(&script->has_ended);
     aco_http_response_end(response);
     aco_http_client_destroy(client);
     aco_group_end(&group);
@@ -289,12 +302,14 @@ static void *takes_early_responses(void *arg)
         static const struct {
             const char *first, *second;
             int status;
-        } refusals[] = {{REFUSAL, NULL, 413},
-                        {"HTTP/1.1 413 N", "o\r\nContent-Length: 5\r\n\r\nlarge", 413},
-                        {"HTTP/1.1 103 Early\r\n\r\n", REFUSAL, 413},
-                        {"HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 102 Wait\r\n\r\nHTTP/1.1 4", &REFUSAL[10], 413}};
+            const char *third;
+        } refusals[] = {{REFUSAL, NULL, 413, NULL},
+                        {"HTTP/1.1 103 Early\r\n\r\n", "HTTP/1.1 413 N\r\nContent-Length: 5\r\n\r\n", 413, "large"},
+                        {"HTTP/1.1 413 N", "o\r\nContent-Length: 5\r\n\r\nlarge", 413, NULL},
+                        {"HTTP/1.1 103 Early\r\n\r\n", REFUSAL, 413, NULL},
+                        {"HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 102 Wait\r\n\r\nHTTP/1.1 4", &REFUSAL[10], 413, NULL}};
         for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
-            script_t script = {.first = refusals[i].first, .second = refusals[i].second};
+            script_t script = {.first = refusals[i].first, .second = refusals[i].second, .third = refusals[i].third};
             source_t source = {MUCH, 0};
             aco_http_call_t call = {.body = body, .length = how == 2 ? -1 : MUCH};
             if (how > 0) {

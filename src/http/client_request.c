@@ -133,6 +133,15 @@ ACO__SWITCHES static int send_body(aco__http_peer_t *peer, const aco__http_step_
     return n < 0 ? -1 : result;
 }
 
+/* What was collected is not sent either: reading the response would wait until the server takes it. */
+static void drop_rest(aco__http_peer_t *peer)
+{
+    if (!peer->link.out_n)
+        return;
+    peer->link.out_n = 0;
+    peer->outgoing.left = -1; /* the request is cut */
+}
+
 /* Sends a request. As take_early(). */
 int aco__http_send_request(aco__http_peer_t *peer, const aco__http_step_t *step, const char *location)
 {
@@ -144,5 +153,7 @@ int aco__http_send_request(aco__http_peer_t *peer, const aco__http_step_t *step,
         result = send_body(peer, step, location);
     if (result == 0)
         result = aco__http_end_body(&peer->outgoing, location);
+    if (result > 0)
+        drop_rest(peer);
     return result == 0 ? aco__http_send(&peer->link, NULL, 0, 0, location) : result;
 }

@@ -68,19 +68,54 @@ static aco__http2_stream_t *h2_stream(nghttp2_session *session, int32_t id)
 }
 
 /* A head must come in its time: nothing else can come on the connection meanwhile. */
-static void h2_time_head(aco__http2_t *h, unsigned type)
+static void h2_begin_head(aco__http2_t *h)
 {
-    int is_head = type == NGHTTP2_HEADERS || type == NGHTTP2_CONTINUATION;
-    if (is_head && !h->in_head && !h->leaving)
+    if (!h->in_head && !h->leaving)
         h->until = aco_after(h->server->options.head_time);
-    h->in_head = (unsigned char)is_head;
+    h->in_head = 1;
+}
+
+static int h2_ends_head(const aco__http2_t *h)
+{
+    int type = h->frame[3];
+    return (type == NGHTTP2_HEADERS || type == NGHTTP2_CONTINUATION) && h->frame[4] & NGHTTP2_FLAG_END_HEADERS;
+}
+
+/* The next byte of a frame's head. */
+static void h2_follow_frame(aco__http2_t *h, uint8_t byte)
+{
+    h->frame[h->frame_n++] = byte;
+    if (h->frame_n < sizeof h->frame)
+        return;
+    h->frame_n = 0;
+    h->frame_left = (size_t)h->frame[0] << 16 | (size_t)h->frame[1] << 8 | h->frame[2];
+    if (h->frame[3] == NGHTTP2_HEADERS || h->frame[3] == NGHTTP2_CONTINUATION)
+        h2_begin_head(h);
+    if (!h->frame_left && h2_ends_head(h))
+        h->in_head = 0;
+}
+
+/* Knows whether a head has come in part. nghttp2 does not tell of the ends of those that it drops. */
+static void h2_follow(aco__http2_t *h, const uint8_t *p, size_t n)
+{
+    while (n) {
+        size_t part = !h->frame_left ? 1 : n < h->frame_left ? n : h->frame_left;
+        if (!h->frame_left) {
+            h2_follow_frame(h, *p);
+        } else {
+            h->frame_left -= part;
+            if (!h->frame_left && h2_ends_head(h))
+                h->in_head = 0;
+        }
+        p += part;
+        n -= part;
+    }
 }
 
 static int h2_on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *connection)
 {
     aco__http2_t *h = connection;
     (void)session;
-    h2_time_head(h, hd->type);
     return aco__http2_count_frame(h, hd->type, hd->length, hd->flags) ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
@@ -127,8 +162,6 @@ static int h2_on_frame(nghttp2_session *session, const nghttp2_frame *frame, voi
     aco__http2_t *h = connection;
     aco__http2_stream_t *s = h2_stream(session, frame->hd.stream_id);
     int is_head = frame->hd.type == NGHTTP2_HEADERS, is_last = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
-    if (is_head)
-        h->in_head = 0;
     if (!s || (!is_head && frame->hd.type != NGHTTP2_DATA))
         return 0;
     if (is_last)
@@ -148,9 +181,11 @@ static int h2_on_wrong_frame(nghttp2_session *session, const nghttp2_frame *fram
 {
     aco__http2_t *h = connection;
     (void)session;
-    (void)error;
-    if (frame->hd.type == NGHTTP2_HEADERS)
-        h->in_head = 0;
+    (void)frame;
+    if (error == NGHTTP2_ERR_REFUSED_STREAM) { /* it counts now: a client that reads nothing is never told */
+        h->refused++;
+        (void)aco__http2_count(h);
+    }
     return 0;
 }
 
@@ -277,6 +312,7 @@ static aco__http2_t *h2_new(aco__http_connection_t *c)
     h->c = c;
     h->server = c->server;
     h->begun_end = &h->begun;
+    h->frame_left = NGHTTP2_CLIENT_MAGIC_LEN;
     h->idle_since = aco_now();
     aco__http2_be_patient(&h->patience);
     if (h2_make_session(h) == 0 && h2_submit_settings(h) == 0)
@@ -362,10 +398,12 @@ ACO__SWITCHES static int h2_parse(aco__http2_t *h, const char *location)
     ACO__NO_SWITCH_BEGIN();
     if (in->end > in->begin)
         n = nghttp2_session_mem_recv(h->session, (const uint8_t *)in->buffer + in->begin, in->end - in->begin);
-    in->begin = in->end = 0;
-    if (n > 0)
+    if (n > 0) {
+        h2_follow(h, (const uint8_t *)in->buffer + in->begin, (size_t)n);
         aco__http2_count_bytes(h, (size_t)n);
-    else if (n < 0)
+    }
+    in->begin = in->end = 0;
+    if (n < 0)
         h2_refuse_input(h, (int)n);
     ACO__NO_SWITCH_END();
     h2_spawn_streams(h, location);
@@ -373,13 +411,29 @@ ACO__SWITCHES static int h2_parse(aco__http2_t *h, const char *location)
     return n < 0 ? -1 : 0;
 }
 
+/* From time to time: the end of the last stream does not wake this task. Streams whose tasks have ended have a rest of
+ * a reply for which the windows had room; if it is only its end, or the client has made them smaller, it may never be
+ * taken. */
+static void h2_look(aco__http2_t *h)
+{
+    const aco_http_server_options_t *options = &h->server->options;
+    int64_t now = aco_now();
+    if (now < h->look)
+        return;
+    h->look = aco_after(options->write_time < options->idle_time ? options->write_time : options->idle_time);
+    for (aco__http2_stream_t *s = h->first; s; s = s->next)
+        if (!s->has_task && s->is_open && !s->was_reset && s->until <= now)
+            aco__http2_reset(s, NGHTTP2_CANCEL);
+}
+
 static int64_t h2_wait_until(const aco__http2_t *h)
 {
     int64_t idle_time = h->server->options.idle_time;
+    int64_t until = h->leaving || h->in_head ? h->until : ACO_FOREVER;
+    if (h->streams)
+        return h->look < until ? h->look : until;
     if (h->leaving || h->in_head)
-        return h->until;
-    if (h->streams) /* a look after that time: the end of the last one does not wake this task */
-        return aco_after(idle_time);
+        return until;
     return h->idle_since > ACO_FOREVER - idle_time ? ACO_FOREVER : h->idle_since + idle_time;
 }
 
@@ -430,6 +484,7 @@ ACO__SWITCHES static void h2_read(aco__http2_t *h, const char *location)
             aco__http2_want_write(h, location);
         }
         how = h2_await(h, location);
+        h2_look(h);
         if (how == H2_OVER || (how == H2_LATE && !h2_be_late(h)))
             return;
     }

@@ -40,7 +40,7 @@ typedef struct aco__http2 {
     struct aco__http2_stream *begun, **begun_end; /* heads have come; they get their tasks when the input is parsed */
     int streams; /* records of them: also those whose client has left, while a handler runs */
     unsigned requests; /* so far */
-    unsigned refused; /* streams, for no fault of the client's, which has not been told yet */
+    unsigned refused; /* streams whose client has not been told yet, and then is not to blame, or has been blamed */
     unsigned char is_writing; /* a task writes, or will soon */
     unsigned char is_full; /* the writer's buffer */
     unsigned char leaving;
@@ -49,6 +49,9 @@ typedef struct aco__http2 {
     int refusal; /* the errno for which the peer was cut off; 0: it was not */
     int64_t until; /* in_head, or when it leaves: how long */
     int64_t idle_since; /* no streams */
+    int64_t look; /* after streams whose tasks have ended */
+    uint8_t frame[9]; /* the head of the frame that comes */
+    size_t frame_n, frame_left; /* bytes of that head; of the frame that are to come */
     size_t promised; /* bytes of replies whose handlers have ended and which the windows had room for */
     char *out; /* of the writer, which alone uses it */
     size_t out_n;
@@ -94,6 +97,7 @@ typedef struct aco__http2_stream {
     const char *direct;
     size_t direct_n;
     size_t promised; /* as the connection's */
+    int64_t until; /* the task has ended: what is left of the reply must be taken then */
     char *trailers; /* as HTTP/1 sends them, when the reply is whole */
     size_t trailers_n, trailers_room;
     aco_event_t changed; /* what a task of the stream may wait for */

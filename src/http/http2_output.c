@@ -35,7 +35,9 @@ int aco__http2_take_data(nghttp2_session *session, nghttp2_frame *frame, const u
     size_t promised = s->promised < n ? s->promised : n;
     (void)session;
     (void)frame;
-    ACO__ASSERT(n <= aco__http2_pending(s) && h->out);
+    ACO__ASSERT(h->out);
+    if (n > aco__http2_pending(s)) /* the frame has waited, and the handler has taken its bytes back: a reset */
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     if (FRAME_HEAD + n > HTTP2_OUT - h->out_n) {
         h->is_full = 1;
         return NGHTTP2_ERR_WOULDBLOCK;

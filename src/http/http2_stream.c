@@ -441,6 +441,8 @@ static int http2_write_file(aco__http_exchange_t *x, int fd, int64_t offset, int
             errno = EIO;
         if (got <= 0)
             return -1;
+        if (to != s->out + s->out_end) /* what stood before it was sent meanwhile */
+            memmove(s->out + s->out_end, to, (size_t)got);
         s->out_end += (size_t)got;
         offset += got;
         n -= got;
@@ -596,6 +598,7 @@ static void h2_end_task(void *stream)
     h2_drop_body(s);
     aco__http_request_end(&s->x);
     s->has_task = 0;
+    s->until = aco_after(s->h->server->options.write_time);
     aco__http2_release(s);
 }
 
