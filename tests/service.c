@@ -28,11 +28,22 @@ static int loads, port_of_service;
 static aco_service_t *the_service;
 static const char *dies_when;
 
+static void say(const char *what)
+{
+    char line[64];
+    int n = snprintf(line, sizeof line, "%s %d\n", what, port_of_service);
+    CHECK_EQ(write(STDOUT_FILENO, line, (size_t)n), n);
+}
+
 static void *load(void *arg)
 {
     (void)arg;
     if (dies_when && strcmp(dies_when, "load") == 0)
         raise(SIGKILL);
+    if (dies_when && strcmp(dies_when, loads ? "reload waits" : "load waits") == 0) {
+        say("waits");
+        return aco_park("the end") == 0 ? &configurations[0] : NULL;
+    }
     if (loads == 2) { /* the third one fails */
         loads++;
         errno = ENOENT;
@@ -82,13 +93,6 @@ static void *stays(void *arg)
     return arg;
 }
 
-static void say(const char *what)
-{
-    char line[64];
-    int n = snprintf(line, sizeof line, "%s %d\n", what, port_of_service);
-    CHECK_EQ(write(STDOUT_FILENO, line, (size_t)n), n);
-}
-
 /* A task beside the servers, which only the end of the set cancels. */
 static void *lasts(void *arg)
 {
@@ -119,6 +123,14 @@ static int serve(aco_service_t *service, void *arg)
     if (dies_when && strcmp(dies_when, "fails") == 0) {
         errno = EPROTO;
         return -1;
+    }
+    if (dies_when && strcmp(dies_when, "fails without errno") == 0) {
+        errno = 0;
+        return -1;
+    }
+    if (dies_when && strcmp(dies_when, "is half ready") == 0 && aco_threads_index() == 1) {
+        say("is half ready");
+        return aco_park("the stop");
     }
     if (dies_when && strcmp(dies_when, "stays") == 0)
         CHECK(aco_group_spawn(aco_service_group(service), stays, NULL, NULL) != NULL);
@@ -291,6 +303,25 @@ static void fails_as_serve_does(void)
 {
     child_t child = start(2, "0", "60000", "", "fails", -1);
     CHECK_EQ(await_end(&child), EPROTO);
+    child = start(2, "0", "60000", "", "fails without errno", -1);
+    CHECK_EQ(await_end(&child), EINVAL);
+}
+
+/* Also while a configuration is loaded that never comes. */
+static void ends_while_it_loads(void)
+{
+    child_t child = start(2, "0", "60000", "", "load waits", -1);
+    CHECK(hears(&child, "waits"));
+    kill(child.pid, SIGTERM);
+    CHECK_EQ(await_end(&child), 0);
+    child = start(2, "0", "60000", "", "reload waits", -1);
+    CHECK(hears(&child, "serves"));
+    kill(child.pid, SIGHUP);
+    CHECK(hears(&child, "waits"));
+    kill(child.pid, SIGHUP);
+    CHECK_EQ(get(child.port, "/", NULL), 200);
+    kill(child.pid, SIGTERM);
+    CHECK_EQ(await_end(&child), 0);
 }
 
 static void rejects(void)
@@ -481,6 +512,150 @@ static void outlives_a_bad_start(void)
     CHECK_EQ(await_end(&new), 0);
 }
 
+/* One that is stopped when some of its threads serve: the sockets are still the old one's. */
+static void is_stopped_before_it_is_ready(void)
+{
+    child_t old, new;
+    char name[32];
+    int number = 0;
+    name_it(name, "half");
+    old = start(2, "0", "60000", name, NULL, -1);
+    CHECK(hears(&old, "serves"));
+    new = start(2, "0", "60000", name, "is half ready", -1);
+    CHECK(hears(&new, "is half ready"));
+    kill(new.pid, SIGTERM);
+    CHECK_EQ(await_end(&new), 0);
+    for (int i = 0; i < 20; i++) {
+        CHECK_EQ(get(old.port, "/", &number), 200);
+        CHECK_EQ(number, old.pid);
+    }
+    kill(old.pid, SIGTERM);
+    CHECK_EQ(await_end(&old), 0);
+}
+
+/* How many descriptors of the process are for a socket of which it has one already. */
+static int copies_in(pid_t process)
+{
+    char path[64], links[128][64];
+    int copies = 0;
+    for (int i = 0; i < 128; i++) {
+        ssize_t n;
+        snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)process, i);
+        n = readlink(path, links[i], sizeof links[i] - 1);
+        links[i][n > 0 ? n : 0] = 0;
+        for (int j = 0; j < i && strncmp(links[i], "socket:", 7) == 0; j++)
+            copies += strcmp(links[i], links[j]) == 0;
+    }
+    return copies;
+}
+
+/* Nothing but the threads' listeners holds the sockets: they are closed when those are. */
+static void keeps_no_copies(void)
+{
+    child_t old, new;
+    char name[32];
+    name_it(name, "copies");
+    old = start(2, "0", "60000", name, NULL, -1);
+    CHECK(hears(&old, "serves"));
+    new = start(2, "0", "60000", name, NULL, -1);
+    CHECK(hears(&new, "serves"));
+    CHECK_EQ(await_end(&old), 0);
+    CHECK_EQ(copies_in(new.pid), 0);
+    kill(new.pid, SIGTERM);
+    CHECK_EQ(await_end(&new), 0);
+}
+
+/* Both have the service manager's socket. */
+static void takes_over_when_activated(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), number = 0;
+    child_t old, new;
+    char name[32];
+    name_it(name, "activated");
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    CHECK_EQ(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    CHECK_EQ(listen(listener, 100), 0);
+    old = start(2, "0", "60000", name, NULL, listener);
+    CHECK(hears(&old, "serves"));
+    new = start(2, "0", "60000", name, NULL, listener);
+    CHECK(hears(&new, "serves"));
+    kill(old.pid, check_failures ? SIGTERM : 0);
+    CHECK_EQ(await_end(&old), 0);
+    CHECK_EQ(get(new.port, "/", &number), 200);
+    CHECK_EQ(number, new.pid);
+    kill(new.pid, SIGTERM);
+    CHECK_EQ(await_end(&new), 0);
+    close(listener);
+}
+
+/* ---- An old process that this one plays ---- */
+
+static int listen_at_name(const char *name)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    int n = snprintf(address.sun_path, sizeof address.sun_path, "@acorn-hand-over-%u-%s", (unsigned)geteuid(), name);
+    address.sun_path[0] = 0;
+    CHECK_EQ(bind(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)n)), 0);
+    CHECK_EQ(listen(fd, 10), 0);
+    return fd;
+}
+
+static void send_with(int to, const char *text, int fd)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } rights = {.bytes = {0}};
+    struct iovec part = {(char *)(uintptr_t)text, strlen(text)};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &rights, .msg_controllen = sizeof rights};
+    rights.header = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof fd)};
+    memcpy(CMSG_DATA(&rights.header), &fd, sizeof fd);
+    CHECK_EQ(sendmsg(to, &message, MSG_NOSIGNAL), (ssize_t)strlen(text));
+}
+
+/* The old one no longer waits, but goes on: the new one must not do so, too. */
+static void is_refused(void)
+{
+    char name[32];
+    int fd, door;
+    child_t new;
+    name_it(name, "refused");
+    door = listen_at_name(name);
+    new = start(2, "0", "60000", name, NULL, -1);
+    fd = accept4(door, NULL, NULL, SOCK_CLOEXEC);
+    send_with(fd, "N", door);
+    CHECK_EQ(send(fd, "E", 1, MSG_NOSIGNAL), 1);
+    CHECK_EQ(send(fd, "X", 1, MSG_NOSIGNAL), 1);
+    CHECK_EQ(await_end(&new), ETIMEDOUT);
+    close(fd);
+    close(door);
+}
+
+/* The old one ends while it hands over: then there is none. */
+static void outlives_a_bad_end(int messages)
+{
+    char name[32];
+    int fd, door;
+    child_t new;
+    name_it(name, "bad-end");
+    door = listen_at_name(name);
+    new = start(2, "0", "60000", name, NULL, -1);
+    fd = accept4(door, NULL, NULL, SOCK_CLOEXEC);
+    if (messages > 0)
+        send_with(fd, "N", door);
+    if (messages > 1)
+        send_with(fd, "Lother tcp 127.0.0.1 0", door);
+    close(door);
+    close(fd);
+    CHECK(hears(&new, "serves"));
+    CHECK_EQ(get(new.port, "/", NULL), 200);
+    kill(new.pid, SIGTERM);
+    CHECK_EQ(await_end(&new), 0);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 5 && strcmp(argv[1], "serve") == 0)
@@ -494,7 +669,14 @@ int main(int argc, char **argv)
     reloads();
     shows_life();
     is_activated();
+    ends_while_it_loads();
     outlives_a_bad_start();
+    is_stopped_before_it_is_ready();
+    keeps_no_copies();
+    takes_over_when_activated();
+    is_refused();
+    for (int messages = 0; messages < 3; messages++)
+        outlives_a_bad_end(messages);
     restarts(argc > 1 ? atoi(argv[1]) : 5, argc > 2 ? atol(argv[2]) : 100);
     return check_result("service");
 }

@@ -5,9 +5,9 @@
  *   old to new   N, with the socket of the name; L KEY, with a listener; S KEY, with one that the service manager has,
  *                too; E: that was all
  *   new to old   T INODE: it has taken this socket; R: it is ready, and accepts
- *   old to new   G: it stops
+ *   old to new   G: it stops; X: it has not waited for R, and goes on
  *
- * If the connection ends before R, the old process goes on. */
+ * If the connection ends before R, the old process goes on. If it ends before G or X, the old one has ended. */
 #define _GNU_SOURCE
 #include "lifecycle/lifecycle.h"
 
@@ -49,8 +49,10 @@ ACO__SWITCHES static int receive_message(int from, char text[LIFECYCLE_KEY], int
     char bytes[LIFECYCLE_KEY + 1];
     struct iovec part = {bytes, sizeof bytes - 1};
     rights_t rights;
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &rights, .msg_controllen = sizeof rights};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &rights,
+                             .msg_controllen = CMSG_LEN(sizeof *fd)}; /* no room for a second one */
     ssize_t n;
     memset(&rights, 0, sizeof rights);
     *fd = -1;
@@ -90,25 +92,49 @@ static int check_peer(int fd)
 
 /* ---- The new process ---- */
 
-/* 1: all have come; 0: the old process has stopped before it answered; -1 and errno. */
+/* 0, or -1 and errno. One that the service manager has given to both is there already. */
+static int receive_listener(aco_service_t *service, int kind, int fd, const char *key)
+{
+    if (kind == 'N') {
+        close_if_open(service->name);
+        service->name = fd;
+        return 0;
+    }
+    if (kind == 'S' && aco__lifecycle_has_inherited(service, aco__lifecycle_inode(fd))) {
+        close_if_open(fd);
+        return 0;
+    }
+    return aco__lifecycle_inherit(service, fd, key, kind == 'S');
+}
+
+/* 1: all have come; 0: the old process has ended before; -1 and errno. */
 ACO__SWITCHES static int receive_listeners(aco_service_t *service, int from)
 {
     char key[LIFECYCLE_KEY];
     int fd, kind = check_peer(from) == 0 ? receive_message(from, key, &fd) : -1;
-    if (kind == 0 || (kind < 0 && errno == ECONNRESET))
-        return 0;
     while ((kind == 'N' || kind == 'L' || kind == 'S') && fd >= 0) {
-        if (kind == 'N')
-            service->name = fd;
-        else if (aco__lifecycle_inherit(service, fd, key, kind == 'S') != 0)
+        if (receive_listener(service, kind, fd, key) != 0)
             return -1;
         kind = receive_message(from, key, &fd);
     }
     if (kind == 'E')
         return aco_io_adopt(service->name) == 0 ? 1 : -1;
-    if (kind >= 0)
-        errno = ECONNRESET;
+    if (kind == 0 || (kind < 0 && errno == ECONNRESET))
+        return 0;
+    if (kind > 0) {
+        close_if_open(fd);
+        errno = EPROTO;
+    }
     return -1;
+}
+
+/* What an old process has left that ended while it handed over: nobody else has the sockets. They are closed, the name
+ * too, so that it is free, or the process's that has it now. */
+static void drop_received(aco_service_t *service)
+{
+    close_if_open(service->name);
+    service->name = -1;
+    aco__lifecycle_drop_inherited(service);
 }
 
 /* Asks the process that has the name; or takes the name, if nobody has it. As receive_listeners(). */
@@ -123,6 +149,8 @@ ACO__SWITCHES static int take_name(aco_service_t *service, const char *name)
         return -1;
     result = receive_listeners(service, fd);
     error = errno;
+    if (result != 1)
+        drop_received(service);
     if (result == 1)
         service->predecessor = fd;
     else
@@ -150,40 +178,28 @@ int aco__lifecycle_take_over(aco_service_t *service)
     return result == 1 ? 0 : -1;
 }
 
-/* What it has not taken must not stay open: the system would give it connections. */
-static void close_untaken(aco_service_t *service)
+/* What no thread has taken must not stay open: the system would give it connections. Of the others the threads have
+ * copies: so they are closed when those are. */
+static void close_inherited(aco_service_t *service)
 {
-    for (aco__inherited_t *i = service->inherited; i; i = i->next)
-        if (!i->is_taken) {
-            close_if_open(i->fd);
-            i->fd = -1;
-        }
+    for (aco__inherited_t *i = service->inherited; i; i = i->next) {
+        close_if_open(i->fd);
+        i->fd = -1;
+    }
 }
 
-ACO__SWITCHES static void say_ready(const aco_service_t *service)
+/* The answer; 0: the old process has ended; -1: it does not answer. */
+ACO__SWITCHES static int say_ready(const aco_service_t *service)
 {
     char text[LIFECYCLE_KEY];
     int fd, to = service->predecessor;
     for (const aco__inherited_t *i = service->inherited; i; i = i->next) {
         snprintf(text, sizeof text, "%llu", (unsigned long long)i->inode);
-        if (i->is_taken && send_message(to, 'T', text, -1) != 0)
-            return;
+        if (i->is_taken)
+            (void)send_message(to, 'T', text, -1);
     }
-    if (send_message(to, 'R', "", -1) == 0)
-        (void)receive_message(to, text, &fd);
-}
-
-void aco__lifecycle_relieve(aco_service_t *service)
-{
-    aco_scope_t scope;
-    if (service->predecessor < 0)
-        return;
-    close_untaken(service);
-    (void)aco_scope_begin(&scope, aco_after(HAND_OVER_SECONDS * ACO_SECOND));
-    say_ready(service);
-    (void)aco_scope_end(&scope);
-    (void)aco_io_close(service->predecessor);
-    service->predecessor = -1;
+    (void)send_message(to, 'R', "", -1); /* if it fails, there may be an answer to read */
+    return receive_message(to, text, &fd);
 }
 
 /* ---- The old process ---- */
@@ -244,9 +260,10 @@ ACO__SWITCHES static int await_ready(taken_t *taken, int from)
 {
     char text[LIFECYCLE_KEY];
     int kind, fd;
-    while ((kind = receive_message(from, text, &fd)) == 'T' && taken->n < taken->size / sizeof *taken->inodes) {
+    while ((kind = receive_message(from, text, &fd)) == 'T') {
         close_if_open(fd);
-        taken->inodes[taken->n++] = strtoull(text, NULL, 10);
+        if (taken->n < taken->size / sizeof *taken->inodes) /* else there are some that it does not have from here */
+            taken->inodes[taken->n++] = strtoull(text, NULL, 10);
     }
     close_if_open(kind > 0 ? fd : -1);
     return kind == 'R' ? 0 : -1;
@@ -301,8 +318,45 @@ ACO__SWITCHES static int await_successor(aco_service_t *service, int listener)
         }
         if (is_done)
             return fd;
+        if (aco_check_cancelled() == 0)
+            (void)aco__system.send(fd, "X", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
         (void)aco_io_close(fd);
     }
+}
+
+/* From now on its listeners are the new process's alone, but for the service manager. */
+ACO__SWITCHES static void own_listeners(aco_service_t *service)
+{
+    taken_t none = {.service = service};
+    if (aco_mt_mutex_lock(&service->lock) != 0)
+        return;
+    (void)mark_all(&none);
+    (void)aco_mt_mutex_unlock(&service->lock);
+}
+
+int aco__lifecycle_is_refused(const aco_service_t *service)
+{
+    char kind = 0;
+    return service->predecessor >= 0 &&
+           aco__system.recv(service->predecessor, &kind, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && kind == 'X';
+}
+
+int aco__lifecycle_relieve(aco_service_t *service)
+{
+    aco_scope_t scope;
+    int answer;
+    close_inherited(service);
+    if (service->predecessor < 0)
+        return 0;
+    (void)aco_scope_begin(&scope, aco_after(HAND_OVER_SECONDS * ACO_SECOND));
+    answer = say_ready(service);
+    (void)aco_scope_end(&scope);
+    (void)aco_io_close(service->predecessor);
+    service->predecessor = -1;
+    if (answer == 'X')
+        return -1;
+    own_listeners(service);
+    return 0;
 }
 
 int aco__lifecycle_offer(aco_service_t *service)

@@ -9,6 +9,7 @@
 #include "aco/detail/for_libraries.h"
 #include "aco/mt.h"
 #include "aco/service.h"
+#include "aco/sync.h"
 
 #include <pthread.h>
 
@@ -17,7 +18,7 @@ enum { LIFECYCLE_KEY = 512, LIFECYCLE_NAME = 63, LIFECYCLE_HAND_OVER = 80 };
 /* A listener that was there before the process. */
 typedef struct aco__inherited {
     struct aco__inherited *next;
-    int fd;          /* -1: it was not wanted */
+    int fd;          /* -1: it has been closed; threads may have copies */
     uint64_t inode;  /* of its socket */
     int is_taken;    /* a thread listens on the socket */
     int is_managed;  /* the service manager has it, too; if it comes from there, its key is only the name */
@@ -64,11 +65,16 @@ struct aco_service_s {
     int signals;                  /* the descriptor they are read from */
     aco__service_state_t state;
     int64_t until;                /* when the state ends */
-    aco_scope_t *control, *offer; /* of the tasks, until they end; NULL: not begun yet */
+    aco_scope_t *offer;           /* of this task, until it ends; NULL: not begun yet */
+    aco_scope_t *start;           /* what comes before `serve`; NULL: it is over, or has not begun */
+    aco_scope_t *reload;          /* as `offer` */
+    aco_event_t wants_load;       /* a signal has come */
+    int is_refused;               /* the old process goes on: this one ends */
     aco_scope_t *pause;           /* in which the control task waits; NULL: it does not */
     int name;                     /* the listening socket of hand_over's name; -1: none */
     int predecessor;              /* a connection to the old process; -1: none */
     int is_over;                  /* all `serve` have returned */
+    int is_deaf;                  /* no signal is read any more */
     aco__service_thread_t thread[];
 };
 
@@ -78,6 +84,10 @@ struct aco_service_s {
 ACO__HIDDEN uint64_t aco__lifecycle_inode(int fd);
 /* Takes over a descriptor with this key; closes it on error. 0, or -1 and errno. */
 ACO__HIDDEN int aco__lifecycle_inherit(aco_service_t *service, int fd, const char *key, int is_managed);
+/* Whether there is one with this socket. */
+ACO__HIDDEN int aco__lifecycle_has_inherited(const aco_service_t *service, uint64_t inode);
+/* Closes those that are not the service manager's, and forgets them. */
+ACO__HIDDEN void aco__lifecycle_drop_inherited(aco_service_t *service);
 /* Those of systemd. Called before there are threads. 0, or -1 and errno. */
 ACO__HIDDEN int aco__lifecycle_inherit_from_systemd(aco_service_t *service);
 /* A copy of the listener's descriptor, which the caller closes. -1 and errno: it is closed, or another entry of the
@@ -90,8 +100,11 @@ ACO__HIDDEN void aco__lifecycle_free_listeners(aco_service_t *service);
 
 /* Gets the old process's listeners and its name; or takes the name, if there is no such process. 0, or -1 and errno. */
 ACO__SWITCHES ACO__HIDDEN int aco__lifecycle_take_over(aco_service_t *service);
-/* Tells the old process that this one has taken over. Returns when it has begun to stop, or is gone. */
-ACO__SWITCHES ACO__HIDDEN void aco__lifecycle_relieve(aco_service_t *service);
+/* Whether the old process no longer waits for this one. Does not wait. */
+ACO__HIDDEN int aco__lifecycle_is_refused(const aco_service_t *service);
+/* Tells the old process, if there is one, that this one has taken over. Returns 0 when it has begun to stop, or is gone;
+ * -1: it goes on. */
+ACO__SWITCHES ACO__HIDDEN int aco__lifecycle_relieve(aco_service_t *service);
 /* Hands the listeners to the next process, when one comes. 1: it has taken over; 0: the scope has ended. */
 ACO__SWITCHES ACO__HIDDEN int aco__lifecycle_offer(aco_service_t *service);
 

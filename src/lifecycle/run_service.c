@@ -82,20 +82,32 @@ static void die(int number)
     (void)aco__system.raise(number);
 }
 
-ACO__SWITCHES static void reload(aco_service_t *service)
+/* A task of its own, so that signals are heard while a configuration is loaded. */
+ACO__SWITCHES static void *reload(void *arg)
 {
+    aco_service_t *service = arg;
     char text[64];
-    snprintf(text, sizeof text, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)(aco_now() / ACO_MICROSECOND));
-    aco__lifecycle_tell(text);
-    (void)aco__lifecycle_load(service);
-    aco__lifecycle_tell("READY=1");
+    aco_scope_t scope;
+    (void)aco_scope_begin(&scope, ACO_FOREVER);
+    service->reload = &scope;
+    while (!service->is_over && aco_event_wait(&service->wants_load) == 0) {
+        aco_event_reset(&service->wants_load);
+        if (service->state != LIFECYCLE_SERVES)
+            continue;
+        snprintf(text, sizeof text, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)(aco_now() / ACO_MICROSECOND));
+        aco__lifecycle_tell(text);
+        (void)aco__lifecycle_load(service);
+        aco__lifecycle_tell("READY=1");
+    }
+    service->reload = NULL;
+    (void)aco_scope_end(&scope);
+    return NULL;
 }
 
-ACO__SWITCHES static void take_signal(aco_service_t *service, int number)
+static void take_signal(aco_service_t *service, int number)
 {
     if (number == SIGHUP) {
-        if (service->state == LIFECYCLE_SERVES)
-            reload(service);
+        aco_event_set(&service->wants_load);
         return;
     }
     switch (service->state) {
@@ -136,7 +148,7 @@ ACO__SWITCHES static void *control(void *arg)
     int64_t alive = aco__lifecycle_watchdog() / 2, next_sign = alive ? aco_now() : ACO_FOREVER;
     aco_scope_t shield;
     (void)aco_shield_begin(&shield, ACO_FOREVER);
-    while (!service->is_over) {
+    while (!service->is_deaf) {
         int number = next_signal(service, service->until < next_sign ? service->until : next_sign);
         int64_t now = aco_now();
         if (number)
@@ -149,6 +161,8 @@ ACO__SWITCHES static void *control(void *arg)
         }
         if (service->state != LIFECYCLE_SERVES && service->offer)
             (void)aco_scope_cancel(service->offer);
+        if (service->state != LIFECYCLE_SERVES && service->start)
+            (void)aco_scope_cancel(service->start);
     }
     (void)aco_scope_end(&shield);
     return NULL;
@@ -173,6 +187,17 @@ static void close_hand_over(aco_service_t *service)
     service->predecessor = service->name = -1;
 }
 
+/* Stops the service because another process serves: no load balancer need notice. */
+static void retire(aco_service_t *service)
+{
+    if (service->state != LIFECYCLE_SERVES)
+        return;
+    advance(service);
+    service->until = aco_now();
+    if (service->pause)
+        (void)aco_scope_cancel(service->pause);
+}
+
 ACO__SWITCHES static void *offer(void *arg)
 {
     aco_service_t *service = arg;
@@ -182,14 +207,13 @@ ACO__SWITCHES static void *offer(void *arg)
     if (service->is_over || service->state != LIFECYCLE_SERVES)
         (void)aco_scope_cancel(&scope);
     if (aco_mt_event_wait(&service->all_ready) == 0) {
-        announce(service);
-        aco__lifecycle_relieve(service);
-        if (aco__lifecycle_offer(service) && service->state == LIFECYCLE_SERVES) {
-            advance(service); /* no load balancer need notice */
-            service->until = aco_now();
-            if (service->pause)
-                (void)aco_scope_cancel(service->pause);
+        service->is_refused = aco__lifecycle_is_refused(service);
+        if (!service->is_refused) {
+            announce(service);
+            service->is_refused = aco__lifecycle_relieve(service) != 0;
         }
+        if (service->is_refused || aco__lifecycle_offer(service))
+            retire(service);
     }
     close_hand_over(service); /* a new process need not wait for this one */
     service->offer = NULL;
@@ -254,26 +278,52 @@ ACO__SWITCHES static int serve_all(aco_service_t *service)
     return failed ? -1 : 0;
 }
 
-/* The tasks beside the service. 0; or -1 and errno, with none. */
-static int begin_beside(aco_service_t *service, aco_t *tasks[2])
+enum { CONTROL, RELOAD, OFFER, BESIDE };
+
+static int begin_beside(aco_service_t *service, aco_t *tasks[BESIDE], int which, void *(*run_it)(void *arg))
 {
-    tasks[0] = aco_spawn(control, service, NULL);
-    tasks[1] = tasks[0] ? aco_spawn(offer, service, NULL) : NULL;
-    return tasks[1] || !service->options.hand_over ? 0 : -1;
+    tasks[which] = aco_spawn(run_it, service, NULL);
+    return tasks[which] ? 0 : -1;
 }
 
-ACO__SWITCHES static void end_beside(aco_service_t *service, aco_t *const tasks[2])
+/* What comes before `serve`. The first signal ends its waits: nothing is to be drained. 0, or -1 and errno. */
+ACO__SWITCHES static int start(aco_service_t *service)
+{
+    aco_scope_t scope;
+    int failed, error;
+    if (aco_scope_begin(&scope, ACO_FOREVER) != 0)
+        return -1;
+    service->start = &scope;
+    failed = aco__lifecycle_take_over(service) != 0 || aco__lifecycle_load(service) != 0;
+    error = errno;
+    service->start = NULL;
+    (void)aco_scope_end(&scope);
+    errno = error;
+    return failed ? -1 : 0;
+}
+
+static void cancel_if_begun(aco_scope_t *scope)
+{
+    if (scope)
+        (void)aco_scope_cancel(scope);
+}
+
+/* Signals are heard until the others have ended: `load` may wait. */
+ACO__SWITCHES static void end_beside(aco_service_t *service, aco_t *const tasks[BESIDE])
 {
     aco_scope_t shield;
-    service->is_over = 1;
-    if (service->pause)
-        (void)aco_scope_cancel(service->pause);
-    if (service->offer)
-        (void)aco_scope_cancel(service->offer);
     (void)aco_shield_begin(&shield, ACO_FOREVER);
-    for (int i = 0; i < 2; i++)
+    service->is_over = 1;
+    cancel_if_begun(service->offer);
+    cancel_if_begun(service->reload);
+    for (int i = OFFER; i >= CONTROL; i--) {
+        if (i == CONTROL) {
+            service->is_deaf = 1;
+            cancel_if_begun(service->pause);
+        }
         if (tasks[i])
             (void)aco_join(tasks[i], NULL);
+    }
     (void)aco_scope_end(&shield);
 }
 
@@ -300,7 +350,7 @@ static size_t list_signals(const aco_service_t *service, int numbers[3], sigset_
 ACO__SWITCHES static void *run(void *arg)
 {
     aco_service_t *service = arg;
-    aco_t *beside[2] = {NULL, NULL};
+    aco_t *beside[BESIDE] = {NULL, NULL, NULL};
     int failed, error, numbers[3];
     sigset_t set;
     size_t n = list_signals(service, numbers, &set);
@@ -308,8 +358,12 @@ ACO__SWITCHES static void *run(void *arg)
     service->signals = aco_signal_open(numbers, n);
     if (service->signals < 0)
         return ACO_ERROR;
-    failed = aco__lifecycle_take_over(service) != 0 || aco__lifecycle_load(service) != 0 ||
-             begin_beside(service, beside) != 0 || serve_all(service) != 0;
+    failed = begin_beside(service, beside, CONTROL, control) != 0 || start(service) != 0;
+    if (!failed && service->state == LIFECYCLE_SERVES)
+        failed = begin_beside(service, beside, RELOAD, reload) != 0 ||
+                 begin_beside(service, beside, OFFER, offer) != 0 || serve_all(service) != 0;
+    else if (failed && errno == ECANCELED && service->state != LIFECYCLE_SERVES)
+        failed = 0;
     error = errno;
     end_beside(service, beside);
     close_hand_over(service);
@@ -317,6 +371,10 @@ ACO__SWITCHES static void *run(void *arg)
     if (service->state == LIFECYCLE_CANCELLED) {
         failed = 1;
         error = EINTR;
+    }
+    if (service->is_refused) {
+        failed = 1;
+        error = ETIMEDOUT;
     }
     (void)aco_threads_cancel(service->set); /* what `serve` has left */
     errno = error;

@@ -43,6 +43,27 @@ int aco__lifecycle_inherit(aco_service_t *service, int fd, const char *key, int 
     return 0;
 }
 
+int aco__lifecycle_has_inherited(const aco_service_t *service, uint64_t inode)
+{
+    const aco__inherited_t *inherited = service->inherited;
+    while (inherited && inherited->inode != inode)
+        inherited = inherited->next;
+    return inherited != NULL;
+}
+
+void aco__lifecycle_drop_inherited(aco_service_t *service)
+{
+    for (aco__inherited_t **at = &service->inherited, *i; (i = *at) != NULL;) {
+        if (i->is_managed) {
+            at = &i->next;
+            continue;
+        }
+        *at = i->next;
+        (void)aco__system.close(i->fd);
+        aco__service_free(i, i->size);
+    }
+}
+
 /* The environment is the process's own for good: children must not take these descriptors for theirs. */
 int aco__lifecycle_inherit_from_systemd(aco_service_t *service)
 {
@@ -166,8 +187,7 @@ static int listen_locked(aco_service_t *service, int thread, const char *name, c
     }
     if (inherited) {
         inherited->is_taken = 1;
-        if (inherited->is_managed)
-            (void)aco_io_set_shared(fd, 1);
+        (void)aco_io_set_shared(fd, 1); /* the old process has it until it stops */
     }
     return fd;
 }
