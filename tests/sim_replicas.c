@@ -1,5 +1,5 @@
-/* Promises: nodes, their disks, the network and the nemesis work together: a counter that three nodes keep on their disks
- * loses nothing that a majority has acknowledged, whatever fails. */
+/* Promises: nodes, their disks, the network and the nemesis work together: a counter that three nodes keep on their
+ * disks loses nothing that a node, or a majority, has acknowledged, whatever fails. */
 #include "check.h"
 
 #include "aco/file.h"
@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { NODES = 3, RUNS = 50, NUMBERS = 30 };
@@ -89,7 +90,7 @@ static int32_t tell(int node, int32_t number)
     return answered;
 }
 
-static int32_t acknowledged;
+static int32_t acknowledged, told[NODES];
 
 static void count_under_faults(aco_sim_t *sim, void *arg)
 {
@@ -97,13 +98,17 @@ static void count_under_faults(aco_sim_t *sim, void *arg)
     int has_one = 0;
     (void)arg;
     acknowledged = 0;
+    memset(told, 0, sizeof told);
     for (int i = 0; i < NODES; i++)
         CHECK(aco_sim_node(sim, addresses[i], addresses[i], serve, (void *)(uintptr_t)addresses[i]) != NULL);
     CHECK(aco_sim_nemesis(sim, ACO_SIM_FAULT_ALL) == 0);
     for (int32_t number = 1; number <= NUMBERS; number++) {
         int n = 0;
         for (int i = 0; i < NODES; i++)
-            n += tell(i, number) >= number;
+            if (tell(i, number) >= number) {
+                told[i] = number;
+                n++;
+            }
         if (n > NODES / 2)
             acknowledged = number;
         aco_sleep((int64_t)aco_sim_random(sim, ACO_SECOND));
@@ -113,6 +118,8 @@ static void count_under_faults(aco_sim_t *sim, void *arg)
     for (int i = 0; i < NODES; i++) {
         int32_t number = tell(i, 0);
         has_one += number >= 0;
+        if (number >= 0 && number < told[i])
+            aco_sim_fail(sim, "a node has lost what it acknowledged");
         found = number > found ? number : found;
     }
     if (has_one > NODES / 2 && found < acknowledged)
