@@ -1,10 +1,10 @@
-/* Several protocols on one port: http_one_port [PORT]. A connection may begin with the line of a proxy that tells whose
- * it is (PROXY protocol, version 1). Then follows HTTP. A client that asks for /shout goes on in another protocol. */
+/* Several protocols on one port: http_one_port [PORT [PROXY]]. Connections from the address PROXY begin with a header that
+ * tells whose they are (PROXY protocol). Then follows HTTP. A client that asks for /shout goes on in another protocol. */
 #define _GNU_SOURCE
 #include <aco/group.h>
 #include <aco/http.h>
-#include <aco/io_buffer.h>
 #include <aco/process.h>
+#include <aco/proxy_protocol.h>
 
 #include <ctype.h>
 #include <signal.h>
@@ -12,14 +12,14 @@
 #include <string.h>
 
 static aco_http_server_t *server;
-static aco_local_key_t client; /* its address as text: of a connection's task, in which its handlers run, too */
+static const char *trusted; /* the proxy's address; NULL: there is none */
 
 static void hello(aco_http_request_t *request, void *unused)
 {
-    char text[160];
+    char text[160], client[ACO_IO_ADDRESS_SIZE] = "";
     (void)unused;
-    aco_http_reply(request, 200, "text/plain", text,
-                   (size_t)snprintf(text, sizeof text, "hello %s\n", (char *)aco_get_local(client)));
+    aco_stream_peer_address(request->stream, client, sizeof client);
+    aco_http_reply(request, 200, "text/plain", text, (size_t)snprintf(text, sizeof text, "hello %s\n", client));
 }
 
 static void shout(aco_http_request_t *request, void *unused)
@@ -43,37 +43,30 @@ static void shout(aco_http_request_t *request, void *unused)
     aco_stream_close(stream);
 }
 
-/* "PROXY TCP4 192.0.2.1 198.51.100.1 56324 443": the client's address and port. 0, or -1. */
-static int parse_proxy_line(const char *line, char *address, size_t size)
+/* The connection's stream; NULL: it is closed. */
+static aco_stream_t *open_stream(int fd)
 {
-    char host[46], port[6];
-    if (sscanf(line, "PROXY TCP%*1[46] %45s %*s %5s", host, port) != 2)
-        return -1;
-    snprintf(address, size, "%s port %s", host, port);
-    return 0;
+    char peer[ACO_IO_ADDRESS_SIZE] = "";
+    aco_proxy_header_t header = {.is_own = 1};
+    aco_scope_t scope;
+    int failed = 0;
+    aco_io_peer_address(fd, peer, sizeof peer);
+    if (trusted && strncmp(peer, trusted, strlen(trusted)) == 0 && peer[strlen(trusted)] == ':') {
+        aco_scope_begin(&scope, aco_after(10 * ACO_SECOND)); /* clients may be silent */
+        failed = aco_proxy_header_read(fd, &header) != 0;
+        aco_scope_end(&scope);
+    }
+    if (!failed)
+        return aco_proxy_stream(aco_stream_open(fd), &header);
+    aco_io_close(fd);
+    return NULL;
 }
 
 static void *serve_one(void *arg)
 {
-    aco_stream_t *stream = aco_stream_open((int)(intptr_t)arg);
-    char bytes[4096], address[ACO_IO_ADDRESS_SIZE] = "", *line;
-    const char *first;
-    aco_io_reader_t in;
-    aco_scope_t scope;
-    int is_wrong = !stream;
-    if (is_wrong)
-        return NULL;
-    aco_stream_peer_address(stream, address, sizeof address);
-    aco_io_reader_open_stream(&in, stream, bytes, sizeof bytes);
-    aco_scope_begin(&scope, aco_after(10 * ACO_SECOND)); /* clients may be silent */
-    if (aco_io_reader_peek(&in, 6, &first) == 0 || (in.end >= 6 && memcmp(first, "PROXY ", 6) == 0))
-        is_wrong = aco_io_reader_line(&in, &line) < 0 || !line || parse_proxy_line(line, address, sizeof address) != 0;
-    aco_scope_end(&scope);
-    aco_set_local(client, address);
-    if (is_wrong)
-        aco_stream_close(stream);
-    else /* what has come behind the line is in the reader */
-        aco_http_serve_connection(server, stream, in.buffer + in.begin, in.end - in.begin);
+    aco_stream_t *stream = open_stream((int)(intptr_t)arg);
+    if (stream)
+        aco_http_serve_connection(server, stream, NULL, 0);
     return NULL;
 }
 
@@ -107,8 +100,6 @@ static void *serve(void *port)
 
 int main(int argc, char **argv)
 {
-    return aco_local_key_create(&client, NULL) == 0 && aco_spawn(serve, argc > 1 ? argv[1] : "8080", NULL) &&
-                   aco_run() == 0
-               ? 0
-               : 1;
+    trusted = argc > 2 ? argv[2] : NULL;
+    return aco_spawn(serve, argc > 1 ? argv[1] : "8080", NULL) && aco_run() == 0 ? 0 : 1;
 }

@@ -195,6 +195,25 @@ TEST(Io, Buffers)
     });
 }
 
+// Promise: a stream behind a proxy has its client's address.
+TEST(Io, ProxyProtocol)
+{
+    in_task([] {
+        connected c, other;
+        char text[5];
+        c.there.send("PROXY TCP4 192.0.2.1 192.0.2.2 3 4\r\nhello", 41);
+        aco::stream behind = aco::stream_behind_proxy(std::move(c.here));
+        EXPECT_EQ(behind.peer_address(), "192.0.2.1:3");
+        EXPECT_EQ(behind.local_address(), "192.0.2.2:4");
+        EXPECT_EQ(behind.read_exactly(text, sizeof text), 5u);
+        EXPECT_EQ(std::string(text, 5), "hello");
+        other.there.send("GET / HTTP/1.1\r\n", 16);
+        expect_error(thrown_by([&other] { aco::stream_behind_proxy(std::move(other.here)); }), EPROTO,
+                     "aco_proxy_header_read");
+        EXPECT_FALSE(other.here);
+    });
+}
+
 // Promise: streams own what carries them; buffers and tunnels take any of them.
 TEST(Io, Streams)
 {

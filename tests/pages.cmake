@@ -19,10 +19,11 @@ foreach(page blocks chat crawler game parser cookbook)
   add_test(NAME pages.${page}
            COMMAND ${PROBE_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/pages/pages.py test ${page}
                ${CMAKE_CURRENT_BINARY_DIR}/pages/${page} ${CMAKE_C_COMPILER} ${flags} -Wall -Wextra -Werror
-               -I${PROJECT_SOURCE_DIR}/include -I${CMAKE_CURRENT_SOURCE_DIR} %% $<TARGET_FILE:acorn_http_static>
+               -I${PROJECT_SOURCE_DIR}/include -I${CMAKE_CURRENT_SOURCE_DIR} %%
+               $<$<TARGET_EXISTS:acorn_service_static>:$<TARGET_FILE:acorn_service_static>>
+               $<TARGET_FILE:acorn_http_static>
                $<TARGET_FILE:acorn_threads_static> $<TARGET_FILE:acorn_io_static> $<TARGET_FILE:acorn_sim_static>
                $<TARGET_FILE:acorn_resilience_static>
-               $<$<TARGET_EXISTS:acorn_service_static>:$<TARGET_FILE:acorn_service_static>>
                $<TARGET_FILE:acorn_static>
                $<$<BOOL:${acorn_io_pc_libraries}>:-luring> -pthread)
   set_tests_properties(pages.${page} PROPERTIES ENVIRONMENT CXX=${CMAKE_CXX_COMPILER} TIMEOUT 600)

@@ -4,7 +4,7 @@
 
 #include "check.h"
 
-#include <aco/detail/service.h>
+#include <aco/detail/for_libraries.h>
 #include <aco/scope.h>
 #include <aco/sim.h>
 

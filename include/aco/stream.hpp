@@ -13,6 +13,7 @@
 #define ACO_STREAM_HPP
 
 #include "io.hpp"
+#include "proxy_protocol.h"
 #include "stream.h"
 
 namespace aco
@@ -152,6 +153,18 @@ inline std::pair<std::uint64_t, std::uint64_t> copy_both_ways(stream &one, strea
     detail::io_check(aco_stream_copy_both_ways_at(one.native_handle(), other.native_handle(), copied, location),
                      "aco::copy_both_ways");
     return {copied[0], copied[1]};
+}
+
+/* Reads the header of the PROXY protocol, and makes a stream that has its client's address (aco/proxy_protocol.h).
+ * Throws aco::error (EPROTO, ECONNRESET, …), aco::cancelled; the connection is closed then. */
+inline stream stream_behind_proxy(descriptor &&from, const char *location = ACO__CALLER)
+{
+    aco_proxy_header_t header;
+    descriptor connection(std::move(from));
+    detail::io_check(aco_proxy_header_read_at(connection.get(), &header, location), "aco::stream_behind_proxy");
+    stream made(aco_proxy_stream(aco_stream_open(connection.detach()), &header));
+    detail::io_check(made ? 0 : -1, "aco::stream_behind_proxy");
+    return made;
 }
 
 inline reader::reader(const stream &from, std::size_t size) noexcept

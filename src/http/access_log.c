@@ -10,7 +10,7 @@
 #include "os/condition.h"
 #include "system/system.h"
 
-#include "aco/detail/service.h"
+#include "aco/detail/for_libraries.h"
 
 #include <fcntl.h>
 #include <signal.h>

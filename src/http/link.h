@@ -8,7 +8,7 @@
 
 #include "base/invariants.h"
 
-#include "aco/detail/service.h"
+#include "aco/detail/for_libraries.h"
 #include "aco/http.h"
 #include "aco/io_buffer.h"
 #include "aco/stream.h"

@@ -4,7 +4,7 @@
 #include "http/per_address.h"
 #include "system/system.h"
 
-#include "aco/detail/service.h"
+#include "aco/detail/for_libraries.h"
 
 #include <string.h>
 

@@ -1,9 +1,11 @@
 /* How a process gets the listeners of the one before it. They talk over a seqpacket socket with an abstract name, which
- * is free as soon as its owner closes it. Each message is a letter and a text; a descriptor may come along:
+ * is free as soon as its last owner closes it. The first process listens there before it serves, and hands that on, too:
+ * so whoever comes later always finds one. Each message is a letter and a text; a descriptor may come along:
  *
- *   old to new   L KEY, with a listener; S KEY, with one that the service manager has, too; E: that was all
+ *   old to new   N, with the socket of the name; L KEY, with a listener; S KEY, with one that the service manager has,
+ *                too; E: that was all
  *   new to old   T INODE: it has taken this socket; R: it is ready, and accepts
- *   old to new   G: it stops, and the name is free
+ *   old to new   G: it stops
  *
  * If the connection ends before R, the old process goes on. */
 #define _GNU_SOURCE
@@ -89,44 +91,64 @@ static int check_peer(int fd)
 
 /* ---- The new process ---- */
 
+/* 1: all have come; 0: the old process has stopped before it answered; -1 and errno. */
 ACO__SWITCHES static int receive_listeners(aco_service_t *service, int from)
 {
     char key[LIFECYCLE_KEY];
     int fd, kind = check_peer(from) == 0 ? receive_message(from, key, &fd) : -1;
-    while ((kind == 'L' || kind == 'S') && fd >= 0) {
-        if (aco__lifecycle_inherit(service, fd, key, kind == 'S') != 0)
+    if (kind == 0 || (kind < 0 && errno == ECONNRESET))
+        return 0;
+    while ((kind == 'N' || kind == 'L' || kind == 'S') && fd >= 0) {
+        if (kind == 'N')
+            service->name = fd;
+        else if (aco__lifecycle_inherit(service, fd, key, kind == 'S') != 0)
             return -1;
         kind = receive_message(from, key, &fd);
     }
     if (kind == 'E')
-        return 0;
+        return aco_io_adopt(service->name) == 0 ? 1 : -1;
     if (kind >= 0)
         errno = ECONNRESET;
     return -1;
+}
+
+/* Asks the process that has the name; or takes the name, if nobody has it. As receive_listeners(). */
+ACO__SWITCHES static int take_name(aco_service_t *service, const char *name)
+{
+    int result, error, fd = aco_io_dial("unixpacket", name, NULL, NULL);
+    if (fd < 0 && errno == ECONNREFUSED) {
+        service->name = aco_io_listen("unixpacket", name, NULL, NULL);
+        return service->name >= 0 ? 1 : errno == EADDRINUSE ? 0 : -1; /* another one was faster */
+    }
+    if (fd < 0)
+        return -1;
+    result = receive_listeners(service, fd);
+    error = errno;
+    if (result == 1)
+        service->predecessor = fd;
+    else
+        (void)aco_io_close(fd);
+    errno = error;
+    return result;
 }
 
 int aco__lifecycle_take_over(aco_service_t *service)
 {
     char name[LIFECYCLE_HAND_OVER + 32];
     aco_scope_t scope;
-    int fd, failed = 0, error;
+    int result, error;
     if (!service->options.hand_over)
         return 0;
     name_of(service, name);
     if (aco_scope_begin(&scope, aco_after(HAND_OVER_SECONDS * ACO_SECOND)) != 0)
         return -1;
-    fd = aco_io_dial("unixpacket", name, NULL, NULL);
-    if (fd < 0)
-        failed = errno != ECONNREFUSED; /* nobody has the name */
-    else
-        failed = receive_listeners(service, fd) != 0;
+    do {
+        result = take_name(service, name);
+    } while (result == 0 && aco_sleep(ACO_MILLISECOND) == 0);
     error = errno;
     (void)aco_scope_end(&scope);
-    if (failed && fd >= 0)
-        (void)aco_io_close(fd);
-    service->predecessor = failed ? -1 : fd;
     errno = error;
-    return failed ? -1 : 0;
+    return result == 1 ? 0 : -1;
 }
 
 /* What it has not taken must not stay open: the system would give it connections. */
@@ -209,7 +231,7 @@ ACO__SWITCHES static int mark_all(taken_t *taken)
 
 ACO__SWITCHES static int send_listeners(const aco_service_t *service, int to)
 {
-    int failed = 0;
+    int failed = send_message(to, 'N', "", service->name) != 0;
     for (const aco__listening_t *l = service->listening; l && !failed; l = l->next) {
         int fd = aco__lifecycle_copy(l);
         failed = fd >= 0 && send_message(to, l->is_managed ? 'S' : 'L', l->key, fd) != 0;
@@ -286,16 +308,10 @@ ACO__SWITCHES static int await_successor(aco_service_t *service, int listener)
 
 int aco__lifecycle_offer(aco_service_t *service)
 {
-    char name[LIFECYCLE_HAND_OVER + 32];
-    int listener, successor;
-    if (!service->options.hand_over)
+    int successor;
+    if (service->name < 0)
         return 0;
-    name_of(service, name);
-    listener = aco_io_listen("unixpacket", name, NULL, NULL);
-    if (listener < 0)
-        return 0;
-    successor = await_successor(service, listener);
-    (void)aco_io_close(listener);
+    successor = await_successor(service, service->name);
     if (successor < 0)
         return 0;
     (void)send_message(successor, 'G', "", -1);

@@ -6,7 +6,7 @@
 #include "base/invariants.h"
 #include "system/system.h"
 
-#include "aco/detail/service.h"
+#include "aco/detail/for_libraries.h"
 #include "aco/mt.h"
 #include "aco/service.h"
 
@@ -66,6 +66,7 @@ struct aco_service_s {
     int64_t until;                /* when the state ends */
     aco_scope_t *control, *offer; /* of the tasks, until they end; NULL: not begun yet */
     aco_scope_t *pause;           /* in which the control task waits; NULL: it does not */
+    int name;                     /* the listening socket of hand_over's name; -1: none */
     int predecessor;              /* a connection to the old process; -1: none */
     int is_over;                  /* all `serve` have returned */
     aco__service_thread_t thread[];
@@ -87,7 +88,7 @@ ACO__HIDDEN void aco__lifecycle_free_listeners(aco_service_t *service);
 
 /* ---- From process to process: hand_over.c ---- */
 
-/* Gets the old process's listeners, if there is one. 0, or -1 and errno. */
+/* Gets the old process's listeners and its name; or takes the name, if there is no such process. 0, or -1 and errno. */
 ACO__SWITCHES ACO__HIDDEN int aco__lifecycle_take_over(aco_service_t *service);
 /* Tells the old process that this one has taken over. Returns when it has begun to stop, or is gone. */
 ACO__SWITCHES ACO__HIDDEN void aco__lifecycle_relieve(aco_service_t *service);

@@ -164,6 +164,15 @@ static void announce(const aco_service_t *service)
     aco__lifecycle_tell(text);
 }
 
+static void close_hand_over(aco_service_t *service)
+{
+    if (service->predecessor >= 0)
+        (void)aco_io_close(service->predecessor);
+    if (service->name >= 0)
+        (void)aco_io_close(service->name);
+    service->predecessor = service->name = -1;
+}
+
 ACO__SWITCHES static void *offer(void *arg)
 {
     aco_service_t *service = arg;
@@ -182,6 +191,7 @@ ACO__SWITCHES static void *offer(void *arg)
                 (void)aco_scope_cancel(service->pause);
         }
     }
+    close_hand_over(service); /* a new process need not wait for this one */
     service->offer = NULL;
     (void)aco_scope_end(&scope);
     return NULL;
@@ -302,8 +312,7 @@ ACO__SWITCHES static void *run(void *arg)
              begin_beside(service, beside) != 0 || serve_all(service) != 0;
     error = errno;
     end_beside(service, beside);
-    if (service->predecessor >= 0)
-        (void)aco_io_close(service->predecessor);
+    close_hand_over(service);
     close_signals(service, &set);
     if (service->state == LIFECYCLE_CANCELLED) {
         failed = 1;
@@ -343,7 +352,7 @@ static aco_service_t *new_service(ACO__SWITCHES aco_service_function_t serve, vo
     service->threads = threads;
     service->size = size;
     service->until = ACO_FOREVER;
-    service->predecessor = -1;
+    service->predecessor = service->name = -1;
     pthread_mutex_init(&service->config_lock, NULL);
     return service;
 }

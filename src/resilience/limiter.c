@@ -2,7 +2,7 @@
  * time by n intervals, and may act when the bucket would have held them: a whole bucket's time before. */
 #include "base/invariants.h"
 
-#include "aco/detail/service.h"
+#include "aco/detail/for_libraries.h"
 #include "aco/limiter.h"
 #include "aco/scope.h"
 

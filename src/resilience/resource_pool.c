@@ -2,7 +2,7 @@
  * it takes an idle resource, or makes one if none is idle. So there are at most as many resources as places. */
 #include "base/invariants.h"
 
-#include "aco/detail/service.h"
+#include "aco/detail/for_libraries.h"
 #include "aco/resource_pool.h"
 #include "aco/scope.h"
 #include "aco/sync.h"

@@ -2,7 +2,7 @@
  * callers have released it. */
 #include "base/invariants.h"
 
-#include "aco/detail/service.h"
+#include "aco/detail/for_libraries.h"
 #include "aco/scope.h"
 #include "aco/singleflight.h"
 #include "aco/sync.h"

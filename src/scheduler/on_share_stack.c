@@ -9,7 +9,7 @@
 #include "scheduler/on_share_stack.h"
 #include "scheduler/wait.h"
 
-#include "aco/detail/service.h"
+#include "aco/detail/for_libraries.h"
 
 /* The bytes that were moved. */
 typedef struct move {

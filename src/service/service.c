@@ -1,7 +1,7 @@
-/* What the libraries above take from acorn (aco/detail/service.h): turns of other tasks, memory and errors. */
+/* What the libraries above take from acorn (aco/detail/for_libraries.h): turns of other tasks, memory and errors. */
 #include "scheduler/wait.h"
 
-#include "aco/detail/service.h"
+#include "aco/detail/for_libraries.h"
 
 ACO__SWITCHES void aco__service_yield(void)
 {

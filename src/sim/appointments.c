@@ -1,7 +1,7 @@
 /* Functions that a run calls at a time, or at its end. */
 #include "sim/world.h"
 
-#include "aco/detail/service.h"
+#include "aco/detail/for_libraries.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -15,7 +15,7 @@
 #include "base/invariants.h"
 #include "system/system.h"
 
-#include "aco/detail/service.h"
+#include "aco/detail/for_libraries.h"
 
 #include <ctype.h>
 #include <errno.h>

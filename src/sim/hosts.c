@@ -7,7 +7,7 @@
 #include "sim/wire.h"
 #include "sim/world.h"
 
-#include "aco/detail/service.h"
+#include "aco/detail/for_libraries.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
 #include "sim/node.h"
 #include "sim/world.h"
 
-#include "aco/detail/service.h"
+#include "aco/detail/for_libraries.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

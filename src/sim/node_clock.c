@@ -7,7 +7,7 @@
 #include "sim/node.h"
 #include "sim/world.h"
 
-#include "aco/detail/service.h"
+#include "aco/detail/for_libraries.h"
 
 #include <errno.h>
 #include <time.h>

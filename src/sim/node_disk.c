@@ -2,7 +2,7 @@
 #include "sim/routes.h"
 #include "sim/world.h"
 
-#include "aco/detail/service.h"
+#include "aco/detail/for_libraries.h"
 
 #include <errno.h>
 

@@ -11,7 +11,7 @@
 #include "sim/notes_text.h"
 #include "sim/real_system.h"
 
-#include "aco/detail/service.h"
+#include "aco/detail/for_libraries.h"
 
 #include <errno.h>
 #include <fcntl.h>

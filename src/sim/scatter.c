@@ -9,7 +9,7 @@
 
 #include "base/invariants.h"
 
-#include "aco/detail/service.h"
+#include "aco/detail/for_libraries.h"
 #include "aco/sim.h"
 
 #include <errno.h>

@@ -15,7 +15,7 @@
 #include "sim/scatter.h"
 #include "sim/world.h"
 
-#include "aco/detail/service.h"
+#include "aco/detail/for_libraries.h"
 
 #include <errno.h>
 #include <inttypes.h>

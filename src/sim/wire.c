@@ -5,7 +5,7 @@
 #include "sim/draw.h"
 #include "sim/world.h"
 
-#include "aco/detail/service.h"
+#include "aco/detail/for_libraries.h"
 
 #include <errno.h>
 

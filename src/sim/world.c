@@ -2,7 +2,7 @@
 #include "sim/world.h"
 #include "sim/draw.h"
 
-#include "aco/detail/service.h"
+#include "aco/detail/for_libraries.h"
 
 #include <errno.h>
 #include <inttypes.h>

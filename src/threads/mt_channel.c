@@ -8,7 +8,7 @@
 #define _GNU_SOURCE
 #include "threads/mt_sync.h"
 
-#include "aco/detail/service.h"
+#include "aco/detail/for_libraries.h"
 
 #include <string.h>
 

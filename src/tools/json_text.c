@@ -1,7 +1,7 @@
 /* Text as the inside of a JSON string, for traces and histories. */
 #include "base/invariants.h"
 
-#include "aco/detail/service.h"
+#include "aco/detail/for_libraries.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 
 #include "os/clock.h"
 
-#include "aco/detail/service.h"
+#include "aco/detail/for_libraries.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

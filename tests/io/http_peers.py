@@ -153,18 +153,37 @@ def talk(port, *pieces):
         return b''.join(iter(lambda: peer.recv(65536), b''))
 
 
+def is_refused(port, request):
+    try:
+        return talk(port, request) == b''
+    except OSError:  # a reset, because the server has not read all
+        return True
+
+
+GET = b'GET %b HTTP/1.1\r\nHost: a\r\n\r\n'
+
+
 def test_one_port(port):
+    assert re.fullmatch(rb'hello 127\.0\.0\.1:\d+\n', ask(f'http://127.0.0.1:{port}/')[0])
+    assert talk(port, GET % b'/shout' + b'loud').endswith(b'Upgrade: shout\r\n\r\nLOUD')
+
+
+def test_behind_proxy(port):
+    """Only headers of the proxy's."""
     site = f'http://127.0.0.1:{port}'
-    assert re.fullmatch(rb'hello 127\.0\.0\.1:\d+\n', ask(f'{site}/')[0])
     got, told = ask('--haproxy-protocol', f'{site}/', f'{site}/')  # the line only once
-    assert re.fullmatch(rb'(hello 127\.0\.0\.1 port \d+\n)\1', got), got
+    assert re.fullmatch(rb'(hello 127\.0\.0\.1:\d+\n)\1', got), got
     has(r're-?using existing', told)
-    line, get = b'PROXY TCP6 2001:db8::1 ::1 1234 80\r\n', b'GET %b HTTP/1.1\r\nHost: a\r\n\r\n'
-    for pieces in ((line + get % b'/',), (line[:9], line[9:], get % b'/'), (bytes([c]) for c in line + get % b'/')):
-        got = talk(port, *pieces)
-        assert got.endswith(b'hello 2001:db8::1 port 1234\n'), got
-    assert talk(port, b'PROXY nonsense\r\n' + get % b'/') == b''
-    assert talk(port, get % b'/shout' + b'loud').endswith(b'Upgrade: shout\r\n\r\nLOUD')
+    line = b'PROXY TCP6 2001:db8::1 ::1 1234 80\r\n'
+    binary = (b'\r\n\r\n\0\r\nQUIT\n' + bytes.fromhex('2121002420010db8') + bytes(11) + b'\1' + bytes(16) +
+              bytes.fromhex('04d20050'))
+    for header in line, binary:
+        whole = header + GET % b'/'
+        for pieces in ((whole,), (whole[:9], whole[9:]), (bytes([c]) for c in whole)):
+            got = talk(port, *pieces)
+            assert got.endswith(b'hello [2001:db8::1]:1234\n'), got
+    assert is_refused(port, b'PROXY nonsense\r\n' + GET % b'/')
+    assert is_refused(port, GET % b'/')
 
 
 def main():
@@ -200,6 +219,8 @@ def main():
             assert ask(f'http://127.0.0.1:{port}/hello/you')[0] == b'hello you\n'
         with serving(one_port, '0') as port:
             test_one_port(port)
+        with serving(one_port, '0', '127.0.0.1') as port:
+            test_behind_proxy(port)
         os.chdir('/')
     print('http: passed' + ('' if h2load else ', without h2load') + ('' if tinyproxy else ', without tinyproxy'))
 

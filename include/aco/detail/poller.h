@@ -2,7 +2,7 @@
 #ifndef ACO_DETAIL_POLLER_H
 #define ACO_DETAIL_POLLER_H
 
-#include "service.h"
+#include "for_libraries.h"
 
 ACO__BEGIN_C
 

@@ -1,6 +1,6 @@
 /* What acorn offers to the libraries above it, besides waiting (detail/poller.h, detail/worker.h). Not for programs. */
-#ifndef ACO_DETAIL_SERVICE_H
-#define ACO_DETAIL_SERVICE_H
+#ifndef ACO_DETAIL_FOR_LIBRARIES_H
+#define ACO_DETAIL_FOR_LIBRARIES_H
 
 #include "../scheduler.h"
 
