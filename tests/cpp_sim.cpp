@@ -344,7 +344,8 @@ TEST(Options, Shrink)
     const aco::sim_options shrink =
         aco::sim_options().with_shrink(path.c_str()).with_attempts(200).with_trace(trace.c_str()).with_events(3);
     EXPECT_STREQ(aco::simulate(shrink, scenario).reason, "three is enough");
-    EXPECT_NE(GetCapturedStderr().find("choices that are not the simplest: 1 of "), std::string::npos);
+    const std::string told = GetCapturedStderr();
+    EXPECT_NE(told.find("choices that are not the simplest: 1 of "), std::string::npos) << told;
     std::stringstream text;
     text << std::ifstream(path).rdbuf();
     EXPECT_NE(text.str().find("\nscenario: 0x10 3\n"), std::string::npos) << text.str();

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 /* The node's tasks never run again. */
-static void end_tasks(aco_sim_t *sim, aco_sim_node_t *node)
+static void end_tasks_of_node(aco_sim_t *sim, aco_sim_node_t *node)
 {
     aco__sim_task_t *tasks;
     size_t n = aco__schedule_take(&sim->threads.first.schedule, node, &tasks);
@@ -30,7 +30,7 @@ static void crash(aco_sim_t *sim, aco_sim_node_t *node)
     if (how == ACO_SIM_CRASH_ANY)
         how = aco__sim_chance(sim, 2) ? ACO_SIM_CRASH_SILENT : ACO_SIM_CRASH_RESET;
     node->is_dark = how == ACO_SIM_CRASH_SILENT;
-    end_tasks(sim, node);
+    end_tasks_of_node(sim, node);
     aco__sim_opened_crash(sim, node);
     if (node->is_dark)
         aco__sim_disk_crash(sim, &node->disk);
@@ -45,7 +45,7 @@ int aco__sim_nodes_settle(aco_sim_t *sim)
         return 0;
     sim->nodes.have_changes = 0;
     if (is_over && sim->nodes.own.tasks) {
-        end_tasks(sim, &sim->nodes.own);
+        end_tasks_of_node(sim, &sim->nodes.own);
         has_changed = 1;
     }
     ACO__SIM_EACH_NODE(sim, node)

@@ -82,18 +82,18 @@ int aco__sim_recorded_write(const aco__sim_recorded_t *recorded, const char *pat
 /* All of the file, with a 0 behind it; NULL and errno. */
 static char *read_whole(const char *path)
 {
-    enum { STEP = 1 << 16, MOST = 1 << 26 };
+    enum { READ_STEP = 1 << 16, MOST = 1 << 26 };
     FILE *file = aco__system.fopen(path, "r");
     char *text = NULL, *larger;
     size_t n = 0, got = 1;
     if (!file)
         return NULL;
     while (got > 0 && n < MOST) {
-        larger = realloc(text, n + STEP + 1);
+        larger = realloc(text, n + READ_STEP + 1);
         if (!larger)
             break;
         text = larger;
-        got = fread(text + n, 1, STEP, file);
+        got = fread(text + n, 1, READ_STEP, file);
         n += got;
         text[n] = 0;
     }

@@ -6,6 +6,8 @@
 
 #include "aco/sim.h"
 
+enum { ACO__SIM_SMALL_SECTOR = 512, ACO__SIM_LARGE_SECTOR = 4096 };
+
 typedef struct aco__sim_disk {
     aco__sim_tree_t tree;
     aco_sim_disk_t options;
@@ -16,6 +18,8 @@ typedef struct aco__sim_disk {
 
 /* A new disk, which is empty. */
 ACO__HIDDEN void aco__sim_disk_begin(aco_sim_t *sim, aco__sim_disk_t *disk);
+/* It behaves so from now on. */
+ACO__HIDDEN void aco__sim_disk_set(aco__sim_disk_t *disk, const aco_sim_disk_t *options);
 /* No file of it is open. */
 ACO__HIDDEN void aco__sim_disk_end(aco__sim_disk_t *disk);
 /* The disk that calls of the running task reach. */

@@ -24,6 +24,16 @@ typedef enum aco__sim_state {
 
 /* What a socket of streams sends: a queue of bytes that have arrived, then those on their way, then those that the
  * peer has no room for. */
+struct aco__sim_socket;
+
+/* What TCP's segments ask of the stream that sends them. */
+typedef struct aco__sim_sender {
+    void (*pump)(aco_sim_t *sim, struct aco__sim_socket *socket); /* sends what the peer has room for, and then the end */
+    void (*cut)(aco_sim_t *sim, struct aco__sim_socket *socket); /* the network resets the connection on its way */
+    /* What it has sent was lost too often. The peer is not told. */
+    void (*time_out)(struct aco__sim_socket *socket);
+} aco__sim_sender_t;
+
 typedef struct aco__sim_pipe {
     aco__sim_bytes_t bytes;
     size_t arrived, sent;       /* how many have; sent: arrived ones included */
@@ -33,6 +43,7 @@ typedef struct aco__sim_pipe {
     void (*lost)(aco_sim_t *, aco__sim_file_t *, uint64_t); /* what is sent again */
     size_t lost_size;
     int waits_for_link;         /* until it has room */
+    const struct aco__sim_sender *sender;
 } aco__sim_pipe_t;
 
 typedef struct aco__sim_datagram {

@@ -22,8 +22,8 @@
 #include <string.h>
 
 /* The end of the file: each write adds it, and the next one overwrites it. */
-static const char ending[] = "\n]}\n";
-enum { ENDING = sizeof ending - 1, ROOM = 64 << 10 };
+static const char trace_end_text[] = "\n]}\n";
+enum { ENDING = sizeof trace_end_text - 1, ROOM = 64 << 10 };
 enum { LONGEST_EVENT = 1024, SENTENCE_IN_JSON = 6 * ACO__SIM_SENTENCE + 1 };
 
 /* What a task's track shows at its end. */
@@ -37,7 +37,7 @@ typedef struct table {
 
 struct aco__sim_trace {
     int file, error;        /* error: an errno, once writing has failed */
-    int64_t at;             /* the file's offset of the ending */
+    int64_t at;             /* the file's offset of its ending */
     int64_t shown;          /* nanoseconds at which the last event is shown */
     table_t tasks;          /* UNKNOWN, … */
     table_t owners;         /* by the number of a socket: the task that uses it */
@@ -77,7 +77,7 @@ static int write_at(aco__sim_trace_t *trace, const char *text, size_t n, int64_t
 void aco__sim_trace_flush(aco__sim_trace_t *trace)
 {
     int saved = errno;
-    memcpy(trace->text + trace->used, ending, ENDING);
+    memcpy(trace->text + trace->used, trace_end_text, ENDING);
     if (!trace->error && write_at(trace, trace->text, trace->used + ENDING, trace->at) != 0)
         trace->error = errno;
     trace->at += (int64_t)trace->used;

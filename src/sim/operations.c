@@ -28,7 +28,7 @@ struct aco_sim_history_s {
     size_t room;
 };
 
-static const char *const names[] = {"invoke", "ok", "fail", "info"};
+static const char *const step_names[] = {"invoke", "ok", "fail", "info"};
 
 aco_sim_history_t *aco_sim_history(aco_sim_t *sim, const char *path)
 {
@@ -114,7 +114,7 @@ static size_t write_line(const aco_sim_history_t *history, aco_sim_step_t step, 
     return (size_t)snprintf(line, STEP_LINE,
                             "{\"index\":%" PRIu64 ",\"time\":%" PRId64 ",\"type\":\"%s\",\"process\":%" PRId64
                             ",\"f\":\"%s\"%s%s%s,\"value\":%s}\n",
-                            history->steps, history->sim->now, names[step], process,
+                            history->steps, history->sim->now, step_names[step], process,
                             aco__json_text(f, f_text, sizeof f_text), key ? ",\"key\":\"" : "",
                             key ? aco__json_text(key, key_text, sizeof key_text) : "", key ? "\"" : "",
                             value ? value : "null");
@@ -140,7 +140,7 @@ static void note_step(aco_sim_t *sim, aco_sim_step_t step, int64_t process, cons
     char text[ACO__SIM_NOTE_TEXT];
     if (!sim->notes.is_wanted)
         return;
-    snprintf(text, sizeof text, "process %" PRId64 ": %s %s%s%s%s%s", process, names[step], f, key ? " " : "",
+    snprintf(text, sizeof text, "process %" PRId64 ": %s %s%s%s%s%s", process, step_names[step], f, key ? " " : "",
              key ? key : "", value ? " " : "", value ? value : "");
     aco__sim_note(sim, ACO__NOTED_OPERATION, 0, 0, text);
 }

@@ -10,6 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { USUAL_QUEUE = 1 << 18 };
+const aco_sim_link_t aco__sim_usual_link = {.latency = {50 * ACO_MICROSECOND, 2 * ACO_MILLISECOND},
+                                            .queue = USUAL_QUEUE};
+
 /* ---- Rules ---- */
 
 static int is_for(const aco__sim_rule_t *rule, const aco_sim_node_t *from, const aco_sim_node_t *to)

@@ -370,7 +370,7 @@ void aco__schedule_suspend(aco__sim_schedule_t *schedule, const aco_sim_node_t *
 }
 
 /* It comes now, behind those that can run. */
-static void put_back(aco__sim_schedule_t *schedule, const aco__sim_runnable_t *entry)
+static void put_resumed(aco__sim_schedule_t *schedule, const aco__sim_runnable_t *entry)
 {
     aco__sim_runnable_t back = *entry;
     back.order = schedule->next_order--;
@@ -380,7 +380,7 @@ static void put_back(aco__sim_schedule_t *schedule, const aco__sim_runnable_t *e
 
 void aco__schedule_resume(aco__sim_schedule_t *schedule, const aco_sim_node_t *node)
 {
-    take_aside(schedule, node, put_back);
+    take_aside(schedule, node, put_resumed);
 }
 
 static int by_number(const void *a, const void *b)

@@ -153,8 +153,8 @@ static int look_up(aco__chooser_t *chooser, int64_t *ns)
 /* The threads of the run. */
 static int admits(aco__chooser_t *chooser)
 {
-    const aco_sim_t *current = aco_sim_current();
-    return current && current == sim_of(chooser);
+    const aco_sim_t *sim = aco_sim_current();
+    return sim && sim == sim_of(chooser);
 }
 
 /* A call that was refused is told with the name of the library's call that has failed for it, not of a later one. */

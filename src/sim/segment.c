@@ -6,7 +6,6 @@
 #include "sim/segment.h"
 #include "sim/arrivals.h"
 #include "sim/wire.h"
-#include "sim/stream_socket.h"
 #include "sim/world.h"
 
 enum { MOST_REPEATS = 15, MOST_DOUBLINGS = 10 };
@@ -29,7 +28,7 @@ static void on_room(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unused)
 {
     (void)unused;
     aco__sim_socket_of(file)->out.waits_for_link = 0;
-    aco__sim_stream_pump(sim, aco__sim_socket_of(file));
+    aco__sim_socket_of(file)->out.sender->pump(sim, aco__sim_socket_of(file));
 }
 
 int aco__sim_segment_waits(aco_sim_t *sim, aco__sim_socket_t *socket, size_t n)
@@ -80,11 +79,11 @@ static void on_timeout(aco_sim_t *sim, aco__sim_file_t *file, uint64_t connectio
         return;
     ACO__ASSERT(socket->out.losses > 0);
     if (socket->out.losses > MOST_REPEATS) {
-        aco__sim_stream_time_out(socket);
+        socket->out.sender->time_out(socket);
         return;
     }
     aco__sim_segment_send(sim, socket, socket->out.lost, socket->out.lost_size);
-    aco__sim_stream_pump(sim, socket);
+    socket->out.sender->pump(sim, socket);
 }
 
 void aco__sim_segment_send(aco_sim_t *sim, aco__sim_socket_t *socket, aco__sim_arrival_fn_t fn, size_t n)
@@ -92,7 +91,7 @@ void aco__sim_segment_send(aco_sim_t *sim, aco__sim_socket_t *socket, aco__sim_a
     aco__sim_pipe_t *out = &socket->out;
     aco__sim_wire_t *wire = aco__sim_wire_of(socket);
     if (n && aco__sim_happens(sim, wire->link.resets)) {
-        aco__sim_stream_cut(sim, socket);
+        out->sender->cut(sim, socket);
     } else if (aco__sim_loses(sim, wire)) {
         lose(sim, socket, fn, n);
         return;

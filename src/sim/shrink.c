@@ -13,8 +13,9 @@
 #include <string.h>
 
 /* What makes a run shorter comes first. */
-static const aco__sim_source_t in_turn[ACO__SIM_SOURCES] = {ACO__SIM_SCENARIO, ACO__SIM_FAULTS, ACO__SIM_RARE,
-                                                            ACO__SIM_ORDER,    ACO__SIM_NETWORK, ACO__SIM_TURNS};
+static const aco__sim_source_t in_turn[] = {ACO__SIM_SCENARIO, ACO__SIM_FAULTS,  ACO__SIM_RARE, ACO__SIM_THREADS,
+                                            ACO__SIM_ORDER,    ACO__SIM_NETWORK, ACO__SIM_DISK, ACO__SIM_TURNS};
+_Static_assert(sizeof in_turn / sizeof *in_turn == ACO__SIM_SOURCES, "each source has its turn");
 
 /* ---- Lists ---- */
 

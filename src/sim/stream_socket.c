@@ -81,6 +81,7 @@ static void tell_of_room(aco__sim_socket_t *socket)
 }
 
 static void on_reset(aco_sim_t *sim, aco__sim_file_t *file, uint64_t connection);
+static void pump(aco_sim_t *sim, aco__sim_socket_t *socket);
 
 /* The socket has no connection any more. The peer gets what has arrived there. */
 static void drop_connection(aco__sim_socket_t *socket, int error)
@@ -106,14 +107,16 @@ static void reset_peer(aco_sim_t *sim, aco__sim_socket_t *socket)
         aco__sim_later(sim, aco__sim_segment_time(sim, socket, 0), on_reset, &peer->file, peer->attempts);
 }
 
-void aco__sim_stream_cut(aco_sim_t *sim, aco__sim_socket_t *socket)
+/* The network resets the connection on its way. */
+static void cut(aco_sim_t *sim, aco__sim_socket_t *socket)
 {
     aco__sim_socket_t *peer = socket->peer;
     aco__sim_later(sim, aco__sim_segment_time(sim, socket, 0), on_reset, &peer->file, peer->attempts);
     aco__sim_later(sim, aco__sim_segment_time(sim, peer, 0), on_reset, &socket->file, socket->attempts);
 }
 
-void aco__sim_stream_time_out(aco__sim_socket_t *socket)
+/* What the socket has sent was lost too often. */
+static void time_out(aco__sim_socket_t *socket)
 {
     drop_connection(socket, ETIMEDOUT);
     socket->has_lost_reset = 1;
@@ -154,7 +157,7 @@ static void on_segment(aco_sim_t *sim, aco__sim_file_t *file, uint64_t n)
     ACO__ASSERT(sender->out.arrived <= sender->out.sent && sender->out.sent <= sender->out.bytes.n);
     aco__sim_notify(file, ACO__SIM_READABLE);
     tell_of_room(sender);
-    aco__sim_stream_pump(sim, sender);
+    pump(sim, sender);
 }
 
 static void on_end(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unused)
@@ -195,7 +198,8 @@ static size_t choose_length(aco_sim_t *sim, const aco__sim_socket_t *socket)
     return n > 1 && aco__sim_one_in(sim, 4) ? 1 + (size_t)aco__sim_chance(sim, n) : n;
 }
 
-void aco__sim_stream_pump(aco_sim_t *sim, aco__sim_socket_t *socket)
+/* Sends what the peer has room for, and then the end. */
+static void pump(aco_sim_t *sim, aco__sim_socket_t *socket)
 {
     aco__sim_pipe_t *out = &socket->out;
     size_t n;
@@ -308,7 +312,7 @@ static ssize_t receive_bytes(aco_sim_t *sim, aco__sim_file_t *file, struct msghd
     if (is_unix(socket))
         tell_of_room(peer);
     else
-        aco__sim_stream_pump(sim, peer);
+        pump(sim, peer);
     return (ssize_t)n;
 }
 
@@ -377,7 +381,7 @@ static ssize_t send_bytes(aco_sim_t *sim, aco__sim_file_t *file, const struct ms
         socket->out.arrived = socket->out.sent = socket->out.bytes.n;
         aco__sim_notify(&socket->peer->file, ACO__SIM_READABLE);
     } else {
-        aco__sim_stream_pump(sim, socket);
+        pump(sim, socket);
     }
     return (ssize_t)n;
 }
@@ -425,12 +429,12 @@ static void close_connection(aco_sim_t *sim, aco__sim_socket_t *socket)
         drop_connection(socket, 0);
     } else {
         socket->cannot_write = 1;
-        aco__sim_stream_pump(sim, socket);
+        pump(sim, socket);
     }
     if (peer->is_closed)
         part(socket);
     else
-        aco__sim_stream_pump(sim, peer); /* it no longer looks for room */
+        pump(sim, peer); /* it no longer looks for room */
 }
 
 static void close_stream(aco_sim_t *sim, aco__sim_file_t *file)
@@ -471,7 +475,7 @@ int aco__sim_stream_shutdown(aco_sim_t *sim, aco__sim_socket_t *socket, int how)
         socket->is_told |= socket->state == ACO__SIM_CONNECTED;
         if (socket->state != ACO__SIM_CONNECTED || aco__sim_stream_is_over(socket))
             return (int)aco__sim_fail_with(ENOTCONN);
-        aco__sim_stream_pump(sim, socket);
+        pump(sim, socket);
     }
     return 0;
 }
@@ -481,11 +485,14 @@ int aco__sim_stream_shutdown(aco_sim_t *sim, aco__sim_socket_t *socket, int how)
 static const aco__sim_type_t stream_type = {S_IFSOCK | 0777, stream_events, receive_bytes,
                                             send_bytes,      close_stream,  free_stream,   NULL};
 
+static const aco__sim_sender_t stream_sender = {pump, cut, time_out};
+
 aco__sim_socket_t *aco__sim_stream_new(aco_sim_t *sim, int family, int type, int flags)
 {
     aco__sim_socket_t *socket = aco__sim_socket_new(sim, &stream_type, family, type, flags);
     if (!socket)
         return NULL;
+    socket->out.sender = &stream_sender;
     socket->send_size = SMALLEST_BUFFER << aco__sim_chance(sim, BUFFER_DOUBLINGS);
     socket->receive_size = SMALLEST_BUFFER << aco__sim_chance(sim, BUFFER_DOUBLINGS);
     return socket;

@@ -15,12 +15,6 @@ ACO__HIDDEN int aco__sim_stream_shutdown(aco_sim_t *sim, aco__sim_socket_t *sock
 ACO__HIDDEN aco__sim_socket_t *aco__sim_stream_accept(aco_sim_t *sim, aco__sim_socket_t *listener);
 /* Connects two unix sockets with each other. */
 ACO__HIDDEN void aco__sim_stream_pair(aco__sim_socket_t *a, aco__sim_socket_t *b);
-/* Sends what the peer has room for, and then the end. */
-ACO__HIDDEN void aco__sim_stream_pump(aco_sim_t *sim, aco__sim_socket_t *socket);
-/* The network resets the connection on its way. */
-ACO__HIDDEN void aco__sim_stream_cut(aco_sim_t *sim, aco__sim_socket_t *socket);
-/* What the socket has sent was lost too often. The peer is not told. */
-ACO__HIDDEN void aco__sim_stream_time_out(aco__sim_socket_t *socket);
 /* Whether it has no connection any more: both ends have arrived, or it was reset. */
 ACO__HIDDEN int aco__sim_stream_is_over(const aco__sim_socket_t *socket);
 

@@ -79,7 +79,7 @@ int aco__sim_inode_is_in(const aco__sim_inode_t *folder, const aco__sim_inode_t 
 
 /* ---- Entries ---- */
 
-static aco__sim_entry_t *entry_of(const aco__sim_inode_t *folder, const char *name)
+static aco__sim_entry_t *entry_named(const aco__sim_inode_t *folder, const char *name)
 {
     for (aco__links_t *links = folder->entries.next; links != &folder->entries; links = links->next) {
         aco__sim_entry_t *entry = ACO__LINKED(links, aco__sim_entry_t, links);
@@ -149,7 +149,7 @@ static void enter(aco__sim_place_t *place, aco__sim_inode_t *at)
     } else if (strcmp(place->name, "..") == 0) {
         place->inode = at->parent; /* NULL: it was removed */
     } else {
-        entry = entry_of(at, place->name);
+        entry = entry_named(at, place->name);
         place->folder = at;
         place->inode = entry ? entry->inode : NULL;
     }
@@ -252,7 +252,7 @@ static int add_naming(aco__sim_step_t *step, const aco__sim_place_t *place, aco_
 /* The name stands for `inode`, or for nothing. `entry`: for the inode. */
 static void rename_entry(aco__sim_tree_t *tree, const aco__sim_naming_t *naming, aco__sim_entry_t *entry)
 {
-    aco__sim_entry_t *before = entry_of(naming->folder, naming->name);
+    aco__sim_entry_t *before = entry_named(naming->folder, naming->name);
     if (before)
         remove_entry(tree, naming->folder, before);
     if (entry)

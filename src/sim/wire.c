@@ -9,10 +9,8 @@
 
 #include <errno.h>
 
-enum { USUAL_QUEUE = 1 << 18, LARGEST_QUEUE = 1 << 30 };
+enum { LARGEST_QUEUE = 1 << 30 };
 static const int64_t LARGEST_BANDWIDTH = (int64_t)1000 * 1000 * 1000 * 1000;
-const aco_sim_link_t aco__sim_usual_link = {.latency = {50 * ACO_MICROSECOND, 2 * ACO_MILLISECOND},
-                                            .queue = USUAL_QUEUE};
 
 int aco__sim_happens(aco_sim_t *sim, double chance)
 {
