@@ -316,6 +316,19 @@ static void *unread_bodies_stop_the_client(void *arg)
     return arg;
 }
 
+/* Also without having looked at the request. */
+static void *refusals_of_head_have_no_body(void *arg)
+{
+    begin();
+    stage.server.max_head = 100;
+    begin_with_client();
+    CHECK_REPLY(fetch("HEAD", "/0123456789012345678901234567890123456789012345678901234567890123456789", NULL), 414, "");
+    CHECK_EQ(client.replies[0].error_code, NGHTTP2_NO_ERROR);
+    CHECK_EQ(client.goaways, 0);
+    end_both();
+    return arg;
+}
+
 /* What was collected goes out while a file is read behind it. */
 static void *files_stay_behind(void *arg)
 {
@@ -560,6 +573,7 @@ int main(int argc, char **argv)
         bodies_pass_windows,
         unread_bodies_stop_the_client,
         files_stay_behind,
+        refusals_of_head_have_no_body,
         slow_readers_stop_the_handler,
         bodies_have_limits,
         streams_have_a_limit,

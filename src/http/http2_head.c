@@ -253,7 +253,6 @@ static int h2_understand(aco__http2_stream_t *s)
     const char *expect;
     size_t expects;
     int status;
-    x->is_head = strcmp(x->is.method, "HEAD") == 0;
     if (strcmp(x->is.method, "CONNECT") == 0)
         return 501;
     if ((status = h2_take_host(s)) != 0)
@@ -272,6 +271,7 @@ static int h2_understand(aco__http2_stream_t *s)
 void aco__http2_end_head(aco__http2_stream_t *s, int has_body)
 {
     s->has_head = 1;
+    s->x.is_head = strcmp(s->x.is.method, "HEAD") == 0;
     h2_join_cookies(s);
     h2_take_length(s, has_body);
     if (!s->refusal)
