@@ -104,8 +104,8 @@ if(ACORN_CXX_FULL AND ACORN_CXX_DEBUG AND "debug" IN_LIST ACORN_VARIANTS AND GTe
     acorn_cpp_test(cpp_io.debug cpp_io.cpp 20 DEFINE ACO_DEBUG=1 LINK GTest::gtest_main acorn_io_static)
   endif()
   if(TARGET acorn_sim_static)
-    acorn_cpp_test(cpp_sim.debug cpp_sim.cpp 20 DEFINE ACO_DEBUG=1 ${sim_with_io} LINK GTest::gtest_main acorn_sim_static
-        ${io_of_sim})
+    acorn_cpp_test(cpp_sim.debug cpp_sim.cpp 20 DEFINE ACO_DEBUG=1 ${sim_with_io} LINK GTest::gtest_main
+        acorn_sim_static ${io_of_sim})
   endif()
   acorn_cpp_test(cpp_threads.debug cpp_threads.cpp 20 DEFINE ACO_DEBUG=1 LINK GTest::gtest_main acorn_threads_static)
 endif()

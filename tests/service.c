@@ -611,7 +611,9 @@ static void send_with(int to, const char *text, int fd)
     struct iovec part = {(char *)(uintptr_t)text, strlen(text)};
     struct msghdr message = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &rights, .msg_controllen = sizeof rights};
-    rights.header = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof fd)};
+    rights.header.cmsg_level = SOL_SOCKET;
+    rights.header.cmsg_type = SCM_RIGHTS;
+    rights.header.cmsg_len = CMSG_LEN(sizeof fd);
     memcpy(CMSG_DATA(&rights.header), &fd, sizeof fd);
     CHECK_EQ(sendmsg(to, &message, MSG_NOSIGNAL), (ssize_t)strlen(text));
 }

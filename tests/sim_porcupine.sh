@@ -1,6 +1,6 @@
 #!/bin/sh
-# sim_porcupine.sh PROGRAM: histories of tests/sim_history.c, checked by Porcupine (a Go module): those of a register are
-# linearizable, and stale reads are found. Exits with 77, "skipped", without Go or the module.
+# sim_porcupine.sh PROGRAM: histories of tests/sim_history.c, checked by Porcupine (a Go module): those of a register
+# are linearizable, and stale reads are found. Exits with 77, "skipped", without Go or the module.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)

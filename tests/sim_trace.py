@@ -10,8 +10,8 @@ import tempfile
 
 
 def traced(*args, status=1):
-    """The events of a trace, and what the program wrote to stderr. ThreadSanitizer allows no child process, and there is
-    no trace then: []."""
+    """The events of a trace, and what the program wrote to stderr. ThreadSanitizer allows no child process, and
+    there is no trace then: []."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, 'trace.json')
         run = subprocess.run([sys.argv[1], '--trace', path, *args], capture_output=True, text=True,

@@ -546,9 +546,9 @@ ACO_API const char *aco_http_response_header(const aco_http_response_t *response
  * was no such request. */
 ACO_API const char *aco_http_response_redirect(const aco_http_response_t *response, int i, int *status);
 /* Reads what has come of the body, at most `n` bytes. Waits if nothing has come. Returns the number of bytes; 0 at the
- * end, or if `n` is 0; on error -1 with errno EBADMSG (wrong chunks, a wrong coding), EFBIG (max_decoded), ECONNRESET (the connection ended before the
- * body), ETIMEDOUT, ECANCELED, ENOMEM, EPERM (the caller cannot wait). After the end of a scope, ENOMEM or EPERM the
- * next call goes on. After any other error it fails again. */
+ * end, or if `n` is 0; on error -1 with errno EBADMSG (wrong chunks, a wrong coding), EFBIG (max_decoded), ECONNRESET
+ * (the connection ended before the body), ETIMEDOUT, ECANCELED, ENOMEM, EPERM (the caller cannot wait). After the end
+ * of a scope, ENOMEM or EPERM the next call goes on. After any other error it fails again. */
 ACO_API ssize_t aco_http_response_read_at(aco_http_response_t *response, void *p, size_t n, const char *location);
 #define aco_http_response_read(response, p, n) aco_http_response_read_at(response, p, n, ACO_PLACE)
 /* Ends a response. Does not wait. Keeps its connection if the whole body was read, or has come with what was read; else

@@ -218,7 +218,8 @@ ACO_API int aco_io_adopt(int fd);
 /* Notes whether other processes have the socket of this owned listener, too: by socket activation, fork(), SCM_RIGHTS.
  * A server that is stopped then leaves to them what waits to be accepted, and only closes the descriptor. A listener
  * that nobody else has it empties, for which the socket takes no more connections: also for a process that nobody told
- * of. Counts until aco_io_close() or aco_io_release(). Does not wait. Returns 0; on error -1 with errno EBADF (not owned on this thread). */
+ * of. Counts until aco_io_close() or aco_io_release(). Does not wait. Returns 0; on error -1 with errno EBADF (not
+ * owned on this thread). */
 ACO_API int aco_io_set_shared(int fd, int is_shared);
 /* Returns 1 if aco_io_set_shared() has said so, else 0. */
 ACO_API int aco_io_is_shared(int fd);

@@ -84,7 +84,7 @@ static void *zlib_allocate(void *arg, unsigned n, unsigned sz)
 
 static int zlib_begin(aco__http_decoder_t *d)
 {
-    /* "deflate" has a header by the standard. Servers leave it out, and browsers look: a raw stream does not begin so */
+    /* "deflate" has a header by the standard. Servers leave it out, and browsers look: raw streams do not begin so */
     const int is_raw = d->coding == CODING_DEFLATE && ((d->input[d->at] & 15) != 8 || (d->input[d->at] & 0x80));
     d->z.zalloc = zlib_allocate;
     d->z.zfree = coder_free;

@@ -102,8 +102,8 @@ ACO__HIDDEN void aco__lifecycle_free_listeners(aco_service_t *service);
 ACO__SWITCHES ACO__HIDDEN int aco__lifecycle_take_over(aco_service_t *service);
 /* Whether the old process no longer waits for this one. Does not wait. */
 ACO__HIDDEN int aco__lifecycle_is_refused(const aco_service_t *service);
-/* Tells the old process, if there is one, that this one has taken over. Returns 0 when it has begun to stop, or is gone;
- * -1: it goes on. */
+/* Tells the old process, if there is one, that this one has taken over. Returns 0 when it has begun to stop, or is
+ * gone; -1: it goes on. */
 ACO__SWITCHES ACO__HIDDEN int aco__lifecycle_relieve(aco_service_t *service);
 /* Hands the listeners to the next process, when one comes. 1: it has taken over; 0: the scope has ended. */
 ACO__SWITCHES ACO__HIDDEN int aco__lifecycle_offer(aco_service_t *service);

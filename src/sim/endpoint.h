@@ -28,7 +28,7 @@ struct aco__sim_socket;
 
 /* What TCP's segments ask of the stream that sends them. */
 typedef struct aco__sim_sender {
-    void (*pump)(aco_sim_t *sim, struct aco__sim_socket *socket); /* sends what the peer has room for, and then the end */
+    void (*pump)(aco_sim_t *sim, struct aco__sim_socket *socket); /* sends what the peer has room for, then the end */
     void (*cut)(aco_sim_t *sim, struct aco__sim_socket *socket); /* the network resets the connection on its way */
     /* What it has sent was lost too often. The peer is not told. */
     void (*time_out)(struct aco__sim_socket *socket);

@@ -15,7 +15,7 @@ DATA = bytes(i * 7 + i // 1000 & 255 for i in range(900000))
 
 # What h2spec wants and the server does otherwise, and why.
 KNOWN = {
-    'Sends invalid connection preface': 'a client that does not begin by the preface speaks HTTP/1.1, and is answered so',
+    'Sends invalid connection preface': 'who does not begin by the preface speaks HTTP/1.1, and is answered so',
     'Sends stream identifier that is numerically smaller than previous':
         'nghttp2 ignores it: it may be the trailers of a stream that was reset',
 }

@@ -1,5 +1,5 @@
-// Checks histories of registers, which tests/sim_history.c writes, with Porcupine: one file each. Prints a line for each
-// that no order of its operations explains, and fails if there is one.
+// Checks histories of registers, which tests/sim_history.c writes, with Porcupine: one file each. Prints a line for
+// each that no order of its operations explains, and fails if there is one.
 package main
 
 import (
