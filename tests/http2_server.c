@@ -322,7 +322,8 @@ static void *refusals_of_head_have_no_body(void *arg)
     begin();
     stage.server.max_head = 100;
     begin_with_client();
-    CHECK_REPLY(fetch("HEAD", "/012345678901234567890123456789012345678901234567890123456789012345", NULL), 414, "");
+    CHECK_REPLY(fetch("HEAD", "/0123456789012345678901234567890123456789012345678901234567890123456789", NULL), 414,
+                "");
     CHECK_EQ(client.replies[0].error_code, NGHTTP2_NO_ERROR);
     CHECK_EQ(client.goaways, 0);
     end_both();
@@ -566,24 +567,12 @@ static void *versions_can_be_refused(void *arg)
 int main(int argc, char **argv)
 {
     static const aco_function_t tests[] = {
-        replies_are_the_same,
-        cut_replies_are_resets,
-        trailers_come_and_go,
-        trailers_of_http1,
-        bodies_pass_windows,
-        unread_bodies_stop_the_client,
-        files_stay_behind,
-        refusals_of_head_have_no_body,
-        slow_readers_stop_the_handler,
-        bodies_have_limits,
-        streams_have_a_limit,
-        all_streams_have_a_limit,
-        resets_reach_the_handler,
-        lost_connections_end_handlers,
-        stopped_servers_end_streams,
-        drain_time_ends_handlers,
-        idle_connections_end,
-        requests_have_a_limit,
+        replies_are_the_same,     cut_replies_are_resets,        trailers_come_and_go,
+        trailers_of_http1,        bodies_pass_windows,           unread_bodies_stop_the_client,
+        files_stay_behind,        refusals_of_head_have_no_body, slow_readers_stop_the_handler,
+        bodies_have_limits,       streams_have_a_limit,          all_streams_have_a_limit,
+        resets_reach_the_handler, lost_connections_end_handlers, stopped_servers_end_streams,
+        drain_time_ends_handlers, idle_connections_end,          requests_have_a_limit,
         versions_can_be_refused,
     };
     (void)argv;
