@@ -83,7 +83,8 @@ void aco__http_close_ended(aco_http_client_t *client)
 static aco__http_peer_t *take_last(aco_http_client_t *client)
 {
     aco__http_peer_t **place = &client->kept, *last;
-    while ((*place)->next)
+    ACO__ASSERT(*place);
+    while ((*place)->next) // NOLINT(clang-analyzer-core.NullDereference): it is not empty
         place = &(*place)->next;
     last = *place;
     *place = NULL;

@@ -42,7 +42,7 @@ ACO__SWITCHES static int await_room(aco__http_peer_t *peer, const aco__http_step
     struct pollfd look = {peer->link.own.fd, POLLIN | POLLOUT, 0};
     if (aco__io_poll(&look, 1, ACO_FOREVER, CLIENT_CALL, location) < 0)
         return -1;
-    return look.revents & ~POLLOUT ? take_early(peer, step, location) : 0;
+    return (look.revents & ~POLLOUT) ? take_early(peer, step, location) : 0;
 }
 
 /* Sends what was collected, on a socket. As take_early(). */

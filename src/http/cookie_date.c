@@ -27,10 +27,14 @@ static int take_number(const char **at, const char *end, int least, int most)
 static int take_time(cookie_date_t *date, const char *at, const char *end)
 {
     int hour = take_number(&at, end, 1, 2), minute = -1, second = -1;
-    if (hour >= 0 && at < end && *at++ == ':')
+    if (hour >= 0 && at < end && *at == ':') {
+        at++;
         minute = take_number(&at, end, 1, 2);
-    if (minute >= 0 && at < end && *at++ == ':')
+    }
+    if (minute >= 0 && at < end && *at == ':') {
+        at++;
         second = take_number(&at, end, 1, 2);
+    }
     if (second < 0)
         return 0;
     date->hour = hour;

@@ -96,7 +96,7 @@ static int parse_authority(aco_url_t *url, const char *at, const char *end, cons
     if (port < end)
         url->port = part_of(port + 1, end);
     if (strspn(url->port.at ? url->port.at : "", "0123456789") < url->port.n || url->port.n > 5 ||
-        (url->port.n && atoi(url->port.at) > 65535))
+        (url->port.n && strtol(url->port.at, NULL, 10) > 65535))
         return wrong_part(call, "the URL's port");
     return 0;
 }
@@ -174,7 +174,9 @@ static void put_escape(url_out_t *out, unsigned char c)
 /* With as few escapes as can be, and in lower case if it is a scheme or a host. */
 static void put_normal(url_out_t *out, const char *before, aco_url_part_t part, int is_lower)
 {
-    for (; part.at && *before; before++)
+    if (!part.at)
+        return;
+    for (; *before; before++)
         put_url_char(out, *before);
     for (size_t i = 0; i < part.n; i++) {
         char c = part.at[i];
@@ -228,8 +230,11 @@ static void remove_dots(url_out_t *out, size_t begin)
             while (at < end && *at != '/');
             continue;
         }
-        while (n == 3 && to > path && *--to != '/')
-            ;
+        if (n == 3) {
+            while (to > path && to[-1] != '/')
+                to--;
+            to -= to > path;
+        }
         at += n;
         if (at == end)
             *--at = '/';

@@ -69,7 +69,9 @@ int aco__lifecycle_inherit_from_systemd(aco_service_t *service)
 {
     const char *process = secure_getenv("LISTEN_PID"), *count = secure_getenv("LISTEN_FDS");
     const char *name = secure_getenv("LISTEN_FDNAMES");
-    int failed = 0, n = process && count && strtol(process, NULL, 10) == aco__system.getpid() ? atoi(count) : 0;
+    int failed = 0, n = 0;
+    if (process && count && strtol(process, NULL, 10) == aco__system.getpid())
+        n = (int)strtol(count, NULL, 10);
     for (int i = 0; i < n && !failed; i++) {
         size_t length = name ? strcspn(name, ":") : 0;
         char key[LIFECYCLE_NAME + 1] = "";
@@ -104,6 +106,8 @@ static aco__inherited_t *inherited_for(const aco_service_t *service, int thread,
         managed += fits(i, name, key) && i->is_managed;
     }
     *wrong = managed > 1 ? -1 : 0;
+    if (!count)
+        return NULL;
     for (aco__inherited_t *i = service->inherited; i && !found && !*wrong; i = i->next)
         if (fits(i, name, key) && at++ == thread % count)
             found = i;

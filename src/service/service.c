@@ -27,7 +27,7 @@ void aco__service_free(void *p, size_t sz)
     errno = error;
 }
 
-int aco__service_fail(int error, const char *call, const char *reason)
+int(aco__service_fail)(int error, const char *call, const char *reason)
 {
     const aco__tasks_t *s = aco__tasks(aco__self());
     (void)aco__fail(0, error, call, NULL, "%s", reason);

@@ -138,7 +138,7 @@ static int sim_sigtimedwait(const sigset_t *signals, void *info, const struct ti
     aco_sim_t *sim = aco_sim_current();
     if (!sim || (time && !time->tv_sec && !time->tv_nsec))
         return real.sigtimedwait(signals, info, time);
-    return aco__sim_sigwait_until(sim, signals, info, from_now(sim, time));
+    return aco__sim_sigwait_until(sim, signals, info, time ? from_now(sim, time) : INT64_MAX);
 }
 
 static int sim_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)

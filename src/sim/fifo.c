@@ -127,8 +127,8 @@ int aco__sim_pipe2(aco_sim_t *sim, int fds[2], int flags)
     int fd_flags = (flags & O_CLOEXEC) ? FD_CLOEXEC : 0, numbers[2];
     fifo_t *reader, *writer;
     if (flags & ~(O_CLOEXEC | O_NONBLOCK)) /* O_DIRECT makes packets */
-        return aco__sim_fail_with(flags & ~(O_CLOEXEC | O_NONBLOCK | O_DIRECT) ? EINVAL
-                                                                               : aco__sim_refuse(sim, "pipe2"));
+        return aco__sim_fail_with((flags & ~(O_CLOEXEC | O_NONBLOCK | O_DIRECT)) ? EINVAL
+                                                                                 : aco__sim_refuse(sim, "pipe2"));
     reader = aco__sim_file_new(sim, &reader_type, sizeof *reader, O_RDONLY | (flags & O_NONBLOCK));
     writer = reader ? aco__sim_file_new(sim, &writer_type, sizeof *writer, O_WRONLY | (flags & O_NONBLOCK)) : NULL;
     if (!writer) {

@@ -15,7 +15,8 @@
 
 static const char node_call[] = "aco_sim_node";
 static const char scenario_name[] = "scenario";
-static const char *const scenario_addresses[] = {"192.0.2.1", "2001:db8::1"}; /* of networks for examples */
+enum { SCENARIO_ADDRESSES = 2 };
+static const char *const scenario_addresses[SCENARIO_ADDRESSES] = {"192.0.2.1", "2001:db8::1"}; /* of networks for examples */
 
 /* ---- Addresses ---- */
 
@@ -27,10 +28,12 @@ static int is_ipv4_address(const struct in6_addr *ip)
 /* 0, or -1: it is none. */
 static int read_ip(const char *text, struct in6_addr *ip)
 {
-    char mapped[sizeof "::ffff:" + INET_ADDRSTRLEN] = "::ffff:";
+    char mapped[sizeof "::ffff:" + INET_ADDRSTRLEN];
     struct in_addr ipv4;
-    if (inet_pton(AF_INET, text, &ipv4) == 1)
-        text = strcat(mapped, text);
+    if (inet_pton(AF_INET, text, &ipv4) == 1) {
+        snprintf(mapped, sizeof mapped, "::ffff:%s", text);
+        text = mapped;
+    }
     return inet_pton(AF_INET6, text, ip) == 1 ? 0 : -1;
 }
 
@@ -85,8 +88,8 @@ void aco__sim_nodes_begin(aco_sim_t *sim, uint64_t seed)
     sim->nodes.draws = seed;
     sim->nodes.own.sim = scenario->sim = sim;
     memcpy(scenario->name, scenario_name, sizeof scenario_name);
-    scenario->addresses_count = 2;
-    for (int i = 0; i < scenario->addresses_count; i++)
+    scenario->addresses_count = SCENARIO_ADDRESSES;
+    for (int i = 0; i < SCENARIO_ADDRESSES; i++)
         (void)read_ip(scenario_addresses[i], &scenario->addresses[i]);
     sim->nodes.last = sim->nodes.here = scenario;
     aco__sim_disk_begin(sim, &scenario->disk);

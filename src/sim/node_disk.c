@@ -38,7 +38,7 @@ int aco_sim_disk(aco_sim_t *sim, const char *node, const aco_sim_disk_t *disk)
         if (!named[0] || each == named[0])
             aco__sim_disk_set(&each->disk, disk);
     if (!named[0])
-        sim->disk_options = *disk;
+        sim->disk_options = *disk; // NOLINT(clang-analyzer-core.NullDereference): there is a run, as named[0] is set
     return 0;
 }
 

@@ -255,11 +255,10 @@ static size_t length_of_record(const aco__sim_bytes_t *first)
 static ssize_t receive_record(aco__sim_socket_t *peer, struct msghdr *message, int flags)
 {
     aco__sim_bytes_t record = peer->out.bytes;
-    size_t length = length_of_record(&record), n = aco__sim_parts_size(message);
+    size_t length = length_of_record(&record), room = aco__sim_parts_size(message), n = room < length ? room : length;
     aco__sim_bytes_remove(&record, sizeof length);
-    n = n < length ? n : length;
     aco__sim_bytes_copy(&record, message, n);
-    message->msg_flags = n < length ? MSG_TRUNC : 0;
+    message->msg_flags = room < length ? MSG_TRUNC : 0;
     if (!(flags & MSG_PEEK)) {
         aco__sim_bytes_remove(&peer->out.bytes, sizeof length + length);
         peer->out.arrived = peer->out.sent = peer->out.bytes.n;

@@ -8,7 +8,8 @@
 
 #ifdef __linux__
 /* NULL: the process has not simulated. errno stays. */
-ACO_API extern void (*aco__point)(void);
+typedef void (*aco__point_fn_t)(void);
+ACO_API extern aco__point_fn_t aco__point;
 #define ACO__POINT() (aco_unlikely(aco__point != NULL) ? aco__point() : (void)0)
 /* Whether other threads may stand still while this one goes on: it must not wait in a loop that only looks. */
 #define ACO__HAS_POINTS() aco_unlikely(aco__point != NULL)

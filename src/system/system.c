@@ -259,7 +259,7 @@ static const /* so that compilers see what is called */
 
 #ifndef ACO_CONFIG_LIBACO_ONLY
 #ifdef __linux__
-void (*aco__point)(void);
+aco__point_fn_t aco__point;
 #endif
 
 #ifdef __ELF__

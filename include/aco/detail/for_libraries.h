@@ -18,6 +18,9 @@ ACO_API void *aco__service_allocate(size_t *sz, const char *call);
 ACO_API void aco__service_free(void *p, size_t sz);
 /* Stores "call: reason" for aco_error_message(), sets errno and returns -1. */
 ACO_API int aco__service_fail(int error, const char *call, const char *reason);
+#ifdef __clang_analyzer__ /* which does not see what it returns */
+#define aco__service_fail(error, call, reason) (aco__service_fail(error, call, reason), -1)
+#endif
 
 /* Stores `s` as the inside of a JSON string in `json`, which has `size` bytes, 7 at least: 6 for each byte of `s` and
  * one suffice; else the end is cut. What is no UTF-8 becomes U+FFFD. Returns `json`. */
