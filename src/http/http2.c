@@ -475,14 +475,14 @@ ACO__SWITCHES static void h2_read(aco__http2_t *h, const char *location)
 {
     while (h2_parse(h, location) == 0) {
         int how;
-        if (h->c->link->is_broken || h->refusal || (h->leaving == HTTP2_LEAVES && !h->streams) ||
-            !(nghttp2_session_want_read(h->session) || nghttp2_session_want_write(h->session)))
-            return;
-        aco__io_spend("an HTTP connection", location);
+        aco__io_spend("an HTTP connection", location); /* before the look: nobody wakes this task until it waits */
         if (h->server->is_ending && !h->leaving) {
             h2_begin_to_leave(h);
             aco__http2_want_write(h, location);
         }
+        if (h->c->link->is_broken || h->refusal || (h->leaving == HTTP2_LEAVES && !h->streams) ||
+            !(nghttp2_session_want_read(h->session) || nghttp2_session_want_write(h->session)))
+            return;
         how = h2_await(h, location);
         h2_look(h);
         if (how == H2_OVER || (how == H2_LATE && !h2_be_late(h)))
