@@ -16,7 +16,8 @@
 static const char node_call[] = "aco_sim_node";
 static const char scenario_name[] = "scenario";
 enum { SCENARIO_ADDRESSES = 2 };
-static const char *const scenario_addresses[SCENARIO_ADDRESSES] = {"192.0.2.1", "2001:db8::1"}; /* of networks for examples */
+/* Of networks for examples. */
+static const char *const scenario_addresses[SCENARIO_ADDRESSES] = {"192.0.2.1", "2001:db8::1"};
 
 /* ---- Addresses ---- */
 
