@@ -168,7 +168,7 @@ static void call_at(aco_sim_t *sim, void *arg)
 enum { NODES = 3 };
 
 typedef struct follower {
-    char name[8], address[16];
+    char name[16], address[24];
     aco_sim_node_t *node;
     int starts;
     int64_t last_wall;

@@ -667,7 +667,7 @@ static const char *report_of(aco_sim_function_t scenario, const char *reason)
 enum { NODES = 3, BEATS = 20 };
 
 typedef struct follower {
-    char name[8], address[16];
+    char name[16], address[24];
     aco_sim_node_t *node;
     int beats, starts;
 } follower_t;
