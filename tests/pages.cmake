@@ -17,6 +17,9 @@ foreach(page blocks chat crawler game parser cookbook)
     continue()
   endif()
   separate_arguments(codings UNIX_COMMAND "${acorn_http_pc_libraries}")
+  if(ACORN_HTTP2 AND ACORN_HAS_NGHTTP2)
+    list(APPEND codings -lnghttp2)
+  endif()
   add_test(NAME pages.${page}
            COMMAND ${PROBE_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/pages/pages.py test ${page}
                ${CMAKE_CURRENT_BINARY_DIR}/pages/${page} ${CMAKE_C_COMPILER} ${flags} -Wall -Wextra -Werror

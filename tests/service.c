@@ -24,14 +24,13 @@ typedef struct configuration {
 } configuration_t;
 
 static configuration_t configurations[16];
-static int loads, port_of_service;
-static aco_service_t *the_service;
+static int loads;
 static const char *dies_when;
 
-static void say(const char *what)
+static void say(const char *what, int port)
 {
     char line[64];
-    int n = snprintf(line, sizeof line, "%s %d\n", what, port_of_service);
+    int n = snprintf(line, sizeof line, "%s %d\n", what, port);
     CHECK_EQ(write(STDOUT_FILENO, line, (size_t)n), n);
 }
 
@@ -41,7 +40,7 @@ static void *load(void *arg)
     if (dies_when && strcmp(dies_when, "load") == 0)
         raise(SIGKILL);
     if (dies_when && strcmp(dies_when, loads ? "reload waits" : "load waits") == 0) {
-        say("waits");
+        say("waits", 0);
         return aco_park("the end") == 0 ? &configurations[0] : NULL;
     }
     if (loads == 2) { /* the third one fails */
@@ -68,22 +67,20 @@ static void tells_process(aco_http_request_t *request, void *arg)
     aco_http_reply(request, 200, "text/plain", text, strlen(text));
 }
 
-static void tells_configuration(aco_http_request_t *request, void *arg)
+static void tells_configuration(aco_http_request_t *request, void *service)
 {
-    aco_service_config_t *config = aco_service_config(the_service);
+    aco_service_config_t *config = aco_service_config(service);
     const configuration_t *configuration = config->value;
     char text[32];
-    (void)arg;
     CHECK(!configuration->is_freed);
     snprintf(text, sizeof text, "%d", configuration->number);
     aco_http_reply(request, 200, "text/plain", text, strlen(text));
     aco_service_config_release(config);
 }
 
-static void tells_health(aco_http_request_t *request, void *arg)
+static void tells_health(aco_http_request_t *request, void *service)
 {
-    (void)arg;
-    aco_http_reply(request, aco_service_is_stopping(the_service) ? 503 : 200, NULL, NULL, 0);
+    aco_http_reply(request, aco_service_is_stopping(service) ? 503 : 200, NULL, NULL, 0);
 }
 
 /* Goes on when the service is stopped, until it is cancelled. */
@@ -103,21 +100,19 @@ static void *lasts(void *arg)
 
 static int serve(aco_service_t *service, void *arg)
 {
-    static const aco_http_route_t routes[] = {{"GET", "/", tells_process, NULL},
-                                              {"GET", "/configuration", tells_configuration, NULL},
-                                              {"GET", "/health", tells_health, NULL},
-                                              {NULL, NULL, NULL, NULL}};
+    const aco_http_route_t routes[] = {{"GET", "/", tells_process, NULL},
+                                       {"GET", "/configuration", tells_configuration, service},
+                                       {"GET", "/health", tells_health, service},
+                                       {NULL, NULL, NULL, NULL}};
     static int threads_ready;
     const aco_http_server_options_t server = {.routes = routes};
     char address[ACO_IO_ADDRESS_SIZE];
-    int listener = aco_service_listen(service, "http", "tcp", "127.0.0.1", "0", NULL);
-    (void)arg;
+    int port, listener = aco_service_listen(service, "http", "tcp", "127.0.0.1", "0", NULL);
     if (listener < 0)
         return -1;
-    the_service = service;
     aco_detach(aco_spawn(lasts, NULL, NULL));
     CHECK_EQ(aco_io_local_address(listener, address, sizeof address), 0);
-    port_of_service = atoi(strrchr(address, ':') + 1);
+    port = atoi(strrchr(address, ':') + 1);
     if (dies_when && strcmp(dies_when, "ready") == 0)
         raise(SIGKILL);
     if (dies_when && strcmp(dies_when, "fails") == 0) {
@@ -129,14 +124,14 @@ static int serve(aco_service_t *service, void *arg)
         return -1;
     }
     if (dies_when && strcmp(dies_when, "is half ready") == 0 && aco_threads_index() == 1) {
-        say("is half ready");
+        say("is half ready", port);
         return aco_park("the stop");
     }
     if (dies_when && strcmp(dies_when, "stays") == 0)
         CHECK(aco_group_spawn(aco_service_group(service), stays, NULL, NULL) != NULL);
     aco_service_ready(service);
     if (__atomic_add_fetch(&threads_ready, 1, __ATOMIC_RELAXED) == *(const int *)arg)
-        say("serves");
+        say("serves", port);
     return aco_http_serve(listener, &server);
 }
 
@@ -208,7 +203,8 @@ static int hears(child_t *child, const char *what)
     line[n] = 0;
     if (strncmp(line, what, strlen(what)) != 0)
         return 0;
-    child->port = atoi(line + strlen(what));
+    if (atoi(line + strlen(what)))
+        child->port = atoi(line + strlen(what));
     return 1;
 }
 
