@@ -653,7 +653,7 @@ static uint64_t random_seed = 1;
 static void *compares(void *arg)
 {
     static const aco_http_route_t all[] = {{NULL, "/*", look, NULL}, {NULL, "*", look, NULL}, {NULL, NULL, NULL, NULL}};
-    stage_t stage = {.server = {.routes = all, .open = server_open, .max_body = -1}};
+    stage_t stage = {.server = {.routes = all, .open = server_open, .max_body = -1, .max_streams = -1}};
     aco_http_client_options_t options = {.max_redirects = -1, .open = client_open};
     char address[ACO_IO_ADDRESS_SIZE];
     int listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
