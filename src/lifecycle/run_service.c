@@ -1,5 +1,6 @@
 /* A service's life. The first thread's first task is the service: it loads the configuration, has each thread call
  * `serve`, and waits for all. Beside it, two tasks: one for signals and times, one for the next process. */
+#define _FILE_OFFSET_BITS 64
 #define _GNU_SOURCE
 #include "base/reserved.h"
 #include "lifecycle/lifecycle.h"

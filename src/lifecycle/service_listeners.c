@@ -1,5 +1,6 @@
 /* The listeners of a service: inherited ones, and those that its threads have opened. A thread has descriptors of its
  * own, copies of one socket's where threads share it. */
+#define _FILE_OFFSET_BITS 64
 #define _GNU_SOURCE
 #include "lifecycle/lifecycle.h"
 
