@@ -18,23 +18,24 @@ import sys
 import reverted
 
 SEED = re.compile(r'^acorn: simulation: seed (\d+): (.*)', re.M)
-SECONDS = 300
+SECONDS, SECONDS_WITH_FAULT = 300, 20
 
 
 def program_of(scenario, args):
     return 'sim_thread_faults' if scenario.startswith('threads.') else args.program
 
 
-def seeds_until_found(folder, scenario, args, start):
-    """How many seeds from `start` on a run of the scenario has failed in, and why; (None, None): none has."""
+def seeds_until_found(folder, scenario, args, start, seconds):
+    """How many seeds from `start` on a run of the scenario has failed in, and why; (None, None): none has. A fault may
+    make it run for ever: then it is ended, and tells its seed."""
     program, own = program_of(scenario, args), []
     if program == 'sim_thread_faults':
         own = ['--', scenario.removeprefix('threads.')]
     elif program == 'sim_faults':
         own = ['--', scenario + ('.order' if args.order else '')]
-    command = [os.path.join(folder, f'tests/test_{program}_release'), '--seed', str(start), '--runs', str(args.runs),
-               '--schedule', args.schedule, '--max-turns', '100000', *own]
-    done = subprocess.run(command, capture_output=True, text=True, errors='replace', check=False, timeout=SECONDS)
+    command = ['timeout', str(seconds), os.path.join(folder, f'tests/test_{program}_release'), '--seed', str(start),
+               '--runs', str(args.runs), '--schedule', args.schedule, '--max-turns', '100000', *own]
+    done = subprocess.run(command, capture_output=True, text=True, errors='replace', check=False)
     found = SEED.search(done.stderr)
     if done.returncode and not found:
         sys.exit(f'{" ".join(command)} ends with {done.returncode}:\n{done.stderr[-2000:]}')
@@ -76,14 +77,14 @@ def main():
     failed = missed = 0
     for scenario in sorted({fault[1][0] for fault in wanted}):
         build(folder, scenario, args)
-        n, why = seeds_until_found(folder, scenario, args, 1)
+        n, why = seeds_until_found(folder, scenario, args, 1, SECONDS)
         failed += n is not None
         print(f'without a fault, {scenario}: ' + (f'FAILS: {why}' if n else f'{args.runs} seeds pass'), flush=True)
     print('\n| fault | found in | median of seeds | most seeds |\n| --- | --- | --- | --- |', flush=True)
     for name, test, pieces in wanted:
         changed = [reverted.replace(tree, before, after) for before, after in pieces]
         build(folder, test[0], args)
-        numbers = [seeds_until_found(folder, test[0], args, start)[0] for start in starts]
+        numbers = [seeds_until_found(folder, test[0], args, start, SECONDS_WITH_FAULT)[0] for start in starts]
         for path, text in reversed(changed):
             with open(path, 'w', encoding='utf-8') as file:
                 file.write(text)
