@@ -50,19 +50,31 @@ static int proxy_port(const char *text)
     return value > 65535 || (n > 1 && text[0] == '0') ? -1 : (int)value;
 }
 
-/* 0, or -1: one of them is wrong. */
-static int write_ip(char text[ACO_IO_ADDRESS_SIZE], int family, const char *host, const char *port)
+/* The host's bytes and the port's are in the network's order. */
+static int text_of_ip(char text[ACO_IO_ADDRESS_SIZE], int family, const unsigned char *host, const unsigned char *port)
 {
     struct sockaddr_in6 six = {.sin6_family = AF_INET6};
     struct sockaddr_in four = {.sin_family = AF_INET};
-    int number = proxy_port(port), is_six = family == AF_INET6;
-    if (number < 0 || inet_pton(family, host, is_six ? (void *)&six.sin6_addr : (void *)&four.sin_addr) != 1)
-        return -1;
-    six.sin6_port = four.sin_port = htons((uint16_t)number);
-    return is_six ? aco_io_text_of_address((const struct sockaddr *)(const void *)&six, sizeof six, text,
-                                           ACO_IO_ADDRESS_SIZE)
-                  : aco_io_text_of_address((const struct sockaddr *)(const void *)&four, sizeof four, text,
-                                           ACO_IO_ADDRESS_SIZE);
+    if (family == AF_INET) {
+        memcpy(&four.sin_addr, host, sizeof four.sin_addr);
+        memcpy(&four.sin_port, port, sizeof four.sin_port);
+        return aco_io_text_of_address((const struct sockaddr *)(const void *)&four, sizeof four, text,
+                                      ACO_IO_ADDRESS_SIZE);
+    }
+    memcpy(&six.sin6_addr, host, sizeof six.sin6_addr);
+    memcpy(&six.sin6_port, port, sizeof six.sin6_port);
+    return aco_io_text_of_address((const struct sockaddr *)(const void *)&six, sizeof six, text, ACO_IO_ADDRESS_SIZE);
+}
+
+/* 0, or -1: one of them is wrong. */
+static int write_ip(char text[ACO_IO_ADDRESS_SIZE], int family, const char *host, const char *port)
+{
+    unsigned char bytes[sizeof(struct in6_addr)];
+    int number = proxy_port(port);
+    const uint16_t in_order = htons((uint16_t)number);
+    return number >= 0 && inet_pton(family, host, bytes) == 1
+               ? text_of_ip(text, family, bytes, (const unsigned char *)&in_order)
+               : -1;
 }
 
 /* Ends the word at the next space; what follows, or NULL: it was the last. */
@@ -114,21 +126,6 @@ ACO__SWITCHES static int read_line(int fd, char line[LONGEST_LINE + 1], aco_prox
 }
 
 /* ---- Version 2: binary ---- */
-
-static int text_of_ip(char text[ACO_IO_ADDRESS_SIZE], int family, const unsigned char *host, const unsigned char *port)
-{
-    struct sockaddr_in6 six = {.sin6_family = AF_INET6};
-    struct sockaddr_in four = {.sin_family = AF_INET};
-    if (family == AF_INET) {
-        memcpy(&four.sin_addr, host, sizeof four.sin_addr);
-        memcpy(&four.sin_port, port, sizeof four.sin_port);
-        return aco_io_text_of_address((const struct sockaddr *)(const void *)&four, sizeof four, text,
-                                      ACO_IO_ADDRESS_SIZE);
-    }
-    memcpy(&six.sin6_addr, host, sizeof six.sin6_addr);
-    memcpy(&six.sin6_port, port, sizeof six.sin6_port);
-    return aco_io_text_of_address((const struct sockaddr *)(const void *)&six, sizeof six, text, ACO_IO_ADDRESS_SIZE);
-}
 
 static int text_of_unix(char text[ACO_IO_ADDRESS_SIZE], const unsigned char *path)
 {

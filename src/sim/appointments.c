@@ -29,10 +29,8 @@ int aco_sim_at(aco_sim_t *sim, int64_t time_ns, aco_sim_function_t function, voi
     appointment_t *appointment;
     aco_options_t options = {0};
     aco_t *task;
-    if (!sim || sim != aco_sim_current())
-        return aco__service_fail(EINVAL, call, "it is not the run of the calling thread");
-    if (!aco__sim_is_first_thread(sim))
-        return aco__service_fail(EINVAL, call, "another thread than the run's first one has called it");
+    if (aco__sim_check_first(sim, call) != 0)
+        return -1;
     if (!function || time_ns < 0)
         return aco__service_fail(EINVAL, call, function ? "the time is negative" : "the function is NULL");
     appointment = malloc(sizeof *appointment);

@@ -107,8 +107,8 @@ int aco_sim_name(aco_sim_t *sim, const char *name, const char *addresses)
     static const char call[] = "aco_sim_name";
     size_t n = name ? length_of(name) : 0;
     host_t *host, *old;
-    if (!sim || sim != aco_sim_current())
-        return aco__service_fail(EINVAL, call, "it is not the run of the calling thread");
+    if (aco__sim_check_run(sim, call) != 0)
+        return -1;
     if (!n || n > LONGEST_NAME || is_address(name))
         return aco__service_fail(EINVAL, call, "it is not the name of a host");
     if (addresses && !are_addresses(addresses))

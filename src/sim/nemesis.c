@@ -318,10 +318,8 @@ int aco_sim_nemesis(aco_sim_t *sim, unsigned faults)
     nemesis_t *nemesis;
     aco_options_t options = {0};
     aco_t *task;
-    if (!sim || sim != aco_sim_current())
-        return aco__service_fail(EINVAL, call, "it is not the run of the calling thread");
-    if (!aco__sim_is_first_thread(sim))
-        return aco__service_fail(EINVAL, call, "another thread than the run's first one has called it");
+    if (aco__sim_check_first(sim, call) != 0)
+        return -1;
     if (faults & ~(unsigned)ACO_SIM_FAULT_ALL)
         return aco__service_fail(EINVAL, call, "a kind of fault is unknown");
     stop(sim->nemesis);

@@ -167,10 +167,8 @@ static int set_addresses(const aco_sim_t *sim, aco_sim_node_t *node, const char 
 
 static int check_new(const aco_sim_t *sim, aco_function_t function)
 {
-    if (!sim || sim != aco_sim_current())
-        return fail_making(EINVAL, "it is not the run of the calling thread");
-    if (!aco__sim_is_first_thread(sim))
-        return fail_making(EINVAL, "another thread than the run's first one has called it");
+    if (aco__sim_check_first(sim, node_call) != 0)
+        return -1;
     return function ? 0 : fail_making(EINVAL, "the function is NULL");
 }
 
@@ -222,8 +220,8 @@ int aco__sim_node_check(const aco_sim_node_t *node, const char *name_of_call)
 {
     if (!node || !aco_sim_current() || node->sim != aco_sim_current())
         return aco__service_fail(EINVAL, name_of_call, "it is not a node of the calling thread's run");
-    if (!aco__sim_is_first_thread(node->sim))
-        return aco__service_fail(EINVAL, name_of_call, "another thread than the run's first one has called it");
+    if (aco__sim_check_first(node->sim, name_of_call) != 0)
+        return -1;
     return 0;
 }
 

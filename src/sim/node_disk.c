@@ -44,8 +44,8 @@ int aco_sim_disk(aco_sim_t *sim, const char *node, const aco_sim_disk_t *disk)
 
 int aco_sim_disk_crash(aco_sim_t *sim)
 {
-    if (!sim || sim != aco_sim_current())
-        return aco__service_fail(EINVAL, "aco_sim_disk_crash", "it is not the run of the calling thread");
+    if (aco__sim_check_run(sim, "aco_sim_disk_crash") != 0)
+        return -1;
     aco__sim_disk_crash(sim, aco__sim_disk_here(sim));
     return 0;
 }

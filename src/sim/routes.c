@@ -161,8 +161,8 @@ int aco__sim_ends_named(aco_sim_t *sim, const char *from, const char *to, const 
                         const char *call)
 {
     const char *const names[2] = {from, to};
-    if (!sim || sim != aco_sim_current())
-        return aco__service_fail(EINVAL, call, "it is not the run of the calling thread");
+    if (aco__sim_check_run(sim, call) != 0)
+        return -1;
     for (int i = 0; i < 2; i++) {
         const aco_sim_node_t *node = &sim->nodes.scenario;
         if (!names[i])

@@ -19,6 +19,20 @@ aco_sim_t *aco_sim_current(void)
     return current;
 }
 
+int aco__sim_check_run(const aco_sim_t *sim, const char *call)
+{
+    return sim && sim == current ? 0 : aco__service_fail(EINVAL, call, "it is not the run of the calling thread");
+}
+
+int aco__sim_check_first(const aco_sim_t *sim, const char *call)
+{
+    if (aco__sim_check_run(sim, call) != 0)
+        return -1;
+    return sim->threads.running == &sim->threads.first
+               ? 0
+               : aco__service_fail(EINVAL, call, "another thread than the run's first one has called it");
+}
+
 void aco__sim_enter(aco_sim_t *sim)
 {
     ACO__ASSERT(!sim || !current); /* one does not begin in another */
@@ -84,8 +98,8 @@ void aco__sim_fail(aco_sim_t *sim, const char *reason, ...)
 
 int aco_sim_fail(aco_sim_t *sim, const char *reason)
 {
-    if (!sim || sim != current)
-        return aco__service_fail(EINVAL, "aco_sim_fail", "it is not the run of the calling thread");
+    if (aco__sim_check_run(sim, "aco_sim_fail") != 0)
+        return -1;
     aco__sim_fail(sim, "%s", reason ? reason : "no reason was given");
     return -1;
 }

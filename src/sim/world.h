@@ -80,10 +80,9 @@ void aco__sim_say(const aco_sim_t *sim, const char *what, ...);
 /* Lets the run fail because of the call that it was refused last, `refused`. */
 ACO__HIDDEN ACO__COLD void aco__sim_settle(aco_sim_t *sim);
 
-/* Whether the calling thread is the run's first one, on which the nodes are. */
-static inline int aco__sim_is_first_thread(const aco_sim_t *sim)
-{
-    return sim->threads.running == &sim->threads.first;
-}
+/* 0 if it is the calling thread's run; else -1 and EINVAL. NULL is none. */
+ACO__HIDDEN int aco__sim_check_run(const aco_sim_t *sim, const char *call);
+/* The same, if the thread is also the run's first one, on which the nodes are. */
+ACO__HIDDEN int aco__sim_check_first(const aco_sim_t *sim, const char *call);
 
 #endif
