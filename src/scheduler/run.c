@@ -56,7 +56,7 @@ static int trim_some(aco__thread_t *self, aco__tasks_t *s, int64_t now, int open
     int is_long;
     if (now - s->trimmed_at < ACO__TRIM_NS)
         return 0;
-    s->trimmed_at = now;
+    s->trimmed_at = s->polled_at = now;
     if (poll_events(s, open, 0) < 0)
         return -1;
     is_long = !self->task && (deadline < 0 || deadline - now > ACO__TRIM_NS);
@@ -132,7 +132,9 @@ static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
         aco__inbox_run(self, s);
     if (s->dumps)
         self->looked_at = aco__os_milliseconds();
-    aco__timers_expire(self);
+    now = aco__timers_expire(self);
+    if (s->poller) /* else the first turn of the poll task would look again at once */
+        s->polled_at = now ? now : aco__os_now();
     return 0;
 }
 
