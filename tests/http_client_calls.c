@@ -414,7 +414,7 @@ static void *expects_consent(void *arg)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {knows_its_urls, sends_the_urls_user, authorizes_at_proxies,
+    static const aco_function_t tests[] = {knows_its_urls,        sends_the_urls_user,     authorizes_at_proxies,
                                            takes_early_responses, early_heads_end_in_time, expects_consent};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_client_calls");

@@ -276,8 +276,12 @@ static void sends_bodies_slowly(int64_t continue_time)
     aco_scope_t limit;
     int left = 5;
     char url[64], body[64];
-    const aco_http_call_t call = {.url = url, .method = "PUT", .read_body = makes_slowly, .read_arg = &left,
-                                  .length = continue_time ? 5 : -1, .continue_time = continue_time};
+    const aco_http_call_t call = {.url = url,
+                                  .method = "PUT",
+                                  .read_body = makes_slowly,
+                                  .read_arg = &left,
+                                  .length = continue_time ? 5 : -1,
+                                  .continue_time = continue_time};
     direct.proxy_host = direct.proxy_port = NULL;
     client = aco_http_client_new(&direct);
     snprintf(url, sizeof url, "https://127.0.0.1:%s/echo", server_port);
@@ -345,8 +349,10 @@ static aco_tls_config_t *make_config(unsigned flags)
 
 static void *run_all(void *unused)
 {
-    static const aco_http_route_t routes[] = {
-        {"GET", "/cut", cut, NULL}, {"GET", "/*", tell_path, NULL}, {"PUT", "/echo", echo, NULL}, {NULL, NULL, NULL, NULL}};
+    static const aco_http_route_t routes[] = {{"GET", "/cut", cut, NULL},
+                                              {"GET", "/*", tell_path, NULL},
+                                              {"PUT", "/echo", echo, NULL},
+                                              {NULL, NULL, NULL, NULL}};
     int listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
     int proxy = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
     aco_group_t group;
