@@ -509,7 +509,8 @@ class http_routes
     std::deque<layer> around_;
 };
 
-/* A server and its routes. They must not change while it serves, nor after the first serve_connection(). */
+/* A server and its routes. They must not change while it serves, nor after the first serve_connection(). Tables of the
+ * options count, too: their middleware stands around the server's own, their routes and groups come behind. */
 class http_server : public http_routes
 {
   public:
@@ -582,13 +583,25 @@ class http_server : public http_routes
         explicit tables(http_server &server)
             : options(server.options_), routes(server.list_routes()), middleware(server.list_middleware())
         {
+            for (const aco_http_route_t *r = options.routes; r && r->path; r++)
+                routes.insert(routes.end() - 1, *r);
             options.routes = routes.data();
+            if (const aco_http_middleware_t *m = options.middleware) {
+                std::size_t n = 0;
+                while (m[n].run)
+                    n++;
+                if (middleware.empty())
+                    middleware.push_back({nullptr, nullptr});
+                middleware.insert(middleware.begin(), m, m + n);
+            }
             options.middleware = middleware.data();
             for (group_of &g : server.groups_) {
                 group_routes.push_back(g.list_routes());
                 group_middleware.push_back(g.list_middleware());
                 groups.push_back({group_routes.back().data(), group_middleware.back().data()});
             }
+            for (const aco_http_group_t *g = options.groups; g && g->routes; g++)
+                groups.push_back(*g);
             groups.push_back({nullptr, nullptr});
             options.groups = groups.data();
         }

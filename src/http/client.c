@@ -97,24 +97,6 @@ ACO__SWITCHES static aco__http_peer_t *connect_peer(aco_http_client_t *client, c
     return NULL;
 }
 
-/* Begins a limit of `time`, if it is one. 0, or -1 and errno. */
-static int begin_time(aco_scope_t *scope, int64_t time, const char *location)
-{
-    return time ? aco_scope_begin_at(scope, aco_after(time), location) : 0;
-}
-
-/* Ends it. `failed`: what it was for has failed, with errno. */
-static void end_time(aco_scope_t *scope, int64_t time, int failed, const char *reason)
-{
-    int error = errno;
-    if (!time)
-        return;
-    (void)aco_scope_end(scope);
-    errno = error;
-    if (failed && scope->error == ETIMEDOUT)
-        (void)aco__service_fail(ETIMEDOUT, CLIENT_CALL, reason);
-}
-
 /* A new connection for this URL, within connect_time. NULL and errno. */
 ACO__SWITCHES static aco__http_peer_t *new_peer(aco_http_client_t *client, const aco__http_client_url_t *url,
                                                 const aco__http_host_t *place, const char *location)
@@ -124,10 +106,10 @@ ACO__SWITCHES static aco__http_peer_t *new_peer(aco_http_client_t *client, const
     aco__http_peer_t *peer;
     aco__http_close_ended(client);
     aco__http_make_place(client, url, place);
-    if (begin_time(&scope, time, location) != 0)
+    if (aco__http_begin_time(&scope, time, location) != 0)
         return NULL;
     peer = connect_peer(client, url, location);
-    end_time(&scope, time, !peer, "connect_time is over");
+    aco__http_end_time(&scope, time, !peer, "connect_time is over");
     return peer;
 }
 
@@ -137,10 +119,10 @@ ACO__SWITCHES static int await_response(aco__http_peer_t *peer, int is_head, con
     const int64_t time = peer->client->options.head_time;
     aco_scope_t scope;
     int result;
-    if (begin_time(&scope, time, location) != 0)
+    if (aco__http_begin_time(&scope, time, location) != 0)
         return -1;
     result = aco__http_read_response(peer, is_head, location);
-    end_time(&scope, time, result < 0, "head_time is over");
+    aco__http_end_time(&scope, time, result < 0, "head_time is over");
     return result;
 }
 
@@ -398,10 +380,10 @@ static aco_http_response_t *call_in_time(aco_http_client_t *client, aco__http_st
     const int64_t time = client->options.total_time, until = time ? aco_after(time) : 0;
     aco_http_response_t *response;
     aco_scope_t scope;
-    if (begin_time(&scope, time, location) != 0)
+    if (aco__http_begin_time(&scope, time, location) != 0)
         return NULL;
     response = exchange_all(client, step, first, location);
-    end_time(&scope, time, !response, "total_time is over");
+    aco__http_end_time(&scope, time, !response, "total_time is over");
     if (response)
         ((aco__http_peer_t *)(void *)response)->until = until;
     return response;

@@ -8,6 +8,22 @@
 
 enum { CLIENT_INTERIM = 16 };
 
+int aco__http_begin_time(aco_scope_t *scope, int64_t time, const char *location)
+{
+    return time ? aco_scope_begin_at(scope, aco_after(time), location) : 0;
+}
+
+void aco__http_end_time(aco_scope_t *scope, int64_t time, int failed, const char *reason)
+{
+    int error = errno;
+    if (!time)
+        return;
+    (void)aco_scope_end(scope);
+    errno = error;
+    if (failed && scope->error == ETIMEDOUT)
+        (void)aco__service_fail(ETIMEDOUT, CLIENT_CALL, reason);
+}
+
 /* ---- Requests ---- */
 
 static int is_private(const char *name)

@@ -74,6 +74,11 @@ ACO__HIDDEN void aco__http_keep_peer(aco_http_client_t *client, aco__http_peer_t
 
 /* ---- Heads: client_head.c ---- */
 
+/* Begins a limit of `time`, if it is one. 0, or -1 and errno. */
+ACO__HIDDEN int aco__http_begin_time(aco_scope_t *scope, int64_t time, const char *location);
+/* Ends it. `failed`: what it was for has failed, with errno. */
+ACO__HIDDEN void aco__http_end_time(aco_scope_t *scope, int64_t time, int failed, const char *reason);
+
 /* These return 0, or -1 and errno. */
 ACO__SWITCHES ACO__HIDDEN int aco__http_put_texts(aco__http_link_t *link, const char *const *texts,
                                                   const char *location);
