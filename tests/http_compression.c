@@ -42,7 +42,8 @@ static void gives_parts(aco_http_request_t *request, void *arg)
 {
     const size_t part = (size_t)strtoul(aco_http_request_query(request, "part"), NULL, 10);
     (void)arg;
-    CHECK_EQ(aco_http_reply_begin(request, 200, "text/plain", aco_http_request_query(request, "long") ? TEXT_N : -1), 0);
+    CHECK_EQ(aco_http_reply_begin(request, 200, "text/plain", aco_http_request_query(request, "long") ? TEXT_N : -1),
+             0);
     for (size_t at = 0; at < TEXT_N; at += part) {
         CHECK_EQ(aco_http_reply_write(request, text + at, part < TEXT_N - at ? part : TEXT_N - at), 0);
         if (at % 7 == 0)
@@ -253,7 +254,8 @@ static void *chooses(void *arg)
 /* What clients read, for every level and size of parts. */
 static void *codes(void *arg)
 {
-    static const char *const paths[] = {"/", "/files/text.txt", "/parts?part=1001", "/parts?part=50000", "/parts?part=33&long=1"};
+    static const char *const paths[] = {"/", "/files/text.txt", "/parts?part=1001", "/parts?part=50000",
+                                        "/parts?part=33&long=1"};
     const aco_http_client_options_t options = {.decodes = 1};
     const int is_coded = *ONE_CODING != 0;
     aco_http_client_t *client = aco_http_client_new(&options);

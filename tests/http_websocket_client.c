@@ -260,7 +260,8 @@ static void *takes_answers(void *arg)
         CASE("no key", SWITCHES, "", EPROTO, 0, 0),
         CASE("two keys", ACCEPTS "Sec-WebSocket-Accept: @\r\n", "", EPROTO, 0, 0),
         CASE("a foreign subprotocol", ACCEPTS "Sec-WebSocket-Protocol: c\r\n", "", EPROTO, 0, 0),
-        CASE("two subprotocols", ACCEPTS "Sec-WebSocket-Protocol: a\r\nSec-WebSocket-Protocol: b\r\n", "", EPROTO, 0, 0),
+        CASE("two subprotocols", ACCEPTS "Sec-WebSocket-Protocol: a\r\nSec-WebSocket-Protocol: b\r\n", "", EPROTO, 0,
+             0),
         CASE("an extension", ACCEPTS DEFLATES "\r\n", "", EPROTO, 0, 0),
 #ifdef HTTP_WITH_ZLIB
         CASE("compressed", ACCEPTS DEFLATES "\r\n", "\xc1\7\xca\x48\xcd\xc9\xc9\7\0", 0, 0, ACO_WEBSOCKET_KEEP_WINDOWS),

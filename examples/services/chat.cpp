@@ -1,5 +1,5 @@
-/* A chat for browsers and programs: chat [PORT]. /chat/ROOM?name=NAME is a WebSocket: what one member of a room says, all
- * of them get, behind the last 20 messages. Who reads too slowly misses messages. */
+/* A chat for browsers and programs: chat [PORT]. /chat/ROOM?name=NAME is a WebSocket: what one member of a room says,
+ * all of them get, behind the last 20 messages. Who reads too slowly misses messages. */
 #include <aco/channel.hpp>
 #include <aco/http.hpp>
 #include <aco/service.hpp>

@@ -1,5 +1,5 @@
-/* A crawler: crawler URL [DEPTH]. Follows the links of a site, 16 requests at a time and at most 4 to a host, 50 pages a
- * second, and prints each page's status, length and URL. SIGTERM ends it at once. */
+/* A crawler: crawler URL [DEPTH]. Follows the links of a site, 16 requests at a time and at most 4 to a host, 50 pages
+ * a second, and prints each page's status, length and URL. SIGTERM ends it at once. */
 #include <aco/http.hpp>
 #include <aco/limiter.hpp>
 #include <aco/retry.hpp>

@@ -2,8 +2,8 @@
  *
  *   GET /items?after=ID&limit=N   POST /items   GET, PUT, DELETE /items/ID
  *
- * An item is {"id": 1, "name": "bolt", "price": 12}. libpq's blocking calls park the task, by hooks. PostgreSQL makes the
- * JSON, and reads it. */
+ * An item is {"id": 1, "name": "bolt", "price": 12}. libpq's blocking calls park the task, by hooks. PostgreSQL makes
+ * the JSON, and reads it. */
 #include <aco/hook.hpp>
 #include <aco/http.hpp>
 #include <aco/resource_pool.hpp>
@@ -98,7 +98,8 @@ private:
             return request.reply(404, "text/plain", "there is no such item\n");
         if (status == 201)
             request.add_header("Location", "/items/" + *found);
-        request.reply(status, "application/json", status == 204 ? "" : status == 201 ? "{\"id\":" + *found + "}" : *found);
+        const std::string body = status == 204 ? "" : status == 201 ? "{\"id\":" + *found + "}" : *found;
+        request.reply(status, "application/json", body);
     } catch (const failure &e) { /* 22 and 23: the data are wrong */
         const bool is_wrong = e.state.compare(0, 2, "22") == 0 || e.state.compare(0, 2, "23") == 0;
         if (!is_wrong)

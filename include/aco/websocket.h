@@ -17,8 +17,8 @@
  * by then, the peer gets the close code 1001 (going away). One task receives. Any tasks of the thread may send; each
  * message is sent as a whole.
  *
- * aco_websocket_receive() answers pings and joins fragments: call it all the time. Messages are compressed if `compresses`
- * of the options is set and the peer agrees (permessage-deflate, RFC 7692; where the library was built with zlib).
+ * aco_websocket_receive() answers pings and joins fragments: call it all the time. Messages are compressed if
+ * `compresses` of the options is set and the peer agrees (permessage-deflate, RFC 7692; where the library was built with zlib).
  *
  * Waits obey scopes, as in aco/io.h. When the server stops, WebSockets have its drain_time to end, as requests have.
  *

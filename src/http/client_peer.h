@@ -102,9 +102,8 @@ ACO__SWITCHES ACO__HIDDEN int aco__http_read_response(aco__http_peer_t *peer, in
 /* ---- Calls: client.c ---- */
 
 /* As aco_http_call(), with these lines of headers, if they are not NULL, on a connection that nobody else uses. */
-ACO__SWITCHES ACO__HIDDEN aco_http_response_t *aco__http_call_with(aco_http_client_t *client,
-                                                                   const aco_http_call_t *call, const char *upgrade,
-                                                                   const char *location);
+ACO__SWITCHES ACO__HIDDEN aco_http_response_t *
+aco__http_call_with(aco_http_client_t *client, const aco_http_call_t *call, const char *upgrade, const char *location);
 
 /* ---- Requests: client_request.c ---- */
 

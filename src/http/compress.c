@@ -48,8 +48,8 @@ static char *line_of(const aco__http_reply_t *reply, const char *name, size_t *n
 /* Whether a coding would change what these headers tell, or the handler has a coding of its own. */
 static int is_bound(const aco__http_reply_t *reply)
 {
-    static const char *const names[] = {"content-encoding", "content-range", "content-digest", "repr-digest", "digest",
-                                        "content-md5"};
+    static const char *const names[] = {"content-encoding", "content-range", "content-digest",
+                                        "repr-digest",      "digest",        "content-md5"};
     size_t n;
     const char *line = line_of(reply, "cache-control", &n);
     for (size_t i = 0; line && i + 12 <= n; i++)
@@ -190,8 +190,8 @@ int aco__http_begin_coding(aco__http_exchange_t *x, int status, const char *type
     aco__http_encoder_t *encoder = NULL;
     if (status == 204 || status == 206 || is_bound(&x->reply))
         return 0;
-    if (!is_unchanged && (!type || !is_listed(how->types ? how->types : default_types, type) ||
-                          (*length >= 0 && *length < least)))
+    if (!is_unchanged &&
+        (!type || !is_listed(how->types ? how->types : default_types, type) || (*length >= 0 && *length < least)))
         return 0;
     if (!how->with_secrets && has_secrets(x))
         return 0;

@@ -16,8 +16,12 @@
 
 enum { ENCODE_AT_ONCE = 16384 }; /* bytes of input, so that other tasks run in between */
 
-static const char encoding_gzip[] = "gzip", encoding_br[] = "br";
-
+#ifdef ACO_CONFIG_BROTLI
+static const char encoding_br[] = "br";
+#endif
+#ifdef ACO_CONFIG_ZLIB
+static const char encoding_gzip[] = "gzip";
+#endif
 const char *const aco__http_encodings[] = {
 #ifdef ACO_CONFIG_BROTLI
     encoding_br,
@@ -79,8 +83,7 @@ static ptrdiff_t gzip_encode(aco__http_encoder_t *e, const char **p, size_t *n, 
 #ifdef ACO_CONFIG_BROTLI
 static int br_begin(aco__http_encoder_t *e, int level, int64_t length)
 {
-    BrotliEncoderState *br =
-        BrotliEncoderCreateInstance(aco__http_coder_allocate, aco__http_coder_free, NULL);
+    BrotliEncoderState *br = BrotliEncoderCreateInstance(aco__http_coder_allocate, aco__http_coder_free, NULL);
     const uint32_t window = (uint32_t)window_of(length, BROTLI_MIN_WINDOW_BITS, 18);
     e->state = br;
     return br && BrotliEncoderSetParameter(br, BROTLI_PARAM_QUALITY, level ? (uint32_t)level : 4) &&
@@ -165,7 +168,7 @@ ptrdiff_t aco__http_encode(aco__http_encoder_t *e, const char **p, size_t *n, in
 #ifdef ACO_CONFIG_ZLIB
     return gzip_encode(e, p, n, how);
 #else
-    (void)e, (void)p, (void)how;
+    (void)e, (void)p, (void)n, (void)how;
     return -1;
 #endif
 }

@@ -107,9 +107,8 @@ int aco_http_reply_trailer(aco_http_request_t *request, const char *name, const 
 /* ---- The calls ---- */
 
 /* As the end of begin_reply(). If it fails, the headers are as before: the handler may try again. */
-ACO__SWITCHES static __attribute__((noinline)) int begin_compressed(aco__http_exchange_t *x, int status,
-                                                                   const char *type, int64_t length,
-                                                                   const char *location)
+ACO__SWITCHES static __attribute__((noinline)) int
+begin_compressed(aco__http_exchange_t *x, int status, const char *type, int64_t length, const char *location)
 {
     const aco__http_reply_t before = x->reply;
     if (aco__http_begin_coding(x, status, type, &length) == 0 &&

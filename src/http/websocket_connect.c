@@ -59,12 +59,12 @@ static int make_fields(shake_t *shake, const aco_websocket_options_t *options)
 {
     const char *protocols = options->protocols ? options->protocols : "";
     const char *extension = aco__http_deflate_offer(options);
-    const int n = snprintf(shake->fields, sizeof shake->fields,
-                           "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
-                           "Sec-WebSocket-Key: %s\r\n%s%s%s%s%s%s",
-                           shake->key, *protocols ? "Sec-WebSocket-Protocol: " : "", protocols,
-                           *protocols ? "\r\n" : "", *extension ? "Sec-WebSocket-Extensions: " : "", extension,
-                           *extension ? "\r\n" : "");
+    const int n =
+        snprintf(shake->fields, sizeof shake->fields,
+                 "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+                 "Sec-WebSocket-Key: %s\r\n%s%s%s%s%s%s",
+                 shake->key, *protocols ? "Sec-WebSocket-Protocol: " : "", protocols, *protocols ? "\r\n" : "",
+                 *extension ? "Sec-WebSocket-Extensions: " : "", extension, *extension ? "\r\n" : "");
     if (n >= (int)sizeof shake->fields || !aco__http_is_value(protocols, strlen(protocols)))
         return aco__service_fail(EINVAL, connect_call, "the subprotocols");
     return 0;

@@ -9,10 +9,10 @@
 #include <errno.h>
 #include <string.h>
 
-static const char extension_name[] = "permessage-deflate";
-
 #ifdef ACO_CONFIG_ZLIB
 #include <zlib.h>
+
+static const char extension_name[] = "permessage-deflate";
 
 enum { DEFLATE_AT_ONCE = 65536, DEFLATE_LEAST = 64, DEFLATE_TAIL = 4, DEFLATE_LEVEL = 5 };
 /* What stands at the end of each compressed message, and is not sent. */
