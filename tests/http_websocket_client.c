@@ -1,5 +1,5 @@
-/* WebSocket clients (include/aco/websocket.h), and compressed messages both ways. With a URL as argument it sends what a
- * server of others shall echo (tests/io/websocket_peers.py). */
+/* WebSocket clients (include/aco/websocket.h), and compressed messages both ways. With a URL as argument it sends what
+ * a server of others shall echo (tests/io/websocket_peers.py). */
 #define _GNU_SOURCE
 #include <aco/websocket.h>
 #include "http_tests.h"

@@ -143,8 +143,8 @@ def certificate(folder, name):
         raise clients.Missing('openssl is not installed')
     files = [f'{folder}/certificate.pem', f'{folder}/key.pem']
     subprocess.run(['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes',
-                    '-days', '2', '-subj', f'/CN={name}', '-addext', f'subjectAltName=DNS:{name}', '-out', files[0], '-keyout',
-                    files[1]], check=True, stderr=subprocess.DEVNULL)
+                    '-days', '2', '-subj', f'/CN={name}', '-addext', f'subjectAltName=DNS:{name}', '-out', files[0],
+                    '-keyout', files[1]], check=True, stderr=subprocess.DEVNULL)
     return files
 
 

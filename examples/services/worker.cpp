@@ -1,7 +1,7 @@
 /* Works jobs off a queue in redis: worker REDIS-PORT [WORKERS]. Others put a job there by RPUSH jobs "ID TRY WORK",
  * where TRY is 1. WORK is "square N", "sleep MS" or anything that fails. The result becomes the key result:ID. A job
- * that fails is tried three times, with pauses, and then put into the list `dead`. A job that is under way stands in the
- * list `running`, from which the next start takes what a crash has left. SIGTERM: what is under way is finished. */
+ * that fails is tried three times, with pauses, and then put into the list `dead`. A job that is under way stands in
+ * the list `running`, from which the next start takes what a crash has left. SIGTERM: what is under way is finished. */
 #include <aco/hook.hpp>
 #include <aco/service.hpp>
 #include <cstdlib>

@@ -283,7 +283,7 @@ ACO_API void aco_http_end_with_client(aco_http_request_t *request, void *arg);
 typedef struct aco_http_compression_s {
     const char *types;   /* content types, separated by commas; "text/" with "*" behind it fits all that begin so.
                             NULL: HTML, CSS, plain text, JavaScript, JSON, XML, CSV, Markdown, SVG, WebAssembly */
-    int64_t min_length;  /* bytes of a body; a shorter one is left as it is: 1024. One of unknown length is compressed */
+    int64_t min_length;  /* bytes of a body; a shorter one is left as it is: 1024. One of unknown length is coded */
     int level;           /* 1 (fast) to 9 (small): 5 for gzip, 4 for br */
     int max_at_once;     /* replies that a server compresses at once, each with up to 1.1 MiB; further ones are left as
                             they are: 256 */

@@ -71,8 +71,8 @@ public:
     bool is_stopping() const noexcept { return aco_service_is_stopping(service_) != 0; }
     aco_group_t *group() const noexcept { return aco_service_group(service_); }
     /* Makes a member of the thread's group that runs f(): a connection, for example, which may go on when the service
-     * is stopped. An exception that leaves f(), other than aco::cancelled, is told on stderr and ends the process. Throws
-     * aco::error, aco::cancelled, and what moving `f` throws. */
+     * is stopped. An exception that leaves f(), other than aco::cancelled, is told on stderr and ends the process.
+     * Throws aco::error, aco::cancelled, and what moving `f` throws. */
     template<class F>
     void spawn(F &&f, const char *location = ACO__CALLER) const
     {

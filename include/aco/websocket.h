@@ -18,7 +18,8 @@
  * message is sent as a whole.
  *
  * aco_websocket_receive() answers pings and joins fragments: call it all the time. Messages are compressed if
- * `compresses` of the options is set and the peer agrees (permessage-deflate, RFC 7692; where the library was built with zlib).
+ * `compresses` of the options is set and the peer agrees (permessage-deflate, RFC 7692; where the library was built
+ * with zlib).
  *
  * Waits obey scopes, as in aco/io.h. When the server stops, WebSockets have its drain_time to end, as requests have.
  *
@@ -56,22 +57,22 @@ typedef struct aco_websocket_options_s {
 
 /* Answers the handshake, and sends the headers that were added to the reply. NULL `options`: the defaults. The
  * structure is copied; what it points to must stay valid until the handler returns. Returns the WebSocket; on error
- * NULL with errno EBUSY (the reply has begun), EINVAL (`compresses`; a reserved field is not 0), ENOMEM or an error of writing (if
- * the reply has not begun then, the handler may try again or reply); or, if it has refused the request by an answer,
- * with EPROTO (400: no right handshake, or several keys, versions or origins; 426: another version), EACCES (403: the
- * origin). */
+ * NULL with errno EBUSY (the reply has begun), EINVAL (`compresses`; a reserved field is not 0), ENOMEM or an error of
+ * writing (if the reply has not begun then, the handler may try again or reply); or, if it has refused the request by
+ * an answer, with EPROTO (400: no right handshake, or several keys, versions or origins; 426: another version), EACCES
+ * (403: the origin). */
 ACO_API aco_websocket_t *aco_websocket_accept_at(aco_http_request_t *request, const aco_websocket_options_t *options,
                                                  const char *location);
 #define aco_websocket_accept(request, options) aco_websocket_accept_at(request, options, ACO_PLACE)
 
 /* Connects to a server, by a client of HTTP: its proxy, its `open` for wss://, its cookies, times and limits of
  * connections are used, redirects are followed. The connection counts there until aco_websocket_end(). `url` is
- * "ws://host:port/path" or "wss://…", as aco_http_call() takes it; `headers` are sent too, but must have none of
- * the handshake's own (Upgrade, Connection, Sec-WebSocket-…). NULL `options`: the defaults; what they point to must stay
+ * "ws://host:port/path" or "wss://…", as aco_http_call() takes it; `headers` are sent too, but must have none of the
+ * handshake's own (Upgrade, Connection, Sec-WebSocket-…). NULL `options`: the defaults; what they point to must stay
  * valid until aco_websocket_end(). `protocols` are offered to the server, in all up to 500 bytes. Frames are masked by
  * random keys. A server that takes nothing for message_time is gone. Returns the WebSocket, which the caller owns; on
- * error NULL with errno EINVAL (the URL, a header, the options), EACCES (the server answers 403), EPROTO (another answer
- * than 101, which aco_error_message() tells; or a wrong handshake), or one of aco_http_call(). */
+ * error NULL with errno EINVAL (the URL, a header, the options), EACCES (the server answers 403), EPROTO (another
+ * answer than 101, which aco_error_message() tells; or a wrong handshake), or one of aco_http_call(). */
 ACO_API aco_websocket_t *aco_websocket_connect_at(aco_http_client_t *client, const char *url,
                                                   const aco_http_header_t *headers, size_t header_count,
                                                   const aco_websocket_options_t *options, const char *location);
