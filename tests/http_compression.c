@@ -186,7 +186,7 @@ static const aco_http_route_t routes[] = {{"GET", "/", gives, &page},
                                           {"GET", "/files/*", gives_file, folder},
                                           {NULL, NULL, NULL, NULL}};
 
-static aco_http_compression_t compression;
+static aco_http_compression_t compression = {.with_br = 1};
 static const aco_http_middleware_t compresses[] = {{aco_http_compress, &compression}, {NULL, NULL}};
 
 /* Which replies are compressed, and how. */

@@ -288,9 +288,11 @@ typedef struct aco_http_compression_s {
     int max_at_once;     /* replies that a server compresses at once, each with up to 1.1 MiB; further ones are left as
                             they are: 256 */
     int with_secrets;    /* 1: also replies that may have secrets, as told below. 0: not */
+    int with_br;         /* 1: also br, preferred to gzip. Brotli's library, as it is usually built, ends the process by
+                            exit(1) if it gets no memory. 0: gzip alone */
     void *aco__reserved[2]; /* reserved fields are 0 */
 } aco_http_compression_t;
-/* Middleware that compresses the replies of what is behind it, by br or gzip, as the request's Accept-Encoding wants.
+/* Middleware that compresses the replies of what is behind it, by gzip or br, as the request's Accept-Encoding wants.
  * `compression` is an aco_http_compression_t, which must stay valid; NULL: the defaults. Where the library was built
  * without zlib and brotli, nothing is compressed.
  *

@@ -104,14 +104,15 @@ static int weight_of(const aco_http_request_t *request, const char *coding)
 }
 
 /* What the client wants most; NULL: the body as it is. */
-static const char *chosen_coding(const aco_http_request_t *request)
+static const char *chosen_coding(const aco_http_request_t *request, int with_br)
 {
     const char *chosen = NULL;
     int most = 0;
     if (!aco_http_request_header(request, "Accept-Encoding"))
         return NULL;
     for (size_t i = 0; aco__http_encodings[i]; i++) {
-        int weight = weight_of(request, aco__http_encodings[i]);
+        const int may_be = with_br || strcmp(aco__http_encodings[i], "br") != 0;
+        const int weight = may_be ? weight_of(request, aco__http_encodings[i]) : 0;
         if (weight > most) {
             most = weight;
             chosen = aco__http_encodings[i];
@@ -197,7 +198,7 @@ int aco__http_begin_coding(aco__http_exchange_t *x, int status, const char *type
         return 0;
     if (copy_fields(x) != 0 || aco_http_reply_header(&x->is, "Vary", "Accept-Encoding") != 0)
         return -1;
-    coding = chosen_coding(&x->is);
+    coding = chosen_coding(&x->is, how->with_br);
     if (is_unchanged)
         return coding ? weaken_tag(x) : 0;
     if (!coding || (!x->is_head && !(encoder = new_encoder(x, coding, *length))))
