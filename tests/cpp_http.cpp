@@ -230,6 +230,23 @@ void use_server(aco::http_client &client, const std::string &site)
     failures.clear();
 }
 
+// By the library's client, over TLS too.
+void use_socket_client(aco::http_client &client, const std::string &site)
+{
+    const std::string url = "ws" + site.substr(4), large(100000, 'x');
+    aco_websocket_options_t options = {};
+    options.compresses = ACO_WEBSOCKET_COMPRESS;
+    aco::websocket socket(client, url + "/socket", options, {{"X-Own", "1"}});
+    socket.send("hi");
+    EXPECT_EQ(socket.receive()->data, "hi!");
+    socket.send(large, ACO_WEBSOCKET_BINARY);
+    EXPECT_EQ(socket.receive()->data, large + "!");
+    socket.close();
+    EXPECT_FALSE(socket.receive());
+    EXPECT_EQ(thrown_by([&] { aco::websocket(client, url + "/hello/you"); }), EPROTO);
+    EXPECT_EQ(thrown_by([&] { aco::websocket(client, site + "/socket"); }), EINVAL);
+}
+
 // A client that leaves is no failure of a handler.
 template <class Connect> void leave(Connect &&connect, const std::uint64_t &left)
 {
@@ -273,6 +290,7 @@ void serve_and_use(const aco_http_server_options_t &server_options, const aco_ht
                 aco::http_client client(client_options);
                 const std::string port = address.substr(address.rfind(':') + 1);
                 use_server(client, scheme + "localhost:" + port);
+                use_socket_client(client, scheme + "localhost:" + port);
                 const auto use = [&](auto &&connect) {
                     use_sockets(connect);
                     leave(connect, counts[ACO_HTTP_LEFT]);

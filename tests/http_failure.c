@@ -7,6 +7,7 @@
 #include <aco/cookie_jar.h>
 #include <aco/file.h>
 #include <aco/http.h>
+#include <aco/websocket.h>
 #include "io_tests.h"
 #ifdef HTTP_WITH_TLS
 #include <aco/tls.h>
@@ -146,6 +147,20 @@ static void gives_coded(aco_http_request_t *request, void *unused)
             (void)aco_http_reply(request, 200, NULL, coded, sizeof coded);
     } else
         (void)aco_http_reply(request, 200, NULL, "hello hello hello ", 18);
+}
+
+static const aco_websocket_options_t deflating = {.compresses = ACO_WEBSOCKET_KEEP_WINDOWS};
+
+static void echoes(aco_http_request_t *request, void *unused)
+{
+    aco_websocket_t *socket = aco_websocket_accept(request, &deflating);
+    const char *data;
+    size_t n;
+    int type;
+    (void)unused;
+    while (socket && (type = aco_websocket_receive(socket, &data, &n)) > 0)
+        if (aco_websocket_send(socket, type, data, n) != 0)
+            break;
 }
 
 typedef struct service {
@@ -330,6 +345,46 @@ static void *uses_all_of_it(void *unused)
             aco_io_close(s.listener);
     }
     aco_cookie_jar_destroy(options.jar);
+    return unused;
+}
+
+/* 1 if a message came back. */
+static int gets_echo(aco_http_client_t *client, const char *url)
+{
+    aco_websocket_t *socket = aco_websocket_connect(client, url, NULL, 0, &deflating);
+    const char *data;
+    size_t n;
+    int result = socket && aco_websocket_send(socket, ACO_WEBSOCKET_TEXT, large, 20000) == 0 &&
+                 aco_websocket_receive(socket, &data, &n) > 0 && n == 20000 && memcmp(data, large, n) == 0;
+    aco_websocket_end(socket);
+    return result;
+}
+
+/* Compressed replies and messages. */
+static void *uses_codings(void *unused)
+{
+    const aco_http_client_options_t decoding = {.decodes = 1};
+    aco_http_client_t *client = aco_http_client_new(&decoding);
+    service_t s = {aco_io_listen("tcp4", "127.0.0.1", "0", NULL), {0}};
+    char address[ACO_IO_ADDRESS_SIZE], url[ACO_IO_ADDRESS_SIZE + 20];
+    aco_t *task;
+    is_done = 0;
+    if (!client || s.listener < 0 || aco_io_local_address(s.listener, address, sizeof address) != 0) {
+        if (s.listener >= 0)
+            aco_io_close(s.listener);
+        aco_http_client_destroy(client);
+        return unused;
+    }
+    task = aco_spawn(serves, &s, NULL);
+    CHECK(task != NULL);
+    aco_task_yield();
+    snprintf(url, sizeof url, "http://%s", address);
+    is_done = gets(client, url, "POST", "/coded", 20000, 1);
+    snprintf(url, sizeof url, "ws://%s/socket", address);
+    is_done &= gets_echo(client, url);
+    aco_http_client_destroy(client);
+    aco_scope_cancel(&s.scope);
+    CHECK_EQ(aco_join(task, NULL), 0);
     return unused;
 }
 
@@ -537,6 +592,10 @@ int main(void)
                                               {"GET", "/move", moves, NULL},
                                               {"GET", "/coded", gives_coded, NULL},
                                               {NULL, NULL, NULL, NULL}};
+    static const aco_http_route_t coded_routes[] = {
+        {"POST", "/coded", gives_back, NULL}, {"GET", "/socket", echoes, NULL}, {NULL, NULL, NULL, NULL}};
+    static const aco_http_middleware_t compressed[] = {{aco_http_compress, NULL}, {NULL, NULL}};
+    static const aco_http_group_t groups[] = {{coded_routes, compressed}, {NULL, NULL}};
     char command[80];
     int injected;
 #ifdef HTTP_WITH_TLS
@@ -552,11 +611,13 @@ int main(void)
     make_file("large", LARGE);
     make_file("small", 10);
     server.routes = routes;
+    server.groups = groups;
     scheme = "http";
     run_task(begins, NULL);
     run_scenario();
     CHECK(is_done);
-    injected = fail_everywhere() + fail_memory(asks_long_host) + fail_memory(uses_all_of_it);
+    injected = fail_everywhere() + fail_memory(asks_long_host) + fail_memory(uses_all_of_it) +
+               fail_memory(uses_codings);
     printf("plain: %d failures\n", injected);
 #ifdef HTTP_WITH_TLS
     printf("by TLS: %d failures\n", fail_tls());

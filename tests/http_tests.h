@@ -228,11 +228,12 @@ static inline void *serves_others(void *stage)
 }
 
 /* Serves until it is killed, for a minute at most. Prints its address. */
-static inline int serve_others(const aco_http_route_t *routes)
+static inline int serve_others(const aco_http_route_t *routes, const aco_http_middleware_t *middleware)
 {
     static stage_t stage;
     char address[ACO_IO_ADDRESS_SIZE];
     stage.server.routes = routes;
+    stage.server.middleware = middleware;
     stage.listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
     CHECK_EQ(aco_io_local_address(stage.listener, address, sizeof address), 0);
     puts(address);

@@ -287,7 +287,10 @@ class access_log
     aco_access_log_t *log_;
 };
 
-/* A request becomes a connection that carries messages, until its handler returns. Several tasks may send. */
+class http_client;
+
+/* A request becomes a connection that carries messages: in a server until its handler returns. Several tasks may
+ * send. */
 class websocket {
 public:
     struct message {
@@ -302,8 +305,16 @@ public:
     {
         detail::io_check(socket_ ? 0 : -1, "aco::websocket");
     }
+    /* Connects to a server: aco_websocket_connect(). The client must live longer. */
+    websocket(http_client &client, const std::string &url, const aco_websocket_options_t &options = {},
+              const std::vector<aco_http_header_t> &headers = {}, const char *location = ACO__CALLER);
     websocket(const websocket &) = delete;
     websocket &operator=(const websocket &) = delete;
+    ~websocket()
+    {
+        if (is_client_)
+            aco_websocket_end(socket_);
+    }
 
     /* Returns nothing if the peer has closed. */
     std::optional<message> receive(const char *location = ACO__CALLER)
@@ -327,6 +338,7 @@ public:
 
 private:
     aco_websocket_t *socket_;
+    bool is_client_ = false;
 };
 
 namespace detail
@@ -721,6 +733,15 @@ public:
 private:
     aco_http_client_t *client_;
 };
+
+inline websocket::websocket(http_client &client, const std::string &url, const aco_websocket_options_t &options,
+                            const std::vector<aco_http_header_t> &headers, const char *location)
+    : socket_(aco_websocket_connect_at(client.native_handle(), url.c_str(), headers.data(), headers.size(), &options,
+                                       location)),
+      is_client_(true)
+{
+    detail::io_check(socket_ ? 0 : -1, "aco::websocket");
+}
 
 } // namespace ACO__CPP_KIND
 } // namespace aco

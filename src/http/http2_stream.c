@@ -513,7 +513,9 @@ static int h2_has_room(const aco__http2_stream_t *s)
 ACO__SWITCHES static void h2_end_reply(aco__http2_stream_t *s, const char *location)
 {
     aco__http_exchange_t *x = &s->x;
-    if (s->left < 0 && !x->reply.is_bodiless && aco_check_cancelled() != 0)
+    if (x->reply.encoder)
+        aco__http_end_coding(x, location);
+    else if (s->left < 0 && !x->reply.is_bodiless && aco_check_cancelled() != 0)
         x->reply.is_aborted = 1;
     if (x->reply.is_aborted || s->error || (s->left > 0 && !x->reply.is_bodiless) || h2_keep_trailers(s) != 0) {
         aco__http2_reset(s, s->error == ETIMEDOUT ? NGHTTP2_CANCEL : NGHTTP2_INTERNAL_ERROR);

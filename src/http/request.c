@@ -34,6 +34,8 @@ void aco__http_request_begin(aco__http_exchange_t *x, char *arena)
 
 void aco__http_free_blocks(aco__http_exchange_t *x)
 {
+    aco__http_free_encoder(x, x->reply.encoder); /* it is in a block */
+    x->reply.encoder = NULL;
     while (x->blocks) {
         aco__http_block_t *block = x->blocks;
         x->blocks = block->next;

@@ -446,7 +446,7 @@ static int run_threads(aco_service_t *service)
 int aco_service_run(aco_service_function_t serve, void *arg, const aco_service_options_t *options)
 {
     aco_service_t *service;
-    int failed, error;
+    int failed, error, was_cancelled;
     if (!serve)
         return aco__service_fail(EINVAL, run_call, "`serve` is NULL");
     if (options && check_options(options) != 0)
@@ -456,10 +456,13 @@ int aco_service_run(aco_service_function_t serve, void *arg, const aco_service_o
         return -1;
     failed = aco__lifecycle_inherit_from_systemd(service) != 0 || run_threads(service) != 0;
     error = errno;
+    was_cancelled = service->state == LIFECYCLE_CANCELLED;
     aco__lifecycle_free_listeners(service);
     aco__lifecycle_unload(service);
     pthread_mutex_destroy(&service->config_lock);
     aco__service_free(service, service->size);
+    if (failed && was_cancelled && error == EINTR)
+        return aco__service_fail(EINTR, run_call, "tasks had to be cancelled");
     errno = error;
     return failed ? -1 : 0;
 }
