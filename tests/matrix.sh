@@ -57,13 +57,13 @@ tier_rows() { # TIER
     test) echo gcc-O2:check clang-O2:sample gcc-asan:sample clang-tsan:sample lint ;;
     ci) echo gcc-O2:ends clang-O2:narrow gcc-O0:core clang-O3-lto:core gcc-hardened:sample gcc-m32-pic:narrow \
         clang14-avx:core clang-asan clang-msan apn clang-apn:core valgrind platforms litmus prove fuzz \
-        reverted sim-faults ;;
+        reverted sim-faults sim-log ;;
     all) echo "$suite_rows" | sed -n '/^[^ ]*-\(long\|apn\) /d; s/^\([^ ]\{1,\}\) .*/\1:full/p'
         echo lint apn clang-apn:full languages valgrind-whole platforms litmus prove fuzz ;;
     nightly) echo gcc-long clang-long gcc-m32-long clang-tsan:stress apn-whole languages valgrind-whole \
         platforms-whole prove-whole litmus-long fuzz-long soak coverage lint-deep packages site mutants ;;
-    sim) echo gcc-O2:sim sim-faults ;; # of it `ci` has all but the debug variant, which `check` has
-    sim-nightly) echo gcc-long:sim-long sim-faults-long ;;
+    sim) echo gcc-O2:sim sim-faults sim-log ;; # of it `ci` has all but the debug variant, which `check` has
+    sim-nightly) echo gcc-long:sim-long sim-faults-long sim-log-long ;;
     *) echo "$1" ;;
     esac
 }
@@ -351,6 +351,10 @@ run_other() { # ROW
         step reverted 'NOT NAMED|rror|reverted_faults' python3 tests/reverted.py ;;
     sim-faults) # mended faults of orders, put back: a simulation finds each
         step sim-faults ' starts |FAILS|rror' python3 tests/sim_faults.py ;;
+    sim-log | sim-log-long) # likewise the faults of examples/sim_log
+        program=build/test/gcc-O2/examples/example_sim_log starts=3
+        [ "$1" = sim-log ] || program=build/test/gcc-long/examples/example_sim_log starts=101
+        step "$1" ' starts |FAILS|rror' python3 tests/sim_log.py "$program" --starts $starts ;;
     sim-faults-long) step sim-faults-long ' starts |FAILS|rror' python3 tests/sim_faults.py --starts 101 ;;
     packages) step packages '^(FAILED|error)|rror:' quiet_make packages ;;
     site) step site 'WARNING|rror' quiet_make site ;;
