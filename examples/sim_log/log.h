@@ -46,11 +46,11 @@ typedef struct message {
     int32_t is_good;    /* VOTE, APPENDED, ANSWER: yes */
     int32_t has_entry;  /* APPEND */
     int64_t term;       /* of the sender */
-    int64_t index;      /* ASK_FOR_VOTE: its last entry; APPEND: the entry before; APPENDED: what both have up to there;
+    int64_t index; /* ASK_FOR_VOTE: its last entry; APPEND: the entry before; APPENDED: what both have up to there;
                            ANSWER: where the command stands in the log */
     int64_t index_term; /* ASK_FOR_VOTE, APPEND: that entry's term */
-    int64_t committed;  /* APPEND */
-    entry_t entry;      /* APPEND, REQUEST, ANSWER: with the answer to a read as its value */
+    int64_t committed; /* APPEND */
+    entry_t entry; /* APPEND, REQUEST, ANSWER: with the answer to a read as its value */
 } message_t;
 
 /* One machine. All but the first two are lost when it crashes. */

@@ -179,8 +179,8 @@ static void append(node_t *node, int64_t index, const entry_t *entry)
 static void on_append(node_t *node, const message_t *message)
 {
     message_t appended = new_message(node, APPENDED);
-    int fits = message->index <= node->last && (fault == END_IS_NOT_COMPARED ||
-                                                node->entries[message->index].term == message->index_term);
+    int fits = message->index <= node->last &&
+               (fault == END_IS_NOT_COMPARED || node->entries[message->index].term == message->index_term);
     if (message->term == node->term) {
         node->role = FOLLOWS;
         be_patient(node);
@@ -257,12 +257,23 @@ static void handle(node_t *node, const message_t *message, const struct sockaddr
         be_patient(node);
     }
     switch (message->kind) {
-    case ASK_FOR_VOTE: on_ask_for_vote(node, message); break;
-    case VOTE: on_vote(node, message); break;
-    case APPEND: on_append(node, message); break;
-    case APPENDED: on_appended(node, message); break;
-    case REQUEST: on_request(node, message, from, length); break;
-    case ANSWER: break;
+    case ASK_FOR_VOTE:
+        on_ask_for_vote(node, message);
+        break;
+    case VOTE:
+        on_vote(node, message);
+        break;
+    case APPEND:
+        on_append(node, message);
+        break;
+    case APPENDED:
+        on_appended(node, message);
+        break;
+    case REQUEST:
+        on_request(node, message, from, length);
+        break;
+    case ANSWER:
+        break;
     }
 }
 
