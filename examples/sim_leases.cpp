@@ -1,6 +1,6 @@
 /* Users of a pool of connections (aco/resource_pool.hpp), tested in a simulation with nodes: a server that crashes, and
  * clients that share two connections to it. A connection on which a request has failed must be discarded. With the
- * argument `broken` a client that gives up keeps its lease as if all were well, and another client reads the late answer.
+ * argument `broken` a client that gives up puts it back as if all were well, and another one reads the late answer.
  *
  *   sim_leases [--runs N] [--seed N] [--help] ... [-- broken] */
 #include "aco/io.hpp"
