@@ -8,6 +8,7 @@
 #include "coroutine/unwinder.h"
 
 #include "aco/backtrace.h"
+#include "aco/detail/inspect.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -41,13 +42,43 @@ ACO__FOREIGN_ENTRY static _Unwind_Reason_Code add_frame(struct _Unwind_Context *
     if (!pc || pc == aco__returned_without_parent)
         return _URC_END_OF_STACK;
     if (pc == aco__returned) { /* the frame before it is the library's first function, except after aco_create() */
-        frames->n -= frames->n && aco__has(frames->co, ACO__FROM_NEW);
+        frames->n -= frames->n && frames->co && aco__has(frames->co, ACO__FROM_NEW);
         return _URC_END_OF_STACK;
     }
     if (frames->n == frames->room)
         return _URC_END_OF_STACK;
     frames->at[frames->n++] = (void *)(uintptr_t)pc;
     return _URC_NO_REASON;
+}
+
+/* While a walk goes over them, saved frames of a task lie in their place on its share stack, and what is there lies in
+ * the save area. Nothing runs on the stack meanwhile. */
+ACO__NO_SANITIZE static void exchange_frames(const aco_t *task, const aco__context_t *context)
+{
+    volatile char *on_stack = context->sp, *saved = task->save_stack.ptr;
+    for (size_t i = 0; i < task->save_stack.valid_sz; i++) {
+        char c = on_stack[i];
+        on_stack[i] = saved[i];
+        saved[i] = c;
+    }
+}
+
+/* A task on a share stack that does not run. */
+static void walk_task(frames_t *frames)
+{
+    const aco_t *task = frames->co;
+    aco__thread_t *self = aco__self();
+    int is_saved = aco__status(task) == ACO__RESUMING_SAVED;
+    const aco__context_t *parent = self->unwind_parent, *context = &task->aco__self;
+    if (!aco__is_on_its_stack(task, context->sp))
+        context = aco__task_annex(task); /* which begins with it */
+    if (is_saved)
+        exchange_frames(task, context);
+    self->unwind_parent = context;
+    frames->unwinder->Backtrace(add_frame, frames);
+    self->unwind_parent = parent;
+    if (is_saved)
+        exchange_frames(task, context);
 }
 
 /* The walker. */
@@ -57,6 +88,10 @@ static void *walk_from_here(void *arg)
     aco_t *co = frames->co;
     aco__thread_t *self = aco__self();
     const aco__context_t *parent;
+    if (aco__is_shared_task(co)) {
+        walk_task(frames);
+        return NULL;
+    }
     if (aco__status(co) == ACO__SAVED && !aco__stack_restore(co, 0, backtrace_call))
         return ACO_ERROR;
     parent = self->unwind_parent;
@@ -90,10 +125,6 @@ static int can_walk(const aco_t *co)
 {
     if (aco__is_task(co) && co->share_stack->aco__thread != aco__self()) {
         aco__fail(0, EPERM, backtrace_call, co, "is a task of another thread");
-        return 0;
-    }
-    if (aco__is_task(co) && !aco__has(co, ACO__PRIVATE)) { /* its context may be elsewhere */
-        aco__fail(0, ENOTSUP, backtrace_call, co, "is a task on a share stack that does not run");
         return 0;
     }
     if (aco__is_task(co) || aco__status(co) == ACO__RESUMING)
@@ -232,9 +263,65 @@ void aco__backtrace_interrupted(const char *call, const void *handler_returns)
     for (int i = 0; i < frames->n; i++)
         print_frame(2, prefix, i, frames->at[i], i > 0, line);
 }
+
+int aco__sample_prepare(void)
+{
+    aco__backtrace_prepare();
+    return __atomic_load_n(&prepared, __ATOMIC_RELAXED) ? 0 : -1;
+}
+
+/* A walk needs so much stack, if the handler has none of its own. */
+static int has_room(const aco_t *running)
+{
+    enum { WALK_STACK = 16 << 10 };
+    const char *here = __builtin_frame_address(0);
+    return !running || !aco__is_on_its_stack(running, here) ||
+           (size_t)(here - (const char *)running->share_stack->ptr) > WALK_STACK;
+}
+
+typedef union sample_frames {
+    frames_t frames;
+    char room[sizeof(frames_t) + ACO__MOST_SEEN_FRAMES * sizeof(void *)]; // cppcheck-suppress unusedStructMember
+} sample_frames_t;
+
+void aco__sample_interrupted(aco__sample_t *sample, const void *handler_returns)
+{
+    sample_frames_t memory;
+    frames_t *frames = &memory.frames;
+    const aco__unwinder_t *unwinder = __atomic_load_n(&prepared, __ATOMIC_ACQUIRE);
+    const aco__thread_t *self = aco__self();
+    const aco_t *running = self->running, *task = running ? self->task : NULL;
+    sample->frame_count = 0;
+    sample->task[0] = 0;
+    if (task && aco__is_task(task))
+        snprintf(sample->task, sizeof sample->task, "%s", aco_name(task));
+    if (!unwinder || !unwinder->Backtrace || !has_room(running))
+        return;
+    memcpy(&frames->co, &running, sizeof running);
+    frames->unwinder = unwinder;
+    frames->from = handler_returns;
+    frames->after = 1;
+    frames->n = 0;
+    frames->room = ACO__MOST_SEEN_FRAMES;
+    unwinder->Backtrace(add_frame, frames);
+    sample->frame_count = frames->n;
+    memcpy(sample->frames, frames->at, (size_t)frames->n * sizeof(void *));
+}
 #else
 void aco__backtrace_prepare(void)
 {
+}
+
+int aco__sample_prepare(void)
+{
+    return -1;
+}
+
+void aco__sample_interrupted(aco__sample_t *sample, const void *handler_returns)
+{
+    (void)handler_returns;
+    sample->task[0] = 0;
+    sample->frame_count = 0;
 }
 
 void aco__backtrace_interrupted(const char *call, const void *handler_returns)

@@ -1,0 +1,16 @@
+/* Between acorn_http and acorn_debug: who counts requests. Not for programs. */
+#ifndef ACO_DETAIL_HTTP_OBSERVER_H
+#define ACO_DETAIL_HTTP_OBSERVER_H
+
+#include "../http.h"
+
+ACO__BEGIN_C
+
+/* Called after each request, where `log` of the server's options is; it must not wait. NULL: nobody. Atomic. */
+ACO_API extern void (*aco__http_observer)(const aco_http_request_t *request);
+/* Connections of servers in this process: begun, and ended. Atomic. */
+ACO_API extern uint64_t aco__http_connections_begun, aco__http_connections_ended;
+
+ACO__END_C
+
+#endif
