@@ -25,6 +25,7 @@ typedef struct frames {
     const void *from; /* the frames begin at this return address, */
     int after;        /* or after it */
     int n, room;
+    const char **sps; /* of each, its stack pointer; NULL: not wanted */
     void *at[];
 } frames_t;
 
@@ -47,6 +48,8 @@ ACO__FOREIGN_ENTRY static _Unwind_Reason_Code add_frame(struct _Unwind_Context *
     }
     if (frames->n == frames->room)
         return _URC_END_OF_STACK;
+    if (frames->sps)
+        frames->sps[frames->n] = aco__traced_frame_sp(context);
     frames->at[frames->n++] = (void *)(uintptr_t)pc;
     return _URC_NO_REASON;
 }
@@ -140,8 +143,8 @@ static void *entry_of(const aco_t *co)
     return entry;
 }
 
-/* `caller`: where the running coroutine called the library. */
-static int backtrace_of(const aco_t *co, void **at, int n, const void *caller)
+/* `caller`: where the running coroutine called the library. `sps`: room for `n` stack pointers, or NULL. */
+static int backtrace_of(const aco_t *co, void **at, int n, const void *caller, const char **sps)
 {
     const aco__unwinder_t *unwinder;
     frames_t *frames;
@@ -173,6 +176,7 @@ static int backtrace_of(const aco_t *co, void **at, int n, const void *caller)
     frames->from = caller;
     frames->after = frames->n = 0;
     frames->room = n;
+    frames->sps = sps;
     if (co == aco__running()) {
         unwinder->Backtrace(add_frame, frames);
     } else if (walk_suspended(frames) != 0) {
@@ -201,7 +205,7 @@ static int print_frame(int fd, const char *prefix, int number, const char *at, i
 /* Where these two return to is in the caller, which an inlined one (LTO) would not know. */
 __attribute__((noinline)) int aco_backtrace(const aco_t *co, void **frames, int n)
 {
-    return backtrace_of(co, frames, n, __builtin_extract_return_addr(__builtin_return_address(0)));
+    return backtrace_of(co, frames, n, __builtin_extract_return_addr(__builtin_return_address(0)), NULL);
 }
 
 __attribute__((noinline)) int aco_backtrace_print(const aco_t *co, int fd)
@@ -214,7 +218,7 @@ __attribute__((noinline)) int aco_backtrace_print(const aco_t *co, int fd)
     if (!at)
         return aco__fail_memory(0, backtrace_call, sz);
     line = (char *)(at + PRINTED_FRAMES);
-    n = backtrace_of(co, at, PRINTED_FRAMES, caller);
+    n = backtrace_of(co, at, PRINTED_FRAMES, caller, NULL);
     into = n > 0 && aco_state(co) != ACO_STATE_READY; /* the call lies before its return address */
     for (int i = 0; i < n && !failed; i++)
         failed = print_frame(fd, "", i, at[i], into, line) != 0;
@@ -222,6 +226,64 @@ __attribute__((noinline)) int aco_backtrace_print(const aco_t *co, int fd)
     aco__memory_free(at, sz);
     errno = error;
     return n < 0 || failed ? -1 : 0;
+}
+
+/* ---- Many tasks ----
+ *
+ * Most of many tasks wait at few places. Where the depth is the same and all return addresses of a stack that was
+ * walked lie in the same places of another one, the frames are the same: no unwinder is asked. */
+
+static const char *word_at(const char *sp, uint32_t offset)
+{
+    return *(const char *const volatile *)(const volatile void *)(sp + offset);
+}
+
+/* Whether the task's stack is like this one. */
+ACO__NO_SANITIZE static int is_like(const aco__known_stack_t *known, const aco_t *task)
+{
+    const char *sp = task->aco__self.sp;
+    if (!known->n || known->at[0] != task->aco__self.pc ||
+        known->depth != (const char *)task->share_stack->aco__top - sp)
+        return 0;
+    for (int i = 1; i < known->n; i++)
+        if (word_at(sp, known->offset[i]) != known->at[i])
+            return 0;
+    return 1;
+}
+
+/* Remembers a walk, if each return address lies where the processor's calls put it: right below the caller's frame. */
+ACO__NO_SANITIZE static void remember_walk(aco__known_stack_t *known, const aco_t *task, void *const *at,
+                                           const char *const *sps, int n)
+{
+    const char *sp = task->aco__self.sp, *top = task->share_stack->aco__top;
+    known->n = 0;
+    if (at[0] != task->aco__self.pc)
+        return;
+    for (int i = 1; i < n; i++) {
+        const char *slot = sps[i] - sizeof(void *);
+        if (slot < sp || slot >= top || (uintptr_t)slot % sizeof(void *) || word_at(slot, 0) != at[i])
+            return;
+        known->offset[i] = (uint32_t)(slot - sp);
+    }
+    memcpy(known->at, at, (size_t)n * sizeof *at);
+    known->depth = top - sp;
+    known->n = n;
+}
+
+int aco__backtrace_known(const aco_t *task, aco__known_stacks_t *known, void **frames, int n)
+{
+    const char *sps[ACO__MOST_SEEN_FRAMES];
+    int is_plain = n == ACO__MOST_SEEN_FRAMES && aco__has(task, ACO__PRIVATE) &&
+                   aco__is_on_its_stack(task, task->aco__self.sp) && aco_state(task) != ACO_STATE_READY;
+    for (int i = 0; is_plain && i < ACO__KNOWN_STACKS; i++)
+        if (is_like(&known->stacks[i], task)) {
+            memcpy(frames, known->stacks[i].at, (size_t)known->stacks[i].n * sizeof *frames);
+            return known->stacks[i].n;
+        }
+    n = backtrace_of(task, frames, n, NULL, sps);
+    if (is_plain && n > 0 && n < ACO__MOST_SEEN_FRAMES)
+        remember_walk(&known->stacks[known->next++ % ACO__KNOWN_STACKS], task, frames, sps, n);
+    return n;
 }
 
 /* ---- For the watchdog ---- */
@@ -258,6 +320,7 @@ void aco__backtrace_interrupted(const char *call, const void *handler_returns)
     frames->after = 1;
     frames->n = 0;
     frames->room = INTERRUPTED_FRAMES;
+    frames->sps = NULL;
     unwinder->Backtrace(add_frame, frames);
     snprintf(prefix, sizeof prefix, "acorn: %s: ", call);
     for (int i = 0; i < frames->n; i++)
@@ -303,11 +366,18 @@ void aco__sample_interrupted(aco__sample_t *sample, const void *handler_returns)
     frames->after = 1;
     frames->n = 0;
     frames->room = ACO__MOST_SEEN_FRAMES;
+    frames->sps = NULL;
     unwinder->Backtrace(add_frame, frames);
     sample->frame_count = frames->n;
     memcpy(sample->frames, frames->at, (size_t)frames->n * sizeof(void *));
 }
 #else
+int aco__backtrace_known(const aco_t *task, aco__known_stacks_t *known, void **frames, int n)
+{
+    (void)known;
+    return aco_backtrace(task, frames, n);
+}
+
 void aco__backtrace_prepare(void)
 {
 }

@@ -24,7 +24,7 @@ typedef struct view {
     int debug;                    /* ?debug= */
     int64_t tasks, listed;
     long missing[MOST_MISSING];   /* the threads that have not answered */
-    int missing_count;
+    int missing_count, unfinished; /* unfinished: threads that have seen some of their tasks */
 } view_t;
 
 static void free_view(aco__inspection_t *inspection)
@@ -80,10 +80,11 @@ static void see_task(aco__inspection_t *inspection, const aco__task_seen_t *task
     aco__system.pthread_mutex_unlock(&view->lock);
 }
 
-static void note_missing(void *arg, long thread)
+static void note_missing(void *arg, long thread, int has_begun)
 {
     view_t *view = arg;
-    if (view->missing_count < MOST_MISSING)
+    view->unfinished += has_begun;
+    if (!has_begun && view->missing_count < MOST_MISSING)
         view->missing[view->missing_count++] = thread;
 }
 
@@ -97,7 +98,6 @@ static view_t *new_view(int debug)
     view->inspection.see = see_task;
     view->inspection.free = free_view;
     view->inspection.wants_text = debug == 2;
-    view->inspection.most_frames = ACO__MOST_SEEN_FRAMES;
     return view;
 }
 
@@ -195,6 +195,8 @@ ACO__SWITCHES static void look_at_all(view_t *view, aco__page_t *notes)
     aco__inspect_end(&view->inspection, note_missing, view);
     aco__system.pthread_mutex_lock(&view->lock); /* a thread that has just begun to add a task ends that */
     aco__system.pthread_mutex_unlock(&view->lock);
+    if (view->unfinished)
+        aco__page_print(notes, "# %d thread(s) had no time to look at all of their tasks\n", view->unfinished);
     look_at_missing(view, notes);
 }
 

@@ -36,14 +36,17 @@ typedef struct aco__watch {
     char is_told;        /* of this, a report was wanted */
 } aco__watch_t;
 
-/* What others may ask of a thread's tasks: reports/inspect.c. Protected by the process lock, but for `of` and `from`. */
+/* What others may ask of a thread's tasks: reports/inspect.c. The process lock protects the first fields; the last three
+ * are the thread's. */
 typedef struct aco__inspected {
     struct aco__tasks *next, **link; /* the list of schedulers; `link` is NULL: not in it */
     aco__thread_t *of;
     long thread;                     /* its number */
     aco__inspection_t *inspection;   /* that is to be answered, or NULL */
-    size_t from;                     /* where it goes on */
     aco__post_t post;
+    unsigned looks;                  /* the number of the inspection that it answers. Atomic */
+    size_t from;                     /* where it goes on; 0: at the beginning */
+    struct aco__known_stacks *known; /* NULL: none */
 } aco__inspected_t;
 
 /* What the thread record does not hold. */

@@ -166,7 +166,12 @@ static int wait_idle(aco__thread_t *self, aco__tasks_t *s)
     int slept;
     if (s->worker && s->worker->idle(s->worker))
         return 0;
-    slept = aco_unlikely(aco__pools_are_crowded()) ? relieve_pools(self, s) : sleep_idle(self, s);
+    if (aco_unlikely(aco__pools_are_crowded()))
+        slept = relieve_pools(self, s);
+    else if (aco_unlikely(s->inspected.from != 0)) /* a post is there again: timers and events have their turn, too */
+        slept = look_around(self, s) < 0 ? -1 : 0;
+    else
+        slept = sleep_idle(self, s);
     if (s->worker)
         s->worker->awake(s->worker);
     return slept;

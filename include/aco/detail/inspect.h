@@ -29,7 +29,7 @@ typedef struct aco__inspection {
     void (*see)(struct aco__inspection *inspection, const aco__task_seen_t *task);
     void (*free)(struct aco__inspection *inspection);
     int wants_text;   /* `waits_for` is wanted */
-    int most_frames;  /* of a task; at most ACO__MOST_SEEN_FRAMES */
+    unsigned number;  /* of the inspection: aco__inspect_begin() gives it */
     int is_over;      /* nobody calls see() any more. Atomic */
     unsigned pending; /* threads that have not seen all of their tasks. Atomic */
     unsigned holders; /* atomic */
@@ -39,13 +39,14 @@ enum { ACO__MOST_SEEN_FRAMES = 64 };
 /* From now on threads answer to looks: aco_run() gets control in each round. A thread whose aco_run() runs already
  * answers from its next wait or round with a turn of aco_run() on. 0, or -1 and errno. Any thread. */
 ACO_API int aco__inspect_on(void);
-/* Asks all threads that have a scheduler. Fill in the first four fields. */
+/* Asks all threads that have a scheduler. Fill in the first three fields. */
 ACO_API void aco__inspect_begin(aco__inspection_t *inspection);
 /* How many threads have not answered. */
 ACO_API unsigned aco__inspect_pending(const aco__inspection_t *inspection);
-/* Ends the look: who has not answered is not waited for. Calls missing(arg, number) for each such thread; it must not
- * call the library. */
-ACO_API void aco__inspect_end(aco__inspection_t *inspection, void (*missing)(void *arg, long thread), void *arg);
+/* Ends the look: who has not answered is not waited for. Calls missing() for each such thread, with its
+ * number, and whether it has seen some of its tasks; it must not call the library. */
+ACO_API void aco__inspect_end(aco__inspection_t *inspection, void (*missing)(void *arg, long thread, int has_begun),
+                              void *arg);
 /* Who has begun it does not use it any more. */
 ACO_API void aco__inspect_release(aco__inspection_t *inspection);
 

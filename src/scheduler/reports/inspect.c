@@ -3,6 +3,7 @@
  * answer.
  *
  * The process lock protects the list of schedulers and what each is asked for. */
+#include "coroutine/backtrace_internal.h"
 #include "scheduler/inbox.h"
 #include "scheduler/reports/inspect.h"
 #include "scheduler/reports/report.h"
@@ -10,11 +11,9 @@
 
 #include "os/clock.h"
 
-#include "aco/backtrace.h"
-
 enum {
-    BLOCKS = 32,      /* control blocks between two looks at the clock */
-    SLICE_NS = 300000 /* then others have their turn */
+    BLOCKS = 16,      /* control blocks between two looks at the clock */
+    SLICE_NS = 200000 /* then others have their turn */
 };
 
 static aco__tasks_t *first;
@@ -61,22 +60,31 @@ static aco__inspection_t *answered(aco__inspected_t *inspected)
     return inspection;
 }
 
+static void end_look(aco__inspected_t *inspected)
+{
+    inspected->from = 0;
+    if (inspected->known)
+        aco__memory_free(inspected->known, sizeof *inspected->known);
+    inspected->known = NULL;
+}
+
 void aco__inspect_leave(aco__tasks_t *s)
 {
     aco__inspected_t *inspected = &s->inspected;
     aco__inspection_t *inspection;
-    if (!inspected->link)
-        return;
     aco__lock();
-    *inspected->link = inspected->next;
-    if (inspected->next)
+    if (inspected->link)
+        *inspected->link = inspected->next;
+    if (inspected->link && inspected->next)
         inspected->next->inspected.link = inspected->link;
     inspected->link = NULL;
+    inspected->next = NULL;
     inspection = answered(inspected);
     aco__unlock();
     if (inspection)
         let_go(inspection);
     aco__inbox_forget(s, &inspected->post);
+    end_look(inspected);
 }
 
 /* ---- On the thread that is asked ---- */
@@ -100,13 +108,24 @@ static void see(const aco__tasks_t *s, aco__inspection_t *inspection, const aco_
     aco__task_seen_t seen = {0};
     void *frames[ACO__MOST_SEEN_FRAMES];
     char text[2 * ACO__REPORT_TEXT];
-    int error = errno, n = inspection->most_frames ? aco_backtrace(task, frames, inspection->most_frames) : 0;
-    errno = error;
+    int n = s->inspected.known ? aco__backtrace_known(task, s->inspected.known, frames, ACO__MOST_SEEN_FRAMES) : 0;
     seen.thread = s->inspected.thread;
     seen.frames = frames;
     seen.frame_count = n > 0 ? n : 0;
     aco__report_task(s->inspected.of, task, inspection->wants_text, text, &seen);
     inspection->see(inspection, &seen);
+}
+
+/* The thread goes on with an inspection, or begins it. */
+static void begin_look(aco__inspected_t *inspected, const aco__inspection_t *inspection)
+{
+    size_t sz = sizeof *inspected->known;
+    if (inspected->looks == inspection->number)
+        return;
+    __atomic_store_n(&inspected->looks, inspection->number, __ATOMIC_RELAXED);
+    inspected->from = 0;
+    if (!inspected->known && (inspected->known = aco__memory_new(&sz)) != NULL) /* without: no frames */
+        *inspected->known = (aco__known_stacks_t){0};
 }
 
 /* Whether all tasks were seen. */
@@ -128,17 +147,24 @@ static void posted(aco__thread_t *self, aco__post_t *post)
 {
     aco__tasks_t *s = aco__tasks(self);
     aco__inspection_t *inspection;
-    int has_seen_all;
+    int has_seen_all, error;
     aco__lock();
     inspection = s->inspected.inspection;
     if (inspection)
         __atomic_add_fetch(&inspection->holders, 1, __ATOMIC_RELAXED);
     aco__unlock();
-    if (!inspection)
+    if (!inspection) {
+        end_look(&s->inspected);
         return;
+    }
+    error = errno;
     ACO__NO_SWITCH_BEGIN();
+    begin_look(&s->inspected, inspection);
     has_seen_all = see_some(self, s, inspection);
     ACO__NO_SWITCH_END();
+    errno = error;
+    if (has_seen_all)
+        end_look(&s->inspected);
     aco__lock();
     if (has_seen_all && s->inspected.inspection == inspection)
         answered(&s->inspected);
@@ -187,11 +213,13 @@ int aco__inspect_on(void)
 
 void aco__inspect_begin(aco__inspection_t *inspection)
 {
+    static unsigned last_number;
     aco__inspection_t *old = NULL;
     inspection->is_over = 0;
     inspection->pending = 0;
     inspection->holders = 1;
     aco__lock();
+    inspection->number = ++last_number ? last_number : ++last_number;
     for (aco__tasks_t *s = first; s; s = s->inspected.next) {
         old = answered(&s->inspected); /* it has not come to it: its holder waits for it no more */
         if (old && __atomic_sub_fetch(&old->holders, 1, __ATOMIC_ACQ_REL) == 0)
@@ -199,7 +227,6 @@ void aco__inspect_begin(aco__inspection_t *inspection)
         inspection->holders++;
         __atomic_add_fetch(&inspection->pending, 1, __ATOMIC_RELAXED);
         s->inspected.inspection = inspection;
-        s->inspected.from = 0;
         s->inspected.post.run = posted;
         aco__inbox_post(s, &s->inspected.post);
     }
@@ -211,12 +238,14 @@ unsigned aco__inspect_pending(const aco__inspection_t *inspection)
     return __atomic_load_n(&inspection->pending, __ATOMIC_ACQUIRE);
 }
 
-void aco__inspect_end(aco__inspection_t *inspection, void (*missing)(void *arg, long thread), void *arg)
+void aco__inspect_end(aco__inspection_t *inspection, void (*missing)(void *arg, long thread, int has_begun),
+                      void *arg)
 {
     aco__lock();
     for (aco__tasks_t *s = first; s; s = s->inspected.next)
         if (s->inspected.inspection == inspection) {
-            missing(arg, s->inspected.thread);
+            missing(arg, s->inspected.thread,
+                    __atomic_load_n(&s->inspected.looks, __ATOMIC_RELAXED) == inspection->number);
             (void)answered(&s->inspected);
             __atomic_sub_fetch(&inspection->holders, 1, __ATOMIC_ACQ_REL);
         }
