@@ -1,6 +1,7 @@
 /* Backtraces of coroutines. The walk of a coroutine that does not run starts on the stack of another one, the walker:
  * unwinders continue from its first frame in its unwind parent (coroutine/entry/assembly.h), and while it walks, that
  * is the context of the coroutine in question. */
+#include "base/upcalls.h"
 #include "coroutine/backtrace_internal.h"
 #include "coroutine/create.h"
 #include "coroutine/entry.h"
@@ -137,7 +138,9 @@ static int can_walk(const aco_t *co)
 
 static void *entry_of(const aco_t *co)
 {
-    aco_function_t fn = aco__is_task(co) ? aco__task_function(co) : aco__function(co);
+    aco_function_t fn = aco__is_shared_task(co) ? aco__upcalls.entry_of_shared_task(co)
+                        : aco__is_task(co)      ? aco__task_function(co)
+                                                : aco__function(co);
     void *entry;
     memcpy(&entry, &fn, sizeof entry);
     return entry;
