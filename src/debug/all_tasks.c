@@ -204,6 +204,7 @@ ACO__SWITCHES static void reply_tasks(aco_http_request_t *request, view_t *view,
 {
     static const aco__profile_kind_t kind = {"tasks", "count", NULL, NULL, 1, 0};
     aco__page_t page = {0}, notes = {0};
+    int is_text = view->debug != 0;
     look_at_all(view, &notes);
     if (view->debug == 1)
         write_grouped(&page, view, name);
@@ -211,11 +212,11 @@ ACO__SWITCHES static void reply_tasks(aco_http_request_t *request, view_t *view,
         write_each(&page, view);
     else
         aco__pprof_write(&page, &view->samples, &kind);
-    if (view->debug)
+    if (is_text)
         aco__page_add(&page, notes.at, notes.n);
     aco__page_free(&notes);
     aco__inspect_release(&view->inspection);
-    aco__page_reply(request, view->debug ? "text/plain; charset=utf-8" : "application/octet-stream", &page);
+    aco__page_reply(request, is_text ? "text/plain; charset=utf-8" : "application/octet-stream", &page);
 }
 
 ACO__SWITCHES void aco__tasks_page(aco_http_request_t *request, void *name)
