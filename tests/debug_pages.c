@@ -62,11 +62,11 @@ static int has(const char *text)
     return memmem(answer, answer_n, text, strlen(text)) != NULL;
 }
 
-#define HAS(text)                                                                                                      \
-    do {                                                                                                               \
-        CHECK(has(text));                                                                                              \
-        if (!has(text))                                                                                                \
-            fprintf(stderr, "lacks: %s\n%.6000s\n", text, answer);                                                     \
+#define HAS(text) \
+    do { \
+        CHECK(has(text)); \
+        if (!has(text)) \
+            fprintf(stderr, "lacks: %s\n%.6000s\n", text, answer); \
     } while (0)
 
 /* ---- Threads with tasks ---- */

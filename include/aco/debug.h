@@ -25,7 +25,7 @@ ACO__BEGIN_C
 
 /* Zeros are the defaults. */
 typedef struct aco_debug_options_s {
-    int is_public;          /* 1: any address is allowed. 0: loopback addresses only, and only requests whose Host is one */
+    int is_public;          /* 1: any address is allowed. 0: only loopback addresses, in a request's Host, too */
     void *aco__reserved[2]; /* reserved fields are 0 */
 } aco_debug_options_t;
 
@@ -70,8 +70,8 @@ ACO_API aco_metric_t *aco_metric_gauge(const char *name, const char *help, int u
 ACO_API aco_metric_t *aco_metric_histogram(const char *name, const char *help, int unit, const char *label,
                                            const int64_t *bounds, size_t n);
 
-/* Returns the series with this value of the label, which is copied, at most 63 bytes; NULL for a metric without a label.
- * A metric has at most 100 series: further values share one, with the value "other". So labels that clients choose
+/* Returns the series with this value of the label, which is copied, at most 63 bytes; `value` is NULL for a metric
+ * without a label. A metric has at most 100 series: further values share one, with the value "other". So labels that clients choose
  * cannot fill the memory. Without memory too it returns "other". Locks: keep the result. */
 ACO_API aco_metric_series_t *aco_metric_series(aco_metric_t *metric, const char *value);
 

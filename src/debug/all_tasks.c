@@ -1,5 +1,6 @@
 /* What all tasks do: each thread tells it of its own (aco/detail/inspect.h). A thread that does not answer in time, as
  * its task does not give way, is sent a signal: what it does at that moment stands for it. */
+#define _GNU_SOURCE
 #include "debug/all_tasks.h"
 #include "debug/cpu.h"
 #include "debug/samples.h"
@@ -39,10 +40,10 @@ static void free_view(aco__inspection_t *inspection)
 static char *line_of(const aco__task_seen_t *task)
 {
     char line[1024];
-    int n = snprintf(line, sizeof line, "task %p%s%s%s [%s%s%s%s%s", (const void *)task->task,
-                     task->name[0] ? " \"" : "", task->name, task->name[0] ? "\"" : "", task->state,
-                     task->waits_for[0] ? " " : "", task->waits_for, task->location ? " at " : "",
-                     task->location ? task->location : "");
+    int n =
+        snprintf(line, sizeof line, "task %p%s%s%s [%s%s%s%s%s", (const void *)task->task, task->name[0] ? " \"" : "",
+                 task->name, task->name[0] ? "\"" : "", task->state, task->waits_for[0] ? " " : "", task->waits_for,
+                 task->location ? " at " : "", task->location ? task->location : "");
     if (n > 0 && n < (int)sizeof line && strcmp(task->state, "waits") == 0)
         n += snprintf(line + n, sizeof line - (size_t)n, ", %" PRId64 " ms", task->waited_ms);
     if (n > 0 && n < (int)sizeof line && task->group)

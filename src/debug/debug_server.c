@@ -1,4 +1,5 @@
 /* The thread that serves the pages: it begins by a call, or by the environment when the library is loaded. */
+#define _GNU_SOURCE
 #include "base/reserved.h"
 #include "debug/metrics.h"
 #include "debug/pages.h"

@@ -1,6 +1,7 @@
 /* Metrics that are counted: counters, gauges, histograms. Each series has a part for each of some threads, on cache
  * lines of its own; a thread adds to its part, and who reads sums them up. Threads beyond share parts, so additions are
  * atomic. Metrics and series are only ever added: readers follow their lists without the lock. */
+#define _GNU_SOURCE
 #include "base/invariants.h"
 #include "debug/metrics.h"
 #include "system/system.h"
@@ -27,8 +28,8 @@ struct aco_metric_series_s {
     aco_metric_series_t *next;
     const aco_metric_t *metric;
     char labels[LABELS_SIZE]; /* as between the braces */
-    size_t part_words;        /* counters and gauges: a word; histograms: a sum, and a count for each bound and more */
-    int64_t set;              /* a gauge's; atomic. Additions come on top */
+    size_t part_words; /* counters and gauges: a word; histograms: a sum, and a count for each bound and more */
+    int64_t set; /* a gauge's; atomic. Additions come on top */
     int64_t *parts;
 };
 
@@ -271,7 +272,8 @@ static void add_to(aco_metric_series_t *series, size_t word, int64_t n)
 
 void aco_metric_add(aco_metric_series_t *series, int64_t n)
 {
-    if (series && (series->metric->kind == ACO__METRIC_GAUGE || (series->metric->kind == ACO__METRIC_COUNTER && n >= 0)))
+    if (series &&
+        (series->metric->kind == ACO__METRIC_GAUGE || (series->metric->kind == ACO__METRIC_COUNTER && n >= 0)))
         add_to(series, 0, n);
 }
 

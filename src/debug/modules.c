@@ -30,7 +30,7 @@ typedef struct aco__symbols {
 
 /* ---- What is in memory ---- */
 
-static void read_build_id(aco__module_t *module, const struct dl_phdr_info *info, const ElfW(Phdr) *part)
+static void read_build_id(aco__module_t *module, const struct dl_phdr_info *info, const ElfW(Phdr) * part)
 {
     const char *p = (const char *)(info->dlpi_addr + part->p_vaddr), *end = p + part->p_memsz;
     while (p + sizeof(ElfW(Nhdr)) <= end) {
@@ -150,7 +150,7 @@ static int compare_functions(const void *a, const void *b)
 }
 
 /* Takes the functions of a table of symbols, sorted. */
-static void take_functions(symbols_t *symbols, const ElfW(Sym) *table, size_t n)
+static void take_functions(symbols_t *symbols, const ElfW(Sym) * table, size_t n)
 {
     symbols->at = malloc(n * sizeof *symbols->at);
     for (size_t i = 0; symbols->at && i < n; i++) {
@@ -167,7 +167,7 @@ static void take_functions(symbols_t *symbols, const ElfW(Sym) *table, size_t n)
 }
 
 /* The section of this type, or NULL. */
-static const ElfW(Shdr) *section(const ElfW(Shdr) *sections, size_t n, uint32_t type)
+static const ElfW(Shdr) * section(const ElfW(Shdr) * sections, size_t n, uint32_t type)
 {
     for (size_t i = 0; i < n; i++)
         if (sections[i].sh_type == type && sections[i].sh_link < n)
@@ -175,10 +175,10 @@ static const ElfW(Shdr) *section(const ElfW(Shdr) *sections, size_t n, uint32_t 
     return NULL;
 }
 
-static void read_sections(symbols_t *symbols, int fd, const ElfW(Shdr) *sections, size_t n)
+static void read_sections(symbols_t *symbols, int fd, const ElfW(Shdr) * sections, size_t n)
 {
     const ElfW(Shdr) *of = section(sections, n, SHT_SYMTAB), *names;
-    ElfW(Sym) *table;
+    ElfW(Sym) * table;
     size_t count;
     of = of ? of : section(sections, n, SHT_DYNSYM);
     if (!of || of->sh_size / sizeof *table > MOST_SYMBOLS)
@@ -198,7 +198,7 @@ static void read_sections(symbols_t *symbols, int fd, const ElfW(Shdr) *sections
 static void read_symbols(symbols_t *symbols, int fd)
 {
     ElfW(Ehdr) head;
-    ElfW(Shdr) *sections;
+    ElfW(Shdr) * sections;
     if (aco__system.pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head ||
         memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_shentsize != sizeof *sections)
         return;

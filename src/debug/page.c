@@ -1,4 +1,5 @@
 /* A text or a message that grows; and what the pages share. */
+#define _GNU_SOURCE
 #include "debug/page.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* Profiles in pprof's format: profile.proto, whose field numbers stand below, in gzip's format. The blocks of gzip are
  * stored as they are: who reads is near, and no library is needed. */
+#define _GNU_SOURCE
 #include "debug/samples.h"
 
 #include <inttypes.h>

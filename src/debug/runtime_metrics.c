@@ -103,13 +103,13 @@ static void observe_request(const aco_http_request_t *request)
 
 void aco__metrics_count_http(void)
 {
-    static const int64_t bounds[] = {100000,    250000,    500000,    1000000,    2500000,    5000000,   10000000,
-                                     25000000,  50000000,  100000000, 250000000,  500000000,  1000000000, 2500000000,
-                                     5000000000, 10000000000};
-    http_requests = aco__metric_new("acorn_http_request_duration_seconds",
-                                    "Requests of HTTP servers, from their first bytes to the end of the reply.",
-                                    ACO__METRIC_HISTOGRAM, ACO_METRIC_SECONDS, "route", bounds,
-                                    sizeof bounds / sizeof *bounds);
+    static const int64_t bounds[] = {100000,     250000,     500000,     1000000,    2500000,   5000000,
+                                     10000000,   25000000,   50000000,   100000000,  250000000, 500000000,
+                                     1000000000, 2500000000, 5000000000, 10000000000};
+    http_requests =
+        aco__metric_new("acorn_http_request_duration_seconds",
+                        "Requests of HTTP servers, from their first bytes to the end of the reply.",
+                        ACO__METRIC_HISTOGRAM, ACO_METRIC_SECONDS, "route", bounds, sizeof bounds / sizeof *bounds);
     if (http_requests)
         __atomic_store_n(&aco__http_observer, observe_request, __ATOMIC_RELEASE);
 }

@@ -1,4 +1,5 @@
 /* Stacks that were seen, each once, with what was the same. */
+#define _GNU_SOURCE
 #include "debug/samples.h"
 
 #include <stdlib.h>

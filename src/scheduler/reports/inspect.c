@@ -238,8 +238,7 @@ unsigned aco__inspect_pending(const aco__inspection_t *inspection)
     return __atomic_load_n(&inspection->pending, __ATOMIC_ACQUIRE);
 }
 
-void aco__inspect_end(aco__inspection_t *inspection, void (*missing)(void *arg, long thread, int has_begun),
-                      void *arg)
+void aco__inspect_end(aco__inspection_t *inspection, void (*missing)(void *arg, long thread, int has_begun), void *arg)
 {
     aco__lock();
     for (aco__tasks_t *s = first; s; s = s->inspected.next)
