@@ -359,7 +359,9 @@ void aco__sample_interrupted(aco__sample_t *sample, const void *handler_returns)
     const aco_t *running = self->running, *task = running ? self->task : NULL;
     sample->frame_count = 0;
     sample->task[0] = 0;
-    if (task && aco__is_task(task))
+    if (running && !running->share_stack) /* aco_run() has a turn among the tasks */
+        running = task = NULL;
+    if (task && task->share_stack && aco__is_task(task))
         snprintf(sample->task, sizeof sample->task, "%s", aco_name(task));
     if (!unwinder || !unwinder->Backtrace || !has_room(running))
         return;

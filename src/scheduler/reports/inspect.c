@@ -3,6 +3,7 @@
  * answer.
  *
  * The process lock protects the list of schedulers and what each is asked for. */
+#include "base/slab.h"
 #include "coroutine/backtrace_internal.h"
 #include "scheduler/inbox.h"
 #include "scheduler/reports/inspect.h"
@@ -31,6 +32,7 @@ static long thread_number(void)
 void aco__inspect_join(aco__thread_t *self, aco__tasks_t *s)
 {
     aco__inspected_t *inspected = &s->inspected;
+    int is_watched;
     inspected->of = self;
     inspected->thread = thread_number();
     aco__lock();
@@ -40,7 +42,10 @@ void aco__inspect_join(aco__thread_t *self, aco__tasks_t *s)
         first->inspected.link = &inspected->next;
     first = s;
     __atomic_store_n(&s->answers, is_on, __ATOMIC_RELAXED);
+    is_watched = is_on;
     aco__unlock();
+    if (is_watched)
+        (void)aco__signal_stack(); /* without one, handlers need room on the tasks' stacks */
 }
 
 /* The caller has no lock. */
@@ -148,6 +153,7 @@ static void posted(aco__thread_t *self, aco__post_t *post)
     aco__tasks_t *s = aco__tasks(self);
     aco__inspection_t *inspection;
     int has_seen_all, error;
+    (void)aco__signal_stack();
     aco__lock();
     inspection = s->inspected.inspection;
     if (inspection)
@@ -205,8 +211,11 @@ int aco__inspect_on(void)
     }
     aco__lock();
     is_on = 1;
-    for (aco__tasks_t *s = first; s; s = s->inspected.next)
+    for (aco__tasks_t *s = first; s; s = s->inspected.next) {
         __atomic_store_n(&s->answers, 1, __ATOMIC_RELAXED);
+        s->inspected.post.run = posted;
+        aco__inbox_post(s, &s->inspected.post);
+    }
     aco__unlock();
     return 0;
 }
