@@ -196,6 +196,19 @@ static void processor_time(void)
     HAS("hog");
 }
 
+static void waits_and_stacks(void)
+{
+    CHECK_EQ(get("/debug/pprof/mutex?seconds=0"), 200);
+    CHECK(has("delay") && !has("waits_for_end"));
+    CHECK_EQ(get("/debug/pprof/block?seconds=1"), 200);
+    HAS("\x1f\x8b\x08");
+    HAS("delay");
+    HAS("waits_for_end");
+    CHECK_EQ(get("/debug/pprof/stacks"), 200);
+    HAS("touched");
+    HAS("private_task");
+}
+
 static void small_pages(void)
 {
     char path[128];
@@ -286,6 +299,7 @@ int main(int argc, char **argv)
     } else {
         tasks();
         processor_time();
+        waits_and_stacks();
         small_pages();
         counts();
     }

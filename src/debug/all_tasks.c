@@ -13,6 +13,7 @@
 
 enum {
     PATIENCE_MS = 700,   /* then a thread does not answer */
+    SHORT_PATIENCE_MS = 100, /* the same where one look of many may miss a thread */
     POLL_MS = 1,
     MOST_LISTED = 10000, /* tasks that ?debug=2 lists */
     MOST_MISSING = 64
@@ -23,6 +24,7 @@ typedef struct view {
     pthread_mutex_t lock;
     aco__samples_t samples;
     int debug;                    /* ?debug= */
+    int kinds;                    /* only tasks that wait for these: ACO__SEEN_…; 0: all */
     int64_t tasks, listed;
     long missing[MOST_MISSING];   /* the threads that have not answered */
     int missing_count, unfinished; /* unfinished: threads that have seen some of their tasks */
@@ -58,6 +60,8 @@ static void see_task(aco__inspection_t *inspection, const aco__task_seen_t *task
     view_t *view = (view_t *)(void *)inspection;
     aco__sample_key_t key = {0};
     aco__sample_entry_t *entry;
+    if (view->kinds && !(task->waits_kind & view->kinds))
+        return;
     if (!view->debug)
         memcpy(key.task, task->name, strlen(task->name) + 1);
     key.state = view->debug == 1 ? NULL : task->state;
@@ -74,7 +78,7 @@ static void see_task(aco__inspection_t *inspection, const aco__task_seen_t *task
     view->tasks++;
     if (view->debug != 2 || view->listed < MOST_LISTED) {
         view->listed++;
-        entry = aco__samples_add(&view->samples, &key, 1, 0);
+        entry = aco__samples_add(&view->samples, &key, 1, task->stack_bytes);
         if (entry && view->debug == 2 && !entry->text)
             entry->text = line_of(task);
     }
@@ -186,9 +190,9 @@ static void write_each(aco__page_t *page, view_t *view)
 }
 
 /* After it no thread adds anything. */
-ACO__SWITCHES static void look_at_all(view_t *view, aco__page_t *notes)
+ACO__SWITCHES static void look_at_all(view_t *view, aco__page_t *notes, int asks_missing)
 {
-    int64_t until = aco_after(PATIENCE_MS * ACO_MILLISECOND);
+    int64_t until = aco_after((asks_missing ? PATIENCE_MS : SHORT_PATIENCE_MS) * ACO_MILLISECOND);
     aco__inspect_begin(&view->inspection);
     while (aco__inspect_pending(&view->inspection) && aco_now() < until)
         if (aco_sleep(POLL_MS * ACO_MILLISECOND) != 0)
@@ -198,7 +202,8 @@ ACO__SWITCHES static void look_at_all(view_t *view, aco__page_t *notes)
     aco__system.pthread_mutex_unlock(&view->lock);
     if (view->unfinished)
         aco__page_print(notes, "# %d thread(s) had no time to look at all of their tasks\n", view->unfinished);
-    look_at_missing(view, notes);
+    if (asks_missing)
+        look_at_missing(view, notes);
 }
 
 ACO__SWITCHES static void reply_tasks(aco_http_request_t *request, view_t *view, const char *name)
@@ -206,7 +211,7 @@ ACO__SWITCHES static void reply_tasks(aco_http_request_t *request, view_t *view,
     static const aco__profile_kind_t kind = {"tasks", "count", NULL, NULL, 1, 0};
     aco__page_t page = {0}, notes = {0};
     int is_text = view->debug != 0;
-    look_at_all(view, &notes);
+    look_at_all(view, &notes, 1);
     if (view->debug == 1)
         write_grouped(&page, view, name);
     else if (view->debug)
@@ -231,5 +236,74 @@ ACO__SWITCHES void aco__tasks_page(aco_http_request_t *request, void *name)
         reply_tasks(request, view, name);
     else
         (void)aco_http_reply(request, 500, "text/plain", "no memory\n", 10);
+    aco__profile_end();
+}
+
+/* ---- Waits and stacks ---- */
+
+enum { EACH_MS = 50, DEFAULT_LOOKS_S = 5, MOST_LOOKS_S = 300 };
+
+/* Looks once more and adds what was seen to the others. -1: no memory. */
+ACO__SWITCHES static int add_look(aco__samples_t *samples, int kinds, int64_t ns)
+{
+    aco__page_t notes = {0};
+    aco__sample_entry_t **sorted;
+    view_t *view = new_view(0);
+    if (!view)
+        return -1;
+    view->kinds = kinds;
+    view->inspection.wants_stacks = !kinds;
+    look_at_all(view, &notes, 0);
+    sorted = aco__samples_sorted(&view->samples);
+    for (size_t i = 0; sorted && i < view->samples.entries; i++)
+        (void)aco__samples_add(samples, &sorted[i]->key, sorted[i]->count,
+                               kinds ? sorted[i]->count * ns : sorted[i]->value);
+    free(sorted);
+    aco__inspect_release(&view->inspection);
+    aco__page_free(&notes);
+    return 0;
+}
+
+/* Each look counts for the time since the one before. */
+ACO__SWITCHES static int look_for_time(aco__samples_t *samples, int kinds, int64_t until)
+{
+    int64_t before = aco_now();
+    while (before < until) {
+        int64_t now;
+        if (aco_sleep(EACH_MS * ACO_MILLISECOND) != 0)
+            return 0;
+        now = aco_now();
+        if (add_look(samples, kinds, now - before) != 0)
+            return -1;
+        before = now;
+    }
+    return 0;
+}
+
+ACO__SWITCHES static void reply_looks(aco_http_request_t *request, int kinds)
+{
+    static const aco__profile_kind_t stacks = {"stacks", "count", "touched", "bytes", 1, 0};
+    aco__profile_kind_t waits = {"looks", "count", "delay", "nanoseconds", EACH_MS * 1000000, 0};
+    int64_t began = aco_now();
+    int seconds = aco__page_number(request, "seconds", DEFAULT_LOOKS_S, MOST_LOOKS_S);
+    aco__samples_t *samples = calloc(1, sizeof *samples);
+    aco__page_t page = {0};
+    if (!samples ||
+        (kinds ? look_for_time(samples, kinds, began + seconds * ACO_SECOND) : add_look(samples, 0, 0)) != 0)
+        page.is_broken = 1;
+    waits.duration = aco_now() - began;
+    if (samples) {
+        aco__pprof_write(&page, samples, kinds ? &waits : &stacks);
+        aco__samples_clear(samples);
+    }
+    free(samples);
+    aco__page_reply(request, "application/octet-stream", &page);
+}
+
+ACO__SWITCHES void aco__waits_page(aco_http_request_t *request, void *kinds)
+{
+    if (!aco__profile_begin(request))
+        return;
+    reply_looks(request, kinds ? *(const int *)kinds : 0);
     aco__profile_end();
 }

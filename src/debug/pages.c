@@ -22,6 +22,9 @@ ACO__SWITCHES static void index_page(aco_http_request_t *request, void *unused)
         "<a href=\"/debug/pprof/tasks?debug=2\">each task</a>,\n"
         "<a href=\"/debug/pprof/tasks\">as a profile</a>\n"
         "<li><a href=\"/debug/pprof/profile?seconds=10\">processor time of 10 seconds</a>\n"
+        "<li>profiles of 5 seconds of waits: <a href=\"/debug/pprof/mutex\">for locks</a>,\n"
+        "<a href=\"/debug/pprof/block\">for locks and other tasks</a>\n"
+        "<li>a profile of <a href=\"/debug/pprof/stacks\">touched stacks</a>\n"
         "<li><a href=\"/debug/pprof/threadcreate?debug=1\">threads</a>\n"
         "<li><a href=\"/debug/pprof/cmdline\">the program</a>\n"
         "<li><a href=\"/metrics\">metrics</a>\n</ul>\n"
@@ -106,10 +109,14 @@ ACO__SWITCHES static void threads_page(aco_http_request_t *request, void *unused
 const aco_http_route_t *aco_debug_routes(void)
 {
     static char tasks[] = "tasks", goroutine[] = "goroutine";
+    static int locks = ACO__SEEN_LOCK, blocks = ACO__SEEN_LOCK | ACO__SEEN_TASKS;
     static const aco_http_route_t routes[] = {
         {"GET", "/debug/pprof/tasks", aco__tasks_page, tasks},
         {"GET", "/debug/pprof/goroutine", aco__tasks_page, goroutine},
         {"GET", "/debug/pprof/profile", aco__cpu_page, NULL},
+        {"GET", "/debug/pprof/block", aco__waits_page, &blocks},
+        {"GET", "/debug/pprof/mutex", aco__waits_page, &locks},
+        {"GET", "/debug/pprof/stacks", aco__waits_page, NULL},
         {"GET", "/debug/pprof/threadcreate", threads_page, NULL},
         {"GET", "/debug/pprof/cmdline", cmdline_page, NULL},
         {"GET", "/debug/pprof/symbol", symbol_page, NULL},

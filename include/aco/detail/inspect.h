@@ -7,6 +7,9 @@
 
 ACO__BEGIN_C
 
+/* What a task waits for: a lock or a permit, other tasks or threads, a descriptor, or time. */
+enum { ACO__SEEN_LOCK = 1, ACO__SEEN_TASKS = 2, ACO__SEEN_IO = 4, ACO__SEEN_TIME = 8 };
+
 /* A task, for the time of one call. Texts and frames are valid only then. */
 typedef struct aco__task_seen {
     const aco_t *task;
@@ -17,7 +20,9 @@ typedef struct aco__task_seen {
     const char *location;  /* of the wait; NULL: unknown */
     const void *entry;     /* its function */
     const void *group;     /* of which it is a member; NULL: none */
+    int waits_kind;        /* ACO__SEEN_…; 0: it does not wait */
     int64_t waited_ms;     /* at most so long; 0 if it does not wait */
+    int64_t stack_bytes;   /* that it has touched, on a private stack; 0: unknown, or not wanted */
     void *const *frames;   /* return addresses, the innermost first */
     int frame_count;
 } aco__task_seen_t;
@@ -29,6 +34,7 @@ typedef struct aco__inspection {
     void (*see)(struct aco__inspection *inspection, const aco__task_seen_t *task);
     void (*free)(struct aco__inspection *inspection);
     int wants_text;   /* `waits_for` is wanted */
+    int wants_stacks; /* `stack_bytes` is wanted, a system call for each task */
     unsigned number;  /* of the inspection: aco__inspect_begin() gives it */
     int is_over;      /* nobody calls see() any more. Atomic */
     unsigned pending; /* threads that have not seen all of their tasks. Atomic */
@@ -39,7 +45,7 @@ enum { ACO__MOST_SEEN_FRAMES = 64 };
 /* From now on threads answer to looks: aco_run() gets control in each round. A thread whose aco_run() runs already
  * answers from its next wait or round with a turn of aco_run() on. 0, or -1 and errno. Any thread. */
 ACO_API int aco__inspect_on(void);
-/* Asks all threads that have a scheduler. Fill in the first three fields. */
+/* Asks all threads that have a scheduler. Fill in the first four fields. */
 ACO_API void aco__inspect_begin(aco__inspection_t *inspection);
 /* How many threads have not answered. */
 ACO_API unsigned aco__inspect_pending(const aco__inspection_t *inspection);

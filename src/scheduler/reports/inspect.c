@@ -12,6 +12,8 @@
 
 #include "os/clock.h"
 
+#include "aco/pool.h"
+
 enum {
     BLOCKS = 16,      /* control blocks between two looks at the clock */
     SLICE_NS = 200000 /* then others have their turn */
@@ -117,6 +119,8 @@ static void see(const aco__tasks_t *s, aco__inspection_t *inspection, const aco_
     seen.thread = s->inspected.thread;
     seen.frames = frames;
     seen.frame_count = n > 0 ? n : 0;
+    if (inspection->wants_stacks && aco__has(task, ACO__PRIVATE) && !aco__stack_is_callers(task->share_stack))
+        seen.stack_bytes = aco_stack_high_water(task);
     aco__report_task(s->inspected.of, task, inspection->wants_text, text, &seen);
     inspection->see(inspection, &seen);
 }

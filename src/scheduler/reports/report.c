@@ -423,6 +423,25 @@ int aco_tasks_dump(int file)
     return 0;
 }
 
+static int kind_of_wait(unsigned kind)
+{
+    switch (kind) {
+    case ACO__WAIT_MUTEX:
+    case ACO__WAIT_RELOCK:
+    case ACO__WAIT_RDLOCK:
+    case ACO__WAIT_WRLOCK:
+    case ACO__WAIT_SEMAPHORE:
+        return ACO__SEEN_LOCK;
+    case ACO__WAIT_READABLE:
+    case ACO__WAIT_WRITABLE:
+        return ACO__SEEN_IO;
+    case ACO__WAIT_SLEEP:
+        return ACO__SEEN_TIME;
+    default:
+        return ACO__SEEN_TASKS;
+    }
+}
+
 void aco__report_task(const aco__thread_t *self, const aco_t *task, int wants_text, char text[2 * ACO__REPORT_TEXT],
                       aco__task_seen_t *seen)
 {
@@ -440,5 +459,6 @@ void aco__report_task(const aco__thread_t *self, const aco_t *task, int wants_te
     seen->location = wait && wait->location ? aco__location(wait->location, text + TEXT, TEXT) : NULL;
     memcpy(&seen->entry, &function, sizeof function);
     seen->group = *aco__task_flags(task) & TASK_SCOPED ? aco__task_record(task)->group : NULL;
+    seen->waits_kind = wait ? kind_of_wait(wait->kind) : 0;
     seen->waited_ms = wait ? (int64_t)(aco__os_milliseconds() - wait->since) : 0;
 }
