@@ -4,7 +4,7 @@
 #include "scheduler/listeners.h"
 #include "scheduler/poll_task.h"
 #include "scheduler/reports/dump_signal.h"
-#include "scheduler/reports/inspect.h"
+#include "scheduler/reports/inspection.h"
 #include "scheduler/reports/watchdog.h"
 #include "scheduler/wait.h"
 

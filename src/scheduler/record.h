@@ -36,7 +36,7 @@ typedef struct aco__watch {
     char is_told;        /* of this, a report was wanted */
 } aco__watch_t;
 
-/* What others may ask of a thread's tasks: reports/inspect.c. The process lock protects the first fields; the last
+/* What others may ask of a thread's tasks: reports/inspection.c. The process lock protects the first fields; the last
  * three are the thread's. */
 typedef struct aco__inspected {
     struct aco__tasks *next, **link; /* the list of schedulers; `link` is NULL: not in it */

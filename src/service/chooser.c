@@ -1,7 +1,7 @@
 /* A scheduler whose tasks' turns somebody else chooses (aco/detail/chooser.h), for as long as that lasts. */
 #include "coroutine/create.h"
 #include "coroutine/forgotten.h"
-#include "scheduler/reports/inspect.h"
+#include "scheduler/reports/inspection.h"
 #include "scheduler/sync/member.h"
 #include "scheduler/wait.h"
 #include "tools/trace.h"

@@ -1,6 +1,6 @@
-/* inspect.c: what the tasks of all threads do, for a thread that asks. */
-#ifndef ACO_INSPECT_H
-#define ACO_INSPECT_H
+/* inspection.c: what the tasks of all threads do, for a thread that asks. */
+#ifndef ACO_INSPECTION_H
+#define ACO_INSPECTION_H
 
 #include "scheduler/record.h"
 

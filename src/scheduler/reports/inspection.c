@@ -6,7 +6,7 @@
 #include "base/slab.h"
 #include "coroutine/backtrace_internal.h"
 #include "scheduler/inbox.h"
-#include "scheduler/reports/inspect.h"
+#include "scheduler/reports/inspection.h"
 #include "scheduler/reports/report.h"
 #include "scheduler/wait.h"
 
