@@ -52,7 +52,7 @@ def profiles(go, base):
         check('tasks', pprof(go, base, folder, ['-traces'], 'tasks'), 'Type: tasks', 'task:  sleeper 3',
               'state:  waits', 'waits_for_end', 'private_task', 'task_on_share_stack')
         check('block', pprof(go, base, folder, ['-top'], 'block?seconds=1'), 'Type: delay', 'waits_for_end')
-        check('stacks', pprof(go, base, folder, ['-top'], 'stacks'), 'Type: touched', 'private_task', 'kB')
+        check('stacks', pprof(go, base, folder, ['-top'], 'stacks'), 'Type: touched', 'private_task')
         check('goroutine', pprof(go, base, folder, ['-top'], 'goroutine'), 'waits_for_end')
         check('threads', pprof(go, base, folder, ['-tags'], 'threadcreate'), 'thread:')
 
