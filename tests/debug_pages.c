@@ -15,7 +15,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#ifdef __clang__
+#define FAR_FROM_OTHERS __attribute__((noinline))
+#else
 #define FAR_FROM_OTHERS __attribute__((noinline, noclone))
+#endif
 
 static int port;
 static char *answer; /* the last one, with its head */

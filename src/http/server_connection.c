@@ -2,8 +2,9 @@
 #include "http/failure.h"
 #include "http/server_connection.h"
 
-void (*aco__http_observer)(const aco_http_request_t *request);
-uint64_t aco__http_connections_begun, aco__http_connections_ended;
+aco__http_observer_t aco__http_observer;
+uint64_t aco__http_connections_begun;
+uint64_t aco__http_connections_ended;
 
 void aco__http_join_server(aco__http_connection_t *c, aco_http_server_t *server, aco__http_link_t *link)
 {

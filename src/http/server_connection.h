@@ -22,7 +22,7 @@ typedef struct aco__http_connection {
 /* A request is over. */
 static inline void aco__http_observe(const aco_http_request_t *request)
 {
-    void (*observer)(const aco_http_request_t *) = __atomic_load_n(&aco__http_observer, __ATOMIC_RELAXED);
+    aco__http_observer_t observer = __atomic_load_n(&aco__http_observer, __ATOMIC_RELAXED);
     if (aco_unlikely(observer != NULL))
         observer(request);
 }

@@ -130,7 +130,7 @@ static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
         return -1;
     if (listens)
         aco__inbox_run(self, s);
-    if (s->dumps)
+    if (s->dumps || __atomic_load_n(&s->answers, __ATOMIC_RELAXED)) /* waits are told by their times */
         self->looked_at = aco__os_milliseconds();
     aco__timers_expire(self);
     return 0;
@@ -184,7 +184,7 @@ static int poll_turn(aco__thread_t *self, aco__tasks_t *s)
     aco__poll_task_stop(self);
     if (aco__inbox_is_used(s))
         aco__inbox_run(self, s);
-    if (s->dumps)
+    if (s->dumps || __atomic_load_n(&s->answers, __ATOMIC_RELAXED)) /* waits are told by their times */
         self->looked_at = aco__os_milliseconds();
     now = aco__timers_expire(self);
     if (aco_unlikely(s->is_watched))
