@@ -337,7 +337,7 @@ int aco__sample_prepare(void)
 }
 
 /* A walk needs so much stack, if the handler has none of its own. */
-static int has_room(const aco_t *running)
+static int has_room_to_walk(const aco_t *running)
 {
     enum { WALK_STACK = 16 << 10 };
     const char *here = __builtin_frame_address(0);
@@ -363,7 +363,7 @@ void aco__sample_interrupted(aco__sample_t *sample, const void *handler_returns)
         running = task = NULL;
     if (task && task->share_stack && aco__is_task(task))
         snprintf(sample->task, sizeof sample->task, "%s", aco_name(task));
-    if (!unwinder || !unwinder->Backtrace || !has_room(running))
+    if (!unwinder || !unwinder->Backtrace || !has_room_to_walk(running))
         return;
     memcpy(&frames->co, &running, sizeof running);
     frames->unwinder = unwinder;

@@ -47,7 +47,7 @@ static pthread_mutex_t metrics_lock = PTHREAD_MUTEX_INITIALIZER; /* for those wh
 static aco_metric_t *metrics, **metrics_end = &metrics;
 static size_t metrics_n;
 static unsigned next_part;
-static _Thread_local unsigned own_part; /* its number and 1; 0: none yet */
+static __thread unsigned own_part; /* its number and 1; 0: none yet */
 
 static unsigned part(void)
 {

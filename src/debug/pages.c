@@ -63,12 +63,12 @@ static void write_symbols(aco__page_t *page, const char *addresses)
 
 ACO__SWITCHES static void symbol_page(aco_http_request_t *request, void *unused)
 {
-    enum { MOST_BYTES = 256 << 10 };
+    enum { MOST_ADDRESS_BYTES = 256 << 10 };
     aco__page_t page = {0};
     const char *addresses = request->query;
     (void)unused;
     if (strcmp(request->method, "POST") == 0)
-        addresses = aco_http_request_read_all(request, MOST_BYTES, NULL);
+        addresses = aco_http_request_read_all(request, MOST_ADDRESS_BYTES, NULL);
     if (!addresses)
         return; /* the server answers */
     aco__page_print(&page, "num_symbols: 1\n");

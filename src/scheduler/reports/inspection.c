@@ -19,8 +19,8 @@ enum {
     SLICE_NS = 200000 /* then others have their turn */
 };
 
-static aco__tasks_t *first;
-static int8_t is_on;
+static aco__tasks_t *first_scheduler;
+static int8_t is_inspected;
 
 #ifdef _WIN32
 static long thread_number(void)
@@ -38,13 +38,13 @@ void aco__inspect_join(aco__thread_t *self, aco__tasks_t *s)
     inspected->of = self;
     inspected->thread = thread_number();
     aco__lock();
-    inspected->next = first;
-    inspected->link = &first;
-    if (first)
-        first->inspected.link = &inspected->next;
-    first = s;
-    __atomic_store_n(&s->answers, is_on, __ATOMIC_RELAXED);
-    is_watched = is_on;
+    inspected->next = first_scheduler;
+    inspected->link = &first_scheduler;
+    if (first_scheduler)
+        first_scheduler->inspected.link = &inspected->next;
+    first_scheduler = s;
+    __atomic_store_n(&s->answers, is_inspected, __ATOMIC_RELAXED);
+    is_watched = is_inspected;
     aco__unlock();
     if (is_watched)
         (void)aco__signal_stack(); /* without one, handlers need room on the tasks' stacks */
@@ -152,7 +152,7 @@ static int see_some(aco__thread_t *self, aco__tasks_t *s, aco__inspection_t *ins
     return 0;
 }
 
-static void posted(aco__thread_t *self, aco__post_t *post)
+static void look_posted(aco__thread_t *self, aco__post_t *post)
 {
     aco__tasks_t *s = aco__tasks(self);
     aco__inspection_t *inspection;
@@ -190,17 +190,17 @@ static void posted(aco__thread_t *self, aco__post_t *post)
 
 /* ---- Who asks ---- */
 
-static void after_fork_in_child(void)
+static void leave_others_in_child(void)
 {
     aco__tasks_t *own = aco__tasks(aco__self());
-    first = own && own->inspected.link ? own : NULL;
-    if (first) {
+    first_scheduler = own && own->inspected.link ? own : NULL;
+    if (first_scheduler) {
         own->inspected.next = NULL;
-        own->inspected.link = &first;
+        own->inspected.link = &first_scheduler;
         own->inspected.inspection = NULL;
         own->answers = 0;
     }
-    is_on = 0;
+    is_inspected = 0;
 }
 
 int aco__inspect_on(void)
@@ -208,16 +208,16 @@ int aco__inspect_on(void)
     static int handles_forks;
     int error = 0;
     if (!__atomic_exchange_n(&handles_forks, 1, __ATOMIC_SEQ_CST))
-        error = aco__os_at_fork(NULL, NULL, after_fork_in_child);
+        error = aco__os_at_fork(NULL, NULL, leave_others_in_child);
     if (error) {
         __atomic_store_n(&handles_forks, 0, __ATOMIC_SEQ_CST);
         return aco__fail(0, error, "aco_debug_serve", NULL, "%s", strerror(error));
     }
     aco__lock();
-    is_on = 1;
-    for (aco__tasks_t *s = first; s; s = s->inspected.next) {
+    is_inspected = 1;
+    for (aco__tasks_t *s = first_scheduler; s; s = s->inspected.next) {
         __atomic_store_n(&s->answers, 1, __ATOMIC_RELAXED);
-        s->inspected.post.run = posted;
+        s->inspected.post.run = look_posted;
         aco__inbox_post(s, &s->inspected.post);
     }
     aco__unlock();
@@ -233,14 +233,14 @@ void aco__inspect_begin(aco__inspection_t *inspection)
     inspection->holders = 1;
     aco__lock();
     inspection->number = ++last_number ? last_number : ++last_number;
-    for (aco__tasks_t *s = first; s; s = s->inspected.next) {
+    for (aco__tasks_t *s = first_scheduler; s; s = s->inspected.next) {
         old = answered(&s->inspected); /* it has not come to it: its holder waits for it no more */
         if (old && __atomic_sub_fetch(&old->holders, 1, __ATOMIC_ACQ_REL) == 0)
             old->free(old);
         inspection->holders++;
         __atomic_add_fetch(&inspection->pending, 1, __ATOMIC_RELAXED);
         s->inspected.inspection = inspection;
-        s->inspected.post.run = posted;
+        s->inspected.post.run = look_posted;
         aco__inbox_post(s, &s->inspected.post);
     }
     aco__unlock();
@@ -254,7 +254,7 @@ unsigned aco__inspect_pending(const aco__inspection_t *inspection)
 void aco__inspect_end(aco__inspection_t *inspection, void (*missing)(void *arg, long thread, int has_begun), void *arg)
 {
     aco__lock();
-    for (aco__tasks_t *s = first; s; s = s->inspected.next)
+    for (aco__tasks_t *s = first_scheduler; s; s = s->inspected.next)
         if (s->inspected.inspection == inspection) {
             missing(arg, s->inspected.thread,
                     __atomic_load_n(&s->inspected.looks, __ATOMIC_RELAXED) == inspection->number);
@@ -285,7 +285,7 @@ size_t aco__inspect_threads(aco__thread_seen_t *threads, size_t n)
 {
     size_t count = 0;
     aco__lock();
-    for (aco__tasks_t *s = first; s; s = s->inspected.next, count++)
+    for (aco__tasks_t *s = first_scheduler; s; s = s->inspected.next, count++)
         if (count < n)
             read_counts(s, &threads[count]);
     aco__unlock();
