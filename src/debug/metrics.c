@@ -103,7 +103,7 @@ aco_metric_series_t *aco__metric_series_of(aco_metric_t *metric, const char *lab
 static void add_label_value(char *to, size_t room, const char *value)
 {
     size_t n = 0;
-    for (size_t i = 0; value[i] && i < LABEL_SIZE - 1 && n + 3 < room; i++) {
+    for (size_t i = 0; i < LABEL_SIZE - 1 && value[i] && n + 3 < room; i++) {
         unsigned char c = (unsigned char)value[i];
         if (c == '\\' || c == '"' || c == '\n')
             to[n++] = '\\';

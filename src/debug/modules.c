@@ -40,6 +40,7 @@ static void read_build_id(aco__module_t *module, const struct dl_phdr_info *info
         if (id + note->n_descsz > end)
             return;
         if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && memcmp(name, "GNU", 4) == 0) {
+            // cppcheck-suppress knownConditionTrueFalse ; the note is memory that it does not know
             for (size_t i = 0; i < n; i++)
                 snprintf(module->build_id + 2 * i, 3, "%02x", (unsigned)(unsigned char)id[i]);
             return;

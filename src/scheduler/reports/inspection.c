@@ -20,7 +20,7 @@ enum {
 };
 
 static aco__tasks_t *first_scheduler;
-static int8_t is_inspected;
+static int is_inspected;
 
 #ifdef _WIN32
 static long thread_number(void)
@@ -43,7 +43,7 @@ void aco__inspect_join(aco__thread_t *self, aco__tasks_t *s)
     if (first_scheduler)
         first_scheduler->inspected.link = &inspected->next;
     first_scheduler = s;
-    __atomic_store_n(&s->answers, is_inspected, __ATOMIC_RELAXED);
+    __atomic_store_n(&s->answers, (char)is_inspected, __ATOMIC_RELAXED);
     is_watched = is_inspected;
     aco__unlock();
     if (is_watched)
