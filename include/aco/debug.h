@@ -40,7 +40,8 @@ ACO_API int aco_debug_serve(const char *address, const aco_debug_options_t *opti
 /* Ends the thread; requests are cut. Nothing happens if there is none. Blocks the calling thread meanwhile. */
 ACO_API void aco_debug_stop(void);
 
-/* Returns the pages as routes, for a server of the program: they stay valid. Put them into a group with middleware that
+/* Returns the pages as routes, for a server of the program: they stay valid. From the first call on threads answer to
+ * looks at their tasks, and requests of HTTP servers are counted. Put them into a group with middleware that
  * checks who asks. Their handlers need 64 KiB of stack. A page that asks all threads waits for at most a second. */
 ACO_API const aco_http_route_t *aco_debug_routes(void);
 

@@ -125,6 +125,8 @@ const aco_http_route_t *aco_debug_routes(void)
         {"GET", "/metrics", aco__metrics_page, NULL},
         {NULL, NULL, NULL, NULL},
     };
+    (void)aco__inspect_on(); /* without: threads do not answer, and the pages say so */
+    aco__metrics_count_http();
     return routes;
 }
 
