@@ -72,8 +72,8 @@ ACO_API aco_metric_t *aco_metric_histogram(const char *name, const char *help, i
                                            const int64_t *bounds, size_t n);
 
 /* Returns the series with this value of the label, which is copied, at most 63 bytes; `value` is NULL for a metric
- * without a label. A metric has at most 100 series: further values share one, with the value "other". So labels that clients choose
- * cannot fill the memory. Without memory too it returns "other". Locks: keep the result. */
+ * without a label. A metric has at most 100 series: further values share one, with the value "other". So labels that
+ * clients choose cannot fill the memory. Without memory too it returns "other". Locks: keep the result. */
 ACO_API aco_metric_series_t *aco_metric_series(aco_metric_t *metric, const char *value);
 
 /* Adds `n` to a counter (0 or more) or a gauge; sets a gauge; counts a value in a histogram. A call that does not fit
