@@ -25,6 +25,7 @@ foreach(page blocks chat crawler faults game parser cookbook)
                ${CMAKE_CURRENT_BINARY_DIR}/pages/${page} ${CMAKE_C_COMPILER} ${flags} -Wall -Wextra -Werror
                -I${PROJECT_SOURCE_DIR}/include -I${CMAKE_CURRENT_SOURCE_DIR} %%
                $<$<TARGET_EXISTS:acorn_service_static>:$<TARGET_FILE:acorn_service_static>>
+               $<$<TARGET_EXISTS:acorn_debug_static>:$<TARGET_FILE:acorn_debug_static>>
                $<TARGET_FILE:acorn_http_static>
                $<TARGET_FILE:acorn_threads_static> $<TARGET_FILE:acorn_io_static> $<TARGET_FILE:acorn_sim_static>
                $<TARGET_FILE:acorn_resilience_static>

@@ -29,10 +29,11 @@ import tempfile
 
 # The lowest first.
 LAYERS = ['system', 'os', 'base', 'stack', 'tools', 'coroutine', 'scheduler', 'service', 'threads', 'io', 'libc',
-          'http', 'tls', 'sim', 'resilience', 'lifecycle']
+          'http', 'tls', 'sim', 'resilience', 'lifecycle', 'debug']
 BESIDE = [{'threads', 'io'}, {'libc', 'http'}, {'libc', 'tls'},
           *({top, other} for top in ('sim', 'resilience') for other in ('threads', 'io', 'libc', 'http', 'tls')),
-          *({'lifecycle', other} for other in ('libc', 'http', 'tls', 'sim', 'resilience'))]
+          *({'lifecycle', other} for other in ('libc', 'http', 'tls', 'sim', 'resilience')),
+          *({'debug', other} for other in ('threads', 'libc', 'tls', 'sim', 'resilience', 'lifecycle'))]
 # Neither uses the other. But src/resilience may look whether its thread simulates (weak references).
 PUBLIC = 'include'  # the public headers stand below all layers,
 BELOW_ALL = ['src/os/platform.h']  # and so do these: what every file includes first
@@ -41,7 +42,7 @@ LISTED = 'src/sources.txt'
 ISO_C = {name + '.h' for name in ('errno', 'float', 'inttypes', 'limits', 'stdarg', 'stddef', 'stdint', 'stdio',
                                   'stdlib', 'string')}
 SYSTEM_FOLDERS = ('src/system/', 'src/os/', 'src/io/', 'src/libc/', 'src/http/', 'src/threads/',
-                  'src/sim/', 'src/lifecycle/')  # may include any
+                  'src/sim/', 'src/lifecycle/', 'src/debug/')  # may include any
 SYSTEM_HEADERS = [  # the file or folder, the header or folder of headers, the reason
     ('src/', 'unwind.h', "the compiler's, not the system's"),
     ('src/tools/', 'valgrind/memcheck.h', 'macros that tell Valgrind about stacks; no function is called'),
@@ -88,6 +89,8 @@ BY_NAME = [
      'link no resolver'),
     ('src/sim/attempt.c', ('fork', 'dup2', 'setrlimit'), 'a run in a process of its own: between runs, when nothing '
      'simulates'),
+    ('src/debug/cpu.c', ('syscall',), 'timers that send signals to threads, which libc of old has in another library: '
+     'what they measure is real time'),
     ('src/io/address.c', ('if_indextoname', 'if_nametoindex'), 'the same'),
 ]
 

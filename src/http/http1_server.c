@@ -244,6 +244,7 @@ ACO__SWITCHES static void log_exchange(aco__http1_connection_t *c)
 {
     const aco_http_server_options_t *options = &c->is.server->options;
     aco__http_report_once(&c->is, aco__http1_error_of(&c->http), &c->x->is);
+    aco__http_observe(&c->x->is);
     if (options->log)
         options->log(&c->x->is, options->log_arg);
     aco__http_request_end(c->x);

@@ -130,7 +130,7 @@ static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
         return -1;
     if (listens)
         aco__inbox_run(self, s);
-    if (s->dumps)
+    if (s->dumps || __atomic_load_n(&s->answers, __ATOMIC_RELAXED)) /* waits are told by their times */
         self->looked_at = aco__os_milliseconds();
     now = aco__timers_expire(self);
     if (s->poller) /* else the first turn of the poll task would look again at once */
@@ -168,7 +168,12 @@ static int wait_idle(aco__thread_t *self, aco__tasks_t *s)
     int slept;
     if (s->worker && s->worker->idle(s->worker))
         return 0;
-    slept = aco_unlikely(aco__pools_are_crowded()) ? relieve_pools(self, s) : sleep_idle(self, s);
+    if (aco_unlikely(aco__pools_are_crowded()))
+        slept = relieve_pools(self, s);
+    else if (aco_unlikely(s->inspected.from != 0)) /* a post is there again: timers and events have their turn, too */
+        slept = look_around(self, s) < 0 ? -1 : 0;
+    else
+        slept = sleep_idle(self, s);
     if (s->worker)
         s->worker->awake(s->worker);
     return slept;
@@ -181,7 +186,7 @@ static int poll_turn(aco__thread_t *self, aco__tasks_t *s)
     aco__poll_task_stop(self);
     if (aco__inbox_is_used(s))
         aco__inbox_run(self, s);
-    if (s->dumps)
+    if (s->dumps || __atomic_load_n(&s->answers, __ATOMIC_RELAXED)) /* waits are told by their times */
         self->looked_at = aco__os_milliseconds();
     now = aco__timers_expire(self);
     if (aco_unlikely(s->is_watched))
