@@ -250,8 +250,8 @@ static void *drops_lines(void *arg)
     return arg;
 }
 
-/* A pipe that nobody reads, in the place of a file or from the beginning, keeps the thread neither for ever nor from the
- * other file. */
+/* A pipe that nobody reads, in the place of a file or from the beginning, keeps the thread neither for ever nor from
+ * the other file. */
 static void *outlasts_pipes(void *arg)
 {
     const aco_access_log_file_t files[] = {

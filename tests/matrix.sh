@@ -1,8 +1,8 @@
 #!/bin/sh
 # matrix.sh TIER|ROW...: runs the tests, and prints a line for each row, what was skipped and why, what failed, and a
 # closing line. A row is the test suite built with one compiler and one set of options, or another check with a name.
-# The tiers are lists of rows: check, test, ci, … (docs/testing.md). Row:WIDTH builds more or less of the
-# suite than the row's own width. Exit 1: something failed. A row's build is kept in build/test/ROW.
+# The tiers are lists of rows: check, test, ci, all, nightly, sim, sim-nightly (docs/testing.md). Row:WIDTH builds more
+# or less of the suite than the row's own width. Exit 1: something failed. A row's build is kept in build/test/ROW.
 set -u
 cd "$(dirname "$0")/.."
 jobs=$(nproc 2>/dev/null || echo 2)

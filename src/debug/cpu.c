@@ -5,6 +5,7 @@
  * finds unwind tables without a lock (glibc 2.35); elsewhere a sample is the place alone. The handler stays when the
  * profile is over: a signal that comes late would end the process else. */
 #define _GNU_SOURCE /* SIGEV_THREAD_ID, REG_RIP */
+#define _FILE_OFFSET_BITS 64
 #include "debug/cpu.h"
 #include "system/system.h"
 
