@@ -130,8 +130,8 @@ ACO__SWITCHES static int send_masked(aco_websocket_t *socket, const unsigned cha
             break;
         part = n - done < DIRECT ? n - done : DIRECT;
         aco__http_filled(link, (char *)put_masked((unsigned char *)at, p + done, part, mask, done));
-        if (part == n - done)
-            return aco__http_send(link, NULL, 0, 0, location);
+        if (part == n - done && aco__http_send(link, NULL, 0, 0, location) == 0)
+            return 0;
     }
     link->is_broken = 1; /* the peer has a part of the frame */
     return -1;
