@@ -1,6 +1,7 @@
 /* WebSocket clients (include/aco/websocket.h), and compressed messages both ways. With a URL as argument it sends what
  * a server of others shall echo (tests/io/websocket_peers.py). */
 #define _GNU_SOURCE
+#include <aco/sync.h>
 #include <aco/websocket.h>
 #include "http_tests.h"
 
@@ -129,6 +130,55 @@ static void *refuses_bombs(void *arg)
     }
     aco_http_client_destroy(client);
     server_options = (aco_websocket_options_t){0};
+    stop(&stage);
+    return arg;
+}
+
+/* ---- A peer that takes nothing for a while ---- */
+
+static aco_event_t begins_to_take;
+static int taken;
+
+static void takes_late(aco_http_request_t *request, void *arg)
+{
+    aco_websocket_t *socket = aco_websocket_accept(request, NULL);
+    const char *data;
+    size_t n;
+    (void)arg;
+    CHECK_EQ(aco_event_wait(&begins_to_take), 0);
+    while (aco_websocket_receive(socket, &data, &n) > 0)
+        taken++;
+    last_code = aco_websocket_code(socket);
+}
+
+/* A scope ends while a client sends a large message, of which the peer may have a part: nothing follows it. */
+static void *gives_up_sending(void *arg)
+{
+    static const size_t sizes[] = {2049, 4096, 4097, 100000};
+    static const aco_http_route_t route[] = {{"GET", "/", takes_late, NULL}, {NULL, NULL, NULL, NULL}};
+    aco_http_client_t *client = aco_http_client_new(NULL);
+    stage_t stage = {0};
+    start(&stage, route);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        aco_websocket_t *socket = aco_websocket_connect(client, url_of(&stage, "/"), NULL, 0, NULL);
+        aco_scope_t scope;
+        int sent = 0;
+        CHECK_EQ(aco_scope_begin(&scope, aco_after(20 * ACO_MILLISECOND)), 0);
+        while (aco_websocket_send(socket, ACO_WEBSOCKET_BINARY, large, sizes[i]) == 0)
+            sent++;
+        CHECK_EQ(errno, ETIMEDOUT);
+        aco_scope_end(&scope);
+        FAILS_WITH(aco_websocket_send(socket, ACO_WEBSOCKET_BINARY, large, sizes[i]), EPIPE);
+        aco_event_set(&begins_to_take);
+        aco_websocket_end(socket);
+        while (!last_code)
+            aco_task_yield();
+        CHECK_EQ(last_code, 1006);
+        CHECK(taken <= sent); /* the end may have overtaken some */
+        last_code = taken = 0;
+        aco_event_reset(&begins_to_take);
+    }
+    aco_http_client_destroy(client);
     stop(&stage);
     return arg;
 }
@@ -275,6 +325,8 @@ static void *takes_answers(void *arg)
              "\x81\5hello", 0, 0, ACO_WEBSOCKET_KEEP_WINDOWS),
         CASE("wrong codes", ACCEPTS DEFLATES "\r\n", "\xc1\3\xff\xff\xff", 0, EBADMSG, ACO_WEBSOCKET_KEEP_WINDOWS),
         CASE("the bit in a fragment", ACCEPTS DEFLATES "\r\n", "\1\1h\xc0\1i", 0, EBADMSG, ACO_WEBSOCKET_KEEP_WINDOWS),
+        CASE("a cut in a block", ACCEPTS DEFLATES "\r\n", "\xc1\4\xca\x48\xcd\xc9", 0, EBADMSG,
+             ACO_WEBSOCKET_KEEP_WINDOWS),
         CASE("the bit in a ping", ACCEPTS DEFLATES "\r\n", "\xc9\1h", 0, EBADMSG, ACO_WEBSOCKET_KEEP_WINDOWS),
         CASE("windows that were not to be kept", ACCEPTS DEFLATES "\r\n", "", EPROTO, 0, ACO_WEBSOCKET_COMPRESS),
         CASE("twice", ACCEPTS DEFLATES ", permessage-deflate\r\n", "", EPROTO, 0, ACO_WEBSOCKET_KEEP_WINDOWS),
@@ -364,7 +416,8 @@ static void *talks_to_others(void *url)
 
 int main(int argc, char **argv)
 {
-    static const aco_function_t tests[] = {talks_to_itself, refuses_bombs, negotiates, takes_answers, refuses_misuse};
+    static const aco_function_t tests[] = {talks_to_itself, refuses_bombs, gives_up_sending,
+                                           negotiates,      takes_answers, refuses_misuse};
     fill_large();
     if (argc > 1)
         run_task(talks_to_others, argv[1]);

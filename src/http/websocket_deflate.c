@@ -14,7 +14,7 @@
 
 static const char extension_name[] = "permessage-deflate";
 
-enum { DEFLATE_AT_ONCE = 65536, DEFLATE_LEAST = 64, DEFLATE_TAIL = 4, DEFLATE_LEVEL = 5 };
+enum { DEFLATE_AT_ONCE = 65536, DEFLATE_LEAST = 64, DEFLATE_TAIL = 4, DEFLATE_LEVEL = 5, BEHIND_A_BLOCK = 128 };
 /* What stands at the end of each compressed message, and is not sent. */
 static const char deflate_tail[DEFLATE_TAIL] = {0, 0, (char)0xff, (char)0xff};
 
@@ -299,6 +299,8 @@ int aco__http_inflate(aco_websocket_t *socket, const char *location)
     error = inflate_bytes(&d->receiver->z, &plain, socket->bytes, socket->n, location);
     if (!error)
         error = inflate_bytes(&d->receiver->z, &plain, deflate_tail, DEFLATE_TAIL, location);
+    if (!error && !(d->receiver->z.data_type & BEHIND_A_BLOCK)) /* the message ends within one */
+        error = EBADMSG;
     if (socket->options.compresses != ACO_WEBSOCKET_KEEP_WINDOWS)
         end_receiver(d);
     else if (d->receives_anew)
