@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #ifdef __clang__
@@ -229,6 +230,9 @@ static void small_pages(void)
     CHECK_EQ(get("/nothing"), 404);
     CHECK_EQ(take_answer(ask("GET", "/metrics", "evil.example")), 403);
     CHECK_EQ(take_answer(ask("GET", "/metrics", "localhost.evil.example:80")), 403);
+    CHECK_EQ(take_answer(ask("GET", "/metrics", "127.evil.example")), 403); /* a name that may mean 127.0.0.1 */
+    CHECK_EQ(take_answer(ask("GET", "/metrics", "127.0.0.1.evil.example:80")), 403);
+    CHECK_EQ(take_answer(ask("GET", "/metrics", "127.1.2.3:80")), 200);
     CHECK_EQ(take_answer(ask("GET", "/metrics", "[::1]:80")), 200);
 }
 
@@ -274,6 +278,101 @@ static void counts(void)
     HAS("# EOF\n");
 }
 
+/* ---- Children of fork() ---- */
+
+/* A child that was made while a profile was made makes profiles of its own. */
+static void in_child(void)
+{
+    int first = ask("GET", "/debug/pprof/mutex?seconds=1", "localhost"), status = -1;
+    pid_t child;
+    while (get("/debug/pprof/tasks") != 429) /* until it is being made */
+        continue;
+    child = fork();
+    if (child == 0) {
+        port = aco_debug_serve("127.0.0.1:0", NULL);
+        _exit(port <= 0 ? 2 : get("/debug/pprof/mutex?seconds=0") != 200);
+    }
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK_EQ(status, 0);
+    CHECK_EQ(take_answer(first), 200);
+}
+
+/* ---- The pages in a server of the program ---- */
+
+static aco_scope_t own_scope;
+static int own_listener;
+static aco_scheduler_t *own_server;
+
+static void *serves_routes(void *unused)
+{
+    const aco_http_server_options_t options = {.routes = aco_debug_routes(), .drain_time = 1, .drain_idle_time = 1};
+    pthread_barrier_wait(&barrier);
+    CHECK_EQ(aco_scope_begin(&own_scope, ACO_FOREVER), 0);
+    (void)aco_http_serve(own_listener, &options);
+    (void)aco_scope_end(&own_scope);
+    return unused;
+}
+
+static void *own_server_thread(void *unused)
+{
+    const aco_options_t options = {.stack_size = 128 << 10};
+    own_server = aco_scheduler_open();
+    spawn_detached(serves_routes, &options);
+    CHECK_EQ(aco_run(), 0);
+    aco_scheduler_close();
+    return unused;
+}
+
+FAR_FROM_OTHERS void *gives_way(void *unused);
+FAR_FROM_OTHERS void *gives_way(void *unused)
+{
+    pthread_barrier_wait(&barrier);
+    while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED))
+        aco_yield();
+    return unused;
+}
+
+static void *yielding_thread(void *unused)
+{
+    const aco_options_t options = {.name = "gives way"};
+    spawn_detached(gives_way, &options);
+    CHECK_EQ(aco_run(), 0);
+    return unused;
+}
+
+static void end_own_server(void *unused)
+{
+    (void)unused;
+    (void)aco_scope_cancel(&own_scope);
+}
+
+/* All threads with tasks answer there, too: no aco_debug_serve() has been called. */
+static void own_routes(void)
+{
+    char text[ACO_IO_ADDRESS_SIZE];
+    pthread_t threads[2];
+    pthread_barrier_init(&barrier, NULL, 3);
+    CHECK(aco_debug_routes() != NULL);
+    own_listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
+    CHECK_EQ(aco_io_local_address(own_listener, text, sizeof text), 0);
+    port = atoi(strrchr(text, ':') + 1);
+    pthread_create(&threads[0], NULL, yielding_thread, NULL);
+    pthread_create(&threads[1], NULL, own_server_thread, NULL);
+    pthread_barrier_wait(&barrier);
+    CHECK_EQ(get("/debug/pprof/tasks?debug=2"), 200);
+    HAS("\"gives way\" [");
+    CHECK(!has(" 42949")); /* no wait began later than it is */
+    CHECK(!has("\"gives way\" [does not give way"));
+    CHECK_EQ(get("/metrics"), 200);
+    HAS("acorn_http_request_duration_seconds_bucket{route=\"/debug/pprof/tasks\"");
+    __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
+    CHECK_EQ(aco_post(own_server, end_own_server, NULL), 0);
+    pthread_join(threads[0], NULL);
+    pthread_join(threads[1], NULL);
+    is_over = 0;
+    pthread_barrier_destroy(&barrier);
+}
+
 static void start(void)
 {
     const aco_debug_options_t wrong = {.aco__reserved = {&port, NULL}};
@@ -282,6 +381,7 @@ static void start(void)
     FAILS_WITH(aco_debug_serve("127.0.0.1:0", &wrong), EINVAL);
     FAILS_WITH(aco_debug_serve("0.0.0.0:0", NULL), EACCES);
     FAILS_WITH(aco_debug_serve("localhost.evil.example:0", NULL), EACCES);
+    FAILS_WITH(aco_debug_serve("127.evil.example:0", NULL), EACCES);
     port = aco_debug_serve("localhost:0", NULL);
     CHECK(port > 0);
     FAILS_WITH(aco_debug_serve("127.0.0.1:0", NULL), EBUSY);
@@ -290,6 +390,7 @@ static void start(void)
 int main(int argc, char **argv)
 {
     pthread_t threads[2];
+    own_routes();
     pthread_barrier_init(&barrier, NULL, 3);
     start();
     pthread_create(&threads[0], NULL, waiting_thread, NULL);
@@ -306,6 +407,7 @@ int main(int argc, char **argv)
         waits_and_stacks();
         small_pages();
         counts();
+        in_child();
     }
     __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
     CHECK_EQ(aco_post(waiters, let_end, NULL), 0);

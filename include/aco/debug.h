@@ -37,12 +37,14 @@ typedef struct aco_debug_options_s {
  * address and not public), EBUSY (it runs already), ENOMEM, EAGAIN (no thread), or one of aco_io_listen(). A child of
  * fork() has no such thread, and may call it. */
 ACO_API int aco_debug_serve(const char *address, const aco_debug_options_t *options);
-/* Ends the thread; requests are cut. Nothing happens if there is none. Blocks the calling thread meanwhile. */
+/* Ends the thread; requests are cut. Nothing happens if there is none. Blocks the calling thread meanwhile. Any thread
+ * but that one. */
 ACO_API void aco_debug_stop(void);
 
 /* Returns the pages as routes, for a server of the program: they stay valid. From the first call on threads answer to
- * looks at their tasks, and requests of HTTP servers are counted. Put them into a group with middleware that
- * checks who asks. Their handlers need 64 KiB of stack. A page that asks all threads waits for at most a second. */
+ * looks at their tasks, those whose aco_run() runs already from their next wait on, and requests of HTTP servers are
+ * counted. Put them into a group with middleware that checks who asks. Their handlers need 64 KiB of stack. A page that
+ * asks all threads waits for at most a second. A child of fork() calls it again. */
 ACO_API const aco_http_route_t *aco_debug_routes(void);
 
 /* ---- Metrics of the program -------------------------------------------------------------------------------------- */

@@ -134,8 +134,9 @@ const aco_http_route_t *aco_debug_routes(void)
 
 int aco__debug_is_loopback(const char *host)
 {
-    return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 ||
-           strcmp(host, "[::1]") == 0;
+    const int is_number = host[strspn(host, "0123456789.")] == 0; /* 127.evil.example is a name like any other */
+    return strcmp(host, "localhost") == 0 || (is_number && strncmp(host, "127.", 4) == 0) ||
+           strcmp(host, "::1") == 0 || strcmp(host, "[::1]") == 0;
 }
 
 ACO__SWITCHES void aco__debug_check_host(aco_http_request_t *request, void *unused)

@@ -34,7 +34,7 @@ typedef struct kind_of_request {
 } kind_of_request_t;
 
 static kind_of_request_t kinds[KINDS_OF_REQUESTS];
-static aco_metric_t *http_requests;
+static aco_metric_t *http_requests; /* atomic; set before the observer is */
 
 /* Methods that clients invent would be as many as they like. */
 static const char *method_of(const aco_http_request_t *request)
@@ -63,7 +63,7 @@ static aco_metric_series_t *series_of(const char *route, const char *method, int
     char labels[2 * ROUTE_SIZE + 64], pattern[ROUTE_SIZE];
     copy_pattern(pattern, sizeof pattern, route);
     snprintf(labels, sizeof labels, "route=\"%s\",method=\"%s\",status=\"%d\"", pattern, method, status);
-    return aco__metric_series_of(http_requests, labels);
+    return aco__metric_series_of(__atomic_load_n(&http_requests, __ATOMIC_RELAXED), labels);
 }
 
 static void fill_kind(kind_of_request_t *kind, const char *route, const char *method, int status)
@@ -106,12 +106,14 @@ void aco__metrics_count_http(void)
     static const int64_t bounds[] = {100000,     250000,     500000,     1000000,    2500000,   5000000,
                                      10000000,   25000000,   50000000,   100000000,  250000000, 500000000,
                                      1000000000, 2500000000, 5000000000, 10000000000};
-    http_requests =
+    aco_metric_t *metric =
         aco__metric_new("acorn_http_request_duration_seconds",
                         "Requests of HTTP servers, from their first bytes to the end of the reply.",
                         ACO__METRIC_HISTOGRAM, ACO_METRIC_SECONDS, "route", bounds, sizeof bounds / sizeof *bounds);
-    if (http_requests)
-        __atomic_store_n(&aco__http_observer, observe_request, __ATOMIC_RELEASE);
+    if (!metric)
+        return;
+    __atomic_store_n(&http_requests, metric, __ATOMIC_RELAXED);
+    __atomic_store_n(&aco__http_observer, observe_request, __ATOMIC_RELEASE);
 }
 
 static void write_head(aco__page_t *page, const char *name, const char *kind, const char *unit, const char *help)
