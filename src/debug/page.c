@@ -1,6 +1,7 @@
 /* A text or a message that grows; and what the pages share. */
 #define _GNU_SOURCE
 #include "debug/page.h"
+#include "system/system.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,18 +82,21 @@ int aco__page_number(aco_http_request_t *request, const char *name, int missing,
     return number < most ? (int)number : most;
 }
 
-static int is_profiling;
+static pid_t profiler; /* the process that makes one; 0: none does. A child of fork() does not go on with it */
 
 ACO__SWITCHES int aco__profile_begin(aco_http_request_t *request)
 {
     static const char text[] = "another profile is being made: try again later\n";
-    if (!__atomic_exchange_n(&is_profiling, 1, __ATOMIC_ACQUIRE))
-        return 1;
+    const pid_t own = aco__system.getpid();
+    pid_t now = __atomic_load_n(&profiler, __ATOMIC_RELAXED);
+    while (now != own)
+        if (__atomic_compare_exchange_n(&profiler, &now, own, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            return 1;
     (void)aco_http_reply(request, 429, "text/plain", text, sizeof text - 1);
     return 0;
 }
 
 void aco__profile_end(void)
 {
-    __atomic_store_n(&is_profiling, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&profiler, 0, __ATOMIC_RELEASE);
 }
