@@ -22,7 +22,7 @@ enum { HOST_SIZE = 128, PORT_SIZE = 16, THREAD_STACK = 512 << 10, TASK_STACK = 1
 
 static const char serve_call[] = "aco_debug_serve";
 
-typedef enum server_state { IS_STOPPED, IS_STARTING, IS_OPEN, HAS_FAILED } server_state_t;
+typedef enum server_state { IS_STOPPED, IS_STARTING, IS_OPEN, IS_STOPPING, HAS_FAILED } server_state_t;
 
 static pthread_mutex_t server_lock = PTHREAD_MUTEX_INITIALIZER; /* protects all below */
 static pthread_cond_t server_changed = PTHREAD_COND_INITIALIZER;
@@ -63,8 +63,12 @@ ACO__SWITCHES static void *serve_pages(void *unused)
                                          .task = &task};
     aco_scope_t whole;
     options.middleware = is_public ? NULL : own_hosts;
-    if (aco_scope_begin(&whole, ACO_FOREVER) != 0)
+    if (aco_scope_begin(&whole, ACO_FOREVER) != 0) {
+        server_error = errno;
+        aco__system.close(listener);
+        set_state(HAS_FAILED);
         return unused;
+    }
     aco__system.pthread_mutex_lock(&server_lock);
     scope = &whole;
     aco__system.pthread_mutex_unlock(&server_lock);
@@ -87,6 +91,8 @@ static void *serves(void *unused)
     task = listener < 0 || !aco_scheduler_open() ? NULL : aco_spawn(serve_pages, NULL, &of_task);
     if (!task) {
         server_error = listener < 0 ? server_error : ENOMEM;
+        if (listener >= 0)
+            aco__system.close(listener);
         set_state(HAS_FAILED);
         return unused;
     }
@@ -183,8 +189,12 @@ void aco_debug_stop(void)
     int is_ours;
     aco__system.pthread_mutex_lock(&server_lock);
     is_ours = state == IS_OPEN && process == aco__system.getpid();
+    if (is_ours)
+        state = IS_STOPPING;
     if (is_ours && scope)
         (void)aco_scope_cancel(scope);
+    while (!is_ours && state == IS_STOPPING && process == aco__system.getpid()) /* another thread stops it */
+        aco__system.pthread_cond_wait(&server_changed, &server_lock);
     aco__system.pthread_mutex_unlock(&server_lock);
     if (!is_ours)
         return;
