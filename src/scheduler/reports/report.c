@@ -460,5 +460,5 @@ void aco__report_task(const aco__thread_t *self, const aco_t *task, int wants_te
     memcpy(&seen->entry, &function, sizeof function);
     seen->group = *aco__task_flags(task) & TASK_SCOPED ? aco__task_record(task)->group : NULL;
     seen->waits_kind = wait ? kind_of_wait(wait->kind) : 0;
-    seen->waited_ms = wait ? (int64_t)(aco__os_milliseconds() - wait->since) : 0;
+    seen->waited_ms = wait ? (int64_t)((uint32_t)(aco__os_now() / ACO_MILLISECOND) - wait->since) : 0;
 }
