@@ -32,17 +32,22 @@ static int is_listed(const char *types, const char *type)
     return 0;
 }
 
-/* The reply's first header with this name: the line; *n: its bytes with the end. NULL: there is none. */
-static char *line_of(const aco__http_reply_t *reply, const char *name, size_t *n)
+/* The first header with this name from the line `at` on: the line; *n: its bytes with the end. NULL: there is none. */
+static char *line_from(const aco__http_reply_t *reply, char *at, const char *name, size_t *n)
 {
     const size_t name_n = strlen(name);
     char *end = reply->fields_n ? reply->fields + reply->fields_n : reply->fields;
-    for (char *at = reply->fields; at < end; at += *n) {
+    for (; at < end; at += *n) {
         *n = (size_t)((char *)memchr(at, '\n', (size_t)(end - at)) - at) + 1;
         if (*n > name_n && at[name_n] == ':' && aco__http_begins(at, name, name_n))
             return at;
     }
     return NULL;
+}
+
+static char *line_of(const aco__http_reply_t *reply, const char *name, size_t *n)
+{
+    return line_from(reply, reply->fields, name, n);
 }
 
 /* Whether a coding would change what these headers tell, or the handler has a coding of its own. */
@@ -51,10 +56,10 @@ static int is_bound(const aco__http_reply_t *reply)
     static const char *const names[] = {"content-encoding", "content-range", "content-digest",
                                         "repr-digest",      "digest",        "content-md5"};
     size_t n;
-    const char *line = line_of(reply, "cache-control", &n);
-    for (size_t i = 0; line && i + 12 <= n; i++)
-        if (aco__http_is(line + i, 12, "no-transform"))
-            return 1;
+    for (char *line = reply->fields; (line = line_from(reply, line, "cache-control", &n)) != NULL; line += n)
+        for (size_t i = 0; i + 12 <= n; i++)
+            if (aco__http_is(line + i, 12, "no-transform"))
+                return 1;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (line_of(reply, names[i], &n))
             return 1;
