@@ -179,9 +179,10 @@ static aco__http_encoder_t *new_encoder(aco__http_exchange_t *x, const char *cod
     enum { MOST_AT_ONCE = 256 };
     const aco_http_compression_t *how = x->reply.compression;
     const int level = how->level < 0 ? 1 : how->level > 9 ? 9 : how->level;
-    aco__http_encoder_t *encoder = NULL;
-    if (x->server->encoders < (how->max_at_once ? how->max_at_once : MOST_AT_ONCE))
-        encoder = aco__http_encoder_new(&x->is, coding, level, length);
+    aco__http_encoder_t *encoder = NULL, *memory;
+    if (x->server->encoders < (how->max_at_once ? how->max_at_once : MOST_AT_ONCE) &&
+        (memory = aco_http_request_allocate(&x->is, sizeof *memory)))
+        encoder = aco__http_encoder_new(memory, coding, level, length);
     x->server->encoders += encoder != NULL;
     return encoder;
 }
@@ -220,14 +221,6 @@ int aco__http_begin_coding(aco__http_exchange_t *x, int status, const char *type
 }
 
 /* ---- The body ---- */
-
-void aco__http_free_encoder(aco__http_exchange_t *x, aco__http_encoder_t *encoder)
-{
-    if (!encoder)
-        return;
-    aco__http_encoder_end(encoder);
-    x->server->encoders--;
-}
 
 /* Codes bytes, and sends what that gives. 0, or -1 and errno: the reply is aborted. */
 ACO__SWITCHES
@@ -301,13 +294,4 @@ void aco__http_end_coding(aco__http_exchange_t *x, const char *location)
         (void)code(x, NULL, 0, HTTP_ENCODE_END, compress_call, location);
     aco__http_free_encoder(x, encoder);
     x->reply.encoder = NULL;
-}
-
-/* ---- The middleware ---- */
-
-void aco_http_compress(aco_http_request_t *request, void *compression)
-{
-    static const aco_http_compression_t defaults;
-    aco__http_exchange_of(request)->reply.compression = compression ? compression : &defaults;
-    (void)aco_http_next(request);
 }

@@ -113,12 +113,9 @@ static ptrdiff_t br_encode(aco__http_encoder_t *e, const char **p, size_t *n, in
 
 /* ---- Encoders ---- */
 
-aco__http_encoder_t *aco__http_encoder_new(aco_http_request_t *request, const char *coding, int level, int64_t length)
+aco__http_encoder_t *aco__http_encoder_new(aco__http_encoder_t *e, const char *coding, int level, int64_t length)
 {
-    aco__http_encoder_t *e = aco_http_request_allocate(request, sizeof *e);
     int result = -1;
-    if (!e)
-        return NULL;
     e->left = length;
     e->coding = coding;
     e->has_more = 0;

@@ -19,9 +19,9 @@ typedef struct aco__http_encoder {
 
 /* The codings of this build, the preferred first, with a NULL behind them. */
 ACO__HIDDEN extern const char *const aco__http_encodings[];
-/* Makes an encoder for a body of `length` bytes (less than 0: not known). The record is in memory of the request.
- * `level`: 0 for the default. NULL and errno: ENOMEM. */
-ACO__HIDDEN aco__http_encoder_t *aco__http_encoder_new(aco_http_request_t *request, const char *coding, int level,
+/* Makes this record the encoder for a body of `length` bytes (less than 0: not known). `level`: 0 for the default.
+ * NULL and errno: ENOMEM. */
+ACO__HIDDEN aco__http_encoder_t *aco__http_encoder_new(aco__http_encoder_t *e, const char *coding, int level,
                                                        int64_t length);
 /* Frees what is not the request's; again: nothing happens. */
 ACO__HIDDEN void aco__http_encoder_end(aco__http_encoder_t *encoder);
