@@ -190,7 +190,7 @@ static aco_metric_t *make_metric(const char *name, const char *help, int kind, i
         memcpy(metric->label, label, strlen(label) + 1);
         snprintf(labels, sizeof labels, "%s=\"other\"", label);
     }
-    if (metric->bounds_n)
+    if (metric->bounds_n && bounds)
         memcpy(metric->bounds, bounds, n * sizeof *bounds);
     if (!metric->name || !metric->help || (metric->other = new_series(metric, labels)) == NULL) {
         free_metric(metric);

@@ -131,7 +131,7 @@ static void *file_part(int fd, uint64_t offset, uint64_t n)
 {
     char *p;
     uint64_t done = 0;
-    if (!n || n > MOST_BYTES || (p = malloc((size_t)n)) == NULL)
+    if (!n || n > MOST_BYTES || (p = calloc(1, (size_t)n)) == NULL)
         return NULL;
     while (done < n) {
         ssize_t got = aco__system.pread(fd, p + done, (size_t)(n - done), (int64_t)(offset + done));
@@ -154,7 +154,9 @@ static int compare_functions(const void *a, const void *b)
 static void take_functions(symbols_t *symbols, const ElfW(Sym) * table, size_t n)
 {
     symbols->at = malloc(n * sizeof *symbols->at);
-    for (size_t i = 0; symbols->at && i < n; i++) {
+    if (!symbols->at)
+        return;
+    for (size_t i = 0; i < n; i++) {
         int type = table[i].st_info & 15;
         if ((type != STT_FUNC && type != STT_GNU_IFUNC) || !table[i].st_value || table[i].st_shndx == SHN_UNDEF ||
             table[i].st_name >= symbols->names_size)

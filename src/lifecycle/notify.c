@@ -77,8 +77,10 @@ void aco__lifecycle_tell_surely(const char *state)
     if (fd < 0)
         return;
     if (aco_scope_begin(&scope, aco_after(MANAGER_SECONDS * ACO_SECOND)) == 0) {
-        while (send_state(fd, state) != 0 && errno == EAGAIN && aco_io_wait_writable(fd) == 0)
-            continue;
+        int sent;
+        do
+            sent = send_state(fd, state);
+        while (sent != 0 && errno == EAGAIN && aco_io_wait_writable(fd) == 0);
         (void)aco_scope_end(&scope);
     }
     (void)aco_io_close(fd);
