@@ -312,7 +312,8 @@ ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void run(aco__thread_t *self, aco__
     int64_t began = 0;
     ACO__ASSERT(!self->running && aco__is_task(task) && task->share_stack->aco__thread == self);
     ACO__ASSERT(!aco__in_turn(s) && !aco__inbox_is_asleep(s)); /* else a poster would wake who does not sleep */
-    ACO__ASSERT(s->poll_task_is_queued || !(s->timers_count || s->idle || aco__inbox_is_used(s)));
+    ACO__ASSERT(s->poll_task_is_queued || !(s->timers_count || s->idle || aco__inbox_is_used(s)) ||
+                __atomic_load_n(&s->answers, __ATOMIC_RELAXED)); /* another thread may just have set it */
     if (aco_unlikely(s->measures_runs)) {
         name_of_task(task, name);
         began = aco__os_now();
