@@ -116,7 +116,7 @@ static void *refuses_bombs(void *arg)
     aco_websocket_options_t options = {0};
     stage_t stage = {0};
     start(&stage, routes);
-    for (int mode = ACO_WEBSOCKET_COMPRESS; mode <= ACO_WEBSOCKET_KEEP_WINDOWS; mode++) {
+    for (int mode = ACO_WEBSOCKET_COMPRESS; HAS_DEFLATE && mode <= ACO_WEBSOCKET_KEEP_WINDOWS; mode++) {
         aco_websocket_t *socket;
         const char *data;
         size_t n;

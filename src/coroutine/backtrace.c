@@ -16,6 +16,21 @@
 
 static const char backtrace_call[] = "aco_backtrace";
 
+/* In a handler: begins the sample with the task's name. Returns the coroutine that runs, NULL for none. */
+static const aco_t *name_interrupted(aco__sample_t *sample)
+{
+    const aco__thread_t *self = aco__self();
+    const aco_t *running = self->running, *task = running ? self->task : NULL;
+    sample->frame_count = 0;
+    sample->task[0] = 0;
+    if (running && !running->share_stack) /* aco_run() has a turn among the tasks */
+        return NULL;
+    if (task && task->share_stack && aco__is_task(task))
+        for (size_t i = 0; i < sizeof sample->task - 1 && (sample->task[i] = aco_name(task)[i]) != 0; i++)
+            sample->task[i + 1] = 0;
+    return running;
+}
+
 #ifdef ACO__UNWINDS_TO_RESUMER
 enum { MOST_FRAMES = 1 << 16, PRINTED_FRAMES = 256, INTERRUPTED_FRAMES = 32, FRAME_LINE = 512 };
 
@@ -355,15 +370,8 @@ void aco__sample_interrupted(aco__sample_t *sample, const void *handler_returns)
     sample_frames_t memory;
     frames_t *frames = &memory.frames;
     const aco__unwinder_t *unwinder = __atomic_load_n(&prepared, __ATOMIC_ACQUIRE);
-    const aco__thread_t *self = aco__self();
-    const aco_t *running = self->running, *task = running ? self->task : NULL;
-    sample->frame_count = 0;
-    sample->task[0] = 0;
-    if (running && !running->share_stack) /* aco_run() has a turn among the tasks */
-        running = task = NULL;
-    if (task && task->share_stack && aco__is_task(task))
-        snprintf(sample->task, sizeof sample->task, "%s", aco_name(task));
-    if (!unwinder || !unwinder->Backtrace || !has_room_to_walk(running))
+    const aco_t *running = name_interrupted(sample);
+    if (!handler_returns || !unwinder || !unwinder->Backtrace || !has_room_to_walk(running))
         return;
     memcpy(&frames->co, &running, sizeof running);
     frames->unwinder = unwinder;
@@ -395,8 +403,7 @@ int aco__sample_prepare(void)
 void aco__sample_interrupted(aco__sample_t *sample, const void *handler_returns)
 {
     (void)handler_returns;
-    sample->task[0] = 0;
-    sample->frame_count = 0;
+    (void)name_interrupted(sample);
 }
 
 void aco__backtrace_interrupted(const char *call, const void *handler_returns)
