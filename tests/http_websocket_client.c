@@ -159,6 +159,7 @@ static void *gives_up_sending(void *arg)
     aco_http_client_t *client = aco_http_client_new(NULL);
     stage_t stage = {0};
     start(&stage, route);
+    last_code = 0; /* that of a test before */
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         aco_websocket_t *socket = aco_websocket_connect(client, url_of(&stage, "/"), NULL, 0, NULL);
         aco_scope_t scope;
