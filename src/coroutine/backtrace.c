@@ -321,6 +321,18 @@ void aco__backtrace_prepare(void)
         __atomic_store_n(&prepared, aco__unwinder_loaded(), __ATOMIC_RELEASE);
 }
 
+/* In a handler: the frames of frames->co behind the handler's own, at most `room`. */
+static void walk_interrupted(frames_t *frames, const aco__unwinder_t *unwinder, const void *handler_returns, int room)
+{
+    frames->unwinder = unwinder;
+    frames->from = handler_returns;
+    frames->after = 1;
+    frames->n = 0;
+    frames->room = room;
+    frames->sps = NULL;
+    unwinder->Backtrace(add_frame, frames);
+}
+
 void aco__backtrace_interrupted(const char *call, const void *handler_returns)
 {
     union {
@@ -333,13 +345,7 @@ void aco__backtrace_interrupted(const char *call, const void *handler_returns)
     if (!unwinder || !unwinder->Backtrace)
         return;
     frames->co = aco__running();
-    frames->unwinder = unwinder;
-    frames->from = handler_returns;
-    frames->after = 1;
-    frames->n = 0;
-    frames->room = INTERRUPTED_FRAMES;
-    frames->sps = NULL;
-    unwinder->Backtrace(add_frame, frames);
+    walk_interrupted(frames, unwinder, handler_returns, INTERRUPTED_FRAMES);
     snprintf(prefix, sizeof prefix, "acorn: %s: ", call);
     for (int i = 0; i < frames->n; i++)
         print_frame(2, prefix, i, frames->at[i], i > 0, line);
@@ -374,13 +380,7 @@ void aco__sample_interrupted(aco__sample_t *sample, const void *handler_returns)
     if (!handler_returns || !unwinder || !unwinder->Backtrace || !has_room_to_walk(running))
         return;
     memcpy(&frames->co, &running, sizeof running);
-    frames->unwinder = unwinder;
-    frames->from = handler_returns;
-    frames->after = 1;
-    frames->n = 0;
-    frames->room = ACO__MOST_SEEN_FRAMES;
-    frames->sps = NULL;
-    unwinder->Backtrace(add_frame, frames);
+    walk_interrupted(frames, unwinder, handler_returns, ACO__MOST_SEEN_FRAMES);
     sample->frame_count = frames->n;
     memcpy(sample->frames, frames->at, (size_t)frames->n * sizeof(void *));
 }
