@@ -33,9 +33,9 @@ foreach(variant IN LISTS acorn_two_variants)
   endif()
 endforeach()
 
-if(TARGET test_sim_history_release AND NOT CMAKE_CROSSCOMPILING)
+if(TARGET test_sim_history_release AND TARGET example_sim_log AND NOT CMAKE_CROSSCOMPILING)
   add_test(NAME sim_porcupine COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/sim_porcupine.sh
-                                      $<TARGET_FILE:test_sim_history_release>)
+                                      $<TARGET_FILE:test_sim_history_release> $<TARGET_FILE:example_sim_log>)
   set_tests_properties(sim_porcupine PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
 endif()
 

@@ -156,8 +156,8 @@ static int call(int fd, const command_t *command)
     note(ACO_SIM_INVOKE, command, process, command->value);
     for (int i = 0; i < ATTEMPTS; i++) {
         if (ask(fd, command, (int)random_below(NODES), &answer) == 0) {
-            check_answer(command, &answer, told_before);
             note(ACO_SIM_OK, command, process, answer.entry.command.value);
+            check_answer(command, &answer, told_before);
             return 0;
         }
         aco_sleep(50 * ACO_MILLISECOND);
