@@ -12,6 +12,7 @@ endfunction()
 
 # ---- write_fully() ----
 bench_program(native-write_fully SOURCES write_fully.c LIBRARIES acorn_static)
+bench_program(native-write_fully_returns SOURCES write_fully.c LIBRARIES acorn_static DEFINITIONS TASKS_RETURNS)
 bench_program(native-write_fully_classic SOURCES write_fully.c DEFINITIONS TASKS_CLASSIC)
 bench_program(native-write_fully_classic_ret SOURCES write_fully.c DEFINITIONS TASKS_CLASSIC CLASSIC_RET)
 bench_program(native-write_fully_cpp20 SOURCES peers/write_fully_cpp20.cpp)
@@ -38,6 +39,7 @@ include(${PROJECT_SOURCE_DIR}/cmake/llhttp.cmake)
 set(ACORN_COROSENSEI "" CACHE FILEPATH "libcorosensei_tasks.a, which cargo builds from peers/corosensei")
 set(ACORN_APN ${PROJECT_SOURCE_DIR}/build/apn/apn.so CACHE FILEPATH "The compiler helper (make apn)")
 bench_program(native-clients SOURCES clients/clients.c LIBRARIES acorn_static llhttp)
+bench_program(native-clients_returns SOURCES clients/clients.c LIBRARIES acorn_static llhttp DEFINITIONS TASKS_RETURNS)
 bench_program(native-clients_classic SOURCES clients/clients.c LIBRARIES llhttp DEFINITIONS TASKS_CLASSIC)
 bench_program(native-clients_classic_ret SOURCES clients/clients.c LIBRARIES llhttp
               DEFINITIONS TASKS_CLASSIC CLASSIC_RET)

@@ -5,6 +5,7 @@
  *   tasks_run(body, arguments, size, number)  runs `number` tasks body(argument) round robin until all have returned
  *   tasks_yield()                             in a task: lets the next task run
  *   TASK_LAYER                                marks a function on the way to a yield; never inlined
+ *   TASK_RETURNS                              how it returns; with TASKS_RETURNS and Acorn by pop and jump
  *
  * TASKS_CLASSIC, TASKS_BOOST or TASKS_COROSENSEI chooses; without them it is Acorn. The rings keep no states and check
  * nothing, which is the least that such a scheduler does. */
@@ -20,6 +21,13 @@ BENCH_INLINE void *task_argument(void *arguments, size_t size, size_t i)
 {
     return (char *)arguments + i * size;
 }
+
+#ifdef TASKS_RETURNS
+#include <aco/returns.h>
+#define TASK_RETURNS ACO_SWITCHING_RETURNS
+#else
+#define TASK_RETURNS
+#endif
 
 #if defined(TASKS_CLASSIC)
 #define TASKS_IMPL "classic switch"
@@ -163,7 +171,7 @@ BENCH_FUNCTION int tasks_main(int argc, char **argv, const native_case_t *cases)
 #define TASKS_IMPL "acorn"
 #include <aco.h>
 #include <aco/scheduler.h>
-#define TASK_LAYER static ACO_SWITCHING __attribute__((noinline, unused))
+#define TASK_LAYER static ACO_SWITCHING TASK_RETURNS __attribute__((noinline, unused))
 
 BENCH_INLINE void tasks_yield(void)
 {

@@ -1,4 +1,5 @@
-# Probes of the switch: what it preserves (probe.*), and what compilers make of it (redzone.*).
+# Probes of the switch: what it preserves (probe.*), what compilers make of it (redzone.*), and how functions around it
+# return (returns.*).
 set(probe_sources probe.c probe.S)
 enable_language(ASM)
 set(CMAKE_ASM_FLAGS "${CMAKE_C_FLAGS}")
@@ -7,6 +8,7 @@ acorn_test(probe.own-fp ${probe_sources} TIMEOUT 200)
 acorn_test(probe.shared-fp ${probe_sources} DEFINE ACO_CONFIG_SHARE_FPU_MXCSR_ENV TIMEOUT 200)
 acorn_test(probe.pic-frame-pointer ${probe_sources} FLAGS -fPIC -fno-omit-frame-pointer TIMEOUT 200)
 
+acorn_test(returns.release returns.c TIMEOUT 200)
 acorn_test(probe.live abi/live.c TIMEOUT 200)
 acorn_test(probe.live-shared-fp abi/live.c DEFINE ACO_CONFIG_SHARE_FPU_MXCSR_ENV TIMEOUT 200)
 acorn_test(probe.live-pic-frame-pointer abi/live.c FLAGS -fPIC -fno-omit-frame-pointer TIMEOUT 200)

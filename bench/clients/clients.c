@@ -76,6 +76,27 @@ static void *rpc_body(void *arg)
     return NULL;
 }
 
+/* Half of the clients speak HTTP, half RPC: each half has its own way into the wait. */
+static void serve_either(network_t *network, const char *data, size_t size)
+{
+    client_t *c = (client_t *)network; /* its first member */
+    if ((c - clients) % 2)
+        rpc_serve(network, data, size);
+    else
+        http_serve(network, data, size);
+}
+
+static void *both_make(unsigned placement, size_t number)
+{
+    (void)placement;
+    return clients_make(number, serve_either);
+}
+
+static void *both_body(void *arg)
+{
+    return ((client_t *)arg - clients) % 2 ? rpc_body(arg) : http_body(arg);
+}
+
 BENCH_INLINE void http_run(void *made, size_t rounds)
 {
     for (; rounds; rounds--)
@@ -86,14 +107,21 @@ BENCH_INLINE void rpc_run(void *made, size_t rounds)
     for (; rounds; rounds--)
         tasks_run(rpc_body, made, sizeof(client_t), CLIENTS);
 }
+BENCH_INLINE void both_run(void *made, size_t rounds)
+{
+    for (; rounds; rounds--)
+        tasks_run(both_body, made, sizeof(client_t), CLIENTS);
+}
 NATIVE_RUN(http_run)
 NATIVE_RUN(rpc_run)
+NATIVE_RUN(both_run)
 
 int main(int argc, char **argv)
 {
     static const native_case_t cases[] = {
         {"http", http_make, NATIVE_ALL(http_run)},
         {"rpc", rpc_make, NATIVE_ALL(rpc_run)},
+        {"both", both_make, NATIVE_ALL(both_run)},
         {NULL, NULL, {NULL, NULL, NULL, NULL}},
     };
     objects_make();

@@ -7,7 +7,7 @@
 #define CLIENTS_NETWORK_H
 #include "../tasks.h"
 
-#define CLIENT_LAYER static __attribute__((noinline, unused))
+#define CLIENT_LAYER static TASK_RETURNS __attribute__((noinline, unused))
 
 enum { NETWORK_PIECES = 64,
        NETWORK_AT_ONCE = 64 << 10 };

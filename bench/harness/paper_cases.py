@@ -53,6 +53,7 @@ WRITE_FULLY = NativeCase(
     Line("a task for each call, operator new", "write_fully_cpp20", "write_fully", SENDS, impl=CPP20_TASK),
     Line("a task for each call, pooled frames", "write_fully_cpp20", "write_fully_pool", SENDS, impl=CPP20_TASK),
     Line("scheduler", "write_fully", "write_fully", SENDS, limit=0.50),
+    Line("scheduler, ACO_SWITCHING_RETURNS", "write_fully_returns", "write_fully", SENDS),
     Line("next of the ring", "write_fully_classic", "write_fully", SENDS, impl=CLASSIC),
     Line("next of the ring, by ret", "write_fully_classic_ret", "write_fully", SENDS, impl=CLASSIC),
     Line("fiber", "write_fully_boost", "write_fully", SENDS, impl=BOOST),
@@ -68,6 +69,7 @@ WRITE_FULLY_MIXED = NativeCase(
     "write_fully_mixed", "write_fully() with tasks on two ways through the program; ns for each send",
     Line("a task for each call, operator new", "write_fully_cpp20", "write_fully_mixed", SENDS, impl=CPP20_TASK),
     Line("scheduler", "write_fully", "write_fully_mixed", SENDS),
+    Line("scheduler, ACO_SWITCHING_RETURNS", "write_fully_returns", "write_fully_mixed", SENDS),
     Line("next of the ring", "write_fully_classic", "write_fully_mixed", SENDS, impl=CLASSIC),
     Line("next of the ring, by ret", "write_fully_classic_ret", "write_fully_mixed", SENDS, impl=CLASSIC),
     Line("fiber", "write_fully_boost", "write_fully_mixed", SENDS, impl=BOOST),
@@ -88,11 +90,12 @@ YIELD = NativeCase(
     Line("Gosched", "go", "ring", 10, impl=GO), params={"tasks": 10}, **in_cycles())
 
 
-def client(name, title, limit):
+def client(name, title, limit=None):
     return NativeCase(name, f"{title} (fig. 16); ns for each request",
                       Line("next of the ring", "clients_classic", name, REQUESTS, impl=CLASSIC),
                       Line("next of the ring, by ret", "clients_classic_ret", name, REQUESTS, impl=CLASSIC),
                       Line("inline switch", "clients", name, REQUESTS),
+                      Line("inline switch, ACO_SWITCHING_RETURNS", "clients_returns", name, REQUESTS),
                       Line("inline switch and helper", "clients-apn", name, REQUESTS, limit=limit),
                       Line("inline switch, LTO", "clients-lto", name, REQUESTS),
                       Line("inline switch and helper, LTO", "clients-apn-lto", name, REQUESTS),
@@ -104,7 +107,9 @@ def client(name, title, limit):
 # The paper's gains are of throughput: 18.8 % and 45.2 %.
 HTTP = client("http", "HTTP client, responses of 1 MB", 1 / 1.188)
 RPC = client("rpc", "RPC client, responses of 1 MB", 1 / 1.452)
-CASES = [sum_of_sequence(), *map(hanoi, DISCS), WRITE_FULLY, WRITE_FULLY_BOOST, WRITE_FULLY_MIXED, YIELD, HTTP, RPC]
+BOTH = client("both", "five HTTP and five RPC clients in one ring")
+CASES = [sum_of_sequence(), *map(hanoi, DISCS), WRITE_FULLY, WRITE_FULLY_BOOST, WRITE_FULLY_MIXED, YIELD, HTTP, RPC,
+         BOTH]
 
 # The paper's text states these times relative to the first line: (case, impl, what) -> ratio. It does not state the
 # figures' other values.
