@@ -48,8 +48,7 @@ __asm__(".pushsection .text.__x86_return_thunk, \"axG\", @progbits, __x86_return
         "\t.type __x86_return_thunk, @function\n"
         "\t.balign 16\n"
         "__x86_return_thunk:\n"
-        "\t.cfi_startproc\n" ACO__RETURN_BY_SHADOW_STACK
-        "\tpopq %rcx\n"
+        "\t.cfi_startproc\n" ACO__RETURN_BY_SHADOW_STACK "\tpopq %rcx\n"
         "\t.cfi_def_cfa_offset 0\n"
         "\t.cfi_register %rip, %rcx\n"
         "\tnotrack jmp *%rcx\n" /* no landing pad follows a call */
