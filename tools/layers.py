@@ -72,7 +72,7 @@ OF_THE_SYSTEM = set("""
     mremap msync openat pause pidfd_open pidfd_send_signal pipe popen posix_fadvise posix_spawn ppoll preadv
     process_madvise pselect pthread_cancel pthread_mutex_timedlock pthread_rwlock_rdlock pthread_rwlock_wrlock pwritev
     random rand recvmmsg sched_getcpu select sem_post sem_timedwait sem_wait sendmmsg setitimer setrlimit
-    sigprocmask sigsuspend sigwait sleep socketpair syscall system tee time timer_create timerfd_create timerfd_settime
+    sigprocmask sigsuspend sigwait sleep syscall system tee time timer_create timerfd_create timerfd_settime
     truncate uname usleep vfork wait wait4 waitid
 """.split())
 
