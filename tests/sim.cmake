@@ -173,7 +173,7 @@ endif()
 
 # Acorn's own tests, in runs: tests/io_tests.h.
 if(TARGET acorn_hook_static AND TARGET acorn_http)
-  foreach(subject http_cookies http_forms http_decoding http_cookie_jar io_proxy_protocol)
+  foreach(subject http_cookies http_forms http_decoding)
     acorn_test(sim_agrees.${subject} ${subject}.c DEFINE IN_SIMULATION=5)
     target_link_libraries(test_sim_agrees_${subject} PRIVATE acorn_hook_static acorn_sim_static acorn_http_static
                                                              Threads::Threads)
