@@ -344,7 +344,7 @@ static aco_t *take_thread(pthread_t thread)
     return NULL;
 }
 
-static int in_run_pthread_join(pthread_t thread, void **result)
+ACO__SWITCHES static int join_thread_task(pthread_t thread, void **result)
 {
     aco_t *task = take_thread(thread);
     if (!task)
@@ -521,7 +521,6 @@ static void take_waits(aco__libc_calls_t *calls)
     calls->getrandom = aco__system.getrandom;
     calls->getentropy = in_run_getentropy;
     calls->pthread_create = in_run_pthread_create;
-    calls->pthread_join = in_run_pthread_join;
     calls->pthread_detach = in_run_pthread_detach;
 }
 
@@ -621,12 +620,18 @@ ACO__RUN_HOOK(FILE *, popen, (const char *command, const char *mode), (command, 
 ACO__RUN_HOOK(int, pthread_create,
               (pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg),
               (thread, attributes, fn, arg))
-ACO__RUN_HOOK(int, pthread_join, (pthread_t thread, void **result), (thread, result))
 ACO__RUN_HOOK(int, pthread_detach, (pthread_t thread), (thread))
 
 ACO__HOOK(void, freeaddrinfo, (struct addrinfo * list))
 {
     ACO__CALLS->freeaddrinfo(list);
+}
+
+/* Not by the table: the library joins by that, too, and no task may have a turn then. */
+ACO__HOOK(int, pthread_join, (pthread_t thread, void **result))
+{
+    return ACO__CALLS == &aco__libc_simulated ? join_thread_task(thread, result)
+                                              : aco__libc_found.pthread_join(thread, result);
 }
 
 ACO__HOOK(int, ioctl, (int fd, unsigned long operation, ...))
