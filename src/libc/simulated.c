@@ -320,7 +320,7 @@ static void free_if_over(thread_task_t *record)
         aco__service_free(record, record->sz);
 }
 
-static void *run_as_task(void *of_thread)
+ACO__SWITCHES static void *run_as_task(void *of_thread)
 {
     thread_task_t *record = of_thread;
     void *(*fn)(void *arg) = record->fn, *arg = record->arg;
