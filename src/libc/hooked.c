@@ -364,7 +364,8 @@ static int64_t end_of(int fd, int option)
 {
     struct timeval limit = {0, 0};
     socklen_t length = sizeof limit;
-    if (!option || aco__libc()->getsockopt(fd, SOL_SOCKET, option, &limit, &length) != 0 || (!limit.tv_sec && !limit.tv_usec))
+    if (!option || aco__libc()->getsockopt(fd, SOL_SOCKET, option, &limit, &length) != 0 ||
+        (!limit.tv_sec && !limit.tv_usec))
         return ACO_FOREVER;
     return aco_after(aco__hook_ns(limit.tv_sec, (int64_t)limit.tv_usec * 1000));
 }

@@ -307,7 +307,7 @@ static void take_paths(aco__libc_calls_t *calls)
 typedef struct thread_task {
     struct thread_task *next;
     aco_t *task;
-    void *(*fn)(void *arg);
+    ACO__SWITCHES void *(*fn)(void *arg);
     void *arg;
     int has_begun, is_left;
     size_t sz;
