@@ -85,8 +85,8 @@ BY_NAME = [
      "syscall() is only for what the system's table is not for"),
     ('src/libc/look_up.c', ('syscall',), 'a table cannot be made'),
     ('src/libc/arguments.c', ('syscall',), 'has the kernel look whether memory is readable'),
-    ('src/io/names.c', ('getaddrinfo', 'getnameinfo'), 'puts them into the table: static programs that look up no name '
-     'link no resolver'),
+    ('src/io/names.c', ('getaddrinfo', 'freeaddrinfo', 'getnameinfo'), 'puts them into the table: static programs that '
+     'look up no name link no resolver'),
     ('src/sim/attempt.c', ('fork', 'dup2', 'setrlimit'), 'a run in a process of its own: between runs, when nothing '
      'simulates'),
     ('src/debug/cpu.c', ('syscall',), 'timers that send signals to threads, which libc of old has in another library: '
