@@ -57,7 +57,7 @@ static void begin_locks_and_signals(void)
 
 static int begin(const char *call)
 {
-    return check_place(call) == 0 ? aco__hook_begin(begin_locks_and_signals, call) : -1;
+    return check_place(call) == 0 ? aco__hook_begin(begin_locks_and_signals, aco__hook_run_begin, call) : -1;
 }
 
 int aco_hook_begin(void)

@@ -97,7 +97,7 @@ void aco__libc_end_look_ups(void)
 {
     __atomic_store_n(&is_filled_in, 1, __ATOMIC_SEQ_CST);
     while (__atomic_load_n(&under_way, __ATOMIC_SEQ_CST))
-        (void)aco__libc()->sched_yield();
+        (void)aco__libc_found.sched_yield();
 }
 
 /* Under a sanitizer its function counts, and that is looked up; unless the table has it by now, at this offset. */

@@ -15,10 +15,13 @@ enum { CALLS_IN_A_ROW = 64, VAIN_ATTEMPTS = 8 };
 
 __thread aco__hook_thread_t aco__hook_self __attribute__((tls_model("initial-exec")));
 unsigned aco__hook_everyone;
+__thread int aco__hook_simulates __attribute__((tls_model("initial-exec")));
+aco__libc_calls_t aco__libc_simulated;
 
 static aco_local_key_t record_key;
 static int key_error;
-static void (*begin_on_thread)(void); /* written once */
+static void (*begin_on_thread)(void); /* written once, as the next */
+static int (*begin_in_run)(void);
 
 static void call_ends(aco__hook_task_t *task)
 {
@@ -83,7 +86,7 @@ static int prepare_thread(void)
 {
     aco__hook_thread_t *self = &aco__hook_self;
     if (aco__chooser_is_there())
-        return aco__hook_run_begin();
+        return begin_in_run();
     if (!self->process) {
         self->thread = aco__system.gettid();
         self->process = getpid();
@@ -162,11 +165,13 @@ int aco__hook_is_beside(const void *caller)
     return aco__hook_self.tasks != 0;
 }
 
-int aco__hook_begin(void (*on_thread)(void), const char *call)
+int aco__hook_begin(void (*on_thread)(void), int (*in_run)(void), const char *call)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     if (!__atomic_load_n(&begin_on_thread, __ATOMIC_RELAXED))
         __atomic_store_n(&begin_on_thread, on_thread, __ATOMIC_RELAXED);
+    if (!__atomic_load_n(&begin_in_run, __ATOMIC_RELAXED))
+        __atomic_store_n(&begin_in_run, in_run, __ATOMIC_RELAXED);
     pthread_once(&once, make_key);
     return key_error ? aco__service_fail(key_error, call, "no key for values of tasks") : 0;
 }

@@ -60,8 +60,9 @@ static inline __attribute__((always_inline)) int aco__beside_hooked(void)
 {
     return aco__hook_may_be_on() && aco__hook_is_beside(__builtin_return_address(0));
 }
-/* In the process: on_thread() is called on each thread before it has hooked tasks. 0, or -1 and errno. */
-ACO__HIDDEN int aco__hook_begin(void (*on_thread)(void), const char *call);
+/* In the process: on_thread() is called on each thread before it has hooked tasks, in_run() before each of them in a
+ * simulation: 0, or -1 and errno. So does this. */
+ACO__HIDDEN int aco__hook_begin(void (*on_thread)(void), int (*in_run)(void), const char *call);
 ACO__HIDDEN int aco__hook_task_begin(const char *call);
 ACO__HIDDEN int aco__hook_task_end(const char *call);
 /* The calling task, in a simulation, is about to be hooked. 0, or -1 and errno. */

@@ -99,7 +99,7 @@ extern void __chk_fail(void) __attribute__((noreturn)); /* libc's end of a proce
  * entry can be called at any time. */
 ACO__HIDDEN_EXTERN aco__libc_calls_t aco__libc_found;
 ACO__HIDDEN_EXTERN int aco__libc_is_found; /* 1: the constructor has run */
-/* The same calls of a hooked task in a simulation (simulated.c): those of the system's table. */
+/* The same calls of a hooked task in a simulation: those of the system's table, from simulated.c. */
 ACO__HIDDEN_EXTERN aco__libc_calls_t aco__libc_simulated;
 /* 1: the thread is in a run, and has hooked tasks. */
 ACO__HIDDEN_EXTERN __thread int aco__hook_simulates __attribute__((tls_model("initial-exec")));

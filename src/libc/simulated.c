@@ -16,9 +16,6 @@
 
 const char aco__hooks_of_runs = 1;
 
-aco__libc_calls_t aco__libc_simulated;
-__thread int aco__hook_simulates __attribute__((tls_model("initial-exec")));
-
 /* ---- libc's forms of the table's calls ---- */
 
 static int in_run_connect(int fd, __CONST_SOCKADDR_ARG to, socklen_t length)
@@ -326,7 +323,7 @@ ACO__SWITCHES static void *run_as_task(void *of_thread)
     void *(*fn)(void *arg) = record->fn, *arg = record->arg;
     record->has_begun = 1;
     free_if_over(record);
-    return aco_hook_begin() == 0 ? fn(arg) : NULL;
+    return aco__hook_task_begin("pthread_create") == 0 ? fn(arg) : NULL;
 }
 
 /* The task of such a thread, which nobody joins or detaches any more. NULL: it is a real one. */
