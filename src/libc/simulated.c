@@ -12,7 +12,6 @@
 #include "aco/io.h"
 
 #pragma GCC diagnostic ignored "-Wpedantic" /* addresses are a union in libc's declarations */
-#pragma GCC diagnostic ignored "-Wunused-parameter" /* of calls that are refused */
 
 const char aco__hooks_of_runs = 1;
 
@@ -61,6 +60,7 @@ static ssize_t in_run_sendto(int fd, const void *p, size_t n, int flags, __CONST
 static int in_run_recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags, struct timespec *limit)
 {
     unsigned done = 0;
+    (void)limit; /* the hooks' own */
     for (; done < count; done++, flags |= (flags & MSG_WAITFORONE) ? MSG_DONTWAIT : 0) {
         ssize_t n = aco__system.recvmsg(fd, &messages[done].msg_hdr, flags & ~MSG_WAITFORONE);
         if (n < 0)
@@ -86,11 +86,13 @@ static int in_run_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int
 static int in_run_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *limit, const sigset_t *mask)
 {
     int is_short = limit && limit->tv_sec < INT_MAX / 1000;
+    (void)mask;
     return aco__system.poll(fds, n, is_short ? (int)(limit->tv_sec * 1000 + (limit->tv_nsec + 999999) / 1000000) : -1);
 }
 
 static int in_run_epoll_pwait(int epoll, struct epoll_event *events, int room, int ms, const sigset_t *mask)
 {
+    (void)mask;
     return aco__system.epoll_wait(epoll, events, room, ms);
 }
 
@@ -98,6 +100,7 @@ static int in_run_epoll_pwait(int epoll, struct epoll_event *events, int room, i
 static int in_run_epoll_pwait2(int epoll, struct epoll_event *events, int room, const struct timespec *limit,
                                const sigset_t *mask)
 {
+    (void)mask;
     return limit ? aco__system.epoll_pwait2(epoll, events, room, limit)
                  : aco__system.epoll_wait(epoll, events, room, -1);
 }
@@ -105,6 +108,7 @@ static int in_run_epoll_pwait2(int epoll, struct epoll_event *events, int room, 
 
 static int in_run_epoll_create(int size)
 {
+    (void)size;
     return aco__system.epoll_create1(0);
 }
 
@@ -139,6 +143,7 @@ static unsigned in_run_sleep(unsigned seconds)
 static int in_run_gettimeofday(struct timeval *now, void *zone)
 {
     struct timespec time = {0, 0};
+    (void)zone;
     (void)aco__system.clock_gettime(CLOCK_REALTIME, &time);
     now->tv_sec = time.tv_sec;
     now->tv_usec = (suseconds_t)(time.tv_nsec / 1000);
@@ -232,6 +237,7 @@ static int in_run_ftruncate(int fd, off_t size)
 static int in_run_access(const char *path, int mode)
 {
     struct stat status;
+    (void)mode;
     return aco__system.stat(path, &status);
 }
 
@@ -380,41 +386,51 @@ static int in_run_pthread_create(pthread_t *thread, const pthread_attr_t *attrib
 
 /* ---- The table ---- */
 
-#define ACO__REFUSED_IN_RUNS(result, failed, name, parameters)                                                         \
+/* A refusal always fails: the call is there for its arguments. */
+#define ACO__REFUSED_IN_RUNS(result, failed, name, parameters, arguments)                                              \
     static result refused_##name parameters                                                                            \
     {                                                                                                                  \
-        (void)refuse(#name);                                                                                           \
-        return failed;                                                                                                 \
+        return refuse(#name) != 0 ? (failed) : aco__libc_found.name arguments;                                         \
     }
 #define ACO__REFUSED_VECTOR(name, offset_type)                                                                         \
-    ACO__REFUSED_IN_RUNS(ssize_t, -1, name, (int fd, const struct iovec *parts, int n, offset_type offset))
+    ACO__REFUSED_IN_RUNS(ssize_t, -1, name, (int fd, const struct iovec *parts, int n, offset_type offset),            \
+                         (fd, parts, n, offset))
 ACO__REFUSED_VECTOR(preadv, off_t)
 ACO__REFUSED_VECTOR(preadv64, off64_t)
 ACO__REFUSED_VECTOR(pwritev, off_t)
 ACO__REFUSED_VECTOR(pwritev64, off64_t)
-ACO__REFUSED_IN_RUNS(ssize_t, -1, sendfile, (int to, int from, off_t *offset, size_t n))
-ACO__REFUSED_IN_RUNS(int, -1, select, (int n, fd_set *reads, fd_set *writes, fd_set *others, struct timeval *limit))
-ACO__REFUSED_IN_RUNS(int, -1, pselect, (int n, fd_set *reads, fd_set *writes, fd_set *others,
-                                        const struct timespec *limit, const sigset_t *mask))
-ACO__REFUSED_IN_RUNS(int, -1, timerfd_create, (clockid_t clock, int flags))
-ACO__REFUSED_IN_RUNS(int, -1, dup2, (int from, int to))
-ACO__REFUSED_IN_RUNS(int, -1, dup3, (int from, int to, int flags))
-ACO__REFUSED_IN_RUNS(int, -1, flock, (int fd, int operation))
-ACO__REFUSED_IN_RUNS(int, -1, lockf, (int fd, int command, off_t n))
-ACO__REFUSED_IN_RUNS(int, -1, lockf64, (int fd, int command, off64_t n))
-ACO__REFUSED_IN_RUNS(pid_t, -1, wait, (int *status))
-ACO__REFUSED_IN_RUNS(pid_t, -1, waitpid, (pid_t pid, int *status, int options))
-ACO__REFUSED_IN_RUNS(pid_t, -1, wait4, (pid_t pid, int *status, int options, struct rusage *usage))
-ACO__REFUSED_IN_RUNS(int, -1, system, (const char *command))
-ACO__REFUSED_IN_RUNS(FILE *, NULL, popen, (const char *command, const char *mode))
-ACO__REFUSED_IN_RUNS(int, -1, pclose, (FILE * stream))
-ACO__REFUSED_IN_RUNS(struct hostent *, NULL, gethostbyname, (const char *name))
-ACO__REFUSED_IN_RUNS(struct hostent *, NULL, gethostbyname2, (const char *name, int family))
-ACO__REFUSED_IN_RUNS(struct hostent *, NULL, gethostbyaddr, (const void *address, socklen_t length, int family))
-ACO__REFUSED_IN_RUNS(int, ENOSYS, gethostbyname_r, (const char *name, struct hostent *entry, char *room, size_t size,
-                                                    struct hostent **found, int *error))
-ACO__REFUSED_IN_RUNS(int, ENOSYS, gethostbyname2_r, (const char *name, int family, struct hostent *entry, char *room,
-                                                     size_t size, struct hostent **found, int *error))
+ACO__REFUSED_IN_RUNS(ssize_t, -1, sendfile, (int to, int from, off_t *offset, size_t n), (to, from, offset, n))
+ACO__REFUSED_IN_RUNS(int, -1, select, (int n, fd_set *reads, fd_set *writes, fd_set *others, struct timeval *limit),
+                     (n, reads, writes, others, limit))
+ACO__REFUSED_IN_RUNS(int, -1, pselect,
+                     (int n, fd_set *reads, fd_set *writes, fd_set *others, const struct timespec *limit,
+                      const sigset_t *mask),
+                     (n, reads, writes, others, limit, mask))
+ACO__REFUSED_IN_RUNS(int, -1, timerfd_create, (clockid_t clock, int flags), (clock, flags))
+ACO__REFUSED_IN_RUNS(int, -1, dup2, (int from, int to), (from, to))
+ACO__REFUSED_IN_RUNS(int, -1, dup3, (int from, int to, int flags), (from, to, flags))
+ACO__REFUSED_IN_RUNS(int, -1, flock, (int fd, int operation), (fd, operation))
+ACO__REFUSED_IN_RUNS(int, -1, lockf, (int fd, int command, off_t n), (fd, command, n))
+ACO__REFUSED_IN_RUNS(int, -1, lockf64, (int fd, int command, off64_t n), (fd, command, n))
+ACO__REFUSED_IN_RUNS(pid_t, -1, wait, (int *status), (status))
+ACO__REFUSED_IN_RUNS(pid_t, -1, waitpid, (pid_t pid, int *status, int options), (pid, status, options))
+ACO__REFUSED_IN_RUNS(pid_t, -1, wait4, (pid_t pid, int *status, int options, struct rusage *usage),
+                     (pid, status, options, usage))
+ACO__REFUSED_IN_RUNS(int, -1, system, (const char *command), (command))
+ACO__REFUSED_IN_RUNS(FILE *, NULL, popen, (const char *command, const char *mode), (command, mode))
+ACO__REFUSED_IN_RUNS(int, -1, pclose, (FILE * stream), (stream))
+ACO__REFUSED_IN_RUNS(struct hostent *, NULL, gethostbyname, (const char *name), (name))
+ACO__REFUSED_IN_RUNS(struct hostent *, NULL, gethostbyname2, (const char *name, int family), (name, family))
+ACO__REFUSED_IN_RUNS(struct hostent *, NULL, gethostbyaddr, (const void *address, socklen_t length, int family),
+                     (address, length, family))
+ACO__REFUSED_IN_RUNS(int, ENOSYS, gethostbyname_r,
+                     (const char *name, struct hostent *entry, char *room, size_t size, struct hostent **found,
+                      int *error),
+                     (name, entry, room, size, found, error))
+ACO__REFUSED_IN_RUNS(int, ENOSYS, gethostbyname2_r,
+                     (const char *name, int family, struct hostent *entry, char *room, size_t size,
+                      struct hostent **found, int *error),
+                     (name, family, entry, room, size, found, error))
 
 static void refuse_the_rest(aco__libc_calls_t *calls)
 {
