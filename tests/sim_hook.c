@@ -364,6 +364,23 @@ static void hooks_go_on(void)
     aco_destroy(task);
 }
 
+static void *looks_at_clock(void *unused)
+{
+    CHECK_EQ(clock_ns(CLOCK_MONOTONIC), aco_now()); /* its first call */
+    CHECK(aco_hook_active());
+    return unused;
+}
+
+/* For the rest of the process. */
+static void all_are_hooked(aco_sim_t *sim, void *unused)
+{
+    aco_t *task;
+    (void)sim, (void)unused;
+    CHECK_EQ(aco_hook_begin_all(), 0);
+    task = aco_spawn(looks_at_clock, NULL, NULL);
+    CHECK_EQ(aco_join(task, NULL), 0);
+}
+
 int main(void)
 {
     holds(time_passes, SEEDS);
@@ -381,5 +398,7 @@ int main(void)
     fails_by(asks_terminal, "sendmsg() is not simulated"); /* which the hook of write() tries first */
     hooks_go_on();
     holds(network, 1);
+    holds(all_are_hooked, 1);
+    hooks_go_on();
     return check_result("sim_hook");
 }

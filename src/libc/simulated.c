@@ -583,12 +583,16 @@ int aco__hook_run_begin(void)
 
 /* ---- Hooks ---- */
 
-/* aco__hooked() wants the hook's caller. The first call of a task may be where all are hooked. */
+/* Whether this may be the call of a hooked task in a run. Where all are hooked, it may be the task's first. */
+static inline int may_simulate(void)
+{
+    return aco_unlikely(aco__hook_simulates) ||
+           (aco_unlikely(__atomic_load_n(&aco__hook_everyone, __ATOMIC_RELAXED)) && aco__chooser_is_there());
+}
+
+/* A macro: aco__hooked() wants the hook's caller. */
 #define ACO__CALLS                                                                                                     \
-    ((aco__hook_simulates | (int)__atomic_load_n(&aco__hook_everyone, __ATOMIC_RELAXED)) && aco__hooked() &&           \
-             aco__hook_simulates                                                                                       \
-         ? &aco__libc_simulated                                                                                        \
-         : &aco__libc_found)
+    (may_simulate() && aco__hooked() && aco__hook_simulates ? &aco__libc_simulated : &aco__libc_found)
 #define ACO__RUN_HOOK(result, name, parameters, arguments)                                                             \
     ACO__HOOK(result, name, parameters)                                                                                \
     {                                                                                                                  \
