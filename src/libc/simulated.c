@@ -591,8 +591,7 @@ static inline int may_simulate(void)
 }
 
 /* A macro: aco__hooked() wants the hook's caller. */
-#define ACO__CALLS                                                                                                     \
-    (may_simulate() && aco__hooked() && aco__hook_simulates ? &aco__libc_simulated : &aco__libc_found)
+#define ACO__CALLS (may_simulate() && aco__hooked() && aco__hook_simulates ? &aco__libc_simulated : &aco__libc_found)
 #define ACO__RUN_HOOK(result, name, parameters, arguments)                                                             \
     ACO__HOOK(result, name, parameters)                                                                                \
     {                                                                                                                  \
