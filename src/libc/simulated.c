@@ -67,7 +67,7 @@ static int in_run_recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int
             break;
         messages[done].msg_len = (unsigned)n;
     }
-    return done ? (int)done : -1;
+    return done || !count ? (int)done : -1;
 }
 
 static int in_run_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
@@ -241,26 +241,33 @@ static int in_run_access(const char *path, int mode)
     return aco__system.stat(path, &status);
 }
 
+/* A stream that a killed task leaves open outlives its run, and exit() flushes it: the real system may have given the
+ * descriptor's number to another file by then. */
+static int stream_fd(const void *cookie)
+{
+    return aco__chooser_is_there() ? (int)(intptr_t)cookie : -1;
+}
+
 static ssize_t stream_read(void *cookie, char *p, size_t n)
 {
-    return aco__system.read((int)(intptr_t)cookie, p, n);
+    return aco__system.read(stream_fd(cookie), p, n);
 }
 
 static ssize_t stream_write(void *cookie, const char *p, size_t n)
 {
-    ssize_t written = aco__system.write((int)(intptr_t)cookie, p, n);
+    ssize_t written = aco__system.write(stream_fd(cookie), p, n);
     return written < 0 ? 0 : written;
 }
 
 static int stream_seek(void *cookie, off64_t *offset, int from)
 {
-    *offset = aco__system.lseek((int)(intptr_t)cookie, *offset, from);
+    *offset = aco__system.lseek(stream_fd(cookie), *offset, from);
     return *offset < 0 ? -1 : 0;
 }
 
 static int stream_close(void *cookie)
 {
-    return aco__system.close((int)(intptr_t)cookie);
+    return aco__system.close(stream_fd(cookie));
 }
 
 static FILE *in_run_fopen(const char *path, const char *mode)
@@ -306,7 +313,8 @@ static void take_paths(aco__libc_calls_t *calls)
 
 /* ---- Threads are tasks ---- */
 
-/* A task that stands for a thread. Its record is needed until it has begun, and until it is joined or detached. */
+/* A task that stands for a thread. Its record is needed until it has begun, and until it is joined or detached; a task
+ * that is killed leaves it to the end of the run. */
 typedef struct thread_task {
     struct thread_task *next;
     aco_t *task;
@@ -317,10 +325,19 @@ typedef struct thread_task {
 } thread_task_t;
 static __thread thread_task_t *thread_tasks __attribute__((tls_model("initial-exec")));
 
-static void free_if_over(thread_task_t *record)
+static void free_thread(thread_task_t **link)
 {
-    if (record->has_begun && record->is_left)
-        aco__service_free(record, record->sz);
+    thread_task_t *record = *link;
+    *link = record->next;
+    aco__service_free(record, record->sz);
+}
+
+static thread_task_t **link_to(const thread_task_t *record)
+{
+    thread_task_t **link = &thread_tasks;
+    while (*link && *link != record)
+        link = &(*link)->next;
+    return link;
 }
 
 ACO__SWITCHES static void *run_as_task(void *of_thread)
@@ -328,23 +345,22 @@ ACO__SWITCHES static void *run_as_task(void *of_thread)
     thread_task_t *record = of_thread;
     void *(*fn)(void *arg) = record->fn, *arg = record->arg;
     record->has_begun = 1;
-    free_if_over(record);
+    if (record->is_left)
+        free_thread(link_to(record));
     return aco__hook_task_begin("pthread_create") == 0 ? fn(arg) : NULL;
 }
 
 /* The task of such a thread, which nobody joins or detaches any more. NULL: it is a real one. */
 static aco_t *take_thread(pthread_t thread)
 {
-    for (thread_task_t **link = &thread_tasks; *link; link = &(*link)->next)
-        if ((pthread_t)*link == thread) {
-            thread_task_t *record = *link;
-            aco_t *task = record->task;
-            *link = record->next;
-            record->is_left = 1;
-            free_if_over(record);
-            return task;
-        }
-    return NULL;
+    thread_task_t **link = link_to((const thread_task_t *)thread), *record = *link;
+    aco_t *task = record && !record->is_left ? record->task : NULL;
+    if (!task)
+        return NULL;
+    record->is_left = 1;
+    if (record->has_begun)
+        free_thread(link);
+    return task;
 }
 
 ACO__SWITCHES static int join_thread_task(pthread_t thread, void **result)
@@ -557,7 +573,8 @@ static void leave_run(aco__poller_t *poller)
 {
     aco__hook_simulates = 0;
     aco__hook_self.tasks = 0;
-    thread_tasks = NULL;
+    while (thread_tasks)
+        free_thread(&thread_tasks);
     close_run(poller);
 }
 

@@ -52,14 +52,12 @@ static ssize_t move_nonblocking(int fd, const struct iovec *parts, size_t count,
 
 static ssize_t read_nowait(int fd, const struct iovec *parts, size_t count)
 {
-    return has_no_nowait() ? move_nonblocking(fd, parts, count, 0)
-                                    : preadv2(fd, parts, (int)count, -1, RWF_NOWAIT);
+    return has_no_nowait() ? move_nonblocking(fd, parts, count, 0) : preadv2(fd, parts, (int)count, -1, RWF_NOWAIT);
 }
 
 static ssize_t write_nowait(int fd, const struct iovec *parts, size_t count)
 {
-    return has_no_nowait() ? move_nonblocking(fd, parts, count, 1)
-                                    : pwritev2(fd, parts, (int)count, -1, RWF_NOWAIT);
+    return has_no_nowait() ? move_nonblocking(fd, parts, count, 1) : pwritev2(fd, parts, (int)count, -1, RWF_NOWAIT);
 }
 
 static int lacks_nowait(int error)
