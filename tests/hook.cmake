@@ -67,8 +67,12 @@ foreach(mode hooked deepbind interposed late none)
 endforeach()
 set_tests_properties(hook.preload.late PROPERTIES PASS_REGULAR_EXPRESSION "LD_PRELOAD.*passed")
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "^(-O2 -g)?$")
+  set(libraries -lpthread)
+  if(ACORN_URING AND ACORN_HAS_LIBURING)
+    set(libraries "-lpthread -luring")
+  endif()
   add_test(NAME hook.static
-           COMMAND sh -c "$0 -static -I \"$1\" \"$2\" \"$3\" \"$4\" \"$5\" -o hook_static -lpthread && ./hook_static"
+           COMMAND sh -c "$0 -static -I \"$1\" \"$2\" \"$3\" \"$4\" \"$5\" -o hook_static ${libraries} && ./hook_static"
                ${CMAKE_C_COMPILER} ${PROJECT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR}/install/hook.c
                $<TARGET_FILE:acorn_hook_static> $<TARGET_FILE:acorn_io_static> $<TARGET_FILE:acorn_static>)
   set_tests_properties(hook.static PROPERTIES PASS_REGULAR_EXPRESSION "multiple definition|statically linked program")

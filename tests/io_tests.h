@@ -12,6 +12,36 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#ifdef IN_SIMULATION /* the same test in some runs, in which libc's calls of all tasks are hooked (tests/sim.cmake) */
+#include <aco/hook.h>
+#include <aco/sim.h>
+
+typedef struct simulated_task {
+    aco_function_t fn;
+    void *arg;
+} simulated_task_t;
+
+static inline void simulate_task(aco_sim_t *sim, void *of)
+{
+    const simulated_task_t *t = of;
+    aco_t *task;
+    (void)sim;
+    CHECK_EQ(aco_hook_begin_all(), 0);
+    task = aco_spawn(t->fn, t->arg, NULL);
+    CHECK(task != NULL);
+    CHECK_EQ(aco_join(task, NULL), 0);
+}
+
+static inline void run_task(aco_function_t fn, void *arg)
+{
+    simulated_task_t task = {fn, arg};
+    aco_sim_options_t how = {0};
+    aco_sim_stats_t result;
+    how.events = 20;
+    if (aco_sim_run(simulate_task, &task, IN_SIMULATION, &result, &how) != 0)
+        CHECK(!"aco_sim_run");
+}
+#else
 static inline void run_task(aco_function_t fn, void *arg)
 {
     aco_t *task = aco_spawn(fn, arg, NULL);
@@ -22,6 +52,7 @@ static inline void run_task(aco_function_t fn, void *arg)
     }
     CHECK_EQ(aco_join(task, NULL), 0);
 }
+#endif
 
 /* Inside a task: a member of `group`. */
 static inline void member(aco_group_t *group, aco_function_t fn, void *arg)

@@ -138,6 +138,47 @@ if(TARGET acorn_tls)
     target_link_libraries(test_sim_tls_${variant} PRIVATE acorn_sim_static acorn_tls_static OpenSSL::SSL)
   endforeach()
 endif()
+if(TARGET acorn_hook_static)
+  foreach(variant IN LISTS acorn_two_variants)
+    acorn_test(sim_hook.${variant} sim_hook.c DEFINE ${define_${variant}})
+    target_link_libraries(test_sim_hook_${variant} PRIVATE acorn_sim_static acorn_hook_static Threads::Threads)
+  endforeach()
+endif()
+
+# Client libraries that know nothing of Acorn, hooked, against servers in the simulation.
+find_package(PkgConfig)
+if(TARGET acorn_hook_static AND TARGET acorn_http AND PKG_CONFIG_FOUND AND NOT CMAKE_C_FLAGS MATCHES "-m32")
+  set(sim_client_runs 25)
+  if(ACORN_NIGHTLY)
+    set(sim_client_runs 5000)
+  endif()
+  add_executable(test_sim_clients sim_clients.c)
+  set_target_properties(test_sim_clients PROPERTIES C_STANDARD 11)
+  target_link_libraries(test_sim_clients PRIVATE acorn_tests acorn_hook_static acorn_sim_static acorn_http_static
+                                                 Threads::Threads)
+  foreach(library redis:hiredis postgres:libpq curl:libcurl)
+    string(REGEX REPLACE ":.*" "" client ${library})
+    string(REGEX REPLACE ".*:" "" package ${library})
+    string(TOUPPER ${client} upper)
+    pkg_check_modules(sim_${client} QUIET IMPORTED_TARGET ${package})
+    if(TARGET PkgConfig::sim_${client})
+      target_compile_definitions(test_sim_clients PRIVATE HAVE_${upper})
+      target_link_libraries(test_sim_clients PRIVATE PkgConfig::sim_${client})
+    endif()
+    add_test(NAME sim_clients.${client}
+             COMMAND test_sim_clients --runs ${sim_client_runs} --check -- ${client})
+    set_tests_properties(sim_clients.${client} PROPERTIES TIMEOUT 1000 SKIP_RETURN_CODE 77)
+  endforeach()
+endif()
+
+# Acorn's own tests, in runs: tests/io_tests.h.
+if(TARGET acorn_hook_static AND TARGET acorn_http)
+  foreach(subject http_cookies http_forms http_decoding)
+    acorn_test(sim_agrees.${subject} ${subject}.c DEFINE IN_SIMULATION=5)
+    target_link_libraries(test_sim_agrees_${subject} PRIVATE acorn_hook_static acorn_sim_static acorn_http_static
+                                                             Threads::Threads)
+  endforeach()
+endif()
 
 # At night the tests that try a fixed number of seeds try more of them.
 if(ACORN_NIGHTLY)

@@ -102,6 +102,7 @@ CALLBACKS = {
     ('aco_offload_at', 0): (False, 'on a thread without tasks'),
     ('aco_offload_at', 3): (False, 'it releases'),
     ('sim_pthread_create', 2): (False, 'the begin of a thread'),
+    ('in_run_pthread_create', 2): (True, 'the function of a thread, as that of a task'),
     ('aco_thread_init', 0): (False, 'the process dies'),
     ('aco_allocator_s', 'map'): (False, 'memory'),
     ('aco_allocator_s', 'unmap'): (False, 'memory'),

@@ -419,5 +419,6 @@ ACO__AT_LOAD static void register_resolver(void)
         aco__system.getaddrinfo = getaddrinfo;
     if (!aco__system.getnameinfo)
         aco__system.getnameinfo = name_of;
-    aco__system.freeaddrinfo = freeaddrinfo;
+    if (!aco__system.freeaddrinfo)
+        aco__system.freeaddrinfo = freeaddrinfo;
 }

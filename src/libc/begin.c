@@ -35,7 +35,7 @@ static int check_place(const char *call)
     static const char *const here[] = {&aco__hooks_of_sockets,    &aco__hooks_of_files,     &aco__hooks_of_polls,
                                        &aco__hooks_of_time,       &aco__hooks_of_names,     &aco__hooks_of_locks,
                                        &aco__hooks_of_file_locks, &aco__hooks_of_processes, &aco__hooks_of_batches,
-                                       &aco__hooks_of_signals};
+                                       &aco__hooks_of_signals,    &aco__hooks_of_runs};
     for (size_t i = 0; i < sizeof here / sizeof *here; i++)
         if (!*here[i] || !hooks_are_found())
             return aco__service_fail(ENOTSUP, call,
@@ -57,7 +57,7 @@ static void begin_locks_and_signals(void)
 
 static int begin(const char *call)
 {
-    return check_place(call) == 0 ? aco__hook_begin(begin_locks_and_signals, call) : -1;
+    return check_place(call) == 0 ? aco__hook_begin(begin_locks_and_signals, aco__hook_run_begin, call) : -1;
 }
 
 int aco_hook_begin(void)

@@ -7,6 +7,7 @@
 #include "libc/libc.h"
 #include "libc/look_up.h"
 
+#include <sys/syscall.h>
 #include <threads.h>
 
 typedef void (*function_t)(void);
@@ -71,6 +72,22 @@ static int plain_sem_wait(sem_t *semaphore)
     return sem_clockwait(semaphore, CLOCK_MONOTONIC, &never);
 }
 
+/* An allocator may look at the clock. */
+static int plain_clock_gettime(clockid_t clock, struct timespec *now)
+{
+#ifdef SYS_clock_gettime64
+    int64_t time[2];
+    int result = (int)syscall(SYS_clock_gettime64, clock, time);
+    if (result == 0) {
+        now->tv_sec = (time_t)time[0];
+        now->tv_nsec = (long)time[1];
+    }
+    return result;
+#else
+    return (int)syscall(SYS_clock_gettime, clock, now);
+#endif
+}
+
 /* ---- The functions of the table ---- */
 
 static int is_filled_in;   /* the table. Atomic, as what follows */
@@ -80,7 +97,7 @@ void aco__libc_end_look_ups(void)
 {
     __atomic_store_n(&is_filled_in, 1, __ATOMIC_SEQ_CST);
     while (__atomic_load_n(&under_way, __ATOMIC_SEQ_CST))
-        (void)aco__libc()->sched_yield();
+        (void)aco__libc_found.sched_yield();
 }
 
 /* Under a sanitizer its function counts, and that is looked up; unless the table has it by now, at this offset. */
@@ -203,6 +220,75 @@ ACO__EARLY(int, sigaction, (int number, const struct sigaction *wanted, struct s
            (number, wanted, before))
 ACO__EARLY(int, pthread_mutex_timedlock, (pthread_mutex_t *mutex, const struct timespec *until), (mutex, until))
 ACO__EARLY_AS(int, pthread_mutex_unlock, (pthread_mutex_t *mutex), (mutex), , mtx_unlock ? plain_unlock : NULL)
+
+ACO__EARLY(int, socket, (int family, int type, int protocol), (family, type, protocol))
+ACO__EARLY(int, socketpair, (int family, int type, int protocol, int fds[2]), (family, type, protocol, fds))
+ACO__EARLY(int, bind, (int fd, __CONST_SOCKADDR_ARG to, socklen_t length), (fd, to, length))
+ACO__EARLY(int, listen, (int fd, int backlog), (fd, backlog))
+ACO__EARLY(int, getsockopt, (int fd, int level, int option, void *value, socklen_t *length),
+           (fd, level, option, value, length))
+ACO__EARLY(int, setsockopt, (int fd, int level, int option, const void *value, socklen_t length),
+           (fd, level, option, value, length))
+ACO__EARLY(int, getsockname, (int fd, __SOCKADDR_ARG address, socklen_t *length), (fd, address, length))
+ACO__EARLY(int, getpeername, (int fd, __SOCKADDR_ARG address, socklen_t *length), (fd, address, length))
+ACO__EARLY(int, shutdown, (int fd, int how), (fd, how))
+ACO__EARLY_VARIADIC(ioctl, (int fd, unsigned long operation, ...), (fd, operation, more), operation, void *, NULL)
+ACO__EARLY(int, pipe, (int fds[2]), (fds))
+ACO__EARLY(int, pipe2, (int fds[2], int flags), (fds, flags))
+ACO__EARLY(int, eventfd, (unsigned value, int flags), (value, flags))
+ACO__EARLY(int, timerfd_create, (clockid_t clock, int flags), (clock, flags))
+ACO__EARLY(int, epoll_create, (int size), (size))
+ACO__EARLY(int, epoll_create1, (int flags), (flags))
+ACO__EARLY(int, epoll_ctl, (int epoll, int operation, int fd, struct epoll_event *event),
+           (epoll, operation, fd, event))
+ACO__EARLY(int, dup, (int fd), (fd))
+ACO__EARLY(struct hostent *, gethostbyname, (const char *name), (name))
+ACO__EARLY(struct hostent *, gethostbyname2, (const char *name, int family), (name, family))
+ACO__EARLY(struct hostent *, gethostbyaddr, (const void *address, socklen_t length, int family),
+           (address, length, family))
+ACO__EARLY(int, gethostbyname_r, (const char *name, struct hostent *entry, char *room, size_t size,
+                                  struct hostent **found, int *error), (name, entry, room, size, found, error))
+ACO__EARLY(int, gethostbyname2_r, (const char *name, int family, struct hostent *entry, char *room, size_t size,
+                                   struct hostent **found, int *error), (name, family, entry, room, size, found, error))
+ACO__EARLY_AS(int, clock_gettime, (clockid_t clock, struct timespec *now), (clock, now), , plain_clock_gettime)
+ACO__EARLY(int, gettimeofday, (struct timeval *now, void *zone), (now, zone))
+ACO__EARLY(time_t, time, (time_t *now), (now))
+ACO__EARLY(ssize_t, getrandom, (void *p, size_t n, unsigned flags), (p, n, flags))
+ACO__EARLY(int, getentropy, (void *p, size_t n), (p, n))
+ACO__EARLY(FILE *, popen, (const char *command, const char *mode), (command, mode))
+ACO__EARLY(int, pthread_create, (pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg),
+           (thread, attributes, fn, arg))
+ACO__EARLY(int, pthread_join, (pthread_t thread, void **result), (thread, result))
+ACO__EARLY(int, pthread_detach, (pthread_t thread), (thread))
+#if defined(__LP64__) && __GLIBC_PREREQ(2, 33)
+ACO__EARLY(FILE *, fopen, (const char *path, const char *mode), (path, mode))
+ACO__EARLY(FILE *, fopen64, (const char *path, const char *mode), (path, mode))
+ACO__EARLY(int, stat, (const char *path, struct stat *status), (path, status))
+ACO__EARLY(int, stat64, (const char *path, struct stat64 *status), (path, status))
+ACO__EARLY(int, lstat, (const char *path, struct stat *status), (path, status))
+ACO__EARLY(int, lstat64, (const char *path, struct stat64 *status), (path, status))
+ACO__EARLY(int, fstat, (int fd, struct stat *status), (fd, status))
+ACO__EARLY(int, fstat64, (int fd, struct stat64 *status), (fd, status))
+ACO__EARLY(int, access, (const char *path, int mode), (path, mode))
+ACO__EARLY(off_t, lseek, (int fd, off_t offset, int from), (fd, offset, from))
+ACO__EARLY(off64_t, lseek64, (int fd, off64_t offset, int from), (fd, offset, from))
+ACO__EARLY(int, ftruncate, (int fd, off_t size), (fd, size))
+ACO__EARLY(int, ftruncate64, (int fd, off64_t size), (fd, size))
+ACO__EARLY(int, rename, (const char *from, const char *to), (from, to))
+ACO__EARLY(int, link, (const char *from, const char *to), (from, to))
+ACO__EARLY(int, unlink, (const char *path), (path))
+ACO__EARLY(int, mkdir, (const char *path, mode_t mode), (path, mode))
+ACO__EARLY(int, rmdir, (const char *path), (path))
+ACO__EARLY(DIR *, opendir, (const char *path), (path))
+ACO__EARLY(struct dirent *, readdir, (DIR *folder), (folder))
+ACO__EARLY(struct dirent64 *, readdir64, (DIR *folder), (folder))
+ACO__EARLY(int, closedir, (DIR *folder), (folder))
+#endif
+
+static void early_freeaddrinfo(struct addrinfo *list)
+{
+    ((__typeof__(&freeaddrinfo))function_for("freeaddrinfo", NULL, ACO__FOUND_AT(freeaddrinfo)))(list);
+}
 
 #define ACO__EARLY_JUMP(name)                                                                                          \
     __attribute__((noreturn)) static void early_##name(struct __jmp_buf_tag *place, int value)                         \

@@ -4,6 +4,7 @@
 #include "libc/libc.h"
 #include "os/clock.h"
 
+#include "aco/detail/chooser.h"
 #include "aco/detail/descriptors.h"
 #include "aco/detail/poller.h"
 
@@ -14,10 +15,13 @@ enum { CALLS_IN_A_ROW = 64, VAIN_ATTEMPTS = 8 };
 
 __thread aco__hook_thread_t aco__hook_self __attribute__((tls_model("initial-exec")));
 unsigned aco__hook_everyone;
+__thread int aco__hook_simulates __attribute__((tls_model("initial-exec")));
+aco__libc_calls_t aco__libc_simulated;
 
 static aco_local_key_t record_key;
 static int key_error;
-static void (*begin_on_thread)(void); /* written once */
+static void (*begin_on_thread)(void); /* written once, as the next */
+static int (*begin_in_run)(void);
 
 static void call_ends(aco__hook_task_t *task)
 {
@@ -77,15 +81,20 @@ static aco__hook_task_t *new_record(aco_t *task, const char *call)
     return NULL;
 }
 
-/* The thread will have hooked tasks. */
-static void prepare_thread(void)
+/* The thread will have hooked tasks. 0, or -1 and errno. */
+static int prepare_thread(void)
 {
     aco__hook_thread_t *self = &aco__hook_self;
-    if (self->process)
-        return;
-    self->thread = aco__system.gettid();
-    self->process = getpid();
-    begin_on_thread();
+    if (aco__chooser_is_there())
+        return begin_in_run();
+    if (!self->process) {
+        self->thread = aco__system.gettid();
+        self->process = getpid();
+    }
+    if (!self->is_begun)
+        begin_on_thread();
+    self->is_begun = 1;
+    return 0;
 }
 
 /* The first hooked call of a task, where all are hooked: whether this one is. Not in an inner coroutine, whose values
@@ -97,8 +106,7 @@ static int adopt(aco_t *task)
     if (!aco__hook_everyone || aco_get_co() != task)
         return 0;
     aco__hooks_hold();
-    prepare_thread();
-    record = aco__hook_is_own_process() ? new_record(task, "acorn_hook") : NULL;
+    record = prepare_thread() == 0 && aco__hook_is_own_process() ? new_record(task, "acorn_hook") : NULL;
     aco__hooks_release();
     errno = error;
     if (!record)
@@ -157,11 +165,13 @@ int aco__hook_is_beside(const void *caller)
     return aco__hook_self.tasks != 0;
 }
 
-int aco__hook_begin(void (*on_thread)(void), const char *call)
+int aco__hook_begin(void (*on_thread)(void), int (*in_run)(void), const char *call)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     if (!__atomic_load_n(&begin_on_thread, __ATOMIC_RELAXED))
         __atomic_store_n(&begin_on_thread, on_thread, __ATOMIC_RELAXED);
+    if (!__atomic_load_n(&begin_in_run, __ATOMIC_RELAXED))
+        __atomic_store_n(&begin_in_run, in_run, __ATOMIC_RELAXED);
     pthread_once(&once, make_key);
     return key_error ? aco__service_fail(key_error, call, "no key for values of tasks") : 0;
 }
@@ -173,7 +183,8 @@ int aco__hook_task_begin(const char *call)
     aco__hook_task_t *record;
     if (!task || aco_get_co() != task)
         return aco__service_fail(EPERM, call, "the caller is not a task");
-    prepare_thread();
+    if (prepare_thread() != 0)
+        return -1;
     if (!aco__hook_is_own_process())
         return aco__service_fail(EPERM, call, "in a child of fork()");
     record = record_of(task);
@@ -191,6 +202,14 @@ int aco__hook_task_end(const char *call)
         return aco__service_fail(EPERM, call, "the caller is not a hooked task");
     aco__hook_self.tasks -= --record->depth == 0;
     return 0;
+}
+
+/* Acorn's own work makes no simulated calls by libc's names. */
+int aco__hook_simulates_task(void)
+{
+    const aco_t *task = aco_current_task();
+    const aco__hook_task_t *record = task && !aco__hooks_are_held() ? record_of(task) : NULL;
+    return record && record->depth != 0;
 }
 
 int aco__hook_is_own_process(void)
@@ -226,7 +245,7 @@ static aco__hook_task_t *call_begins(const aco__hook_call_t *call)
 {
     aco__hook_thread_t *self = &aco__hook_self;
     aco__hook_task_t *record = record_of(aco_current_task());
-    if (!record) /* a task that is not hooked waits for a lock */
+    if (!record || aco__hook_simulates) /* a task that is not hooked waits for a lock; no signals in a run */
         return NULL;
     ACO__ASSERT(!record->link && call->restarts < HOOK_CLASSES); /* a task makes one call at a time */
     record->call = *call;
@@ -300,10 +319,32 @@ static int cannot_offload(void *arg, void (*release)(void *arg, void *result))
     return offloaded(ACO__WORK, -1, error);
 }
 
+/* In a simulation no pool: the task waits as long as a disk takes, and calls the function itself. */
+ACO__SWITCHES
+static int call_here(int kind, void *(*fn)(void *arg), void *arg, void **result,
+                     void (*release)(void *arg, void *result), const char *location)
+{
+    int64_t ns = aco__chooser_disk_time();
+    int error = errno;
+    void *own;
+    if (ns > 0 && aco_sleep_at(ns, location) != 0 && kind != ACO__MUST_RUN) {
+        int failure = errno;
+        release(arg, NULL);
+        errno = failure;
+        return offloaded(kind, -1, error);
+    }
+    own = fn(arg);
+    if (result)
+        *result = own;
+    return offloaded(kind, 0, error);
+}
+
 int aco__hook_offload(int kind, void *(*fn)(void *arg), void *arg, void **result,
                       void (*release)(void *arg, void *result), const char *location)
 {
     int error = errno;
+    if (aco__hook_simulates && kind != ACO__LOOK_UP)
+        return call_here(kind, fn, arg, result, release, location);
     return aco__hook_is_own_process()
                ? offloaded(kind, aco__io_offload_as(kind, location, fn, arg, result, release, location), error)
                : cannot_offload(arg, release);
@@ -328,7 +369,8 @@ static int64_t end_of(int fd, int option)
 {
     struct timeval limit = {0, 0};
     socklen_t length = sizeof limit;
-    if (!option || getsockopt(fd, SOL_SOCKET, option, &limit, &length) != 0 || (!limit.tv_sec && !limit.tv_usec))
+    if (!option || aco__libc()->getsockopt(fd, SOL_SOCKET, option, &limit, &length) != 0 ||
+        (!limit.tv_sec && !limit.tv_usec))
         return ACO_FOREVER;
     return aco_after(aco__hook_ns(limit.tv_sec, (int64_t)limit.tv_usec * 1000));
 }

@@ -24,6 +24,7 @@ typedef struct aco__hook_task {
 typedef struct aco__hook_thread {
     unsigned tasks;         /* of this thread that are hooked */
     unsigned calls;         /* for fairness */
+    int is_begun;           /* what is done once for each thread, outside of simulations */
     int probe;              /* 1: a hook is to be reached; 2: it has been */
     pid_t process, thread;  /* in which tasks were hooked */
     aco_hook_stats_t stats;
@@ -59,10 +60,13 @@ static inline __attribute__((always_inline)) int aco__beside_hooked(void)
 {
     return aco__hook_may_be_on() && aco__hook_is_beside(__builtin_return_address(0));
 }
-/* In the process: on_thread() is called on each thread before it has hooked tasks. 0, or -1 and errno. */
-ACO__HIDDEN int aco__hook_begin(void (*on_thread)(void), const char *call);
+/* In the process: on_thread() is called on each thread before it has hooked tasks, in_run() before each of them in a
+ * simulation: 0, or -1 and errno. So does this. */
+ACO__HIDDEN int aco__hook_begin(void (*on_thread)(void), int (*in_run)(void), const char *call);
 ACO__HIDDEN int aco__hook_task_begin(const char *call);
 ACO__HIDDEN int aco__hook_task_end(const char *call);
+/* The calling task, in a simulation, is about to be hooked. 0, or -1 and errno. */
+ACO__HIDDEN int aco__hook_run_begin(void);
 /* Whether this is still the process in which tasks were hooked: no child of fork() or vfork(). */
 ACO__HIDDEN int aco__hook_is_own_process(void);
 /* A call that may wait begins: from time to time it lets other tasks run before it looks at anything, so that calls

@@ -97,6 +97,39 @@ static void publish_to_acorn(const aco__libc_calls_t *found)
     ACO__PUBLISH(getaddrinfo, getaddrinfo);
     ACO__PUBLISH(getnameinfo, getnameinfo);
     ACO__PUBLISH(clock_nanosleep, clock_nanosleep);
+    ACO__PUBLISH(socket, socket);
+    ACO__PUBLISH(socketpair, socketpair);
+    ACO__PUBLISH(bind, bind);
+    ACO__PUBLISH(listen, listen);
+    ACO__PUBLISH(getsockopt, getsockopt);
+    ACO__PUBLISH(setsockopt, setsockopt);
+    ACO__PUBLISH(getsockname, getsockname);
+    ACO__PUBLISH(getpeername, getpeername);
+    ACO__PUBLISH(shutdown, shutdown);
+    ACO__PUBLISH(ioctl, ioctl);
+    ACO__PUBLISH(pipe2, pipe2);
+    ACO__PUBLISH(eventfd, eventfd);
+    ACO__PUBLISH(epoll_create1, epoll_create1);
+    ACO__PUBLISH(epoll_ctl, epoll_ctl);
+    ACO__PUBLISH(freeaddrinfo, freeaddrinfo);
+    ACO__PUBLISH(clock_gettime, clock_gettime);
+    ACO__PUBLISH(pthread_create, pthread_create);
+    ACO__PUBLISH(pthread_join, pthread_join);
+#if defined(__LP64__) && __GLIBC_PREREQ(2, 33)
+    ACO__PUBLISH(fopen, fopen64);
+    ACO__PUBLISH(stat, stat64);
+    ACO__PUBLISH(fstat, fstat64);
+    ACO__PUBLISH(lseek, lseek64);
+    ACO__PUBLISH(ftruncate, ftruncate64);
+    ACO__PUBLISH(rename, rename);
+    ACO__PUBLISH(link, link);
+    ACO__PUBLISH(unlink, unlink);
+    ACO__PUBLISH(mkdir, mkdir);
+    ACO__PUBLISH(rmdir, rmdir);
+    ACO__PUBLISH(opendir, opendir);
+    ACO__PUBLISH(readdir, readdir64);
+    ACO__PUBLISH(closedir, closedir);
+#endif
 #undef ACO__PUBLISH
 }
 

@@ -17,6 +17,7 @@
 
 #include "aco/hook.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <netdb.h>
@@ -29,11 +30,16 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -44,6 +50,21 @@
 #else
 #define ACO__NEWER_LIBC_CALLS(X)
 #endif
+#if defined(__LP64__) && __GLIBC_PREREQ(2, 33)
+#define ACO__LIBC_CALLS_FOR_PATHS(X)                                                                                   \
+    X(fopen) X(fopen64) X(stat) X(stat64) X(lstat) X(lstat64) X(fstat) X(fstat64) X(access) X(lseek) X(lseek64)        \
+    X(ftruncate) X(ftruncate64) X(rename) X(link) X(unlink) X(mkdir) X(rmdir) X(opendir) X(readdir) X(readdir64)       \
+    X(closedir)
+#else /* they have other names or forms */
+#define ACO__LIBC_CALLS_FOR_PATHS(X)
+#endif
+/* Those that have a hook only for tasks in a simulation (simulated.c): they do not wait. */
+#define ACO__LIBC_CALLS_OF_RUNS(X)                                                                                     \
+    X(socket) X(socketpair) X(bind) X(listen) X(getsockopt) X(setsockopt) X(getsockname) X(getpeername) X(shutdown)    \
+    X(ioctl) X(pipe) X(pipe2) X(eventfd) X(timerfd_create) X(epoll_create) X(epoll_create1) X(epoll_ctl) X(dup)        \
+    X(freeaddrinfo) X(gethostbyname) X(gethostbyname2) X(gethostbyaddr) X(gethostbyname_r) X(gethostbyname2_r)         \
+    X(clock_gettime) X(gettimeofday) X(time) X(getrandom) X(getentropy) X(popen)                                       \
+    X(pthread_create) X(pthread_join) X(pthread_detach) ACO__LIBC_CALLS_FOR_PATHS(X)
 /* What _FORTIFY_SOURCE calls in place of longjmp(). */
 extern void __longjmp_chk(struct __jmp_buf_tag *place, int value) __attribute__((noreturn));
 /* libc's functions that have hooks, or are called by some. */
@@ -59,7 +80,7 @@ extern void __longjmp_chk(struct __jmp_buf_tag *place, int value) __attribute__(
     X(getaddrinfo) X(getnameinfo) X(sem_wait) X(sem_timedwait) X(pthread_rwlock_rdlock) X(pthread_rwlock_wrlock)       \
     X(pthread_rwlock_unlock)                                                                                           \
     X(pthread_mutex_lock) X(pthread_mutex_trylock) X(pthread_mutex_timedlock) X(pthread_mutex_unlock)                  \
-    X(sigaction) X(siglongjmp) X(__longjmp_chk)
+    X(sigaction) X(siglongjmp) X(__longjmp_chk) ACO__LIBC_CALLS_OF_RUNS(X)
 
 typedef struct aco__libc_calls {
 #define ACO__LIBC_POINTER(name) __typeof__(&(name)) name;
@@ -78,9 +99,15 @@ extern void __chk_fail(void) __attribute__((noreturn)); /* libc's end of a proce
  * entry can be called at any time. */
 ACO__HIDDEN_EXTERN aco__libc_calls_t aco__libc_found;
 ACO__HIDDEN_EXTERN int aco__libc_is_found; /* 1: the constructor has run */
+/* The same calls of a hooked task in a simulation: those of the system's table, from simulated.c. */
+ACO__HIDDEN_EXTERN aco__libc_calls_t aco__libc_simulated;
+/* 1: the thread is in a run, and has hooked tasks. */
+ACO__HIDDEN_EXTERN __thread int aco__hook_simulates __attribute__((tls_model("initial-exec")));
+ACO__HIDDEN ACO__COLD int aco__hook_simulates_task(void);
+/* What the calling task's calls go to. */
 static inline const aco__libc_calls_t *aco__libc(void)
 {
-    return &aco__libc_found;
+    return aco_unlikely(aco__hook_simulates) && aco__hook_simulates_task() ? &aco__libc_simulated : &aco__libc_found;
 }
 
 /* Whether the caller is the library that malloc() is in, if that is neither libc nor the program. It calls with its own
@@ -90,6 +117,6 @@ ACO__HIDDEN int aco__hook_is_allocators(const void *caller);
 /* So that a static library brings the objects of all hooks. */
 ACO__HIDDEN_EXTERN const char aco__hooks_of_sockets, aco__hooks_of_files, aco__hooks_of_polls, aco__hooks_of_time,
     aco__hooks_of_names, aco__hooks_of_locks, aco__hooks_of_file_locks, aco__hooks_of_processes, aco__hooks_of_batches,
-    aco__hooks_of_signals;
+    aco__hooks_of_signals, aco__hooks_of_runs;
 
 #endif

@@ -273,9 +273,10 @@ static int64_t deadline_of_timeval(const struct timeval *limit)
     int64_t seconds;
     if (!limit)
         return ACO_FOREVER;
-    if (!aco__hook_can_read(limit, sizeof *limit) || limit->tv_sec < 0 || limit->tv_usec < 0 ||
-        (!limit->tv_sec && !limit->tv_usec))
+    if (!aco__hook_can_read(limit, sizeof *limit) || limit->tv_sec < 0 || limit->tv_usec < 0)
         return -1;
+    if (!limit->tv_sec && !limit->tv_usec)
+        return aco__hook_simulates ? aco_now() : -1; /* a simulation has no select() */
     if (__builtin_add_overflow((int64_t)limit->tv_sec, (int64_t)limit->tv_usec / 1000000, &seconds))
         return ACO_FOREVER;
     return aco_after(aco__hook_ns(seconds, (int64_t)limit->tv_usec % 1000000 * 1000));

@@ -20,7 +20,7 @@ static int has_option(int fd, int option, int value)
 {
     int is = -1;
     socklen_t length = sizeof is;
-    return getsockopt(fd, SOL_SOCKET, option, &is, &length) == 0 && is == value;
+    return aco__libc()->getsockopt(fd, SOL_SOCKET, option, &is, &length) == 0 && is == value;
 }
 
 ACO__SWITCHES
@@ -49,7 +49,7 @@ static int waits_for_more(int fd, const struct msghdr *message, int flags)
         return 0;
     if (is_unix && (message->msg_controllen || message->msg_flags & MSG_CTRUNC)) /* descriptors or a sender's name */
         return 0;
-    return ioctl(fd, SIOCATMARK, &is_at_mark) != 0 || !is_at_mark; /* of urgent data */
+    return aco__libc()->ioctl(fd, SIOCATMARK, &is_at_mark) != 0 || !is_at_mark; /* of urgent data */
 }
 
 static int is_over(int fd)
@@ -63,7 +63,7 @@ ACO__SWITCHES static int await_bytes(int fd, aco__hook_wait_t *wait, const char 
 {
     for (;;) {
         int n = 1, ends = is_over(fd), action; /* what came before the end is there by now */
-        if (ioctl(fd, FIONREAD, &n) != 0 || n > 0)
+        if (aco__libc()->ioctl(fd, FIONREAD, &n) != 0 || n > 0)
             return HOOK_TRIES_AGAIN;
         if (ends)
             return HOOK_IS_DONE;

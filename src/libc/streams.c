@@ -33,7 +33,12 @@ void aco__hook_block_again(int fd, int flags)
     errno = error;
 }
 
-/* For sanitizers, which know neither preadv2() nor pwritev2(). */
+/* For sanitizers and simulations, which know neither preadv2() nor pwritev2(). */
+static int has_no_nowait(void)
+{
+    return aco__hook_is_sanitized() || aco__hook_simulates;
+}
+
 static ssize_t move_nonblocking(int fd, const struct iovec *parts, size_t count, int is_write)
 {
     int flags = aco__hook_unblock(fd);
@@ -47,14 +52,12 @@ static ssize_t move_nonblocking(int fd, const struct iovec *parts, size_t count,
 
 static ssize_t read_nowait(int fd, const struct iovec *parts, size_t count)
 {
-    return aco__hook_is_sanitized() ? move_nonblocking(fd, parts, count, 0)
-                                    : preadv2(fd, parts, (int)count, -1, RWF_NOWAIT);
+    return has_no_nowait() ? move_nonblocking(fd, parts, count, 0) : preadv2(fd, parts, (int)count, -1, RWF_NOWAIT);
 }
 
 static ssize_t write_nowait(int fd, const struct iovec *parts, size_t count)
 {
-    return aco__hook_is_sanitized() ? move_nonblocking(fd, parts, count, 1)
-                                    : pwritev2(fd, parts, (int)count, -1, RWF_NOWAIT);
+    return has_no_nowait() ? move_nonblocking(fd, parts, count, 1) : pwritev2(fd, parts, (int)count, -1, RWF_NOWAIT);
 }
 
 static int lacks_nowait(int error)

@@ -205,6 +205,15 @@ int64_t aco__chooser_disk_time(void)
     return chooser && chooser->disk_time ? chooser->disk_time(chooser) : -1;
 }
 
+int aco__chooser_refuse(const char *call)
+{
+    aco__chooser_t *chooser = aco__chooser_is_there() ? aco__tasks(aco__self())->chooser : NULL;
+    if (chooser && chooser->refuse)
+        chooser->refuse(chooser, call);
+    errno = ENOSYS;
+    return -1;
+}
+
 const char *aco__chooser_refused(void)
 {
     const aco__tasks_t *s = aco__tasks(aco__self());

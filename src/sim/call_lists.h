@@ -21,8 +21,8 @@
 #define ACO__SIM_EACH_OF_DESCRIPTORS(X)                                                                                \
     X(read) X(write) X(readv) X(writev) X(close) X(fcntl) X(ioctl) X(fstat) X(poll) X(eventfd) X(pipe2) X(splice)      \
     X(epoll_create1) X(epoll_ctl) X(epoll_wait) X(epoll_pwait2)                                                        \
-    X(socket) X(bind) X(listen) X(connect) X(accept4) X(getsockopt) X(setsockopt) X(getsockname) X(getpeername)        \
-    X(shutdown) X(recv) X(recvfrom) X(recvmsg) X(send) X(sendto) X(sendmsg)
+    X(socket) X(socketpair) X(bind) X(listen) X(connect) X(accept4) X(getsockopt) X(setsockopt)                        \
+    X(getsockname) X(getpeername) X(shutdown) X(recv) X(recvfrom) X(recvmsg) X(send) X(sendto) X(sendmsg)
 /* Simulated: files. open() also opens files of /proc. */
 #define ACO__SIM_EACH_OF_FILES(X)                                                                                      \
     X(open) X(pread) X(pwrite) X(preadv2) X(lseek) X(fsync) X(ftruncate) X(sendfile) X(stat) X(rename)                 \

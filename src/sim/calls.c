@@ -382,6 +382,8 @@ OF_DESCRIPTORS(int, epoll_pwait2, (int epoll, struct epoll_event *events, int ro
 
 OF_DESCRIPTORS(int, socket, (int family, int type, int protocol), (family, type, protocol),
                (sim, family, type, protocol))
+OF_DESCRIPTORS(int, socketpair, (int family, int type, int protocol, int fds[2]), (family, type, protocol, fds),
+               (sim, family, type, protocol, fds))
 OF_DESCRIPTORS(int, bind, (int fd, const struct sockaddr *address, socklen_t length), (fd, address, length),
                (sim, fd, address, length))
 OF_DESCRIPTORS(int, listen, (int fd, int backlog), (fd, backlog), (sim, fd, backlog))

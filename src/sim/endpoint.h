@@ -6,6 +6,7 @@
 #include "sim/opened.h"
 
 #include <netinet/in.h>
+#include <sys/time.h>
 #include <sys/un.h>
 
 /* An address. IPv4 ones are in the form of IPv6 (::ffff:…). */
@@ -68,6 +69,7 @@ typedef struct aco__sim_socket {
     int reuses_address, reuses_port, only_ipv6, has_chosen_port;
     int send_size, receive_size; /* SO_SNDBUF, SO_RCVBUF */
     struct linger linger;
+    struct timeval limits[2];   /* SO_RCVTIMEO, SO_SNDTIMEO: only kept. acorn_hook reads them */
     aco__sim_option_t options[ACO__SIM_MOST_OPTIONS]; /* that have no effect */
     int options_count;
     int cannot_read, cannot_write; /* by shutdown(), a reset, or a peer's end on a unix socket */

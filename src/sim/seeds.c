@@ -12,6 +12,7 @@
 #include "sim/nemesis.h"
 #include "sim/notes_trace.h"
 #include "sim/operations.h"
+#include "sim/refusal.h"
 #include "sim/scatter.h"
 #include "sim/world.h"
 
@@ -163,6 +164,11 @@ static void failed(aco__chooser_t *chooser)
     aco_sim_t *sim = sim_of(chooser);
     if (sim->refused)
         aco__sim_settle(sim);
+}
+
+static void refuse(aco__chooser_t *chooser, const char *refused)
+{
+    (void)aco__sim_refuse(sim_of(chooser), refused);
 }
 
 static int64_t disk_time(aco__chooser_t *chooser)
@@ -462,6 +468,7 @@ static aco_sim_t *new_sim(ACO__SWITCHES aco_sim_function_t scenario, void *arg, 
     chooser->idle = idle;
     chooser->failed = failed;
     chooser->admits = admits;
+    chooser->refuse = refuse;
     chooser->look_up = look_up;
     chooser->disk_time = disk_time;
     return sim;

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 static aco__sim_socket_t *socket_at(aco_sim_t *sim, int fd, const char *call)
@@ -53,6 +54,23 @@ int aco__sim_socket(aco_sim_t *sim, int family, int type, int protocol)
         return aco__sim_fail_with(aco__sim_refuse(sim, "socket"));
     socket = new_socket(sim, family, type & ~flags, (type & SOCK_NONBLOCK) ? O_NONBLOCK : 0);
     return socket ? aco__sim_file_open(sim, &socket->file, (type & SOCK_CLOEXEC) ? FD_CLOEXEC : 0, "socket") : -1;
+}
+
+int aco__sim_socketpair(aco_sim_t *sim, int family, int type, int protocol, int fds[2])
+{
+    int error;
+    if (family != AF_UNIX || (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == SOCK_DGRAM)
+        return aco__sim_fail_with(aco__sim_refuse(sim, "socketpair"));
+    fds[0] = aco__sim_socket(sim, family, type, protocol);
+    fds[1] = fds[0] < 0 ? -1 : aco__sim_socket(sim, family, type, protocol);
+    if (fds[1] >= 0) {
+        aco__sim_stream_pair(socket_at(sim, fds[0], "socketpair"), socket_at(sim, fds[1], "socketpair"));
+        return 0;
+    }
+    error = errno;
+    if (fds[0] >= 0)
+        (void)aco__sim_close(sim, fds[0]);
+    return aco__sim_fail_with(error);
 }
 
 int aco__sim_bind(aco_sim_t *sim, int fd, const struct sockaddr *address, socklen_t length)
@@ -181,13 +199,28 @@ int aco__sim_shutdown(aco_sim_t *sim, int fd, int how)
 
 int aco__sim_ioctl(aco_sim_t *sim, int fd, unsigned long operation, void *last)
 {
-    const aco__sim_file_t *file = aco__sim_file_of(sim, fd, "ioctl");
-    if (!file || operation != SIOCATMARK)
-        return file ? aco__sim_fail_with(aco__sim_refuse(sim, "ioctl")) : -1;
-    if (!S_ISSOCK(file->type->mode) || ((const aco__sim_socket_t *)file)->type != SOCK_STREAM)
-        return aco__sim_fail_with(ENOTTY);
-    *(int *)last = 0;
-    return 0;
+    aco__sim_file_t *file = aco__sim_file_of(sim, fd, "ioctl");
+    int is_stream = file && S_ISSOCK(file->type->mode) && aco__sim_socket_of(file)->type == SOCK_STREAM;
+    if (!file)
+        return -1;
+    switch (operation) {
+    case FIONBIO:
+        file->flags = *(const int *)last ? file->flags | O_NONBLOCK : file->flags & ~O_NONBLOCK;
+        return 0;
+    case SIOCATMARK:
+        if (!is_stream)
+            return aco__sim_fail_with(ENOTTY);
+        *(int *)last = 0;
+        return 0;
+    case FIONREAD:
+        if (!is_stream)
+            break;
+        *(int *)last = aco__sim_socket_of(file)->peer ? (int)aco__sim_socket_of(file)->peer->out.arrived : 0;
+        return 0;
+    default:
+        break;
+    }
+    return aco__sim_fail_with(aco__sim_refuse(sim, "ioctl"));
 }
 
 int aco__sim_getsockopt(aco_sim_t *sim, int fd, int level, int option, void *value, socklen_t *length)

@@ -5,6 +5,7 @@
 #include "sim/opened.h"
 
 ACO__HIDDEN int aco__sim_socket(aco_sim_t *sim, int family, int type, int protocol);
+ACO__HIDDEN int aco__sim_socketpair(aco_sim_t *sim, int family, int type, int protocol, int fds[2]);
 ACO__HIDDEN int aco__sim_bind(aco_sim_t *sim, int fd, const struct sockaddr *address, socklen_t length);
 ACO__HIDDEN int aco__sim_listen(aco_sim_t *sim, int fd, int backlog);
 ACO__HIDDEN int aco__sim_connect(aco_sim_t *sim, int fd, const struct sockaddr *address, socklen_t length);

@@ -105,6 +105,10 @@ int aco__sim_option_get(aco_sim_t *sim, aco__sim_socket_t *socket, int level, in
         store(&socket->linger, sizeof socket->linger, value, length);
         return 0;
     }
+    if (level == SOL_SOCKET && (option == SO_RCVTIMEO || option == SO_SNDTIMEO)) {
+        store(&socket->limits[option == SO_SNDTIMEO], sizeof socket->limits[0], value, length);
+        return 0;
+    }
     if (level == IPPROTO_IPV6 && option == IPV6_V6ONLY && socket->family == AF_INET6)
         result = socket->only_ipv6;
     else if (!(level == SOL_SOCKET && get_own(socket, option, &result)) && !is_kept(socket, level, option)) {
@@ -148,6 +152,10 @@ static int set_structure(aco__sim_socket_t *socket, int option, const void *valu
 {
     if (option == SO_LINGER && length >= sizeof socket->linger) {
         memcpy(&socket->linger, value, sizeof socket->linger);
+        return 1;
+    }
+    if ((option == SO_RCVTIMEO || option == SO_SNDTIMEO) && length >= sizeof socket->limits[0]) {
+        memcpy(&socket->limits[option == SO_SNDTIMEO], value, sizeof socket->limits[0]);
         return 1;
     }
     if (option == SO_ATTACH_FILTER && socket->state == ACO__SIM_LISTENS) {

@@ -184,6 +184,7 @@ static const /* so that compilers see what is called */
 #endif
 
         .socket = socket,
+        .socketpair = socketpair,
         .bind = ACO__SYSTEM_AS(bind, bind),
         .listen = listen,
         .connect = ACO__SYSTEM_AS(connect, connect),

@@ -113,6 +113,7 @@ typedef struct aco__system {
 
     /* Sockets. EINTR and EAGAIN as above; writers pass MSG_NOSIGNAL where there is one. */
     int (*socket)(int family, int type, int protocol);
+    int (*socketpair)(int family, int type, int protocol, int fds[2]);
     int (*bind)(int fd, const struct sockaddr *address, socklen_t length);
     int (*listen)(int fd, int backlog);
     int (*connect)(int fd, const struct sockaddr *address, socklen_t length);

@@ -31,6 +31,8 @@ typedef struct aco__chooser_s {
     int64_t (*disk_time)(struct aco__chooser_s *chooser);
     /* Whether the calling thread may post to the chooser's one. Any thread. NULL: no other one may. */
     int (*admits)(struct aco__chooser_s *chooser);
+    /* A task has made a call that is not simulated; the name lasts. NULL: nobody wants to know. */
+    void (*refuse)(struct aco__chooser_s *chooser, const char *call);
     int has_others; /* threads that may. Without them, tasks that wait for news wait for ever */
     size_t aco__kept; /* tasks that it keeps */
     aco_t *aco__abandoned; /* linked as the ring is; NULL: none */
@@ -56,6 +58,9 @@ ACO_API int aco__chooser_is_there(void);
 ACO_API int aco__chooser_look_up(int64_t *ns);
 /* chooser->disk_time() of the calling thread's scheduler; -1: it has no chooser. */
 ACO_API int64_t aco__chooser_disk_time(void);
+/* chooser->refuse() of the calling thread's scheduler, for a call that is not in the system's table. Returns -1 with
+ * errno ENOSYS. */
+ACO_API int aco__chooser_refuse(const char *call);
 /* The last call since aco__chooser_begin() that the calling thread's scheduler has refused because it has a chooser, as
  * a sentence; NULL: none. */
 ACO_API const char *aco__chooser_refused(void);
