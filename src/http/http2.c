@@ -12,54 +12,6 @@
 
 static const char h2_place[] = "an HTTP/2 connection";
 
-/* ---- Memory for nghttp2: the library's, which wants to know sizes ---- */
-
-enum { H2_SIZE_BEFORE = 16 };
-
-static void *h2_malloc(size_t n, void *user)
-{
-    size_t sz = n + H2_SIZE_BEFORE;
-    char *p = n > SIZE_MAX - H2_SIZE_BEFORE ? NULL : aco__service_allocate(&sz, h2_place);
-    (void)user;
-    if (!p)
-        return NULL;
-    memcpy(p, &sz, sizeof sz);
-    return p + H2_SIZE_BEFORE;
-}
-
-static void h2_free(void *p, void *user)
-{
-    size_t sz;
-    (void)user;
-    if (!p)
-        return;
-    memcpy(&sz, (char *)p - H2_SIZE_BEFORE, sizeof sz);
-    aco__service_free((char *)p - H2_SIZE_BEFORE, sz);
-}
-
-static void *h2_calloc(size_t count, size_t n, void *user)
-{
-    void *p = n && count > SIZE_MAX / n ? NULL : h2_malloc(count * n, user);
-    return p ? memset(p, 0, count * n) : NULL;
-}
-
-static void *h2_realloc(void *p, size_t n, void *user)
-{
-    size_t sz;
-    void *larger;
-    if (!p)
-        return h2_malloc(n, user);
-    memcpy(&sz, (char *)p - H2_SIZE_BEFORE, sizeof sz);
-    if (n <= sz - H2_SIZE_BEFORE)
-        return p;
-    larger = h2_malloc(n, user);
-    if (!larger)
-        return NULL;
-    memcpy(larger, p, sz - H2_SIZE_BEFORE);
-    h2_free(p, user);
-    return larger;
-}
-
 /* ---- What nghttp2 tells. None of it may switch ---- */
 
 static aco__http2_stream_t *h2_stream(nghttp2_session *session, int32_t id)
@@ -116,7 +68,7 @@ static int h2_on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *h
 {
     aco__http2_t *h = connection;
     (void)session;
-    return aco__http2_count_frame(h, hd->type, hd->length, hd->flags) ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+    return aco__http2_count_frame(&h->wire, hd->type, hd->length, hd->flags) ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
 static int h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *connection)
@@ -184,7 +136,7 @@ static int h2_on_wrong_frame(nghttp2_session *session, const nghttp2_frame *fram
     (void)frame;
     if (error == NGHTTP2_ERR_REFUSED_STREAM) { /* it counts now: a client that reads nothing is never told */
         h->refused++;
-        (void)aco__http2_count(h);
+        (void)aco__http2_count(&h->wire);
     }
     return 0;
 }
@@ -204,9 +156,9 @@ static int h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const
 /* nghttp2 itself ends the connection: the peer broke the rules. */
 static void h2_on_goaway(aco__http2_t *h, uint32_t code)
 {
-    if (code == NGHTTP2_NO_ERROR || h->refusal)
+    if (code == NGHTTP2_NO_ERROR || h->wire.refusal)
         return;
-    h->refusal = code == NGHTTP2_ENHANCE_YOUR_CALM ? ECONNREFUSED : EPROTO;
+    h->wire.refusal = code == NGHTTP2_ENHANCE_YOUR_CALM ? ECONNREFUSED : EPROTO;
     h->leaving = HTTP2_LEAVES;
     aco__http2_wake_reader(h);
 }
@@ -220,15 +172,15 @@ static int h2_on_sent(nghttp2_session *session, const nghttp2_frame *frame, void
     if (type == NGHTTP2_GOAWAY)
         h2_on_goaway(h, frame->goaway.error_code);
     else if (type == NGHTTP2_DATA)
-        aco__http2_count_sent(h, frame->hd.length);
+        aco__http2_count_sent(&h->wire, frame->hd.length);
     else if (type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code == NGHTTP2_REFUSED_STREAM && h->refused)
         h->refused--;
     else if (type == NGHTTP2_RST_STREAM && (!s || !s->was_reset)) /* the client is to blame */
-        (void)aco__http2_count(h);
+        (void)aco__http2_count(&h->wire);
     if (!s || (type != NGHTTP2_DATA && type != NGHTTP2_HEADERS) || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
         return 0;
     s->has_ended = 1;
-    aco__http2_count_use(h, 1);
+    aco__http2_count_use(&h->wire, 1);
     aco_event_set(&s->changed);
     return 0;
 }
@@ -269,7 +221,6 @@ static void h2_set_callbacks(nghttp2_session_callbacks *callbacks)
 /* 0, or an error of nghttp2's. */
 static int h2_make_session(aco__http2_t *h)
 {
-    nghttp2_mem memory = {NULL, h2_malloc, h2_free, h2_calloc, h2_realloc};
     nghttp2_session_callbacks *callbacks = NULL;
     nghttp2_option *option = NULL;
     int result = nghttp2_session_callbacks_new(&callbacks);
@@ -278,7 +229,7 @@ static int h2_make_session(aco__http2_t *h)
     if (result == 0) {
         h2_set_callbacks(callbacks);
         nghttp2_option_set_no_auto_window_update(option, 1);
-        result = nghttp2_session_server_new3(&h->session, callbacks, h, option, &memory);
+        result = nghttp2_session_server_new3(&h->wire.session, callbacks, h, option, &aco__http2_memory);
     }
     nghttp2_option_del(option);
     nghttp2_session_callbacks_del(callbacks);
@@ -295,9 +246,9 @@ static int h2_submit_settings(aco__http2_t *h)
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)options->max_head},
         {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
     };
-    int result = nghttp2_submit_settings(h->session, NGHTTP2_FLAG_NONE, settings, sizeof settings / sizeof settings[0]);
+    int result = nghttp2_submit_settings(h->wire.session, NGHTTP2_FLAG_NONE, settings, sizeof settings / sizeof settings[0]);
     return result ? result
-                  : nghttp2_session_set_local_window_size(h->session, NGHTTP2_FLAG_NONE, 0, options->connection_window);
+                  : nghttp2_session_set_local_window_size(h->wire.session, NGHTTP2_FLAG_NONE, 0, options->connection_window);
 }
 
 /* NULL and errno. */
@@ -314,10 +265,12 @@ static aco__http2_t *h2_new(aco__http_connection_t *c)
     h->begun_end = &h->begun;
     h->frame_left = NGHTTP2_CLIENT_MAGIC_LEN;
     h->idle_since = aco_now();
-    aco__http2_be_patient(&h->patience);
+    aco__http2_be_patient(&h->wire.patience);
+    h->wire.link = c->link;
+    h->wire.cut_off = aco__http2_cut_off;
     if (h2_make_session(h) == 0 && h2_submit_settings(h) == 0)
         return h;
-    nghttp2_session_del(h->session);
+    nghttp2_session_del(h->wire.session);
     aco__service_free(h, sz);
     errno = ENOMEM;
     return NULL;
@@ -330,7 +283,7 @@ static void h2_begin_to_leave(aco__http2_t *h)
 {
     h->leaving = HTTP2_WILL_LEAVE;
     h->until = aco_after(h->server->options.drain_idle_time);
-    (void)nghttp2_submit_shutdown_notice(h->session);
+    (void)nghttp2_submit_shutdown_notice(h->wire.session);
 }
 
 /* The client sends no more. What it has asked for, it may still read. */
@@ -348,13 +301,13 @@ static void h2_end_input(aco__http2_t *h)
 /* nghttp2 has gone. */
 static void h2_free_all(aco__http2_t *h)
 {
-    nghttp2_session_del(h->session);
+    nghttp2_session_del(h->wire.session);
     while (h->first) {
         ACO__ASSERT(!h->first->has_task);
         h->first->is_open = 0;
         aco__http2_release(h->first);
     }
-    ACO__ASSERT(!h->streams && !h->out);
+    ACO__ASSERT(!h->streams && !h->wire.out);
     aco__service_free(h, h->sz);
 }
 
@@ -383,11 +336,11 @@ ACO__SWITCHES static void h2_spawn_streams(aco__http2_t *h, const char *location
 static void h2_refuse_input(aco__http2_t *h, int error)
 {
     if (error == NGHTTP2_ERR_NOMEM)
-        aco__http2_cut_off(h, NGHTTP2_INTERNAL_ERROR, ENOMEM);
+        aco__http2_cut_off(&h->wire, NGHTTP2_INTERNAL_ERROR, ENOMEM);
     else if (error == NGHTTP2_ERR_BAD_CLIENT_MAGIC)
-        aco__http2_cut_off(h, NGHTTP2_PROTOCOL_ERROR, EPROTO);
+        aco__http2_cut_off(&h->wire, NGHTTP2_PROTOCOL_ERROR, EPROTO);
     else /* too much that it would have to keep */
-        aco__http2_cut_off(h, NGHTTP2_ENHANCE_YOUR_CALM, ECONNREFUSED);
+        aco__http2_cut_off(&h->wire, NGHTTP2_ENHANCE_YOUR_CALM, ECONNREFUSED);
 }
 
 /* What has come. 0, or -1: the connection cannot go on. */
@@ -397,10 +350,10 @@ ACO__SWITCHES static int h2_parse(aco__http2_t *h, const char *location)
     ssize_t n = 0;
     ACO__NO_SWITCH_BEGIN();
     if (in->end > in->begin)
-        n = nghttp2_session_mem_recv(h->session, (const uint8_t *)in->buffer + in->begin, in->end - in->begin);
+        n = nghttp2_session_mem_recv(h->wire.session, (const uint8_t *)in->buffer + in->begin, in->end - in->begin);
     if (n > 0) {
         h2_follow(h, (const uint8_t *)in->buffer + in->begin, (size_t)n);
-        aco__http2_count_bytes(h, (size_t)n);
+        aco__http2_count_bytes(&h->wire, (size_t)n);
     }
     in->begin = in->end = 0;
     if (n < 0)
@@ -461,7 +414,7 @@ ACO__SWITCHES static int h2_await(aco__http2_t *h, const char *location)
 static int h2_be_late(aco__http2_t *h)
 {
     if (h->in_head && aco_now() >= h->until) {
-        aco__http2_cut_off(h, NGHTTP2_NO_ERROR, ETIMEDOUT);
+        aco__http2_cut_off(&h->wire, NGHTTP2_NO_ERROR, ETIMEDOUT);
         return 0;
     }
     if (aco_now() < h2_wait_until(h)) /* another reason was there */
@@ -480,8 +433,8 @@ ACO__SWITCHES static void h2_read(aco__http2_t *h, const char *location)
             h2_begin_to_leave(h);
             aco__http2_want_write(h, location);
         }
-        if (h->c->link->is_broken || h->refusal || (h->leaving == HTTP2_LEAVES && !h->streams) ||
-            !(nghttp2_session_want_read(h->session) || nghttp2_session_want_write(h->session)))
+        if (h->c->link->is_broken || h->wire.refusal || (h->leaving == HTTP2_LEAVES && !h->streams) ||
+            !(nghttp2_session_want_read(h->wire.session) || nghttp2_session_want_write(h->wire.session)))
             return;
         how = h2_await(h, location);
         h2_look(h);
@@ -493,10 +446,10 @@ ACO__SWITCHES static void h2_read(aco__http2_t *h, const char *location)
 /* How it has ended. */
 ACO__SWITCHES static void h2_report(aco__http2_t *h)
 {
-    aco_http_failure_t failure = {ACO_HTTP_REFUSED, h->refusal, h->c->link->own.fd, NULL, NULL};
-    if (!h->refusal || h->c->is_reported)
+    aco_http_failure_t failure = {ACO_HTTP_REFUSED, h->wire.refusal, h->c->link->own.fd, NULL, NULL};
+    if (!h->wire.refusal || h->c->is_reported)
         return;
-    if (h->refusal == ETIMEDOUT || h->refusal == ENOMEM)
+    if (h->wire.refusal == ETIMEDOUT || h->wire.refusal == ENOMEM)
         failure.kind = ACO_HTTP_FAILED;
     h->c->is_reported = 1;
     aco__http_report(h->server, &failure);
