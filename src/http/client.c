@@ -618,8 +618,7 @@ ACO__SWITCHES static ssize_t read_decoded(aco__http_answer_t *answer, void *p, s
 
 ACO__SWITCHES static ssize_t read_response_body(aco__http_answer_t *answer, void *p, size_t n, const char *location)
 {
-    return answer->decoder ? read_decoded(answer, p, n, location)
-                         : read_coded(answer, p, n, location);
+    return answer->decoder ? read_decoded(answer, p, n, location) : read_coded(answer, p, n, location);
 }
 
 ssize_t aco_http_response_read_at(aco_http_response_t *response, void *p, size_t n, const char *location)

@@ -457,8 +457,9 @@ ACO__SWITCHES static int c2_await(aco__http2_peer_t *h)
 static int c2_goes_on(aco__http2_peer_t *h)
 {
     if (h->wire.refusal && !h->wire.is_writing)
-        c2_fail(h, h->wire.refusal, h->wire.refusal == ECONNREFUSED ? "the server costs too much for nothing"
-                                                                    : "the server has broken HTTP/2's rules");
+        c2_fail(h, h->wire.refusal,
+                h->wire.refusal == ECONNREFUSED ? "the server costs too much for nothing"
+                                                : "the server has broken HTTP/2's rules");
     if (!h->error && h->wire.link->is_broken)
         c2_fail(h, h->wire.link->error ? h->wire.link->error : ECONNRESET, "the connection has failed");
     if (!h->error && !nghttp2_session_want_read(h->wire.session) && !nghttp2_session_want_write(h->wire.session))

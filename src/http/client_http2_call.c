@@ -372,8 +372,8 @@ int aco__http2_ask(aco__http2_peer_t *h, const aco__http_step_t *step, aco__http
     error = errno;
     again = s->error && error == s->error && !has_read &&
             (s->reset_code == NGHTTP2_REFUSED_STREAM ||
-             (was_used && (h->error == ECONNRESET || h->error == EPIPE) && !s->has_any && !(step->has_body && step->call->read_body) &&
-              aco__http_is_idempotent(step->method)));
+             (was_used && (h->error == ECONNRESET || h->error == EPIPE) && !s->has_any &&
+              !(step->has_body && step->call->read_body) && aco__http_is_idempotent(step->method)));
     aco__http2_end_call(s);
     errno = error;
     return again ? 1 : -1;

@@ -95,7 +95,8 @@ ACO__HIDDEN int aco__http_is_quiet(const aco__http_peer_t *peer);
 ACO__HIDDEN const char *aco__http_host_of(const aco_http_client_t *client, const aco__http_client_url_t *url);
 ACO__HIDDEN const char *aco__http_port_of(const aco_http_client_t *client, const aco__http_client_url_t *url);
 /* Takes a connection that was kept for this URL's host; NULL: none. */
-ACO__SWITCHES ACO__HIDDEN aco__http_peer_t *aco__http_kept_peer(aco_http_client_t *client, const aco__http_client_url_t *url);
+ACO__SWITCHES ACO__HIDDEN aco__http_peer_t *aco__http_kept_peer(aco_http_client_t *client,
+                                                                const aco__http_client_url_t *url);
 /* Whether this connection is one for this URL. */
 ACO__HIDDEN int aco__http_leads_to(const aco__http_peer_t *peer, const aco_http_client_t *client,
                                    const aco__http_client_url_t *url);
@@ -152,8 +153,7 @@ ACO__SWITCHES ACO__HIDDEN int aco__http2_catch_up(aco__http_peer_t *peer);
 /* Frees what HTTP/2 needs, before the connection is closed. */
 ACO__HIDDEN void aco__http2_hang_up(aco__http2_peer_t *h);
 /* The connection in use for this URL that takes a request; NULL: there is none. */
-ACO__HIDDEN aco__http2_peer_t *aco__http2_used_peer(const aco_http_client_t *client,
-                                                    const aco__http_client_url_t *url);
+ACO__HIDDEN aco__http2_peer_t *aco__http2_used_peer(const aco_http_client_t *client, const aco__http_client_url_t *url);
 /* From now on the connection is in use by all tasks, until it rests. It has this place until then. */
 ACO__HIDDEN void aco__http2_use(aco__http_peer_t *peer, aco__http_host_t *place);
 /* A task reads, if none does yet. 0, or -1 and errno. */

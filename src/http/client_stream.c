@@ -15,7 +15,7 @@ aco_http_response_t *aco_http_call_begin_at(aco_http_client_t *client, const aco
 }
 
 /* What is done within total_time, and the call that it belongs to. */
-ACO__SWITCHES static int begin_until(aco_scope_t *scope, const aco__http_answer_t *answer, const char *location)
+static int begin_until(aco_scope_t *scope, const aco__http_answer_t *answer, const char *location)
 {
     return answer->until ? aco_scope_begin_at(scope, answer->until, location) : 0;
 }

@@ -246,9 +246,11 @@ static int h2_submit_settings(aco__http2_t *h)
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)options->max_head},
         {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
     };
-    int result = nghttp2_submit_settings(h->wire.session, NGHTTP2_FLAG_NONE, settings, sizeof settings / sizeof settings[0]);
+    int result =
+        nghttp2_submit_settings(h->wire.session, NGHTTP2_FLAG_NONE, settings, sizeof settings / sizeof settings[0]);
     return result ? result
-                  : nghttp2_session_set_local_window_size(h->wire.session, NGHTTP2_FLAG_NONE, 0, options->connection_window);
+                  : nghttp2_session_set_local_window_size(h->wire.session, NGHTTP2_FLAG_NONE, 0,
+                                                          options->connection_window);
 }
 
 /* NULL and errno. */
