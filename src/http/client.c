@@ -75,36 +75,41 @@ ACO__SWITCHES static int open_tunnel(aco__http_peer_t *peer, const aco__http_cli
     return 0;
 }
 
+/* Makes the stream of TLS. 0, or -1 and errno. */
+ACO__SWITCHES static int begin_tls(aco__http_peer_t *peer, const aco__http_step_t *step)
+{
+    const aco_http_client_options_t *options = &peer->answer.client->options;
+    aco__http_link_t *link = &peer->link;
+    void *arg = step->needs_http1 && options->open_http1_arg ? options->open_http1_arg : options->open_arg;
+    aco__http_link_use(link, options->open(link->own.fd, step->url->host, arg));
+    return link->stream ? 0 : -1;
+}
+
 /* Finds out which version the server speaks. 0, or -1 and errno. */
-static int choose_version(aco__http_peer_t *peer)
+static int choose_version(aco__http_peer_t *peer, const aco__http_step_t *step)
 {
     aco_http_client_t *client = peer->answer.client;
-    int is_http2 = client->options.prior_knowledge && !client->options.proxy_host;
+    int is_http2 = client->options.prior_knowledge && !client->options.proxy_host && !step->needs_http1;
     if (peer->is_tls) {
         is_http2 = strcmp(aco_stream_protocol(peer->link.stream), "h2") == 0;
-        client->tls_is_http1 = !is_http2;
+        if (!step->needs_http1)
+            client->tls_is_http1 = !is_http2;
+        else if (is_http2)
+            return aco__service_fail(EPROTONOSUPPORT, CLIENT_CALL,
+                                     "ALPN has chosen HTTP/2, the request needs HTTP/1.1");
     }
     return is_http2 ? aco__http2_speak(peer) : 0;
 }
 
-/* Makes the stream of TLS, behind a proxy's tunnel. 0, or -1 and errno. */
-ACO__SWITCHES static int begin_tls(aco__http_peer_t *peer, const aco__http_client_url_t *url, const char *location)
-{
-    const aco_http_client_options_t *options = &peer->answer.client->options;
-    aco__http_link_t *link = &peer->link;
-    if (options->proxy_host && open_tunnel(peer, url, location) != 0)
-        return -1;
-    aco__http_link_use(link, options->open(link->own.fd, url->host, options->open_arg));
-    return link->stream ? 0 : -1;
-}
-
-/* Connects for this URL. NULL and errno. */
-ACO__SWITCHES static aco__http_peer_t *connect_peer(aco_http_client_t *client, const aco__http_client_url_t *url,
+/* Connects for this request. NULL and errno. */
+ACO__SWITCHES static aco__http_peer_t *connect_peer(aco_http_client_t *client, const aco__http_step_t *step,
                                                     const char *location)
 {
+    const aco__http_client_url_t *url = step->url;
     aco__http_peer_t *peer = dial_peer(client, url, location);
-    int error;
-    if (!peer || ((!url->is_tls || begin_tls(peer, url, location) == 0) && choose_version(peer) == 0))
+    int needs_tunnel = client->options.proxy_host && (url->is_tls || step->upgrade), error;
+    if (!peer || ((!needs_tunnel || open_tunnel(peer, url, location) == 0) &&
+                  (!url->is_tls || begin_tls(peer, step) == 0) && choose_version(peer, step) == 0))
         return peer;
     error = errno;
     aco__http_close_peer(peer);
@@ -112,36 +117,18 @@ ACO__SWITCHES static aco__http_peer_t *connect_peer(aco_http_client_t *client, c
     return NULL;
 }
 
-/* Begins a limit of `time`, if it is one. 0, or -1 and errno. */
-int aco__http_begin_time(aco_scope_t *scope, int64_t time, const char *location)
-{
-    return time ? aco_scope_begin_at(scope, aco_after(time), location) : 0;
-}
-
-/* Ends it. `failed`: what it was for has failed, with errno. */
-void aco__http_end_time(aco_scope_t *scope, int64_t time, int failed, const char *reason)
-{
-    int error = errno;
-    if (!time)
-        return;
-    (void)aco_scope_end(scope);
-    errno = error;
-    if (failed && scope->error == ETIMEDOUT)
-        (void)aco__service_fail(ETIMEDOUT, CLIENT_CALL, reason);
-}
-
-/* A new connection for this URL, within connect_time. NULL and errno. */
-ACO__SWITCHES static aco__http_peer_t *new_peer(aco_http_client_t *client, const aco__http_client_url_t *url,
+/* A new connection for this request, within connect_time. NULL and errno. */
+ACO__SWITCHES static aco__http_peer_t *new_peer(aco_http_client_t *client, const aco__http_step_t *step,
                                                 const aco__http_host_t *place, const char *location)
 {
     const int64_t time = client->options.connect_time;
     aco_scope_t scope;
     aco__http_peer_t *peer;
     aco__http_close_ended(client);
-    aco__http_make_place(client, url, place);
+    aco__http_make_place(client, step->url, place);
     if (aco__http_begin_time(&scope, time, location) != 0)
         return NULL;
-    peer = connect_peer(client, url, location);
+    peer = connect_peer(client, step, location);
     aco__http_end_time(&scope, time, !peer, "connect_time is over");
     return peer;
 }
@@ -211,38 +198,47 @@ static int check_call(const aco_http_call_t *call)
     return 0;
 }
 
-/* One request and its response by HTTP/1, by somebody who has this place, first on `peer`. NULL and errno. */
-ACO__SWITCHES
-static aco__http_peer_t *exchange_on(aco__http_peer_t *peer, int was_kept, const aco__http_step_t *step,
-                                     const aco__http_host_t *place, const char *location)
+/* One request and its response by HTTP/1. 0; 1: nothing has come before the end; -1 and errno. */
+ACO__SWITCHES static int exchange_on(aco__http_peer_t *peer, const aco__http_step_t *step, const char *location)
 {
-    aco_http_client_t *client = peer->answer.client;
-    int may_repeat = aco__http_is_idempotent(step->method) && !(step->has_body && step->call->read_body);
-    int result, error;
-    while (peer) {
-        result = aco__http_send_request(peer, step, location);
-        if (result > 0)
-            result = peer->early == EARLY_END;
-        /* A server that refuses a body may have answered before it was sent. */
-        else if (result == 0 || (peer->link.is_broken && (errno == EPIPE || errno == ECONNRESET)))
-            result = await_response(peer, strcmp(step->method, "HEAD") == 0, location);
-        if (result == 0) {
-            fill_in(peer);
-            return peer;
-        }
-        error = result == 1 ? ECONNRESET : errno;
-        aco__http_close_peer(peer);
-        errno = error;
-        if (result != 1)
-            return NULL;
-        if (!was_kept || !may_repeat) {
-            aco__service_fail(ECONNRESET, CLIENT_CALL, "the connection ended before the response");
-            return NULL;
-        }
-        was_kept = 0;
-        peer = new_peer(client, step->url, place, location);
+    int result;
+    peer->may_switch = step->upgrade != NULL;
+    result = aco__http_send_request(peer, step, location);
+    if (result > 0)
+        result = peer->early == EARLY_END;
+    /* A server that refuses a body may have answered before it was sent. */
+    else if (result == 0 || (peer->link.is_broken && (errno == EPIPE || errno == ECONNRESET)))
+        result = await_response(peer, strcmp(step->method, "HEAD") == 0, location);
+    if (result == 0) {
+        fill_in(peer);
+        peer->incoming.is_persistent &= !step->upgrade;
+    } else if (result > 0) {
+        (void)aco__service_fail(ECONNRESET, CLIENT_CALL, "the connection ended before the response");
     }
-    return NULL;
+    return result;
+}
+
+/* One request and its response on this connection, by somebody who has this place. As aco__http2_ask(). */
+ACO__SWITCHES
+static int ask_peer(aco__http_peer_t *peer, const aco__http_step_t *step, aco__http_host_t *place,
+                    aco__http_answer_t **answer, const char *location)
+{
+    int result = -1, error;
+    if (peer->http2)
+        return aco__http2_ask(peer->http2, step, answer, location);
+    if (step->streams)
+        (void)aco__service_fail(EPROTONOSUPPORT, CLIENT_CALL, "the server does not speak HTTP/2");
+    else
+        result = exchange_on(peer, step, location);
+    if (result == 0) {
+        peer->place = place;
+        *answer = &peer->answer;
+        return 0;
+    }
+    error = errno;
+    aco__http_close_peer(peer);
+    errno = error;
+    return result;
 }
 
 /* One request and its response by a connection of its own, by somebody who has this place. As aco__http2_ask(). */
@@ -250,30 +246,35 @@ ACO__SWITCHES
 static int exchange_at(aco_http_client_t *client, const aco__http_step_t *step, aco__http_host_t *place,
                        aco__http_dial_t *dial, aco__http_answer_t **answer, const char *location)
 {
-    aco__http_peer_t *peer = aco__http_kept_peer(client, step->url);
-    int was_kept = peer != NULL;
-    if (!peer)
-        peer = new_peer(client, step->url, place, location);
-    if (peer && peer->http2)
-        aco__http2_use(peer, place);
-    if (dial)
-        aco__http_end_dial(client, dial, peer ? 0 : errno);
-    if (peer && peer->http2)
-        return aco__http2_ask(peer->http2, step, answer, location);
-    if (peer && step->streams) {
-        aco__http_close_peer(peer);
+    int may_repeat = aco__http_is_idempotent(step->method) && !(step->has_body && step->call->read_body);
+    aco__http_peer_t *peer = step->needs_http1 ? NULL : aco__http_kept_peer(client, step->url);
+    int was_kept = peer != NULL, is_http2, result;
+    do {
+        if (!peer)
+            peer = new_peer(client, step, place, location);
+        is_http2 = peer && peer->http2;
+        if (is_http2)
+            aco__http2_use(peer, place);
+        if (dial)
+            aco__http_end_dial(client, dial, peer ? 0 : errno);
+        dial = NULL;
+        result = peer ? ask_peer(peer, step, place, answer, location) : -1;
+        if (is_http2)
+            return result;
+        may_repeat &= result > 0 && was_kept;
+        was_kept = 0;
         peer = NULL;
-        (void)aco__service_fail(EPROTONOSUPPORT, CLIENT_CALL, "the server does not speak HTTP/2");
-    } else if (peer) {
-        peer = exchange_on(peer, was_kept, step, place, location);
-    }
-    if (!peer) {
-        aco__http_leave_place(&client->places, place);
-        return -1;
-    }
-    peer->place = place;
-    *answer = &peer->answer;
-    return 0;
+    } while (may_repeat);
+    if (result == 0)
+        return 0;
+    aco__http_leave_place(&client->places, place);
+    return -1;
+}
+
+/* A connection that is in use, and takes this request, too; NULL: there is none. */
+static aco__http2_peer_t *used_peer(const aco_http_client_t *client, const aco__http_step_t *step)
+{
+    return client->http2 && !step->needs_http1 ? aco__http2_used_peer(client, step->url) : NULL;
 }
 
 /* The same, by somebody who has no place yet. While it waits for one, another may make a connection for all. */
@@ -284,7 +285,10 @@ static int exchange_apart(aco_http_client_t *client, const aco__http_step_t *ste
     aco__http_dial_t *dial;
     aco__http_host_t *place;
     aco__http2_peer_t *h;
-    int result = aco__http_share_dial(client, step->url, &dial, location);
+    int result = 0;
+    dial = NULL;
+    if (!step->needs_http1)
+        result = aco__http_share_dial(client, step->url, &dial, location);
     if (result != 0)
         return result;
     if (aco__http_take_place(&client->places, step->url->is_tls, aco__http_host_of(client, step->url),
@@ -293,7 +297,7 @@ static int exchange_apart(aco_http_client_t *client, const aco__http_step_t *ste
             aco__http_end_dial(client, dial, errno);
         return -1;
     }
-    h = client->http2 ? aco__http2_used_peer(client, step->url) : NULL;
+    h = used_peer(client, step);
     if (!h)
         return exchange_at(client, step, place, dial, answer, location);
     aco__http_leave_place(&client->places, place);
@@ -312,14 +316,17 @@ ACO__SWITCHES static int pause_between(int tries, const char *location)
 }
 
 /* One request and its response. NULL and errno. */
-ACO__SWITCHES static aco__http_answer_t *exchange(aco_http_client_t *client, const aco__http_step_t *step,
+ACO__SWITCHES static aco__http_answer_t *exchange(aco_http_client_t *client, aco__http_step_t *step,
                                                   const char *location)
 {
     aco__http_answer_t *answer = NULL;
     int tries = 0, result;
+    step->needs_http1 = step->upgrade != NULL;
     do {
-        aco__http2_peer_t *h = client->http2 ? aco__http2_used_peer(client, step->url) : NULL;
+        aco__http2_peer_t *h = used_peer(client, step);
         result = h ? aco__http2_ask(h, step, &answer, location) : exchange_apart(client, step, &answer, location);
+        if (result == CLIENT_NEEDS_HTTP1)
+            step->needs_http1 = 1;
     } while (result > 0 && pause_between(++tries, location) == 0);
     return answer;
 }
@@ -509,8 +516,8 @@ static int authorize(call_memory_t *memory)
     return 0;
 }
 
-aco_http_response_t *aco__http_start_call(aco_http_client_t *client, const aco_http_call_t *call, int streams,
-                                          const char *location)
+aco_http_response_t *aco__http_call_with(aco_http_client_t *client, const aco_http_call_t *call, int streams,
+                                         const char *upgrade, const char *location)
 {
     size_t sz = sizeof(call_memory_t);
     call_memory_t *memory;
@@ -527,6 +534,7 @@ aco_http_response_t *aco__http_start_call(aco_http_client_t *client, const aco_h
     if (aco__http_client_url_set(&memory->first, call->url, client->options.open != NULL, memory->user) == 0 &&
         authorize(memory) == 0) {
         aco__http_step_t step = {.call = call, .url = &memory->now, .authorization = memory->authorization};
+        step.upgrade = upgrade;
         step.method = call->method ? call->method : "GET";
         step.has_body = !streams && (call->read_body || call->length > 0);
         step.streams = (unsigned char)streams;
@@ -541,7 +549,7 @@ aco_http_response_t *aco__http_start_call(aco_http_client_t *client, const aco_h
 
 aco_http_response_t *aco_http_call_at(aco_http_client_t *client, const aco_http_call_t *call, const char *location)
 {
-    return aco__http_start_call(client, call, 0, location);
+    return aco__http_call_with(client, call, 0, NULL, location);
 }
 
 const char *aco_http_response_redirect(const aco_http_response_t *response, int i, int *status)

@@ -355,11 +355,28 @@ static int c2_exchange(aco__http2_call_t *s, const aco__http_step_t *step, int *
     return step->streams ? 0 : aco__http2_await_response(s, strcmp(step->method, "HEAD") == 0, location);
 }
 
+/* Whether a request that has failed with errno may be sent once more. As aco__http2_ask(). */
+static int c2_again(const aco__http2_call_t *s, const aco__http_step_t *step, int was_used, int has_read)
+{
+    const aco_http_client_options_t *options = &s->answer.client->options;
+    int is_lost = s->h->error == ECONNRESET || s->h->error == EPIPE; /* the connection was kept for too long */
+    if (!s->error || errno != s->error || has_read)
+        return -1;
+    if (s->reset_code == NGHTTP2_REFUSED_STREAM)
+        return 1;
+    if (s->reset_code == NGHTTP2_HTTP_1_1_REQUIRED && !step->streams && (!step->url->is_tls || options->open_http1_arg))
+        return CLIENT_NEEDS_HTTP1;
+    return was_used && is_lost && !s->has_any && !(step->has_body && step->call->read_body) &&
+                   aco__http_is_idempotent(step->method)
+               ? 1
+               : -1;
+}
+
 int aco__http2_ask(aco__http2_peer_t *h, const aco__http_step_t *step, aco__http_answer_t **answer,
                    const char *location)
 {
     aco__http2_call_t *s = c2_new_call(h);
-    int was_used = h->requests > 0, has_read = 0, error, again;
+    int was_used = h->requests > 0, has_read = 0, again;
     *answer = NULL;
     if (!s) {
         aco__http2_rest(h);
@@ -369,14 +386,9 @@ int aco__http2_ask(aco__http2_peer_t *h, const aco__http_step_t *step, aco__http
         *answer = &s->answer;
         return 0;
     }
-    error = errno;
-    again = s->error && error == s->error && !has_read &&
-            (s->reset_code == NGHTTP2_REFUSED_STREAM ||
-             (was_used && (h->error == ECONNRESET || h->error == EPIPE) && !s->has_any &&
-              !(step->has_body && step->call->read_body) && aco__http_is_idempotent(step->method)));
-    aco__http2_end_call(s);
-    errno = error;
-    return again ? 1 : -1;
+    again = c2_again(s, step, was_used, has_read);
+    aco__http2_end_call(s); /* keeps errno */
+    return again;
 }
 
 /* ---- What callers write and read ---- */

@@ -38,6 +38,7 @@ typedef struct aco__http_peer { /* a connection, and the response that comes on 
     struct aco__http_peer *next;      /* that is kept */
     aco__http_host_t *place; /* of the request; NULL: hosts have no limit */
     int interims;           /* responses before that of the request */
+    unsigned char may_switch; /* the request has asked for another protocol */
     unsigned char early;    /* EARLY_… */
     aco__http_link_t link;
     aco__http_incoming_t incoming;
@@ -65,26 +66,25 @@ typedef struct aco__http_step { /* a request of a call, which redirects change *
     const aco_http_call_t *call;
     aco__http_client_url_t *url;
     const char *authorization; /* the value that the URL's user makes; "": none */
+    const char *upgrade; /* lines of headers that ask for another protocol; NULL: none */
     aco__http_hop_t *hops;
     const char *method;
     unsigned char has_body, has_lost_body;
+    unsigned char needs_http1; /* an upgrade, or the server has asked for it */
     unsigned char streams; /* the caller writes the body */
     unsigned char is_elsewhere; /* a redirect has led to another origin, perhaps back again */
 } aco__http_step_t;
 
 /* ---- client.c ---- */
 
-/* Begins a limit of `time`, if it is one. 0, or -1 and errno. */
-ACO__HIDDEN int aco__http_begin_time(aco_scope_t *scope, int64_t time, const char *location);
-/* Ends it. `failed`: what it was for has failed, with errno. */
-ACO__HIDDEN void aco__http_end_time(aco_scope_t *scope, int64_t time, int failed, const char *reason);
 ACO__HIDDEN int aco__http_is_idempotent(const char *method);
 /* Whether these may be trailers. 0, or -1 and errno: client_stream.c */
 ACO__HIDDEN int aco__http_check_trailers(const aco_http_header_t *trailers, size_t count, const char *call);
-/* aco_http_call(), or aco_http_call_begin() if the caller `streams` the body. */
+/* aco_http_call(), or aco_http_call_begin() if the caller `streams` the body; with these lines of headers, if they are
+ * not NULL, on a connection of HTTP/1.1 that nobody else uses. */
 ACO__SWITCHES
-ACO__HIDDEN aco_http_response_t *aco__http_start_call(aco_http_client_t *client, const aco_http_call_t *call,
-                                                      int streams, const char *location);
+ACO__HIDDEN aco_http_response_t *aco__http_call_with(aco_http_client_t *client, const aco_http_call_t *call,
+                                                     int streams, const char *upgrade, const char *location);
 
 /* ---- Those that are kept: client_kept.c ---- */
 
@@ -110,6 +110,11 @@ ACO__HIDDEN void aco__http_keep_peer(aco_http_client_t *client, aco__http_peer_t
 
 /* ---- Heads: client_head.c ---- */
 
+/* Begins a limit of `time`, if it is one. 0, or -1 and errno. */
+ACO__HIDDEN int aco__http_begin_time(aco_scope_t *scope, int64_t time, const char *location);
+/* Ends it. `failed`: what it was for has failed, with errno. */
+ACO__HIDDEN void aco__http_end_time(aco_scope_t *scope, int64_t time, int failed, const char *reason);
+
 /* These return 0, or -1 and errno. */
 ACO__SWITCHES ACO__HIDDEN int aco__http_put_texts(aco__http_link_t *link, const char *const *texts,
                                                   const char *location);
@@ -132,7 +137,7 @@ ACO__HIDDEN int aco__http_is_sent(const aco__http_step_t *step, const char *name
 ACO__SWITCHES ACO__HIDDEN int aco__http_read_one_head(aco__http_peer_t *peer, int is_head, const char *location);
 static inline int aco__http_is_interim(const aco__http_peer_t *peer)
 {
-    return peer->parser.status_code < 200;
+    return peer->parser.status_code < 200 && peer->parser.status_code != 101;
 }
 /* Reads the head of the response, behind interim ones. As aco__http_read_one_head(). */
 ACO__SWITCHES ACO__HIDDEN int aco__http_read_response(aco__http_peer_t *peer, int is_head, const char *location);
@@ -163,8 +168,9 @@ ACO__HIDDEN void aco__http2_forget_client(aco_http_client_t *client);
 
 /* ---- Its requests: client_http2_call.c ---- */
 
+enum { CLIENT_NEEDS_HTTP1 = 2 };
 /* A request, and its response up to the head, unless the caller writes the body. 0 and *answer; 1: it can be sent once
- * more; -1 and errno. */
+ * more; CLIENT_NEEDS_HTTP1: by HTTP/1.1; -1 and errno. */
 ACO__SWITCHES
 ACO__HIDDEN int aco__http2_ask(aco__http2_peer_t *h, const aco__http_step_t *step, aco__http_answer_t **answer,
                                const char *location);

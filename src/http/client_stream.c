@@ -11,7 +11,7 @@ aco_http_response_t *aco_http_call_begin_at(aco_http_client_t *client, const aco
         aco__service_fail(EINVAL, "aco_http_call_begin", "the body and the trailers are written later");
         return NULL;
     }
-    return aco__http_start_call(client, call, 1, location);
+    return aco__http_call_with(client, call, 1, NULL, location);
 }
 
 /* What is done within total_time, and the call that it belongs to. */
