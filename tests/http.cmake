@@ -31,7 +31,7 @@ endforeach()
 # HTTP/2, where nghttp2 is.
 if(ACORN_HTTP2 AND ACORN_HAS_NGHTTP2)
   foreach(variant IN LISTS acorn_two_variants)
-    foreach(subject http2_server http2_attacks http2_client_calls)
+    foreach(subject http2_server http2_attacks http2_client_calls http2_client_peers)
       acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 200)
       target_compile_definitions(test_${subject}_${variant} PRIVATE HTTP2_FILES="${CMAKE_CURRENT_SOURCE_DIR}")
       target_link_libraries(test_${subject}_${variant} PRIVATE acorn_http_static Threads::Threads)

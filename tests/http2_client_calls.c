@@ -3,6 +3,8 @@
 #define _FILE_OFFSET_BITS 64
 #include "http_tests.h"
 
+#include <aco/cookie_jar.h>
+
 #include <signal.h>
 
 static stage_t stage;
@@ -39,8 +41,35 @@ static void waits(aco_http_request_t *request, void *arg)
     hello(request, NULL);
 }
 
+/* Gives a cookie, and leads elsewhere. */
+static void leads(aco_http_request_t *request, void *arg)
+{
+    CHECK_EQ(aco_http_reply_header(request, "Location", arg), 0);
+    CHECK_EQ(aco_http_reply_header(request, "Set-Cookie", "a=b"), 0);
+    (void)aco_http_reply(request, 302, "text/plain", "there", 5);
+}
+
+/* What cookies have come, and how the body is coded. */
+static void tells_cookie(aco_http_request_t *request, void *arg)
+{
+    /* "hello" by gzip */
+    static const unsigned char coded[] = {0x1f, 0x8b, 8,    0,    0,    0,    0,    0,    0, 3, 0xcb, 0x48, 0xcd,
+                                          0xc9, 0xc9, 0x07, 0x00, 0x86, 0xa6, 0x10, 0x36, 5, 0, 0,    0};
+    const char *cookie = aco_http_request_header(request, "Cookie");
+    const char *accepted = aco_http_request_header(request, "Accept-Encoding");
+    (void)arg;
+    CHECK_TEXT("the cookie", cookie ? cookie : "", "a=b");
+    if (!accepted || !strstr(accepted, "gzip")) {
+        (void)aco_http_reply(request, 200, NULL, "hello", 5);
+        return;
+    }
+    CHECK_EQ(aco_http_reply_header(request, "Content-Encoding", "gzip"), 0);
+    (void)aco_http_reply(request, 200, NULL, coded, sizeof coded);
+}
+
 static const aco_http_route_t routes[] = {
-    {"GET", "/", hello, NULL}, {"POST", "/echo", echo, NULL}, {"GET", "/waits", waits, NULL}, {NULL, NULL, NULL, NULL}};
+    {"GET", "/", hello, NULL},          {"POST", "/echo", echo, NULL},         {"GET", "/waits", waits, NULL},
+    {"GET", "/leads", leads, "/tells"}, {"GET", "/tells", tells_cookie, NULL}, {NULL, NULL, NULL, NULL}};
 
 static aco_http_client_t *new_client(void)
 {
@@ -153,6 +182,35 @@ static void test_cancel(void)
     aco_http_client_destroy(client);
 }
 
+/* Redirects, cookies and coded bodies are as in HTTP/1; tasks that share a connection share its place. */
+static void test_services(void)
+{
+    aco_http_client_options_t options = {0};
+    aco_cookie_jar_t *jar = aco_cookie_jar_new(NULL);
+    aco_http_response_t *r;
+    char text[16];
+    int status;
+    options.prior_knowledge = options.decodes = options.max_per_host = options.max_connections = 1;
+    options.jar = jar;
+    shared = aco_http_client_new(&options);
+    CHECK(jar != NULL && shared != NULL);
+    for (int i = 0; i < 2; i++) {
+        r = aco_http_get(shared, url_of("/leads"));
+        CHECK(r != NULL);
+        CHECK_EQ(r->status, 200);
+        CHECK_EQ(r->redirects, 1);
+        CHECK(aco_http_response_redirect(r, 0, &status) != NULL);
+        CHECK_EQ(status, 302);
+        CHECK_EQ(aco_http_response_read(r, text, sizeof text), 5);
+        CHECK(memcmp(text, "hello", 5) == 0);
+        CHECK_EQ(aco_http_response_read(r, text, sizeof text), 0);
+        check_hello(shared, "/"); /* beside it, on the same connection */
+        aco_http_response_end(r);
+    }
+    aco_http_client_destroy(shared);
+    aco_cookie_jar_destroy(jar);
+}
+
 static void *answers_calls(void *arg)
 {
     stage.server.max_streams = 4;
@@ -161,6 +219,7 @@ static void *answers_calls(void *arg)
     test_many();
     test_bodies();
     test_cancel();
+    test_services();
     stop(&stage);
     return arg;
 }

@@ -231,8 +231,7 @@ static int c2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const
 {
     enum { LEAST = 4096 };
     aco__http2_call_t *s = c2_call(session, id);
-    (void)flags;
-    (void)connection;
+    aco__http2_count_padded(&((aco__http2_peer_t *)connection)->wire, flags);
     if (!s || !s->has_caller || s->error || aco__http2_make_room(&s->body, LEAST, n, CLIENT_CALL) != 0) {
         if (s && s->has_caller)
             aco__http2_call_fails(s, ENOMEM, "memory for the response");

@@ -144,8 +144,7 @@ static int h2_on_wrong_frame(nghttp2_session *session, const nghttp2_frame *fram
 static int h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *p, size_t n, void *connection)
 {
     aco__http2_stream_t *s = h2_stream(session, id);
-    (void)flags;
-    (void)connection;
+    aco__http2_count_padded(&((aco__http2_t *)connection)->wire, flags);
     if (s)
         aco__http2_put_body(s, p, n);
     else

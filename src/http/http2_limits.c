@@ -1,8 +1,8 @@
 /* What a peer of HTTP/2 may cost for nothing, a client or a server.
  *
  * Each connection has patience. Frames that cost this side something and bring nobody anything use it up: resets, both
- * those that the peer sends and those that it makes this side send, and pings, settings, priorities, empty data,
- * frames of unknown types, and window updates beyond those for what was sent. Bodies and replies give it back, and so
+ * those that the peer sends and those that it makes this side send, and pings and answers to them, settings,
+ * priorities, data that is empty or padding, frames of unknown types, and window updates beyond those for what was sent. Bodies and replies give it back, and so
  * does time. A peer that has used it up is cut off with ENHANCE_YOUR_CALM. nghttp2 itself bounds the CONTINUATION
  * frames of a head, the settings of a frame and the acknowledgements that wait to be sent. */
 #ifdef ACO_CONFIG_HTTP2
@@ -69,19 +69,26 @@ void aco__http2_count_sent(aco__http2_wire_t *wire, size_t n)
         aco__http2_count_use(wire, 3);
 }
 
+void aco__http2_count_padded(aco__http2_wire_t *wire, unsigned flags)
+{
+    if (flags & NGHTTP2_FLAG_PADDED)
+        aco__http2_count_use(wire, 1);
+}
+
 int aco__http2_count_frame(aco__http2_wire_t *wire, unsigned type, size_t n, unsigned flags)
 {
     wire->patience.unknown -= FRAME_HEAD + (int64_t)n;
     switch (type) {
     case NGHTTP2_DATA:
+        if (flags & NGHTTP2_FLAG_PADDED) /* aco__http2_count_padded() gives it back if there is more than padding */
+            return aco__http2_count(wire);
         if (n >= USEFUL_BYTES)
             aco__http2_count_use(wire, 1);
         return n == 0 && !(flags & NGHTTP2_FLAG_END_STREAM) ? aco__http2_count(wire) : 0;
     case NGHTTP2_HEADERS:
     case NGHTTP2_CONTINUATION:
         return 0;
-    case NGHTTP2_SETTINGS:
-    case NGHTTP2_PING:
+    case NGHTTP2_SETTINGS: /* nghttp2 refuses acknowledgements of none */
         return flags & NGHTTP2_FLAG_ACK ? 0 : aco__http2_count(wire);
     default:
         return aco__http2_count(wire);

@@ -19,6 +19,8 @@ typedef struct aco__http2_patience {
 ACO__HIDDEN void aco__http2_be_patient(aco__http2_patience_t *patience);
 /* A frame has begun to come, of this type, length and flags. 0; or 1: the peer was cut off. */
 ACO__HIDDEN int aco__http2_count_frame(struct aco__http2_wire *wire, unsigned type, size_t n, unsigned flags);
+/* Bytes of a DATA frame with these flags have come, which are no padding. */
+ACO__HIDDEN void aco__http2_count_padded(struct aco__http2_wire *wire, unsigned flags);
 /* So many bytes have come. */
 ACO__HIDDEN void aco__http2_count_bytes(struct aco__http2_wire *wire, size_t n);
 /* The peer has cost something for nothing. 0; or 1: it was cut off. */
