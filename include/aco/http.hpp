@@ -656,6 +656,7 @@ public:
     ~http_response() { aco_http_response_end(response_); }
 
     int status() const noexcept { return response_->status; }
+    int(major)() const noexcept { return response_->major; } /* of the version; sys/sysmacros.h has such a macro */
     std::int64_t length() const noexcept { return response_->length; }
     /* Behind redirects; and the URL of request `i`, from 0 to redirects(), with the status of its response. */
     const char *url() const noexcept { return response_->url; }

@@ -34,8 +34,8 @@ void aco__http2_leave(aco__http2_t *h)
         return;
     h->leaving = HTTP2_LEAVES;
     h->until = ACO_FOREVER;
-    (void)nghttp2_submit_goaway(h->wire.session, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(h->wire.session),
-                                NGHTTP2_NO_ERROR, NULL, 0);
+    (void)nghttp2_submit_goaway(h->wire.session, NGHTTP2_FLAG_NONE,
+                                nghttp2_session_get_last_proc_stream_id(h->wire.session), NGHTTP2_NO_ERROR, NULL, 0);
     aco__http2_wake_reader(h);
 }
 

@@ -2,9 +2,10 @@
  *
  * Each connection has patience. Frames that cost this side something and bring nobody anything use it up: resets, both
  * those that the peer sends and those that it makes this side send, and pings and answers to them, settings,
- * priorities, data that is empty or padding, frames of unknown types, and window updates beyond those for what was sent. Bodies and replies give it back, and so
- * does time. A peer that has used it up is cut off with ENHANCE_YOUR_CALM. nghttp2 itself bounds the CONTINUATION
- * frames of a head, the settings of a frame and the acknowledgements that wait to be sent. */
+ * priorities, data that is empty or padding, frames of unknown types, and window updates beyond those for what was
+ * sent. Bodies and replies give it back, and so does time. A peer that has used it up is cut off with
+ * ENHANCE_YOUR_CALM. nghttp2 itself bounds the CONTINUATION frames of a head, the settings of a frame and the
+ * acknowledgements that wait to be sent. */
 #ifdef ACO_CONFIG_HTTP2
 
 #include "http/http2_wire.h"

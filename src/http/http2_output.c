@@ -42,7 +42,8 @@ ACO__SWITCHES static void h2_send_all(aco__http2_t *h, const char *location)
     aco__http2_send_all(&h->wire, "aco_http_serve", location);
     if (link->is_broken)
         aco__http2_fail_streams(h);
-    if (link->is_broken || (!nghttp2_session_want_read(h->wire.session) && !nghttp2_session_want_write(h->wire.session)))
+    if (link->is_broken ||
+        (!nghttp2_session_want_read(h->wire.session) && !nghttp2_session_want_write(h->wire.session)))
         aco__http2_wake_reader(h);
 }
 
