@@ -174,7 +174,8 @@ static void tasks(void)
     HAS("\"shares a stack\" [waits for event ");
     HAS("task_on_share_stack(...)");
     HAS("task \"hog\" [does not give way, thread ");
-    HAS("spins(...)");
+    if (sizeof(void *) == 8) /* else its frames may not be walked in a handler */
+        HAS("spins(...)");
     CHECK_EQ(get("/debug/pprof/goroutine?debug=1"), 200);
     HAS("goroutine profile: total ");
     HAS("\n5 @ 0x");
