@@ -206,6 +206,15 @@ static void *leaves_after_one(void *arg)
     return arg;
 }
 
+static void *leaves(void *arg)
+{
+    CHECK_EQ(begin_connection(), 1);
+    CHECK_EQ(send_goaway(1, NO_ERROR), 0);
+    CHECK_EQ(answer(1), 0);
+    end_connection();
+    return arg;
+}
+
 static void *leaves_while_idle(void *arg)
 {
     CHECK_EQ(begin_connection(), 1);
@@ -260,6 +269,9 @@ static void test_retries(void)
     check_answer(200);
     check_answer(200);
     end(task);
+    task = begin(leaves, NULL);
+    check_answer(200);
+    end(task); /* the client has gone before the connection's reader */
     task = begin(leaves_while_idle, NULL);
     check_answer(200);
     aco_task_yield();

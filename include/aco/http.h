@@ -562,11 +562,11 @@ typedef struct aco_http_response_s {
  * more.
  *
  * HTTP/2 is spoken if ALPN has chosen "h2" (what `open` offers decides), or by prior_knowledge. The requests of all
- * tasks to a host share one connection; if the server takes no more at once, they wait in turn. It counts as one connection,
- * and needs tasks of its own only while there are responses to be ended. A request that the server has refused without
- * looking at it (REFUSED_STREAM, GOAWAY) is sent again, up to 5 times, unless read_body was called. One that it has
- * refused by HTTP_1_1_REQUIRED is sent by HTTP/1.1, if open_http1_arg is set or there is no TLS. Connections without
- * requests are not read: pings are answered with the next request.
+ * tasks to a host share one connection; if the server takes no more at once, they wait in turn. It counts as one
+ * connection, and needs tasks of its own only while there are responses to be ended. A request that the server has
+ * refused without looking at it (REFUSED_STREAM, GOAWAY) is sent again, up to 5 times, unless read_body was called. One
+ * that it has refused by HTTP_1_1_REQUIRED is sent by HTTP/1.1, if open_http1_arg is set or there is no TLS.
+ * Connections without requests are not read: pings are answered with the next request.
  *
  * A final response that comes while the body is sent ends the sending. (On a stream that is no socket it is noticed
  * between two writes.) The connection is closed then.

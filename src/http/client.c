@@ -282,15 +282,15 @@ ACO__SWITCHES
 static int exchange_apart(aco_http_client_t *client, const aco__http_step_t *step, aco__http_answer_t **answer,
                           const char *location)
 {
-    aco__http_dial_t *dial;
+    aco__http_dial_t *dial = NULL;
     aco__http_host_t *place;
     aco__http2_peer_t *h;
     int result = 0;
-    dial = NULL;
-    if (!step->needs_http1)
-        result = aco__http_share_dial(client, step->url, &dial, location);
+    while (!step->needs_http1 && (result = aco__http_share_dial(client, step->url, &dial, location)) == 1)
+        if ((h = used_peer(client, step)) != NULL)
+            return aco__http2_ask(h, step, answer, location);
     if (result != 0)
-        return result;
+        return -1;
     if (aco__http_take_place(&client->places, step->url->is_tls, aco__http_host_of(client, step->url),
                              aco__http_port_of(client, step->url), &place, location) != 0) {
         if (dial)

@@ -24,7 +24,7 @@ static void c2_wake_reader(aco__http2_peer_t *h)
         (void)aco_scope_cancel(&h->waiting);
 }
 
-/* Takes it out of the list of those that get further requests. */
+/* Takes it out of the list of those in use. */
 static void c2_leave_list(aco__http2_peer_t *h)
 {
     aco__http2_peer_t **at;
@@ -45,16 +45,16 @@ void aco__http2_call_fails(aco__http2_call_t *s, int error, const char *reason)
     aco_event_set(&s->changed);
 }
 
-/* Who waits for a stream must look for another connection. */
-static void c2_refuse_queue(aco__http2_peer_t *h)
+/* Who waits for a stream, or has not sent anything on it yet, must look for another connection. */
+static void c2_refuse_unsent(aco__http2_peer_t *h)
 {
-    while (h->queue) {
-        aco__http2_call_t *s = h->queue;
-        h->queue = s->next_waiting;
-        s->is_queued = 0;
-        s->reset_code = NGHTTP2_REFUSED_STREAM;
-        aco__http2_call_fails(s, ECONNREFUSED, "the server takes no further requests on this connection");
-    }
+    for (aco__http2_call_t *s = h->first; s; s = s->next)
+        if (s->is_queued || s->is_granted) {
+            s->is_queued = 0;
+            s->reset_code = NGHTTP2_REFUSED_STREAM;
+            aco__http2_call_fails(s, ECONNREFUSED, "the server takes no further requests on this connection");
+        }
+    h->queue = NULL;
     h->queue_end = &h->queue;
 }
 
@@ -62,8 +62,7 @@ static void c2_refuse_queue(aco__http2_peer_t *h)
 static void c2_leave(aco__http2_peer_t *h)
 {
     h->is_leaving = 1;
-    c2_leave_list(h);
-    c2_refuse_queue(h);
+    c2_refuse_unsent(h);
     c2_wake_reader(h);
 }
 
@@ -140,13 +139,6 @@ static aco__http2_call_t *c2_call(nghttp2_session *session, int32_t id)
     return id ? nghttp2_session_get_stream_user_data(session, id) : NULL;
 }
 
-static int c2_on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *connection)
-{
-    aco__http2_peer_t *h = connection;
-    (void)session;
-    return aco__http2_count_frame(&h->wire, hd->type, hd->length, hd->flags) ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
-}
-
 static int c2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *connection)
 {
     aco__http2_call_t *s = c2_call(session, frame->hd.stream_id);
@@ -165,21 +157,6 @@ static int c2_on_header(nghttp2_session *session, const nghttp2_frame *frame, co
     return s && s->has_caller
                ? aco__http2_add_response_field(s, (const char *)name, name_n, (const char *)value, value_n)
                : 0;
-}
-
-/* A field that HTTP does not allow: the response is wrong. */
-static int c2_on_wrong_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_n,
-                              const uint8_t *value, size_t value_n, uint8_t flags, void *connection)
-{
-    (void)session;
-    (void)frame;
-    (void)name;
-    (void)name_n;
-    (void)value;
-    (void)value_n;
-    (void)flags;
-    (void)connection;
-    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
 /* A head, or the trailers. 0, or an error of nghttp2's. */
@@ -288,10 +265,8 @@ static int c2_on_close(nghttp2_session *session, int32_t id, uint32_t code, void
 
 static void c2_set_callbacks(nghttp2_session_callbacks *callbacks)
 {
-    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, c2_on_begin_frame);
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, c2_on_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, c2_on_header);
-    nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks, c2_on_wrong_header);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, c2_on_frame);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, c2_on_data);
     nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, c2_on_sent);
@@ -299,38 +274,16 @@ static void c2_set_callbacks(nghttp2_session_callbacks *callbacks)
     nghttp2_session_callbacks_set_send_data_callback(callbacks, aco__http2_take_call_data);
 }
 
-/* 0, or an error of nghttp2's. */
-static int c2_make_session(aco__http2_peer_t *h)
+/* 0, or -1 and errno. */
+static int c2_begin_session(aco__http2_peer_t *h)
 {
-    nghttp2_session_callbacks *callbacks = NULL;
-    nghttp2_option *option = NULL;
-    int result = nghttp2_session_callbacks_new(&callbacks);
-    if (result == 0)
-        result = nghttp2_option_new(&option);
-    if (result == 0) {
-        c2_set_callbacks(callbacks);
-        nghttp2_option_set_no_auto_window_update(option, 1);
-        nghttp2_option_set_max_reserved_remote_streams(option, 0);
-        result = nghttp2_session_client_new3(&h->wire.session, callbacks, h, option, &aco__http2_memory);
-    }
-    nghttp2_option_del(option);
-    nghttp2_session_callbacks_del(callbacks);
-    return result;
-}
-
-/* 0, or an error of nghttp2's. */
-static int c2_submit_settings(aco__http2_peer_t *h)
-{
-    const aco_http_client_options_t *options = &h->client->options;
     nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, C2_STREAM_WINDOW},
-        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)options->max_head},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)h->client->options.max_head},
     };
-    int result =
-        nghttp2_submit_settings(h->wire.session, NGHTTP2_FLAG_NONE, settings, sizeof settings / sizeof settings[0]);
-    return result ? result
-                  : nghttp2_session_set_local_window_size(h->wire.session, NGHTTP2_FLAG_NONE, 0, C2_CONNECTION_WINDOW);
+    return aco__http2_begin_session(&h->wire, c2_set_callbacks, 0, settings, sizeof settings / sizeof settings[0],
+                                    C2_CONNECTION_WINDOW);
 }
 
 int aco__http2_speak(aco__http_peer_t *peer)
@@ -348,12 +301,10 @@ int aco__http2_speak(aco__http_peer_t *peer)
     h->wire.cut_off = c2_cut_off;
     h->heard = aco_now();
     peer->link.write_time = C2_WRITE_SECONDS * ACO_SECOND;
-    aco__http2_be_patient(&h->wire.patience);
-    if (c2_make_session(h) == 0 && c2_submit_settings(h) == 0) {
+    if (c2_begin_session(h) == 0) {
         peer->http2 = h;
         return 0;
     }
-    nghttp2_session_del(h->wire.session);
     aco__service_free(h, sz);
     errno = ENOMEM;
     return -1;
@@ -552,10 +503,9 @@ int aco__http2_read_on(aco__http2_peer_t *h)
 aco__http2_peer_t *aco__http2_used_peer(const aco_http_client_t *client, const aco__http_client_url_t *url)
 {
     for (aco__http2_peer_t *h = client->http2; h; h = h->next)
-        if (aco__http_leads_to(h->peer, client, url)) {
-            if (nghttp2_session_check_request_allowed(h->wire.session) && !h->wire.refusal && !h->wire.link->is_broken)
-                return h;
-        }
+        if (!h->is_leaving && !h->wire.refusal && !h->wire.link->is_broken &&
+            aco__http_leads_to(h->peer, client, url) && nghttp2_session_check_request_allowed(h->wire.session))
+            return h;
     return NULL;
 }
 

@@ -380,6 +380,7 @@ int aco__http2_ask(aco__http2_peer_t *h, const aco__http_step_t *step, aco__http
     *answer = NULL;
     if (!s) {
         aco__http2_rest(h);
+        errno = ENOMEM;
         return -1;
     }
     if (c2_exchange(s, step, &has_read, location) == 0) {
@@ -419,28 +420,15 @@ int aco__http2_has_read_all(const aco__http2_call_t *s)
 ssize_t aco__http2_read_call(aco__http2_call_t *s, void *p, size_t n, const char *call, const char *location)
 {
     aco__http2_peer_t *h = s->h;
-    size_t have;
     while (n && s->body.begin == s->body.end && !s->has_all) {
         if (s->error)
             return c2_error(s, call);
         if (c2_wait(s, location) != 0)
             return -1;
     }
-    have = s->body.end - s->body.begin;
-    n = n < have ? n : have;
-    if (!n)
-        return 0;
-    memcpy(p, s->body.bytes + s->body.begin, n);
-    s->body.begin += n;
-    if (s->body.begin == s->body.end)
-        s->body.begin = s->body.end = 0;
-    if (h->error)
-        return (ssize_t)n;
-    if (s->is_open)
-        (void)nghttp2_session_consume(h->wire.session, s->id, n);
-    else
-        (void)nghttp2_session_consume_connection(h->wire.session, n);
-    aco__http2_peer_writes(h);
+    n = aco__http2_read_buffer(&h->wire, &s->body, s->is_open ? s->id : 0, p, n);
+    if (n)
+        aco__http2_peer_writes(h);
     return (ssize_t)n;
 }
 

@@ -64,13 +64,6 @@ static void h2_follow(aco__http2_t *h, const uint8_t *p, size_t n)
     }
 }
 
-static int h2_on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *connection)
-{
-    aco__http2_t *h = connection;
-    (void)session;
-    return aco__http2_count_frame(&h->wire, hd->type, hd->length, hd->flags) ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
-}
-
 static int h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *connection)
 {
     aco__http2_stream_t *s;
@@ -93,20 +86,6 @@ static int h2_on_header(nghttp2_session *session, const nghttp2_frame *frame, co
     (void)flags;
     (void)connection;
     return s ? aco__http2_add_field(s, (const char *)name, name_n, (const char *)value, value_n) : 0;
-}
-
-/* A field that HTTP does not allow: the request is wrong. */
-static int h2_on_wrong_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_n,
-                              const uint8_t *value, size_t value_n, uint8_t flags, void *connection)
-{
-    (void)name;
-    (void)name_n;
-    (void)value;
-    (void)value_n;
-    (void)flags;
-    (void)connection;
-    (void)nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_PROTOCOL_ERROR);
-    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
 static int h2_on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *connection)
@@ -205,10 +184,8 @@ static int h2_on_close(nghttp2_session *session, int32_t id, uint32_t code, void
 
 static void h2_set_callbacks(nghttp2_session_callbacks *callbacks)
 {
-    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, h2_on_begin_frame);
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, h2_on_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, h2_on_header);
-    nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks, h2_on_wrong_header);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, h2_on_frame);
     nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, h2_on_wrong_frame);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, h2_on_data);
@@ -217,26 +194,8 @@ static void h2_set_callbacks(nghttp2_session_callbacks *callbacks)
     nghttp2_session_callbacks_set_send_data_callback(callbacks, aco__http2_take_data);
 }
 
-/* 0, or an error of nghttp2's. */
-static int h2_make_session(aco__http2_t *h)
-{
-    nghttp2_session_callbacks *callbacks = NULL;
-    nghttp2_option *option = NULL;
-    int result = nghttp2_session_callbacks_new(&callbacks);
-    if (result == 0)
-        result = nghttp2_option_new(&option);
-    if (result == 0) {
-        h2_set_callbacks(callbacks);
-        nghttp2_option_set_no_auto_window_update(option, 1);
-        result = nghttp2_session_server_new3(&h->wire.session, callbacks, h, option, &aco__http2_memory);
-    }
-    nghttp2_option_del(option);
-    nghttp2_session_callbacks_del(callbacks);
-    return result;
-}
-
-/* 0, or an error of nghttp2's. */
-static int h2_submit_settings(aco__http2_t *h)
+/* 0, or -1 and errno. */
+static int h2_begin_session(aco__http2_t *h)
 {
     const aco_http_server_options_t *options = &h->server->options;
     nghttp2_settings_entry settings[] = {
@@ -245,11 +204,8 @@ static int h2_submit_settings(aco__http2_t *h)
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)options->max_head},
         {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
     };
-    int result =
-        nghttp2_submit_settings(h->wire.session, NGHTTP2_FLAG_NONE, settings, sizeof settings / sizeof settings[0]);
-    return result ? result
-                  : nghttp2_session_set_local_window_size(h->wire.session, NGHTTP2_FLAG_NONE, 0,
-                                                          options->connection_window);
+    return aco__http2_begin_session(&h->wire, h2_set_callbacks, 1, settings, sizeof settings / sizeof settings[0],
+                                    options->connection_window);
 }
 
 /* NULL and errno. */
@@ -266,12 +222,10 @@ static aco__http2_t *h2_new(aco__http_connection_t *c)
     h->begun_end = &h->begun;
     h->frame_left = NGHTTP2_CLIENT_MAGIC_LEN;
     h->idle_since = aco_now();
-    aco__http2_be_patient(&h->wire.patience);
     h->wire.link = c->link;
     h->wire.cut_off = aco__http2_cut_off;
-    if (h2_make_session(h) == 0 && h2_submit_settings(h) == 0)
+    if (h2_begin_session(h) == 0)
         return h;
-    nghttp2_session_del(h->wire.session);
     aco__service_free(h, sz);
     errno = ENOMEM;
     return NULL;

@@ -2,8 +2,8 @@
  *
  * The connection's task reads (http2.c). Each request has a task of its own, which runs its handler (http2_stream.c).
  * Heads become requests in http2_head.c. Whoever has something to send calls aco__http2_want_write(): one task at a
- * time writes for all (http2_output.c, http2_wire.c). http2_limits.c counts what only costs the server, http2_end.c ends streams and
- * connections.
+ * time writes for all (http2_output.c, http2_wire.c). http2_limits.c counts what only costs the server, http2_end.c
+ * ends streams and connections.
  *
  * Nothing that nghttp2 calls may switch, so all of this may call nghttp2 at any time. */
 #ifndef ACO_HTTP2_H

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+enum { H2_BOMB = 4 }; /* times max_head: such a head is not read */
+
 /* ---- Records ---- */
 
 static void h2_link(aco__http2_t *h, aco__http2_stream_t *s)
@@ -162,7 +164,7 @@ int aco__http2_add_field(aco__http2_stream_t *s, const char *name, size_t name_n
 {
     size_t most = (size_t)s->h->server->options.max_head;
     s->head_n += name_n + value_n + HTTP2_FIELD; /* trailers count, too */
-    if (s->head_n > HTTP2_BOMB * most)
+    if (s->head_n > H2_BOMB * most)
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     if (s->head_n > most)
         h2_refuse(s, aco__http_is(name, name_n, ":path") ? 414 : 431);

@@ -92,20 +92,10 @@ static ssize_t h2_read_body(aco__http2_stream_t *s, void *p, size_t n, const cha
         errno = s->body_error;
         return -1;
     }
-    if (n > s->body.end - s->body.begin)
-        n = s->body.end - s->body.begin;
-    if (!n)
-        return 0;
-    memcpy(p, s->body.bytes + s->body.begin, n);
-    s->body.begin += n;
+    n = aco__http2_read_buffer(&s->h->wire, &s->body, s->is_open ? s->id : 0, p, n);
     s->h->server->buffered -= n;
-    if (s->body.begin == s->body.end)
-        s->body.begin = s->body.end = 0;
-    if (s->is_open)
-        (void)nghttp2_session_consume(s->h->wire.session, s->id, n);
-    else
-        (void)nghttp2_session_consume_connection(s->h->wire.session, n);
-    aco__http2_want_write(s->h, location);
+    if (n)
+        aco__http2_want_write(s->h, location);
     return (ssize_t)n;
 }
 

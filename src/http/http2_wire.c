@@ -1,58 +1,67 @@
-/* Sending of HTTP/2, for both sides: one task of a connection asks nghttp2 for frames and sends them together. */
+/* What both sides of HTTP/2 have in common: the session, the bytes of bodies, and the sending. One task of a connection
+ * asks nghttp2 for frames and sends them together. */
 #ifdef ACO_CONFIG_HTTP2
 
 #include "http/http2_wire.h"
+#include "http/coder_memory.h"
 #include "http/text.h"
 
-/* ---- Memory for nghttp2: the library's, which wants to know sizes ---- */
+/* ---- The session ---- */
 
-enum { H2_SIZE_BEFORE = 16 };
-
-static void *h2_malloc(size_t n, void *user)
+static int h2_on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *connection)
 {
-    size_t sz = n + H2_SIZE_BEFORE;
-    char *p = n > SIZE_MAX - H2_SIZE_BEFORE ? NULL : aco__service_allocate(&sz, "an HTTP/2 connection");
-    (void)user;
-    if (!p)
-        return NULL;
-    memcpy(p, &sz, sizeof sz);
-    return p + H2_SIZE_BEFORE;
+    (void)session;
+    return aco__http2_count_frame(connection, hd->type, hd->length, hd->flags) ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
-static void h2_free(void *p, void *user)
+/* A field that HTTP does not allow: the message is wrong. */
+static int h2_on_wrong_field(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_n,
+                             const uint8_t *value, size_t value_n, uint8_t flags, void *connection)
 {
-    size_t sz;
-    (void)user;
-    if (!p)
-        return;
-    memcpy(&sz, (char *)p - H2_SIZE_BEFORE, sizeof sz);
-    aco__service_free((char *)p - H2_SIZE_BEFORE, sz);
+    (void)name;
+    (void)name_n;
+    (void)value;
+    (void)value_n;
+    (void)flags;
+    (void)connection;
+    (void)nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_PROTOCOL_ERROR);
+    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
-static void *h2_calloc(size_t count, size_t n, void *user)
+/* 0, or an error of nghttp2's. */
+static int h2_make_session(aco__http2_wire_t *wire, void (*set_callbacks)(nghttp2_session_callbacks *), int is_server)
 {
-    void *p = n && count > SIZE_MAX / n ? NULL : h2_malloc(count * n, user);
-    return p ? memset(p, 0, count * n) : NULL;
+    nghttp2_session_callbacks *callbacks = NULL;
+    nghttp2_option *option = NULL;
+    int result = nghttp2_session_callbacks_new(&callbacks);
+    if (result == 0)
+        result = nghttp2_option_new(&option);
+    if (result == 0) {
+        nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, h2_on_begin_frame);
+        nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks, h2_on_wrong_field);
+        set_callbacks(callbacks);
+        nghttp2_option_set_no_auto_window_update(option, 1);
+        nghttp2_option_set_max_reserved_remote_streams(option, 0);
+        result = is_server ? nghttp2_session_server_new3(&wire->session, callbacks, wire, option, &aco__http2_memory)
+                           : nghttp2_session_client_new3(&wire->session, callbacks, wire, option, &aco__http2_memory);
+    }
+    nghttp2_option_del(option);
+    nghttp2_session_callbacks_del(callbacks);
+    return result;
 }
 
-static void *h2_realloc(void *p, size_t n, void *user)
+int aco__http2_begin_session(aco__http2_wire_t *wire, void (*set_callbacks)(nghttp2_session_callbacks *), int is_server,
+                             const nghttp2_settings_entry *settings, size_t n, int32_t window)
 {
-    size_t sz;
-    void *larger;
-    if (!p)
-        return h2_malloc(n, user);
-    memcpy(&sz, (char *)p - H2_SIZE_BEFORE, sizeof sz);
-    if (n <= sz - H2_SIZE_BEFORE)
-        return p;
-    larger = h2_malloc(n, user);
-    if (!larger)
-        return NULL;
-    memcpy(larger, p, sz - H2_SIZE_BEFORE);
-    h2_free(p, user);
-    return larger;
+    aco__http2_be_patient(&wire->patience);
+    if (h2_make_session(wire, set_callbacks, is_server) == 0 &&
+        nghttp2_submit_settings(wire->session, NGHTTP2_FLAG_NONE, settings, n) == 0 &&
+        nghttp2_session_set_local_window_size(wire->session, NGHTTP2_FLAG_NONE, 0, window) == 0)
+        return 0;
+    nghttp2_session_del(wire->session);
+    errno = ENOMEM;
+    return -1;
 }
-
-nghttp2_mem aco__http2_memory = {NULL, h2_malloc, h2_free, h2_calloc, h2_realloc};
 
 /* ---- Bodies ---- */
 
@@ -86,6 +95,23 @@ int aco__http2_make_room(aco__http2_buffer_t *buffer, size_t least, size_t n, co
     buffer->begin = 0;
     buffer->end = have;
     return 0;
+}
+
+size_t aco__http2_read_buffer(aco__http2_wire_t *wire, aco__http2_buffer_t *buffer, int32_t id, void *p, size_t n)
+{
+    size_t have = buffer->end - buffer->begin;
+    n = n < have ? n : have;
+    if (!n)
+        return 0;
+    memcpy(p, buffer->bytes + buffer->begin, n);
+    buffer->begin += n;
+    if (buffer->begin == buffer->end)
+        buffer->begin = buffer->end = 0;
+    if (id)
+        (void)nghttp2_session_consume(wire->session, id, n);
+    else
+        (void)nghttp2_session_consume_connection(wire->session, n);
+    return n;
 }
 
 /* Takes these bytes of what is to be sent: first those that were collected. */
