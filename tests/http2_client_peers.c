@@ -215,6 +215,30 @@ static void *leaves(void *arg)
     return arg;
 }
 
+static char large[8 << 20];
+static int is_full; /* the connection takes no more */
+
+/* While a large body is written, and with bytes of it that were not read: the connection is reset behind GOAWAY. A
+ * request that nothing was sent of is made again. */
+static void *leaves_in_a_hurry(void *arg)
+{
+    take_connection();
+    CHECK_EQ(send_setting(4, 0x7fffffff), 0);
+    CHECK_EQ(send_number(WINDOW_UPDATE, 0, 0x7fff0000), 0);
+    CHECK_EQ(await(HEADERS, 0), 1);
+    CHECK_EQ(await(DATA, 0), 1);
+    for (int i = 0; i < 2000; i++) {
+        is_full = i >= 1000;
+        aco_task_yield();
+    }
+    CHECK_EQ(send_goaway(1, NO_ERROR), 0);
+    CHECK_EQ(aco_io_close(fd), 0);
+    CHECK_EQ(begin_connection(), 1);
+    CHECK_EQ(answer(1), 0);
+    end_connection();
+    return arg;
+}
+
 static void *leaves_while_idle(void *arg)
 {
     CHECK_EQ(begin_connection(), 1);
@@ -251,6 +275,26 @@ static void *always_refuses(void *arg)
         CHECK_EQ(send_number(RST_STREAM, id, REFUSED_STREAM), 0);
     CHECK_EQ(aco_io_close(fd), 0);
     return arg;
+}
+
+/* Asks by a large body, and meanwhile once more. */
+static void *is_left(void *arg)
+{
+    const aco_http_call_t first = {.method = "POST", .url = url, .body = large, .length = sizeof large};
+    CHECK(aco_http_call(client, &first) == NULL);
+    return arg;
+}
+
+static void test_hurry(void)
+{
+    aco_t *task = begin(leaves_in_a_hurry, NULL), *other = aco_spawn(is_left, NULL, NULL);
+    CHECK(other != NULL);
+    while (!is_full)
+        aco_task_yield();
+    call.method = "POST";
+    check_answer(200);
+    CHECK_EQ(aco_join(other, NULL), 0);
+    end(task);
 }
 
 static void test_retries(void)
@@ -607,6 +651,7 @@ static void *meets_servers(void *arg)
     options.prior_knowledge = 1;
     call.url = url;
     test_retries();
+    test_hurry();
     test_connections();
     test_floods();
     test_wrongs();

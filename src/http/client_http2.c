@@ -45,11 +45,12 @@ void aco__http2_call_fails(aco__http2_call_t *s, int error, const char *reason)
     aco_event_set(&s->changed);
 }
 
-/* Who waits for a stream, or has not sent anything on it yet, must look for another connection. */
+/* Who waits for a stream, or has not sent anything on it yet, must look for another connection. The first request of
+ * a connection only learns that it has failed. */
 static void c2_refuse_unsent(aco__http2_peer_t *h)
 {
     for (aco__http2_call_t *s = h->first; s; s = s->next)
-        if (s->is_queued || s->is_granted) {
+        if (s->is_queued || s->is_granted || (s->is_open && !s->has_sent_head && h->requests > 1)) {
             s->is_queued = 0;
             s->reset_code = NGHTTP2_REFUSED_STREAM;
             aco__http2_call_fails(s, ECONNREFUSED, "the server takes no further requests on this connection");
@@ -236,8 +237,8 @@ static int c2_on_sent(nghttp2_session *session, const nghttp2_frame *frame, void
         aco__http2_call_fails(s, EBADMSG, "the response is wrong, or beyond the limits");
         (void)aco__http2_count(&h->wire);
     }
-    if (s && (type == NGHTTP2_DATA || type == NGHTTP2_HEADERS) && frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
-        s->has_sent_all = 1;
+    if (s && type == NGHTTP2_HEADERS)
+        s->has_sent_head = 1;
     return 0;
 }
 
@@ -403,9 +404,31 @@ ACO__SWITCHES static int c2_await(aco__http2_peer_t *h)
     return 0;
 }
 
-/* Whether there is something to read for. */
-static int c2_goes_on(aco__http2_peer_t *h)
+/* Takes what has come, without a wait. 1; 0: nothing has; -1: nothing more comes. */
+ACO__SWITCHES static int c2_take_input(aco__http2_peer_t *h)
 {
+    ssize_t n;
+    if (aco_scope_begin_at(&h->waiting, aco_now(), c2_place) != 0)
+        return -1;
+    n = aco__http_await(h->wire.link, 1, c2_place);
+    (void)aco_scope_end(&h->waiting);
+    if (n > 0)
+        c2_parse(h);
+    return n > 0 ? 1 : n < 0 && h->waiting.error == ETIMEDOUT ? 0 : -1;
+}
+
+/* The link takes no more. What the server had sent before still counts: responses, or GOAWAY. */
+ACO__SWITCHES static void c2_hear_out(aco__http2_peer_t *h)
+{
+    while (!h->wire.refusal && c2_take_input(h) > 0)
+        ;
+}
+
+/* Whether there is something to read for. */
+ACO__SWITCHES static int c2_goes_on(aco__http2_peer_t *h)
+{
+    if (!h->error && h->wire.link->is_broken)
+        c2_hear_out(h);
     if (h->wire.refusal && !h->wire.is_writing)
         c2_fail(h, h->wire.refusal,
                 h->wire.refusal == ECONNREFUSED ? "the server costs too much for nothing"
@@ -459,30 +482,15 @@ void aco__http2_peer_writes(aco__http2_peer_t *h)
     c2_fail(h, errno, "no task for writing");
 }
 
-/* Takes what has come, without a wait. */
-ACO__SWITCHES static void c2_take_input(aco__http2_peer_t *h)
-{
-    ssize_t n;
-    if (aco_scope_begin_at(&h->waiting, aco_now(), c2_place) != 0) {
-        h->error = errno;
-        return;
-    }
-    n = aco__http_await(h->wire.link, 1, c2_place);
-    (void)aco_scope_end(&h->waiting);
-    if (n > 0)
-        c2_parse(h);
-    else if (n == 0 || h->waiting.error != ETIMEDOUT)
-        h->error = ECONNRESET;
-}
-
 int aco__http2_catch_up(aco__http_peer_t *peer)
 {
     aco__http2_peer_t *h = peer->http2;
+    int came;
     do
-        c2_take_input(h);
-    while (!h->error && !h->waiting.error && !h->wire.refusal && !aco__http_is_quiet(peer));
+        came = c2_take_input(h);
+    while (came > 0 && !h->wire.refusal && !aco__http_is_quiet(peer));
     aco_io_reader_close(&peer->link.in);
-    return !h->error && !h->is_leaving && !h->wire.refusal && nghttp2_session_check_request_allowed(h->wire.session);
+    return came >= 0 && !h->is_leaving && !h->wire.refusal && nghttp2_session_check_request_allowed(h->wire.session);
 }
 
 int aco__http2_read_on(aco__http2_peer_t *h)
