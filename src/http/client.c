@@ -185,7 +185,7 @@ static int check_call(const aco_http_call_t *call)
         return aco__service_fail(EINVAL, CLIENT_CALL, "continue_time");
     if (ACO__RESERVED_IS_SET(call))
         return aco__service_fail(EINVAL, CLIENT_CALL, "a reserved field is not 0");
-    if (aco__http_check_trailers(call->trailers, call->trailer_count, CLIENT_CALL) != 0)
+    if (call->trailer_count && aco__http_check_trailers(call->trailers, call->trailer_count, CLIENT_CALL) != 0)
         return -1;
     for (size_t i = 0; i < call->header_count; i++) {
         const char *name = call->headers[i].name, *value = call->headers[i].value;
@@ -286,7 +286,8 @@ static int exchange_apart(aco_http_client_t *client, const aco__http_step_t *ste
     aco__http_host_t *place;
     aco__http2_peer_t *h;
     int result = 0;
-    while (!step->needs_http1 && (result = aco__http_share_dial(client, step->url, &dial, location)) == 1)
+    while (!step->needs_http1 && aco__http_is_likely_http2(client, step->url) &&
+           (result = aco__http_share_dial(client, step->url, &dial, location)) == 1)
         if ((h = used_peer(client, step)) != NULL)
             return aco__http2_ask(h, step, answer, location);
     if (result != 0)
@@ -447,6 +448,16 @@ static int follow(const aco_http_client_t *client, aco__http_step_t *step, const
     return !(step->has_body && step->is_elsewhere) || options->sends_body_elsewhere;
 }
 
+/* Cookies, a redirect, decoding. 0; 1: the next request is to be made; -1 and errno. */
+static int take_response(aco_http_client_t *client, aco__http_step_t *step, aco__http_answer_t *answer,
+                         const aco__http_client_url_t *first)
+{
+    int goes_on = aco__http_take_cookies(client, step->url, &answer->is);
+    if (goes_on == 0)
+        goes_on = follow(client, step, &answer->is, first);
+    return goes_on == 0 ? aco__http_begin_decoding(answer, step) : goes_on;
+}
+
 /* The response to the last of the requests. NULL and errno. */
 ACO__SWITCHES
 static aco_http_response_t *exchange_all(aco_http_client_t *client, aco__http_step_t *step,
@@ -460,11 +471,7 @@ static aco_http_response_t *exchange_all(aco_http_client_t *client, aco__http_st
         answer->is.redirects = redirects;
         goes_on = aco__http_add_hop(&step->hops, step->url->text, answer->is.status);
         if (goes_on == 0 && !step->streams)
-            goes_on = aco__http_take_cookies(client, step->url, &answer->is);
-        if (goes_on == 0 && !step->streams)
-            goes_on = follow(client, step, &answer->is, first);
-        if (goes_on == 0 && !step->streams)
-            goes_on = aco__http_begin_decoding(answer, step);
+            goes_on = take_response(client, step, answer, first);
         if (goes_on == 0) {
             answer->hops = step->hops;
             answer->is.url = answer->hops->url;

@@ -17,13 +17,6 @@ struct aco__http_dial {
     char port[CLIENT_PORT], name[];
 };
 
-static int is_likely_http2(const aco_http_client_t *client, const aco__http_client_url_t *url)
-{
-    if (!aco_http_has_http2())
-        return 0;
-    return url->is_tls ? !client->tls_is_http1 : client->options.prior_knowledge && !client->options.proxy_host;
-}
-
 static void leave_dial(aco__http_dial_t *dial)
 {
     if (--dial->users == 0)
@@ -48,8 +41,6 @@ int aco__http_share_dial(aco_http_client_t *client, const aco__http_client_url_t
     size_t n = strlen(url->address) + 1, sz = sizeof(aco__http_dial_t) + n;
     aco__http_dial_t *dial;
     *own = NULL;
-    if (!is_likely_http2(client, url))
-        return 0;
     for (dial = client->dials; dial; dial = dial->next)
         if (dial->is_tls == url->is_tls && aco__http_same(dial->name, url->address) &&
             strcmp(dial->port, url->port) == 0)
