@@ -162,15 +162,6 @@ static void fill_in(aco__http_peer_t *peer)
         peer->answer.is.length = (int64_t)in->parser->content_length;
 }
 
-int aco__http_is_idempotent(const char *method)
-{
-    static const char *const methods[] = {"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"};
-    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
-        if (strcmp(method, methods[i]) == 0)
-            return 1;
-    return 0;
-}
-
 /* ---- Requests ---- */
 
 static int check_call(const aco_http_call_t *call)

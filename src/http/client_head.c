@@ -26,6 +26,26 @@ void aco__http_end_time(aco_scope_t *scope, int64_t time, int failed, const char
 
 /* ---- Requests ---- */
 
+int aco__http_is_idempotent(const char *method)
+{
+    static const char *const methods[] = {"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"};
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
+        if (strcmp(method, methods[i]) == 0)
+            return 1;
+    return 0;
+}
+
+int aco__http_check_trailers(const aco_http_header_t *trailers, size_t count, const char *call)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *name = trailers[i].name, *value = trailers[i].value;
+        if (!name || !value || !aco__http_is_token(name, strlen(name)) || !aco__http_is_value(value, strlen(value)) ||
+            aco__http_must_come_first(name))
+            return aco__service_fail(EINVAL, call, "a trailer that HTTP does not allow");
+    }
+    return 0;
+}
+
 static int is_private(const char *name)
 {
     return aco__http_same(name, "authorization") || aco__http_same(name, "cookie") ||

@@ -2,8 +2,8 @@
  *
  * A connection that is in use is in the client's list, for all tasks to send requests on; without requests it is kept
  * as one of HTTP/1 is. While there are requests, one task reads (client_http2.c). Another one, which lives only as long
- * as there is something to send, writes. The task of a request waits for its own event (client_http2_call.c). Heads are
- * made and taken in client_http2_head.c.
+ * as there is something to send, writes. The task of a request waits for its own event (client_http2_call.c). nghttp2
+ * tells client_http2_session.c what has come. Heads are made and taken in client_http2_head.c.
  *
  * Nothing that nghttp2 calls may switch, so all of this may call nghttp2 at any time. */
 #ifndef ACO_HTTP_CLIENT_HTTP2_H
@@ -71,27 +71,45 @@ typedef struct aco__http2_call {
     aco_event_t changed; /* what its tasks may wait for */
 } aco__http2_call_t;
 
-/* ---- client_http2.c ---- */
-/* What nghttp2 has to send is sent soon. Does not wait. */
-ACO__HIDDEN void aco__http2_peer_writes(aco__http2_peer_t *h);
+static inline void aco__http2_wake_peer(aco__http2_peer_t *h)
+{
+    if (h->is_waiting)
+        (void)aco_scope_cancel(&h->waiting);
+}
 /* The request has failed: nothing more comes. */
-ACO__HIDDEN void aco__http2_call_fails(aco__http2_call_t *s, int error, const char *reason);
-/* If nobody has requests on the connection any more, it is kept, or closed. */
-ACO__HIDDEN void aco__http2_rest(aco__http2_peer_t *h);
+static inline void aco__http2_call_fails(aco__http2_call_t *s, int error, const char *reason)
+{
+    if (!s->error && !s->has_all) {
+        s->error = error;
+        s->reason = reason;
+    }
+    aco_event_set(&s->changed);
+}
+
+/* ---- client_http2_session.c ---- */
+/* The connection has failed, and with it all requests. */
+ACO__HIDDEN void aco__http2_fail_peer(aco__http2_peer_t *h, int error, const char *reason);
 /* Who waits for a stream gets one, if there is one. */
 ACO__HIDDEN void aco__http2_grant(aco__http2_peer_t *h);
 /* Frees the record if nobody has it any more. */
 ACO__HIDDEN void aco__http2_release_call(aco__http2_call_t *s);
+/* Takes what the link's buffer holds. */
+ACO__HIDDEN void aco__http2_parse_peer(aco__http2_peer_t *h);
+/* Takes what has come, without a wait. 1; 0: nothing has; -1: nothing more comes. */
+ACO__SWITCHES ACO__HIDDEN int aco__http2_take_input(aco__http2_peer_t *h);
 
-/* ---- client_http2_call.c ---- */
-ACO__HIDDEN int aco__http2_take_call_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t n,
-                                          nghttp2_data_source *source, void *connection);
-ACO__HIDDEN ssize_t aco__http2_give_call_data(nghttp2_session *session, int32_t id, uint8_t *buffer, size_t n,
-                                              uint32_t *flags, nghttp2_data_source *source, void *connection);
+/* ---- client_http2.c ---- */
+/* What nghttp2 has to send is sent soon. Does not wait. */
+ACO__HIDDEN void aco__http2_peer_writes(aco__http2_peer_t *h);
+/* A task reads, if none does yet. 0, or -1 and errno. */
+ACO__HIDDEN int aco__http2_read_on(aco__http2_peer_t *h);
+/* If nobody has requests on the connection any more, it is kept, or closed. */
+ACO__HIDDEN void aco__http2_rest(aco__http2_peer_t *h);
 
 /* ---- client_http2_head.c ---- */
-/* Sends the head: nghttp2 has the stream then. 0, or -1 and errno. */
-ACO__HIDDEN int aco__http2_submit_call(aco__http2_call_t *s, const aco__http_step_t *step);
+/* Sends the head: nghttp2 has the stream then, and if there is a body, asks for it by `give`. 0, or -1 and errno. */
+ACO__HIDDEN int aco__http2_submit_call(aco__http2_call_t *s, const aco__http_step_t *step,
+                                       nghttp2_data_source_read_callback give);
 /* Keeps trailers to be sent. 0, or -1 and errno. */
 ACO__HIDDEN int aco__http2_keep_trailers(aco__http2_call_t *s, const aco_http_header_t *trailers, size_t n);
 /* A head of the response begins; a field of it; its end. 0, or an error of nghttp2's. */

@@ -9,8 +9,9 @@ enum { C2_LEAST_OUT = 512, C2_PART = 8192 }; /* bytes of a buffer at first; of r
 
 /* ---- Data that goes out ---- */
 
-ssize_t aco__http2_give_call_data(nghttp2_session *session, int32_t id, uint8_t *buffer, size_t n, uint32_t *flags,
-                                  nghttp2_data_source *source, void *connection)
+/* nghttp2 asks for data. */
+static ssize_t c2_give_data(nghttp2_session *session, int32_t id, uint8_t *buffer, size_t n, uint32_t *flags,
+                            nghttp2_data_source *source, void *connection)
 {
     aco__http2_call_t *s = source->ptr;
     size_t left = aco__http2_data_left(&s->data), given = left < n ? left : n;
@@ -30,19 +31,6 @@ ssize_t aco__http2_give_call_data(nghttp2_session *session, int32_t id, uint8_t 
         }
     }
     return (ssize_t)given;
-}
-
-int aco__http2_take_call_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t n,
-                              nghttp2_data_source *source, void *connection)
-{
-    aco__http2_peer_t *h = connection;
-    aco__http2_call_t *s = source->ptr;
-    int result = aco__http2_put_data(&h->wire, &s->data, head, n);
-    (void)session;
-    (void)frame;
-    if (result == 0 && !aco__http2_data_left(&s->data))
-        aco_event_set(&s->changed);
-    return result;
 }
 
 /* There is more of the body, or its end. */
@@ -292,6 +280,7 @@ void aco__http2_end_call(aco__http2_call_t *s)
     aco__http2_peer_writes(h);
     s->has_caller = 0;
     aco__http2_release_call(s);
+    aco__http2_rest(h);
     errno = error;
 }
 
@@ -345,7 +334,7 @@ ACO__SWITCHES
 static int c2_exchange(aco__http2_call_t *s, const aco__http_step_t *step, int *has_read, const char *location)
 {
     int result;
-    if (c2_await_stream(s, location) != 0 || aco__http2_submit_call(s, step) != 0)
+    if (c2_await_stream(s, location) != 0 || aco__http2_submit_call(s, step, c2_give_data) != 0)
         return -1;
     s->h->requests++;
     result = step->has_body ? c2_send_body(s, step->call, has_read, location) : 0;

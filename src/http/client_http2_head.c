@@ -105,23 +105,23 @@ static void c2_put_length(c2_head_t *head, const aco__http_step_t *step, int64_t
 }
 
 /* 0, or -1 and errno. */
-static int c2_submit(aco__http2_call_t *s, const c2_head_t *head, int has_body)
+static int c2_submit(aco__http2_call_t *s, const c2_head_t *head, nghttp2_data_source_read_callback give)
 {
-    nghttp2_data_provider provider = {{.ptr = s}, aco__http2_give_call_data};
+    nghttp2_data_provider provider = {{.ptr = s}, give};
     nghttp2_session *session = s->h->wire.session;
     if (head->size > nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE))
         return aco__service_fail(EMSGSIZE, CLIENT_CALL, "the headers are more than the server takes");
-    s->id = nghttp2_submit_request(session, NULL, head->fields, head->n, has_body ? &provider : NULL, s);
+    s->id = nghttp2_submit_request(session, NULL, head->fields, head->n, give ? &provider : NULL, s);
     if (s->id < 0)
         return aco__service_fail(s->id == NGHTTP2_ERR_NOMEM ? ENOMEM : ECONNRESET, CLIENT_CALL,
                                  nghttp2_strerror(s->id));
     s->is_granted = 0;
     s->is_open = 1;
-    s->is_whole = !has_body;
+    s->is_whole = !give;
     return 0;
 }
 
-int aco__http2_submit_call(aco__http2_call_t *s, const aco__http_step_t *step)
+int aco__http2_submit_call(aco__http2_call_t *s, const aco__http_step_t *step, nghttp2_data_source_read_callback give)
 {
     size_t fields = step->call->header_count + C2_OWN_FIELDS, sz = sizeof(c2_head_t) + fields * sizeof(nghttp2_nv);
     int64_t length = step->has_body ? step->call->length : step->streams ? -1 : 0;
@@ -137,7 +137,7 @@ int aco__http2_submit_call(aco__http2_call_t *s, const aco__http_step_t *step)
     s->left = length;
     result = c2_put_headers(head, s->h->client, step);
     if (result == 0)
-        result = c2_submit(s, head, step->has_body || step->streams);
+        result = c2_submit(s, head, step->has_body || step->streams ? give : NULL);
     aco__service_free(head, head->sz);
     return result;
 }

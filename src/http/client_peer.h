@@ -77,9 +77,6 @@ typedef struct aco__http_step { /* a request of a call, which redirects change *
 
 /* ---- client.c ---- */
 
-ACO__HIDDEN int aco__http_is_idempotent(const char *method);
-/* Whether these may be trailers. 0, or -1 and errno: client_stream.c */
-ACO__HIDDEN int aco__http_check_trailers(const aco_http_header_t *trailers, size_t count, const char *call);
 /* aco_http_call(), or aco_http_call_begin() if the caller `streams` the body; with these lines of headers, if they are
  * not NULL, on a connection of HTTP/1.1 that nobody else uses. */
 ACO__SWITCHES
@@ -115,7 +112,11 @@ ACO__HIDDEN int aco__http_begin_time(aco_scope_t *scope, int64_t time, const cha
 /* Ends it. `failed`: what it was for has failed, with errno. */
 ACO__HIDDEN void aco__http_end_time(aco_scope_t *scope, int64_t time, int failed, const char *reason);
 
+ACO__HIDDEN int aco__http_is_idempotent(const char *method);
+
 /* These return 0, or -1 and errno. */
+/* Whether these may be trailers. */
+ACO__HIDDEN int aco__http_check_trailers(const aco_http_header_t *trailers, size_t count, const char *call);
 ACO__SWITCHES ACO__HIDDEN int aco__http_put_texts(aco__http_link_t *link, const char *const *texts,
                                                   const char *location);
 /* "host:port"; the port only if it is needed. */
@@ -149,7 +150,7 @@ ACO__SWITCHES ACO__HIDDEN int aco__http_read_response(aco__http_peer_t *peer, in
 ACO__SWITCHES ACO__HIDDEN int aco__http_send_request(aco__http_peer_t *peer, const aco__http_step_t *step,
                                                      const char *location);
 
-/* ---- HTTP/2: client_http2.c. Without it, nobody calls these ---- */
+/* ---- HTTP/2: client_http2_session.c. Without it, nobody calls these ---- */
 
 /* The connection's server speaks HTTP/2. 0, or -1 and errno. */
 ACO__HIDDEN int aco__http2_speak(aco__http_peer_t *peer);
@@ -157,12 +158,13 @@ ACO__HIDDEN int aco__http2_speak(aco__http_peer_t *peer);
 ACO__SWITCHES ACO__HIDDEN int aco__http2_catch_up(aco__http_peer_t *peer);
 /* Frees what HTTP/2 needs, before the connection is closed. */
 ACO__HIDDEN void aco__http2_hang_up(aco__http2_peer_t *h);
+
+/* ---- Those in use: client_http2.c ---- */
+
 /* The connection in use for this URL that takes a request; NULL: there is none. */
 ACO__HIDDEN aco__http2_peer_t *aco__http2_used_peer(const aco_http_client_t *client, const aco__http_client_url_t *url);
 /* From now on the connection is in use by all tasks, until it rests. It has this place until then. */
 ACO__HIDDEN void aco__http2_use(aco__http_peer_t *peer, aco__http_host_t *place);
-/* A task reads, if none does yet. 0, or -1 and errno. */
-ACO__HIDDEN int aco__http2_read_on(aco__http2_peer_t *h);
 /* Those in use have no client any more. */
 ACO__HIDDEN void aco__http2_forget_client(aco_http_client_t *client);
 

@@ -88,14 +88,3 @@ int64_t aco_http_response_reset_code(const aco_http_response_t *response)
     const aco__http_answer_t *answer = (const aco__http_answer_t *)(const void *)response;
     return answer->http2 ? aco__http2_reset_code(answer->http2) : -1;
 }
-
-int aco__http_check_trailers(const aco_http_header_t *trailers, size_t count, const char *call)
-{
-    for (size_t i = 0; i < count; i++) {
-        const char *name = trailers[i].name, *value = trailers[i].value;
-        if (!name || !value || !aco__http_is_token(name, strlen(name)) || !aco__http_is_value(value, strlen(value)) ||
-            aco__http_must_come_first(name))
-            return aco__service_fail(EINVAL, call, "a trailer that HTTP does not allow");
-    }
-    return 0;
-}
