@@ -94,8 +94,8 @@ ACO__SWITCHES static int c2_goes_on(aco__http2_peer_t *h)
         c2_hear_out(h);
     if (h->wire.refusal && !h->wire.is_writing)
         aco__http2_fail_peer(h, h->wire.refusal,
-                h->wire.refusal == ECONNREFUSED ? "the server costs too much for nothing"
-                                                : "the server has broken HTTP/2's rules");
+                             h->wire.refusal == ECONNREFUSED ? "the server costs too much for nothing"
+                                                             : "the server has broken HTTP/2's rules");
     if (!h->error && h->wire.link->is_broken)
         aco__http2_fail_peer(h, h->wire.link->error ? h->wire.link->error : ECONNRESET, "the connection has failed");
     if (!h->error && !nghttp2_session_want_read(h->wire.session) && !nghttp2_session_want_write(h->wire.session))
