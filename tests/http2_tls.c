@@ -5,6 +5,7 @@
 #include "tls_certificates.h"
 
 #include <aco/tls.h>
+#include <aco/websocket.h>
 #include <signal.h>
 
 static certificate_t self;
@@ -43,8 +44,31 @@ static void tells_protocol(aco_http_request_t *request, void *arg)
     CHECK_EQ(aco_http_reply(request, 200, NULL, part, (size_t)n), 0);
 }
 
-static const aco_http_route_t routes[] = {
-    {"GET", "/", tells_protocol, NULL}, {"POST", "/", streams, NULL}, {NULL, NULL, NULL, NULL}};
+static void sends_back(aco_http_request_t *request, void *arg)
+{
+    size_t n;
+    const char *body = aco_http_request_read_all(request, sizeof text, &n);
+    (void)arg;
+    CHECK(body != NULL);
+    CHECK_EQ(aco_http_reply(request, 200, NULL, body, n), 0);
+}
+
+static void echoes_message(aco_http_request_t *request, void *arg)
+{
+    aco_websocket_t *socket = aco_websocket_accept(request, NULL);
+    const char *data;
+    size_t n;
+    CHECK(socket != NULL);
+    while (aco_websocket_receive(socket, &data, &n) > 0)
+        CHECK_EQ(aco_websocket_send(socket, ACO_WEBSOCKET_TEXT, data, n), 0);
+    (void)arg;
+}
+
+static const aco_http_route_t routes[] = {{"GET", "/", tells_protocol, NULL},
+                                          {"POST", "/", streams, NULL},
+                                          {"PUT", "/", sends_back, NULL},
+                                          {"GET", "/socket", echoes_message, NULL},
+                                          {NULL, NULL, NULL, NULL}};
 
 static void check_http2(void)
 {
@@ -76,6 +100,84 @@ static void check_http1(const char *protocols, const char *wanted)
     aco_stream_close(stream);
 }
 
+/* ---- The library's client ---- */
+
+static char url[64];
+
+static void check_client(aco_http_client_t *http, const char *wanted)
+{
+    char part[40] = "";
+    aco_http_response_t *r = aco_http_get(http, url);
+    CHECK(r != NULL);
+    CHECK_EQ(r->major, wanted[0] - '0');
+    CHECK(aco_http_response_read(r, part, sizeof part - 1) > 0);
+    CHECK_TEXT("the version", part, wanted);
+    aco_http_response_end(r);
+}
+
+static void check_bodies(aco_http_client_t *http)
+{
+    static char part[70000];
+    aco_http_call_t call = {.method = "PUT", .url = url, .body = text, .length = sizeof text};
+    aco_http_response_t *r = aco_http_call(http, &call);
+    size_t all = 0;
+    CHECK(r != NULL);
+    for (ssize_t n; (n = aco_http_response_read(r, part, sizeof part)) > 0; all += (size_t)n)
+        CHECK(memcmp(part, text + all, (size_t)n) == 0);
+    CHECK_EQ(all, sizeof text);
+    aco_http_response_end(r);
+}
+
+/* A WebSocket needs HTTP/1.1, for which `open` gets another configuration. */
+static void check_websocket(aco_http_client_t *http, int fits)
+{
+    aco_websocket_t *socket;
+    const char *data;
+    size_t n;
+    char at[64];
+    snprintf(at, sizeof at, "wss://localhost:%s/socket", stage.port);
+    socket = aco_websocket_connect(http, at, NULL, 0, NULL);
+    CHECK_EQ(socket != NULL, fits);
+    if (!socket) {
+        CHECK_EQ(errno, EPROTONOSUPPORT);
+        return;
+    }
+    CHECK_EQ(aco_websocket_send(socket, ACO_WEBSOCKET_TEXT, "abc", 3), 0);
+    CHECK_EQ(aco_websocket_receive(socket, &data, &n), ACO_WEBSOCKET_TEXT);
+    CHECK_EQ(n, 3);
+    aco_websocket_end(socket);
+}
+
+static void check_clients(void)
+{
+    aco_tls_config_t *both = configure(0, "h2,http/1.1"), *old = configure(0, "http/1.1");
+    aco_http_client_options_t options = {.open = aco_tls_http_connect, .open_arg = both};
+    aco_http_client_t *http = aco_http_client_new(&options);
+    CHECK(http != NULL);
+    snprintf(url, sizeof url, "https://localhost:%s/", stage.port);
+    for (int i = 0; i < 3; i++)
+        check_client(http, "2.0 h2");
+    check_bodies(http);
+    check_websocket(http, 0);
+    aco_http_client_destroy(http);
+    options.open_http1_arg = old;
+    http = aco_http_client_new(&options);
+    CHECK(http != NULL);
+    check_client(http, "2.0 h2");
+    check_websocket(http, 1);
+    check_client(http, "2.0 h2");
+    aco_http_client_destroy(http);
+    options.open_arg = old;
+    http = aco_http_client_new(&options);
+    CHECK(http != NULL);
+    for (int i = 0; i < 3; i++)
+        check_client(http, "1.1 http/1.1");
+    check_bodies(http);
+    aco_http_client_destroy(http);
+    aco_tls_config_destroy(both);
+    aco_tls_config_destroy(old);
+}
+
 static void *alpn_chooses(void *arg)
 {
     aco_tls_config_t *config = configure(ACO_TLS_SERVER, "h2,http/1.1");
@@ -86,6 +188,7 @@ static void *alpn_chooses(void *arg)
     check_http2();
     check_http1("http/1.1", "1.1 http/1.1");
     check_http1(NULL, "1.1 ");
+    check_clients();
     stop(&stage);
     aco_tls_config_destroy(config);
     return arg;

@@ -16,8 +16,8 @@ packages() {
     languages) echo gcc g++ make cmake ninja-build python3 python3-venv cargo golang-go lua5.4 liblua5.4-dev ;;
     # What hooks on libc (tests/hook.cmake) and the HTTP server are tested with; without them those tests are skipped.
     clients) echo gcc redis-server libhiredis-dev postgresql libpq-dev mariadb-server libmariadb-dev \
-        libcurl4-openssl-dev libsqlite3-dev strace nghttp2-client bind9-dnsutils libgoogle-perftools4 \
-        libtbbmalloc2 electric-fence libdmalloc5 ;;
+        libcurl4-openssl-dev libsqlite3-dev strace nghttp2-client nghttp2-server nginx-light bind9-dnsutils \
+        libgoogle-perftools4 libtbbmalloc2 electric-fence libdmalloc5 ;;
     matrix) echo gcc-12-multilib g++-12-multilib clang-14 ;; # the matrix's other rows
     lint) echo gcc clang-tidy-19 clang-format-19 cppcheck libssl-dev ;;
     apn) echo cmake ninja-build clang-19 lld-19 llvm-19-dev llvm-19-tools python3 ;;

@@ -1,4 +1,4 @@
-/* HTTP: servers of HTTP/1.1 and HTTP/2, clients of HTTP/1.1. Where a connection waits, only its task waits. In the
+/* HTTP: servers and clients of HTTP/1.1 and HTTP/2. Where a connection waits, only its task waits. In the
  * library acorn_http, beside acorn_io.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -499,7 +499,15 @@ typedef struct aco_http_client_options_s {
     /* Cookies (aco/cookie_jar.h), up to 8 KiB for a request, unless the call has a header Cookie. NULL: none */
     struct aco_cookie_jar_s *jar;
     int sends_body_elsewhere; /* whether a redirect may take a request's body to another host, port or scheme. 0: no */
-    void *aco__reserved[3]; /* reserved fields are 0 */
+    /* For HTTP/2: */
+    int prior_knowledge;    /* 1: http:// URLs are asked for by HTTP/2, unless there is a proxy. 0: by HTTP/1.1 */
+    int64_t ping_time;      /* if nothing has come on a connection with requests for so many ns, the server is asked by
+                               PING; if it has not answered after as many again, the requests fail with ETIMEDOUT. 0:
+                               it is not asked */
+    /* What `open` gets for requests that need HTTP/1.1, as WebSockets do, and those that a server refuses by
+     * HTTP_1_1_REQUIRED: it must not offer "h2". NULL: open_arg */
+    void *open_http1_arg;
+    void *aco__reserved[2]; /* reserved fields are 0 */
 } aco_http_client_options_t;
 
 /* Makes a client; the caller owns it. NULL options: the defaults. The structure is copied; what it points to must stay
@@ -529,24 +537,36 @@ typedef struct aco_http_call_s {
     /* With a body: sends "Expect: 100-continue", and waits so many ns at most for the server's consent, or for another
      * response, before it sends the body. 0: sends it at once. */
     int64_t continue_time;
+    /* Sent behind the body, if there is one: by HTTP/2, and by HTTP/1.1 if the length is not known (up to 6 KiB in
+     * all). */
+    const aco_http_header_t *trailers;
+    size_t trailer_count;
     void *aco__reserved[2];           /* reserved fields are 0 */
 } aco_http_call_t;
 
 /* Read-only. Valid until aco_http_response_end(), with its headers. */
 typedef struct aco_http_response_s {
     int status;
-    int minor;                        /* of the version */
+    int minor;                        /* of the version: 1 for HTTP/1.1; 0 for HTTP/1.0 and HTTP/2 */
     int redirects;                    /* that were followed */
     const aco_http_header_t *headers;
     size_t header_count;
     int64_t length;                   /* of the body; -1: not known */
     int is_decoded;                   /* the body had the Content-Encoding of the headers, reading takes it away */
     const char *url;                  /* whose response it is, behind redirects; without user and fragment */
+    int major;                        /* of the version: 1 or 2 */
 } aco_http_response_t;
 
 /* Sends a request and waits for the response's head. Uses `call` only until it returns. Uses a kept connection if there
  * is one. If that turns out to be closed before anything has come, an idempotent request without read_body is sent once
  * more.
+ *
+ * HTTP/2 is spoken if ALPN has chosen "h2" (what `open` offers decides), or by prior_knowledge. The requests of all
+ * tasks to a host share one connection; if the server takes no more at once, they wait in turn. It counts as one
+ * connection, and needs tasks of its own only while there are responses to be ended. A request that the server has
+ * refused without looking at it (REFUSED_STREAM, GOAWAY) is sent again, up to 5 times, unless read_body was called. One
+ * that it has refused by HTTP_1_1_REQUIRED is sent by HTTP/1.1, if open_http1_arg is set or there is no TLS.
+ * Connections without requests are not read: pings are answered with the next request.
  *
  * A final response that comes while the body is sent ends the sending. (On a stream that is no socket it is noticed
  * between two writes.) The connection is closed then.
@@ -585,9 +605,45 @@ ACO_API const char *aco_http_response_redirect(const aco_http_response_t *respon
  * of a scope, ENOMEM or EPERM the next call goes on. After any other error it fails again. */
 ACO_API ssize_t aco_http_response_read_at(aco_http_response_t *response, void *p, size_t n, const char *location);
 #define aco_http_response_read(response, p, n) aco_http_response_read_at(response, p, n, ACO_PLACE)
+/* Finds the first trailer of the response with this name, as aco_http_response_header(). An answer is certain once
+ * aco_http_response_read() has returned 0. By HTTP/1.1 there are none: they are dropped. A server of HTTP/2 that sends
+ * a head and no more, and calls that "trailers only", has sent headers. Returns the value; NULL: there is no such
+ * trailer. */
+ACO_API const char *aco_http_response_trailer(const aco_http_response_t *response, const char *name);
 /* Ends a response. Does not wait. Keeps its connection if the whole body was read, or has come with what was read; else
- * closes it. NULL: nothing happens. */
+ * closes it. In HTTP/2, if the response or the request's body has not ended, the request is reset (CANCEL, or NO_ERROR
+ * if only the body is missing), and the connection goes on. NULL: nothing happens. */
 ACO_API void aco_http_response_end(aco_http_response_t *response);
+
+/* ---- Calls whose body is written while the response comes -------------------------------------------------------- */
+
+/* Only by HTTP/2. One task may write while another reads; or one task does both in turn. */
+
+/* Sends a request's head, and returns without waiting for the response. `call` has no body, length, trailers or
+ * continue_time. Redirects are not followed, cookies of the response not kept, and its body is not decoded. Returns the
+ * response, of which only `redirects` and `url` are known yet, and which the caller ends by aco_http_response_end(); on
+ * error NULL with errno as aco_http_call(), EPROTONOSUPPORT (the server does not speak HTTP/2). */
+ACO_API aco_http_response_t *aco_http_call_begin_at(aco_http_client_t *client, const aco_http_call_t *call,
+                                                    const char *location);
+#define aco_http_call_begin(client, call) aco_http_call_begin_at(client, call, ACO_PLACE)
+/* Sends the next `n` bytes of the body; few are collected and sent soon. Waits while the server does not take them.
+ * After the call `p` is not used any more. Returns 0; on error -1 with errno EPIPE (the response has ended: read it),
+ * ECONNREFUSED (the server has not looked at the request: it can be made again), ECONNRESET (the server has reset the
+ * request, or the connection has ended), EBADMSG (the response is wrong), EPROTO (the server broke the rules of
+ * HTTP/2), ETIMEDOUT, ECANCELED, ENOMEM, EPERM (the caller cannot wait), EINVAL (the body has ended). If a scope ends
+ * during the call, a part may have been sent: then end the response. */
+ACO_API int aco_http_call_write_at(aco_http_response_t *response, const void *p, size_t n, const char *location);
+#define aco_http_call_write(response, p, n) aco_http_call_write_at(response, p, n, ACO_PLACE)
+/* Ends the body, with `count` trailers, which are copied; NULL and 0: none. Does not wait. Returns 0; on error -1 with
+ * errno as aco_http_call_write(), EINVAL (also: a trailer that HTTP does not allow). */
+ACO_API int aco_http_call_end(aco_http_response_t *response, const aco_http_header_t *trailers, size_t count);
+/* Waits for the head of the response, up to head_time. Returns 0, and fills in the response; on error -1 with errno as
+ * aco_http_call_write(), but not EPIPE or EINVAL. After the end of a scope the next call goes on. */
+ACO_API int aco_http_response_await_at(aco_http_response_t *response, const char *location);
+#define aco_http_response_await(response) aco_http_response_await_at(response, ACO_PLACE)
+/* Returns the error code of HTTP/2 with which the server has reset the request, such as 8 (CANCEL), or 7
+ * (REFUSED_STREAM, also by GOAWAY: the server has not looked at it). -1: it has not. */
+ACO_API int64_t aco_http_response_reset_code(const aco_http_response_t *response);
 
 ACO__END_C
 

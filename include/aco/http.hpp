@@ -1,4 +1,4 @@
-/* HTTP/1.1 servers and clients for C++17 and later, on top of <aco/http.h>. Header only; link acorn_http.
+/* HTTP servers and clients for C++17 and later, on top of <aco/http.h>. Header only; link acorn_http.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -656,6 +656,7 @@ public:
     ~http_response() { aco_http_response_end(response_); }
 
     int status() const noexcept { return response_->status; }
+    int(major)() const noexcept { return response_->major; } /* of the version; sys/sysmacros.h has such a macro */
     std::int64_t length() const noexcept { return response_->length; }
     /* Behind redirects; and the URL of request `i`, from 0 to redirects(), with the status of its response. */
     const char *url() const noexcept { return response_->url; }
@@ -686,6 +687,29 @@ public:
         }
         return all;
     }
+    /* Certain once read() has returned 0. */
+    std::optional<std::string_view> trailer(const char *name) const
+    {
+        return detail::text_of(aco_http_response_trailer(response_, name));
+    }
+    std::int64_t reset_code() const noexcept { return aco_http_response_reset_code(response_); }
+    /* Of http_client::begin(): the body, its end, and waiting for the head. */
+    void write(const void *p, std::size_t n, const char *location = ACO__CALLER)
+    {
+        detail::io_check(aco_http_call_write_at(response_, p, n, location), "aco::http_response::write");
+    }
+    void write(std::string_view bytes, const char *location = ACO__CALLER)
+    {
+        write(bytes.data(), bytes.size(), location);
+    }
+    void end_body(const aco_http_header_t *trailers = nullptr, std::size_t count = 0)
+    {
+        detail::io_check(aco_http_call_end(response_, trailers, count), "aco::http_response::end_body");
+    }
+    void await(const char *location = ACO__CALLER)
+    {
+        detail::io_check(aco_http_response_await_at(response_, location), "aco::http_response::await");
+    }
     aco_http_response_t *native_handle() const noexcept { return response_; }
 
 private:
@@ -707,6 +731,13 @@ public:
     {
         aco_http_response_t *response = aco_http_call_at(client_, &call, location);
         detail::io_check(response ? 0 : -1, "aco::http_client::call");
+        return http_response(response);
+    }
+    /* Only by HTTP/2: the caller writes the body. */
+    http_response begin(const aco_http_call_t &call, const char *location = ACO__CALLER)
+    {
+        aco_http_response_t *response = aco_http_call_begin_at(client_, &call, location);
+        detail::io_check(response ? 0 : -1, "aco::http_client::begin");
         return http_response(response);
     }
     http_response get(const std::string &url, const char *location = ACO__CALLER)

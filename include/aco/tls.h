@@ -172,10 +172,9 @@ ACO_API aco_stream_t *aco_tls_stream(aco_tls_t *tls);
 ACO_API aco_tls_t *aco_tls_of_stream(aco_stream_t *stream);
 
 /* HTTP over TLS (aco/http.h): set the first as `open` of a server, the second as `open` of a client's options, with the
- * configuration as open_arg. A server whose library has HTTP/2 (aco_http_has_http2()) offers "h2,http/1.1" by
- * aco_tls_config_alpn(); others, and clients, speak only HTTP/1, so they offer only that:
- * "http/1.1,http/1.0". Return the connection as a stream; on error NULL with errno as the handshakes, also EPROTO
- * (ALPN chose another protocol). */
+ * configuration as open_arg. With HTTP/2 (aco_http_has_http2()) offer "h2,http/1.1" by aco_tls_config_alpn(), without
+ * it only "http/1.1,http/1.0". Return the connection as a stream; on error NULL with errno as the handshakes, also
+ * EPROTO (ALPN chose another protocol). */
 ACO_API aco_stream_t *aco_tls_http_accept(int fd, void *config);
 ACO_API aco_stream_t *aco_tls_http_connect(int fd, const char *host, void *config);
 

@@ -1,6 +1,7 @@
 /* Clients: connecting, requests and redirects, reading bodies. */
 #include "base/reserved.h"
 #include "http/base64.h"
+#include "http/client_dial.h"
 #include "http/client_peer.h"
 #include "http/text.h"
 
@@ -26,7 +27,7 @@ ACO__SWITCHES static aco__http_peer_t *dial_peer(aco_http_client_t *client, cons
         return NULL;
     }
     memset(peer, 0, sizeof *peer);
-    peer->client = client;
+    peer->answer.client = client;
     peer->sz = sz;
     aco__http_link_open(&peer->link, fd, (size_t)options->max_head + HTTP_BEHIND_HEAD);
     aco__http_incoming_open(&peer->incoming, &peer->link);
@@ -47,7 +48,7 @@ ACO__SWITCHES static aco__http_peer_t *dial_peer(aco_http_client_t *client, cons
 ACO__SWITCHES static int open_tunnel(aco__http_peer_t *peer, const aco__http_client_url_t *url, const char *location)
 {
     aco__http_link_t *link = &peer->link;
-    const char *authorization = peer->client->proxy_authorization;
+    const char *authorization = peer->answer.client->proxy_authorization;
     const char *const begin[] = {"CONNECT ", NULL}, *const middle[] = {" HTTP/1.1\r\nHost: ", NULL};
     const char *const rest[] = {authorization ? "\r\nProxy-Authorization: " : "", authorization ? authorization : "",
                                 "\r\n\r\n", NULL};
@@ -74,26 +75,42 @@ ACO__SWITCHES static int open_tunnel(aco__http_peer_t *peer, const aco__http_cli
     return 0;
 }
 
+/* Makes the stream of TLS. 0, or -1 and errno. */
+ACO__SWITCHES static int begin_tls(aco__http_peer_t *peer, const aco__http_step_t *step)
+{
+    const aco_http_client_options_t *options = &peer->answer.client->options;
+    aco__http_link_t *link = &peer->link;
+    void *arg = step->needs_http1 && options->open_http1_arg ? options->open_http1_arg : options->open_arg;
+    aco__http_link_use(link, options->open(link->own.fd, step->url->host, arg));
+    return link->stream ? 0 : -1;
+}
+
+/* Finds out which version the server speaks. 0, or -1 and errno. */
+static int choose_version(aco__http_peer_t *peer, const aco__http_step_t *step)
+{
+    aco_http_client_t *client = peer->answer.client;
+    int is_http2 = client->options.prior_knowledge && !client->options.proxy_host && !step->needs_http1;
+    if (peer->is_tls) {
+        is_http2 = strcmp(aco_stream_protocol(peer->link.stream), "h2") == 0;
+        if (!step->needs_http1)
+            client->tls_is_http1 = !is_http2;
+        else if (is_http2)
+            return aco__service_fail(EPROTONOSUPPORT, CLIENT_CALL,
+                                     "ALPN has chosen HTTP/2, the request needs HTTP/1.1");
+    }
+    return is_http2 ? aco__http2_speak(peer) : 0;
+}
+
 /* Connects for this request. NULL and errno. */
 ACO__SWITCHES static aco__http_peer_t *connect_peer(aco_http_client_t *client, const aco__http_step_t *step,
                                                     const char *location)
 {
     const aco__http_client_url_t *url = step->url;
-    const aco_http_client_options_t *options = &client->options;
-    aco__http_peer_t *peer;
-    aco__http_link_t *link;
-    int error;
-    peer = dial_peer(client, url, location);
-    if (!peer || (!url->is_tls && !(step->upgrade && options->proxy_host)))
+    aco__http_peer_t *peer = dial_peer(client, url, location);
+    int needs_tunnel = client->options.proxy_host && (url->is_tls || step->upgrade), error;
+    if (!peer || ((!needs_tunnel || open_tunnel(peer, url, location) == 0) &&
+                  (!url->is_tls || begin_tls(peer, step) == 0) && choose_version(peer, step) == 0))
         return peer;
-    link = &peer->link;
-    if (!options->proxy_host || open_tunnel(peer, url, location) == 0) {
-        if (!url->is_tls)
-            return peer;
-        aco__http_link_use(link, options->open(link->own.fd, url->host, options->open_arg));
-        if (link->stream)
-            return peer;
-    }
     error = errno;
     aco__http_close_peer(peer);
     errno = error;
@@ -119,7 +136,7 @@ ACO__SWITCHES static aco__http_peer_t *new_peer(aco_http_client_t *client, const
 /* The response's head, within head_time. As aco__http_read_response(). */
 ACO__SWITCHES static int await_response(aco__http_peer_t *peer, int is_head, const char *location)
 {
-    const int64_t time = peer->client->options.head_time;
+    const int64_t time = peer->answer.client->options.head_time;
     aco_scope_t scope;
     int result;
     if (aco__http_begin_time(&scope, time, location) != 0)
@@ -132,25 +149,17 @@ ACO__SWITCHES static int await_response(aco__http_peer_t *peer, int is_head, con
 static void fill_in(aco__http_peer_t *peer)
 {
     const aco__http_incoming_t *in = &peer->incoming;
-    peer->is.status = in->parser->status_code;
-    peer->is.minor = in->parser->http_minor;
-    peer->is.headers = peer->head.headers;
-    peer->is.header_count = peer->head.count;
-    peer->is.length = -1;
-    peer->is.is_decoded = 0;
+    peer->answer.is.status = in->parser->status_code;
+    peer->answer.is.major = 1;
+    peer->answer.is.minor = in->parser->http_minor;
+    peer->answer.is.headers = peer->head.headers;
+    peer->answer.is.header_count = peer->head.count;
+    peer->answer.is.length = -1;
+    peer->answer.is.is_decoded = 0;
     if (in->has_all)
-        peer->is.length = 0;
+        peer->answer.is.length = 0;
     else if (in->parser->flags & F_CONTENT_LENGTH)
-        peer->is.length = (int64_t)in->parser->content_length;
-}
-
-static int is_idempotent(const char *method)
-{
-    static const char *const methods[] = {"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"};
-    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
-        if (strcmp(method, methods[i]) == 0)
-            return 1;
-    return 0;
+        peer->answer.is.length = (int64_t)in->parser->content_length;
 }
 
 /* ---- Requests ---- */
@@ -167,6 +176,8 @@ static int check_call(const aco_http_call_t *call)
         return aco__service_fail(EINVAL, CLIENT_CALL, "continue_time");
     if (ACO__RESERVED_IS_SET(call))
         return aco__service_fail(EINVAL, CLIENT_CALL, "a reserved field is not 0");
+    if (call->trailer_count && aco__http_check_trailers(call->trailers, call->trailer_count, CLIENT_CALL) != 0)
+        return -1;
     for (size_t i = 0; i < call->header_count; i++) {
         const char *name = call->headers[i].name, *value = call->headers[i].value;
         if (!aco__http_is_token(name, strlen(name)) || !aco__http_is_value(value, strlen(value)) ||
@@ -178,57 +189,138 @@ static int check_call(const aco_http_call_t *call)
     return 0;
 }
 
-/* One request and its response, by somebody who has this place. NULL and errno. */
-ACO__SWITCHES
-static aco__http_peer_t *exchange_at(aco_http_client_t *client, const aco__http_step_t *step,
-                                     const aco__http_host_t *place, const char *location)
+/* One request and its response by HTTP/1. 0; 1: nothing has come before the end; -1 and errno. */
+ACO__SWITCHES static int exchange_on(aco__http_peer_t *peer, const aco__http_step_t *step, const char *location)
 {
-    int may_repeat = is_idempotent(step->method) && !(step->has_body && step->call->read_body);
-    int is_again = 0, result, error;
-    for (;; is_again = 1) {
-        aco__http_peer_t *peer = is_again || step->upgrade ? NULL : aco__http_kept_peer(client, step->url);
-        int was_kept = peer != NULL;
-        if (!peer && !(peer = new_peer(client, step, place, location)))
-            return NULL;
-        peer->may_switch = step->upgrade != NULL;
-        result = aco__http_send_request(peer, step, location);
-        if (result > 0)
-            result = peer->early == EARLY_END;
-        /* A server that refuses a body may have answered before it was sent. */
-        else if (result == 0 || (peer->link.is_broken && (errno == EPIPE || errno == ECONNRESET)))
-            result = await_response(peer, strcmp(step->method, "HEAD") == 0, location);
-        if (result == 0) {
-            fill_in(peer);
-            peer->incoming.is_persistent &= !step->upgrade;
-            return peer;
-        }
-        error = result == 1 ? ECONNRESET : errno;
-        aco__http_close_peer(peer);
-        errno = error;
-        if (result != 1)
-            return NULL;
-        if (!was_kept || !may_repeat) {
-            aco__service_fail(ECONNRESET, CLIENT_CALL, "the connection ended before the response");
-            return NULL;
-        }
+    int result;
+    peer->may_switch = step->upgrade != NULL;
+    result = aco__http_send_request(peer, step, location);
+    if (result > 0)
+        result = peer->early == EARLY_END;
+    /* A server that refuses a body may have answered before it was sent. */
+    else if (result == 0 || (peer->link.is_broken && (errno == EPIPE || errno == ECONNRESET)))
+        result = await_response(peer, strcmp(step->method, "HEAD") == 0, location);
+    if (result == 0) {
+        fill_in(peer);
+        peer->incoming.is_persistent &= !step->upgrade;
+    } else if (result > 0) {
+        (void)aco__service_fail(ECONNRESET, CLIENT_CALL, "the connection ended before the response");
     }
+    return result;
+}
+
+/* One request and its response on this connection, by somebody who has this place. As aco__http2_ask(). */
+ACO__SWITCHES
+static int ask_peer(aco__http_peer_t *peer, const aco__http_step_t *step, aco__http_host_t *place,
+                    aco__http_answer_t **answer, const char *location)
+{
+    int result = -1, error;
+    if (peer->http2)
+        return aco__http2_ask(peer->http2, step, answer, location);
+    if (step->streams)
+        (void)aco__service_fail(EPROTONOSUPPORT, CLIENT_CALL, "the server does not speak HTTP/2");
+    else
+        result = exchange_on(peer, step, location);
+    if (result == 0) {
+        peer->place = place;
+        *answer = &peer->answer;
+        return 0;
+    }
+    error = errno;
+    aco__http_close_peer(peer);
+    errno = error;
+    return result;
+}
+
+/* One request and its response by a connection of its own, by somebody who has this place. As aco__http2_ask(). */
+ACO__SWITCHES
+static int exchange_at(aco_http_client_t *client, const aco__http_step_t *step, aco__http_host_t *place,
+                       aco__http_dial_t *dial, aco__http_answer_t **answer, const char *location)
+{
+    int may_repeat = aco__http_is_idempotent(step->method) && !(step->has_body && step->call->read_body);
+    aco__http_peer_t *peer = step->needs_http1 ? NULL : aco__http_kept_peer(client, step->url);
+    int was_kept = peer != NULL, is_http2, result;
+    do {
+        if (!peer)
+            peer = new_peer(client, step, place, location);
+        is_http2 = peer && peer->http2;
+        if (is_http2)
+            aco__http2_use(peer, place);
+        if (dial)
+            aco__http_end_dial(client, dial, peer ? 0 : errno);
+        dial = NULL;
+        result = peer ? ask_peer(peer, step, place, answer, location) : -1;
+        if (is_http2)
+            return result;
+        may_repeat &= result > 0 && was_kept;
+        was_kept = 0;
+        peer = NULL;
+    } while (may_repeat);
+    if (result == 0)
+        return 0;
+    aco__http_leave_place(&client->places, place);
+    return -1;
+}
+
+/* A connection that is in use, and takes this request, too; NULL: there is none. */
+static aco__http2_peer_t *used_peer(const aco_http_client_t *client, const aco__http_step_t *step)
+{
+    return client->http2 && !step->needs_http1 ? aco__http2_used_peer(client, step->url) : NULL;
+}
+
+/* The same, by somebody who has no place yet. While it waits for one, another may make a connection for all. */
+ACO__SWITCHES
+static int exchange_apart(aco_http_client_t *client, const aco__http_step_t *step, aco__http_answer_t **answer,
+                          const char *location)
+{
+    aco__http_dial_t *dial = NULL;
+    aco__http_host_t *place;
+    aco__http2_peer_t *h;
+    int result = 0;
+    while (!step->needs_http1 && aco__http_is_likely_http2(client, step->url) &&
+           (result = aco__http_share_dial(client, step->url, &dial, location)) == 1)
+        if ((h = used_peer(client, step)) != NULL)
+            return aco__http2_ask(h, step, answer, location);
+    if (result != 0)
+        return -1;
+    if (aco__http_take_place(&client->places, step->url->is_tls, aco__http_host_of(client, step->url),
+                             aco__http_port_of(client, step->url), &place, location) != 0) {
+        if (dial)
+            aco__http_end_dial(client, dial, errno);
+        return -1;
+    }
+    h = used_peer(client, step);
+    if (!h)
+        return exchange_at(client, step, place, dial, answer, location);
+    aco__http_leave_place(&client->places, place);
+    if (dial)
+        aco__http_end_dial(client, dial, 0);
+    return aco__http2_ask(h, step, answer, location);
+}
+
+/* Before the next of several tries: not all at once, and not for ever. 0, or -1 and errno. */
+ACO__SWITCHES static int pause_between(int tries, const char *location)
+{
+    enum { MOST = 6, FIRST_MS = 10 };
+    if (tries == MOST)
+        return aco__service_fail(ECONNREFUSED, CLIENT_CALL, "the server refuses the request again and again");
+    return tries > 1 ? aco_sleep_at(FIRST_MS * ACO_MILLISECOND << tries, location) : 0;
 }
 
 /* One request and its response. NULL and errno. */
-ACO__SWITCHES static aco__http_peer_t *exchange(aco_http_client_t *client, const aco__http_step_t *step,
-                                                const char *location)
+ACO__SWITCHES static aco__http_answer_t *exchange(aco_http_client_t *client, aco__http_step_t *step,
+                                                  const char *location)
 {
-    aco__http_host_t *place;
-    aco__http_peer_t *peer;
-    if (aco__http_take_place(&client->places, step->url->is_tls, aco__http_host_of(client, step->url),
-                             aco__http_port_of(client, step->url), &place, location) != 0)
-        return NULL;
-    peer = exchange_at(client, step, place, location);
-    if (peer)
-        peer->place = place;
-    else
-        aco__http_leave_place(&client->places, place);
-    return peer;
+    aco__http_answer_t *answer = NULL;
+    int tries = 0, result;
+    step->needs_http1 = step->upgrade != NULL;
+    do {
+        aco__http2_peer_t *h = used_peer(client, step);
+        result = h ? aco__http2_ask(h, step, &answer, location) : exchange_apart(client, step, &answer, location);
+        if (result == CLIENT_NEEDS_HTTP1)
+            step->needs_http1 = 1;
+    } while (result > 0 && pause_between(++tries, location) == 0);
+    return answer;
 }
 
 /* ---- The calls ---- */
@@ -240,7 +332,7 @@ static const char *fault_of_options(const aco_http_client_options_t *o)
         return "a limit";
     if (ACO__RESERVED_IS_SET(o))
         return "a reserved field is not 0";
-    if (o->connect_time < 0 || o->head_time < 0 || o->total_time < 0 || o->max_decoded < 0)
+    if (o->connect_time < 0 || o->head_time < 0 || o->total_time < 0 || o->ping_time < 0 || o->max_decoded < 0)
         return "a time, or max_decoded";
     if (o->proxy_host &&
         (!o->proxy_port || strlen(o->proxy_host) >= CLIENT_HOST || strlen(o->proxy_port) >= CLIENT_PORT))
@@ -308,6 +400,7 @@ void aco_http_client_destroy(aco_http_client_t *client)
         client->kept = peer->next;
         aco__http_close_peer(peer);
     }
+    aco__http2_forget_client(client);
     if (client->proxy_authorization)
         aco__service_free(client->proxy_authorization, client->proxy_authorization_sz);
     aco__service_free(client, sizeof *client);
@@ -346,31 +439,37 @@ static int follow(const aco_http_client_t *client, aco__http_step_t *step, const
     return !(step->has_body && step->is_elsewhere) || options->sends_body_elsewhere;
 }
 
+/* Cookies, a redirect, decoding. 0; 1: the next request is to be made; -1 and errno. */
+static int take_response(aco_http_client_t *client, aco__http_step_t *step, aco__http_answer_t *answer,
+                         const aco__http_client_url_t *first)
+{
+    int goes_on = aco__http_take_cookies(client, step->url, &answer->is);
+    if (goes_on == 0)
+        goes_on = follow(client, step, &answer->is, first);
+    return goes_on == 0 ? aco__http_begin_decoding(answer, step) : goes_on;
+}
+
 /* The response to the last of the requests. NULL and errno. */
 ACO__SWITCHES
 static aco_http_response_t *exchange_all(aco_http_client_t *client, aco__http_step_t *step,
                                          const aco__http_client_url_t *first, const char *location)
 {
     for (int redirects = 0;; redirects++) {
-        aco__http_peer_t *peer = exchange(client, step, location);
+        aco__http_answer_t *answer = exchange(client, step, location);
         int goes_on, error;
-        if (!peer)
+        if (!answer)
             return NULL;
-        peer->is.redirects = redirects;
-        goes_on = aco__http_add_hop(&step->hops, step->url->text, peer->is.status);
-        if (goes_on == 0)
-            goes_on = aco__http_take_cookies(client, step->url, &peer->is);
-        if (goes_on == 0)
-            goes_on = follow(client, step, &peer->is, first);
-        if (goes_on == 0)
-            goes_on = aco__http_begin_decoding(peer, step);
+        answer->is.redirects = redirects;
+        goes_on = aco__http_add_hop(&step->hops, step->url->text, answer->is.status);
+        if (goes_on == 0 && !step->streams)
+            goes_on = take_response(client, step, answer, first);
         if (goes_on == 0) {
-            peer->hops = step->hops;
-            peer->is.url = peer->hops->url;
-            return &peer->is;
+            answer->hops = step->hops;
+            answer->is.url = answer->hops->url;
+            return &answer->is;
         }
         error = errno;
-        aco_http_response_end(&peer->is);
+        aco_http_response_end(&answer->is);
         errno = error;
         if (goes_on < 0)
             return NULL;
@@ -390,7 +489,7 @@ static aco_http_response_t *call_in_time(aco_http_client_t *client, aco__http_st
     response = exchange_all(client, step, first, location);
     aco__http_end_time(&scope, time, !response, "total_time is over");
     if (response)
-        ((aco__http_peer_t *)(void *)response)->until = until;
+        aco__http_answer_of(response)->until = until;
     return response;
 }
 
@@ -415,8 +514,8 @@ static int authorize(call_memory_t *memory)
     return 0;
 }
 
-aco_http_response_t *aco__http_call_with(aco_http_client_t *client, const aco_http_call_t *call, const char *upgrade,
-                                         const char *location)
+aco_http_response_t *aco__http_call_with(aco_http_client_t *client, const aco_http_call_t *call, int streams,
+                                         const char *upgrade, const char *location)
 {
     size_t sz = sizeof(call_memory_t);
     call_memory_t *memory;
@@ -435,7 +534,8 @@ aco_http_response_t *aco__http_call_with(aco_http_client_t *client, const aco_ht
         aco__http_step_t step = {.call = call, .url = &memory->now, .authorization = memory->authorization};
         step.upgrade = upgrade;
         step.method = call->method ? call->method : "GET";
-        step.has_body = call->read_body || call->length > 0;
+        step.has_body = !streams && (call->read_body || call->length > 0);
+        step.streams = (unsigned char)streams;
         memory->now = memory->first;
         response = call_in_time(client, &step, &memory->first, location);
         if (!response)
@@ -447,12 +547,12 @@ aco_http_response_t *aco__http_call_with(aco_http_client_t *client, const aco_ht
 
 aco_http_response_t *aco_http_call_at(aco_http_client_t *client, const aco_http_call_t *call, const char *location)
 {
-    return aco__http_call_with(client, call, NULL, location);
+    return aco__http_call_with(client, call, 0, NULL, location);
 }
 
 const char *aco_http_response_redirect(const aco_http_response_t *response, int i, int *status)
 {
-    const aco__http_hop_t *hop = ((const aco__http_peer_t *)(const void *)response)->hops;
+    const aco__http_hop_t *hop = ((const aco__http_answer_t *)(const void *)response)->hops;
     if (i < 0 || i > response->redirects)
         return NULL;
     for (int at = response->redirects; at > i; at--)
@@ -479,58 +579,65 @@ const char *aco_http_response_header(const aco_http_response_t *response, const 
 
 static const char read_name[] = "aco_http_response_read";
 
-static ssize_t decoding_fails(aco__http_peer_t *peer, int error, const char *reason)
+static ssize_t decoding_fails(aco__http_answer_t *answer, int error, const char *reason)
 {
-    peer->decoder_error = error;
+    answer->decoder_error = error;
     return aco__service_fail(error, read_name, reason);
 }
 
-/* What is decoded next. As aco_http_response_read(). */
-ACO__SWITCHES static ssize_t read_decoded(aco__http_peer_t *peer, void *p, size_t n, const char *location)
+/* What comes. As aco_http_response_read(). */
+ACO__SWITCHES static ssize_t read_coded(aco__http_answer_t *answer, void *p, size_t n, const char *location)
 {
-    const int64_t most = peer->client->options.max_decoded;
+    if (answer->http2)
+        return aco__http2_read_call(answer->http2, p, n, read_name, location);
+    return aco__http_read_body(&((aco__http_peer_t *)(void *)answer)->incoming, p, n, read_name, location);
+}
+
+/* What is decoded next. As aco_http_response_read(). */
+ACO__SWITCHES static ssize_t read_decoded(aco__http_answer_t *answer, void *p, size_t n, const char *location)
+{
+    const int64_t most = answer->client->options.max_decoded;
     ssize_t got = 0;
     if (n == 0)
         return 0;
-    if (peer->decoder_error) {
-        errno = peer->decoder_error;
+    if (answer->decoder_error) {
+        errno = answer->decoder_error;
         return -1;
     }
     while (got == 0) {
-        char *room = aco__http_decoder_room(peer->decoder);
-        ssize_t came = room ? aco__http_read_body(&peer->incoming, room, HTTP_CODED, read_name, location) : 0;
+        char *room = aco__http_decoder_room(answer->decoder);
+        ssize_t came = room ? read_coded(answer, room, HTTP_CODED, location) : 0;
         if (came < 0)
             return -1;
         if (room)
-            aco__http_decoder_filled(peer->decoder, (size_t)came);
-        got = aco__http_decoded(peer->decoder, p, n);
-        if (got == 0 && aco__http_decoder_is_done(peer->decoder))
+            aco__http_decoder_filled(answer->decoder, (size_t)came);
+        got = aco__http_decoded(answer->decoder, p, n);
+        if (got == 0 && aco__http_decoder_is_done(answer->decoder))
             return 0;
     }
     if (got < 0)
-        return errno == ENOMEM ? decoding_fails(peer, ENOMEM, "memory to decode the body")
-                               : decoding_fails(peer, EBADMSG, "the body's Content-Encoding is wrong");
-    peer->decoded += got;
-    return peer->decoded <= most ? got : decoding_fails(peer, EFBIG, "the decoded body is beyond max_decoded");
+        return errno == ENOMEM ? decoding_fails(answer, ENOMEM, "memory to decode the body")
+                               : decoding_fails(answer, EBADMSG, "the body's Content-Encoding is wrong");
+    answer->decoded += got;
+    return answer->decoded <= most ? got : decoding_fails(answer, EFBIG, "the decoded body is beyond max_decoded");
 }
 
-ACO__SWITCHES static ssize_t read_response_body(aco__http_peer_t *peer, void *p, size_t n, const char *location)
+ACO__SWITCHES static ssize_t read_response_body(aco__http_answer_t *answer, void *p, size_t n, const char *location)
 {
-    return peer->decoder ? read_decoded(peer, p, n, location)
-                         : aco__http_read_body(&peer->incoming, p, n, read_name, location);
+    return answer->decoder ? read_decoded(answer, p, n, location) : read_coded(answer, p, n, location);
 }
 
 ssize_t aco_http_response_read_at(aco_http_response_t *response, void *p, size_t n, const char *location)
 {
-    aco__http_peer_t *peer = (aco__http_peer_t *)(void *)response;
+    aco__http_answer_t *answer = aco__http_answer_of(response);
     aco_scope_t scope;
     ssize_t got;
     int error;
-    if (!peer->until)
-        return read_response_body(peer, p, n, location);
-    if (aco_scope_begin_at(&scope, peer->until, location) != 0)
+    if (!answer->until)
+        return read_response_body(answer, p, n, location);
+    if (aco_scope_begin_at(&scope, answer->until, location) != 0)
         return -1;
-    got = read_response_body(peer, p, n, location);
+    got = read_response_body(answer, p, n, location);
     error = errno;
     (void)aco_scope_end(&scope);
     errno = error;
@@ -558,23 +665,28 @@ static void release_peer(aco__http_peer_t *peer)
         return;
     }
     aco_io_reader_close(&peer->link.in);
-    aco__http_keep_peer(peer->client, peer);
+    aco__http_keep_peer(peer->answer.client, peer);
 }
 
 void aco_http_response_end(aco_http_response_t *response)
 {
+    aco__http_answer_t *answer = aco__http_answer_of(response);
     aco__http_peer_t *peer = (aco__http_peer_t *)(void *)response;
     aco_http_client_t *client;
     aco__http_host_t *place;
-    if (!peer)
+    if (!response)
         return;
-    client = peer->client;
+    aco__http_free_hops(answer->hops);
+    answer->hops = NULL;
+    aco__http_decoder_free(answer->decoder);
+    answer->decoder = NULL;
+    answer->until = 0;
+    if (answer->http2) {
+        aco__http2_end_call(answer->http2);
+        return;
+    }
+    client = answer->client;
     place = peer->place;
-    aco__http_free_hops(peer->hops);
-    peer->hops = NULL;
-    aco__http_decoder_free(peer->decoder);
-    peer->decoder = NULL;
-    peer->until = 0;
     release_peer(peer);
     aco__http_leave_place(&client->places, place);
 }

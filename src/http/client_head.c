@@ -26,6 +26,26 @@ void aco__http_end_time(aco_scope_t *scope, int64_t time, int failed, const char
 
 /* ---- Requests ---- */
 
+int aco__http_is_idempotent(const char *method)
+{
+    static const char *const methods[] = {"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"};
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
+        if (strcmp(method, methods[i]) == 0)
+            return 1;
+    return 0;
+}
+
+int aco__http_check_trailers(const aco_http_header_t *trailers, size_t count, const char *call)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *name = trailers[i].name, *value = trailers[i].value;
+        if (!name || !value || !aco__http_is_token(name, strlen(name)) || !aco__http_is_value(value, strlen(value)) ||
+            aco__http_must_come_first(name))
+            return aco__service_fail(EINVAL, call, "a trailer that HTTP does not allow");
+    }
+    return 0;
+}
+
 static int is_private(const char *name)
 {
     return aco__http_same(name, "authorization") || aco__http_same(name, "cookie") ||
@@ -38,6 +58,11 @@ static int is_of_body(const char *name)
     return (strlen(name) > 8 && aco__http_is(name, 8, "content-")) || aco__http_same(name, "digest") ||
            aco__http_same(name, "repr-digest") || aco__http_same(name, "last-modified") ||
            aco__http_same(name, "trailer") || aco__http_same(name, "expect");
+}
+
+int aco__http_is_sent(const aco__http_step_t *step, const char *name)
+{
+    return !(step->is_elsewhere && is_private(name)) && !(step->has_lost_body && is_of_body(name));
 }
 
 ACO__SWITCHES static int put_text(aco__http_link_t *link, const char *text, const char *location)
@@ -85,7 +110,7 @@ ACO__SWITCHES static int put_own(aco__http_peer_t *peer, const aco__http_step_t 
 /* Cookies of the jar, unless the call sends its own. */
 ACO__SWITCHES static int put_cookies(aco__http_peer_t *peer, const aco__http_step_t *step, const char *location)
 {
-    aco_cookie_jar_t *jar = peer->client->options.jar;
+    aco_cookie_jar_t *jar = peer->answer.client->options.jar;
     size_t sz = HTTP_OUT;
     const char *own;
     char *text;
@@ -116,8 +141,7 @@ int aco__http_take_cookies(const aco_http_client_t *client, const aco__http_clie
     return 0;
 }
 
-/* Whether the response may be coded, and is decoded: not if the call has an opinion, or asks for a part of it. */
-static int wants_coded(const aco_http_client_t *client, const aco__http_step_t *step)
+int aco__http_wants_coded(const aco_http_client_t *client, const aco__http_step_t *step)
 {
     const aco_http_call_t *call = step->call;
     const char *own;
@@ -126,17 +150,17 @@ static int wants_coded(const aco_http_client_t *client, const aco__http_step_t *
 }
 
 /* Begins to decode the response's body, if it has a coding that is known. 0, or -1 and errno. */
-int aco__http_begin_decoding(aco__http_peer_t *peer, const aco__http_step_t *step)
+int aco__http_begin_decoding(aco__http_answer_t *answer, const aco__http_step_t *step)
 {
-    aco_http_response_t *r = &peer->is;
+    aco_http_response_t *r = &answer->is;
     const char *coding;
-    if (!wants_coded(peer->client, step) || peer->incoming.has_all || r->status == 206 ||
+    if (!aco__http_wants_coded(answer->client, step) || r->length == 0 || r->status == 206 ||
         aco__http_find(r->headers, r->header_count, "Content-Encoding", &coding) != 1)
         return 0;
-    peer->decoder_error = 0;
-    peer->decoded = 0;
-    peer->decoder = aco__http_decoder_new(coding);
-    if (!peer->decoder)
+    answer->decoder_error = 0;
+    answer->decoded = 0;
+    answer->decoder = aco__http_decoder_new(coding);
+    if (!answer->decoder)
         return errno ? -1 : 0;
     r->length = -1;
     r->is_decoded = 1;
@@ -150,19 +174,19 @@ ACO__SWITCHES static int put_headers(aco__http_peer_t *peer, const aco__http_ste
     const aco_http_call_t *call = step->call;
     for (size_t i = 0; i < call->header_count; i++) {
         const char *const header[] = {call->headers[i].name, ": ", call->headers[i].value, "\r\n", NULL};
-        if ((step->is_elsewhere && is_private(header[0])) || (step->has_lost_body && is_of_body(header[0])))
-            continue;
-        if (aco__http_put_texts(&peer->link, header, location) != 0)
+        if (aco__http_is_sent(step, header[0]) && aco__http_put_texts(&peer->link, header, location) != 0)
             return -1;
     }
     if (put_cookies(peer, step, location) != 0 ||
         (!step->is_elsewhere && put_own(peer, step, "Authorization", step->authorization, location) != 0))
         return -1;
-    if (wants_coded(peer->client, step) && put_own(peer, step, "Accept-Encoding", aco__http_codings(), location) != 0)
+    if (aco__http_wants_coded(peer->answer.client, step) &&
+        put_own(peer, step, "Accept-Encoding", aco__http_codings(), location) != 0)
         return -1;
     if (step->has_body && call->continue_time && put_own(peer, step, "Expect", "100-continue", location) != 0)
         return -1;
-    return by_proxy ? put_own(peer, step, "Proxy-Authorization", peer->client->proxy_authorization, location) : 0;
+    return by_proxy ? put_own(peer, step, "Proxy-Authorization", peer->answer.client->proxy_authorization, location)
+                    : 0;
 }
 
 /* 0, or -1 and errno. */
@@ -172,7 +196,7 @@ int aco__http_send_head(aco__http_peer_t *peer, const aco__http_step_t *step, co
     const aco__http_client_url_t *url = step->url;
     const char *method = step->method;
     const int64_t length = step->has_body ? step->call->length : 0;
-    int by_proxy = peer->client->options.proxy_host != NULL && !url->is_tls && !step->upgrade;
+    int by_proxy = peer->answer.client->options.proxy_host != NULL && !url->is_tls && !step->upgrade;
     const char *const begin[] = {method, by_proxy ? " http://" : " ", NULL};
     const char *const middle[] = {url->text + url->target_at, " HTTP/1.1\r\nHost: ", NULL};
     char framing[64] = "";
@@ -196,7 +220,7 @@ int aco__http_send_head(aco__http_peer_t *peer, const aco__http_step_t *step, co
 static const char *fault_of_head(const aco__http_peer_t *peer)
 {
     const aco__http_incoming_t *in = &peer->incoming;
-    if (aco__http_head_size(in) > (size_t)peer->client->options.max_head || in->parser->http_major != 1 ||
+    if (aco__http_head_size(in) > (size_t)peer->answer.client->options.max_head || in->parser->http_major != 1 ||
         (in->parser->status_code == 101 && !peer->may_switch))
         return "this is no response of HTTP/1, or its head is too long";
     if (peer->head.lengths > 1 || (peer->head.lengths && peer->head.encodings))
@@ -237,7 +261,7 @@ int aco__http_read_one_head(aco__http_peer_t *peer, int is_head, const char *loc
     in->gets_no_body = (unsigned char)is_head;
     aco__http_message_begin(in, &peer->head);
     while ((parsed = aco__http_parse_head(in)) == 0 &&
-           aco__http_head_size(in) <= (size_t)peer->client->options.max_head)
+           aco__http_head_size(in) <= (size_t)peer->answer.client->options.max_head)
         if ((n = aco__http_more_head(in, location)) <= 0)
             return n < 0 ? -1 : aco__service_fail(ECONNRESET, CLIENT_CALL, "the connection ended before the response");
     fault = parsed <= 0 ? "this is no response of HTTP/1, or its head is too long" : fault_of_head(peer);

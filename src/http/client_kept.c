@@ -6,6 +6,8 @@
 
 void aco__http_close_peer(aco__http_peer_t *peer)
 {
+    if (peer->http2)
+        aco__http2_hang_up(peer->http2);
     aco__http_link_close(&peer->link, aco__http_is_cut(&peer->outgoing));
     aco__service_free(peer, peer->sz);
 }
@@ -25,7 +27,7 @@ const char *aco__http_port_of(const aco_http_client_t *client, const aco__http_c
     return client->options.proxy_host && !url->is_tls ? client->options.proxy_port : url->port;
 }
 
-static int leads_to(const aco__http_peer_t *peer, const aco_http_client_t *client, const aco__http_client_url_t *url)
+int aco__http_leads_to(const aco__http_peer_t *peer, const aco_http_client_t *client, const aco__http_client_url_t *url)
 {
     return peer->is_tls == url->is_tls && aco__http_same(peer->host, aco__http_host_of(client, url)) &&
            strcmp(peer->port, aco__http_port_of(client, url)) == 0;
@@ -36,7 +38,7 @@ static aco__http_peer_t *take_kept(aco_http_client_t *client, const aco__http_cl
 {
     aco__http_peer_t **place = &client->kept, *peer;
     ACO__NO_SWITCH_BEGIN();
-    while ((peer = *place) != NULL && !leads_to(peer, client, url))
+    while ((peer = *place) != NULL && !aco__http_leads_to(peer, client, url))
         place = &peer->next;
     if (peer) {
         ACO__ASSERT(client->kept_count > 0);
@@ -47,11 +49,17 @@ static aco__http_peer_t *take_kept(aco_http_client_t *client, const aco__http_cl
     return peer;
 }
 
+/* Whether one that is out of the list can be used: nothing has come, or what HTTP/2 can bear. */
+ACO__SWITCHES static int can_go_on(aco__http_peer_t *peer)
+{
+    return aco__http_is_quiet(peer) || (peer->http2 && aco__http2_catch_up(peer));
+}
+
 /* A connection that was kept for this URL's host; NULL: none. While one is closed, other tasks may use the list. */
 aco__http_peer_t *aco__http_kept_peer(aco_http_client_t *client, const aco__http_client_url_t *url)
 {
     aco__http_peer_t *peer;
-    while ((peer = take_kept(client, url)) != NULL && !aco__http_is_quiet(peer))
+    while ((peer = take_kept(client, url)) != NULL && !can_go_on(peer))
         aco__http_close_peer(peer);
     return peer;
 }
@@ -75,7 +83,10 @@ void aco__http_close_ended(aco_http_client_t *client)
     ACO__NO_SWITCH_END();
     while ((peer = ended) != NULL) {
         ended = peer->next;
-        aco__http_close_peer(peer);
+        if (peer->http2 && can_go_on(peer))
+            aco__http_keep_peer(client, peer);
+        else
+            aco__http_close_peer(peer);
     }
 }
 
@@ -111,7 +122,7 @@ static size_t kept_for(const aco_http_client_t *client, const aco__http_client_u
 {
     size_t n = 0;
     for (const aco__http_peer_t *peer = client->kept; peer; peer = peer->next)
-        n += leads_to(peer, client, url);
+        n += aco__http_leads_to(peer, client, url);
     return n;
 }
 

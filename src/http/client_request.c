@@ -1,5 +1,6 @@
 /* Requests of clients with their bodies, while the response may come already. */
 #include "http/client_peer.h"
+#include "http/text.h"
 
 #include "aco/detail/descriptors.h"
 
@@ -12,7 +13,7 @@ enum { BODY_PART = 4096, BODY_PIECE = 65536 }; /* of read_body; between two look
  * head_time. */
 ACO__SWITCHES static int read_head_first(aco__http_peer_t *peer, const aco__http_step_t *step, const char *location)
 {
-    const int64_t time = peer->client->options.head_time;
+    const int64_t time = peer->answer.client->options.head_time;
     const size_t out_n = peer->link.out_n;
     aco_scope_t scope;
     int result;
@@ -173,6 +174,33 @@ ACO__SWITCHES static int send_body(aco__http_peer_t *peer, const aco__http_step_
     return n < 0 ? -1 : result;
 }
 
+/* The body's end, with the call's trailers if it is sent in chunks. 0, or -1 and errno. */
+ACO__SWITCHES static int end_body(aco__http_peer_t *peer, const aco__http_step_t *step, const char *location)
+{
+    enum { MOST = 6 << 10 }; /* bytes */
+    const aco_http_call_t *call = step->call;
+    size_t n = 0, sz;
+    char *lines, *at;
+    int result;
+    for (size_t i = 0; i < call->trailer_count; i++)
+        n += strlen(call->trailers[i].name) + strlen(call->trailers[i].value) + 4;
+    if (!n || !step->has_body || !peer->outgoing.is_chunked)
+        return aco__http_end_body(&peer->outgoing, location);
+    if (n > MOST)
+        return aco__service_fail(EMSGSIZE, CLIENT_CALL, "too many trailers");
+    sz = n;
+    lines = at = aco__service_allocate(&sz, CLIENT_CALL);
+    if (!lines)
+        return -1;
+    for (size_t i = 0; i < call->trailer_count; i++) {
+        at = HTTP_PUT(aco__http_put(at, call->trailers[i].name, strlen(call->trailers[i].name)), ": ");
+        at = HTTP_PUT(aco__http_put(at, call->trailers[i].value, strlen(call->trailers[i].value)), "\r\n");
+    }
+    result = aco__http_end_body_with(&peer->outgoing, lines, n, location);
+    aco__service_free(lines, sz);
+    return result;
+}
+
 /* What was collected is not sent either: reading the response would wait until the server takes it. */
 static void drop_rest(aco__http_peer_t *peer)
 {
@@ -192,7 +220,7 @@ int aco__http_send_request(aco__http_peer_t *peer, const aco__http_step_t *step,
     if (result == 0 && step->has_body)
         result = send_body(peer, step, location);
     if (result == 0)
-        result = aco__http_end_body(&peer->outgoing, location);
+        result = end_body(peer, step, location);
     if (result > 0)
         drop_rest(peer);
     return result == 0 ? aco__http_send(&peer->link, NULL, 0, 0, location) : result;

@@ -1,4 +1,4 @@
-/* Memory of zlib and brotli, from the library's allocator, which wants to know the size again. */
+/* Memory of zlib, brotli and nghttp2, from the library's allocator, which wants to know the size again. */
 #include "http/coder_memory.h"
 
 #include "aco/detail/for_libraries.h"
@@ -11,7 +11,7 @@ enum { CODER_HEADER = 16 };
 void *aco__http_coder_allocate(void *arg, size_t n)
 {
     size_t sz = n + CODER_HEADER;
-    char *p = n < SIZE_MAX / 2 ? aco__service_allocate(&sz, "a coding of HTTP") : NULL;
+    char *p = n < SIZE_MAX / 2 ? aco__service_allocate(&sz, "HTTP: zlib, brotli or nghttp2") : NULL;
     (void)arg;
     if (!p)
         return NULL;
@@ -33,3 +33,44 @@ void aco__http_coder_free(void *arg, void *p)
     memcpy(&sz, (char *)p - CODER_HEADER, sizeof sz);
     aco__service_free((char *)p - CODER_HEADER, sz);
 }
+
+/* ---- For nghttp2, which has the arguments the other way round ---- */
+
+#ifdef ACO_CONFIG_HTTP2
+
+static void *coder_malloc(size_t n, void *arg)
+{
+    return aco__http_coder_allocate(arg, n);
+}
+
+static void coder_free(void *p, void *arg)
+{
+    aco__http_coder_free(arg, p);
+}
+
+static void *coder_calloc(size_t count, size_t n, void *arg)
+{
+    void *p = n && count > SIZE_MAX / n ? NULL : aco__http_coder_allocate(arg, count * n);
+    return p ? memset(p, 0, count * n) : NULL;
+}
+
+static void *coder_realloc(void *p, size_t n, void *arg)
+{
+    size_t sz;
+    void *larger;
+    if (!p)
+        return aco__http_coder_allocate(arg, n);
+    memcpy(&sz, (char *)p - CODER_HEADER, sizeof sz);
+    if (n <= sz - CODER_HEADER)
+        return p;
+    larger = aco__http_coder_allocate(arg, n);
+    if (!larger)
+        return NULL;
+    memcpy(larger, p, sz - CODER_HEADER);
+    aco__http_coder_free(arg, p);
+    return larger;
+}
+
+nghttp2_mem aco__http2_memory = {NULL, coder_malloc, coder_free, coder_calloc, coder_realloc};
+
+#endif

@@ -12,54 +12,6 @@
 
 static const char h2_place[] = "an HTTP/2 connection";
 
-/* ---- Memory for nghttp2: the library's, which wants to know sizes ---- */
-
-enum { H2_SIZE_BEFORE = 16 };
-
-static void *h2_malloc(size_t n, void *user)
-{
-    size_t sz = n + H2_SIZE_BEFORE;
-    char *p = n > SIZE_MAX - H2_SIZE_BEFORE ? NULL : aco__service_allocate(&sz, h2_place);
-    (void)user;
-    if (!p)
-        return NULL;
-    memcpy(p, &sz, sizeof sz);
-    return p + H2_SIZE_BEFORE;
-}
-
-static void h2_free(void *p, void *user)
-{
-    size_t sz;
-    (void)user;
-    if (!p)
-        return;
-    memcpy(&sz, (char *)p - H2_SIZE_BEFORE, sizeof sz);
-    aco__service_free((char *)p - H2_SIZE_BEFORE, sz);
-}
-
-static void *h2_calloc(size_t count, size_t n, void *user)
-{
-    void *p = n && count > SIZE_MAX / n ? NULL : h2_malloc(count * n, user);
-    return p ? memset(p, 0, count * n) : NULL;
-}
-
-static void *h2_realloc(void *p, size_t n, void *user)
-{
-    size_t sz;
-    void *larger;
-    if (!p)
-        return h2_malloc(n, user);
-    memcpy(&sz, (char *)p - H2_SIZE_BEFORE, sizeof sz);
-    if (n <= sz - H2_SIZE_BEFORE)
-        return p;
-    larger = h2_malloc(n, user);
-    if (!larger)
-        return NULL;
-    memcpy(larger, p, sz - H2_SIZE_BEFORE);
-    h2_free(p, user);
-    return larger;
-}
-
 /* ---- What nghttp2 tells. None of it may switch ---- */
 
 static aco__http2_stream_t *h2_stream(nghttp2_session *session, int32_t id)
@@ -112,13 +64,6 @@ static void h2_follow(aco__http2_t *h, const uint8_t *p, size_t n)
     }
 }
 
-static int h2_on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *connection)
-{
-    aco__http2_t *h = connection;
-    (void)session;
-    return aco__http2_count_frame(h, hd->type, hd->length, hd->flags) ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
-}
-
 static int h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *connection)
 {
     aco__http2_stream_t *s;
@@ -141,20 +86,6 @@ static int h2_on_header(nghttp2_session *session, const nghttp2_frame *frame, co
     (void)flags;
     (void)connection;
     return s ? aco__http2_add_field(s, (const char *)name, name_n, (const char *)value, value_n) : 0;
-}
-
-/* A field that HTTP does not allow: the request is wrong. */
-static int h2_on_wrong_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_n,
-                              const uint8_t *value, size_t value_n, uint8_t flags, void *connection)
-{
-    (void)name;
-    (void)name_n;
-    (void)value;
-    (void)value_n;
-    (void)flags;
-    (void)connection;
-    (void)nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_PROTOCOL_ERROR);
-    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
 static int h2_on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *connection)
@@ -184,7 +115,7 @@ static int h2_on_wrong_frame(nghttp2_session *session, const nghttp2_frame *fram
     (void)frame;
     if (error == NGHTTP2_ERR_REFUSED_STREAM) { /* it counts now: a client that reads nothing is never told */
         h->refused++;
-        (void)aco__http2_count(h);
+        (void)aco__http2_count(&h->wire);
     }
     return 0;
 }
@@ -192,8 +123,7 @@ static int h2_on_wrong_frame(nghttp2_session *session, const nghttp2_frame *fram
 static int h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *p, size_t n, void *connection)
 {
     aco__http2_stream_t *s = h2_stream(session, id);
-    (void)flags;
-    (void)connection;
+    aco__http2_count_padded(&((aco__http2_t *)connection)->wire, flags);
     if (s)
         aco__http2_put_body(s, p, n);
     else
@@ -204,9 +134,9 @@ static int h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const
 /* nghttp2 itself ends the connection: the peer broke the rules. */
 static void h2_on_goaway(aco__http2_t *h, uint32_t code)
 {
-    if (code == NGHTTP2_NO_ERROR || h->refusal)
+    if (code == NGHTTP2_NO_ERROR || h->wire.refusal)
         return;
-    h->refusal = code == NGHTTP2_ENHANCE_YOUR_CALM ? ECONNREFUSED : EPROTO;
+    h->wire.refusal = code == NGHTTP2_ENHANCE_YOUR_CALM ? ECONNREFUSED : EPROTO;
     h->leaving = HTTP2_LEAVES;
     aco__http2_wake_reader(h);
 }
@@ -220,15 +150,15 @@ static int h2_on_sent(nghttp2_session *session, const nghttp2_frame *frame, void
     if (type == NGHTTP2_GOAWAY)
         h2_on_goaway(h, frame->goaway.error_code);
     else if (type == NGHTTP2_DATA)
-        aco__http2_count_sent(h, frame->hd.length);
+        aco__http2_count_sent(&h->wire, frame->hd.length);
     else if (type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code == NGHTTP2_REFUSED_STREAM && h->refused)
         h->refused--;
     else if (type == NGHTTP2_RST_STREAM && (!s || !s->was_reset)) /* the client is to blame */
-        (void)aco__http2_count(h);
+        (void)aco__http2_count(&h->wire);
     if (!s || (type != NGHTTP2_DATA && type != NGHTTP2_HEADERS) || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
         return 0;
     s->has_ended = 1;
-    aco__http2_count_use(h, 1);
+    aco__http2_count_use(&h->wire, 1);
     aco_event_set(&s->changed);
     return 0;
 }
@@ -254,10 +184,8 @@ static int h2_on_close(nghttp2_session *session, int32_t id, uint32_t code, void
 
 static void h2_set_callbacks(nghttp2_session_callbacks *callbacks)
 {
-    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, h2_on_begin_frame);
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, h2_on_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, h2_on_header);
-    nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks, h2_on_wrong_header);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, h2_on_frame);
     nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, h2_on_wrong_frame);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, h2_on_data);
@@ -266,27 +194,8 @@ static void h2_set_callbacks(nghttp2_session_callbacks *callbacks)
     nghttp2_session_callbacks_set_send_data_callback(callbacks, aco__http2_take_data);
 }
 
-/* 0, or an error of nghttp2's. */
-static int h2_make_session(aco__http2_t *h)
-{
-    nghttp2_mem memory = {NULL, h2_malloc, h2_free, h2_calloc, h2_realloc};
-    nghttp2_session_callbacks *callbacks = NULL;
-    nghttp2_option *option = NULL;
-    int result = nghttp2_session_callbacks_new(&callbacks);
-    if (result == 0)
-        result = nghttp2_option_new(&option);
-    if (result == 0) {
-        h2_set_callbacks(callbacks);
-        nghttp2_option_set_no_auto_window_update(option, 1);
-        result = nghttp2_session_server_new3(&h->session, callbacks, h, option, &memory);
-    }
-    nghttp2_option_del(option);
-    nghttp2_session_callbacks_del(callbacks);
-    return result;
-}
-
-/* 0, or an error of nghttp2's. */
-static int h2_submit_settings(aco__http2_t *h)
+/* 0, or -1 and errno. */
+static int h2_begin_session(aco__http2_t *h)
 {
     const aco_http_server_options_t *options = &h->server->options;
     nghttp2_settings_entry settings[] = {
@@ -295,9 +204,8 @@ static int h2_submit_settings(aco__http2_t *h)
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)options->max_head},
         {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
     };
-    int result = nghttp2_submit_settings(h->session, NGHTTP2_FLAG_NONE, settings, sizeof settings / sizeof settings[0]);
-    return result ? result
-                  : nghttp2_session_set_local_window_size(h->session, NGHTTP2_FLAG_NONE, 0, options->connection_window);
+    return aco__http2_begin_session(&h->wire, h2_set_callbacks, 1, settings, sizeof settings / sizeof settings[0],
+                                    options->connection_window);
 }
 
 /* NULL and errno. */
@@ -314,10 +222,10 @@ static aco__http2_t *h2_new(aco__http_connection_t *c)
     h->begun_end = &h->begun;
     h->frame_left = NGHTTP2_CLIENT_MAGIC_LEN;
     h->idle_since = aco_now();
-    aco__http2_be_patient(&h->patience);
-    if (h2_make_session(h) == 0 && h2_submit_settings(h) == 0)
+    h->wire.link = c->link;
+    h->wire.cut_off = aco__http2_cut_off;
+    if (h2_begin_session(h) == 0)
         return h;
-    nghttp2_session_del(h->session);
     aco__service_free(h, sz);
     errno = ENOMEM;
     return NULL;
@@ -330,7 +238,7 @@ static void h2_begin_to_leave(aco__http2_t *h)
 {
     h->leaving = HTTP2_WILL_LEAVE;
     h->until = aco_after(h->server->options.drain_idle_time);
-    (void)nghttp2_submit_shutdown_notice(h->session);
+    (void)nghttp2_submit_shutdown_notice(h->wire.session);
 }
 
 /* The client sends no more. What it has asked for, it may still read. */
@@ -348,13 +256,13 @@ static void h2_end_input(aco__http2_t *h)
 /* nghttp2 has gone. */
 static void h2_free_all(aco__http2_t *h)
 {
-    nghttp2_session_del(h->session);
+    nghttp2_session_del(h->wire.session);
     while (h->first) {
         ACO__ASSERT(!h->first->has_task);
         h->first->is_open = 0;
         aco__http2_release(h->first);
     }
-    ACO__ASSERT(!h->streams && !h->out);
+    ACO__ASSERT(!h->streams && !h->wire.out);
     aco__service_free(h, h->sz);
 }
 
@@ -383,11 +291,11 @@ ACO__SWITCHES static void h2_spawn_streams(aco__http2_t *h, const char *location
 static void h2_refuse_input(aco__http2_t *h, int error)
 {
     if (error == NGHTTP2_ERR_NOMEM)
-        aco__http2_cut_off(h, NGHTTP2_INTERNAL_ERROR, ENOMEM);
+        aco__http2_cut_off(&h->wire, NGHTTP2_INTERNAL_ERROR, ENOMEM);
     else if (error == NGHTTP2_ERR_BAD_CLIENT_MAGIC)
-        aco__http2_cut_off(h, NGHTTP2_PROTOCOL_ERROR, EPROTO);
+        aco__http2_cut_off(&h->wire, NGHTTP2_PROTOCOL_ERROR, EPROTO);
     else /* too much that it would have to keep */
-        aco__http2_cut_off(h, NGHTTP2_ENHANCE_YOUR_CALM, ECONNREFUSED);
+        aco__http2_cut_off(&h->wire, NGHTTP2_ENHANCE_YOUR_CALM, ECONNREFUSED);
 }
 
 /* What has come. 0, or -1: the connection cannot go on. */
@@ -397,10 +305,10 @@ ACO__SWITCHES static int h2_parse(aco__http2_t *h, const char *location)
     ssize_t n = 0;
     ACO__NO_SWITCH_BEGIN();
     if (in->end > in->begin)
-        n = nghttp2_session_mem_recv(h->session, (const uint8_t *)in->buffer + in->begin, in->end - in->begin);
+        n = nghttp2_session_mem_recv(h->wire.session, (const uint8_t *)in->buffer + in->begin, in->end - in->begin);
     if (n > 0) {
         h2_follow(h, (const uint8_t *)in->buffer + in->begin, (size_t)n);
-        aco__http2_count_bytes(h, (size_t)n);
+        aco__http2_count_bytes(&h->wire, (size_t)n);
     }
     in->begin = in->end = 0;
     if (n < 0)
@@ -461,7 +369,7 @@ ACO__SWITCHES static int h2_await(aco__http2_t *h, const char *location)
 static int h2_be_late(aco__http2_t *h)
 {
     if (h->in_head && aco_now() >= h->until) {
-        aco__http2_cut_off(h, NGHTTP2_NO_ERROR, ETIMEDOUT);
+        aco__http2_cut_off(&h->wire, NGHTTP2_NO_ERROR, ETIMEDOUT);
         return 0;
     }
     if (aco_now() < h2_wait_until(h)) /* another reason was there */
@@ -480,8 +388,8 @@ ACO__SWITCHES static void h2_read(aco__http2_t *h, const char *location)
             h2_begin_to_leave(h);
             aco__http2_want_write(h, location);
         }
-        if (h->c->link->is_broken || h->refusal || (h->leaving == HTTP2_LEAVES && !h->streams) ||
-            !(nghttp2_session_want_read(h->session) || nghttp2_session_want_write(h->session)))
+        if (h->c->link->is_broken || h->wire.refusal || (h->leaving == HTTP2_LEAVES && !h->streams) ||
+            !(nghttp2_session_want_read(h->wire.session) || nghttp2_session_want_write(h->wire.session)))
             return;
         how = h2_await(h, location);
         h2_look(h);
@@ -493,10 +401,10 @@ ACO__SWITCHES static void h2_read(aco__http2_t *h, const char *location)
 /* How it has ended. */
 ACO__SWITCHES static void h2_report(aco__http2_t *h)
 {
-    aco_http_failure_t failure = {ACO_HTTP_REFUSED, h->refusal, h->c->link->own.fd, NULL, NULL};
-    if (!h->refusal || h->c->is_reported)
+    aco_http_failure_t failure = {ACO_HTTP_REFUSED, h->wire.refusal, h->c->link->own.fd, NULL, NULL};
+    if (!h->wire.refusal || h->c->is_reported)
         return;
-    if (h->refusal == ETIMEDOUT || h->refusal == ENOMEM)
+    if (h->wire.refusal == ETIMEDOUT || h->wire.refusal == ENOMEM)
         failure.kind = ACO_HTTP_FAILED;
     h->c->is_reported = 1;
     aco__http_report(h->server, &failure);

@@ -2,8 +2,8 @@
  *
  * The connection's task reads (http2.c). Each request has a task of its own, which runs its handler (http2_stream.c).
  * Heads become requests in http2_head.c. Whoever has something to send calls aco__http2_want_write(): one task at a
- * time writes for all (http2_output.c). http2_limits.c counts what only costs the server, http2_end.c ends streams and
- * connections.
+ * time writes for all (http2_output.c, http2_wire.c). http2_limits.c counts what only costs the server, http2_end.c
+ * ends streams and connections.
  *
  * Nothing that nghttp2 calls may switch, so all of this may call nghttp2 at any time. */
 #ifndef ACO_HTTP2_H
@@ -18,46 +18,30 @@ ACO__SWITCHES ACO__HIDDEN void aco__http2_serve(aco__http_connection_t *c, const
 
 #ifdef ACO_CONFIG_HTTP2
 
-#include "http/http2_limits.h"
-
-#include <nghttp2/nghttp2.h>
-
-enum {
-    HTTP2_OUT = 36864, /* bytes that are sent at once: two frames of data, and some others */
-    HTTP2_STREAM_OUT = 16384, /* bytes of a reply that are collected */
-    HTTP2_TEXT = 1024 /* bytes of a head's fields before it needs more memory */
-};
+#include "http/http2_wire.h"
 
 /* How far the end of a connection has come. */
 enum { HTTP2_STAYS, HTTP2_WILL_LEAVE, HTTP2_LEAVES }; /* the client was told; further requests are not answered */
 
 typedef struct aco__http2 {
+    aco__http2_wire_t wire; /* first */
     aco__http_connection_t *c;
     aco_http_server_t *server;
-    nghttp2_session *session;
     aco_group_t group; /* the streams' tasks and the writer */
     struct aco__http2_stream *first; /* all of them */
     struct aco__http2_stream *begun, **begun_end; /* heads have come; they get their tasks when the input is parsed */
     int streams; /* records of them: also those whose client has left, while a handler runs */
     unsigned requests; /* so far */
     unsigned refused; /* streams whose client has not been told yet, and then is not to blame, or has been blamed */
-    unsigned char is_writing; /* a task writes, or will soon */
-    unsigned char is_full; /* the writer's buffer */
     unsigned char leaving;
     unsigned char has_end; /* the client sends no more */
     unsigned char in_head; /* a head has come in part */
-    int refusal; /* the errno for which the peer was cut off; 0: it was not */
     int64_t until; /* in_head, or when it leaves: how long */
     int64_t idle_since; /* no streams */
     int64_t look; /* after streams whose tasks have ended */
     uint8_t frame[9]; /* the head of the frame that comes */
     size_t frame_n, frame_left; /* bytes of that head; of the frame that are to come */
     size_t promised; /* bytes of replies whose handlers have ended and which the windows had room for */
-    char *out; /* of the writer, which alone uses it */
-    size_t out_n;
-    const uint8_t *rest; /* a frame that did not fit */
-    size_t rest_n;
-    aco__http2_patience_t patience;
     size_t sz;
 } aco__http2_t;
 
@@ -85,17 +69,13 @@ typedef struct aco__http2_stream {
     const char *authority;
     int refusal; /* the status with which to refuse it; 0: none */
     /* The request's body: */
-    char *body;
-    size_t body_begin, body_end, body_room;
+    aco__http2_buffer_t body;
     uint64_t body_n; /* that have come */
     int64_t body_until; /* 0: nobody has waited */
     int body_error, read_error;
-    /* The reply's body: what was collected, then what the writing task waits to see taken. */
+    /* The reply's body: */
     int64_t left; /* bytes to come; less than 0: not known */
-    char *out;
-    size_t out_begin, out_end, out_room;
-    const char *direct;
-    size_t direct_n;
+    aco__http2_data_t data;
     size_t promised; /* as the connection's */
     int64_t until; /* the task has ended: what is left of the reply must be taken then */
     char *trailers; /* as HTTP/1 sends them, when the reply is whole */
@@ -109,7 +89,7 @@ static inline aco__http2_stream_t *aco__http2_stream_of(const aco__http_exchange
 }
 static inline size_t aco__http2_pending(const aco__http2_stream_t *s)
 {
-    return s->out_end - s->out_begin + s->direct_n;
+    return aco__http2_data_left(&s->data);
 }
 
 /* ---- http2_end.c ---- */
@@ -124,7 +104,7 @@ ACO__HIDDEN void aco__http2_fail_streams(aco__http2_t *h);
 /* The connection ends when its streams have; later ones are refused. */
 ACO__HIDDEN void aco__http2_leave(aco__http2_t *h);
 /* Ends the connection of a peer that behaves like this. */
-ACO__HIDDEN void aco__http2_cut_off(aco__http2_t *h, uint32_t code, int error);
+ACO__HIDDEN void aco__http2_cut_off(aco__http2_wire_t *wire, uint32_t code, int error);
 
 /* ---- http2_head.c ---- */
 /* A head begins; the caller fills in `version`. NULL: the stream is refused. */

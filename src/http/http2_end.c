@@ -8,7 +8,7 @@ void aco__http2_reset(aco__http2_stream_t *s, uint32_t code)
 {
     s->was_reset = 1;
     if (s->is_open)
-        (void)nghttp2_submit_rst_stream(s->h->session, NGHTTP2_FLAG_NONE, s->id, code);
+        (void)nghttp2_submit_rst_stream(s->h->wire.session, NGHTTP2_FLAG_NONE, s->id, code);
 }
 
 void aco__http2_fail_stream(aco__http2_stream_t *s, int error)
@@ -34,18 +34,19 @@ void aco__http2_leave(aco__http2_t *h)
         return;
     h->leaving = HTTP2_LEAVES;
     h->until = ACO_FOREVER;
-    (void)nghttp2_submit_goaway(h->session, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(h->session),
-                                NGHTTP2_NO_ERROR, NULL, 0);
+    (void)nghttp2_submit_goaway(h->wire.session, NGHTTP2_FLAG_NONE,
+                                nghttp2_session_get_last_proc_stream_id(h->wire.session), NGHTTP2_NO_ERROR, NULL, 0);
     aco__http2_wake_reader(h);
 }
 
-void aco__http2_cut_off(aco__http2_t *h, uint32_t code, int error)
+void aco__http2_cut_off(aco__http2_wire_t *wire, uint32_t code, int error)
 {
-    if (h->refusal)
+    aco__http2_t *h = (aco__http2_t *)(void *)wire;
+    if (wire->refusal)
         return;
-    h->refusal = error;
+    wire->refusal = error;
     h->leaving = HTTP2_LEAVES;
-    (void)nghttp2_session_terminate_session(h->session, code);
+    (void)nghttp2_session_terminate_session(wire->session, code);
     aco__http2_wake_reader(h);
 }
 

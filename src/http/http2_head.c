@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { H2_OVERHEAD = 32, H2_BOMB = 4 }; /* of a field as HPACK counts it; times max_head: such a head is not read */
+enum { H2_BOMB = 4 }; /* times max_head: such a head is not read */
 
 /* ---- Records ---- */
 
@@ -38,13 +38,11 @@ void aco__http2_release(aco__http2_stream_t *s)
         return;
     h2_unlink(s);
     aco__http_request_end(&s->x);
-    if (s->body)
-        aco__service_free(s->body, s->body_room);
-    if (s->out)
-        aco__service_free(s->out, s->out_room);
     if (s->trailers)
         aco__service_free(s->trailers, s->trailers_room);
-    h->server->buffered -= s->body_end - s->body_begin;
+    h->server->buffered -= s->body.end - s->body.begin;
+    aco__http2_free_buffer(&s->body);
+    aco__http2_free_buffer(&s->data.out);
     aco__service_free(s, s->sz);
     if (h->streams)
         return;
@@ -94,7 +92,7 @@ aco__http2_stream_t *aco__http2_begin_stream(aco__http2_t *h, int32_t id)
         return NULL;
     }
     s->is_open = 1;
-    (void)nghttp2_session_set_stream_user_data(h->session, id, s);
+    (void)nghttp2_session_set_stream_user_data(h->wire.session, id, s);
     if (options->max_requests > 0 && ++h->requests >= (unsigned)options->max_requests)
         aco__http2_leave(h);
     return s;
@@ -165,7 +163,7 @@ static int h2_keep_trailer(aco__http2_stream_t *s, const char *name, size_t name
 int aco__http2_add_field(aco__http2_stream_t *s, const char *name, size_t name_n, const char *value, size_t value_n)
 {
     size_t most = (size_t)s->h->server->options.max_head;
-    s->head_n += name_n + value_n + H2_OVERHEAD; /* trailers count, too */
+    s->head_n += name_n + value_n + HTTP2_FIELD; /* trailers count, too */
     if (s->head_n > H2_BOMB * most)
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     if (s->head_n > most)

@@ -1,13 +1,14 @@
-/* What a peer of HTTP/2 may cost for nothing.
+/* What a peer of HTTP/2 may cost for nothing, a client or a server.
  *
- * Each connection has patience. Frames that cost the server something and bring nobody anything use it up: resets, both
- * those that the client sends and those that it has the server send, and pings, settings, priorities, empty data,
- * frames of unknown types, and window updates beyond those for what was sent. Bodies and replies give it back, and so
- * does time. A peer that has used it up is cut off with ENHANCE_YOUR_CALM. nghttp2 itself bounds the CONTINUATION
- * frames of a head, the settings of a frame and the acknowledgements that wait to be sent. */
+ * Each connection has patience. Frames that cost this side something and bring nobody anything use it up: resets, both
+ * those that the peer sends and those that it makes this side send, and pings and answers to them, settings,
+ * priorities, data that is empty or padding, frames of unknown types, and window updates beyond those for what was
+ * sent. Bodies and replies give it back, and so does time. A peer that has used it up is cut off with
+ * ENHANCE_YOUR_CALM. nghttp2 itself bounds the CONTINUATION frames of a head, the settings of a frame and the
+ * acknowledgements that wait to be sent. */
 #ifdef ACO_CONFIG_HTTP2
 
-#include "http/http2.h"
+#include "http/http2_wire.h"
 
 enum {
     PATIENCE = 1000, /* at most, and at first */
@@ -24,67 +25,74 @@ void aco__http2_be_patient(aco__http2_patience_t *patience)
     patience->unknown = 0;
 }
 
-void aco__http2_count_use(aco__http2_t *h, int how_much)
+void aco__http2_count_use(aco__http2_wire_t *wire, int how_much)
 {
-    h->patience.left += how_much;
-    if (h->patience.left > PATIENCE)
-        h->patience.left = PATIENCE;
+    wire->patience.left += how_much;
+    if (wire->patience.left > PATIENCE)
+        wire->patience.left = PATIENCE;
 }
 
 /* Time makes patient again. */
-static void grow_patient(aco__http2_t *h)
+static void grow_patient(aco__http2_wire_t *wire)
 {
     const int64_t step = ACO_SECOND / PATIENCE_A_SECOND;
-    int64_t steps = (aco_now() - h->patience.since) / step;
+    int64_t steps = (aco_now() - wire->patience.since) / step;
     if (steps <= 0)
         return;
-    h->patience.since += steps * step;
-    aco__http2_count_use(h, steps < PATIENCE ? (int)steps : PATIENCE);
+    wire->patience.since += steps * step;
+    aco__http2_count_use(wire, steps < PATIENCE ? (int)steps : PATIENCE);
 }
 
-int aco__http2_count(aco__http2_t *h)
+int aco__http2_count(aco__http2_wire_t *wire)
 {
-    if (h->refusal)
+    if (wire->refusal)
         return 1;
-    if (--h->patience.left > 0)
+    if (--wire->patience.left > 0)
         return 0;
-    grow_patient(h);
-    if (h->patience.left > 0)
+    grow_patient(wire);
+    if (wire->patience.left > 0)
         return 0;
-    aco__http2_cut_off(h, NGHTTP2_ENHANCE_YOUR_CALM, ECONNREFUSED);
+    wire->cut_off(wire, NGHTTP2_ENHANCE_YOUR_CALM, ECONNREFUSED);
     return 1;
 }
 
-void aco__http2_count_bytes(aco__http2_t *h, size_t n)
+void aco__http2_count_bytes(aco__http2_wire_t *wire, size_t n)
 {
-    h->patience.unknown += (int64_t)n;
-    while (h->patience.unknown > UNKNOWN_BYTES && !aco__http2_count(h))
-        h->patience.unknown -= UNKNOWN_BYTES;
+    wire->patience.unknown += (int64_t)n;
+    while (wire->patience.unknown > UNKNOWN_BYTES && !aco__http2_count(wire))
+        wire->patience.unknown -= UNKNOWN_BYTES;
 }
 
 /* One for it, and one for each window update that it may need. A client may grant byte by byte, but not for long. */
-void aco__http2_count_sent(aco__http2_t *h, size_t n)
+void aco__http2_count_sent(aco__http2_wire_t *wire, size_t n)
 {
     if (n >= USEFUL_BYTES)
-        aco__http2_count_use(h, 3);
+        aco__http2_count_use(wire, 3);
 }
 
-int aco__http2_count_frame(aco__http2_t *h, unsigned type, size_t n, unsigned flags)
+void aco__http2_count_padded(aco__http2_wire_t *wire, unsigned flags)
 {
-    h->patience.unknown -= FRAME_HEAD + (int64_t)n;
+    if (flags & NGHTTP2_FLAG_PADDED)
+        aco__http2_count_use(wire, 1);
+}
+
+int aco__http2_count_frame(aco__http2_wire_t *wire, unsigned type, size_t n, unsigned flags)
+{
+    wire->patience.unknown -= FRAME_HEAD + (int64_t)n;
     switch (type) {
     case NGHTTP2_DATA:
+        if (flags & NGHTTP2_FLAG_PADDED) /* aco__http2_count_padded() gives it back if there is more than padding */
+            return aco__http2_count(wire);
         if (n >= USEFUL_BYTES)
-            aco__http2_count_use(h, 1);
-        return n == 0 && !(flags & NGHTTP2_FLAG_END_STREAM) ? aco__http2_count(h) : 0;
+            aco__http2_count_use(wire, 1);
+        return n == 0 && !(flags & NGHTTP2_FLAG_END_STREAM) ? aco__http2_count(wire) : 0;
     case NGHTTP2_HEADERS:
     case NGHTTP2_CONTINUATION:
         return 0;
-    case NGHTTP2_SETTINGS:
-    case NGHTTP2_PING:
-        return flags & NGHTTP2_FLAG_ACK ? 0 : aco__http2_count(h);
+    case NGHTTP2_SETTINGS: /* nghttp2 refuses acknowledgements of none */
+        return flags & NGHTTP2_FLAG_ACK ? 0 : aco__http2_count(wire);
     default:
-        return aco__http2_count(h);
+        return aco__http2_count(wire);
     }
 }
 

@@ -12,34 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { HTTP2_LEAST_IN = 4096, HTTP2_LEAST_OUT = 512 }; /* bytes of buffers */
+
 static const char stream_place[] = "an HTTP/2 request";
 
 /* ---- The request's body ---- */
-
-/* Makes room for `n` bytes more, which the window has allowed. 0, or -1. */
-static int h2_make_room(aco__http2_stream_t *s, size_t n)
-{
-    size_t have = s->body_end - s->body_begin, room = s->body_room < 4096 ? 4096 : s->body_room;
-    char *larger;
-    while (room < have + n)
-        room *= 2;
-    if (room == s->body_room && s->body) {
-        memmove(s->body, s->body + s->body_begin, have);
-    } else {
-        larger = aco__service_allocate(&room, "aco_http_serve");
-        if (!larger)
-            return -1;
-        if (s->body) {
-            aco__http_put(larger, s->body + s->body_begin, have);
-            aco__service_free(s->body, s->body_room);
-        }
-        s->body = larger;
-        s->body_room = room;
-    }
-    s->body_begin = 0;
-    s->body_end = have;
-    return 0;
-}
 
 void aco__http2_put_body(aco__http2_stream_t *s, const uint8_t *p, size_t n)
 {
@@ -50,13 +27,13 @@ void aco__http2_put_body(aco__http2_stream_t *s, const uint8_t *p, size_t n)
         s->body_error = EFBIG;
     if (!s->body_error && options->max_buffered > 0 && server->buffered + n > (size_t)options->max_buffered)
         s->body_error = ENOBUFS;
-    if (!s->body_error && !s->is_whole && n > s->body_room - s->body_end && h2_make_room(s, n) != 0)
+    if (!s->body_error && !s->is_whole && aco__http2_make_room(&s->body, HTTP2_LEAST_IN, n, "aco_http_serve") != 0)
         s->body_error = ENOBUFS;
     if (s->body_error || s->is_whole) { /* nobody reads it */
-        (void)nghttp2_session_consume_connection(s->h->session, n);
+        (void)nghttp2_session_consume_connection(s->h->wire.session, n);
     } else {
-        aco__http_put(s->body + s->body_end, p, n);
-        s->body_end += n;
+        aco__http_put(s->body.bytes + s->body.end, p, n);
+        s->body.end += n;
         server->buffered += n;
     }
     aco_event_set(&s->changed);
@@ -65,11 +42,11 @@ void aco__http2_put_body(aco__http2_stream_t *s, const uint8_t *p, size_t n)
 /* The bytes that were not read are dropped, so that the connection's other streams can go on. */
 static void h2_drop_body(aco__http2_stream_t *s)
 {
-    size_t n = s->body_end - s->body_begin;
+    size_t n = s->body.end - s->body.begin;
     if (n)
-        (void)nghttp2_session_consume_connection(s->h->session, n);
+        (void)nghttp2_session_consume_connection(s->h->wire.session, n);
     s->h->server->buffered -= n;
-    s->body_begin = s->body_end = 0;
+    s->body.begin = s->body.end = 0;
 }
 
 /* The client waits to be told that it may send the body. */
@@ -79,7 +56,7 @@ static void h2_send_continue(aco__http2_stream_t *s)
     const nghttp2_nv field = {name, value, sizeof name - 1, sizeof value - 1,
                               NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE};
     if (s->may_continue && s->is_open && !s->has_response && !s->body_n)
-        (void)nghttp2_submit_headers(s->h->session, NGHTTP2_FLAG_NONE, s->id, NULL, &field, 1, NULL);
+        (void)nghttp2_submit_headers(s->h->wire.session, NGHTTP2_FLAG_NONE, s->id, NULL, &field, 1, NULL);
     s->may_continue = 0;
 }
 
@@ -106,7 +83,7 @@ static ssize_t h2_read_body(aco__http2_stream_t *s, void *p, size_t n, const cha
 {
     if (n && !s->has_all)
         h2_send_continue(s);
-    while (n && !s->body_error && s->body_begin == s->body_end && !s->has_all) {
+    while (n && !s->body_error && s->body.begin == s->body.end && !s->has_all) {
         aco__http2_want_write(s->h, location);
         if (h2_await_body(s, location) != 0)
             return -1;
@@ -115,20 +92,10 @@ static ssize_t h2_read_body(aco__http2_stream_t *s, void *p, size_t n, const cha
         errno = s->body_error;
         return -1;
     }
-    if (n > s->body_end - s->body_begin)
-        n = s->body_end - s->body_begin;
-    if (!n)
-        return 0;
-    memcpy(p, s->body + s->body_begin, n);
-    s->body_begin += n;
+    n = aco__http2_read_buffer(&s->h->wire, &s->body, s->is_open ? s->id : 0, p, n);
     s->h->server->buffered -= n;
-    if (s->body_begin == s->body_end)
-        s->body_begin = s->body_end = 0;
-    if (s->is_open)
-        (void)nghttp2_session_consume(s->h->session, s->id, n);
-    else
-        (void)nghttp2_session_consume_connection(s->h->session, n);
-    aco__http2_want_write(s->h, location);
+    if (n)
+        aco__http2_want_write(s->h, location);
     return (ssize_t)n;
 }
 
@@ -251,7 +218,7 @@ static ssize_t h2_give_data(nghttp2_session *session, int32_t id, uint8_t *buffe
 static int h2_submit_response(aco__http2_stream_t *s, const nghttp2_nv *fields, size_t n, int has_body)
 {
     nghttp2_data_provider provider = {{.ptr = s}, h2_give_data};
-    int result = nghttp2_submit_response(s->h->session, s->id, fields, n, has_body ? &provider : NULL);
+    int result = nghttp2_submit_response(s->h->wire.session, s->id, fields, n, has_body ? &provider : NULL);
     if (result == 0)
         return 0;
     return aco__service_fail(result == NGHTTP2_ERR_NOMEM ? ENOMEM : EPIPE, "aco_http_reply", nghttp2_strerror(result));
@@ -342,41 +309,22 @@ ACO__SWITCHES static int h2_await_taken(aco__http2_stream_t *s, const char *loca
 /* Room for `n` bytes, at most HTTP2_STREAM_OUT, behind what was collected. NULL and errno. */
 ACO__SWITCHES static char *h2_out_room(aco__http2_stream_t *s, size_t n, const char *call, const char *location)
 {
-    size_t have = s->out_end - s->out_begin, room = s->out_room < 512 ? 512 : s->out_room;
-    char *larger;
-    if (have + n > HTTP2_STREAM_OUT) {
-        if (h2_await_taken(s, location) != 0)
-            return NULL;
-        have = 0;
-    }
-    if (s->out && s->out_end + n <= s->out_room)
-        return s->out + s->out_end;
-    while (room < have + n)
-        room *= 2;
-    larger = aco__service_allocate(&room, call);
-    if (!larger)
+    if (s->data.out.end - s->data.out.begin + n > HTTP2_STREAM_OUT && h2_await_taken(s, location) != 0)
         return NULL;
-    if (s->out) {
-        aco__http_put(larger, s->out + s->out_begin, have);
-        aco__service_free(s->out, s->out_room);
-    }
-    s->out = larger;
-    s->out_room = room;
-    s->out_begin = 0;
-    s->out_end = have;
-    return s->out + s->out_end;
+    return aco__http2_make_room(&s->data.out, HTTP2_LEAST_OUT, n, call) == 0 ? s->data.out.bytes + s->data.out.end
+                                                                             : NULL;
 }
 
 /* Sends the caller's memory, which stays where it is meanwhile. How many bytes were taken; errno if not all. */
 ACO__SWITCHES static size_t h2_write_direct(aco__http2_stream_t *s, const char *p, size_t n, const char *location)
 {
     size_t left;
-    ACO__ASSERT(!s->direct_n);
-    s->direct = p;
-    s->direct_n = n;
+    ACO__ASSERT(!s->data.direct_n);
+    s->data.direct = p;
+    s->data.direct_n = n;
     (void)h2_await_taken(s, location);
-    left = s->direct_n;
-    s->direct_n = 0;
+    left = s->data.direct_n;
+    s->data.direct_n = 0;
     return n - left;
 }
 
@@ -395,7 +343,7 @@ static size_t h2_write_part(aco__http2_stream_t *s, const char *p, size_t n, con
     if (!to || h2_check_open(s) != 0)
         return 0;
     aco__http_put(to, p, n);
-    s->out_end += n;
+    s->data.out.end += n;
     return n;
 }
 
@@ -442,9 +390,9 @@ static int http2_write_file(aco__http_exchange_t *x, int fd, int64_t offset, int
             errno = EIO;
         if (got <= 0)
             return -1;
-        if (to != s->out + s->out_end) /* what stood before it was sent meanwhile */
-            memmove(s->out + s->out_end, to, (size_t)got);
-        s->out_end += (size_t)got;
+        if (to != s->data.out.bytes + s->data.out.end) /* what stood before it was sent meanwhile */
+            memmove(s->data.out.bytes + s->data.out.end, to, (size_t)got);
+        s->data.out.end += (size_t)got;
         offset += got;
         n -= got;
         if (s->left > 0)
@@ -505,8 +453,8 @@ static int h2_has_room(const aco__http2_stream_t *s)
 {
     const aco__http2_t *h = s->h;
     size_t n = aco__http2_pending(s);
-    int32_t all = nghttp2_session_get_remote_window_size(h->session);
-    int32_t own = nghttp2_session_get_stream_remote_window_size(h->session, s->id);
+    int32_t all = nghttp2_session_get_remote_window_size(h->wire.session);
+    int32_t own = nghttp2_session_get_stream_remote_window_size(h->wire.session, s->id);
     return n == 0 || (own > 0 && n <= (size_t)own && all > 0 && n + h->promised <= (size_t)all);
 }
 
@@ -598,7 +546,7 @@ static void h2_end_task(void *stream)
         aco__http2_reset(s, NGHTTP2_INTERNAL_ERROR);
         aco__http2_wake_reader(s->h); /* who has it sent */
     }
-    s->direct_n = 0; /* it may have been on the task's stack */
+    s->data.direct_n = 0; /* it may have been on the task's stack */
     h2_drop_body(s);
     aco__http_request_end(&s->x);
     s->has_task = 0;

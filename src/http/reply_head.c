@@ -61,36 +61,14 @@ int aco_http_reply_header(aco_http_request_t *request, const char *name, const c
     return 0;
 }
 
-/* Whether it tells how to read the message, or who gets it: then it comes too late (RFC 9110, 6.5.1). */
-static int must_come_first(const char *name)
-{
-    static const char *const names[] = {"content-length",
-                                        "transfer-encoding",
-                                        "content-encoding",
-                                        "content-type",
-                                        "content-range",
-                                        "connection",
-                                        "host",
-                                        "te",
-                                        "trailer",
-                                        "upgrade",
-                                        "keep-alive",
-                                        "proxy-connection",
-                                        "set-cookie",
-                                        "authorization"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (aco__http_same(name, names[i]))
-            return 1;
-    return 0;
-}
-
 int aco_http_reply_trailer(aco_http_request_t *request, const char *name, const char *value)
 {
     static const char call[] = "aco_http_reply_trailer";
     aco__http_exchange_t *x = aco__http_exchange_of(request);
     size_t name_n = name ? strlen(name) : 0, value_n = value ? strlen(value) : 0;
     char *at;
-    if (!value || !aco__http_is_token(name, name_n) || !aco__http_is_value(value, value_n) || must_come_first(name))
+    if (!value || !aco__http_is_token(name, name_n) || !aco__http_is_value(value, value_n) ||
+        aco__http_must_come_first(name))
         return aco__service_fail(EINVAL, call, "HTTP does not allow this name or value");
     if (x->reply.is_taken || (x->reply.has_begun && (x->reply.has_length || x->reply.is_bodiless)))
         return aco__service_fail(EBUSY, call, "the reply has a length, or no body");

@@ -45,6 +45,8 @@ ACO__HIDDEN int aco__http_has(aco__http_list_t list, const char *element, size_t
 /* Whether a header's name, or its value, is allowed. */
 ACO__HIDDEN int aco__http_is_token(const char *text, size_t n);
 ACO__HIDDEN int aco__http_is_value(const char *text, size_t n);
+/* Whether a field tells how to read a message, or who gets it: as a trailer it comes too late (RFC 9110, 6.5.1). */
+ACO__HIDDEN int aco__http_must_come_first(const char *name);
 ACO__HIDDEN int aco__http_is_host(const char *text, size_t n);
 /* "host", "host:port", "[::1]:port", or nothing */
 ACO__HIDDEN int aco__http_is_authority(const char *text, size_t n);

@@ -91,10 +91,10 @@ aco_tls_t *aco_tls_of_stream(aco_stream_t *stream)
 }
 
 /* The connection, unless the two agreed upon another protocol; NULL: it is closed, errno EPROTO, or as it was. */
-static aco_stream_t *speaks_http(aco_tls_t *tls, int is_server, const char *call)
+static aco_stream_t *speaks_http(aco_tls_t *tls, const char *call)
 {
     if (!tls || !*tls->alpn || strcmp(tls->alpn, "http/1.1") == 0 || strcmp(tls->alpn, "http/1.0") == 0 ||
-        (is_server && strcmp(tls->alpn, "h2") == 0))
+        strcmp(tls->alpn, "h2") == 0)
         return aco_tls_stream(tls);
     (void)aco_tls_close(tls);
     aco__service_fail(EPROTO, call, "the protocol that was agreed upon is another one");
@@ -103,10 +103,10 @@ static aco_stream_t *speaks_http(aco_tls_t *tls, int is_server, const char *call
 
 aco_stream_t *aco_tls_http_accept(int fd, void *config)
 {
-    return speaks_http(aco_tls_accept_at(fd, config, "an HTTP connection"), 1, "aco_tls_http_accept");
+    return speaks_http(aco_tls_accept_at(fd, config, "an HTTP connection"), "aco_tls_http_accept");
 }
 
 aco_stream_t *aco_tls_http_connect(int fd, const char *host, void *config)
 {
-    return speaks_http(aco_tls_connect_at(fd, host, config, "an HTTP connection"), 0, "aco_tls_http_connect");
+    return speaks_http(aco_tls_connect_at(fd, host, config, "an HTTP connection"), "aco_tls_http_connect");
 }

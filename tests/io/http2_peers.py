@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""http2_peers.py SERVER FOLDER: HTTP/2 of acorn_http with other implementations: curl, nghttp and h2load ask SERVER
-(tests/http2_server.c), and h2spec tests it, if Go can get it: the module is kept in FOLDER. Exit 77: there is none of
-them."""
+"""http2_peers.py SERVER FOLDER [ASKS]: HTTP/2 of acorn_http with other implementations: curl, nghttp and h2load ask
+SERVER (tests/http2_server.c), and h2spec tests it, if Go can get it: the module is kept in FOLDER. The client asks
+nghttpd and nginx, by the program ASKS (tests/http2_asks.c). Exit 77: there is none of them."""
 import contextlib
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
+import tempfile
+import time
 
 LIMIT_S = 120
 MODULE = 'github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible'
@@ -82,8 +85,93 @@ def test_h2spec(h2spec, port):
     return f'{count[2]} of {count[1]} cases'
 
 
+# ---- The client ----
+
+NGINX = """daemon off; master_process off; pid nginx.pid; error_log stderr;
+events {{ worker_connections 100; }}
+http {{
+    access_log off; client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi;
+    uwsgi_temp_path uwsgi; scgi_temp_path scgi; http2_max_concurrent_streams 7;
+    server {{
+        listen 127.0.0.1:{port} ssl http2; ssl_certificate own.pem; ssl_certificate_key own.key; root {folder};
+        keepalive_requests 30; client_max_body_size 2m;
+        location /upload {{ return 200 "uploaded"; }}
+    }}
+}}
+"""
+
+
+@contextlib.contextmanager
+def running(port, *words):
+    """Another server, once it listens."""
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL) as process:
+        try:
+            limit = time.monotonic() + LIMIT_S
+            while True:
+                try:
+                    socket.create_connection(('127.0.0.1', port)).close()
+                    break
+                except ConnectionRefusedError:
+                    assert process.poll() is None and time.monotonic() < limit, words
+                    time.sleep(0.02)
+            yield
+        finally:
+            process.kill()
+
+
+def free_port():
+    with socket.create_server(('127.0.0.1', 0)) as free:
+        return free.getsockname()[1]
+
+
+def check(asks, method, site, count, sent, answer):
+    """All responses are of HTTP/2 and have this answer."""
+    ca = 'own.pem' if site.startswith('https') else '-'
+    told = run(asks, ca, method, site, str(count), str(sent)).decode().splitlines()
+    assert told == [f'2 200 {len(answer)} {sum(answer)}'] * (count + 1) + ['http2_asks: passed'], (site, told)
+
+
+def test_nghttpd(asks, program):
+    for scheme, words in ('http', ['--no-tls']), ('https', ['own.key', 'own.pem']):
+        port = free_port()
+        site = f'{scheme}://localhost:{port}'
+        with running(port, program, '--address=127.0.0.1', '--echo-upload', '--htdocs=.', '--max-concurrent-streams=9',
+                     str(port), *words):
+            check(asks, 'GET', f'{site}/data', 50, 0, DATA)
+            check(asks, 'POST', f'{site}/', 20, len(DATA), DATA)
+
+
+def test_nginx(asks, program):
+    port = free_port()
+    site = f'https://localhost:{port}'
+    with open('nginx.conf', 'w', encoding='ascii') as file:
+        file.write(NGINX.format(port=port, folder=os.getcwd()))
+    with running(port, program, '-p', os.getcwd(), '-c', 'nginx.conf'):
+        check(asks, 'GET', f'{site}/data', 100, 0, DATA)
+        check(asks, 'POST', f'{site}/upload', 40, len(DATA), b'uploaded')
+
+
+def test_client(asks):
+    """Which servers were not here."""
+    servers = {'nghttpd': test_nghttpd, 'nginx': test_nginx}
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        os.chmod(folder, 0o755)
+        with open('data', 'wb') as file:
+            file.write(DATA)
+        run('openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '1',
+            '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost', '-keyout', 'own.key', '-out',
+            'own.pem')
+        for name, test in servers.items():
+            if shutil.which(name):
+                test(asks, shutil.which(name))
+        os.chdir('/')
+    return [name for name in servers if not shutil.which(name)]
+
+
 def main():
     server, folder = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+    asks = os.path.abspath(sys.argv[3]) if len(sys.argv) > 3 and shutil.which('openssl') else None
     tests = {'curl': test_curl, 'nghttp': test_nghttp, 'h2load': test_load}
     missing = [name for name in tests if not shutil.which(name)]
     h2spec = get_h2spec(folder)
@@ -95,6 +183,7 @@ def main():
             if name not in missing:
                 test(f'http://127.0.0.1:{port}')
         told = test_h2spec(h2spec, port) if h2spec else 'no h2spec'
+    missing += test_client(asks) if asks else ['a client']
     print(f'http2: passed: {told}' + ''.join(f', without {name}' for name in missing))
     return 0
 
