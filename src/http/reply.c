@@ -4,6 +4,8 @@
 #include "http/server.h"
 #include "http/text.h"
 
+#include "aco/detail/for_grpc.h"
+
 #include <string.h>
 
 enum { HTTP_MOST_FIELDS = 6144 }; /* bytes of the headers that a handler adds */
@@ -185,6 +187,13 @@ int aco_http_reply_flush_at(aco_http_request_t *request, const char *location)
 {
     aco__http_exchange_t *x = aco__http_exchange_of(request);
     return check_not_taken(x, "aco_http_reply_flush") == 0 ? x->version->flush(x, location) : -1;
+}
+
+void aco__http_reply_push(aco_http_request_t *request)
+{
+    aco__http_exchange_t *x = aco__http_exchange_of(request);
+    if (x->version->push && !x->reply.is_taken)
+        x->version->push(x);
 }
 
 int aco_http_reply_write_file_at(aco_http_request_t *request, int fd, int64_t offset, int64_t n, const char *location)
