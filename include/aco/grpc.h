@@ -1,4 +1,4 @@
-/* gRPC: servers and clients, over HTTP/2. In the library acorn_grpc, on acorn_http where that was built with HTTP/2.
+/* gRPC: servers, over HTTP/2. In the library acorn_grpc, on acorn_http where that was built with HTTP/2.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -20,8 +20,7 @@
  * call with streams reads or writes more, in any order. Each call is served in a task of its own, which alone waits.
  *
  * A call's deadline (grpc-timeout) is a scope of its handler: waits fail with ETIMEDOUT when it is over, and
- * aco_deadline() tells it. If the client cancels the call or goes away, waits fail with ECANCELED. The same scopes end a
- * client's call: one that ends before its response has come is cancelled (RST_STREAM).
+ * aco_deadline() tells it. If the client cancels the call or goes away, waits fail with ECANCELED.
  *
  * Metadata are headers and trailers. The value of a name that ends with "-bin" is any bytes, which travel as base64.
  * Any other value is printable ASCII. Names are in lower case, and do not begin with "grpc-".
@@ -29,7 +28,7 @@
  * Compression is gzip, if the library was built with zlib (aco_grpc_has_gzip()).
  *
  * Waits obey scopes (aco/scope.h). Each plain form below is a macro for the form with `_at`. Texts end with a 0. No
- * pointer may be NULL unless its text says so. All calls for a server, client or call are made on one thread; one task
+ * pointer may be NULL unless its text says so. All calls for a server or call are made on one thread; one task
  * may read from a call while another one writes to it. */
 #ifndef ACO_GRPC_H
 #define ACO_GRPC_H
@@ -83,7 +82,7 @@ ACO_API int aco_grpc_has_gzip(void);
 
 /* ---- Calls ------------------------------------------------------------------------------------------------------- */
 
-/* One call: in a server its handler's, valid until the handler returns; in a client its caller's. */
+/* One call, valid until its handler returns. */
 typedef struct aco_grpc_call_s aco_grpc_call_t;
 
 /* Returns "/package.Service/Method". */
@@ -97,15 +96,14 @@ ACO_API const char *aco_grpc_method(const aco_grpc_call_t *call);
 ACO_API int aco_grpc_read_at(aco_grpc_call_t *call, const void **message, size_t *n, const char *location);
 #define aco_grpc_read(call, message, n) aco_grpc_read_at(call, message, n, ACO_PLACE)
 /* The same for a call in which the peer sends exactly one message. Returns 0; on error -1 with errno as
- * aco_grpc_read(), and EBADMSG also if there is none, or more than one. In a client errno is that of the call's status
- * if that is not ACO_GRPC_OK. */
+ * aco_grpc_read(), and EBADMSG also if there is none, or more than one. */
 ACO_API int aco_grpc_read_only_at(aco_grpc_call_t *call, const void **message, size_t *n, const char *location);
 #define aco_grpc_read_only(call, message, n) aco_grpc_read_only_at(call, message, n, ACO_PLACE)
 
-/* Sends a message, which may be NULL if `n` is 0. Waits while the peer takes nothing. The first one of a handler waits
- * in the library until the handler waits or returns, so that a unary reply is one packet. Returns 0; on error -1 with
- * errno EMSGSIZE (4 GiB and more), EPIPE, ECONNRESET (the peer is gone, or has ended the call), EINVAL (a client that
- * has ended its messages), ETIMEDOUT, ECANCELED, ENOMEM, EPERM. After an error no further message can be sent. */
+/* Sends a message, which may be NULL if `n` is 0. Waits while the peer takes nothing. The first one of a handler
+ * waits in the library until the handler waits or returns, so that a unary reply is one packet. Returns 0; on error
+ * -1 with errno EMSGSIZE (4 GiB and more), EPIPE, ECONNRESET (the peer is gone, or has ended the call), ETIMEDOUT,
+ * ECANCELED, ENOMEM, EPERM. After an error no further message can be sent. */
 ACO_API int aco_grpc_write_at(aco_grpc_call_t *call, const void *message, size_t n, const char *location);
 #define aco_grpc_write(call, message, n) aco_grpc_write_at(call, message, n, ACO_PLACE)
 /* Whether the next messages are compressed, if the peer takes gzip: 1 or 0. It is off at first unless the options of
@@ -114,13 +112,13 @@ ACO_API int aco_grpc_write_at(aco_grpc_call_t *call, const void *message, size_t
  * ENOTSUP (the library was built without gzip). */
 ACO_API int aco_grpc_compress(aco_grpc_call_t *call, int on);
 
-/* Finds the value `i`, counted from 0, of metadata with this name: what the client sent with the call, or the server
- * before its first message (a client waits for it). Stores the length in *n unless `n` is NULL. A 0 is behind the
- * value. Returns the value, valid as the call; NULL: there is none, or it is no base64; or, with errno ENOMEM, no
- * memory. */
+/* Finds the value `i`, counted from 0, of metadata with this name: what the client sent with the call. Stores the
+ * length in *n unless `n` is NULL. A 0 is behind the value. Returns the value, valid as the call; NULL: there is
+ * none, or it is no base64; or, with errno ENOMEM, no memory. */
 ACO_API const void *aco_grpc_metadata(aco_grpc_call_t *call, const char *name, size_t i, size_t *n);
-/* Adds metadata of `n` bytes, which are copied. In a handler: sent before its first message. Returns 0; on error -1 with
- * errno EINVAL (a name or value that is not allowed), EBUSY (the first message was sent), ENOMEM (also: over 6 KiB). */
+/* Adds metadata of `n` bytes, which are copied. In a handler: sent before its first message. Returns 0; on error -1
+ * with errno EINVAL (a name or value that is not allowed), EBUSY (the first message was sent), ENOMEM (also: over 6
+ * KiB). */
 ACO_API int aco_grpc_add_metadata(aco_grpc_call_t *call, const char *name, const void *value, size_t n);
 
 /* ---- Servers ----------------------------------------------------------------------------------------------------- */
@@ -128,8 +126,9 @@ ACO_API int aco_grpc_add_metadata(aco_grpc_call_t *call, const char *name, const
 /* Adds metadata that is sent behind the last message. As aco_grpc_add_metadata(), but EBUSY cannot occur, and ENOMEM
  * also means: over 2 KiB. */
 ACO_API int aco_grpc_add_trailer(aco_grpc_call_t *call, const char *name, const void *value, size_t n);
-/* Sets the message that explains the status, in UTF-8; the text is copied, and cut where it would travel as more than 1024 bytes. Returns `status`,
- * so that a handler can return it: return aco_grpc_fail(call, ACO_GRPC_NOT_FOUND, "no such user"). */
+/* Sets the message that explains the status, in UTF-8; the text is copied, and cut where it would travel as more than
+ * 1024 bytes. Returns `status`, so that a handler can return it: return aco_grpc_fail(call, ACO_GRPC_NOT_FOUND, "no
+ * such user"). */
 ACO_API int aco_grpc_fail(aco_grpc_call_t *call, int status, const char *message);
 /* Sets the details of the status: a google.rpc.Status as bytes, at most 2 KiB, which are copied. Returns 0; on error -1
  * with errno EINVAL (more), ENOMEM. */
@@ -150,8 +149,8 @@ typedef struct aco_grpc_server_options_s {
     void *aco__reserved[4]; /* reserved fields are 0 */
 } aco_grpc_server_options_t;
 
-/* Makes a server; the caller owns it. NULL options: the defaults. Returns the server; on error NULL with errno EINVAL (a
- * reserved field), ENOMEM, ENOTSUP (no HTTP/2). */
+/* Makes a server; the caller owns it. NULL options: the defaults. Returns the server; on error NULL with errno EINVAL
+ * (a reserved field), ENOMEM, ENOTSUP (no HTTP/2). */
 ACO_API aco_grpc_server_t *aco_grpc_server_new(const aco_grpc_server_options_t *options);
 /* Frees the server, which must not serve any more. NULL: nothing happens. */
 ACO_API void aco_grpc_server_destroy(aco_grpc_server_t *server);

@@ -81,7 +81,8 @@ ACO__SWITCHES static void end_reply(aco_grpc_call_t *call, int status)
     aco_http_request_t *request = call->request;
     char number[16];
     int alone = !call->has_begun && status != ACO_GRPC_OK && !call->metadata.first;
-    int (*put)(aco_http_request_t *, const char *, const char *) = alone ? aco_http_reply_header : aco_http_reply_trailer;
+    int (*put)(aco_http_request_t *, const char *, const char *) =
+        alone ? aco_http_reply_header : aco_http_reply_trailer;
     if (!alone && !call->has_begun && call->side->begin(call, serve_place) != 0)
         return;
     (void)snprintf(number, sizeof number, "%d", status);
@@ -218,7 +219,8 @@ ACO__SWITCHES static void serve_request(aco_http_request_t *request, void *arg)
     call->side = &server_side;
     call->method = request->path;
     call->request = request;
-    call->max_message = (uint64_t)server->options.max_message < SIZE_MAX ? (size_t)server->options.max_message : SIZE_MAX;
+    call->max_message =
+        (uint64_t)server->options.max_message < SIZE_MAX ? (size_t)server->options.max_message : SIZE_MAX;
     aco__grpc_call_begin(call);
     aco_http_request_limit_body(request, -1, -1); /* messages have their limits, calls their deadlines */
     status = answer(call, server);

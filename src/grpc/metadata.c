@@ -13,8 +13,12 @@ int64_t aco__grpc_timeout(const char *text)
     static const struct {
         char unit;
         int64_t ns;
-    } units[] = {{'H', 3600 * ACO_SECOND}, {'M', 60 * ACO_SECOND}, {'S', ACO_SECOND},
-                 {'m', ACO_MILLISECOND},   {'u', 1000},            {'n', 1}};
+    } units[] = {{'H', 3600 * ACO_SECOND},
+                 {'M', 60 * ACO_SECOND},
+                 {'S', ACO_SECOND},
+                 {'m', ACO_MILLISECOND},
+                 {'u', 1000},
+                 {'n', 1}};
     int64_t value = 0;
     int n = 0;
     for (; text[n] >= '0' && text[n] <= '9' && n < 9; n++)
@@ -84,7 +88,10 @@ const char *aco__grpc_escape(aco_grpc_call_t *call, const char *text)
 
 static int hex_of(char c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
 }
 
 const char *aco__grpc_unescape(aco_grpc_call_t *call, const char *text)
@@ -164,8 +171,8 @@ static int is_binary(const char *name, size_t n)
 /* Whether a program may send metadata of this name: gRPC and HTTP have theirs. */
 static int is_free_name(const char *name, size_t n)
 {
-    static const char *const taken[] = {"grpc-",  "content-", "transfer-encoding", "connection",      "te",
-                                        "host",   "trailer",  "upgrade",           "keep-alive",      "proxy-connection",
+    static const char *const taken[] = {"grpc-",  "content-",  "transfer-encoding", "connection", "te",
+                                        "host",   "trailer",   "upgrade",           "keep-alive", "proxy-connection",
                                         "expect", "set-cookie"};
     if (!n || n > 255 || strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-") != n)
         return 0;
@@ -201,11 +208,11 @@ int aco__grpc_add_field(aco_grpc_call_t *call, aco__grpc_fields_t *fields, size_
     const int binary = is_binary(name, name_n);
     aco__grpc_field_t *field;
     size_t costs;
-    if (!is_free_name(name, name_n) || (!binary && !is_text(value, n)))
-        return aco__service_fail(EINVAL, caller, "gRPC does not allow this name or value");
     costs = n > most ? most + 1 : name_n + (binary ? n / 3 * 4 + 4 : n) + 4;
     if (costs > most - fields->n)
         return aco__service_fail(ENOMEM, caller, "too much metadata");
+    if (!is_free_name(name, name_n) || (!binary && !is_text(value, n)))
+        return aco__service_fail(EINVAL, caller, "gRPC does not allow this name or value");
     field = aco__grpc_allocate(call, sizeof *field);
     if (!field || !(field->name = copy_text(call, name, name_n)) ||
         !(field->value = binary ? aco__grpc_base64(call, value, n) : copy_text(call, value, n)))

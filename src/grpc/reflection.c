@@ -72,7 +72,7 @@ static int defines(unsigned kind, const char *p, size_t n, const char *symbol, c
     if (symbol == end)
         return 1;
     while (aco__grpc_next_field(&at, p + n, &field, &value, &length) > 0) {
-        const unsigned inner = kind != FILE_MESSAGE       ? FILE_EXTENSION
+        const unsigned inner = kind != FILE_MESSAGE      ? FILE_EXTENSION
                                : field == MESSAGE_NESTED ? FILE_MESSAGE
                                                          : FILE_ENUM;
         const int may = kind == FILE_MESSAGE ? field >= MESSAGE_FIELD && field <= MESSAGE_EXTENSION && field != 5
