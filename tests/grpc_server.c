@@ -229,6 +229,8 @@ static void exchange(aco_stream_t *stream, const char *path, const void *body, s
             CHECK_EQ(nghttp2_submit_rst_stream(session, 0, id, NGHTTP2_CANCEL), 0);
             send_all(session, stream);
         }
+        if (answer.is_closed)
+            break;
         read_n = aco_stream_read(stream, bytes, sizeof bytes);
         if (read_n > 0)
             CHECK_EQ(nghttp2_session_mem_recv(session, bytes, (size_t)read_n), read_n);
