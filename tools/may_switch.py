@@ -534,6 +534,7 @@ ROWS = [('src/scheduler/', 'tasks (`aco/scheduler.h`, `aco/sync.h`, `aco/group.h
         ('src/io/', 'descriptors, files, processes (`aco/io.h`, …)'), ('src/tls/', 'TLS (`aco/tls.h`)'),
         ('src/http/', 'HTTP (`aco/http.h`, `aco/websocket.h`, …)'), ('src/libc/', 'hooks on libc (`aco/hook.h`)'),
         ('src/resilience/', 'services (`aco/limiter.h`, `aco/resource_pool.h`, …)'),
+        ('src/grpc/', 'gRPC (`aco/grpc.h`)'),
         ('src/lifecycle/', 'lives of services (`aco/service.h`)')]
 
 
