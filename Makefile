@@ -6,6 +6,8 @@
 #   make test-ci   what CI runs besides: a fixed part of the matrix
 #   make test-all   every row of the matrix in its full width: hours
 #   make nightly   long random schedules, long fuzzing, all proofs and platforms, soak, coverage: hours
+#   make sim     all that is simulated: the tests, and that planted faults are found; minutes
+#   make sim-nightly   the same with many seeds: an hour
 #   make test-platforms   every other processor and system, emulated (ROWS='NAME ...': some rows of
 #                tools/platforms/rows.py)
 #   make test-platforms-quick   what CI runs of it
@@ -73,6 +75,12 @@ test-all: | build
 nightly: | build
 	@sh tools/setup.sh test matrix clients
 	@sh tests/matrix.sh nightly
+
+sim: | build
+	@sh tests/matrix.sh sim
+
+sim-nightly: | build
+	@sh tests/matrix.sh sim-nightly
 
 fuzz: | build
 	@sh tools/setup.sh fuzz
@@ -206,6 +214,6 @@ build:
 clean:
 	rm -rf build
 
-.PHONY: demo check test test-ci test-all nightly lint coverage dist packages abi site fuzz soak litmus prove \
-	prove-quick prove-model test-languages test-platforms test-platforms-quick apn bench bench-io bench-threads \
+.PHONY: demo check test test-ci test-all nightly sim sim-nightly lint coverage dist packages abi site fuzz soak litmus \
+	prove prove-quick prove-model test-languages test-platforms test-platforms-quick apn bench bench-io bench-threads \
 	bench-http bench-http-stop bench-memory bench-paper bench-compare clean

@@ -294,6 +294,56 @@ static FAR_FROM_OTHERS void *walks_tasks(void *unused)
     return unused;
 }
 
+/* Of three tasks on a share stack at most one has its frames there. Looking at one changes nothing for the others. */
+static FAR_FROM_OTHERS void *walks_tasks_on_share_stack(void *unused)
+{
+    aco_share_stack_t *stack = aco_share_stack_new(0);
+    const aco_options_t shared = {.stack = stack};
+    aco_t *others[3];
+    for (int i = 0; i < 3; i++)
+        others[i] = aco_spawn(task, &others[i], &shared);
+    take(others[2]);
+    CHECK_EQ(count, 1);
+    CHECK(is_in((char *)frames[0] + 1, task));
+    aco_task_yield();
+    for (int i = 0; i < 6; i++) {
+        take(others[i % 3]);
+        CHECK(ends_with(waits, task));
+    }
+    for (int i = 0; i < 3; i++) {
+        void *result;
+        CHECK_EQ(aco_unpark(others[i]), 0);
+        CHECK_EQ(aco_join(others[i], &result), 0);
+        CHECK(result == &others[i]);
+    }
+    aco_share_stack_destroy(stack);
+    return unused;
+}
+
+/* The walker is on the stack itself: its frames are put aside meanwhile. */
+static FAR_FROM_OTHERS void *walks_neighbour(void *other)
+{
+    volatile int before = 12345;
+    take(other);
+    CHECK(ends_with(waits, task));
+    CHECK_EQ(before, 12345);
+    return NULL;
+}
+
+static FAR_FROM_OTHERS void *spawns_neighbours(void *unused)
+{
+    aco_share_stack_t *stack = aco_share_stack_new(0);
+    const aco_options_t shared = {.stack = stack};
+    aco_t *other = aco_spawn(task, NULL, &shared), *walker;
+    aco_task_yield();
+    walker = aco_spawn(walks_neighbour, other, &shared);
+    CHECK_EQ(aco_join(walker, NULL), 0);
+    CHECK_EQ(aco_unpark(other), 0);
+    CHECK_EQ(aco_join(other, NULL), 0);
+    aco_share_stack_destroy(stack);
+    return unused;
+}
+
 static aco_t *resuming, *inside;
 
 /* In the root context, while `inside` waits and its task with it. */
@@ -310,9 +360,12 @@ static int walks_when_idle(void *unused, int64_t timeout)
 
 static void of_tasks(void)
 {
-    aco_t *walker = aco_spawn(walks_tasks, NULL, NULL);
-    CHECK_EQ(aco_run(), 0);
-    CHECK_EQ(aco_join(walker, NULL), 0);
+    aco_t *walkers[] = {aco_spawn(walks_tasks, NULL, NULL), aco_spawn(walks_tasks_on_share_stack, NULL, NULL),
+                        aco_spawn(spawns_neighbours, NULL, NULL)};
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(aco_run(), 0);
+        CHECK_EQ(aco_join(walkers[i], NULL), 0);
+    }
     inside = aco_new(task, NULL, NULL);
     resuming = aco_spawn(calls_resumes, inside, NULL);
     CHECK_EQ(aco_on_idle(walks_when_idle, NULL), 0);

@@ -74,6 +74,10 @@ foreach(standard 17 20 23)
       acorn_cpp_test(cpp_resilience.${standard} cpp_resilience.cpp ${standard} DEFINE ACO_DEBUG=0 LINK
           GTest::gtest_main acorn_resilience_static acorn_sim_static)
     endif()
+    if(TARGET acorn_debug_static)
+      acorn_cpp_test(cpp_debug.${standard} cpp_debug.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
+          acorn_debug_static)
+    endif()
     if(TARGET acorn_service_static)
       acorn_cpp_test(cpp_service.${standard} cpp_service.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
           acorn_service_static)

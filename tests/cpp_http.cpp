@@ -230,6 +230,23 @@ void use_server(aco::http_client &client, const std::string &site)
     failures.clear();
 }
 
+// By the library's client, over TLS too.
+void use_socket_client(aco::http_client &client, const std::string &site)
+{
+    const std::string url = "ws" + site.substr(4), large(100000, 'x');
+    aco_websocket_options_t options = {};
+    options.compresses = ACO_WEBSOCKET_COMPRESS;
+    aco::websocket socket(client, url + "/socket", options, {{"X-Own", "1"}});
+    socket.send("hi");
+    EXPECT_EQ(socket.receive()->data, "hi!");
+    socket.send(large, ACO_WEBSOCKET_BINARY);
+    EXPECT_EQ(socket.receive()->data, large + "!");
+    socket.close();
+    EXPECT_FALSE(socket.receive());
+    EXPECT_EQ(thrown_by([&] { aco::websocket(client, url + "/hello/you"); }), EPROTO);
+    EXPECT_EQ(thrown_by([&] { aco::websocket(client, site + "/socket"); }), EINVAL);
+}
+
 // A client that leaves is no failure of a handler.
 template <class Connect> void leave(Connect &&connect, const std::uint64_t &left)
 {
@@ -273,6 +290,7 @@ void serve_and_use(const aco_http_server_options_t &server_options, const aco_ht
                 aco::http_client client(client_options);
                 const std::string port = address.substr(address.rfind(':') + 1);
                 use_server(client, scheme + "localhost:" + port);
+                use_socket_client(client, scheme + "localhost:" + port);
                 const auto use = [&](auto &&connect) {
                     use_sockets(connect);
                     leave(connect, counts[ACO_HTTP_LEFT]);
@@ -380,6 +398,58 @@ TEST(http, cookies_of_clients)
 TEST(http, plain)
 {
     serve_and_use(aco_http_server_options_t(), nullptr, "http://");
+}
+
+extern "C" void reply_order(aco_http_request_t *request, void *path)
+{
+    const std::string order = std::string(aco_http_request_param(request, "order")) + static_cast<const char *>(path);
+    aco_http_reply(request, 200, nullptr, order.data(), order.size());
+}
+
+extern "C" void go_on(aco_http_request_t *request, void *count)
+{
+    ++*static_cast<int *>(count);
+    aco_http_next(request);
+}
+
+// Promise: routes, middleware and groups of the options are there beside the server's own.
+TEST(http, tables_of_c)
+{
+    char route[] = "route", group[] = "group";
+    int around = 0;
+    const aco_http_route_t routes[] = {
+        {"GET", "/own/{order}", reply_order, route}, {"GET", "/c/{order}", reply_order, route}, {}};
+    const aco_http_route_t grouped[] = {{"GET", "/g/{order}", reply_order, group}, {}};
+    const aco_http_middleware_t middleware[] = {{go_on, &around}, {}};
+    const aco_http_group_t groups[] = {{grouped, nullptr}, {}};
+    aco_http_server_options_t options = {};
+    options.routes = routes;
+    options.middleware = middleware;
+    options.groups = groups;
+    aco::spawn([&] {
+        for (bool has_own_middleware : {false, true}) {
+            aco::http_server server(options);
+            server.route("GET", "/own/1", [](aco::http_request &request) { request.reply(200, nullptr, "own"); });
+            if (has_own_middleware)
+                server.around([](aco::http_request &, const aco::http_next &next) { next(); });
+            aco::listener door("tcp4", "127.0.0.1", "0");
+            const std::string address = door.local_address();
+            aco::task_group serving;
+            serving.spawn([&] { server.serve(std::move(door)); });
+            aco::http_client client;
+            const std::string site = "http://" + address;
+            around = 0;
+            for (const char *path : {"/own/2", "/c/3", "/g/4"})
+                EXPECT_EQ(client.get(site + path).read_all(), path[1] == 'g'   ? "4group"
+                                                              : path[1] == 'c' ? "3route"
+                                                                               : "2route");
+            EXPECT_EQ(client.get(site + "/own/1").read_all(), "own");
+            EXPECT_EQ(around, 4);
+            serving.cancel();
+            serving.wait();
+        }
+    });
+    ASSERT_EQ(aco_run(), 0) << aco_error_message();
 }
 
 // Promise: a connection that was accepted elsewhere, on any stream, with what was read of it; it ends with the server.

@@ -80,6 +80,8 @@ def check(root):
                 **everywhere, **variables([text]),
                 "CMAKE_CURRENT_SOURCE_DIR": {"/R/" + folder}, "PROJECT_SOURCE_DIR": {"/R"}
             }
+            todo += [f"{folder}/{name}/CMakeLists.txt" for name in re.findall(r"\badd_subdirectory\((\w+)\)", text)
+                     if f"{folder}/{name}/CMakeLists.txt" in cmake]
             text = re.sub(r"acorn_test\(\S+", "", text) # the test's name
             named = {
                 word: expand(word, values)

@@ -285,12 +285,17 @@ static void leave_by_context(void)
     }
 }
 
-static void join_on(char *stack, aco_function_t fn)
+static void join_with(char *stack, aco_function_t fn, void *arg)
 {
     aco_options_t options = {.stack_memory = stack, .stack_size = STACK};
-    aco_t *task = aco_spawn(fn, stack, &options);
+    aco_t *task = aco_spawn(fn, arg, &options);
     CHECK(task != NULL);
     join(task);
+}
+
+static void join_on(char *stack, aco_function_t fn)
+{
+    join_with(stack, fn, stack);
 }
 
 /* Calls of shallower frames notice it, and those of tasks on other stacks, also of one below this one's. */
@@ -305,6 +310,23 @@ static void *leaves_unnoticed(void *stack)
     leave_by_context();
     join_on((char *)stack - STACK, is_interrupted);
     handle(SIGUSR2, SIG_DFL, 0);
+    return NULL;
+}
+
+/* A handler on another stack, above or below this one's, is left in the same way. */
+static void *leaves_another_stack(void *other)
+{
+    const stack_t alternate = {.ss_sp = other, .ss_size = STACK};
+    stack_t before;
+    begin();
+    CHECK_EQ(sigaltstack(&alternate, &before), 0);
+    handle(SIGUSR2, sets_context, SA_ONSTACK);
+    leave_by_context();
+    (void)calls_switch(NULL);
+    leave_by_context();
+    calls_switch_again();
+    handle(SIGUSR2, SIG_DFL, 0);
+    CHECK_EQ(sigaltstack(&before, NULL), 0);
     return NULL;
 }
 
@@ -339,6 +361,8 @@ static void *test_handlers_left(void *unused)
     static _Alignas(65536) char stacks[2 * STACK];
     start_counting(&turns);
     join_on(stacks + STACK, leaves_unnoticed);
+    join_with(stacks, leaves_another_stack, stacks + STACK);
+    join_with(stacks + STACK, leaves_another_stack, stacks);
     if (!UNDER_TSAN) {
         join_on(stacks, exits_in_handler);
         join_on(stacks, calls_switch_deeper);

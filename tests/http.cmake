@@ -5,6 +5,10 @@ foreach(variant IN LISTS acorn_two_variants)
           http_websocket)
     acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 200)
     target_link_libraries(test_${subject}_${variant} PRIVATE acorn_http_static Threads::Threads)
+    if(TARGET acorn_sim AND subject STREQUAL "http_cookies") # in simulations
+      target_compile_definitions(test_${subject}_${variant} PRIVATE SIMULATED_RUNS=10)
+      target_link_libraries(test_${subject}_${variant} PRIVATE acorn_sim_static)
+    endif()
     acorn_counts_memory(test_${subject}_${variant})
   endforeach()
 endforeach()
@@ -17,10 +21,12 @@ foreach(variant IN LISTS acorn_two_variants)
   if(ACORN_BROTLI AND ACORN_HAS_BROTLI)
     list(APPEND http_codings HTTP_WITH_BROTLI)
   endif()
-  acorn_test(http_decoding.${variant} http_decoding.c DEFINE ${define_${variant}} TIMEOUT 200)
-  target_compile_definitions(test_http_decoding_${variant} PRIVATE ${http_codings})
-  target_link_libraries(test_http_decoding_${variant} PRIVATE acorn_http_static Threads::Threads)
-  acorn_counts_memory(test_http_decoding_${variant})
+  foreach(subject http_decoding http_compression http_websocket_client)
+    acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 200)
+    target_compile_definitions(test_${subject}_${variant} PRIVATE ${http_codings})
+    target_link_libraries(test_${subject}_${variant} PRIVATE acorn_http_static Threads::Threads)
+    acorn_counts_memory(test_${subject}_${variant})
+  endforeach()
 endforeach()
 # HTTP/2, where nghttp2 is.
 if(ACORN_HTTP2 AND ACORN_HAS_NGHTTP2)
@@ -86,9 +92,11 @@ if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING)
            $<TARGET_FILE:example_http_files> $<TARGET_FILE:example_http_hello_cpp>
            $<TARGET_FILE:example_http_one_port> ${http_tunnel})
   add_test(NAME http.websocket_peers COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/websocket_peers.py
-           $<TARGET_FILE:test_http_websocket_release> $<TARGET_FILE:example_websocket_chat>)
+           $<TARGET_FILE:test_http_websocket_release> $<TARGET_FILE:example_websocket_chat>
+           $<TARGET_FILE:test_http_websocket_client_release>)
   add_test(NAME http.curl COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/http_curl.py
-           $<TARGET_FILE:test_http_forms_release> $<TARGET_FILE:test_http_cookies_release>)
+           $<TARGET_FILE:test_http_forms_release> $<TARGET_FILE:test_http_cookies_release>
+           $<TARGET_FILE:test_http_compression_release>)
   set_tests_properties(http.peers http.websocket_peers http.curl PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
 endif()
 

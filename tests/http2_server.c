@@ -578,7 +578,7 @@ int main(int argc, char **argv)
     (void)argv;
     signal(SIGPIPE, SIG_IGN);
     if (argc > 1)
-        return serve_others(routes);
+        return serve_others(routes, NULL);
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http2_server");
 }

@@ -250,6 +250,41 @@ static void *drops_lines(void *arg)
     return arg;
 }
 
+/* A pipe that nobody reads, in the place of a file or from the beginning, keeps the thread neither for ever nor from
+ * the other file. */
+static void *outlasts_pipes(void *arg)
+{
+    const aco_access_log_file_t files[] = {
+        {path_of("became"), ACO_ACCESS_LOG_COMMON}, {path_of("other"), ACO_ACCESS_LOG_COMMON}, {NULL, 0}};
+    const aco_access_log_options_t options = {.queue = 32 << 10, .delay = -1};
+    const aco_http_request_t request = short_request("/pipe");
+    aco_access_log_t *log = aco_access_log_new(files, &options);
+    aco_access_log_stats_t stats = {0, 0, 0};
+    int reader;
+    CHECK_EQ(rename(files[0].path, path_of("was")), 0);
+    CHECK_EQ(mkfifo(files[0].path, 0600), 0);
+    aco_access_log_rotate(log);
+    aco_access_log_add(&request, log);
+    wait_for_failure(log);
+    aco_access_log_stats(log, &stats);
+    CHECK_EQ(stats.error, ENXIO);
+    aco_access_log_destroy(log);
+    CHECK_EQ(lines_with("was", "\n"), 1);
+    CHECK_EQ(lines_with("other", "\n"), 1);
+    CHECK(!aco_access_log_new(files, &options) && errno == ENXIO);
+    reader = open(files[0].path, O_RDONLY | O_NONBLOCK);
+    log = aco_access_log_new(files, &options);
+    for (stats.failed = 0; log && stats.failed == 0; aco_access_log_stats(log, &stats)) {
+        aco_access_log_add(&request, log);
+        if (stats.dropped)
+            aco_sleep(ACO_MILLISECOND);
+    }
+    CHECK_EQ(stats.error, EAGAIN);
+    aco_access_log_destroy(log);
+    close(reader);
+    return arg;
+}
+
 /* ---- Several threads ---- */
 
 enum { THREADS = 4, LINES = 2000 };
@@ -286,8 +321,8 @@ static void *is_shared(void *arg)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {has_formats, bounds_lines, rotates,  fails,
-                                           tears_lines, drops_lines,  is_shared};
+    static const aco_function_t tests[] = {has_formats, bounds_lines, rotates,        fails,
+                                           tears_lines, drops_lines,  outlasts_pipes, is_shared};
     char command[100];
     CHECK(mkdtemp(folder) != NULL);
     run_http_tests(tests, sizeof tests / sizeof tests[0]);

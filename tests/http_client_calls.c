@@ -336,6 +336,35 @@ static void *takes_early_responses(void *arg)
     return NULL;
 }
 
+/* A head that does not end is waited for as long as any other. */
+static void *early_heads_end_in_time(void *arg)
+{
+    const aco_http_client_options_t options = {.head_time = 20 * ACO_MILLISECOND};
+    script_t script = {.first = "HTTP/1.1 1"};
+    source_t source = {10, 0};
+    aco_http_call_t call = {.length = 10, .read_body = makes_much, .read_arg = &source, .method = "PUT"};
+    char address[ACO_IO_ADDRESS_SIZE], url[160];
+    aco_http_client_t *client = aco_http_client_new(&options);
+    aco_scope_t limit;
+    aco_group_t group;
+    (void)arg;
+    call.continue_time = 100 * ACO_SECOND;
+    call.url = url;
+    script.listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
+    CHECK_EQ(aco_io_local_address(script.listener, address, sizeof address), 0);
+    snprintf(url, sizeof url, "http://%s/", address);
+    aco_scope_begin(&limit, aco_after(20 * ACO_SECOND));
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, plays, &script);
+    CHECK(!aco_http_call(client, &call) && errno == ETIMEDOUT);
+    CHECK_TEXT("the limit", aco_error_message(), "aco_http_call: head_time is over");
+    aco_http_client_destroy(client);
+    aco_group_end(&group);
+    aco_scope_end(&limit);
+    CHECK_EQ(aco_io_close(script.listener), 0);
+    return NULL;
+}
+
 static void *expects_consent(void *arg)
 {
     aco_http_client_t *client = aco_http_client_new(NULL);
@@ -385,8 +414,8 @@ static void *expects_consent(void *arg)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {knows_its_urls, sends_the_urls_user, authorizes_at_proxies,
-                                           takes_early_responses, expects_consent};
+    static const aco_function_t tests[] = {knows_its_urls,        sends_the_urls_user,     authorizes_at_proxies,
+                                           takes_early_responses, early_heads_end_in_time, expects_consent};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_client_calls");
 }

@@ -60,12 +60,31 @@ static void keeps_to_domains(void)
     SENT("http://[::1]/", "six=1");
     SENT("http://./", "");
     SENT("http://.example.org/", "below=2");
+    /* Also as they may be written elsewhere: what ends in a number is an address. */
+    CHECK_EQ(SET("http://0x7f.0.1/", "x=1; Domain=0.1"), 0);
+    CHECK_EQ(SET("http://a.0x7f/", "x=1; Domain=0x7f"), 0);
+    CHECK_EQ(SET("http://127.0.0.1./", "x=1; Domain=0.1."), 0);
+    CHECK_EQ(SET("http://0x7f.1/", "hex=1; Domain=0x7f.1"), 1);
+    SENT("http://0X7F.1/", "hex=1");
+    SENT("http://a.0x7f.1/", "");
+    CHECK_EQ(SET("http://www.0x7g.org/", "name=1; Domain=0x7g.org"), 1);
+    CHECK_EQ(SET("http://www.a.0xorg/", "name=1; Domain=a.0xorg"), 1);
+    /* A dot at the end makes another host, but a public suffix stays one. */
+    CHECK_EQ(SET("http://www.dot.org./", "x=1; Domain=org."), 0);
+    CHECK_EQ(SET("http://www.a.co.uk./", "x=1; Domain=co.uk."), 0);
+    CHECK_EQ(SET("http://com./", "own=1; Domain=com."), 1); /* as if there were no Domain */
+    CHECK_EQ(SET("http://www.dot.org./", "dot=1; Domain=dot.org."), 1);
+    SENT("http://a.com./", "");
+    SENT("http://dot.org./", "dot=1");
+    SENT("http://dot.org/", "");
     aco_cookie_jar_destroy(jar);
     /* Without a list */
     jar = aco_cookie_jar_new(NULL);
     CHECK_EQ(SET("http://www.example.org/", "x=1; Domain=example.org"), 0);
     CHECK_EQ(SET("http://example.org/", "own=1; Domain=example.org"), 1);
     CHECK_EQ(SET("http://localhost/", "local=1; Domain=localhost"), 1);
+    CHECK_EQ(SET("http://localhost./", "dot=1; Domain=localhost."), 1);
+    SENT("http://a.localhost./", "");
     SENT("http://www.example.org/", "own=1");
     SENT("http://localhost/", "local=1");
     SENT("http://a.localhost/", "");

@@ -209,7 +209,7 @@ int main(int argc, char **argv)
     static const aco_function_t tests[] = {reads_cookies, sets, events};
     (void)argv;
     if (argc > 1)
-        return serve_others(for_others);
+        return serve_others(for_others, NULL);
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_cookies");
 }

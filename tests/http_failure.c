@@ -4,8 +4,10 @@
  * functions below stand in the system's table meanwhile; memory fails by --wrap, OpenSSL's through its own hooks. */
 #include "replace.h" /* first */
 
+#include <aco/cookie_jar.h>
 #include <aco/file.h>
 #include <aco/http.h>
+#include <aco/websocket.h>
 #include "io_tests.h"
 #ifdef HTTP_WITH_TLS
 #include <aco/tls.h>
@@ -120,6 +122,45 @@ static void gives_back(aco_http_request_t *request, void *unused)
     (void)unused;
     if (body && aco_http_reply_header(request, "X", large + LARGE - 2000) == 0)
         (void)aco_http_reply(request, 200, "text/plain", body, n);
+}
+
+static void moves(aco_http_request_t *request, void *unused)
+{
+    (void)unused;
+    if (aco_http_reply_header(request, "Set-Cookie", "a=b; Path=/") == 0 &&
+        aco_http_reply_header(request, "Location", "coded?moved \xc3\xa4") == 0)
+        (void)aco_http_reply(request, 302, NULL, "moved", 5);
+}
+
+/* Coded, to who takes it, if the cookie has come. */
+static void gives_coded(aco_http_request_t *request, void *unused)
+{
+    static const unsigned char coded[] = {31,  139, 8,   0,  0,  0, 0,   0,   2,  3, 203, 72, 205, 201,
+                                          201, 87,  200, 64, 34, 1, 237, 181, 49, 4, 18,  0,  0,   0};
+    const char *codings = aco_http_request_header(request, "Accept-Encoding");
+    const char *cookie = aco_http_request_header(request, "Cookie");
+    (void)unused;
+    if (!cookie || strcmp(cookie, "a=b") != 0)
+        return;
+    if (codings && strstr(codings, "gzip")) {
+        if (aco_http_reply_header(request, "Content-Encoding", "gzip") == 0)
+            (void)aco_http_reply(request, 200, NULL, coded, sizeof coded);
+    } else
+        (void)aco_http_reply(request, 200, NULL, "hello hello hello ", 18);
+}
+
+static const aco_websocket_options_t deflating = {.compresses = ACO_WEBSOCKET_KEEP_WINDOWS};
+
+static void echoes(aco_http_request_t *request, void *unused)
+{
+    aco_websocket_t *socket = aco_websocket_accept(request, &deflating);
+    const char *data;
+    size_t n;
+    int type;
+    (void)unused;
+    while (socket && (type = aco_websocket_receive(socket, &data, &n)) > 0)
+        if (aco_websocket_send(socket, type, data, n) != 0)
+            break;
 }
 
 typedef struct service {
@@ -237,6 +278,116 @@ static void *asks_long_host(void *unused)
     return unused;
 }
 
+static ssize_t makes_body(void *arg, void *p, size_t n)
+{
+    size_t *left = arg, part = *left < n ? *left : n;
+    memcpy(p, large, part);
+    *left -= part;
+    return (ssize_t)part;
+}
+
+/* The status of the response, whose body is in `got`; 0: none. */
+static int calls(aco_http_client_t *client, const aco_http_call_t *call, char got[64])
+{
+    aco_http_response_t *response = aco_http_call(client, call);
+    size_t have = 0;
+    ssize_t n = 0;
+    int status = response ? response->status : 0;
+    while (response && have < 63 && (n = aco_http_response_read(response, got + have, 63 - have)) > 0)
+        have += (size_t)n;
+    got[have] = 0;
+    aco_http_response_end(response);
+    return n < 0 ? 0 : status;
+}
+
+/* What a client has beside requests and responses: users, limits for hosts, redirects, cookies, decoding, bodies that
+ * wait for consent. */
+static void *uses_all_of_it(void *unused)
+{
+    char address[ACO_IO_ADDRESS_SIZE], url[128], got[64];
+    const aco_http_client_options_t options = {.max_connections = 1,
+                                               .max_per_host = 1,
+                                               .connect_time = 10 * ACO_SECOND,
+                                               .head_time = 10 * ACO_SECOND,
+                                               .total_time = 10 * ACO_SECOND,
+                                               .decodes = 1,
+                                               .jar = aco_cookie_jar_new(NULL)};
+    size_t left = 20;
+    const aco_http_call_t moved = {.url = url};
+    const aco_http_call_t sent = {.url = url,
+                                  .method = "POST",
+                                  .read_body = makes_body,
+                                  .read_arg = &left,
+                                  .length = -1,
+                                  .continue_time = 10 * ACO_SECOND};
+    aco_http_client_t *client = options.jar ? aco_http_client_new(&options) : NULL;
+    service_t s = {aco_io_listen("tcp4", "127.0.0.1", "0", NULL), {0}};
+    aco_t *task;
+    aco_scope_t limit;
+    is_done = 0;
+    if (client && s.listener >= 0 && aco_io_local_address(s.listener, address, sizeof address) == 0) {
+        task = aco_spawn(serves, &s, NULL);
+        CHECK(task != NULL);
+        aco_task_yield();
+        aco_scope_begin(&limit, aco_after(20 * ACO_SECOND));
+        snprintf(url, sizeof url, "http://u:p@%s/move", address);
+        is_done = calls(client, &moved, got) == 200 && strcmp(got, "hello hello hello ") == 0;
+        snprintf(url, sizeof url, "http://%s/echo", address);
+        is_done &= calls(client, &sent, got) == 200 && strlen(got) == 20 && memcmp(got, large, 20) == 0;
+        CHECK_EQ(aco_check_cancelled(), 0);
+        aco_scope_end(&limit);
+        aco_http_client_destroy(client);
+        aco_scope_cancel(&s.scope);
+        CHECK_EQ(aco_join(task, NULL), 0);
+    } else {
+        aco_http_client_destroy(client);
+        if (s.listener >= 0)
+            aco_io_close(s.listener);
+    }
+    aco_cookie_jar_destroy(options.jar);
+    return unused;
+}
+
+/* 1 if a message came back. */
+static int gets_echo(aco_http_client_t *client, const char *url)
+{
+    aco_websocket_t *socket = aco_websocket_connect(client, url, NULL, 0, &deflating);
+    const char *data;
+    size_t n;
+    int result = socket && aco_websocket_send(socket, ACO_WEBSOCKET_TEXT, large, 20000) == 0 &&
+                 aco_websocket_receive(socket, &data, &n) > 0 && n == 20000 && memcmp(data, large, n) == 0;
+    aco_websocket_end(socket);
+    return result;
+}
+
+/* Compressed replies and messages. */
+static void *uses_codings(void *unused)
+{
+    const aco_http_client_options_t decoding = {.decodes = 1};
+    aco_http_client_t *client = aco_http_client_new(&decoding);
+    service_t s = {aco_io_listen("tcp4", "127.0.0.1", "0", NULL), {0}};
+    char address[ACO_IO_ADDRESS_SIZE], url[ACO_IO_ADDRESS_SIZE + 20];
+    aco_t *task;
+    is_done = 0;
+    if (!client || s.listener < 0 || aco_io_local_address(s.listener, address, sizeof address) != 0) {
+        if (s.listener >= 0)
+            aco_io_close(s.listener);
+        aco_http_client_destroy(client);
+        return unused;
+    }
+    task = aco_spawn(serves, &s, NULL);
+    CHECK(task != NULL);
+    aco_task_yield();
+    snprintf(url, sizeof url, "http://%s", address);
+    is_done = gets(client, url, "POST", "/coded", 20000, 1);
+    snprintf(url, sizeof url, "ws://%s/socket", address);
+    is_done &= gets_echo(client, url);
+    aco_http_client_destroy(client);
+    aco_scope_cancel(&s.scope);
+    CHECK_EQ(aco_join(task, NULL), 0);
+    return unused;
+}
+
 static aco_function_t scenario = uses;
 
 static void run_scenario(void)
@@ -277,10 +428,11 @@ static int fail_everywhere(void)
     return injected;
 }
 
-static int fail_memory(void)
+/* Each failure of memory in this scenario. How many. */
+static int fail_memory(aco_function_t in)
 {
     error = ENOMEM;
-    scenario = asks_long_host;
+    scenario = in;
     for (position = 1;; position++) {
         target = F_aco__service_allocate;
         run_scenario();
@@ -435,8 +587,15 @@ static void make_file(const char *name, size_t n)
 
 int main(void)
 {
-    static const aco_http_route_t routes[] = {
-        {"GET", "/files/*", gives_file, NULL}, {"POST", "/echo", gives_back, NULL}, {NULL, NULL, NULL, NULL}};
+    static const aco_http_route_t routes[] = {{"GET", "/files/*", gives_file, NULL},
+                                              {"POST", "/echo", gives_back, NULL},
+                                              {"GET", "/move", moves, NULL},
+                                              {"GET", "/coded", gives_coded, NULL},
+                                              {NULL, NULL, NULL, NULL}};
+    static const aco_http_route_t coded_routes[] = {
+        {"POST", "/coded", gives_back, NULL}, {"GET", "/socket", echoes, NULL}, {NULL, NULL, NULL, NULL}};
+    static const aco_http_middleware_t compressed[] = {{aco_http_compress, NULL}, {NULL, NULL}};
+    static const aco_http_group_t groups[] = {{coded_routes, compressed}, {NULL, NULL}};
     char command[80];
     int injected;
 #ifdef HTTP_WITH_TLS
@@ -452,11 +611,13 @@ int main(void)
     make_file("large", LARGE);
     make_file("small", 10);
     server.routes = routes;
+    server.groups = groups;
     scheme = "http";
     run_task(begins, NULL);
     run_scenario();
     CHECK(is_done);
-    injected = fail_everywhere() + fail_memory();
+    injected = fail_everywhere() + fail_memory(asks_long_host) + fail_memory(uses_all_of_it) +
+               fail_memory(uses_codings);
     printf("plain: %d failures\n", injected);
 #ifdef HTTP_WITH_TLS
     printf("by TLS: %d failures\n", fail_tls());

@@ -301,7 +301,7 @@ int main(int argc, char **argv)
                                            limits_forms};
     (void)argv;
     if (argc > 1)
-        return serve_others(routes);
+        return serve_others(routes, NULL);
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_forms");
 }

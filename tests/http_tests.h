@@ -5,6 +5,11 @@
 #include <aco/http.h>
 #include "io_tests.h"
 
+#ifdef SIMULATED_RUNS
+#include <aco/sim.h>
+#include "sim_runs.h"
+#endif
+
 #include <stdlib.h>
 
 /* ---- A server and its peer ---- */
@@ -228,11 +233,12 @@ static inline void *serves_others(void *stage)
 }
 
 /* Serves until it is killed, for a minute at most. Prints its address. */
-static inline int serve_others(const aco_http_route_t *routes)
+static inline int serve_others(const aco_http_route_t *routes, const aco_http_middleware_t *middleware)
 {
     static stage_t stage;
     char address[ACO_IO_ADDRESS_SIZE];
     stage.server.routes = routes;
+    stage.server.middleware = middleware;
     stage.listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
     CHECK_EQ(aco_io_local_address(stage.listener, address, sizeof address), 0);
     puts(address);
@@ -242,11 +248,31 @@ static inline int serve_others(const aco_http_route_t *routes)
     return aco_run();
 }
 
+#ifdef SIMULATED_RUNS /* with so many seeds, in virtual time: no test waits for what it has waited for in the kernel */
+static inline void run_one(aco_sim_t *sim, void *test)
+{
+    (void)sim;
+    (*(const aco_function_t *)test)(NULL);
+}
+
+static inline void run_http_tests(const aco_function_t *tests, size_t n)
+{
+    sim_alarm(60);
+    for (size_t i = 0; i < n; i++) {
+        aco_function_t test = tests[i];
+        aco_sim_stats_t stats;
+        CHECK_EQ(aco_sim_run(run_one, &test, sim_runs(SIMULATED_RUNS), &stats, NULL), 0);
+        if (stats.seed)
+            fprintf(stderr, "test %zu, seed %llu: %s\n", i, (unsigned long long)stats.seed, stats.reason);
+    }
+}
+#else
 /* The tests of one program. */
 static inline void run_http_tests(const aco_function_t *tests, size_t n)
 {
     run_task(warms_up, NULL);
     run_tests(tests, n, count_descriptors());
 }
+#endif
 
 #endif

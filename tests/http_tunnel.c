@@ -1,6 +1,6 @@
 /* https:// by a proxy (aco_http_client_options_t): the tunnel that CONNECT asks for, proxies that refuse it or fail,
- * and the certificate behind it. And, without a proxy, what ends a reply in TLS. Server, proxy and client are tasks of
- * one thread.
+ * and the certificate behind it. And, without a proxy, what ends a reply in TLS, and bodies of requests while TLS's own
+ * messages come. Server, proxy and client are tasks of one thread.
  *
  * http_tunnel PROXY_HOST PROXY_PORT CA URL...: gets the URLs by that proxy instead (tests/io/http_peers.py). */
 #define _GNU_SOURCE
@@ -31,6 +31,14 @@ static void tell_path(aco_http_request_t *request, void *unused)
     (void)unused;
     CHECK(aco_http_request_header(request, "Authorization") != NULL);
     aco_http_reply(request, 200, "text/plain", request->path, strlen(request->path));
+}
+
+static void echo(aco_http_request_t *request, void *unused)
+{
+    size_t n;
+    char *body = aco_http_request_read_all(request, 1000, &n);
+    (void)unused;
+    CHECK(body && aco_http_reply(request, 200, NULL, body, n) == 0);
 }
 
 static void cut(aco_http_request_t *request, void *unused)
@@ -242,14 +250,92 @@ static void cuts_visibly(void)
     aco_tls_close(tls);
 }
 
-/* ---- All of it ---- */
-
 static void note_port(char port[8], int listener)
 {
     char address[ACO_IO_ADDRESS_SIZE];
     CHECK_EQ(aco_io_local_address(listener, address, sizeof address), 0);
     snprintf(port, 8, "%.7s", strchr(address, ':') + 1);
 }
+
+/* The server's tickets come after the handshake, before it has read the request: they are no response. */
+static ssize_t makes_slowly(void *arg, void *p, size_t n)
+{
+    int *left = arg;
+    CHECK(n > 0);
+    for (int i = 0; i < 50; i++)
+        aco_task_yield();
+    *(char *)p = 'b';
+    return (*left)-- > 0 ? 1 : 0;
+}
+
+static void sends_bodies_slowly(int64_t continue_time)
+{
+    aco_http_client_options_t direct = options;
+    aco_http_client_t *client;
+    aco_http_response_t *response;
+    aco_scope_t limit;
+    int left = 5;
+    char url[64], body[64];
+    const aco_http_call_t call = {.url = url,
+                                  .method = "PUT",
+                                  .read_body = makes_slowly,
+                                  .read_arg = &left,
+                                  .length = continue_time ? 5 : -1,
+                                  .continue_time = continue_time};
+    direct.proxy_host = direct.proxy_port = NULL;
+    client = aco_http_client_new(&direct);
+    snprintf(url, sizeof url, "https://127.0.0.1:%s/echo", server_port);
+    aco_scope_begin(&limit, aco_after(20 * ACO_SECOND));
+    response = aco_http_call(client, &call);
+    CHECK(response && response->status == 200 && aco_http_response_read(response, body, sizeof body) == 5);
+    aco_http_response_end(response);
+    aco_scope_end(&limit);
+    aco_http_client_destroy(client);
+}
+
+/* A server that never says "100 Continue", nor a response before the body. */
+static void *is_silent(void *listener)
+{
+    static const char fine[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    aco_tls_t *tls = aco_tls_accept(aco_io_accept(*(int *)listener), server.open_arg);
+    char text[1000];
+    size_t n = 0;
+    CHECK(tls != NULL);
+    for (ssize_t came = 1; came > 0 && (n < 5 || memcmp(text + n - 5, "bbbbb", 5) != 0); n += (size_t)came)
+        came = aco_tls_read(tls, text + n, sizeof text - n);
+    CHECK(aco_tls_write_all(tls, fine, strlen(fine)) > 0);
+    CHECK_EQ(aco_tls_close(tls), 0);
+    return NULL;
+}
+
+static void continues_without_consent(void)
+{
+    int listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
+    aco_http_client_options_t direct = options;
+    aco_http_client_t *client;
+    aco_http_response_t *response;
+    aco_scope_t limit;
+    aco_group_t group;
+    char url[64], port[8];
+    const aco_http_call_t call = {
+        .url = url, .method = "PUT", .body = "bbbbb", .length = 5, .continue_time = 20 * ACO_MILLISECOND};
+    note_port(port, listener);
+    direct.proxy_host = direct.proxy_port = NULL;
+    client = aco_http_client_new(&direct);
+    snprintf(url, sizeof url, "https://127.0.0.1:%s/", port);
+    aco_scope_begin(&limit, aco_after(20 * ACO_SECOND));
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, is_silent, &listener);
+    response = aco_http_call(client, &call);
+    CHECK(response && response->status == 200);
+    aco_http_response_end(response);
+    aco_http_client_destroy(client);
+    aco_group_end(&group);
+    aco_scope_end(&limit);
+    CHECK_EQ(aco_io_close(listener), 0);
+}
+
+/* ---- All of it ---- */
 
 static aco_tls_config_t *make_config(unsigned flags)
 {
@@ -263,8 +349,10 @@ static aco_tls_config_t *make_config(unsigned flags)
 
 static void *run_all(void *unused)
 {
-    static const aco_http_route_t routes[] = {
-        {"GET", "/cut", cut, NULL}, {"GET", "/*", tell_path, NULL}, {NULL, NULL, NULL, NULL}};
+    static const aco_http_route_t routes[] = {{"GET", "/cut", cut, NULL},
+                                              {"GET", "/*", tell_path, NULL},
+                                              {"PUT", "/echo", echo, NULL},
+                                              {NULL, NULL, NULL, NULL}};
     int listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
     int proxy = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
     aco_group_t group;
@@ -286,6 +374,9 @@ static void *run_all(void *unused)
     is_refused();
     ends_in_time();
     cuts_visibly();
+    sends_bodies_slowly(0);
+    sends_bodies_slowly(100 * ACO_SECOND);
+    continues_without_consent();
     aco_scope_cancel(&group.scope);
     aco_group_end(&group);
     CHECK_EQ(aco_io_close(proxy), 0);

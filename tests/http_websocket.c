@@ -45,6 +45,18 @@ static void echo(aco_http_request_t *request, void *unused)
     CHECK(strcmp(aco_http_request_header(request, "Host"), "a.test") == 0); /* what the request had is still there */
 }
 
+/* Echoes compressed messages. */
+static void echo_deflated(aco_http_request_t *request, void *compresses)
+{
+    const aco_websocket_options_t deflating = {.compresses = (int)(intptr_t)compresses};
+    aco_websocket_t *socket = aco_websocket_accept(request, &deflating);
+    const char *data;
+    size_t n;
+    int type;
+    while (socket && (type = aco_websocket_receive(socket, &data, &n)) > 0)
+        CHECK_EQ(aco_websocket_send(socket, type, data, n), 0);
+}
+
 /* Closes with the code that it is told, and expects what comes after that. */
 static void ask(aco_http_request_t *request, void *unused)
 {
@@ -749,6 +761,8 @@ static void *serve(void *listener)
 {
     static const aco_http_route_t routes[] = {{NULL, "/any", echo, NULL},
                                               {"GET", "/echo", echo, NULL},
+                                              {"GET", "/deflate", echo_deflated, (void *)ACO_WEBSOCKET_COMPRESS},
+                                              {"GET", "/windows", echo_deflated, (void *)ACO_WEBSOCKET_KEEP_WINDOWS},
                                               {"GET", "/ask", ask, NULL},
                                               {"GET", "/misuse", misuse, NULL},
                                               {"GET", "/plain", plain, NULL},

@@ -1,12 +1,14 @@
 /* Descriptors (include/aco/io.h) and tasks: fairness, share stacks, inner coroutines, the root context, other threads,
  * an event loop of the program's own. */
 #define _GNU_SOURCE
+#include "system/system.h"
 #include "io_tests.h"
 #include "sanitizers.h"
 #include "stack_depth.h"
 
 #include <poll.h>
 #include <pthread.h>
+#include <sys/epoll.h>
 #include <sys/un.h>
 
 static aco_t *sleeper;
@@ -754,9 +756,75 @@ static void run_ready(void)
     close_both(ends);
 }
 
+/* ---- When the thread looks for events ---- */
+
+static int polls, events_come_by;
+
+static int stands_still(clockid_t clock, struct timespec *now)
+{
+    (void)clock;
+    *now = (struct timespec){1000000, 0};
+    return 0;
+}
+
+/* The thread sleeps: the event comes now. */
+static int comes_while_asleep(int epoll, struct epoll_event *events, int room, int milliseconds)
+{
+    (void)milliseconds;
+    if (polls++ == 0)
+        CHECK_EQ(write(events_come_by, "x", 1), 1);
+    return epoll_wait(epoll, events, room, 0);
+}
+
+static int comes_within(int epoll, struct epoll_event *events, int room, const struct timespec *limit)
+{
+    (void)limit;
+    return comes_while_asleep(epoll, events, room, 0);
+}
+
+static void *just_ends(void *arg)
+{
+    return arg;
+}
+
+static void *awaits_byte(void *fd)
+{
+    CHECK_EQ(aco_io_wait_readable((int)(intptr_t)fd), 0);
+    return NULL;
+}
+
+/* Promise: who has just slept in the poller does not look again at the end of the first round. */
+static void *looks_once(void *unused)
+{
+    int ends[2], others[2];
+    aco_group_t group, other;
+    aco__system_t real = aco__system;
+    make_pipe(ends);
+    make_pipe(others);
+    aco_group_begin(&other, ACO_KEEP_GOING);
+    member(&other, awaits_byte, (void *)(intptr_t)others[0]); /* else there would be nothing to look for */
+    events_come_by = ends[1];
+    aco__system.clock_gettime = stands_still;
+    aco__system.epoll_wait = comes_while_asleep;
+    aco__system.epoll_pwait2 = comes_within;
+    CHECK_EQ(aco_io_wait_readable(ends[0]), 0);
+    CHECK_EQ(polls, 1);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, just_ends, NULL);
+    CHECK_EQ(aco_group_end(&group), 0); /* a round with a task that can run */
+    CHECK_EQ(polls, 1);
+    aco__system = real;
+    CHECK_EQ(write(others[1], "x", 1), 1);
+    CHECK_EQ(aco_group_end(&other), 0);
+    close_both(ends);
+    close_both(others);
+    return unused;
+}
+
 int main(void)
 {
     int before;
+    const char *poller = getenv("ACO_POLLER");
     static const aco_function_t tests[] = {fairness,   turns_of_calls, calls_after_scope, inner_coroutine,
                                            statistics, other_threads,  writes_and_reads,  busy_thread_trims_few};
     CHECK(aco_io_poll_fd() >= 0);
@@ -767,6 +835,8 @@ int main(void)
         run_task(share_stack, NULL);
     idle_hook();
     run_ready();
+    if (!poller || strcmp(poller, "epoll") == 0)
+        run_task(looks_once, NULL);
     CHECK_EQ(count_descriptors(), before);
     return check_result("io_tasks");
 }

@@ -562,6 +562,8 @@ static void *cancelling(void *unused)
     member(&group, reads_in_time, (void *)(intptr_t)ends[0]);
     aco_sleep(ACO_MILLISECOND);
     CHECK_EQ(write(ends[1], "ab", 2), 2);
+    for (int64_t until = aco_after(ACO_MILLISECOND); aco_now() < until;) /* so the thread looks before the task runs */
+        continue;
     CHECK_EQ(aco_scope_cancel(&group.scope), 0); /* the kernel has the bytes for it already */
     CHECK_EQ(aco_group_end(&group), 0);
 

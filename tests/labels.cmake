@@ -6,7 +6,7 @@ set(acorn_slow
   "^redzone\\.(check|sweep|seeded|vzeroupper)|^probe\\.abi-seeded|^generator\\.(matrix|code)|^soak|^slab\\.default"
   "^migration\\.release\\.scale|\\.long$"
   "^install\\.(headers|old|warnings|amalgamation|cmake|subdirectory|libaco_only|rust)"
-  "^pages\\.|^bindings\\.(python|rust|lua|zig|go)$"
+  "^debug\\.readers$" "^pages\\.|^bindings\\.(python|rust|lua|zig|go)$"
   "^hardening\\.(options|ibt|bti|shadow(-all)?)$" "^example\\.io_echo\\.10000"
   "^(io|http)_failure|^(http|grpc)\\.p|^(layers\\.self_test|files\\.seeded|documents\\.seeded)$"
   "^hook\\.(redis|postgres|mariadb|curl|sqlite)$" "^hook\\.allocators\\.efence$" "^http_differential\\."
@@ -27,7 +27,8 @@ set(acorn_subject_http "^(http2?[._]|example\\.http_)")
 set(acorn_subject_grpc "^grpc[._]")
 set(acorn_subject_service "^(cpp_)?service\\.")
 set(acorn_subject_resilience "^(limiter|retry|resource_pool|singleflight|cpp_resilience)\\.")
-set(acorn_subject_sim "^(sim[._]|example\\.sim)")
+set(acorn_subject_debug "^(cpp_)?debug[._]")
+set(acorn_subject_sim "^(sim[._]|cpp_sim\\.|example\\.sim)")
 set(acorn_subject_generator "^generator[._]")
 set(acorn_subject_cpp "^cpp[._]")
 set(acorn_subject_hooks "^(sanitizers|hardening|trace|profile|profile_model)\\.")

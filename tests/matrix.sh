@@ -1,8 +1,8 @@
 #!/bin/sh
 # matrix.sh TIER|ROW...: runs the tests, and prints a line for each row, what was skipped and why, what failed, and a
 # closing line. A row is the test suite built with one compiler and one set of options, or another check with a name.
-# The tiers are lists of rows: check, test, ci, all, nightly (docs/testing.md). Row:WIDTH builds more or less of the
-# suite than the row's own width. Exit 1: something failed. A row's build is kept in build/test/ROW.
+# The tiers are lists of rows: check, test, ci, all, nightly, sim, sim-nightly (docs/testing.md). Row:WIDTH builds more
+# or less of the suite than the row's own width. Exit 1: something failed. A row's build is kept in build/test/ROW.
 set -u
 cd "$(dirname "$0")/.."
 jobs=$(nproc 2>/dev/null || echo 2)
@@ -57,11 +57,13 @@ tier_rows() { # TIER
     test) echo gcc-O2:check clang-O2:sample gcc-asan:sample clang-tsan:sample lint ;;
     ci) echo gcc-O2:ends clang-O2:narrow gcc-O0:core clang-O3-lto:core gcc-hardened:sample gcc-m32-pic:narrow \
         clang14-avx:core clang-asan clang-msan apn clang-apn:core valgrind platforms litmus prove fuzz \
-        reverted sim-faults ;;
+        reverted sim-faults sim-log ;;
     all) echo "$suite_rows" | sed -n '/^[^ ]*-\(long\|apn\) /d; s/^\([^ ]\{1,\}\) .*/\1:full/p'
         echo lint apn clang-apn:full languages valgrind-whole platforms litmus prove fuzz ;;
     nightly) echo gcc-long clang-long gcc-m32-long clang-tsan:stress apn-whole languages valgrind-whole \
         platforms-whole prove-whole litmus-long fuzz-long soak coverage lint-deep packages site mutants ;;
+    sim) echo gcc-O2:sim sim-faults sim-log ;; # of it `ci` has all but the debug variant, which `check` has
+    sim-nightly) echo gcc-long:sim-long sim-faults-long sim-log-long ;;
     *) echo "$1" ;;
     esac
 }
@@ -69,7 +71,8 @@ tier_rows() { # TIER
 # How much of the suite is built (tests/CMakeLists.txt) ...
 width_options() { # WIDTH
     case $1 in
-    check) echo "-DACORN_VARIANTS=release;debug -DACORN_STANDARDS=20 -DACORN_CXX_DEBUG=OFF -DACORN_QUICK=ON" ;;
+    check | sim) echo "-DACORN_VARIANTS=release;debug -DACORN_STANDARDS=20 -DACORN_CXX_DEBUG=OFF -DACORN_QUICK=ON" ;;
+    sim-long) width_options sim && echo -DACORN_NIGHTLY=ON ;;
     ends) # `check` has the debug variant, other rows C++20
         echo "-DACORN_VARIANTS=release;shared_fp;no_inline -DACORN_STANDARDS=11;17;23 -DACORN_CXX_DEBUG=OFF" ;;
     medium) echo "-DACORN_STANDARDS=20 -DACORN_TESTS_ONCE=OFF -DACORN_CXX_DEBUG=OFF" ;;
@@ -86,6 +89,7 @@ width_options() { # WIDTH
 width_tests() { # WIDTH
     case $1 in
     check | sample | core) echo -L ^fast$ ;;
+    sim | sim-long) echo -L ^sim$ ;;
     stress) echo -R "^threads_[a-z]*\.long$" ;;
     esac
 }
@@ -182,7 +186,7 @@ build_row() {
     esac
     cxx_flags=$flags # C++ tests take longest to compile: lines are enough, and `check` is in a hurry
     case $flags in *-g*) cxx_flags="$flags -g1" ;; esac
-    [ "$width" != check ] || cxx_flags="$cxx_flags -O0 -g0"
+    case $width in check | sim*) cxx_flags="$cxx_flags -O0 -g0" ;; esac
     # Options of an earlier, wider or narrower build of the row shall not stay.
     # shellcheck disable=SC2046
     cmake -S . -B "$dir" -G Ninja -DCMAKE_BUILD_TYPE=None -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" \
@@ -347,6 +351,11 @@ run_other() { # ROW
         step reverted 'NOT NAMED|rror|reverted_faults' python3 tests/reverted.py ;;
     sim-faults) # mended faults of orders, put back: a simulation finds each
         step sim-faults ' starts |FAILS|rror' python3 tests/sim_faults.py ;;
+    sim-log | sim-log-long) # likewise the faults of examples/sim_log
+        program=build/test/gcc-O2/examples/example_sim_log starts=3
+        [ "$1" = sim-log ] || program=build/test/gcc-long/examples/example_sim_log starts=101
+        step "$1" ' starts |FAILS|rror' python3 tests/sim_log.py "$program" --starts $starts ;;
+    sim-faults-long) step sim-faults-long ' starts |FAILS|rror' python3 tests/sim_faults.py --starts 101 ;;
     packages) step packages '^(FAILED|error)|rror:' quiet_make packages ;;
     site) step site 'WARNING|rror' quiet_make site ;;
     coverage) step coverage 'not run|run or gone|without a reason|FAILED|rror' quiet_make coverage ;;

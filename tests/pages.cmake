@@ -8,7 +8,7 @@ check_c_source_compiles("#include <expat.h>
   int main(void) { return XML_ParserCreate(NULL) == NULL; }" ACORN_HAS_EXPAT)
 unset(CMAKE_REQUIRED_LIBRARIES)
 separate_arguments(flags UNIX_COMMAND "${CMAKE_C_FLAGS} ${acorn_pc_definitions}")
-foreach(page blocks chat crawler game parser cookbook)
+foreach(page blocks chat crawler faults game parser cookbook)
   if(page STREQUAL "blocks" AND NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "^(-O2 -g)?$"))
     continue()
   endif()
@@ -25,6 +25,7 @@ foreach(page blocks chat crawler game parser cookbook)
                ${CMAKE_CURRENT_BINARY_DIR}/pages/${page} ${CMAKE_C_COMPILER} ${flags} -Wall -Wextra -Werror
                -I${PROJECT_SOURCE_DIR}/include -I${CMAKE_CURRENT_SOURCE_DIR} %%
                $<$<TARGET_EXISTS:acorn_service_static>:$<TARGET_FILE:acorn_service_static>>
+               $<$<TARGET_EXISTS:acorn_debug_static>:$<TARGET_FILE:acorn_debug_static>>
                $<TARGET_FILE:acorn_http_static>
                $<TARGET_FILE:acorn_threads_static> $<TARGET_FILE:acorn_io_static> $<TARGET_FILE:acorn_sim_static>
                $<TARGET_FILE:acorn_resilience_static>

@@ -146,6 +146,7 @@ static int be_service(char **argv)
                                            .hand_over = argv[5][0] ? argv[5] : NULL};
     dies_when = getenv("DIES_WHEN");
     failed = aco_service_run(serve, &threads, &options) != 0;
+    CHECK(!failed || errno != EINTR || strstr(aco_error_message(), "aco_service_run: tasks had to be cancelled"));
     for (int i = 0; i < loads; i++)
         CHECK(!configurations[i].number || configurations[i].is_freed);
     if (check_failures)
@@ -178,6 +179,8 @@ static child_t start(int threads, const char *lame, const char *drain, const cha
         snprintf(process, sizeof process, "%d", (int)getpid());
         if (dies)
             setenv("DIES_WHEN", dies, 1);
+        if (getenv("WATCHDOG_USEC"))
+            setenv("WATCHDOG_PID", process, 1);
         if (listener >= 0) {
             dup2(listener, 3);
             fcntl(3, F_SETFD, 0);
@@ -358,6 +361,7 @@ static int begin_manager(void)
     address.sun_path[0] = 0;
     CHECK_EQ(bind(manager, (struct sockaddr *)&address,
                   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)length)), 0);
+    CHECK_EQ(setsockopt(manager, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){20, 0}, sizeof(struct timeval)), 0);
     setenv("NOTIFY_SOCKET", name, 1);
     return manager;
 }
@@ -401,6 +405,31 @@ static void shows_life(void)
     CHECK(hears(&child, "serves"));
     kill(child.pid, SIGTERM);
     CHECK_EQ(await_end(&child), 0);
+    close(manager);
+}
+
+/* What the manager waits for is not lost if it has no room at first. */
+static void is_patient_with_the_manager(void)
+{
+    int manager = begin_manager(), filler = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), fillers = 0;
+    struct sockaddr_un address;
+    socklen_t length = sizeof address;
+    child_t child;
+    CHECK_EQ(getsockname(manager, (struct sockaddr *)&address, &length), 0);
+    while (sendto(filler, "full", 4, MSG_DONTWAIT, (struct sockaddr *)&address, length) == 4)
+        fillers++;
+    CHECK_EQ(errno, EAGAIN);
+    child = start(1, "0", "60000", "", NULL, -1);
+    CHECK(hears(&child, "serves"));
+    for (int i = 0; i < 20; i++)
+        CHECK_EQ(get(child.port, "/", NULL), 200);
+    while (fillers-- > 0)
+        manager_hears(manager, "full");
+    manager_hears(manager, "READY=1");
+    kill(child.pid, SIGTERM);
+    CHECK_EQ(await_end(&child), 0);
+    unsetenv("NOTIFY_SOCKET");
+    close(filler);
     close(manager);
 }
 
@@ -561,6 +590,30 @@ static void keeps_no_copies(void)
     CHECK_EQ(await_end(&new), 0);
 }
 
+/* The manager, which told the old process of its watchdog, goes on hearing signs of life. */
+static void shows_life_after_a_restart(void)
+{
+    int manager = begin_manager();
+    child_t old, new;
+    char name[32], text[64];
+    name_it(name, "life");
+    setenv("WATCHDOG_USEC", "20000", 1);
+    old = start(1, "0", "60000", name, NULL, -1);
+    CHECK(hears(&old, "serves"));
+    unsetenv("WATCHDOG_USEC");
+    new = start(1, "0", "60000", name, NULL, -1);
+    unsetenv("NOTIFY_SOCKET");
+    CHECK(hears(&new, "serves"));
+    CHECK_EQ(await_end(&old), 0);
+    while (recv(manager, text, sizeof text, MSG_DONTWAIT) > 0)
+        continue;
+    for (int i = 0; i < 3; i++)
+        manager_hears(manager, "WATCHDOG=1");
+    kill(new.pid, SIGTERM);
+    CHECK_EQ(await_end(&new), 0);
+    close(manager);
+}
+
 /* Both have the service manager's socket. */
 static void takes_over_when_activated(void)
 {
@@ -587,13 +640,22 @@ static void takes_over_when_activated(void)
 
 /* ---- An old process that this one plays ---- */
 
+static socklen_t address_of(struct sockaddr_un *address, const char *name)
+{
+    int n;
+    memset(address, 0, sizeof *address);
+    address->sun_family = AF_UNIX;
+    n = snprintf(address->sun_path, sizeof address->sun_path, "@acorn-hand-over-%u-%s", (unsigned)geteuid(), name);
+    address->sun_path[0] = 0;
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)n);
+}
+
 static int listen_at_name(const char *name)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct sockaddr_un address;
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    int n = snprintf(address.sun_path, sizeof address.sun_path, "@acorn-hand-over-%u-%s", (unsigned)geteuid(), name);
-    address.sun_path[0] = 0;
-    CHECK_EQ(bind(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)n)), 0);
+    const socklen_t length = address_of(&address, name);
+    CHECK_EQ(bind(fd, (struct sockaddr *)&address, length), 0);
     CHECK_EQ(listen(fd, 10), 0);
     return fd;
 }
@@ -654,6 +716,27 @@ static void outlives_a_bad_end(int messages)
     CHECK_EQ(await_end(&new), 0);
 }
 
+/* Who says nothing does not keep others from taking over. */
+static void is_not_kept_by_silence(void)
+{
+    struct sockaddr_un address;
+    int silent = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    child_t old, new;
+    char name[32];
+    name_it(name, "silent");
+    old = start(1, "0", "60000", name, NULL, -1);
+    CHECK(hears(&old, "serves"));
+    while (connect(silent, (struct sockaddr *)&address, address_of(&address, name)) != 0)
+        CHECK_EQ(errno, ECONNREFUSED);
+    new = start(1, "0", "60000", name, NULL, -1);
+    CHECK(hears(&new, "serves"));
+    kill(old.pid, check_failures ? SIGTERM : 0);
+    CHECK_EQ(await_end(&old), 0);
+    kill(new.pid, SIGTERM);
+    CHECK_EQ(await_end(&new), 0);
+    close(silent);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 5 && strcmp(argv[1], "serve") == 0)
@@ -666,12 +749,15 @@ int main(int argc, char **argv)
     rejects();
     reloads();
     shows_life();
+    is_patient_with_the_manager();
     is_activated();
     ends_while_it_loads();
     outlives_a_bad_start();
     is_stopped_before_it_is_ready();
     keeps_no_copies();
     takes_over_when_activated();
+    shows_life_after_a_restart();
+    is_not_kept_by_silence();
     is_refused();
     for (int messages = 0; messages < 3; messages++)
         outlives_a_bad_end(messages);

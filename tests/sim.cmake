@@ -138,3 +138,11 @@ if(TARGET acorn_tls)
     target_link_libraries(test_sim_tls_${variant} PRIVATE acorn_sim_static acorn_tls_static OpenSSL::SSL)
   endforeach()
 endif()
+
+# At night the tests that try a fixed number of seeds try more of them.
+if(ACORN_NIGHTLY)
+  get_property(sim_tests DIRECTORY PROPERTY TESTS)
+  list(FILTER sim_tests INCLUDE REGEX "^sim[._]")
+  set_property(TEST ${sim_tests} APPEND PROPERTY ENVIRONMENT ACORN_SIM_TIMES=50)
+  set_tests_properties(${sim_tests} PROPERTIES TIMEOUT 3000)
+endif()

@@ -2,6 +2,7 @@
  * the seed decides. Programs that forget an fsync() are found. */
 #include "capture.h"
 #include "check.h"
+#include "sim_runs.h"
 
 #include "aco/file.h"
 #include "aco/io.h"
@@ -29,7 +30,7 @@ static void passes(aco_sim_function_t scenario, void *arg, uint64_t runs)
     aco_sim_options_t o = {0};
     aco_sim_stats_t stats;
     o.check = 1;
-    if (aco_sim_run(scenario, arg, runs, &stats, &o) != 0) {
+    if (aco_sim_run(scenario, arg, sim_runs(runs), &stats, &o) != 0) {
         check_failed_at(__FILE__, __LINE__, "passes");
         fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
     }

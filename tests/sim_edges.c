@@ -2,6 +2,7 @@
  * of a run, and a hash that is the same wherever the program runs. */
 #include "capture.h"
 #include "check.h"
+#include "sim_runs.h"
 
 #include "aco/io.h"
 #include "aco/sim.h"
@@ -28,7 +29,7 @@ static int run(aco_sim_function_t scenario, void *arg, uint64_t runs)
 
 static void passes(aco_sim_function_t scenario, void *arg, uint64_t runs)
 {
-    if (run(scenario, arg, runs) != 0) {
+    if (run(scenario, arg, sim_runs(runs)) != 0) {
         check_failed_at(__FILE__, __LINE__, "passes");
         fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
     }
@@ -240,7 +241,7 @@ static void flood(aco_sim_t *sim, void *arg)
 
 int main(void)
 {
-    alarm(60);
+    sim_alarm(60);
     passes(send_together, NULL, RUNS);
     hash_knows_no_numbers();
     passes(use_libc, NULL, 3);

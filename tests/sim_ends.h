@@ -3,6 +3,7 @@
 #define SIM_ENDS_H
 
 #include "check.h"
+#include "sim_runs.h"
 
 #include "aco/io.h"
 #include "aco/sim.h"
@@ -13,7 +14,7 @@ static inline void passes(aco_sim_function_t scenario, void *arg, uint64_t runs)
     aco_sim_options_t o = {0};
     aco_sim_stats_t stats;
     o.check = 1;
-    if (aco_sim_run(scenario, arg, runs, &stats, &o) != 0) {
+    if (aco_sim_run(scenario, arg, sim_runs(runs), &stats, &o) != 0) {
         check_failed_at(__FILE__, __LINE__, "passes");
         fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
     }

@@ -301,6 +301,41 @@ static void one_choice_is_left(void)
     replays(lose_money, "money is lost", 0, 55);
 }
 
+static void *rest(void *arg)
+{
+    aco_sleep(1000 * ACO_SECOND);
+    return arg;
+}
+
+static void *spawn_and_rest(void *arg)
+{
+    const aco_options_t detached = {.flags = ACO_DETACHED};
+    for (int i = 0; i < 3; i++)
+        CHECK(aco_spawn(rest, arg, &detached) != NULL);
+    return rest(arg);
+}
+
+static void fail_beside_a_node(aco_sim_t *sim, void *arg)
+{
+    aco_sim_node_t *node = aco_sim_node(sim, "a", "10.0.0.1", spawn_and_rest, arg);
+    aco_sleep(ACO_SECOND);
+    aco_sim_restart(node);
+    aco_sleep(ACO_SECOND);
+    if (aco_sim_random(sim, 50) == 7)
+        aco_sim_fail(sim, "it is 7");
+}
+
+/* The tasks that the failed run leaves are none of the repetition's node, which may have the same address. */
+static void nodes_begin_anew(void)
+{
+    aco_sim_options_t options = {.shrink = path};
+    aco_sim_stats_t stats;
+    const char *text = text_of(fail_beside_a_node, &options, &stats);
+    CHECK(strcmp(stats.reason, "it is 7") == 0);
+    CHECK(strstr(text, "shortened in ") != NULL);
+    replays(fail_beside_a_node, "it is 7", 0, stats.turns);
+}
+
 /* The recorded decisions are the run: the same hash, whatever the schedule. */
 static void recorded_runs_are_equal(aco_sim_schedule_t schedule)
 {
@@ -419,6 +454,7 @@ int main(int argc, char **argv)
     no_child_is_told();
 #else
     one_choice_is_left();
+    nodes_begin_anew();
     recorded_runs_are_equal(ACO_SIM_RANDOM);
     recorded_runs_are_equal(ACO_SIM_PCT);
     recorded_runs_are_equal(ACO_SIM_FIFO);

@@ -1,5 +1,6 @@
 /* Promises: acorn_http's server, client, files and WebSockets run unchanged over the simulated network and disk. */
 #include "check.h"
+#include "sim_runs.h"
 
 #include "aco/file.h"
 #include "aco/http.h"
@@ -187,7 +188,7 @@ static void passes(aco_sim_link_t *link)
     aco_sim_options_t o = {0};
     aco_sim_stats_t stats;
     o.check = 1;
-    CHECK(aco_sim_run(use_service, link, 100, &stats, &o) == 0);
+    CHECK(aco_sim_run(use_service, link, sim_runs(100), &stats, &o) == 0);
     if (stats.seed)
         fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
 }
@@ -195,7 +196,7 @@ static void passes(aco_sim_link_t *link)
 int main(void)
 {
     aco_sim_link_t lossy = {.loss = 0.05, .bandwidth = 1000000};
-    alarm(60);
+    sim_alarm(60);
     passes(NULL);
     passes(&lossy);
     return check_result("sim_http");

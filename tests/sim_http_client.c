@@ -1,6 +1,7 @@
 /* Promises, in many orders: a client's limits hold, its queues are fair and lose nobody, and its time limits end what
  * they limit (include/aco/http.h). */
 #include "check.h"
+#include "sim_runs.h"
 
 #include "aco/http.h"
 #include "aco/io.h"
@@ -220,7 +221,7 @@ static void ends_in_time(aco_sim_t *sim, void *arg)
 static void run(void (*scenario)(aco_sim_t *, void *), uint64_t seeds, aco_sim_options_t *o)
 {
     aco_sim_stats_t stats;
-    CHECK(aco_sim_run(scenario, NULL, seeds, &stats, o) == 0);
+    CHECK(aco_sim_run(scenario, NULL, sim_runs(seeds), &stats, o) == 0);
     if (stats.seed)
         fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
 }
@@ -228,7 +229,7 @@ static void run(void (*scenario)(aco_sim_t *, void *), uint64_t seeds, aco_sim_o
 int main(void)
 {
     aco_sim_options_t o = {0};
-    alarm(60);
+    sim_alarm(60);
     o.check = 1;
     run(waits_fairly, 30, &o);
     run(ends_in_time, 10, &o);

@@ -251,7 +251,7 @@ int main(void)
     aco_sim_link_t none = {.latency = exact, .loss = 1}, half = {.latency = exact, .loss = 0.5};
     aco_sim_link_t twice = {.latency = exact, .duplicates = 1}, mixed = {.latency = exact, .reordering = 0.5};
     aco_sim_link_t plain = {.latency = exact};
-    alarm(60);
+    sim_alarm(60);
     lossy.bandwidth = 1000000;
     passes(stream_whole, &lossy, RUNS);
     passes(stream_whole, &narrow, RUNS / 10);

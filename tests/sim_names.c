@@ -106,7 +106,7 @@ static void mistake_names(aco_sim_t *sim, void *arg)
 
 int main(void)
 {
-    alarm(60);
+    sim_alarm(60);
     passes(dial_by_name, NULL, RUNS);
     passes(look_up, NULL, RUNS);
     passes(lose_questions, NULL, RUNS);

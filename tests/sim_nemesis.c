@@ -311,7 +311,7 @@ static void passes_with(unsigned faults, uint64_t runs)
 int main(void)
 {
     aco_sim_stats_t stats;
-    alarm(120);
+    sim_alarm(120);
     passes(suspend, NULL, RUNS);
     passes(set_clocks, NULL, 2);
     passes(call_at, NULL, RUNS);

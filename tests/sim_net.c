@@ -420,7 +420,7 @@ static void mistake_links(aco_sim_t *sim, void *arg)
 
 int main(void)
 {
-    alarm(60);
+    sim_alarm(60);
     echoes();
     passes(close_halves, NULL, RUNS);
     passes(reset_by_unread, NULL, RUNS);

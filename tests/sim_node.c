@@ -769,7 +769,7 @@ int main(void)
 {
     const char *report;
     int left = 0;
-    alarm(120);
+    sim_alarm(120);
     passes(have_addresses, NULL, RUNS);
     passes(crash_in_all_waits, NULL, RUNS);
     passes(lose_connections, NULL, RUNS);

@@ -125,7 +125,7 @@ static void wait_at_pipe(aco_sim_t *sim, void *arg)
 int main(void)
 {
     aco_sim_link_t lossy = {.loss = 0.02};
-    alarm(60);
+    sim_alarm(60);
     signal(SIGPIPE, SIG_IGN);
     for (int i = 0; i < BYTES; i++)
         bytes[i] = (char)(i * 7 + i / 256);

@@ -1,6 +1,7 @@
 /* Promises: nodes, their disks, the network and the nemesis work together: a counter that three nodes keep on their
  * disks loses nothing that a node, or a majority, has acknowledged, whatever fails. */
 #include "check.h"
+#include "sim_runs.h"
 
 #include "aco/file.h"
 #include "aco/io.h"
@@ -138,9 +139,9 @@ int main(void)
 {
     aco_sim_options_t o = {0};
     aco_sim_stats_t stats;
-    alarm(120);
+    sim_alarm(120);
     o.check = 1;
-    CHECK(aco_sim_run(count_and_add, NULL, RUNS, &stats, &o) == 0);
+    CHECK(aco_sim_run(count_and_add, NULL, sim_runs(RUNS), &stats, &o) == 0);
     if (stats.seed)
         fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
     CHECK(all > 0);

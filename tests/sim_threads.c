@@ -1,6 +1,7 @@
 /* Promises of simulations with threads: one goes on at a time, the seed decides which, and a seed repeats. */
 #include "capture.h"
 #include "check.h"
+#include "sim_runs.h"
 
 #include <aco/io.h>
 #include <aco/mt.h>
@@ -26,7 +27,7 @@ static uint64_t run(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_s
 static void passes(const char *name, aco_sim_function_t scenario)
 {
     aco_sim_stats_t stats;
-    if (run(scenario, NULL, RUNS, &stats) == 0)
+    if (run(scenario, NULL, sim_runs(RUNS), &stats) == 0)
         return;
     check_failed_at(__FILE__, __LINE__, name);
     fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);

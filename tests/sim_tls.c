@@ -104,7 +104,7 @@ int main(void)
     kind_t kinds[] = {{&with_ec, TLS1_3_VERSION, {.loss = 0.02}, 0},
                       {&with_ec, TLS1_2_VERSION, {.loss = 0}, 1},
                       {&with_rsa, TLS1_3_VERSION, {.loss = 0}, 0}};
-    alarm(60);
+    sim_alarm(60);
     make_certificate(&root, "root", &(how_t){0});
     make_certificate(&with_ec, "ec", &(how_t){.names = "DNS:a.test", .issuer = &root});
     make_certificate(&with_rsa, "rsa", &(how_t){.names = "DNS:a.test", .issuer = &root, .rsa_bits = 2048});

@@ -13,6 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#ifndef _WIN32
+#include "system/system.h"
+#include <sys/mman.h>
+#endif
 
 enum { MIB = 1 << 20 };
 
@@ -165,6 +169,55 @@ static void memory_goes_back(int order)
     CHECK(after.resident < before.resident + 4 * MIB); /* the array above, and the kernel counts roughly */
     CHECK(after.mapped < before.mapped + 5 * MIB);
 }
+
+#ifndef _WIN32
+static time_t seconds;
+static int given_back;
+
+static int says_seconds(clockid_t clock, struct timespec *now)
+{
+    (void)clock;
+    *now = (struct timespec){seconds, 0};
+    return 0;
+}
+
+static int counts_madvise(void *p, size_t sz, int advice)
+{
+    given_back += sz > MIB;
+    return madvise(p, sz, advice);
+}
+
+static void burst(void)
+{
+    enum { MANY = 500, SIZE = 3000 };
+    static object_t *all[MANY];
+    for (uint32_t i = 0; i < MANY; i++)
+        all[i] = object_new(SIZE, i);
+    for (uint32_t i = 0; i < MANY; i++)
+        object_free(all[i]);
+}
+
+/* Promise: bursts of objects that follow each other within a second use the same pages; later, a burst gives its pages
+ * back. */
+static void bursts(void)
+{
+    int (*const real_clock)(clockid_t, struct timespec *) = aco__system.clock_gettime;
+    int (*const real_madvise)(void *, size_t, int) = aco__system.madvise;
+    aco__system.clock_gettime = says_seconds;
+    aco__system.madvise = counts_madvise;
+    seconds = 1000;
+    burst();
+    CHECK_EQ(given_back, 1);
+    for (int i = 0; i < 20; i++)
+        burst();
+    CHECK_EQ(given_back, 1);
+    seconds += 1;
+    burst();
+    CHECK_EQ(given_back, 2);
+    aco__system.clock_gettime = real_clock;
+    aco__system.madvise = real_madvise;
+}
+#endif
 
 /* Promise: one object made and freed in turn costs no system call; here: its class keeps its slab, its address comes
  * again. */
@@ -531,6 +584,9 @@ int main(int argc, char **argv)
     aco_thread_init(NULL); /* a static link finds core.o by it: the thread record alone is named by assembly only */
     if (argc > 1 && strcmp(argv[1], "quick") == 0) {
         one_in_turn();
+#ifndef _WIN32
+        bursts();
+#endif
         aligned_mappings();
         walks();
         slots();

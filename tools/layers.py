@@ -14,6 +14,8 @@ one line for each violation, on:
   - a folder of src/ or an object without a layer
   - a .c file of src/ that src/sources.txt does not list
   - two files of src/ and include/ with one name
+  - a .c file of src/ or tests/ that gives the system's table a `struct stat` or reads its `struct dirent`, without
+    64-bit offsets: in a 32-bit build the table would write beyond the structure
 The objects are those of one build; the sources are read whole, for every platform and option.
 
 It exits with 77, "skipped", if the objects hold no symbols that nm can read: those of link-time optimisation.
@@ -27,10 +29,11 @@ import tempfile
 
 # The lowest first.
 LAYERS = ['system', 'os', 'base', 'stack', 'tools', 'coroutine', 'scheduler', 'service', 'threads', 'io', 'libc',
-          'http', 'tls', 'sim', 'resilience', 'lifecycle']
+          'http', 'tls', 'sim', 'resilience', 'lifecycle', 'debug']
 BESIDE = [{'threads', 'io'}, {'libc', 'http'}, {'libc', 'tls'},
           *({top, other} for top in ('sim', 'resilience') for other in ('threads', 'io', 'libc', 'http', 'tls')),
-          *({'lifecycle', other} for other in ('libc', 'http', 'tls', 'sim', 'resilience'))]
+          *({'lifecycle', other} for other in ('libc', 'http', 'tls', 'sim', 'resilience')),
+          *({'debug', other} for other in ('threads', 'libc', 'tls', 'sim', 'resilience', 'lifecycle'))]
 # Neither uses the other. But src/resilience may look whether its thread simulates (weak references).
 PUBLIC = 'include'  # the public headers stand below all layers,
 BELOW_ALL = ['src/os/platform.h']  # and so do these: what every file includes first
@@ -39,7 +42,7 @@ LISTED = 'src/sources.txt'
 ISO_C = {name + '.h' for name in ('errno', 'float', 'inttypes', 'limits', 'stdarg', 'stddef', 'stdint', 'stdio',
                                   'stdlib', 'string')}
 SYSTEM_FOLDERS = ('src/system/', 'src/os/', 'src/io/', 'src/libc/', 'src/http/', 'src/threads/',
-                  'src/sim/', 'src/lifecycle/')  # may include any
+                  'src/sim/', 'src/lifecycle/', 'src/debug/')  # may include any
 SYSTEM_HEADERS = [  # the file or folder, the header or folder of headers, the reason
     ('src/', 'unwind.h', "the compiler's, not the system's"),
     ('src/tools/', 'valgrind/memcheck.h', 'macros that tell Valgrind about stacks; no function is called'),
@@ -86,6 +89,8 @@ BY_NAME = [
      'link no resolver'),
     ('src/sim/attempt.c', ('fork', 'dup2', 'setrlimit'), 'a run in a process of its own: between runs, when nothing '
      'simulates'),
+    ('src/debug/cpu.c', ('syscall',), 'timers that send signals to threads, which libc of old has in another library: '
+     'what they measure is real time'),
     ('src/io/address.c', ('if_indextoname', 'if_nametoindex'), 'the same'),
 ]
 
@@ -340,6 +345,34 @@ def names_twice(files):
             yield f'{paths[-1]}: {paths[0]} has this name too'
 
 
+TABLE = re.compile(r'\baco__system\b|#\s*include "(?:system/system|replace)\.h"')
+WIDE = re.compile(r'^\s*#\s*(?:define\s+(_FILE_OFFSET_BITS)\s+64\b|include\s*([<"])([^">]+)[">])', re.M)
+
+
+def read_code(root, path):
+    with open(os.path.join(root, path), encoding='utf-8') as file:
+        return re.sub(r'/\*.*?\*/|//[^\n]*', ' ', file.read(), flags=re.S)
+
+
+def is_wide(root, path, files):
+    """Whether it asks for 64-bit offsets before its first system header: True, False, or None (neither is there)."""
+    for define, kind, name in WIDE.findall(read_code(root, path)):
+        used = resolve(path, name, files) if kind == '"' else None
+        result = True if define else False if kind == '<' else is_wide(root, used, files) if used else None
+        if result is not None:
+            return result
+    return None
+
+
+def narrow_sources(root):
+    tests = {f'tests/{name}' for name in os.listdir(f'{root}/tests')} if os.path.isdir(f'{root}/tests') else set()
+    files = {*source_files(root), *(path for path in tests if path.endswith(('.c', '.h')))}
+    for path in sorted(files):
+        text = read_code(root, path) if path.endswith('.c') and path.startswith(('src/', 'tests/')) else ''
+        if re.search(r'\bstruct\s+(?:stat|dirent)\s', text) and TABLE.search(text) and not is_wide(root, path, files):
+            yield f'{path}: uses a structure of the table without _FILE_OFFSET_BITS 64 before its first system header'
+
+
 def check_sources(root):
     files = sorted(source_files(root))
     graph, found = {path: {} for path in files}, []
@@ -350,6 +383,7 @@ def check_sources(root):
     found += [f'{path}: {LISTED} does not list it' for path in files
               if path.startswith('src/') and path.endswith('.c') and path not in listed]
     found += list(names_twice(files))
+    found += list(narrow_sources(root))
     for path in files:
         for line, kind, name in includes(root, path):
             if kind == '<':
@@ -455,6 +489,14 @@ CASES = [  # what, the files that differ from CLEAN, the violations that must be
      ['src/misc has no layer', 'src/misc/m.c.o: an object without a layer']),
     ('two files with one name', {'include/aco/s.h': '\n', 'src/stack/s.h': '\n', 'src/tools/t.h': '\n'},
      ['src/stack/s.h: include/aco/s.h has this name too']),
+    ('narrow offsets', {
+        'src/system/system.h': '#include <time.h>\n',
+        'src/io/wide.h': '#define _FILE_OFFSET_BITS 64\n#include <sys/stat.h>\n',
+        'src/io/a.c': '#include "io/wide.h"\n#include "system/system.h"\nvoid a(void) { struct stat s; (void)s; }\n',
+        'src/io/b.c': '#include <stdio.h>\n#define _FILE_OFFSET_BITS 64\n#include "system/system.h"\n'
+                      '#include <sys/stat.h>\nvoid b(void) { struct stat s; (void)s; }\n',
+        'src/io/c.c': '#include <sys/stat.h>\nvoid c(void) { struct stat s; (void)s; }\n'},
+     ['src/io/b.c: uses a structure of the table without _FILE_OFFSET_BITS 64 before its first system header']),
     ('a file that is not listed', {LISTED: 'acorn all src/os/os.c\nacorn all src/base/base.c\n'
                                            'acorn all src/tools/tools.c\n'},
      ['src/scheduler/s.c: src/sources.txt does not list it']),

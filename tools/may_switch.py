@@ -535,7 +535,8 @@ ROWS = [('src/scheduler/', 'tasks (`aco/scheduler.h`, `aco/sync.h`, `aco/group.h
         ('src/http/', 'HTTP (`aco/http.h`, `aco/websocket.h`, …)'), ('src/libc/', 'hooks on libc (`aco/hook.h`)'),
         ('src/resilience/', 'services (`aco/limiter.h`, `aco/resource_pool.h`, …)'),
         ('src/grpc/', 'gRPC (`aco/grpc.h`)'),
-        ('src/lifecycle/', 'lives of services (`aco/service.h`)')]
+        ('src/lifecycle/', 'lives of services (`aco/service.h`)'),
+        ('src/debug/', 'a look inside (`aco/debug.h`)')]
 
 
 def public_names(answer):

@@ -19,7 +19,9 @@
  *     \u00HH.
  * Of each text the first 1024 bytes are logged.
  *
- * A disk that is full costs lines; the file may then have a part of one, but the next line begins a line of its own.
+ * A disk that is full costs lines; the file may then have a part of one, but the next line begins a line of its own. So
+ * does a pipe (also /dev/stdout can be one) of which nothing is read for a second. A named pipe without a reader cannot
+ * be opened: ENXIO.
  *
  * Threads. The servers of several threads may share a log: all calls but aco_access_log_destroy() may be made on any
  * thread, at the same time. The child of a fork() has no such thread: it must not use the log, and makes its own. */

@@ -31,7 +31,7 @@ ACO__BEGIN_C
  * about 8 KiB of free stack. Any thread that could resume `co`. Returns how many addresses it stored, 0 if `co` is
  * done; on error -1 with errno EINVAL (NULL, a main coroutine object, `n` below 0, `frames` NULL), ESRCH (destroyed),
  * EBUSY (resuming, and its own frames are in the save area), EPERM (it belongs to another thread), ENOMEM, EAGAIN,
- * ENOTSUP (not supported here: see above; no unwinder; a task on a share stack that does not run). */
+ * ENOTSUP (not supported here: see above; no unwinder). */
 ACO_API int aco_backtrace(const aco_t *co, void **frames, int n);
 
 /* Writes the backtrace of `co` to the file descriptor `fd`, a line for each frame: its number, its address, the file

@@ -32,8 +32,8 @@ typedef struct aco_cookie_jar_s aco_cookie_jar_t;
 typedef struct aco_cookie_jar_options_s {
     size_t max_cookies;    /* 3000. What is expired, then what was used longest ago makes room */
     size_t max_per_domain; /* 180 */
-    /* Returns whether all sites below this domain, in lower case, are strangers. Must not wait and must not throw.
-     * NULL: see above. */
+    /* Returns whether all sites below this domain, in lower case and without a dot at its end, are strangers. Must not
+     * wait and must not throw. NULL: see above. */
     int (*is_suffix)(const char *domain, void *suffix_arg);
     void *suffix_arg;
     void *aco__reserved[4]; /* reserved fields are 0 */

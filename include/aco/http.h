@@ -283,6 +283,40 @@ ACO_API void aco_http_limit_time(aco_http_request_t *request, void *limit);
  * a descriptor is not watched. Without memory for it the reply is 503. Not for WebSockets: their calls notice it. */
 ACO_API void aco_http_end_with_client(aco_http_request_t *request, void *arg);
 
+/* How aco_http_compress() compresses. Zeros are the defaults. */
+typedef struct aco_http_compression_s {
+    const char *types;   /* content types, separated by commas; "text/" with "*" behind it fits all that begin so.
+                            NULL: HTML, CSS, plain text, JavaScript, JSON, XML, CSV, Markdown, SVG, WebAssembly */
+    int64_t min_length;  /* bytes of a body; a shorter one is left as it is: 1024. One of unknown length is coded */
+    int level;           /* 1 (fast) to 9 (small): 5 for gzip, 4 for br */
+    int max_at_once;     /* replies that a server compresses at once, each with up to 1.1 MiB; further ones are left as
+                            they are: 256 */
+    int with_secrets;    /* 1: also replies that may have secrets, as told below. 0: not */
+    int with_br;         /* 1: also br, preferred to gzip. Brotli's library, as it is usually built, ends the process by
+                            exit(1) if it gets no memory. 0: gzip alone */
+    void *aco__reserved[2]; /* reserved fields are 0 */
+} aco_http_compression_t;
+/* Middleware that compresses the replies of what is behind it, by gzip or br, as the request's Accept-Encoding wants.
+ * `compression` is an aco_http_compression_t, which must stay valid; NULL: the defaults. Where the library was built
+ * without zlib and brotli, nothing is compressed.
+ *
+ * Secrets. Who can make a victim's browser send requests, and sees how long the replies are, finds out a secret in a
+ * compressed reply that also repeats something of the request (the attack BREACH; TLS does not help). So replies are
+ * not compressed if the request has Cookie or Authorization, or the reply Set-Cookie. Set with_secrets for routes whose
+ * replies have no secrets, such as a site's files, or do not repeat what the request says. Secrets of clients that are
+ * known by their address or by a TLS certificate are not noticed: leave their routes out.
+ *
+ * Which replies: those whose `type`, given to aco_http_reply() or aco_http_reply_begin(), is in `types`, and whose
+ * status is not 204 or 206. Not if the handler has set Content-Encoding, Content-Range, a digest of the content, or
+ * Cache-Control with no-transform. A reply that would be compressed for some client has "Vary: Accept-Encoding". If it
+ * is compressed, it has no Content-Length and no Accept-Ranges, and its ETag becomes a weak one, also in a 304; with a
+ * length, trailers are dropped. HEAD gets the headers that GET would.
+ *
+ * The body is compressed as it is written, 16 KiB at a time; other tasks may run in between. aco_http_reply_flush()
+ * makes what was written readable for the client, and costs some bytes each time. `sent` counts compressed bytes. If a
+ * write fails, the reply is cut. Compressing needs 2 KiB more of stack. */
+ACO_API void aco_http_compress(aco_http_request_t *request, void *compression);
+
 /* Routes that have middleware of their own. */
 typedef struct aco_http_group_s {
     const aco_http_route_t *routes; /* with their whole paths; NULL: the end of a list of groups */

@@ -292,7 +292,10 @@ class access_log
     aco_access_log_t *log_;
 };
 
-/* A request becomes a connection that carries messages, until its handler returns. Several tasks may send. */
+class http_client;
+
+/* A request becomes a connection that carries messages: in a server until its handler returns. Several tasks may
+ * send. */
 class websocket {
 public:
     struct message {
@@ -307,8 +310,16 @@ public:
     {
         detail::io_check(socket_ ? 0 : -1, "aco::websocket");
     }
+    /* Connects to a server: aco_websocket_connect(). The client must live longer. */
+    websocket(http_client &client, const std::string &url, const aco_websocket_options_t &options = {},
+              const std::vector<aco_http_header_t> &headers = {}, const char *location = ACO__CALLER);
     websocket(const websocket &) = delete;
     websocket &operator=(const websocket &) = delete;
+    ~websocket()
+    {
+        if (is_client_)
+            aco_websocket_end(socket_);
+    }
 
     /* Returns nothing if the peer has closed. */
     std::optional<message> receive(const char *location = ACO__CALLER)
@@ -332,6 +343,7 @@ public:
 
 private:
     aco_websocket_t *socket_;
+    bool is_client_ = false;
 };
 
 namespace detail
@@ -514,7 +526,8 @@ class http_routes
     std::deque<layer> around_;
 };
 
-/* A server and its routes. They must not change while it serves, nor after the first serve_connection(). */
+/* A server and its routes. They must not change while it serves, nor after the first serve_connection(). Tables of the
+ * options count, too: their middleware stands around the server's own, their routes and groups come behind. */
 class http_server : public http_routes
 {
   public:
@@ -587,13 +600,25 @@ class http_server : public http_routes
         explicit tables(http_server &server)
             : options(server.options_), routes(server.list_routes()), middleware(server.list_middleware())
         {
+            for (const aco_http_route_t *r = options.routes; r && r->path; r++)
+                routes.insert(routes.end() - 1, *r);
             options.routes = routes.data();
+            if (const aco_http_middleware_t *m = options.middleware) {
+                std::size_t n = 0;
+                while (m[n].run)
+                    n++;
+                if (middleware.empty())
+                    middleware.push_back({nullptr, nullptr});
+                middleware.insert(middleware.begin(), m, m + n);
+            }
             options.middleware = middleware.data();
             for (group_of &g : server.groups_) {
                 group_routes.push_back(g.list_routes());
                 group_middleware.push_back(g.list_middleware());
                 groups.push_back({group_routes.back().data(), group_middleware.back().data()});
             }
+            for (const aco_http_group_t *g = options.groups; g && g->routes; g++)
+                groups.push_back(*g);
             groups.push_back({nullptr, nullptr});
             options.groups = groups.data();
         }
@@ -713,6 +738,15 @@ public:
 private:
     aco_http_client_t *client_;
 };
+
+inline websocket::websocket(http_client &client, const std::string &url, const aco_websocket_options_t &options,
+                            const std::vector<aco_http_header_t> &headers, const char *location)
+    : socket_(aco_websocket_connect_at(client.native_handle(), url.c_str(), headers.data(), headers.size(), &options,
+                                       location)),
+      is_client_(true)
+{
+    detail::io_check(socket_ ? 0 : -1, "aco::websocket");
+}
 
 } // namespace ACO__CPP_KIND
 } // namespace aco

@@ -18,7 +18,8 @@
  *       return aco_service_run(serve, (void *)routes, &options) == 0 ? 0 : 1;
  *   }
  *
- * Signals. The process must have no other threads that do not block SIGTERM, SIGINT and, with `load`, SIGHUP.
+ * Signals. The process must have no other threads that do not block SIGTERM, SIGINT and, with `load`, SIGHUP. On the
+ * service's threads they are blocked: children that aco/process.h has not started inherit that.
  *   - The first SIGTERM or SIGINT ends the service. For `lame_time` everything goes on, and aco_service_is_stopping()
  *     is 1: health checks fail, so that a load balancer sends no more. Then the service is stopped: `serve` is inside a
  *     scope (aco/scope.h) that ends with ECANCELED. Members of aco_service_group() go on. `drain_time` later all tasks
@@ -38,7 +39,7 @@
  *
  * systemd. Listeners of a .socket unit are used if they are there (LISTEN_FDS), and the service manager is told of
  * READY, RELOADING, STOPPING and the watchdog (NOTIFY_SOCKET, WATCHDOG_USEC): Type=notify. For restarts with
- * `hand_over` also NotifyAccess=all: the new process announces itself as the main one.
+ * `hand_over` also NotifyAccess=all: the new process announces itself as the main one, and goes on with the watchdog.
  *
  * Errors are reported as in aco/scheduler.h. */
 #ifndef ACO_SERVICE_H

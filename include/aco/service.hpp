@@ -70,6 +70,18 @@ public:
     void ready() const noexcept { aco_service_ready(service_); }
     bool is_stopping() const noexcept { return aco_service_is_stopping(service_) != 0; }
     aco_group_t *group() const noexcept { return aco_service_group(service_); }
+    /* Makes a member of the thread's group that runs f(): a connection, for example, which may go on when the service
+     * is stopped. An exception that leaves f(), other than aco::cancelled, is told on stderr and ends the process.
+     * Throws aco::error, aco::cancelled, and what moving `f` throws. */
+    template<class F>
+    void spawn(F &&f, const char *location = ACO__CALLER) const
+    {
+        using function = std::decay_t<F>;
+        detail::packed_callable<function> packed(std::forward<F>(f));
+        if (!aco_group_spawn_at(group(), run_member<function>, packed.get(), nullptr, nullptr, location))
+            detail::wait_failed();
+        packed.release();
+    }
     /* The present configuration, of the type that `load` makes. */
     template<class Config>
     [[nodiscard]] config_ptr<Config> config() const noexcept
@@ -80,6 +92,16 @@ public:
     aco_service_t *native_handle() const noexcept { return service_; }
 
 private:
+    template<class F>
+    static void *run_member(void *packed)
+    {
+        try {
+            detail::call_packed<F>(packed);
+        } catch (...) {
+            detail::dropped(detail::caught(), aco_co(), aco_name(aco_co()));
+        }
+        return nullptr;
+    }
     aco_service_t *service_;
 };
 

@@ -132,7 +132,12 @@ public:
     /* Sets how the disk behaves from now on: aco_sim_disk(). Without an argument: the default. */
     void disk(const aco_sim_disk_t &how = aco_sim_disk_t()) const
     {
-        if (aco_sim_disk(run_, "*", &how) != 0)
+        disk("*", how);
+    }
+    /* The disk of the node with this name, of "scenario", or of all ("*"). */
+    void disk(const char *node, const aco_sim_disk_t &how = aco_sim_disk_t()) const
+    {
+        if (aco_sim_disk(run_, node, &how) != 0)
             detail::refused();
     }
     /* The disk's machine loses its power and comes back: aco_sim_disk_crash(). */

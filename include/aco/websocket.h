@@ -1,5 +1,5 @@
-/* WebSocket (RFC 6455) for servers of aco/http.h: a handler turns its request into a connection that carries messages.
- * In the library acorn_http.
+/* WebSocket (RFC 6455) for servers and clients of aco/http.h: a request becomes a connection that carries messages. In
+ * the library acorn_http.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -13,11 +13,13 @@
  *           aco_websocket_send(socket, type, data, n);
  *   }
  *
- * A WebSocket lives until its handler returns. If the handler has not closed it by then, the peer gets the close code
- * 1001 (going away). One task receives. Any tasks of the thread may send; each message is sent as a whole.
+ * A server's WebSocket lives until its handler returns, a client's until aco_websocket_end(). If it has not been closed
+ * by then, the peer gets the close code 1001 (going away). One task receives. Any tasks of the thread may send; each
+ * message is sent as a whole.
  *
- * aco_websocket_receive() answers pings and joins fragments: call it all the time. Extensions, such as compression, are
- * not offered.
+ * aco_websocket_receive() answers pings and joins fragments: call it all the time. Messages are compressed if
+ * `compresses` of the options is set and the peer agrees (permessage-deflate, RFC 7692; where the library was built
+ * with zlib).
  *
  * Waits obey scopes, as in aco/io.h. When the server stops, WebSockets have its drain_time to end, as requests have.
  *
@@ -31,28 +33,55 @@ ACO__BEGIN_C
 
 typedef struct aco_websocket_s aco_websocket_t;
 
+/* Whether messages from 64 bytes on are compressed, both ways. Do not compress a secret together with what others can
+ * choose: who sees the lengths finds it out. */
+enum {
+    ACO_WEBSOCKET_PLAIN,
+    ACO_WEBSOCKET_COMPRESS, /* each message by itself: memory of up to 310 KiB only while one is coded */
+    ACO_WEBSOCKET_KEEP_WINDOWS /* messages refer to earlier ones, so they become shorter: that memory all the time */
+};
+
 /* Zeros are the defaults. A limit less than 0 means: none. */
 typedef struct aco_websocket_options_s {
     /* Which pages of a browser may connect. "*": all; or a list of origins, separated by commas:
      * "https://a.org,http://b"; NULL: only pages of the request's own host and port. Clients that are no browsers send
-     * no Origin and may connect. */
+     * no Origin and may connect. A client does not use it. */
     const char *origins;
     const char *protocols; /* subprotocols, up to 63 bytes each, separated by commas, the preferred first. NULL: none */
-    int64_t max_message;   /* bytes of a message: 1 MiB */
+    int64_t max_message;   /* bytes of a message, compressed and decompressed: 1 MiB */
     int64_t message_time;  /* ns from the beginning of a message to its end: 60 s */
     int64_t idle_time;     /* ns in which nothing comes; then the peer gets a ping, and as long again to answer: 60 s */
+    int compresses;        /* ACO_WEBSOCKET_PLAIN, _COMPRESS or _KEEP_WINDOWS */
     void *aco__reserved[2]; /* reserved fields are 0 */
 } aco_websocket_options_t;
 
 /* Answers the handshake, and sends the headers that were added to the reply. NULL `options`: the defaults. The
  * structure is copied; what it points to must stay valid until the handler returns. Returns the WebSocket; on error
- * NULL with errno EBUSY (the reply has begun), EINVAL (a reserved field is not 0), ENOMEM or an error of writing (if
- * the reply has not begun then, the handler may try again or reply); or, if it has refused the request by an answer,
- * with EPROTO (400: no right handshake, or several keys, versions or origins; 426: another version), EACCES (403: the
- * origin). */
+ * NULL with errno EBUSY (the reply has begun), EINVAL (`compresses`; a reserved field is not 0), ENOMEM or an error of
+ * writing (if the reply has not begun then, the handler may try again or reply); or, if it has refused the request by
+ * an answer, with EPROTO (400: no right handshake, or several keys, versions or origins; 426: another version), EACCES
+ * (403: the origin). */
 ACO_API aco_websocket_t *aco_websocket_accept_at(aco_http_request_t *request, const aco_websocket_options_t *options,
                                                  const char *location);
 #define aco_websocket_accept(request, options) aco_websocket_accept_at(request, options, ACO_PLACE)
+
+/* Connects to a server, by a client of HTTP: its proxy, its `open` for wss://, its cookies, times and limits of
+ * connections are used, redirects are followed. The connection counts there until aco_websocket_end(). `url` is
+ * "ws://host:port/path" or "wss://…", as aco_http_call() takes it; `headers` are sent too, but must have none of the
+ * handshake's own (Upgrade, Connection, Sec-WebSocket-…). NULL `options`: the defaults; what they point to must stay
+ * valid until aco_websocket_end(). `protocols` are offered to the server, in all up to 500 bytes. Frames are masked by
+ * random keys. A server that takes nothing for message_time is gone. Returns the WebSocket, which the caller owns; on
+ * error NULL with errno EINVAL (the URL, a header, the options), EACCES (the server answers 403), EPROTO (another
+ * answer than 101, which aco_error_message() tells; or a wrong handshake), or one of aco_http_call(). */
+ACO_API aco_websocket_t *aco_websocket_connect_at(aco_http_client_t *client, const char *url,
+                                                  const aco_http_header_t *headers, size_t header_count,
+                                                  const aco_websocket_options_t *options, const char *location);
+#define aco_websocket_connect(client, url, headers, header_count, options) \
+    aco_websocket_connect_at(client, url, headers, header_count, options, ACO_PLACE)
+/* Ends a client's WebSocket: closes its connection, and frees it. No other task may use it any more. Waits if the code
+ * 1001 has to be sent: not after a close. NULL: nothing happens. */
+ACO_API void aco_websocket_end_at(aco_websocket_t *socket, const char *location);
+#define aco_websocket_end(socket) aco_websocket_end_at(socket, ACO_PLACE)
 
 enum { ACO_WEBSOCKET_TEXT = 1, ACO_WEBSOCKET_BINARY = 2 };
 

@@ -84,6 +84,7 @@ class Acorn(ConanFile):
             needs["acorn_hook"] = ["acorn_io"]
             needs["acorn_sim"] = ["acorn"]
             needs["acorn_service"] = ["acorn_threads", "acorn_io"]
+            needs["acorn_debug"] = ["acorn_http"]
         if self.options.tls:
             needs["acorn_tls"] = ["acorn_io", "openssl::openssl"]
         if self.options.get_safe("uring"):

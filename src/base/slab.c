@@ -9,6 +9,7 @@
  * it. A thread that frees an object of an orphan also sweeps the orphan, under the process lock, so that empty slabs go
  * back to the system. */
 #include "base/slab.h"
+#include "os/clock.h"
 
 enum {
     SLAB = ACO__SLAB,
@@ -19,6 +20,7 @@ enum {
     LOG_SMALL = ACO__SLAB_LOG_SMALL,
     SLABS_BEFORE_LARGE_PAGES = 3,
     KEEP_TOUCHED = 64 << 10, /* bytes of an empty, kept slab that stay resident */
+    SELDOM_MS = 1000,        /* a slab that is emptied more often keeps all of its pages */
     SLOT_LARGEST = 512, /* bytes */
     SLOTS_AFTER = 16    /* areas of the same size */
 };
@@ -143,6 +145,15 @@ char *aco__slot_wanted(aco_t *co, size_t sz)
     return sz <= slab->slot_size ? aco__slot(co) : NULL;
 }
 
+/* Whether the slab was last emptied so long ago that its pages will not be wanted soon. Bursts of objects, as those of
+ * a server that answers what came at once, empty it after each: pages that went back would fault in each time. */
+static int was_emptied_seldom(slab_t *slab)
+{
+    uint32_t now = aco__os_milliseconds(), before = slab->emptied;
+    slab->emptied = now;
+    return now - before >= SELDOM_MS;
+}
+
 /* Frees an empty slab unless it is its class's only slab with room. That one stays, and only the memory beyond its
  * first pages goes back to the system. So creating and destroying one object in turn makes no system call. */
 static void slab_emptied(slab_t *slab)
@@ -164,7 +175,7 @@ static void slab_emptied(slab_t *slab)
         aco__unmap(slab, SLAB);
         return;
     }
-    if (slab->fresh > KEEP_TOUCHED && aco__map_is_ours())
+    if (slab->fresh > KEEP_TOUCHED && aco__map_is_ours() && was_emptied_seldom(slab))
         aco__os_discard((char *)slab + KEEP_TOUCHED, SLAB - KEEP_TOUCHED, 0);
     slab->free = NULL;
     slab->fresh = ACO__SLAB_FIRST;

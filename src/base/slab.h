@@ -25,6 +25,7 @@ typedef struct aco__slab {
     uint32_t used;             /* objects in use */
     uint32_t size;             /* of one object */
     uint32_t class;
+    uint32_t emptied;          /* milliseconds: when more than its first pages became empty */
     char *slots;               /* atomic: other threads read it; NULL: its blocks have no slots */
     uint32_t slot_size;        /* bytes; before there are slots, what was wanted last, */
     uint32_t slot_wanted;      /* so many times in a row */

@@ -25,6 +25,8 @@ typedef struct aco__upcalls {
     /* scheduler/on_share_stack.c: the frames of a task on a share stack, or the bytes that they are saved in, have
      * been copied from `from` to `to`. */
     void (*task_moved)(aco_t *task, const void *from, size_t sz, void *to);
+    /* scheduler/on_share_stack.c: the function of a task on a share stack. */
+    aco_function_t (*entry_of_shared_task)(const aco_t *task);
     /* AddressSanitizer is present. Its shadow memory for a stack cannot be copied, so each coroutine on a share stack
      * gets a private one. */
     int share_stacks_are_private;

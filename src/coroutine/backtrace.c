@@ -1,6 +1,7 @@
 /* Backtraces of coroutines. The walk of a coroutine that does not run starts on the stack of another one, the walker:
  * unwinders continue from its first frame in its unwind parent (coroutine/entry/assembly.h), and while it walks, that
  * is the context of the coroutine in question. */
+#include "base/upcalls.h"
 #include "coroutine/backtrace_internal.h"
 #include "coroutine/create.h"
 #include "coroutine/entry.h"
@@ -8,6 +9,7 @@
 #include "coroutine/unwinder.h"
 
 #include "aco/backtrace.h"
+#include "aco/detail/inspect.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -24,6 +26,7 @@ typedef struct frames {
     const void *from; /* the frames begin at this return address, */
     int after;        /* or after it */
     int n, room;
+    const char **sps; /* of each, its stack pointer; NULL: not wanted */
     void *at[];
 } frames_t;
 
@@ -41,13 +44,45 @@ ACO__FOREIGN_ENTRY static _Unwind_Reason_Code add_frame(struct _Unwind_Context *
     if (!pc || pc == aco__returned_without_parent)
         return _URC_END_OF_STACK;
     if (pc == aco__returned) { /* the frame before it is the library's first function, except after aco_create() */
-        frames->n -= frames->n && aco__has(frames->co, ACO__FROM_NEW);
+        frames->n -= frames->n && frames->co && aco__has(frames->co, ACO__FROM_NEW);
         return _URC_END_OF_STACK;
     }
     if (frames->n == frames->room)
         return _URC_END_OF_STACK;
+    if (frames->sps)
+        frames->sps[frames->n] = aco__traced_frame_sp(context);
     frames->at[frames->n++] = (void *)(uintptr_t)pc;
     return _URC_NO_REASON;
+}
+
+/* While a walk goes over them, saved frames of a task lie in their place on its share stack, and what is there lies in
+ * the save area. Nothing runs on the stack meanwhile. */
+ACO__NO_SANITIZE static void exchange_frames(const aco_t *task, const aco__context_t *context)
+{
+    volatile char *on_stack = context->sp, *saved = task->save_stack.ptr;
+    for (size_t i = 0; i < task->save_stack.valid_sz; i++) {
+        char c = on_stack[i];
+        on_stack[i] = saved[i];
+        saved[i] = c;
+    }
+}
+
+/* A task on a share stack that does not run. */
+static void walk_task(frames_t *frames)
+{
+    const aco_t *task = frames->co;
+    aco__thread_t *self = aco__self();
+    int is_saved = aco__status(task) == ACO__RESUMING_SAVED;
+    const aco__context_t *parent = self->unwind_parent, *context = &task->aco__self;
+    if (!aco__is_on_its_stack(task, context->sp))
+        context = aco__task_annex(task); /* which begins with it */
+    if (is_saved)
+        exchange_frames(task, context);
+    self->unwind_parent = context;
+    frames->unwinder->Backtrace(add_frame, frames);
+    self->unwind_parent = parent;
+    if (is_saved)
+        exchange_frames(task, context);
 }
 
 /* The walker. */
@@ -57,6 +92,10 @@ static void *walk_from_here(void *arg)
     aco_t *co = frames->co;
     aco__thread_t *self = aco__self();
     const aco__context_t *parent;
+    if (aco__is_shared_task(co)) {
+        walk_task(frames);
+        return NULL;
+    }
     if (aco__status(co) == ACO__SAVED && !aco__stack_restore(co, 0, backtrace_call))
         return ACO_ERROR;
     parent = self->unwind_parent;
@@ -92,10 +131,6 @@ static int can_walk(const aco_t *co)
         aco__fail(0, EPERM, backtrace_call, co, "is a task of another thread");
         return 0;
     }
-    if (aco__is_task(co) && !aco__has(co, ACO__PRIVATE)) { /* its context may be elsewhere */
-        aco__fail(0, ENOTSUP, backtrace_call, co, "is a task on a share stack that does not run");
-        return 0;
-    }
     if (aco__is_task(co) || aco__status(co) == ACO__RESUMING)
         return 1;
     return aco__check(0, backtrace_call, co) == 0;
@@ -103,14 +138,16 @@ static int can_walk(const aco_t *co)
 
 static void *entry_of(const aco_t *co)
 {
-    aco_function_t fn = aco__is_task(co) ? aco__task_function(co) : aco__function(co);
+    aco_function_t fn = aco__is_shared_task(co) ? aco__upcalls.entry_of_shared_task(co)
+                        : aco__is_task(co)      ? aco__task_function(co)
+                                                : aco__function(co);
     void *entry;
     memcpy(&entry, &fn, sizeof entry);
     return entry;
 }
 
-/* `caller`: where the running coroutine called the library. */
-static int backtrace_of(const aco_t *co, void **at, int n, const void *caller)
+/* `caller`: where the running coroutine called the library. `sps`: room for `n` stack pointers, or NULL. */
+static int backtrace_of(const aco_t *co, void **at, int n, const void *caller, const char **sps)
 {
     const aco__unwinder_t *unwinder;
     frames_t *frames;
@@ -142,6 +179,7 @@ static int backtrace_of(const aco_t *co, void **at, int n, const void *caller)
     frames->from = caller;
     frames->after = frames->n = 0;
     frames->room = n;
+    frames->sps = sps;
     if (co == aco__running()) {
         unwinder->Backtrace(add_frame, frames);
     } else if (walk_suspended(frames) != 0) {
@@ -170,7 +208,7 @@ static int print_frame(int fd, const char *prefix, int number, const char *at, i
 /* Where these two return to is in the caller, which an inlined one (LTO) would not know. */
 __attribute__((noinline)) int aco_backtrace(const aco_t *co, void **frames, int n)
 {
-    return backtrace_of(co, frames, n, __builtin_extract_return_addr(__builtin_return_address(0)));
+    return backtrace_of(co, frames, n, __builtin_extract_return_addr(__builtin_return_address(0)), NULL);
 }
 
 __attribute__((noinline)) int aco_backtrace_print(const aco_t *co, int fd)
@@ -183,7 +221,7 @@ __attribute__((noinline)) int aco_backtrace_print(const aco_t *co, int fd)
     if (!at)
         return aco__fail_memory(0, backtrace_call, sz);
     line = (char *)(at + PRINTED_FRAMES);
-    n = backtrace_of(co, at, PRINTED_FRAMES, caller);
+    n = backtrace_of(co, at, PRINTED_FRAMES, caller, NULL);
     into = n > 0 && aco_state(co) != ACO_STATE_READY; /* the call lies before its return address */
     for (int i = 0; i < n && !failed; i++)
         failed = print_frame(fd, "", i, at[i], into, line) != 0;
@@ -191,6 +229,64 @@ __attribute__((noinline)) int aco_backtrace_print(const aco_t *co, int fd)
     aco__memory_free(at, sz);
     errno = error;
     return n < 0 || failed ? -1 : 0;
+}
+
+/* ---- Many tasks ----
+ *
+ * Most of many tasks wait at few places. Where the depth is the same and all return addresses of a stack that was
+ * walked lie in the same places of another one, the frames are the same: no unwinder is asked. */
+
+static const char *word_at(const char *sp, uint32_t offset)
+{
+    return *(const char *const volatile *)(const volatile void *)(sp + offset);
+}
+
+/* Whether the task's stack is like this one. */
+ACO__NO_SANITIZE static int is_like(const aco__known_stack_t *known, const aco_t *task)
+{
+    const char *sp = task->aco__self.sp;
+    if (!known->n || known->at[0] != task->aco__self.pc ||
+        known->depth != (const char *)task->share_stack->aco__top - sp)
+        return 0;
+    for (int i = 1; i < known->n; i++)
+        if (word_at(sp, known->offset[i]) != known->at[i])
+            return 0;
+    return 1;
+}
+
+/* Remembers a walk, if each return address lies where the processor's calls put it: right below the caller's frame. */
+ACO__NO_SANITIZE static void remember_walk(aco__known_stack_t *known, const aco_t *task, void *const *at,
+                                           const char *const *sps, int n)
+{
+    const char *sp = task->aco__self.sp, *top = task->share_stack->aco__top;
+    known->n = 0;
+    if (at[0] != task->aco__self.pc)
+        return;
+    for (int i = 1; i < n; i++) {
+        const char *slot = sps[i] - sizeof(void *);
+        if (slot < sp || slot >= top || (uintptr_t)slot % sizeof(void *) || word_at(slot, 0) != at[i])
+            return;
+        known->offset[i] = (uint32_t)(slot - sp);
+    }
+    memcpy(known->at, at, (size_t)n * sizeof *at);
+    known->depth = top - sp;
+    known->n = n;
+}
+
+int aco__backtrace_known(const aco_t *task, aco__known_stacks_t *known, void **frames, int n)
+{
+    const char *sps[ACO__MOST_SEEN_FRAMES];
+    int is_plain = n == ACO__MOST_SEEN_FRAMES && aco__has(task, ACO__PRIVATE) &&
+                   aco__is_on_its_stack(task, task->aco__self.sp) && aco_state(task) != ACO_STATE_READY;
+    for (int i = 0; is_plain && i < ACO__KNOWN_STACKS; i++)
+        if (is_like(&known->stacks[i], task)) {
+            memcpy(frames, known->stacks[i].at, (size_t)known->stacks[i].n * sizeof *frames);
+            return known->stacks[i].n;
+        }
+    n = backtrace_of(task, frames, n, NULL, sps);
+    if (is_plain && n > 0 && n < ACO__MOST_SEEN_FRAMES)
+        remember_walk(&known->stacks[known->next++ % ACO__KNOWN_STACKS], task, frames, sps, n);
+    return n;
 }
 
 /* ---- For the watchdog ---- */
@@ -227,14 +323,80 @@ void aco__backtrace_interrupted(const char *call, const void *handler_returns)
     frames->after = 1;
     frames->n = 0;
     frames->room = INTERRUPTED_FRAMES;
+    frames->sps = NULL;
     unwinder->Backtrace(add_frame, frames);
     snprintf(prefix, sizeof prefix, "acorn: %s: ", call);
     for (int i = 0; i < frames->n; i++)
         print_frame(2, prefix, i, frames->at[i], i > 0, line);
 }
+
+int aco__sample_prepare(void)
+{
+    aco__backtrace_prepare();
+    return __atomic_load_n(&prepared, __ATOMIC_RELAXED) ? 0 : -1;
+}
+
+/* A walk needs so much stack, if the handler has none of its own. */
+static int has_room_to_walk(const aco_t *running)
+{
+    enum { WALK_STACK = 16 << 10 };
+    const char *here = __builtin_frame_address(0);
+    return !running || !aco__is_on_its_stack(running, here) ||
+           (size_t)(here - (const char *)running->share_stack->ptr) > WALK_STACK;
+}
+
+typedef union sample_frames {
+    frames_t frames;
+    char room[sizeof(frames_t) + ACO__MOST_SEEN_FRAMES * sizeof(void *)]; // cppcheck-suppress unusedStructMember
+} sample_frames_t;
+
+void aco__sample_interrupted(aco__sample_t *sample, const void *handler_returns)
+{
+    sample_frames_t memory;
+    frames_t *frames = &memory.frames;
+    const aco__unwinder_t *unwinder = __atomic_load_n(&prepared, __ATOMIC_ACQUIRE);
+    const aco__thread_t *self = aco__self();
+    const aco_t *running = self->running, *task = running ? self->task : NULL;
+    sample->frame_count = 0;
+    sample->task[0] = 0;
+    if (running && !running->share_stack) /* aco_run() has a turn among the tasks */
+        running = task = NULL;
+    if (task && task->share_stack && aco__is_task(task))
+        snprintf(sample->task, sizeof sample->task, "%s", aco_name(task));
+    if (!unwinder || !unwinder->Backtrace || !has_room_to_walk(running))
+        return;
+    memcpy(&frames->co, &running, sizeof running);
+    frames->unwinder = unwinder;
+    frames->from = handler_returns;
+    frames->after = 1;
+    frames->n = 0;
+    frames->room = ACO__MOST_SEEN_FRAMES;
+    frames->sps = NULL;
+    unwinder->Backtrace(add_frame, frames);
+    sample->frame_count = frames->n;
+    memcpy(sample->frames, frames->at, (size_t)frames->n * sizeof(void *));
+}
 #else
+int aco__backtrace_known(const aco_t *task, aco__known_stacks_t *known, void **frames, int n)
+{
+    (void)known;
+    return aco_backtrace(task, frames, n);
+}
+
 void aco__backtrace_prepare(void)
 {
+}
+
+int aco__sample_prepare(void)
+{
+    return -1;
+}
+
+void aco__sample_interrupted(aco__sample_t *sample, const void *handler_returns)
+{
+    (void)handler_returns;
+    sample->task[0] = 0;
+    sample->frame_count = 0;
 }
 
 void aco__backtrace_interrupted(const char *call, const void *handler_returns)

@@ -4,10 +4,27 @@
 
 #include "tools/tools.h"
 
+#include "aco/detail/inspect.h"
+
 /* In a signal handler that interrupted a coroutine: prints its frames on stderr, at most 32, as "acorn: CALL: #0 …".
  * `handler_returns`: the return address of the handler's first function. Another thread has called the second function
  * before. */
 ACO__HIDDEN void aco__backtrace_interrupted(const char *call, const void *handler_returns);
 ACO__HIDDEN void aco__backtrace_prepare(void);
+
+/* Stacks that were walked, with where their return addresses lay. Zeros: none. */
+enum { ACO__KNOWN_STACKS = 8 };
+typedef struct aco__known_stack {
+    int n; /* 0: there is none */
+    ptrdiff_t depth;
+    void *at[ACO__MOST_SEEN_FRAMES];
+    uint32_t offset[ACO__MOST_SEEN_FRAMES]; /* from the stack pointer, but for the first */
+} aco__known_stack_t;
+typedef struct aco__known_stacks {
+    unsigned next;
+    aco__known_stack_t stacks[ACO__KNOWN_STACKS];
+} aco__known_stacks_t;
+/* aco_backtrace() of a task of the thread that does not run; faster if its stack is like one of those. */
+ACO__HIDDEN int aco__backtrace_known(const aco_t *task, aco__known_stacks_t *known, void **frames, int n);
 
 #endif

@@ -13,11 +13,13 @@
 #include "aco/detail/for_libraries.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
 static const char new_call[] = "aco_access_log_new";
+enum { LONGEST_WAIT_MS = 1000 }; /* for who reads a pipe */
 
 typedef struct log_file {
     int fd, format;
@@ -43,9 +45,20 @@ struct aco_access_log_s {
 
 /* ---- The thread ---- */
 
+/* A pipe that nobody reads is no log. */
 static int open_log(const char *path)
 {
-    return aco__system.open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
+    return aco__system.open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0640);
+}
+
+/* Whether a pipe has room again: other files must not wait for long. */
+static int has_room(int fd)
+{
+    struct pollfd look = {fd, POLLOUT, 0};
+    if (aco__system.poll(&look, 1, LONGEST_WAIT_MS) > 0)
+        return 1;
+    errno = EAGAIN;
+    return 0;
 }
 
 static void note_failure(aco_access_log_t *log)
@@ -63,7 +76,7 @@ static size_t write_bytes(aco_access_log_t *log, int fd, const char *p, size_t n
     size_t done = 0;
     while (done < n) {
         ssize_t written = aco__system.write(fd, p + done, n - done);
-        if (written < 0 && errno == EINTR)
+        if (written < 0 && (errno == EINTR || (errno == EAGAIN && has_room(fd))))
             continue;
         if (written == 0)
             errno = EIO;

@@ -74,19 +74,22 @@ ACO__SWITCHES static int open_tunnel(aco__http_peer_t *peer, const aco__http_cli
     return 0;
 }
 
-/* Connects for this URL. NULL and errno. */
-ACO__SWITCHES static aco__http_peer_t *connect_peer(aco_http_client_t *client, const aco__http_client_url_t *url,
+/* Connects for this request. NULL and errno. */
+ACO__SWITCHES static aco__http_peer_t *connect_peer(aco_http_client_t *client, const aco__http_step_t *step,
                                                     const char *location)
 {
+    const aco__http_client_url_t *url = step->url;
     const aco_http_client_options_t *options = &client->options;
     aco__http_peer_t *peer;
     aco__http_link_t *link;
     int error;
     peer = dial_peer(client, url, location);
-    if (!peer || !url->is_tls)
+    if (!peer || (!url->is_tls && !(step->upgrade && options->proxy_host)))
         return peer;
     link = &peer->link;
     if (!options->proxy_host || open_tunnel(peer, url, location) == 0) {
+        if (!url->is_tls)
+            return peer;
         aco__http_link_use(link, options->open(link->own.fd, url->host, options->open_arg));
         if (link->stream)
             return peer;
@@ -97,37 +100,19 @@ ACO__SWITCHES static aco__http_peer_t *connect_peer(aco_http_client_t *client, c
     return NULL;
 }
 
-/* Begins a limit of `time`, if it is one. 0, or -1 and errno. */
-static int begin_time(aco_scope_t *scope, int64_t time, const char *location)
-{
-    return time ? aco_scope_begin_at(scope, aco_after(time), location) : 0;
-}
-
-/* Ends it. `failed`: what it was for has failed, with errno. */
-static void end_time(aco_scope_t *scope, int64_t time, int failed, const char *reason)
-{
-    int error = errno;
-    if (!time)
-        return;
-    (void)aco_scope_end(scope);
-    errno = error;
-    if (failed && scope->error == ETIMEDOUT)
-        (void)aco__service_fail(ETIMEDOUT, CLIENT_CALL, reason);
-}
-
-/* A new connection for this URL, within connect_time. NULL and errno. */
-ACO__SWITCHES static aco__http_peer_t *new_peer(aco_http_client_t *client, const aco__http_client_url_t *url,
+/* A new connection for this request, within connect_time. NULL and errno. */
+ACO__SWITCHES static aco__http_peer_t *new_peer(aco_http_client_t *client, const aco__http_step_t *step,
                                                 const aco__http_host_t *place, const char *location)
 {
     const int64_t time = client->options.connect_time;
     aco_scope_t scope;
     aco__http_peer_t *peer;
     aco__http_close_ended(client);
-    aco__http_make_place(client, url, place);
-    if (begin_time(&scope, time, location) != 0)
+    aco__http_make_place(client, step->url, place);
+    if (aco__http_begin_time(&scope, time, location) != 0)
         return NULL;
-    peer = connect_peer(client, url, location);
-    end_time(&scope, time, !peer, "connect_time is over");
+    peer = connect_peer(client, step, location);
+    aco__http_end_time(&scope, time, !peer, "connect_time is over");
     return peer;
 }
 
@@ -137,10 +122,10 @@ ACO__SWITCHES static int await_response(aco__http_peer_t *peer, int is_head, con
     const int64_t time = peer->client->options.head_time;
     aco_scope_t scope;
     int result;
-    if (begin_time(&scope, time, location) != 0)
+    if (aco__http_begin_time(&scope, time, location) != 0)
         return -1;
     result = aco__http_read_response(peer, is_head, location);
-    end_time(&scope, time, result < 0, "head_time is over");
+    aco__http_end_time(&scope, time, result < 0, "head_time is over");
     return result;
 }
 
@@ -201,10 +186,11 @@ static aco__http_peer_t *exchange_at(aco_http_client_t *client, const aco__http_
     int may_repeat = is_idempotent(step->method) && !(step->has_body && step->call->read_body);
     int is_again = 0, result, error;
     for (;; is_again = 1) {
-        aco__http_peer_t *peer = is_again ? NULL : aco__http_kept_peer(client, step->url);
+        aco__http_peer_t *peer = is_again || step->upgrade ? NULL : aco__http_kept_peer(client, step->url);
         int was_kept = peer != NULL;
-        if (!peer && !(peer = new_peer(client, step->url, place, location)))
+        if (!peer && !(peer = new_peer(client, step, place, location)))
             return NULL;
+        peer->may_switch = step->upgrade != NULL;
         result = aco__http_send_request(peer, step, location);
         if (result > 0)
             result = peer->early == EARLY_END;
@@ -213,6 +199,7 @@ static aco__http_peer_t *exchange_at(aco_http_client_t *client, const aco__http_
             result = await_response(peer, strcmp(step->method, "HEAD") == 0, location);
         if (result == 0) {
             fill_in(peer);
+            peer->incoming.is_persistent &= !step->upgrade;
             return peer;
         }
         error = result == 1 ? ECONNRESET : errno;
@@ -398,10 +385,10 @@ static aco_http_response_t *call_in_time(aco_http_client_t *client, aco__http_st
     const int64_t time = client->options.total_time, until = time ? aco_after(time) : 0;
     aco_http_response_t *response;
     aco_scope_t scope;
-    if (begin_time(&scope, time, location) != 0)
+    if (aco__http_begin_time(&scope, time, location) != 0)
         return NULL;
     response = exchange_all(client, step, first, location);
-    end_time(&scope, time, !response, "total_time is over");
+    aco__http_end_time(&scope, time, !response, "total_time is over");
     if (response)
         ((aco__http_peer_t *)(void *)response)->until = until;
     return response;
@@ -428,7 +415,8 @@ static int authorize(call_memory_t *memory)
     return 0;
 }
 
-aco_http_response_t *aco_http_call_at(aco_http_client_t *client, const aco_http_call_t *call, const char *location)
+aco_http_response_t *aco__http_call_with(aco_http_client_t *client, const aco_http_call_t *call, const char *upgrade,
+                                         const char *location)
 {
     size_t sz = sizeof(call_memory_t);
     call_memory_t *memory;
@@ -445,6 +433,7 @@ aco_http_response_t *aco_http_call_at(aco_http_client_t *client, const aco_http_
     if (aco__http_client_url_set(&memory->first, call->url, client->options.open != NULL, memory->user) == 0 &&
         authorize(memory) == 0) {
         aco__http_step_t step = {.call = call, .url = &memory->now, .authorization = memory->authorization};
+        step.upgrade = upgrade;
         step.method = call->method ? call->method : "GET";
         step.has_body = call->read_body || call->length > 0;
         memory->now = memory->first;
@@ -454,6 +443,11 @@ aco_http_response_t *aco_http_call_at(aco_http_client_t *client, const aco_http_
     }
     aco__service_free(memory, sz);
     return response;
+}
+
+aco_http_response_t *aco_http_call_at(aco_http_client_t *client, const aco_http_call_t *call, const char *location)
+{
+    return aco__http_call_with(client, call, NULL, location);
 }
 
 const char *aco_http_response_redirect(const aco_http_response_t *response, int i, int *status)

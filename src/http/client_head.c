@@ -8,6 +8,22 @@
 
 enum { CLIENT_INTERIM = 16 };
 
+int aco__http_begin_time(aco_scope_t *scope, int64_t time, const char *location)
+{
+    return time ? aco_scope_begin_at(scope, aco_after(time), location) : 0;
+}
+
+void aco__http_end_time(aco_scope_t *scope, int64_t time, int failed, const char *reason)
+{
+    int error = errno;
+    if (!time)
+        return;
+    (void)aco_scope_end(scope);
+    errno = error;
+    if (failed && scope->error == ETIMEDOUT)
+        (void)aco__service_fail(ETIMEDOUT, CLIENT_CALL, reason);
+}
+
 /* ---- Requests ---- */
 
 static int is_private(const char *name)
@@ -156,14 +172,15 @@ int aco__http_send_head(aco__http_peer_t *peer, const aco__http_step_t *step, co
     const aco__http_client_url_t *url = step->url;
     const char *method = step->method;
     const int64_t length = step->has_body ? step->call->length : 0;
-    int by_proxy = peer->client->options.proxy_host != NULL && !url->is_tls;
+    int by_proxy = peer->client->options.proxy_host != NULL && !url->is_tls && !step->upgrade;
     const char *const begin[] = {method, by_proxy ? " http://" : " ", NULL};
     const char *const middle[] = {url->text + url->target_at, " HTTP/1.1\r\nHost: ", NULL};
     char framing[64] = "";
     if (aco__http_put_texts(link, begin, location) != 0 ||
         (by_proxy && aco__http_put_authority(link, url, 0, location) != 0) ||
         aco__http_put_texts(link, middle, location) != 0 || aco__http_put_authority(link, url, 0, location) != 0 ||
-        put_text(link, "\r\n", location) != 0 || put_headers(peer, step, by_proxy, location) != 0)
+        put_text(link, "\r\n", location) != 0 || put_headers(peer, step, by_proxy, location) != 0 ||
+        put_text(link, step->upgrade ? step->upgrade : "", location) != 0)
         return -1;
     aco__http_body_begin(&peer->outgoing, length, length < 0, 0);
     if (length < 0)
@@ -179,8 +196,8 @@ int aco__http_send_head(aco__http_peer_t *peer, const aco__http_step_t *step, co
 static const char *fault_of_head(const aco__http_peer_t *peer)
 {
     const aco__http_incoming_t *in = &peer->incoming;
-    if (aco__http_head_size(in) > (size_t)peer->client->options.max_head || in->parser->status_code == 101 ||
-        in->parser->http_major != 1)
+    if (aco__http_head_size(in) > (size_t)peer->client->options.max_head || in->parser->http_major != 1 ||
+        (in->parser->status_code == 101 && !peer->may_switch))
         return "this is no response of HTTP/1, or its head is too long";
     if (peer->head.lengths > 1 || (peer->head.lengths && peer->head.encodings))
         return "the response has two ends";

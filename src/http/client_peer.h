@@ -20,6 +20,7 @@ typedef struct aco__http_peer { /* a connection, and the response that comes on 
     aco__http_hop_t *hops;  /* of the response's call */
     aco__http_host_t *place; /* of the request; NULL: hosts have no limit */
     int interims;           /* responses before that of the request */
+    unsigned char may_switch; /* the request has asked for another protocol */
     unsigned char early;    /* EARLY_… */
     aco__http_decoder_t *decoder; /* of the body; NULL: it is read as it comes */
     int decoder_error;      /* with which decoding has ended; 0: it has not */
@@ -48,6 +49,7 @@ typedef struct aco__http_step { /* a request of a call, which redirects change *
     const aco_http_call_t *call;
     aco__http_client_url_t *url;
     const char *authorization; /* the value that the URL's user makes; "": none */
+    const char *upgrade; /* lines of headers that ask for another protocol; NULL: none */
     aco__http_hop_t *hops;
     const char *method;
     unsigned char has_body, has_lost_body;
@@ -74,6 +76,11 @@ ACO__HIDDEN void aco__http_keep_peer(aco_http_client_t *client, aco__http_peer_t
 
 /* ---- Heads: client_head.c ---- */
 
+/* Begins a limit of `time`, if it is one. 0, or -1 and errno. */
+ACO__HIDDEN int aco__http_begin_time(aco_scope_t *scope, int64_t time, const char *location);
+/* Ends it. `failed`: what it was for has failed, with errno. */
+ACO__HIDDEN void aco__http_end_time(aco_scope_t *scope, int64_t time, int failed, const char *reason);
+
 /* These return 0, or -1 and errno. */
 ACO__SWITCHES ACO__HIDDEN int aco__http_put_texts(aco__http_link_t *link, const char *const *texts,
                                                   const char *location);
@@ -92,10 +99,16 @@ ACO__HIDDEN int aco__http_begin_decoding(aco__http_peer_t *peer, const aco__http
 ACO__SWITCHES ACO__HIDDEN int aco__http_read_one_head(aco__http_peer_t *peer, int is_head, const char *location);
 static inline int aco__http_is_interim(const aco__http_peer_t *peer)
 {
-    return peer->parser.status_code < 200;
+    return peer->parser.status_code < 200 && peer->parser.status_code != 101;
 }
 /* Reads the head of the response, behind interim ones. As aco__http_read_one_head(). */
 ACO__SWITCHES ACO__HIDDEN int aco__http_read_response(aco__http_peer_t *peer, int is_head, const char *location);
+
+/* ---- Calls: client.c ---- */
+
+/* As aco_http_call(), with these lines of headers, if they are not NULL, on a connection that nobody else uses. */
+ACO__SWITCHES ACO__HIDDEN aco_http_response_t *
+aco__http_call_with(aco_http_client_t *client, const aco_http_call_t *call, const char *upgrade, const char *location);
 
 /* ---- Requests: client_request.c ---- */
 

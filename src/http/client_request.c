@@ -8,22 +8,60 @@
 
 enum { BODY_PART = 4096, BODY_PIECE = 65536 }; /* of read_body; between two looks on a stream that is no socket */
 
-/* As aco__http_read_one_head(), while output is left, which must not be waited for: the server may not take any. */
+/* As aco__http_read_one_head(), while output is left, which must not be waited for: the server may not take any. Within
+ * head_time. */
 ACO__SWITCHES static int read_head_first(aco__http_peer_t *peer, const aco__http_step_t *step, const char *location)
 {
+    const int64_t time = peer->client->options.head_time;
     const size_t out_n = peer->link.out_n;
+    aco_scope_t scope;
     int result;
+    if (aco__http_begin_time(&scope, time, location) != 0)
+        return -1;
     peer->link.out_n = 0;
     result = aco__http_read_one_head(peer, strcmp(step->method, "HEAD") == 0, location);
     peer->link.out_n = out_n;
+    aco__http_end_time(&scope, time, result < 0, "head_time is over");
     return result;
+}
+
+/* Waits for the first bytes of a response, or for what reading it tells: the end, a failure. 1; 0: nothing has come
+ * until this time; -1 and errno. */
+ACO__SWITCHES static int await_bytes(aco__http_peer_t *peer, int64_t until, const char *location)
+{
+    aco_scope_t scope;
+    ssize_t n;
+    int error;
+    if (aco_scope_begin_at(&scope, until, location) != 0)
+        return -1;
+    n = aco__http_await(&peer->link, 0, location);
+    error = errno;
+    (void)aco_scope_end(&scope);
+    if (n >= 0)
+        return 1;
+    aco_io_reader_close(&peer->link.in);
+    errno = error;
+    if (error == ETIMEDOUT && scope.error == ETIMEDOUT)
+        return aco_check_cancelled() == 0 ? 0 : -1;
+    return aco__http_is_passing() ? -1 : 1;
+}
+
+/* The same without waiting. Over TLS what has come may be only a message of TLS's own. */
+ACO__SWITCHES static int has_bytes(aco__http_peer_t *peer, const char *location)
+{
+    if (peer->link.in.begin < peer->link.in.end)
+        return 1;
+    if (aco__http_is_quiet(peer))
+        return 0;
+    return peer->link.is_plain ? 1 : await_bytes(peer, aco_now(), location);
 }
 
 /* Reads a response that has come before the body was sent. 0: it was an interim one, or there is none; 1: the body is
  * not sent further, what has come is in peer->early; -1 and errno. */
 ACO__SWITCHES static int take_early(aco__http_peer_t *peer, const aco__http_step_t *step, const char *location)
 {
-    while (peer->link.in.begin < peer->link.in.end || !aco__http_is_quiet(peer)) {
+    int has;
+    while ((has = has_bytes(peer, location)) > 0) {
         int result = read_head_first(peer, step, location);
         if (result < 0)
             return -1;
@@ -33,7 +71,7 @@ ACO__SWITCHES static int take_early(aco__http_peer_t *peer, const aco__http_step
         if (result > 0 || !aco__http_is_interim(peer))
             return 1;
     }
-    return 0;
+    return has;
 }
 
 /* Waits until the socket takes more. As take_early(). */
@@ -103,10 +141,12 @@ static int send_part(aco__http_peer_t *peer, const aco__http_step_t *step, const
 ACO__SWITCHES static int await_continue(aco__http_peer_t *peer, const aco__http_step_t *step, const char *location)
 {
     const int64_t until = aco_after(step->call->continue_time);
+    int has;
     if (aco__http_send(&peer->link, NULL, 0, 0, location) != 0)
         return -1;
-    if (aco__http_is_quiet(peer) && aco_io_wait_readable_until_at(peer->link.own.fd, until, location) != 0)
-        return errno == ETIMEDOUT && aco_now() >= until && aco_check_cancelled() == 0 ? 0 : -1;
+    has = await_bytes(peer, until, location);
+    if (has <= 0)
+        return has;
     return take_early(peer, step, location);
 }
 

@@ -49,6 +49,20 @@ static void put_lower(char *to, const char *text, size_t n)
     to[n] = 0;
 }
 
+/* Whether this host, in lower case, is an IPv4 address, also in a form that only inet_aton() knows: "127.1", "0x7f.1",
+ * each with a dot at its end. No domain's last label is a number. */
+static int is_number(const char *host, size_t n)
+{
+    const char *label;
+    n -= n > 0 && host[n - 1] == '.';
+    for (label = host + n; label > host && label[-1] != '.'; label--)
+        ;
+    n -= (size_t)(label - host);
+    if (n >= 2 && label[0] == '0' && label[1] == 'x')
+        return strspn(label + 2, "0123456789abcdef") >= n - 2;
+    return n > 0 && strspn(label, "0123456789") >= n;
+}
+
 /* 0, or -1 and errno. */
 static int find_place(jar_place_t *place, const char *url, const char *call)
 {
@@ -60,7 +74,7 @@ static int find_place(jar_place_t *place, const char *url, const char *call)
         parts.host.n >= JAR_HOST)
         return aco__service_fail(EINVAL, call, "the URL");
     put_lower(place->host, parts.host.at, parts.host.n);
-    place->is_ip = parts.is_ip || strspn(place->host, "0123456789.") == parts.host.n;
+    place->is_ip = parts.is_ip || is_number(place->host, parts.host.n);
     place->path = parts.path.n ? parts.path.at : "/";
     place->path_n = parts.path.n ? parts.path.n : 1;
     return 0;
@@ -226,14 +240,19 @@ static int is_below(const char *host, const char *domain)
     return host_n > n && host[host_n - n - 1] == '.' && strcmp(host + host_n - n, domain) == 0;
 }
 
-/* Whether it is a public suffix, as far as the jar knows. */
+/* Whether it is a public suffix, as far as the jar knows: also with a dot at its end. */
 static int is_suffix(const aco_cookie_jar_t *jar, const char *domain)
 {
+    const size_t n = strlen(domain);
+    char name[JAR_HOST];
     int result;
+    memcpy(name, domain, n + 1);
+    if (n && name[n - 1] == '.')
+        name[n - 1] = 0;
     if (!jar->options.is_suffix)
-        return !strchr(domain, '.');
+        return !strchr(name, '.');
     ACO__NO_SWITCH_BEGIN();
-    result = jar->options.is_suffix(domain, jar->options.suffix_arg);
+    result = jar->options.is_suffix(name, jar->options.suffix_arg);
     ACO__NO_SWITCH_END();
     return result != 0;
 }

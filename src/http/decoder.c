@@ -2,6 +2,7 @@
  * the codings: 32 KiB, and 16 MiB for br. */
 #include "http/decoder.h"
 #include "base/invariants.h"
+#include "http/coder_memory.h"
 #include "http/text.h"
 
 #include "aco/detail/for_libraries.h"
@@ -47,47 +48,15 @@ const char *aco__http_codings(void)
 #endif
 }
 
-#if defined ACO_CONFIG_ZLIB || defined ACO_CONFIG_BROTLI
-
-/* Memory of the library's allocator, which wants to know the size again. */
-enum { CODER_HEADER = 16 };
-
-static void *coder_allocate(void *arg, size_t n)
-{
-    size_t sz = n + CODER_HEADER;
-    char *p = n < SIZE_MAX / 2 ? aco__service_allocate(&sz, "aco_http_call") : NULL;
-    (void)arg;
-    if (!p)
-        return NULL;
-    memcpy(p, &sz, sizeof sz);
-    return p + CODER_HEADER;
-}
-
-static void coder_free(void *arg, void *p)
-{
-    size_t sz;
-    (void)arg;
-    if (!p)
-        return;
-    memcpy(&sz, (char *)p - CODER_HEADER, sizeof sz);
-    aco__service_free((char *)p - CODER_HEADER, sz);
-}
-#endif
-
 /* ---- zlib ---- */
 
 #ifdef ACO_CONFIG_ZLIB
-static void *zlib_allocate(void *arg, unsigned n, unsigned sz)
-{
-    return coder_allocate(arg, (size_t)n * sz);
-}
-
 static int zlib_begin(aco__http_decoder_t *d)
 {
     /* "deflate" has a header by the standard. Servers leave it out, and browsers look: raw streams do not begin so */
     const int is_raw = d->coding == CODING_DEFLATE && ((d->input[d->at] & 15) != 8 || (d->input[d->at] & 0x80));
-    d->z.zalloc = zlib_allocate;
-    d->z.zfree = coder_free;
+    d->z.zalloc = aco__http_coder_allocate_items;
+    d->z.zfree = aco__http_coder_free;
     d->has_begun = 1;
     return inflateInit2(&d->z, d->coding == CODING_GZIP ? 16 + MAX_WBITS : is_raw ? -MAX_WBITS : MAX_WBITS);
 }
@@ -168,7 +137,8 @@ aco__http_decoder_t *aco__http_decoder_new(const char *coding)
     d->coding = kind;
     d->sz = sz;
 #ifdef ACO_CONFIG_BROTLI
-    if (kind == CODING_BR && !(d->br = BrotliDecoderCreateInstance(coder_allocate, coder_free, NULL))) {
+    if (kind == CODING_BR &&
+        !(d->br = BrotliDecoderCreateInstance(aco__http_coder_allocate, aco__http_coder_free, NULL))) {
         aco__service_free(d, sz);
         errno = ENOMEM;
         return NULL;

@@ -197,7 +197,9 @@ ACO__SWITCHES static int discard_body(aco__http1_connection_t *c, const char *lo
 ACO__SWITCHES static void end_reply(aco__http1_connection_t *c, const char *location)
 {
     aco__http_outgoing_t *out = &c->http.outgoing;
-    if (out->left < 0 && !out->is_bodiless && aco_check_cancelled() != 0)
+    if (aco_unlikely(c->x->reply.encoder != NULL))
+        aco__http_end_coding(c->x, location);
+    else if (out->left < 0 && !out->is_bodiless && aco_check_cancelled() != 0)
         c->x->reply.is_aborted = 1;
     if (!c->x->reply.is_aborted &&
         aco__http_end_body_with(out, c->x->reply.trailers, c->x->reply.trailers_n, location) == 0)
@@ -242,6 +244,7 @@ ACO__SWITCHES static void log_exchange(aco__http1_connection_t *c)
 {
     const aco_http_server_options_t *options = &c->is.server->options;
     aco__http_report_once(&c->is, aco__http1_error_of(&c->http), &c->x->is);
+    aco__http_observe(&c->x->is);
     if (options->log)
         options->log(&c->x->is, options->log_arg);
     aco__http_request_end(c->x);

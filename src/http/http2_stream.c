@@ -4,6 +4,7 @@
 #include "http/client_watch.h"
 #include "http/failure.h"
 #include "http/http2.h"
+#include "http/server_connection.h"
 #include "http/text.h"
 
 #include "aco/file.h"
@@ -532,7 +533,9 @@ static int h2_has_room(const aco__http2_stream_t *s)
 ACO__SWITCHES static void h2_end_reply(aco__http2_stream_t *s, const char *location)
 {
     aco__http_exchange_t *x = &s->x;
-    if (s->left < 0 && !x->reply.is_bodiless && aco_check_cancelled() != 0)
+    if (x->reply.encoder)
+        aco__http_end_coding(x, location);
+    else if (s->left < 0 && !x->reply.is_bodiless && aco_check_cancelled() != 0)
         x->reply.is_aborted = 1;
     if (x->reply.is_aborted || s->error || (s->left > 0 && !x->reply.is_bodiless) || h2_keep_trailers(s) != 0) {
         aco__http2_reset(s, s->error == ETIMEDOUT ? NGHTTP2_CANCEL : NGHTTP2_INTERNAL_ERROR);
@@ -573,6 +576,7 @@ ACO__SWITCHES static void h2_log(aco__http2_stream_t *s)
     aco_http_failure_t failure = {ACO_HTTP_FAILED, s->error, s->x.is.fd, NULL, &s->x.is};
     if (s->error)
         aco__http_report(s->h->server, &failure);
+    aco__http_observe(&s->x.is);
     if (options->log)
         options->log(&s->x.is, options->log_arg);
 }

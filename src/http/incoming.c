@@ -173,10 +173,10 @@ static int on_headers_complete(llhttp_t *parser)
     if (in->gets_no_body || (parser->type == HTTP_RESPONSE && !has_body(parser)))
         parser->flags |= F_SKIPBODY; /* llhttp would wait for one with a length, also of 304 */
     in->is_persistent = !(parser->flags & F_CONNECTION_CLOSE) && llhttp_should_keep_alive(parser);
+    in->may_switch = parser->type == HTTP_RESPONSE ? parser->status_code == 101 : parser->upgrade;
+    parser->upgrade = 0; /* the parser itself goes on */
     if (parser->type == HTTP_RESPONSE)
         return has_body(parser) ? HPE_PAUSED : 0;
-    in->may_switch = parser->upgrade;
-    parser->upgrade = 0; /* the parser itself goes on */
     if (parser->method == HTTP_CONNECT)
         return refuse(head, 501);
     /* Of what two programs could understand differently, llhttp refuses most. */

@@ -32,8 +32,18 @@ void aco__http_request_begin(aco__http_exchange_t *x, char *arena)
     x->trailers_at = HTTP_BEHIND_VALUE;
 }
 
+void aco__http_free_encoder(aco__http_exchange_t *x, aco__http_encoder_t *encoder)
+{
+    if (!encoder)
+        return;
+    aco__http_encoder_end(encoder);
+    x->server->encoders--;
+}
+
 void aco__http_free_blocks(aco__http_exchange_t *x)
 {
+    aco__http_free_encoder(x, x->reply.encoder); /* it is in a block */
+    x->reply.encoder = NULL;
     while (x->blocks) {
         aco__http_block_t *block = x->blocks;
         x->blocks = block->next;

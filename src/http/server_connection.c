@@ -2,8 +2,13 @@
 #include "http/failure.h"
 #include "http/server_connection.h"
 
+aco__http_observer_t aco__http_observer;
+uint64_t aco__http_connections_begun;
+uint64_t aco__http_connections_ended;
+
 void aco__http_join_server(aco__http_connection_t *c, aco_http_server_t *server, aco__http_link_t *link)
 {
+    __atomic_fetch_add(&aco__http_connections_begun, 1, __ATOMIC_RELAXED);
     c->server = server;
     c->link = link;
     c->next = server->first;
@@ -15,6 +20,7 @@ void aco__http_join_server(aco__http_connection_t *c, aco_http_server_t *server,
 
 void aco__http_leave_server(aco__http_connection_t *c)
 {
+    __atomic_fetch_add(&aco__http_connections_ended, 1, __ATOMIC_RELAXED);
     ACO__ASSERT(!c->is_idle); /* its memory goes */
     ACO__ASSERT(*c->place == c && (!c->next || c->next->place == &c->next));
     *c->place = c->next;

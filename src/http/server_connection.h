@@ -5,6 +5,8 @@
 #include "http/link.h"
 #include "http/server.h"
 
+#include "aco/detail/http_observer.h"
+
 /* What an idle connection does: waits for a request; makes its stream; either, in the time that it has at the end. */
 enum { HTTP_AWAITS = 1, HTTP_OPENS, HTTP_ENDS };
 
@@ -16,6 +18,14 @@ typedef struct aco__http_connection {
     unsigned char is_idle; /* in that scope: what it does there; else 0 */
     unsigned char is_reported; /* its failure */
 } aco__http_connection_t;
+
+/* A request is over. */
+static inline void aco__http_observe(const aco_http_request_t *request)
+{
+    aco__http_observer_t observer = __atomic_load_n(&aco__http_observer, __ATOMIC_RELAXED);
+    if (aco_unlikely(observer != NULL))
+        observer(request);
+}
 
 /* Puts a connection among the server's, and takes it away. */
 ACO__HIDDEN void aco__http_join_server(aco__http_connection_t *c, aco_http_server_t *server, aco__http_link_t *link);

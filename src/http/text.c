@@ -95,6 +95,14 @@ int aco__http_same(const char *a, const char *b)
     return *a == *b;
 }
 
+int aco__http_begins(const char *text, const char *begin, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (lower(text[i]) != lower(begin[i]))
+            return 0;
+    return 1;
+}
+
 size_t aco__http_find(const aco_http_header_t *headers, size_t count, const char *name, const char **value)
 {
     size_t found = 0;

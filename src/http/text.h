@@ -26,6 +26,8 @@ ACO__HIDDEN const char *aco__http_status_line(int status, size_t *n);
 /* Whether two texts are the same but for the case of letters; `lower` is in lower case. */
 ACO__HIDDEN int aco__http_is(const char *text, size_t n, const char *lower);
 ACO__HIDDEN int aco__http_same(const char *a, const char *b);
+/* Whether `text` begins with these `n` bytes, none of which is 0. Upper and lower case are the same. */
+ACO__HIDDEN int aco__http_begins(const char *text, const char *begin, size_t n);
 /* How many of the headers have this name. *value: that of the first one, or NULL. */
 ACO__HIDDEN size_t aco__http_find(const aco_http_header_t *headers, size_t count, const char *name, const char **value);
 /* A list: what commas separate in all lines of a header (RFC 9110, 5.3). Or in `at` alone, which is "" otherwise. */

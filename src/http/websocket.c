@@ -1,41 +1,15 @@
-/* WebSocket: the handshake, and frames in both directions. The connection's link carries them: its input buffer has the
- * frames behind the request's head, which stays where it is; its output has a frame's head, and small payloads. */
+/* WebSocket: frames and messages in both directions. The connection's link carries them: its input buffer has the
+ * frames behind the handshake's head, which stays where it is; its output has a frame's head, and small payloads. */
 #include "base/reserved.h"
-#include "http/link.h"
-#include "http/reply.h"
-#include "http/request.h"
 #include "http/text.h"
 #include "http/websocket_internal.h"
-#include "http/websocket_key.h"
+#include "system/system.h"
 
-#include "aco/sync.h"
-#include "aco/websocket.h"
-
+#include <stdlib.h>
 #include <string.h>
 
 enum { CONTINUATION = 0, TEXT = ACO_WEBSOCKET_TEXT, BINARY = ACO_WEBSOCKET_BINARY, CLOSE = 8, PING = 9, PONG = 10 };
-enum { MOST_CONTROL = 125, CLOSE_S = 5, SMALL = 2048, DIRECT = 4096 };
-
-struct aco_websocket_s {
-    aco__http_link_t *link;
-    aco_websocket_options_t options;
-    char protocol[64];
-    aco_semaphore_t turn; /* one task sends */
-    unsigned char has_sent_close, is_pinged;
-    int code; /* the peer's; 1006: it has not closed */
-    int error; /* why nothing can be received any more */
-    /* The frame that comes in: */
-    unsigned char in_frame, is_final, opcode;
-    unsigned char mask[4];
-    uint64_t left; /* bytes of its payload to come */
-    unsigned char control[MOST_CONTROL];
-    size_t control_n;
-    /* The message: */
-    int type; /* 0: none has begun */
-    int64_t deadline; /* of the message, if `type` tells that one has begun */
-    char *bytes;
-    size_t n, room;
-};
+enum { MOST_CONTROL = WS_MOST_CONTROL, CLOSE_S = 5, SMALL = 2048, DIRECT = 4096, DEFLATED = 0x40 };
 
 static const char receive_call[] = "aco_websocket_receive";
 
@@ -58,153 +32,48 @@ static int is_utf8(const unsigned char *p, size_t n)
     return 1;
 }
 
-/* ---- The handshake ---- */
-
-/* The header with this name, if there is only one; else NULL. *n: how many there are. */
-static const char *header_of(const aco_http_request_t *request, const char *name, size_t *n)
-{
-    const char *value;
-    *n = aco__http_find(request->headers, request->header_count, name, &value);
-    return *n == 1 ? value : NULL;
-}
-
-/* Whether the client wants to go on with WebSocket, perhaps among other protocols. */
-static int wants_websocket(const aco_http_request_t *request)
-{
-    aco__http_list_t list = {"", request->headers, request->header_count, "Upgrade"};
-    const char *at;
-    for (size_t n; (at = aco__http_next(&list, &n)) != NULL;)
-        if (aco__http_is(at, n, "websocket"))
-            return 1;
-    return 0;
-}
-
-static int is_key(const char *key)
-{
-    size_t n = key ? strspn(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") : 0;
-    return n == HTTP_WEBSOCKET_KEY - 2 && strcmp(key + n, "==") == 0;
-}
-
-static int may_connect(const char *origin, const char *origins, const char *host)
-{
-    const aco__http_list_t list = {origins, NULL, 0, NULL};
-    const char *at;
-    if (!origin || (origins && strcmp(origins, "*") == 0))
-        return 1;
-    if (origins)
-        return aco__http_has(list, origin, strlen(origin));
-    at = strstr(origin, "://");
-    return at && aco__http_same(at + 3, host);
-}
-
-/* The first of the server's subprotocols that the client speaks. */
-static void choose_protocol(aco_websocket_t *socket, const aco_http_request_t *request)
-{
-    const aco__http_list_t offered = {"", request->headers, request->header_count, "Sec-WebSocket-Protocol"};
-    aco__http_list_t list = {socket->options.protocols ? socket->options.protocols : "", NULL, 0, NULL};
-    const char *word;
-    for (size_t n; (word = aco__http_next(&list, &n)) != NULL;)
-        if (n < sizeof socket->protocol && aco__http_has(offered, word, n)) {
-            *aco__http_put(socket->protocol, word, n) = 0;
-            return;
-        }
-}
-
-/* 0; or the status with which to refuse the handshake. Of several keys, versions or origins none is taken: whatever
- * stands before the server could have looked at another one. */
-static int check_handshake(const aco__http_exchange_t *x, const aco_websocket_options_t *options, const char **key)
-{
-    const aco_http_request_t *request = &x->is;
-    size_t keys, versions, origins;
-    const char *version = header_of(request, "Sec-WebSocket-Version", &versions);
-    const char *origin = header_of(request, "Origin", &origins);
-    *key = header_of(request, "Sec-WebSocket-Key", &keys);
-    if (strcmp(request->method, "GET") != 0 || !x->version->other_protocol(x) || !wants_websocket(request) ||
-        !is_key(*key) || versions > 1 || origins > 1)
-        return 400;
-    if (!version || strcmp(version, "13") != 0)
-        return 426;
-    return may_connect(origin, options->origins, request->host) ? 0 : 403;
-}
-
-ACO__SWITCHES
-static int refuse_handshake(aco_http_request_t *request, int status, const char *call, const char *location)
-{
-    if (status == 426) {
-        (void)aco_http_reply_header(request, "Upgrade", "websocket");
-        (void)aco_http_reply_header(request, "Sec-WebSocket-Version", "13");
-    }
-    (void)aco__http_answer(aco__http_exchange_of(request), status, location);
-    return status == 403 ? aco__service_fail(EACCES, call, "a page of this origin may not connect")
-                         : aco__service_fail(EPROTO, call, "this is no handshake of WebSocket");
-}
-
-ACO__SWITCHES
-static int send_answer(const aco_websocket_t *socket, aco__http_exchange_t *x, const char *key, const char *location)
-{
-    char fields[256], *at;
-    at = HTTP_PUT(fields, "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ");
-    at = HTTP_PUT(aco__http_put_accepted(at, key), "\r\n");
-    if (*socket->protocol) {
-        at = HTTP_PUT(at, "Sec-WebSocket-Protocol: ");
-        at = HTTP_PUT(aco__http_put(at, socket->protocol, strlen(socket->protocol)), "\r\n");
-    }
-    ACO__ASSERT((size_t)(at - fields) <= sizeof fields);
-    if (aco__http_switch(x, fields, (size_t)(at - fields), location) != 0)
-        return -1;
-    return aco__http_send(socket->link, NULL, 0, 0, location);
-}
+/* ---- Options, memory ---- */
 
 static int64_t limit_or(int64_t limit, int64_t value, int64_t none)
 {
     return limit < 0 ? none : limit ? limit : value;
 }
 
-aco_websocket_t *aco_websocket_accept_at(aco_http_request_t *request, const aco_websocket_options_t *options,
-                                         const char *location)
+aco_websocket_t *aco__http_websocket_new(const aco_websocket_options_t *options, const char *call)
 {
-    static const char call[] = "aco_websocket_accept";
-    static const aco_websocket_options_t defaults;
     static const aco_semaphore_t one = ACO_SEMAPHORE_INIT(1);
-    aco__http_exchange_t *x = aco__http_exchange_of(request);
     aco_websocket_t *socket;
     size_t sz = sizeof *socket;
-    const char *key;
-    int status;
-    options = options ? options : &defaults;
-    if (x->reply.has_begun) {
-        aco__service_fail(EBUSY, call, "the reply has begun");
-        return NULL;
-    }
-    if (ACO__RESERVED_IS_SET(options)) {
-        aco__service_fail(EINVAL, call, "a reserved option is not 0");
-        return NULL;
-    }
-    status = check_handshake(x, options, &key);
-    if (status) {
-        refuse_handshake(request, status, call, location);
+    if (ACO__RESERVED_IS_SET(options) || options->compresses < 0 || options->compresses > ACO_WEBSOCKET_KEEP_WINDOWS) {
+        aco__service_fail(EINVAL, call, "an option");
         return NULL;
     }
     socket = aco__service_allocate(&sz, call);
     if (!socket)
         return NULL;
     memset(socket, 0, sizeof *socket);
-    socket->link = x->version->other_protocol(x);
     socket->options = *options;
     socket->options.max_message = limit_or(options->max_message, 1 << 20, INT64_MAX);
     socket->options.message_time = limit_or(options->message_time, 60 * ACO_SECOND, ACO_FOREVER);
     socket->options.idle_time = limit_or(options->idle_time, 60 * ACO_SECOND, ACO_FOREVER);
     socket->turn = one;
     socket->code = 1006;
-    choose_protocol(socket, request);
-    x->websocket = socket; /* the handler's return frees it */
-    if (send_answer(socket, x, key, location) == 0)
-        return socket;
-    if (!x->reply.has_begun) { /* the handler may try again, or reply */
-        x->websocket = NULL;
-        aco__service_free(socket, sizeof *socket);
-    }
-    return NULL;
+    return socket;
+}
+
+static void drop_message(aco_websocket_t *socket)
+{
+    if (socket->bytes)
+        aco__service_free(socket->bytes, socket->room);
+    socket->bytes = NULL;
+    socket->n = socket->room = 0;
+}
+
+void aco__http_websocket_free(aco_websocket_t *socket)
+{
+    drop_message(socket);
+    aco__http_deflate_end(socket);
+    aco__service_free(socket, sizeof *socket);
 }
 
 /* ---- Sending ---- */
@@ -224,31 +93,119 @@ static void take_back(aco_websocket_t *socket, size_t frame, int opcode)
     errno = error;
 }
 
-ACO__SWITCHES static int send_frame(aco_websocket_t *socket, int opcode, const void *p, size_t n, const char *location)
+/* A new mask, which nobody can foresee. 0, or -1 and errno. */
+static int next_mask(aco_websocket_t *socket, unsigned char mask[WS_MASK])
+{
+    if (!socket->keys_n) {
+#ifdef __linux__
+        if (aco__system.getrandom(socket->keys, sizeof socket->keys, 0) != (ssize_t)sizeof socket->keys)
+            return -1;
+#else
+        arc4random_buf(socket->keys, sizeof socket->keys);
+#endif
+        socket->keys_n = sizeof socket->keys;
+    }
+    socket->keys_n -= WS_MASK;
+    memcpy(mask, socket->keys + socket->keys_n, WS_MASK);
+    return 0;
+}
+
+/* Writes bytes behind `at`, masked from their byte `from` on. The end. */
+static unsigned char *put_masked(unsigned char *at, const unsigned char *p, size_t n, const unsigned char *mask,
+                                 size_t from)
+{
+    for (size_t i = 0; i < n; i++)
+        at[i] = p[i] ^ mask[(from + i) & 3];
+    return at + n;
+}
+
+/* Sends a large payload in masked parts. 0, or -1 and errno. */
+ACO__SWITCHES static int send_masked(aco_websocket_t *socket, const unsigned char *p, size_t n,
+                                     const unsigned char *mask, const char *location)
 {
     aco__http_link_t *link = socket->link;
-    unsigned char *at;
-    size_t head = n < 126 ? 2 : n <= UINT16_MAX ? 4 : 10, small = n <= SMALL ? n : 0;
+    for (size_t done = 0, part; done < n; done += part) {
+        char *at = aco__http_room(link, DIRECT, location);
+        if (!at)
+            break;
+        part = n - done < DIRECT ? n - done : DIRECT;
+        aco__http_filled(link, (char *)put_masked((unsigned char *)at, p + done, part, mask, done));
+        if (part == n - done && aco__http_send(link, NULL, 0, 0, location) == 0)
+            return 0;
+    }
+    link->is_broken = 1; /* the peer has a part of the frame */
+    return -1;
+}
+
+/* Writes a frame's head. Behind it. */
+static unsigned char *put_head(unsigned char *at, int first, size_t n, const unsigned char *mask)
+{
+    size_t head = n < 126 ? 2 : n <= UINT16_MAX ? 4 : 10;
+    at[0] = (unsigned char)(0x80 | first);
+    at[1] = (unsigned char)((head == 2 ? n : head == 4 ? 126 : 127) | (mask ? 0x80 : 0));
+    for (size_t i = 2; i < head; i++)
+        at[i] = (unsigned char)((uint64_t)n >> 8 * (head - 1 - i));
+    at += head;
+    return mask ? (unsigned char *)aco__http_put((char *)at, mask, WS_MASK) : at;
+}
+
+/* By who has the turn. `first`: the opcode, perhaps with the bit of compressed messages. 0, or -1 and errno. */
+ACO__SWITCHES static int put_frame(aco_websocket_t *socket, int first, const void *p, size_t n, const char *location)
+{
+    enum { MOST_HEAD = 10 + WS_MASK };
+    aco__http_link_t *link = socket->link;
+    const size_t small = n <= SMALL ? n : 0;
+    unsigned char mask[WS_MASK], *at, *end;
+    int result;
+    /* Each frame was sent, or taken back. The answer may be left, if the handler got no socket: a close follows. */
+    ACO__ASSERT(link->is_broken || !link->out_n || first == CLOSE);
+    if (socket->response && next_mask(socket, mask) != 0)
+        return -1;
+    at = (unsigned char *)aco__http_room(link, MOST_HEAD + small, location);
+    if (!at)
+        return -1;
+    end = put_head(at, first, n, socket->response ? mask : NULL);
+    end = socket->response ? put_masked(end, p, small, mask, 0) : (unsigned char *)aco__http_put((char *)end, p, small);
+    aco__http_filled(link, (char *)end);
+    socket->has_sent_close = first == CLOSE;
+    if (small < n && socket->response)
+        return send_masked(socket, p, n, mask, location);
+    result = aco__http_send(link, small ? NULL : p, small ? 0 : n, 0, location);
+    if (result != 0 && !link->is_broken)
+        take_back(socket, (size_t)(end - at), first);
+    return result;
+}
+
+ACO__SWITCHES static int send_frame(aco_websocket_t *socket, int opcode, const void *p, size_t n, const char *location)
+{
     int result = -1;
     ACO__ASSERT(opcode < CLOSE || n <= MOST_CONTROL);
     if (aco_semaphore_acquire_at(&socket->turn, location) != 0)
         return -1;
-    /* Each frame was sent, or taken back. The answer may be left, if the handler got no socket: a close follows. */
-    ACO__ASSERT(link->is_broken || !link->out_n || opcode == CLOSE);
-    at = (unsigned char *)aco__http_room(link, head + small, location);
     if (socket->has_sent_close)
         errno = EPIPE;
-    else if (at) {
-        at[0] = (unsigned char)(0x80 | opcode);
-        at[1] = (unsigned char)(head == 2 ? n : head == 4 ? 126 : 127);
-        for (size_t i = 2; i < head; i++)
-            at[i] = (unsigned char)((uint64_t)n >> 8 * (head - 1 - i));
-        aco__http_filled(link, aco__http_put((char *)at + head, p, small));
-        socket->has_sent_close = opcode == CLOSE;
-        result = aco__http_send(link, small ? NULL : p, small ? 0 : n, 0, location);
-        if (result != 0 && !link->is_broken)
-            take_back(socket, head + small, opcode);
-    }
+    else
+        result = put_frame(socket, opcode, p, n, location);
+    aco_semaphore_release(&socket->turn);
+    return result;
+}
+
+/* Sends a message compressed. 0, or -1 and errno. */
+ACO__SWITCHES static int send_deflated(aco_websocket_t *socket, int type, const void *p, size_t n, const char *location)
+{
+    int result = -1;
+    char *bytes = NULL;
+    size_t sz = 0;
+    if (aco_semaphore_acquire_at(&socket->turn, location) != 0) /* the order of compressing is that of sending */
+        return -1;
+    if (socket->has_sent_close)
+        errno = EPIPE;
+    else if ((bytes = aco__http_deflate(socket, p, &n, &sz, location)) != NULL)
+        result = put_frame(socket, DEFLATED | type, bytes, n, location);
+    if (result != 0)
+        aco__http_deflate_anew(socket);
+    if (bytes)
+        aco__service_free(bytes, sz);
     aco_semaphore_release(&socket->turn);
     return result;
 }
@@ -260,7 +217,8 @@ int aco_websocket_send_at(aco_websocket_t *socket, int type, const void *p, size
         return aco__service_fail(EINVAL, call, "the type");
     if (type == TEXT && !is_utf8(p, n))
         return aco__service_fail(EINVAL, call, "the text is no UTF-8");
-    return send_frame(socket, type, p, n, location);
+    return aco__http_is_deflated(socket, n) ? send_deflated(socket, type, p, n, location)
+                                            : send_frame(socket, type, p, n, location);
 }
 
 ACO__SWITCHES
@@ -337,10 +295,10 @@ ACO__SWITCHES static int await_head(aco_websocket_t *socket, size_t n, const cha
 static const char *fault_of(const aco_websocket_t *socket, unsigned first, unsigned second, uint64_t length)
 {
     unsigned opcode = first & 15;
-    if (first & 0x70)
+    if (first & 0x30 || (first & DEFLATED && (!socket->deflating.is_on || opcode == CONTINUATION || opcode >= CLOSE)))
         return "a frame has reserved bits";
-    if (!(second & 0x80))
-        return "a frame has no mask";
+    if (!(second & 0x80) != (socket->response != NULL))
+        return socket->response ? "a server's frame has a mask" : "a frame has no mask";
     if (opcode > PONG || (opcode > BINARY && opcode < CLOSE))
         return "a frame is of an unknown type";
     if (opcode >= CLOSE && (!(first & 0x80) || length > MOST_CONTROL))
@@ -359,17 +317,20 @@ ACO__SWITCHES static int begin_frame(aco_websocket_t *socket, const char *locati
     const unsigned char *p;
     const char *fault;
     uint64_t length;
-    size_t head;
+    size_t head, mask_n;
     ACO__ASSERT(!socket->in_frame && socket->left == 0 && socket->n <= (uint64_t)socket->options.max_message);
     if (await_head(socket, 2, location) != 0)
         return -1;
     p = (const unsigned char *)link->in.buffer + link->at;
     head = (p[1] & 127) < 126 ? 2 : (p[1] & 127) == 126 ? 4 : 10;
-    if (p[1] & 0x80 && await_head(socket, head + 4, location) != 0)
+    mask_n = p[1] & 0x80 ? WS_MASK : 0;
+    if (!mask_n != (socket->response != NULL)) /* the frame is refused, whatever follows */
+        head = 2, mask_n = 0;
+    if (await_head(socket, head + mask_n, location) != 0)
         return -1;
     p = (const unsigned char *)link->in.buffer + link->at;
     length = head == 2 ? p[1] & 127 : 0;
-    for (size_t i = 2; p[1] & 0x80 && i < head; i++)
+    for (size_t i = 2; i < head; i++)
         length = length << 8 | p[i];
     fault = fault_of(socket, p[0], p[1], length);
     if (fault)
@@ -379,14 +340,16 @@ ACO__SWITCHES static int begin_frame(aco_websocket_t *socket, const char *locati
         return fail(socket, 1009, EFBIG, "the message is too long", location);
     socket->is_final = p[0] >> 7;
     socket->left = length;
-    ACO__ASSERT(link->in.end - link->at >= head + 4);
-    memcpy(socket->mask, p + head, 4);
+    ACO__ASSERT(link->in.end - link->at >= head + mask_n);
+    memset(socket->mask, 0, sizeof socket->mask);
+    memcpy(socket->mask, p + head, mask_n);
     socket->in_frame = 1;
-    link->at += head + 4;
+    link->at += head + mask_n;
     if (socket->opcode >= CLOSE)
         socket->control_n = 0;
     else if (socket->opcode != CONTINUATION) {
         socket->type = socket->opcode;
+        socket->is_deflated = (p[0] & DEFLATED) != 0;
         socket->deadline = aco_after(socket->options.message_time);
     }
     return 0;
@@ -482,12 +445,29 @@ ACO__SWITCHES static int end_control(aco_websocket_t *socket, const char *locati
     return 1;
 }
 
+/* 0, or -1 and errno. */
+ACO__SWITCHES static int inflate_message(aco_websocket_t *socket, const char *location)
+{
+    switch (aco__http_inflate(socket, location)) {
+    case 0:
+        return 0;
+    case EFBIG:
+        return fail(socket, 1009, EFBIG, "the message is too long", location);
+    case EBADMSG:
+        return fail(socket, 1007, EBADMSG, "the compressed message is wrong", location);
+    default:
+        return fail(socket, 1011, ENOMEM, "no memory for the message", location);
+    }
+}
+
 /* The type of the message that has come, or -1 and errno. */
 ACO__SWITCHES static int end_message(aco_websocket_t *socket, const char *location)
 {
     int type = socket->type;
     ACO__ASSERT(type && socket->left == 0);
     socket->type = 0;
+    if (socket->is_deflated && inflate_message(socket, location) != 0)
+        return -1;
     if (make_room(socket, 0, location) != 0)
         return -1;
     socket->bytes[socket->n] = 0;
@@ -517,14 +497,6 @@ ACO__SWITCHES static int receive(aco_websocket_t *socket, const char *location)
             return end_message(socket, location);
     } while (aco_check_cancelled() == 0); /* a peer can send pings and fragments for ever */
     return -1;
-}
-
-static void drop_message(aco_websocket_t *socket)
-{
-    if (socket->bytes)
-        aco__service_free(socket->bytes, socket->room);
-    socket->bytes = NULL;
-    socket->n = socket->room = 0;
 }
 
 int aco_websocket_receive_at(aco_websocket_t *socket, const char **data, size_t *n, const char *location)
@@ -570,14 +542,27 @@ int aco_websocket_close_at(aco_websocket_t *socket, int code, const char *reason
     return result > 0 ? -1 : result;
 }
 
-void aco__http_end_websocket(aco__http_exchange_t *x, const char *location)
+ACO__SWITCHES static void leave(aco_websocket_t *socket, const char *location)
 {
-    aco_websocket_t *socket = x->websocket;
     if (!socket->has_sent_close && !socket->link->is_broken)
         (void)send_close(socket, 1001, NULL, 0, location);
-    drop_message(socket);
-    aco__service_free(socket, sizeof *socket);
+}
+
+void aco__http_end_websocket(aco__http_exchange_t *x, const char *location)
+{
+    leave(x->websocket, location);
+    aco__http_websocket_free(x->websocket);
     x->websocket = NULL;
+}
+
+void aco_websocket_end_at(aco_websocket_t *socket, const char *location)
+{
+    if (!socket)
+        return;
+    ACO__ASSERT(socket->response); /* a server's ends with its handler */
+    leave(socket, location);
+    aco_http_response_end(socket->response);
+    aco__http_websocket_free(socket);
 }
 
 int aco_websocket_code(const aco_websocket_t *socket)

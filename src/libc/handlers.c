@@ -15,6 +15,7 @@
 #include "aco/detail/poller.h"
 
 #include <signal.h>
+#include <ucontext.h>
 
 const char aco__hooks_of_signals = 1;
 
@@ -45,7 +46,7 @@ static void end_calls(aco__hook_thread_t *self, int number)
 
 /* What was noted when a handler began. */
 typedef struct note {
-    const char *handler;
+    const char *handler, *bottom;
     const aco_t *interrupted;
 } note_t;
 
@@ -53,7 +54,15 @@ typedef struct note {
 static void note_again(const note_t *outer)
 {
     aco__hook_self.handler = outer->handler;
+    aco__hook_self.bottom = outer->bottom;
     aco__hook_self.interrupted = outer->interrupted;
+}
+
+/* The lowest address of the alternate stack, if this frame is on it; else NULL. */
+static const char *bottom_of(const char *frame, const void *context)
+{
+    const stack_t *stack = context ? &((const ucontext_t *)context)->uc_stack : NULL;
+    return stack && (uintptr_t)frame - (uintptr_t)stack->ss_sp < stack->ss_size ? stack->ss_sp : NULL;
 }
 
 /* Async-signal-safe. A plain handler gets more arguments than it looks at: which of the two it is may change. */
@@ -71,6 +80,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
     outer.interrupted = self->interrupted; /* the first of the two: another signal may come */
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     outer.handler = self->handler;
+    outer.bottom = self->bottom;
     if (self->process && !aco__hook_is_own_process()) { /* in a child of vfork(), which may end here */
         handler(number, info, context);
         return;
@@ -83,6 +93,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
     outer.interrupted = co;
     self->interrupted = co; /* first: a handler that comes in between puts back what it finds */
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    self->bottom = bottom_of(__builtin_frame_address(0), context);
     self->handler = __builtin_frame_address(0);
     handler(number, info, context);
 }

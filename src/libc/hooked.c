@@ -109,11 +109,11 @@ static int adopt(aco_t *task)
 }
 
 /* Whether the handler that is noted runs. If it was left in a way that nobody has noticed (setcontext()), the caller's
- * frame is a shallower one, or another coroutine's. */
+ * frame is a shallower one, on another stack, or another coroutine's. */
 static ACO__COLD int handler_runs(aco__hook_thread_t *self)
 {
-    const char *here = __builtin_frame_address(0);
-    if ((uintptr_t)here < (uintptr_t)self->handler && self->interrupted == aco_get_co())
+    const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    if (here < (uintptr_t)self->handler && here >= (uintptr_t)self->bottom && self->interrupted == aco_get_co())
         return 1;
     self->handler = NULL;
     return 0;

@@ -30,6 +30,7 @@ typedef struct aco__hook_thread {
     volatile unsigned handlers[HOOK_CLASSES]; /* of signals that have run, by the calls that they end */
     unsigned told;          /* of handlers: how many the waiting tasks have been told of */
     const char *volatile handler;         /* of a signal: the frame of the innermost that runs; NULL: none runs */
+    const char *volatile bottom; /* of the alternate stack that this handler was called on; NULL: on none */
     const aco_t *volatile interrupted;    /* the coroutine that this handler runs in */
     aco__hook_task_t *volatile waiting;
     struct aco__poller_s *volatile poller;

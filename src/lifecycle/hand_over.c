@@ -2,8 +2,9 @@
  * is free as soon as its last owner closes it. The first process listens there before it serves, and hands that on,
  * too: so whoever comes later always finds one. Each message is a letter and a text; a descriptor may come along:
  *
- *   old to new   N, with the socket of the name; L KEY, with a listener; S KEY, with one that the service manager has,
- *                too; E: that was all
+ *   new to old   H: it is there. To who says nothing, nothing is given, and others need not wait for it
+ *   old to new   N TIME, with the socket of the name: how often the service manager wants a sign of life; L KEY, with a
+ *                listener; S KEY, with one that the service manager has, too; E: that was all
  *   new to old   T INODE: it has taken this socket; R: it is ready, and accepts
  *   old to new   G: it stops; X: it has not waited for R, and goes on
  *
@@ -18,7 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { HAND_OVER_SECONDS = 10, NEW_SECONDS = 60 /* from a process's begin until it is ready */ };
+enum { HELLO_SECONDS = 1, HAND_OVER_SECONDS = 10, NEW_SECONDS = 60 /* from a process's begin until it is ready */ };
 
 typedef union rights { /* a control message with one descriptor */
     struct cmsghdr header;
@@ -98,6 +99,8 @@ static int receive_listener(aco_service_t *service, int kind, int fd, const char
     if (kind == 'N') {
         close_if_open(service->name);
         service->name = fd;
+        if (!service->watchdog) /* the manager told the old process alone */
+            service->watchdog = strtoll(key, NULL, 10);
         return 0;
     }
     if (kind == 'S' && aco__lifecycle_has_inherited(service, aco__lifecycle_inode(fd))) {
@@ -147,6 +150,7 @@ ACO__SWITCHES static int take_name(aco_service_t *service, const char *name)
     }
     if (fd < 0)
         return -1;
+    (void)send_message(fd, 'H', "", -1); /* if it fails, the old process ends */
     result = receive_listeners(service, fd);
     error = errno;
     if (result != 1)
@@ -246,7 +250,10 @@ ACO__SWITCHES static int mark_all(taken_t *taken)
 
 ACO__SWITCHES static int send_listeners(const aco_service_t *service, int to)
 {
-    int failed = send_message(to, 'N', "", service->name) != 0;
+    char time[32];
+    int failed;
+    snprintf(time, sizeof time, "%lld", (long long)service->watchdog);
+    failed = send_message(to, 'N', time, service->name) != 0;
     for (const aco__listening_t *l = service->listening; l && !failed; l = l->next) {
         int fd = aco__lifecycle_copy(l);
         failed = fd >= 0 && send_message(to, l->is_managed ? 'S' : 'L', l->key, fd) != 0;
@@ -302,6 +309,20 @@ ACO__SWITCHES static int hand_over(aco_service_t *service, int to)
     return is_done;
 }
 
+/* Whether a new process is at the other end. One that is not heard in time, as the machine is busy, tries again. */
+ACO__SWITCHES static int hears_hello(int from)
+{
+    char text[LIFECYCLE_KEY];
+    int kind, fd = -1;
+    aco_scope_t scope;
+    if (aco_scope_begin(&scope, aco_after(HELLO_SECONDS * ACO_SECOND)) != 0)
+        return 0;
+    kind = receive_message(from, text, &fd);
+    close_if_open(fd);
+    (void)aco_scope_end(&scope);
+    return kind == 'H';
+}
+
 /* A connection to the process that has taken over, which waits for G; -1: the scope has ended. */
 ACO__SWITCHES static int await_successor(aco_service_t *service, int listener)
 {
@@ -310,6 +331,10 @@ ACO__SWITCHES static int await_successor(aco_service_t *service, int listener)
         int is_done, fd = aco_io_accept(listener);
         if (fd < 0)
             return -1;
+        if (!hears_hello(fd)) {
+            (void)aco_io_close(fd);
+            continue;
+        }
         if (aco_scope_begin(&scope, aco_after(NEW_SECONDS * ACO_SECOND)) != 0)
             is_done = 0;
         else {

@@ -65,6 +65,8 @@ struct aco_service_s {
     int signals;                  /* the descriptor they are read from */
     aco__service_state_t state;
     int64_t until;                /* when the state ends */
+    int64_t watchdog;             /* nanoseconds in which the manager wants a sign of life; 0: it wants none */
+    int64_t next_sign;            /* when it gets one; ACO_FOREVER: this is not its process yet */
     aco_scope_t *offer;           /* of this task, until it ends; NULL: not begun yet */
     aco_scope_t *start;           /* what comes before `serve`; NULL: it is over, or has not begun */
     aco_scope_t *reload;          /* as `offer` */
@@ -116,8 +118,11 @@ ACO__HIDDEN void aco__lifecycle_unload(aco_service_t *service);
 
 /* ---- The service manager: notify.c ---- */
 
+/* What need not arrive. Does not wait. */
 ACO__HIDDEN void aco__lifecycle_tell(const char *state);
-/* Nanoseconds between two signs of life that the service manager wants; 0: it wants none. */
+/* What the manager waits for: waits until it has room for more, some seconds at most. */
+ACO__SWITCHES ACO__HIDDEN void aco__lifecycle_tell_surely(const char *state);
+/* Nanoseconds between two signs of life that the service manager wants of this process; 0: it wants none. */
 ACO__HIDDEN int64_t aco__lifecycle_watchdog(void);
 
 #endif

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/un.h>
 
+enum { MANAGER_SECONDS = 5 };
+
 /* The address that NOTIFY_SOCKET names; its length, or 0: there is none. */
 static socklen_t manager_address(struct sockaddr_un *address)
 {
@@ -24,23 +26,40 @@ static socklen_t manager_address(struct sockaddr_un *address)
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
 }
 
-int aco_service_notify(const char *state)
+/* A socket that leads to the manager. -1 and errno: 0, if there is none. */
+static int connect_manager(void)
 {
     struct sockaddr_un address;
-    socklen_t length = manager_address(&address);
-    int fd, error = 0;
+    const socklen_t length = manager_address(&address);
+    int fd, error;
+    errno = 0;
+    if (!length)
+        return -1;
+    fd = aco__system.socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || aco__system.connect(fd, (const struct sockaddr *)(const void *)&address, length) == 0)
+        return fd;
+    error = errno;
+    (void)aco__system.close(fd);
+    errno = error;
+    return -1;
+}
+
+static int send_state(int fd, const char *state)
+{
+    return aco__system.send(fd, state, strlen(state), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -1 : 0;
+}
+
+int aco_service_notify(const char *state)
+{
+    const int before = errno;
+    int fd, error;
     if (!state)
         return aco__service_fail(EINVAL, "aco_service_notify", "the state is NULL");
-    if (!length)
-        return 0;
-    fd = aco__system.socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return -1;
-    if (aco__system.sendto(fd, state, strlen(state), MSG_NOSIGNAL | MSG_DONTWAIT,
-                           (const struct sockaddr *)(const void *)&address, length) < 0)
-        error = errno;
-    (void)aco__system.close(fd);
-    errno = error ? error : errno;
+    fd = connect_manager();
+    error = fd < 0 || send_state(fd, state) != 0 ? errno : 0;
+    if (fd >= 0)
+        (void)aco__system.close(fd);
+    errno = error ? error : before;
     return error ? -1 : 0;
 }
 
@@ -49,6 +68,22 @@ void aco__lifecycle_tell(const char *state)
     int error = errno;
     (void)aco_service_notify(state);
     errno = error;
+}
+
+void aco__lifecycle_tell_surely(const char *state)
+{
+    const int fd = connect_manager();
+    aco_scope_t scope;
+    if (fd < 0)
+        return;
+    if (aco_scope_begin(&scope, aco_after(MANAGER_SECONDS * ACO_SECOND)) == 0) {
+        int sent;
+        do
+            sent = send_state(fd, state);
+        while (sent != 0 && errno == EAGAIN && aco_io_wait_writable(fd) == 0);
+        (void)aco_scope_end(&scope);
+    }
+    (void)aco_io_close(fd);
 }
 
 int64_t aco__lifecycle_watchdog(void)

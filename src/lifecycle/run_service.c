@@ -98,7 +98,7 @@ ACO__SWITCHES static void *reload(void *arg)
         snprintf(text, sizeof text, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)(aco_now() / ACO_MICROSECOND));
         aco__lifecycle_tell(text);
         (void)aco__lifecycle_load(service);
-        aco__lifecycle_tell("READY=1");
+        aco__lifecycle_tell_surely("READY=1");
     }
     service->reload = NULL;
     (void)aco_scope_end(&scope);
@@ -146,19 +146,18 @@ ACO__SWITCHES static int next_signal(aco_service_t *service, int64_t until)
 ACO__SWITCHES static void *control(void *arg)
 {
     aco_service_t *service = arg;
-    int64_t alive = aco__lifecycle_watchdog() / 2, next_sign = alive ? aco_now() : ACO_FOREVER;
     aco_scope_t shield;
     (void)aco_shield_begin(&shield, ACO_FOREVER);
     while (!service->is_deaf) {
-        int number = next_signal(service, service->until < next_sign ? service->until : next_sign);
+        int number = next_signal(service, service->until < service->next_sign ? service->until : service->next_sign);
         int64_t now = aco_now();
         if (number)
             take_signal(service, number);
         else if (now >= service->until)
             advance(service);
-        if (now >= next_sign) {
+        if (now >= service->next_sign) {
             aco__lifecycle_tell("WATCHDOG=1");
-            next_sign = now + alive;
+            service->next_sign = now + service->watchdog / 2;
         }
         if (service->state != LIFECYCLE_SERVES && service->offer)
             (void)aco_scope_cancel(service->offer);
@@ -171,12 +170,23 @@ ACO__SWITCHES static void *control(void *arg)
 
 /* ---- The next process ---- */
 
-static void announce(const aco_service_t *service)
+/* The control task looks at times, and the state, anew. */
+static void wake_control(aco_service_t *service)
+{
+    if (service->pause)
+        (void)aco_scope_cancel(service->pause);
+}
+
+ACO__SWITCHES static void announce(aco_service_t *service)
 {
     char text[64];
     snprintf(text, sizeof text, "READY=1\n%s%lld",
              service->predecessor >= 0 ? "MAINPID=" : "X_PID=", (long long)aco__system.getpid());
-    aco__lifecycle_tell(text);
+    aco__lifecycle_tell_surely(text);
+    if (!service->watchdog || service->next_sign != ACO_FOREVER)
+        return;
+    service->next_sign = aco_now(); /* the old process gave none for this one */
+    wake_control(service);
 }
 
 static void close_hand_over(aco_service_t *service)
@@ -195,8 +205,7 @@ static void retire(aco_service_t *service)
         return;
     advance(service);
     service->until = aco_now();
-    if (service->pause)
-        (void)aco_scope_cancel(service->pause);
+    wake_control(service);
 }
 
 ACO__SWITCHES static void *offer(void *arg)
@@ -412,6 +421,8 @@ static aco_service_t *new_service(ACO__SWITCHES aco_service_function_t serve, vo
     service->threads = threads;
     service->size = size;
     service->until = ACO_FOREVER;
+    service->watchdog = aco__lifecycle_watchdog();
+    service->next_sign = service->watchdog ? aco_now() : ACO_FOREVER;
     service->predecessor = service->name = -1;
     pthread_mutex_init(&service->config_lock, NULL);
     return service;
@@ -435,7 +446,7 @@ static int run_threads(aco_service_t *service)
 int aco_service_run(aco_service_function_t serve, void *arg, const aco_service_options_t *options)
 {
     aco_service_t *service;
-    int failed, error;
+    int failed, error, was_cancelled;
     if (!serve)
         return aco__service_fail(EINVAL, run_call, "`serve` is NULL");
     if (options && check_options(options) != 0)
@@ -445,10 +456,13 @@ int aco_service_run(aco_service_function_t serve, void *arg, const aco_service_o
         return -1;
     failed = aco__lifecycle_inherit_from_systemd(service) != 0 || run_threads(service) != 0;
     error = errno;
+    was_cancelled = service->state == LIFECYCLE_CANCELLED;
     aco__lifecycle_free_listeners(service);
     aco__lifecycle_unload(service);
     pthread_mutex_destroy(&service->config_lock);
     aco__service_free(service, service->size);
+    if (failed && was_cancelled && error == EINTR)
+        return aco__service_fail(EINTR, run_call, "tasks had to be cancelled");
     errno = error;
     return failed ? -1 : 0;
 }

@@ -6,16 +6,6 @@
 #include "os/os.h"
 #include "system/system.h"
 
-#ifndef ACO_CONFIG_NO_TRACE /* the whole file */
-
-#include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
-#include <unistd.h>
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
-
 long aco__os_thread_number(void)
 {
 #ifdef __linux__
@@ -24,6 +14,16 @@ long aco__os_thread_number(void)
     return (long)(uintptr_t)aco__self();
 #endif
 }
+
+#ifndef ACO_CONFIG_NO_TRACE /* the rest of the file */
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 
 void aco__os_thread_name(char *name, size_t sz)
 {

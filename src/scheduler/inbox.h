@@ -22,7 +22,7 @@ static inline int aco__expects_news(const aco__tasks_t *s)
 /* Whether anything can be posted to the scheduler while it runs tasks. */
 static inline int aco__inbox_is_used(const aco__tasks_t *s)
 {
-    return s->dumps || s->blocked || aco__expects_news(s);
+    return s->dumps || __atomic_load_n(&s->answers, __ATOMIC_RELAXED) || s->blocked || aco__expects_news(s);
 }
 /* The thread has nothing else to do until that time: spins, if that is likely to pay (scheduler/spin.h). Whether
  * something was posted. `now` is the time. */

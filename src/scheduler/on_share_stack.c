@@ -175,6 +175,7 @@ void aco__on_share_stack_ends(aco__thread_t *self, aco_t *task)
 ACO__AT_LOAD static void register_shared(void)
 {
     aco__upcalls.task_moved = task_moved;
+    aco__upcalls.entry_of_shared_task = aco__entry_of_task;
 }
 
 int aco__may_move(const void *p)

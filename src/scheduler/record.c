@@ -4,6 +4,7 @@
 #include "scheduler/listeners.h"
 #include "scheduler/poll_task.h"
 #include "scheduler/reports/dump_signal.h"
+#include "scheduler/reports/inspection.h"
 #include "scheduler/reports/watchdog.h"
 #include "scheduler/wait.h"
 
@@ -36,6 +37,7 @@ scheduler_t *aco__scheduler_of(aco__thread_t *self, const char *call)
     self->looked_at = (uint32_t)(s->looked_at / ACO_MILLISECOND);
     s->trimmed_at = s->looked_at - ACO__TRIM_NS;
     self->scheduler = &s->base;
+    aco__inspect_join(self, s);
     aco__exceptions_here(); /* from now on the thread's record has its address */
     return s;
 }
@@ -63,6 +65,7 @@ static void scheduler_ends(aco__thread_t *self)
     scheduler_t *s = aco__tasks(self);
     if (s->worker)
         s->worker->thread_ends(s->worker);
+    aco__inspect_leave(s);
     aco__listens_no_more(s);
     aco__inbox_close(s);
     aco__blocks_each(forget, self);

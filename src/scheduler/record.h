@@ -6,6 +6,7 @@
 #include "tools/tools.h"
 
 #include "aco/detail/chooser.h"
+#include "aco/detail/inspect.h"
 #include "aco/detail/poller.h"
 #include "aco/detail/worker.h"
 #include "aco/group.h"
@@ -34,6 +35,19 @@ typedef struct aco__watch {
     unsigned looks;      /* that have found the same since then */
     char is_told;        /* of this, a report was wanted */
 } aco__watch_t;
+
+/* What others may ask of a thread's tasks: reports/inspection.c. The process lock protects the first fields; the last
+ * three are the thread's. */
+typedef struct aco__inspected {
+    struct aco__tasks *next, **link; /* the list of schedulers; `link` is NULL: not in it */
+    aco__thread_t *of;
+    long thread;                     /* its number */
+    aco__inspection_t *inspection;   /* that is to be answered, or NULL */
+    aco__post_t post;
+    unsigned looks;                  /* the number of the inspection that it answers. Atomic */
+    size_t from;                     /* where it goes on; 0: at the beginning */
+    struct aco__known_stacks *known; /* NULL: none */
+} aco__inspected_t;
 
 /* What the thread record does not hold. */
 typedef struct aco__tasks {
@@ -79,6 +93,8 @@ typedef struct aco__tasks {
     char dumps;          /* a signal has it dump its tasks, to dump_fd */
     int dump_fd;
     aco__post_t dump_post;
+    char answers;        /* others may ask it what its tasks do. Atomic */
+    aco__inspected_t inspected;
     uint64_t blocked;    /* signals that the thread has blocked for listeners: listeners.c. Its own thread writes it */
     aco__post_t unblock_post;
     struct aco__tasks *next_blocker, **blocker_link; /* others with such signals */

@@ -56,7 +56,7 @@ static int trim_some(aco__thread_t *self, aco__tasks_t *s, int64_t now, int open
     int is_long;
     if (now - s->trimmed_at < ACO__TRIM_NS)
         return 0;
-    s->trimmed_at = now;
+    s->trimmed_at = s->polled_at = now;
     if (poll_events(s, open, 0) < 0)
         return -1;
     is_long = !self->task && (deadline < 0 || deadline - now > ACO__TRIM_NS);
@@ -130,9 +130,11 @@ static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
         return -1;
     if (listens)
         aco__inbox_run(self, s);
-    if (s->dumps)
+    if (s->dumps || __atomic_load_n(&s->answers, __ATOMIC_RELAXED)) /* waits are told by their times */
         self->looked_at = aco__os_milliseconds();
-    aco__timers_expire(self);
+    now = aco__timers_expire(self);
+    if (s->poller) /* else the first turn of the poll task would look again at once */
+        s->polled_at = now ? now : aco__os_now();
     return 0;
 }
 
@@ -166,7 +168,12 @@ static int wait_idle(aco__thread_t *self, aco__tasks_t *s)
     int slept;
     if (s->worker && s->worker->idle(s->worker))
         return 0;
-    slept = aco_unlikely(aco__pools_are_crowded()) ? relieve_pools(self, s) : sleep_idle(self, s);
+    if (aco_unlikely(aco__pools_are_crowded()))
+        slept = relieve_pools(self, s);
+    else if (aco_unlikely(s->inspected.from != 0)) /* a post is there again: timers and events have their turn, too */
+        slept = look_around(self, s) < 0 ? -1 : 0;
+    else
+        slept = sleep_idle(self, s);
     if (s->worker)
         s->worker->awake(s->worker);
     return slept;
@@ -179,7 +186,7 @@ static int poll_turn(aco__thread_t *self, aco__tasks_t *s)
     aco__poll_task_stop(self);
     if (aco__inbox_is_used(s))
         aco__inbox_run(self, s);
-    if (s->dumps)
+    if (s->dumps || __atomic_load_n(&s->answers, __ATOMIC_RELAXED)) /* waits are told by their times */
         self->looked_at = aco__os_milliseconds();
     now = aco__timers_expire(self);
     if (aco_unlikely(s->is_watched))
@@ -305,7 +312,8 @@ ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void run(aco__thread_t *self, aco__
     int64_t began = 0;
     ACO__ASSERT(!self->running && aco__is_task(task) && task->share_stack->aco__thread == self);
     ACO__ASSERT(!aco__in_turn(s) && !aco__inbox_is_asleep(s)); /* else a poster would wake who does not sleep */
-    ACO__ASSERT(s->poll_task_is_queued || !(s->timers_count || s->idle || aco__inbox_is_used(s)));
+    ACO__ASSERT(s->poll_task_is_queued || !(s->timers_count || s->idle || aco__inbox_is_used(s)) ||
+                __atomic_load_n(&s->answers, __ATOMIC_RELAXED)); /* another thread may just have set it */
     if (aco_unlikely(s->measures_runs)) {
         name_of_task(task, name);
         began = aco__os_now();

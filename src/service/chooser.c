@@ -1,6 +1,7 @@
 /* A scheduler whose tasks' turns somebody else chooses (aco/detail/chooser.h), for as long as that lasts. */
 #include "coroutine/create.h"
 #include "coroutine/forgotten.h"
+#include "scheduler/reports/inspection.h"
 #include "scheduler/sync/member.h"
 #include "scheduler/wait.h"
 #include "tools/trace.h"
@@ -39,6 +40,7 @@ int aco__chooser_begin(aco__chooser_t *chooser, const char *call)
     chooser->aco__kept = chooser->aco__open = 0;
     chooser->aco__abandoned = NULL;
     s->chooser = chooser;
+    aco__inspect_leave(s);
     aco__forgotten_expect(1);
     return 0;
 }

@@ -29,6 +29,9 @@ void aco__schedule_begin(aco__sim_schedule_t *schedule, aco_sim_schedule_t kind,
         kind = aco__draw(&schedule->draws) & 1 ? ACO_SIM_RANDOM : ACO_SIM_PCT;
     schedule->kind = kind;
     schedule->numbers = schedule->turns = 0;
+    if (schedule->used) /* a failed run has left tasks, perhaps of a node whose address one of this run has */
+        memset(schedule->tasks, 0, schedule->room * sizeof *schedule->tasks);
+    schedule->used = 0;
     schedule->runnable_count = schedule->aside_count = 0;
     schedule->poll = NULL;
     schedule->last = NULL;

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""http_curl.py FORMS COOKIES: what acorn_http's servers understand of curl, and curl of them: forms, cookies, events.
-FORMS and COOKIES are tests/http_forms.c and http_cookies.c, which serve when they have an argument. Exit 77: curl is
-not here."""
+"""http_curl.py FORMS COOKIES COMPRESSION: what acorn_http's servers understand of curl, and curl of them: forms,
+cookies, events, compressed replies. The three are tests/http_forms.c, http_cookies.c and http_compression.c, which
+serve when they have an argument. Exit 77: curl is not here."""
 import contextlib
 import email.mime.multipart
 import email.mime.text
+import gzip
 import http.client
 import os
 import shutil
@@ -74,11 +75,41 @@ def test_events(site):
     assert b"text/event-stream" in got and b"\r\n\r\ndata: one\n\nid: 7\n" in got and got.endswith(b"x\n\n:\n\n")
 
 
+def test_compression(site):
+    version = curl("--version")
+    plain = curl(f"{site}/")
+    assert len(plain) == 100000
+    codings = [coding for coding, name in (("gzip", b" libz"), ("br", b" brotli")) if name in version]
+    protocols = ["--http1.1"] + ["--http2-prior-knowledge"] * (b" HTTP2" in version)
+    for coding in codings:
+        for protocol in protocols:
+            words = ["-D", "head", "-H", f"Accept-Encoding: {coding}", protocol]
+            raw = curl(*words, f"{site}/")
+            with open("head", "rb") as file:
+                head = file.read().lower()
+            if b"content-encoding" not in head:
+                assert raw == plain, "the library was built without this coding"
+                continue
+            assert f"content-encoding: {coding}\r\n".encode() in head and len(raw) < 30000, head
+            assert b"content-length" not in head and b"vary: accept-encoding" in head, head
+            if coding == "gzip":
+                assert gzip.decompress(raw) == plain
+            for path in "/", "/parts?part=1001", "/parts?part=33&long=1":
+                assert curl(*words, "--compressed", f"{site}{path}") == plain, (coding, protocol, path)
+            curl(*words, "-I", f"{site}/")
+            with open("head", "rb") as file:
+                assert f"content-encoding: {coding}\r\n".encode() in file.read().lower()
+            assert curl(*words, "-b", "a=1", f"{site}/") == plain, "secrets"
+            cut = subprocess.run(["curl", "-s", "--noproxy", "*", *words, "--compressed", f"{site}/short"],
+                                 capture_output=True, check=False)
+            assert cut.returncode != 0, "a cut reply"
+
+
 def main():
     if not shutil.which("curl"):
         print("skipped: curl is not here")
         sys.exit(77)
-    forms, cookies = map(os.path.abspath, sys.argv[1:3])
+    forms, cookies, compression = map(os.path.abspath, sys.argv[1:4])
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         with serving(forms) as address:
@@ -87,8 +118,10 @@ def main():
         with serving(cookies) as address:
             test_cookies(f"http://{address}")
             test_events(f"http://{address}")
+        with serving(compression) as address:
+            test_compression(f"http://{address}")
         os.chdir("/")
-    print("forms, cookies, events: curl and Python agree")
+    print("forms, cookies, events, compression: curl and Python agree")
 
 
 main()

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""websocket_peers.py ECHO CHAT [EMULATOR...]: aco/websocket.h with clients that others wrote: the Python modules
-websockets and websocket (Debian: python3-websockets, python3-websocket). ECHO is the program of tests/http_websocket.c,
-CHAT that of examples/websocket_chat.c. Exit 77: a module is not here."""
+"""websocket_peers.py ECHO CHAT CLIENT [EMULATOR...]: aco/websocket.h with clients and a server that others wrote: the
+Python modules websockets and websocket (Debian: python3-websockets, python3-websocket). ECHO is the program of
+tests/http_websocket.c, CHAT that of examples/websocket_chat.c, CLIENT that of tests/http_websocket_client.c. Exit 77: a
+module is not here."""
 import asyncio
 import contextlib
 import os
@@ -54,6 +55,36 @@ async def echo(url):
         assert refusal.status_code == 403
 
 
+async def echo_compressed(url):
+    """By all that two sides may agree on."""
+    from websockets.extensions.permessage_deflate import ClientPerMessageDeflateFactory
+    text = ''.join(f'{i * i % 977} ' for i in range(30000))
+    for path in 'deflate', 'windows':
+        for offer in ({}, {'server_no_context_takeover': True}, {'client_no_context_takeover': True},
+                      {'server_max_window_bits': 9}, {'client_max_window_bits': 10}):
+            async with websockets.connect(f'{url}/{path}', compression=None,
+                                          extensions=[ClientPerMessageDeflateFactory(**offer)]) as client:
+                assert client.extensions, 'the library was built without zlib'
+                for message in ('', 'x', 'y' * 70, text, text.encode(), text[:5000]) * 2:
+                    await client.send(message)
+                    assert await client.recv() == message
+                await client.send([text[:1000], text[1000:2000]])
+                assert await client.recv() == text[:2000]
+
+
+async def serve_client(program):
+    """The library's client, with a server that compresses, and one that does not."""
+    async def handler(client):
+        async for message in client:
+            await client.send(message)
+    for compression in 'deflate', None:
+        async with websockets.serve(handler, '127.0.0.1', 0, max_size=None, subprotocols=['echo'],
+                                    compression=compression) as server:
+            port = server.sockets[0].getsockname()[1]
+            process = await asyncio.create_subprocess_exec(*program, f'ws://127.0.0.1:{port}/')
+            assert await process.wait() == 0
+
+
 async def echo_many(url):
     async def one(number):
         async with websockets.connect(f'{url}/echo') as client:
@@ -90,11 +121,13 @@ async def chat(url, page):
 
 
 def main():
-    echo_program, chat_program = ([*sys.argv[3:], os.path.abspath(path)] for path in sys.argv[1:3])
+    echo_program, chat_program, client = ([*sys.argv[4:], os.path.abspath(path)] for path in sys.argv[1:4])
     with serving(echo_program, 'serve') as port:
         asyncio.run(asyncio.wait_for(echo(f'ws://127.0.0.1:{port}'), LIMIT_S))
         asyncio.run(asyncio.wait_for(echo_many(f'ws://127.0.0.1:{port}'), LIMIT_S))
         echo_frames(f'ws://127.0.0.1:{port}')
+        asyncio.run(asyncio.wait_for(echo_compressed(f'ws://127.0.0.1:{port}'), LIMIT_S))
+    asyncio.run(asyncio.wait_for(serve_client(client), LIMIT_S))
     with serving(chat_program, '0') as port:
         with urllib.request.urlopen(f'http://127.0.0.1:{port}/', timeout=LIMIT_S) as answer:
             page = answer.read()

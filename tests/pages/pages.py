@@ -435,6 +435,17 @@ def test_game(folder, command):
             check_run(block, program)
 
 
+def test_faults(folder, command):
+    """It says itself what it prints; the last block is the program in C++."""
+    page = "docs/tutorial-faults.md"
+    for _, program, runs in steps(page, folder, command):
+        for block in runs:
+            check_run(block, program)
+    for block in blocks(page):
+        if block.language == "cpp":
+            check_block(page, block, f"{folder}/tutorial-faults.cpp", command)
+
+
 def test_parser(folder, command):
     with open(os.path.join(folder, "orders.xml"), "w", encoding="utf-8") as file:
         file.writelines(block.text for block in blocks("docs/tutorial-parser.md") if block.language == "xml")

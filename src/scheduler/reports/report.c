@@ -11,9 +11,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { TEXT = 256, LINE = 1024, MOST_PLACES = 32, MOST_TASKS = 8 };
+enum { TEXT = ACO__REPORT_TEXT, LINE = 1024, MOST_PLACES = 32, MOST_TASKS = 8 };
 
 typedef enum turn { RUNS, CAN_RUN, NOT_BEGUN, WAITS } turn_t;
+static const char *const states[] = {"runs", "can run", "has not begun", "waits"};
 
 typedef struct wait_place {
     turn_t state;
@@ -269,8 +270,7 @@ static int note_task(aco_t *co, void *arg)
 /* "waits at FILE:LINE", and the like. */
 static void describe_place(const wait_place_t *place, char text[TEXT])
 {
-    static const char *const states[] = {"runs", "can run", "has not begun", "waits at "};
-    int n = snprintf(text, TEXT, "%s", states[place->state]);
+    int n = snprintf(text, TEXT, "%s%s", states[place->state], place->state == WAITS ? " at " : "");
     if (place->location) {
         char location[TEXT];
         snprintf(text + n, TEXT - (size_t)n, "%s", aco__location(place->location, location, sizeof location));
@@ -421,4 +421,44 @@ int aco_tasks_dump(int file)
         return aco__fail(0, report.failed, "aco_tasks_dump", NULL, "cannot write to descriptor %d: %s", file,
                          strerror(report.failed));
     return 0;
+}
+
+static int kind_of_wait(unsigned kind)
+{
+    switch (kind) {
+    case ACO__WAIT_MUTEX:
+    case ACO__WAIT_RELOCK:
+    case ACO__WAIT_RDLOCK:
+    case ACO__WAIT_WRLOCK:
+    case ACO__WAIT_SEMAPHORE:
+        return ACO__SEEN_LOCK;
+    case ACO__WAIT_READABLE:
+    case ACO__WAIT_WRITABLE:
+        return ACO__SEEN_IO;
+    case ACO__WAIT_SLEEP:
+        return ACO__SEEN_TIME;
+    default:
+        return ACO__SEEN_TASKS;
+    }
+}
+
+void aco__report_task(const aco__thread_t *self, const aco_t *task, int wants_text, char text[2 * ACO__REPORT_TEXT],
+                      aco__task_seen_t *seen)
+{
+    const aco__wait_t *wait = aco__task_wait(task);
+    aco_function_t function = aco__entry_of_task(task);
+    report_t report = {0};
+    report.self = self;
+    text[0] = 0;
+    if (wait && wants_text)
+        describe(&report, wait, text);
+    seen->task = task;
+    seen->name = aco_name(task);
+    seen->state = states[turn_of(&report, task)];
+    seen->waits_for = text;
+    seen->location = wait && wait->location ? aco__location(wait->location, text + TEXT, TEXT) : NULL;
+    memcpy(&seen->entry, &function, sizeof function);
+    seen->group = *aco__task_flags(task) & TASK_SCOPED ? aco__task_record(task)->group : NULL;
+    seen->waits_kind = wait ? kind_of_wait(wait->kind) : 0;
+    seen->waited_ms = wait ? (int64_t)((uint32_t)(aco__os_now() / ACO_MILLISECOND) - wait->since) : 0;
 }

@@ -1,0 +1,218 @@
+/* The thread that serves the pages: it begins by a call, or by the environment when the library is loaded. */
+#define _GNU_SOURCE
+#include "base/reserved.h"
+#include "debug/metrics.h"
+#include "debug/pages.h"
+#include "os/os.h"
+#include "system/system.h"
+
+#include "aco/detail/for_libraries.h"
+#include "aco/detail/inspect.h"
+#include "aco/scope.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { HOST_SIZE = 128, PORT_SIZE = 16, THREAD_STACK = 512 << 10, TASK_STACK = 128 << 10, DRAIN_MS = 100 };
+
+static const char serve_call[] = "aco_debug_serve";
+
+typedef enum server_state { IS_STOPPED, IS_STARTING, IS_OPEN, IS_STOPPING, HAS_FAILED } server_state_t;
+
+static pthread_mutex_t server_lock = PTHREAD_MUTEX_INITIALIZER; /* protects all below */
+static pthread_cond_t server_changed = PTHREAD_COND_INITIALIZER;
+static server_state_t state;
+static pthread_t thread;
+static pid_t process; /* whose thread it is */
+static char host[HOST_SIZE], port[PORT_SIZE];
+static int is_public, listener, server_error, open_port;
+static aco_scope_t *scope; /* around the server; NULL: none */
+
+/* ---- The thread ---- */
+
+static void set_state(server_state_t to)
+{
+    aco__system.pthread_mutex_lock(&server_lock);
+    state = to;
+    aco__system.pthread_cond_broadcast(&server_changed);
+    aco__system.pthread_mutex_unlock(&server_lock);
+}
+
+/* The port of the listener. */
+static int port_of(int fd)
+{
+    char text[ACO_IO_ADDRESS_SIZE];
+    const char *colon = aco_io_local_address(fd, text, sizeof text) == 0 ? strrchr(text, ':') : NULL;
+    return colon ? (int)strtol(colon + 1, NULL, 10) : 0;
+}
+
+ACO__SWITCHES static void *serve_pages(void *unused)
+{
+    static const aco_http_middleware_t own_hosts[] = {{aco__debug_check_host, NULL}, {NULL, NULL}};
+    static const aco_options_t task = {.name = "acorn_debug", .stack_size = TASK_STACK};
+    aco_http_server_options_t options = {.routes = aco_debug_routes(),
+                                         .max_connections = 32,
+                                         .max_body = 256 << 10,
+                                         .drain_time = DRAIN_MS * ACO_MILLISECOND,
+                                         .drain_idle_time = 1,
+                                         .task = &task};
+    aco_scope_t whole;
+    options.middleware = is_public ? NULL : own_hosts;
+    if (aco_scope_begin(&whole, ACO_FOREVER) != 0) {
+        server_error = errno;
+        aco__system.close(listener);
+        set_state(HAS_FAILED);
+        return unused;
+    }
+    aco__system.pthread_mutex_lock(&server_lock);
+    scope = &whole;
+    aco__system.pthread_mutex_unlock(&server_lock);
+    set_state(IS_OPEN);
+    (void)aco_http_serve(listener, &options);
+    aco__system.pthread_mutex_lock(&server_lock);
+    scope = NULL;
+    aco__system.pthread_mutex_unlock(&server_lock);
+    (void)aco_scope_end(&whole);
+    return unused;
+}
+
+static void *serves(void *unused)
+{
+    static const aco_options_t of_task = {.name = "acorn_debug", .stack_size = TASK_STACK};
+    aco_t *task;
+    listener = aco_io_listen("tcp", host, port, NULL);
+    server_error = errno;
+    open_port = listener < 0 ? 0 : port_of(listener);
+    task = listener < 0 || !aco_scheduler_open() ? NULL : aco_spawn(serve_pages, NULL, &of_task);
+    if (!task) {
+        server_error = listener < 0 ? server_error : ENOMEM;
+        if (listener >= 0)
+            aco__system.close(listener);
+        set_state(HAS_FAILED);
+        return unused;
+    }
+    (void)aco_detach(task);
+    (void)aco_run();
+    (void)aco_scheduler_close();
+    return unused;
+}
+
+/* It gets no signals: those are for the program's threads. The caller has the lock. 0, or an error number. */
+static int start_server_thread(void)
+{
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    int error = pthread_attr_init(&attributes);
+    if (error)
+        return error;
+    sigfillset(&all);
+    sigdelset(&all, SIGPROF); /* it is in profiles */
+    aco__system.pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_attr_setstacksize(&attributes, THREAD_STACK);
+    error = aco__system.pthread_create(&thread, &attributes, serves, NULL);
+    aco__system.pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return error;
+}
+
+/* ---- Calls ---- */
+
+/* Takes "127.0.0.1:6060" or "[::1]:6060" apart. 0, or -1. */
+static int take_address(const char *address)
+{
+    const char *colon = address ? strrchr(address, ':') : NULL;
+    size_t n = colon ? (size_t)(colon - address) : 0;
+    if (!n || n >= HOST_SIZE || !colon[1] || strlen(colon + 1) >= PORT_SIZE)
+        return -1;
+    if (address[0] == '[' && address[n - 1] == ']') {
+        address++;
+        n -= 2;
+    }
+    memcpy(host, address, n);
+    host[n] = 0;
+    if (strcmp(host, "localhost") == 0)
+        memcpy(host, "127.0.0.1", sizeof "127.0.0.1"); /* aco_io_listen() looks up no names */
+    memcpy(port, colon + 1, strlen(colon + 1) + 1);
+    return 0;
+}
+
+/* The caller has the lock. The port, or -1 and errno. */
+static int start_server(const char *address, const aco_debug_options_t *options)
+{
+    int error;
+    if (state != IS_STOPPED && process == aco__system.getpid())
+        return aco__service_fail(EBUSY, serve_call, "the pages are served already");
+    if (options && ACO__RESERVED_IS_SET(options))
+        return aco__service_fail(EINVAL, serve_call, "a reserved option is not 0");
+    if (take_address(address) != 0)
+        return aco__service_fail(EINVAL, serve_call, "the address is not of the form HOST:PORT");
+    is_public = options && options->is_public;
+    if (!is_public && !aco__debug_is_loopback(host))
+        return aco__service_fail(EACCES, serve_call, "the address is no loopback address: is_public allows it");
+    if (aco__inspect_on() != 0)
+        return -1;
+    aco__metrics_count_http();
+    process = aco__system.getpid();
+    state = IS_STARTING;
+    error = start_server_thread();
+    if (error) {
+        state = IS_STOPPED;
+        return aco__service_fail(error, serve_call, "no thread");
+    }
+    while (state == IS_STARTING)
+        aco__system.pthread_cond_wait(&server_changed, &server_lock);
+    if (state == IS_OPEN)
+        return open_port;
+    aco__system.pthread_join(thread, NULL);
+    state = IS_STOPPED;
+    return aco__service_fail(server_error, serve_call, strerror(server_error));
+}
+
+int aco_debug_serve(const char *address, const aco_debug_options_t *options)
+{
+    int result, error;
+    aco__system.pthread_mutex_lock(&server_lock);
+    result = start_server(address, options);
+    error = errno;
+    aco__system.pthread_mutex_unlock(&server_lock);
+    errno = error;
+    return result;
+}
+
+void aco_debug_stop(void)
+{
+    int is_ours;
+    aco__system.pthread_mutex_lock(&server_lock);
+    is_ours = state == IS_OPEN && process == aco__system.getpid();
+    if (is_ours)
+        state = IS_STOPPING;
+    if (is_ours && scope)
+        (void)aco_scope_cancel(scope);
+    while (!is_ours && state == IS_STOPPING && process == aco__system.getpid()) /* another thread stops it */
+        aco__system.pthread_cond_wait(&server_changed, &server_lock);
+    aco__system.pthread_mutex_unlock(&server_lock);
+    if (!is_ours)
+        return;
+    aco__system.pthread_join(thread, NULL);
+    set_state(IS_STOPPED);
+}
+
+/* ---- The environment ---- */
+
+static __attribute__((constructor)) void serve_by_environment(void)
+{
+    const char *address = getenv("ACO_DEBUG");
+    int got;
+    if (!address || !*address)
+        return;
+    got = aco_debug_serve(address, NULL);
+    if (got < 0)
+        fprintf(stderr, "acorn: ACO_DEBUG: %s\n", aco_error_message());
+    else
+        fprintf(stderr, "acorn: ACO_DEBUG: http://%s:%d/debug/pprof/\n", strchr(host, ':') ? "[::1]" : host, got);
+}

@@ -1,0 +1,333 @@
+/* Profiles in pprof's format: profile.proto, whose field numbers stand below, in gzip's format. The blocks of gzip are
+ * stored as they are: who reads is near, and no library is needed. */
+#define _GNU_SOURCE
+#include "debug/samples.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "system/system.h"
+
+/* ---- Messages ---- */
+
+static void add_varint(aco__page_t *page, uint64_t n)
+{
+    unsigned char bytes[10];
+    size_t count = 0;
+    do {
+        bytes[count++] = (unsigned char)((n & 127) | (n > 127 ? 128 : 0));
+        n >>= 7;
+    } while (n);
+    aco__page_add(page, bytes, count);
+}
+
+static void add_number(aco__page_t *page, unsigned field, uint64_t n)
+{
+    if (!n)
+        return;
+    add_varint(page, field << 3);
+    add_varint(page, n);
+}
+
+static void add_field(aco__page_t *page, unsigned field, const void *p, size_t n)
+{
+    add_varint(page, field << 3 | 2);
+    add_varint(page, n);
+    aco__page_add(page, p, n);
+}
+
+/* A message within the message; the inner one is freed. */
+static void add_message(aco__page_t *page, unsigned field, aco__page_t *inner)
+{
+    if (inner->is_broken)
+        page->is_broken = 1;
+    else
+        add_field(page, field, inner->at ? inner->at : "", inner->n);
+    aco__page_free(inner);
+}
+
+/* ---- Tables: what has a number from 1 on ---- */
+
+typedef struct number_slot {
+    const void *key;
+    uint64_t hash;
+    size_t number;
+} number_slot_t;
+
+/* Open addressing; texts are compared as texts. */
+typedef struct numbers {
+    number_slot_t *slots;
+    size_t room, n;
+    int is_text;
+} numbers_t;
+
+static uint64_t hash_of(const void *key, int is_text)
+{
+    uint64_t hash = UINT64_C(1469598103934665603);
+    if (!is_text)
+        return (uintptr_t)key * UINT64_C(0x9E3779B97F4A7C15) >> 7;
+    for (const unsigned char *c = key; *c; c++)
+        hash = (hash ^ *c) * UINT64_C(1099511628211);
+    return hash;
+}
+
+static number_slot_t *slot_of(const numbers_t *numbers, const void *key, uint64_t hash)
+{
+    size_t i = hash & (numbers->room - 1);
+    while (numbers->slots[i].key &&
+           (numbers->slots[i].hash != hash ||
+            (numbers->is_text ? strcmp(numbers->slots[i].key, key) != 0 : numbers->slots[i].key != key)))
+        i = (i + 1) & (numbers->room - 1);
+    return &numbers->slots[i];
+}
+
+static int grow_numbers(numbers_t *numbers)
+{
+    numbers_t more = {NULL, numbers->room ? 2 * numbers->room : 1024, numbers->n, numbers->is_text};
+    more.slots = calloc(more.room, sizeof *more.slots);
+    if (!more.slots)
+        return -1;
+    for (size_t i = 0; i < numbers->room; i++)
+        if (numbers->slots[i].key)
+            *slot_of(&more, numbers->slots[i].key, numbers->slots[i].hash) = numbers->slots[i];
+    free(numbers->slots);
+    *numbers = more;
+    return 0;
+}
+
+/* The number of the key, which must last. *is_new: it has just got it. 0: no memory. */
+static size_t number_of(numbers_t *numbers, const void *key, int *is_new)
+{
+    uint64_t hash = hash_of(key, numbers->is_text);
+    number_slot_t *slot;
+    *is_new = 0;
+    if (2 * numbers->n >= numbers->room && grow_numbers(numbers) != 0)
+        return 0;
+    slot = slot_of(numbers, key, hash);
+    if (!slot->key) {
+        slot->key = key;
+        slot->hash = hash;
+        slot->number = ++numbers->n;
+        *is_new = 1;
+    }
+    return slot->number;
+}
+
+/* ---- The profile ---- */
+
+typedef struct writer {
+    aco__page_t body, strings;
+    numbers_t locations, functions, texts;
+    aco__modules_t modules;
+} writer_t;
+
+/* The index of a text, which must last; "" has 0. */
+static uint64_t text_index(writer_t *w, const char *text)
+{
+    int is_new;
+    size_t number;
+    if (!*text)
+        return 0;
+    number = number_of(&w->texts, text, &is_new);
+    w->body.is_broken |= !number;
+    if (is_new)
+        add_field(&w->strings, 6, text, strlen(text));
+    return number;
+}
+
+static uint64_t write_function(writer_t *w, const char *name)
+{
+    int is_new;
+    size_t id = number_of(&w->functions, name, &is_new);
+    aco__page_t function = {0};
+    if (!is_new)
+        return id;
+    add_number(&function, 1, id);
+    add_number(&function, 2, text_index(w, name));
+    add_number(&function, 3, text_index(w, name));
+    add_message(&w->body, 5, &function);
+    return id;
+}
+
+/* `address` lies within the call. */
+static uint64_t write_location(writer_t *w, const char *address)
+{
+    int is_new;
+    size_t id = number_of(&w->locations, address, &is_new);
+    aco__module_t *module;
+    aco__page_t location = {0}, line = {0};
+    uintptr_t start;
+    const char *name;
+    if (!is_new)
+        return id;
+    module = aco__module_of(&w->modules, address);
+    name = aco__function_at(module, address, &start);
+    add_number(&location, 1, id);
+    if (module)
+        add_number(&location, 2, (uint64_t)(module - w->modules.at) + 1);
+    add_number(&location, 3, (uintptr_t)address);
+    if (name) {
+        add_number(&line, 1, write_function(w, name));
+        add_message(&location, 4, &line);
+    }
+    add_message(&w->body, 4, &location);
+    return id;
+}
+
+static void write_label(writer_t *w, aco__page_t *sample, const char *key, const char *text, int64_t number)
+{
+    aco__page_t label = {0};
+    add_number(&label, 1, text_index(w, key));
+    if (text)
+        add_number(&label, 2, text_index(w, text));
+    else
+        add_number(&label, 3, (uint64_t)number);
+    add_message(sample, 3, &label);
+}
+
+static void write_sample(writer_t *w, const aco__sample_entry_t *entry, int has_value)
+{
+    aco__page_t sample = {0}, ids = {0}, values = {0};
+    for (int i = 0; i < entry->key.frame_count; i++)
+        add_varint(&ids, write_location(w, (const char *)entry->frames[i] - (i || entry->key.is_return)));
+    add_message(&sample, 1, &ids);
+    add_varint(&values, (uint64_t)entry->count);
+    if (has_value)
+        add_varint(&values, (uint64_t)entry->value);
+    add_message(&sample, 2, &values);
+    if (entry->key.task[0])
+        write_label(w, &sample, "task", entry->key.task, 0);
+    if (entry->key.state)
+        write_label(w, &sample, "state", entry->key.state, 0);
+    if (entry->key.group)
+        write_label(w, &sample, "group", NULL, (int64_t)(uintptr_t)entry->key.group);
+    if (entry->key.thread)
+        write_label(w, &sample, "thread", NULL, entry->key.thread);
+    add_message(&w->body, 2, &sample);
+}
+
+static void write_modules(writer_t *w)
+{
+    for (size_t i = 0; i < w->modules.n; i++) {
+        const aco__module_t *module = &w->modules.at[i];
+        aco__page_t mapping = {0};
+        add_number(&mapping, 1, i + 1);
+        add_number(&mapping, 2, module->from);
+        add_number(&mapping, 3, module->to);
+        add_number(&mapping, 4, module->offset);
+        add_number(&mapping, 5, text_index(w, module->path));
+        add_number(&mapping, 6, text_index(w, module->build_id));
+        add_number(&mapping, 7, module->symbols != NULL);
+        add_message(&w->body, 3, &mapping);
+    }
+}
+
+static void write_type(writer_t *w, unsigned field, const char *name, const char *unit)
+{
+    aco__page_t type = {0};
+    add_number(&type, 1, text_index(w, name));
+    add_number(&type, 2, text_index(w, unit));
+    add_message(&w->body, field, &type);
+}
+
+/* ---- gzip ---- */
+
+static uint32_t crc_of(const unsigned char *p, size_t n)
+{
+    uint32_t table[256], crc = ~(uint32_t)0;
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t c = i;
+        for (int k = 0; k < 8; k++)
+            c = c & 1 ? c >> 1 ^ UINT32_C(0xEDB88320) : c >> 1;
+        table[i] = c;
+    }
+    for (size_t i = 0; i < n; i++)
+        crc = table[(crc ^ p[i]) & 255] ^ crc >> 8;
+    return ~crc;
+}
+
+static void add_little(aco__page_t *page, uint32_t n, size_t bytes)
+{
+    unsigned char text[4];
+    for (size_t i = 0; i < bytes; i++)
+        text[i] = (unsigned char)(n >> 8 * i);
+    aco__page_add(page, text, bytes);
+}
+
+static void write_gzip(aco__page_t *page, const aco__page_t *body)
+{
+    static const unsigned char head[] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255};
+    enum { MOST_STORED = 65535 };
+    aco__page_add(page, head, sizeof head);
+    for (size_t done = 0, n; done < body->n || !done; done += n) {
+        unsigned char last;
+        n = body->n - done < MOST_STORED ? body->n - done : MOST_STORED;
+        last = done + n == body->n;
+        aco__page_add(page, &last, 1);
+        add_little(page, (uint32_t)n, 2);
+        add_little(page, (uint32_t)~n, 2);
+        aco__page_add(page, body->at + done, n);
+        if (!n)
+            break;
+    }
+    add_little(page, crc_of((const unsigned char *)body->at, body->n), 4);
+    add_little(page, (uint32_t)body->n, 4);
+}
+
+void aco__pprof_write(aco__page_t *page, const aco__samples_t *samples, const aco__profile_kind_t *kind)
+{
+    writer_t w = {.texts = {.is_text = 1}, .functions = {.is_text = 1}};
+    struct timespec now = {0};
+    aco__sample_entry_t **sorted = aco__samples_sorted(samples);
+    aco__modules_read(&w.modules);
+    add_field(&w.strings, 6, "", 0);
+    write_type(&w, 1, kind->count_name, kind->count_unit);
+    if (kind->value_name)
+        write_type(&w, 1, kind->value_name, kind->value_unit);
+    w.body.is_broken |= samples->entries && !sorted;
+    for (size_t i = 0; sorted && i < samples->entries; i++)
+        write_sample(&w, sorted[i], kind->value_name != NULL);
+    write_modules(&w);
+    aco__system.clock_gettime(CLOCK_REALTIME, &now);
+    add_number(&w.body, 9, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
+    add_number(&w.body, 10, (uint64_t)kind->duration);
+    write_type(&w, 11, kind->value_name ? kind->value_name : kind->count_name,
+               kind->value_name ? kind->value_unit : kind->count_unit);
+    add_number(&w.body, 12, (uint64_t)kind->period);
+    if (w.strings.is_broken)
+        w.body.is_broken = 1;
+    else
+        aco__page_add(&w.body, w.strings.at, w.strings.n);
+    if (w.body.is_broken)
+        page->is_broken = 1;
+    else
+        write_gzip(page, &w.body);
+    free(sorted);
+    free(w.locations.slots);
+    free(w.functions.slots);
+    free(w.texts.slots);
+    aco__page_free(&w.body);
+    aco__page_free(&w.strings);
+    aco__modules_free(&w.modules);
+}
+
+/* ---- Text ---- */
+
+void aco__frame_write(aco__page_t *page, aco__modules_t *modules, const void *address, int is_return)
+{
+    const char *at = (const char *)address - is_return;
+    aco__module_t *module = aco__module_of(modules, at);
+    uintptr_t start = 0;
+    const char *name = aco__function_at(module, at, &start);
+    aco__page_print(page, "#\t%p\t", address);
+    if (name)
+        aco__page_print(page, "%.700s+%#" PRIxPTR, name, (uintptr_t)address - start);
+    else
+        aco__page_print(page, "?");
+    if (module)
+        aco__page_print(page, "\t%.900s+%#" PRIxPTR "\n", module->path, (uintptr_t)address - module->bias);
+    else
+        aco__page_print(page, "\t?\n");
+}

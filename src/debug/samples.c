@@ -1,0 +1,100 @@
+/* Stacks that were seen, each once, with what was the same. */
+#define _GNU_SOURCE
+#include "debug/samples.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_BYTES_OF_SAMPLES = 128 << 20 };
+
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+    return hash ^ hash >> 29;
+}
+
+static uint64_t hash_of_key(const aco__sample_key_t *key)
+{
+    uint64_t hash = mix((uint64_t)key->frame_count, (uintptr_t)key->state);
+    hash = mix(mix(hash, (uint64_t)key->thread), (uintptr_t)key->group ^ (uintptr_t)key->co);
+    for (const char *c = key->task; *c; c++)
+        hash = mix(hash, (unsigned char)*c);
+    for (int i = 0; i < key->frame_count; i++)
+        hash = mix(hash, (uintptr_t)key->frames[i]);
+    return hash;
+}
+
+static int is_same_key(const aco__sample_key_t *a, const aco__sample_key_t *b)
+{
+    return a->state == b->state && a->thread == b->thread && a->group == b->group && a->co == b->co &&
+           a->frame_count == b->frame_count && strcmp(a->task, b->task) == 0 &&
+           (!a->frame_count || memcmp(a->frames, b->frames, (size_t)a->frame_count * sizeof(void *)) == 0);
+}
+
+static aco__sample_entry_t *new_entry(aco__samples_t *samples, const aco__sample_key_t *key, uint64_t hash)
+{
+    size_t frames = (size_t)key->frame_count * sizeof(void *), sz = sizeof(aco__sample_entry_t) + frames;
+    aco__sample_entry_t *entry = samples->bytes + sz > MOST_BYTES_OF_SAMPLES ? NULL : malloc(sz);
+    if (!entry)
+        return NULL;
+    *entry = (aco__sample_entry_t){.hash = hash, .key = *key};
+    if (frames)
+        memcpy(entry->frames, key->frames, frames);
+    entry->key.frames = entry->frames;
+    samples->bytes += sz;
+    samples->entries++;
+    return entry;
+}
+
+aco__sample_entry_t *aco__samples_add(aco__samples_t *samples, const aco__sample_key_t *key, int64_t count,
+                                      int64_t value)
+{
+    uint64_t hash = hash_of_key(key);
+    aco__sample_entry_t **bucket = &samples->buckets[hash % ACO__SAMPLE_BUCKETS], *entry = *bucket;
+    while (entry && (entry->hash != hash || !is_same_key(&entry->key, key)))
+        entry = entry->next;
+    samples->total += count;
+    if (!entry) {
+        entry = new_entry(samples, key, hash);
+        if (!entry) {
+            samples->dropped += count;
+            return NULL;
+        }
+        entry->next = *bucket;
+        *bucket = entry;
+    }
+    entry->count += count;
+    entry->value += value;
+    return entry;
+}
+
+void aco__samples_clear(aco__samples_t *samples)
+{
+    for (size_t i = 0; i < ACO__SAMPLE_BUCKETS; i++)
+        for (aco__sample_entry_t *entry = samples->buckets[i], *next; entry; entry = next) {
+            next = entry->next;
+            free(entry->text);
+            free(entry);
+        }
+    *samples = (aco__samples_t){0};
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    const aco__sample_entry_t *x = *(aco__sample_entry_t *const *)a, *y = *(aco__sample_entry_t *const *)b;
+    return x->count != y->count ? (x->count < y->count) - (x->count > y->count)
+                                : (x->hash > y->hash) - (x->hash < y->hash);
+}
+
+aco__sample_entry_t **aco__samples_sorted(const aco__samples_t *samples)
+{
+    aco__sample_entry_t **sorted = samples->entries ? malloc(samples->entries * sizeof *sorted) : NULL;
+    size_t n = 0;
+    if (!sorted)
+        return NULL;
+    for (size_t i = 0; i < ACO__SAMPLE_BUCKETS; i++)
+        for (aco__sample_entry_t *entry = samples->buckets[i]; entry; entry = entry->next)
+            sorted[n++] = entry;
+    qsort(sorted, n, sizeof *sorted, compare_entries);
+    return sorted;
+}

@@ -1,0 +1,53 @@
+/* samples.c: stacks that were seen, each once, with what was the same. */
+#ifndef ACO_SAMPLES_H
+#define ACO_SAMPLES_H
+
+#include "debug/modules.h"
+#include "debug/page.h"
+
+/* What is the same of all that one entry counts. Texts: "" is none. */
+typedef struct aco__sample_key {
+    char task[ACO_NAME_SIZE];
+    const char *state; /* lasts */
+    long thread;       /* 0: it does not matter */
+    const void *group, *co; /* NULL: they do not matter */
+    void *const *frames;
+    int frame_count;
+    int is_return; /* the first frame, too, is a return address */
+} aco__sample_key_t;
+
+typedef struct aco__sample_entry {
+    struct aco__sample_entry *next; /* in the table */
+    uint64_t hash;
+    int64_t count, value;
+    aco__sample_key_t key;
+    char *text; /* for people; NULL: none */
+    void *frames[];
+} aco__sample_entry_t;
+
+enum { ACO__SAMPLE_BUCKETS = 4096 };
+typedef struct aco__samples {
+    aco__sample_entry_t *buckets[ACO__SAMPLE_BUCKETS];
+    size_t entries, bytes;
+    int64_t total, dropped; /* counts; dropped: for which there was no memory, or too many were different */
+} aco__samples_t;
+
+/* Counts; the new entry or the one there was, NULL: it was dropped. */
+ACO__HIDDEN aco__sample_entry_t *aco__samples_add(aco__samples_t *samples, const aco__sample_key_t *key, int64_t count,
+                                                  int64_t value);
+ACO__HIDDEN void aco__samples_clear(aco__samples_t *samples);
+/* All entries, the highest count first, in memory that the caller frees; NULL: no memory, or none. */
+ACO__HIDDEN aco__sample_entry_t **aco__samples_sorted(const aco__samples_t *samples);
+
+/* What the numbers of a profile mean. */
+typedef struct aco__profile_kind {
+    const char *count_name, *count_unit; /* "samples", "count" */
+    const char *value_name, *value_unit; /* "cpu", "nanoseconds"; NULL: the entries have counts only */
+    int64_t period, duration;            /* in units of the value; in nanoseconds */
+} aco__profile_kind_t;
+/* Writes pprof's profile.proto, in gzip's format. pprof.c. */
+ACO__HIDDEN void aco__pprof_write(aco__page_t *page, const aco__samples_t *samples, const aco__profile_kind_t *kind);
+/* Writes a frame as Go's texts have it: "#\t0x4a3f\tfunction+0x12\tfile+0x…". */
+ACO__HIDDEN void aco__frame_write(aco__page_t *page, aco__modules_t *modules, const void *address, int is_return);
+
+#endif

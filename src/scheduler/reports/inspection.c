@@ -1,0 +1,293 @@
+/* What the tasks of all threads do. Who asks posts to each scheduler (inbox.c), and the thread looks at its own tasks,
+ * some in each round, so that no task waits for long. Nobody stops a thread: one whose task does not give way does not
+ * answer.
+ *
+ * The process lock protects the list of schedulers and what each is asked for. */
+#include "base/slab.h"
+#include "coroutine/backtrace_internal.h"
+#include "scheduler/inbox.h"
+#include "scheduler/reports/inspection.h"
+#include "scheduler/reports/report.h"
+#include "scheduler/wait.h"
+
+#include "os/clock.h"
+
+#include "aco/pool.h"
+
+enum {
+    BLOCKS = 16,      /* control blocks between two looks at the clock */
+    SLICE_NS = 200000 /* then others have their turn */
+};
+
+static aco__tasks_t *first_scheduler;
+static int is_inspected;
+
+#ifdef _WIN32
+static long thread_number(void)
+{
+    return 0;
+}
+#else
+#define thread_number aco__os_thread_number
+#endif
+
+void aco__inspect_join(aco__thread_t *self, aco__tasks_t *s)
+{
+    aco__inspected_t *inspected = &s->inspected;
+    int is_watched;
+    inspected->of = self;
+    inspected->thread = thread_number();
+    aco__lock();
+    inspected->next = first_scheduler;
+    inspected->link = &first_scheduler;
+    if (first_scheduler)
+        first_scheduler->inspected.link = &inspected->next;
+    first_scheduler = s;
+    __atomic_store_n(&s->answers, (char)is_inspected, __ATOMIC_RELAXED);
+    is_watched = is_inspected;
+    aco__unlock();
+    if (is_watched)
+        (void)aco__signal_stack(); /* without one, handlers need room on the tasks' stacks */
+}
+
+/* The caller has no lock. */
+static void let_go(aco__inspection_t *inspection)
+{
+    if (__atomic_sub_fetch(&inspection->holders, 1, __ATOMIC_ACQ_REL) == 0)
+        inspection->free(inspection);
+}
+
+/* The thread has answered, or never will. The caller has the lock; returns what it lets go without, or NULL. */
+static aco__inspection_t *answered(aco__inspected_t *inspected)
+{
+    aco__inspection_t *inspection = inspected->inspection;
+    inspected->inspection = NULL;
+    if (inspection)
+        __atomic_sub_fetch(&inspection->pending, 1, __ATOMIC_RELEASE);
+    return inspection;
+}
+
+static void end_look(aco__inspected_t *inspected)
+{
+    inspected->from = 0;
+    if (inspected->known)
+        aco__memory_free(inspected->known, sizeof *inspected->known);
+    inspected->known = NULL;
+}
+
+void aco__inspect_leave(aco__tasks_t *s)
+{
+    aco__inspected_t *inspected = &s->inspected;
+    aco__inspection_t *inspection;
+    aco__lock();
+    if (inspected->link)
+        *inspected->link = inspected->next;
+    if (inspected->link && inspected->next)
+        inspected->next->inspected.link = inspected->link;
+    inspected->link = NULL;
+    inspected->next = NULL;
+    inspection = answered(inspected);
+    aco__unlock();
+    if (inspection)
+        let_go(inspection);
+    aco__inbox_forget(s, &inspected->post);
+    end_look(inspected);
+}
+
+/* ---- On the thread that is asked ---- */
+
+typedef struct batch {
+    const aco__thread_t *self;
+    aco_t *tasks[BLOCKS];
+    size_t n;
+} batch_t;
+
+static int note_own(aco_t *co, void *arg)
+{
+    batch_t *batch = arg;
+    if (aco__is_task(co) && co->share_stack->aco__thread == batch->self)
+        batch->tasks[batch->n++] = co;
+    return 0;
+}
+
+static void see(const aco__tasks_t *s, aco__inspection_t *inspection, const aco_t *task)
+{
+    aco__task_seen_t seen = {0};
+    void *frames[ACO__MOST_SEEN_FRAMES];
+    char text[2 * ACO__REPORT_TEXT];
+    int n = s->inspected.known ? aco__backtrace_known(task, s->inspected.known, frames, ACO__MOST_SEEN_FRAMES) : 0;
+    seen.thread = s->inspected.thread;
+    seen.frames = frames;
+    seen.frame_count = n > 0 ? n : 0;
+    if (inspection->wants_stacks && aco__has(task, ACO__PRIVATE) && !aco__stack_is_callers(task->share_stack))
+        seen.stack_bytes = aco_stack_high_water(task);
+    aco__report_task(s->inspected.of, task, inspection->wants_text, text, &seen);
+    inspection->see(inspection, &seen);
+}
+
+/* The thread goes on with an inspection, or begins it. */
+static void begin_look(aco__inspected_t *inspected, const aco__inspection_t *inspection)
+{
+    size_t sz = sizeof *inspected->known;
+    if (inspected->looks == inspection->number)
+        return;
+    __atomic_store_n(&inspected->looks, inspection->number, __ATOMIC_RELAXED);
+    inspected->from = 0;
+    if (!inspected->known && (inspected->known = aco__memory_new(&sz)) != NULL) /* without: no frames */
+        *inspected->known = (aco__known_stacks_t){0};
+}
+
+/* Whether all tasks were seen. */
+static int see_some(aco__thread_t *self, aco__tasks_t *s, aco__inspection_t *inspection)
+{
+    int64_t began = aco__os_now();
+    do {
+        batch_t batch = {.self = self};
+        aco__blocks_some(note_own, &batch, &s->inspected.from, BLOCKS);
+        for (size_t i = 0; i < batch.n && !__atomic_load_n(&inspection->is_over, __ATOMIC_ACQUIRE); i++)
+            see(s, inspection, batch.tasks[i]);
+        if (!s->inspected.from || __atomic_load_n(&inspection->is_over, __ATOMIC_ACQUIRE))
+            return 1;
+    } while (aco__os_now() - began < SLICE_NS);
+    return 0;
+}
+
+static void look_posted(aco__thread_t *self, aco__post_t *post)
+{
+    aco__tasks_t *s = aco__tasks(self);
+    aco__inspection_t *inspection;
+    int has_seen_all, error;
+    (void)aco__signal_stack();
+    aco__lock();
+    inspection = s->inspected.inspection;
+    if (inspection)
+        __atomic_add_fetch(&inspection->holders, 1, __ATOMIC_RELAXED);
+    aco__unlock();
+    if (!inspection) {
+        end_look(&s->inspected);
+        return;
+    }
+    error = errno;
+    ACO__NO_SWITCH_BEGIN();
+    begin_look(&s->inspected, inspection);
+    has_seen_all = see_some(self, s, inspection);
+    ACO__NO_SWITCH_END();
+    errno = error;
+    if (has_seen_all)
+        end_look(&s->inspected);
+    aco__lock();
+    if (has_seen_all && s->inspected.inspection == inspection)
+        answered(&s->inspected);
+    else
+        has_seen_all = 0; /* or it is asked for another one */
+    aco__unlock();
+    let_go(inspection);
+    if (has_seen_all)
+        let_go(inspection);
+    else
+        aco__inbox_post(s, post);
+}
+
+/* ---- Who asks ---- */
+
+static void leave_others_in_child(void)
+{
+    aco__tasks_t *own = aco__tasks(aco__self());
+    first_scheduler = own && own->inspected.link ? own : NULL;
+    if (first_scheduler) {
+        own->inspected.next = NULL;
+        own->inspected.link = &first_scheduler;
+        own->inspected.inspection = NULL;
+        own->answers = 0;
+    }
+    is_inspected = 0;
+}
+
+int aco__inspect_on(void)
+{
+    static int handles_forks;
+    int error = 0;
+    if (!__atomic_exchange_n(&handles_forks, 1, __ATOMIC_SEQ_CST))
+        error = aco__os_at_fork(NULL, NULL, leave_others_in_child);
+    if (error) {
+        __atomic_store_n(&handles_forks, 0, __ATOMIC_SEQ_CST);
+        return aco__fail(0, error, "aco_debug_serve", NULL, "%s", strerror(error));
+    }
+    aco__lock();
+    is_inspected = 1;
+    for (aco__tasks_t *s = first_scheduler; s; s = s->inspected.next) {
+        __atomic_store_n(&s->answers, 1, __ATOMIC_RELAXED);
+        s->inspected.post.run = look_posted;
+        aco__inbox_post(s, &s->inspected.post);
+    }
+    aco__unlock();
+    return 0;
+}
+
+void aco__inspect_begin(aco__inspection_t *inspection)
+{
+    static unsigned last_number;
+    aco__inspection_t *old = NULL;
+    inspection->is_over = 0;
+    inspection->pending = 0;
+    inspection->holders = 1;
+    aco__lock();
+    inspection->number = ++last_number ? last_number : ++last_number;
+    for (aco__tasks_t *s = first_scheduler; s; s = s->inspected.next) {
+        old = answered(&s->inspected); /* it has not come to it: its holder waits for it no more */
+        if (old && __atomic_sub_fetch(&old->holders, 1, __ATOMIC_ACQ_REL) == 0)
+            old->free(old);
+        inspection->holders++;
+        __atomic_add_fetch(&inspection->pending, 1, __ATOMIC_RELAXED);
+        s->inspected.inspection = inspection;
+        s->inspected.post.run = look_posted;
+        aco__inbox_post(s, &s->inspected.post);
+    }
+    aco__unlock();
+}
+
+unsigned aco__inspect_pending(const aco__inspection_t *inspection)
+{
+    return __atomic_load_n(&inspection->pending, __ATOMIC_ACQUIRE);
+}
+
+void aco__inspect_end(aco__inspection_t *inspection, void (*missing)(void *arg, long thread, int has_begun), void *arg)
+{
+    aco__lock();
+    for (aco__tasks_t *s = first_scheduler; s; s = s->inspected.next)
+        if (s->inspected.inspection == inspection) {
+            missing(arg, s->inspected.thread,
+                    __atomic_load_n(&s->inspected.looks, __ATOMIC_RELAXED) == inspection->number);
+            (void)answered(&s->inspected);
+            __atomic_sub_fetch(&inspection->holders, 1, __ATOMIC_ACQ_REL);
+        }
+    __atomic_store_n(&inspection->is_over, 1, __ATOMIC_RELEASE);
+    aco__unlock();
+}
+
+void aco__inspect_release(aco__inspection_t *inspection)
+{
+    let_go(inspection);
+}
+
+/* Values that the threads write without atomics: those that they had. */
+ACO__NO_SANITIZE static void read_counts(const aco__tasks_t *s, aco__thread_seen_t *seen)
+{
+    const volatile aco__thread_t *of = s->inspected.of;
+    seen->thread = s->inspected.thread;
+    seen->tasks = of->tasks;
+    seen->spawned = of->spawned;
+    seen->late_wakes = *(const volatile uint64_t *)&s->stats.late_wakes;
+    seen->turns = __atomic_load_n(&s->turns, __ATOMIC_RELAXED);
+}
+
+size_t aco__inspect_threads(aco__thread_seen_t *threads, size_t n)
+{
+    size_t count = 0;
+    aco__lock();
+    for (aco__tasks_t *s = first_scheduler; s; s = s->inspected.next, count++)
+        if (count < n)
+            read_counts(s, &threads[count]);
+    aco__unlock();
+    return count;
+}

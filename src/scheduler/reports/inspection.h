@@ -1,0 +1,11 @@
+/* inspection.c: what the tasks of all threads do, for a thread that asks. */
+#ifndef ACO_INSPECTION_H
+#define ACO_INSPECTION_H
+
+#include "scheduler/record.h"
+
+/* The thread has a scheduler; it ends, or answers no more. */
+ACO__HIDDEN void aco__inspect_join(aco__thread_t *self, aco__tasks_t *s);
+ACO__HIDDEN void aco__inspect_leave(aco__tasks_t *s);
+
+#endif

@@ -1,0 +1,16 @@
+# A look inside (src/debug), where acorn_debug is.
+if(NOT TARGET acorn_debug)
+  return()
+endif()
+foreach(variant IN LISTS acorn_two_variants)
+  acorn_test(debug_pages.${variant} debug_pages.c DEFINE ${define_${variant}} TIMEOUT 200 ARGS secret)
+  target_link_libraries(test_debug_pages_${variant} PRIVATE acorn_debug_static Threads::Threads)
+endforeach()
+
+# What Prometheus' parser and `go tool pprof` make of them. Go compiles pprof at its first use.
+if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING AND NOT CMAKE_C_FLAGS MATCHES "-fsanitize=")
+  find_program(DEBUG_GO go)
+  add_test(NAME debug.readers COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/debug/readers.py
+           $<TARGET_FILE:test_debug_pages_release> $<$<BOOL:${DEBUG_GO}>:${DEBUG_GO}>)
+  set_tests_properties(debug.readers PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
+endif()

@@ -1,0 +1,425 @@
+/* The pages of acorn_debug (include/aco/debug.h), read by a client that knows nothing of tasks: of threads whose tasks
+ * wait, on private and share stacks, and of one whose task does not give way.
+ *
+ * With the argument "serve" it only serves them, and ends with its input: for debug/readers.py. */
+#define _GNU_SOURCE
+#include <aco/debug.h>
+#include <aco/pool.h>
+#include <aco/sync.h>
+#include "check.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifdef __clang__
+#define FAR_FROM_OTHERS __attribute__((noinline))
+#else
+#define FAR_FROM_OTHERS __attribute__((noinline, noclone))
+#endif
+
+static int port;
+static char *answer; /* the last one, with its head */
+static size_t answer_n;
+
+/* ---- A client ---- */
+
+static int ask(const char *method, const char *path, const char *host)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    char request[4096];
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int n = snprintf(request, sizeof request, "%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", method, path,
+                     host);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    CHECK_EQ(connect(fd, (const struct sockaddr *)&address, sizeof address), 0);
+    CHECK_EQ(send(fd, request, (size_t)n, MSG_NOSIGNAL), n);
+    return fd;
+}
+
+/* The status of the answer. */
+static int take_answer(int fd)
+{
+    ssize_t n;
+    answer_n = 0;
+    do {
+        answer = realloc(answer, answer_n + 65536 + 1);
+        n = read(fd, answer + answer_n, 65536);
+        answer_n += n > 0 ? (size_t)n : 0;
+    } while (n > 0);
+    answer[answer_n] = 0;
+    close(fd);
+    return answer_n > 12 ? atoi(answer + 9) : 0;
+}
+
+static int get(const char *path)
+{
+    return take_answer(ask("GET", path, "127.0.0.1"));
+}
+
+/* Also in a profile, whose texts stand in it as they are. */
+static int has(const char *text)
+{
+    return memmem(answer, answer_n, text, strlen(text)) != NULL;
+}
+
+#define HAS(text) \
+    do { \
+        CHECK(has(text)); \
+        if (!has(text)) \
+            fprintf(stderr, "lacks: %s\n%.6000s\n", text, answer); \
+    } while (0)
+
+/* ---- Threads with tasks ---- */
+
+static pthread_barrier_t barrier;
+static int is_over, is_busy; /* atomic */
+static aco_scheduler_t *waiters;
+static aco_event_t end;
+
+FAR_FROM_OTHERS void *waits_for_end(void *arg);
+FAR_FROM_OTHERS void *waits_for_end(void *arg)
+{
+    CHECK_EQ(aco_event_wait(&end), 0);
+    __asm__ volatile("");
+    return arg;
+}
+
+FAR_FROM_OTHERS void *private_task(void *arg);
+FAR_FROM_OTHERS void *private_task(void *arg)
+{
+    void *result = waits_for_end(arg);
+    __asm__ volatile("");
+    return result;
+}
+
+FAR_FROM_OTHERS void *task_on_share_stack(void *arg);
+FAR_FROM_OTHERS void *task_on_share_stack(void *arg)
+{
+    void *result = waits_for_end(arg);
+    __asm__ volatile("" : : "r"(&result) : "memory");
+    return result;
+}
+
+static void *tells(void *unused)
+{
+    pthread_barrier_wait(&barrier);
+    return unused;
+}
+
+static void spawn_detached(void *(*fn)(void *), const aco_options_t *options)
+{
+    aco_t *task = aco_spawn(fn, NULL, options);
+    CHECK(task != NULL);
+    CHECK_EQ(aco_detach(task), 0);
+}
+
+static void *waiting_thread(void *unused)
+{
+    aco_share_stack_t *stack = aco_share_stack_new(0);
+    const aco_options_t on_share_stack = {.stack = stack, .name = "shares a stack"}, of_tells = {.name = "tells"};
+    waiters = aco_scheduler_open();
+    for (int i = 0; i < 5; i++) {
+        char name[ACO_NAME_SIZE];
+        const aco_options_t options = {.name = name};
+        snprintf(name, sizeof name, "sleeper %d", i);
+        spawn_detached(private_task, &options);
+        spawn_detached(task_on_share_stack, &on_share_stack);
+    }
+    spawn_detached(tells, &of_tells);
+    CHECK_EQ(aco_run(), 0);
+    aco_scheduler_close();
+    aco_share_stack_destroy(stack);
+    return unused;
+}
+
+static void let_end(void *unused)
+{
+    (void)unused;
+    aco_event_set(&end);
+}
+
+FAR_FROM_OTHERS void *spins(void *unused);
+FAR_FROM_OTHERS void *spins(void *unused)
+{
+    pthread_barrier_wait(&barrier);
+    while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED))
+        if (!__atomic_load_n(&is_busy, __ATOMIC_RELAXED))
+            usleep(1000); /* the thread, not the task: nobody's time is used */
+    return unused;
+}
+
+static void *spinning_thread(void *unused)
+{
+    const aco_options_t options = {.name = "hog"};
+    spawn_detached(spins, &options);
+    CHECK_EQ(aco_run(), 0);
+    return unused;
+}
+
+/* ---- The pages ---- */
+
+static void tasks(void)
+{
+    CHECK_EQ(get("/debug/pprof/tasks?debug=2"), 200);
+    HAS("\"sleeper 3\" [waits for event ");
+    HAS("debug_pages.c:");
+    HAS("waits_for_end(...)");
+    HAS("private_task(...)");
+    HAS("\"shares a stack\" [waits for event ");
+    HAS("task_on_share_stack(...)");
+    HAS("task \"hog\" [does not give way, thread ");
+    HAS("spins(...)");
+    CHECK_EQ(get("/debug/pprof/goroutine?debug=1"), 200);
+    HAS("goroutine profile: total ");
+    HAS("\n5 @ 0x");
+    HAS("\tprivate_task+0x");
+    HAS("\ttask_on_share_stack+0x");
+    HAS("its task \"hog\" does not give way");
+    CHECK_EQ(get("/debug/pprof/tasks"), 200);
+    HAS("\r\n\r\n\x1f\x8b\x08");
+    HAS("task_on_share_stack");
+    HAS("sleeper 4");
+    HAS("does not give way");
+}
+
+static void processor_time(void)
+{
+    int first;
+    __atomic_store_n(&is_busy, 1, __ATOMIC_RELAXED);
+    first = ask("GET", "/debug/pprof/profile?seconds=1&hz=250", "localhost:1");
+    CHECK_EQ(get("/debug/pprof/tasks?debug=1"), 429); /* one at a time */
+    CHECK_EQ(take_answer(first), 200);
+    HAS("\x1f\x8b\x08");
+    __atomic_store_n(&is_busy, 0, __ATOMIC_RELAXED);
+    HAS("nanoseconds");
+    HAS("spins");
+    HAS("hog");
+}
+
+static void waits_and_stacks(void)
+{
+    CHECK_EQ(get("/debug/pprof/mutex?seconds=0"), 200);
+    CHECK(has("delay") && !has("waits_for_end"));
+    CHECK_EQ(get("/debug/pprof/block?seconds=1"), 200);
+    HAS("\x1f\x8b\x08");
+    HAS("delay");
+    HAS("waits_for_end");
+    CHECK_EQ(get("/debug/pprof/stacks"), 200);
+    HAS("touched");
+    HAS("private_task");
+}
+
+static void small_pages(void)
+{
+    char path[128];
+    CHECK_EQ(get("/debug/pprof/"), 200);
+    HAS("/debug/pprof/profile");
+    CHECK_EQ(get("/debug/pprof/cmdline"), 200);
+    HAS("debug_pages");
+    CHECK(!has("secret"));
+    snprintf(path, sizeof path, "/debug/pprof/symbol?%#zx", (size_t)(uintptr_t)&spins + 1);
+    CHECK_EQ(get(path), 200);
+    HAS(" spins\n");
+    CHECK_EQ(get("/debug/pprof/threadcreate?debug=1"), 200);
+    HAS(" spawned\n");
+    CHECK_EQ(get("/nothing"), 404);
+    CHECK_EQ(take_answer(ask("GET", "/metrics", "evil.example")), 403);
+    CHECK_EQ(take_answer(ask("GET", "/metrics", "localhost.evil.example:80")), 403);
+    CHECK_EQ(take_answer(ask("GET", "/metrics", "127.evil.example")), 403); /* a name that may mean 127.0.0.1 */
+    CHECK_EQ(take_answer(ask("GET", "/metrics", "127.0.0.1.evil.example:80")), 403);
+    CHECK_EQ(take_answer(ask("GET", "/metrics", "127.1.2.3:80")), 200);
+    CHECK_EQ(take_answer(ask("GET", "/metrics", "[::1]:80")), 200);
+}
+
+static void counts(void)
+{
+    static const int64_t bounds[] = {1000000, 2000000};
+    aco_metric_t *counter = aco_metric_counter("test_runs", "Runs of \"this\" test.", ACO_METRIC_COUNT, "kind");
+    aco_metric_t *gauge = aco_metric_gauge("test_size_bytes", "A size.", ACO_METRIC_BYTES, NULL);
+    aco_metric_t *times = aco_metric_histogram("test_times_seconds", "Times.", ACO_METRIC_SECONDS, NULL, bounds, 2);
+    char value[16];
+    aco_metric_add(aco_metric_series(counter, "a\"b\n"), 3);
+    aco_metric_add(aco_metric_series(counter, "a\"b\n"), -1);
+    for (int i = 0; i < 200; i++) {
+        snprintf(value, sizeof value, "%d", i);
+        aco_metric_add(aco_metric_series(counter, value), 1);
+    }
+    aco_metric_add(aco_metric_series(gauge, NULL), 5);
+    aco_metric_set(aco_metric_series(gauge, NULL), 70);
+    aco_metric_add(aco_metric_series(gauge, NULL), -1);
+    aco_metric_observe(aco_metric_series(times, NULL), 1000000);
+    aco_metric_observe(aco_metric_series(times, NULL), 1500000);
+    aco_metric_observe(aco_metric_series(times, NULL), 3000000001);
+    aco_metric_observe(aco_metric_series(counter, "a"), 1); /* not of its kind */
+    CHECK(aco_metric_counter("test_runs", "", ACO_METRIC_COUNT, "kind") == counter);
+    CHECK(!aco_metric_gauge("test_runs", "", ACO_METRIC_COUNT, "kind") && errno == EINVAL);
+    CHECK(!aco_metric_gauge("acorn_x", "", ACO_METRIC_COUNT, NULL) && errno == EINVAL);
+    CHECK(!aco_metric_gauge("x", "", ACO_METRIC_BYTES, NULL) && errno == EINVAL);
+    CHECK(!aco_metric_gauge("1x", "", ACO_METRIC_COUNT, NULL) && errno == EINVAL);
+    CHECK(!aco_metric_histogram("x", "", ACO_METRIC_COUNT, NULL, bounds, 0) && errno == EINVAL);
+    CHECK_EQ(get("/metrics"), 200);
+    HAS("Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n");
+    HAS("# HELP test_runs Runs of \\\"this\\\" test.\n");
+    HAS("test_runs_total{kind=\"a\\\"b\\n\"} 3\n");
+    HAS("test_runs_total{kind=\"98\"} 1\n");
+    HAS("test_runs_total{kind=\"other\"} 101\n");
+    HAS("test_size_bytes 69\n");
+    HAS("test_times_seconds_bucket{le=\"0.001000000\"} 1\n");
+    HAS("test_times_seconds_bucket{le=\"0.002000000\"} 2\n");
+    HAS("test_times_seconds_bucket{le=\"+Inf\"} 3\n");
+    HAS("test_times_seconds_sum 3.002500001\n");
+    HAS("acorn_http_request_duration_seconds_bucket{route=\"/debug/pprof/tasks\",method=\"GET\",status=\"200\",le=\"");
+    HAS("acorn_tasks{thread=\"");
+    HAS("# EOF\n");
+}
+
+/* ---- Children of fork() ---- */
+
+/* A child that was made while a profile was made makes profiles of its own. */
+static void in_child(void)
+{
+    int first = ask("GET", "/debug/pprof/mutex?seconds=1", "localhost"), status = -1;
+    pid_t child;
+    while (get("/debug/pprof/tasks") != 429) /* until it is being made */
+        continue;
+    child = fork();
+    if (child == 0) {
+        port = aco_debug_serve("127.0.0.1:0", NULL);
+        _exit(port <= 0 ? 2 : get("/debug/pprof/mutex?seconds=0") != 200);
+    }
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK_EQ(status, 0);
+    CHECK_EQ(take_answer(first), 200);
+}
+
+/* ---- The pages in a server of the program ---- */
+
+static aco_scope_t own_scope;
+static int own_listener;
+static aco_scheduler_t *own_server;
+
+static void *serves_routes(void *unused)
+{
+    const aco_http_server_options_t options = {.routes = aco_debug_routes(), .drain_time = 1, .drain_idle_time = 1};
+    pthread_barrier_wait(&barrier);
+    CHECK_EQ(aco_scope_begin(&own_scope, ACO_FOREVER), 0);
+    (void)aco_http_serve(own_listener, &options);
+    (void)aco_scope_end(&own_scope);
+    return unused;
+}
+
+static void *own_server_thread(void *unused)
+{
+    const aco_options_t options = {.stack_size = 128 << 10};
+    own_server = aco_scheduler_open();
+    spawn_detached(serves_routes, &options);
+    CHECK_EQ(aco_run(), 0);
+    aco_scheduler_close();
+    return unused;
+}
+
+FAR_FROM_OTHERS void *gives_way(void *unused);
+FAR_FROM_OTHERS void *gives_way(void *unused)
+{
+    pthread_barrier_wait(&barrier);
+    while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED))
+        aco_yield();
+    return unused;
+}
+
+static void *yielding_thread(void *unused)
+{
+    const aco_options_t options = {.name = "gives way"};
+    spawn_detached(gives_way, &options);
+    CHECK_EQ(aco_run(), 0);
+    return unused;
+}
+
+static void end_own_server(void *unused)
+{
+    (void)unused;
+    (void)aco_scope_cancel(&own_scope);
+}
+
+/* All threads with tasks answer there, too: no aco_debug_serve() has been called. */
+static void own_routes(void)
+{
+    char text[ACO_IO_ADDRESS_SIZE];
+    pthread_t threads[2];
+    pthread_barrier_init(&barrier, NULL, 3);
+    CHECK(aco_debug_routes() != NULL);
+    own_listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
+    CHECK_EQ(aco_io_local_address(own_listener, text, sizeof text), 0);
+    port = atoi(strrchr(text, ':') + 1);
+    pthread_create(&threads[0], NULL, yielding_thread, NULL);
+    pthread_create(&threads[1], NULL, own_server_thread, NULL);
+    pthread_barrier_wait(&barrier);
+    CHECK_EQ(get("/debug/pprof/tasks?debug=2"), 200);
+    HAS("\"gives way\" [");
+    CHECK(!has(" 42949")); /* no wait began later than it is */
+    CHECK(!has("\"gives way\" [does not give way"));
+    CHECK_EQ(get("/metrics"), 200);
+    HAS("acorn_http_request_duration_seconds_bucket{route=\"/debug/pprof/tasks\"");
+    __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
+    CHECK_EQ(aco_post(own_server, end_own_server, NULL), 0);
+    pthread_join(threads[0], NULL);
+    pthread_join(threads[1], NULL);
+    is_over = 0;
+    pthread_barrier_destroy(&barrier);
+}
+
+static void start(void)
+{
+    const aco_debug_options_t wrong = {.aco__reserved = {&port, NULL}};
+    FAILS_WITH(aco_debug_serve(NULL, NULL), EINVAL);
+    FAILS_WITH(aco_debug_serve("6060", NULL), EINVAL);
+    FAILS_WITH(aco_debug_serve("127.0.0.1:0", &wrong), EINVAL);
+    FAILS_WITH(aco_debug_serve("0.0.0.0:0", NULL), EACCES);
+    FAILS_WITH(aco_debug_serve("localhost.evil.example:0", NULL), EACCES);
+    FAILS_WITH(aco_debug_serve("127.evil.example:0", NULL), EACCES);
+    port = aco_debug_serve("localhost:0", NULL);
+    CHECK(port > 0);
+    FAILS_WITH(aco_debug_serve("127.0.0.1:0", NULL), EBUSY);
+}
+
+int main(int argc, char **argv)
+{
+    pthread_t threads[2];
+    own_routes();
+    pthread_barrier_init(&barrier, NULL, 3);
+    start();
+    pthread_create(&threads[0], NULL, waiting_thread, NULL);
+    pthread_create(&threads[1], NULL, spinning_thread, NULL);
+    pthread_barrier_wait(&barrier);
+    if (argc > 1 && strcmp(argv[1], "serve") == 0) {
+        __atomic_store_n(&is_busy, 1, __ATOMIC_RELAXED);
+        printf("%d\n", port);
+        fflush(stdout);
+        (void)getchar();
+    } else {
+        tasks();
+        processor_time();
+        waits_and_stacks();
+        small_pages();
+        counts();
+        in_child();
+    }
+    __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
+    CHECK_EQ(aco_post(waiters, let_end, NULL), 0);
+    pthread_join(threads[0], NULL);
+    pthread_join(threads[1], NULL);
+    CHECK_EQ(get("/debug/pprof/tasks?debug=2"), 200);
+    CHECK(!has("hog") && !has("sleeper"));
+    aco_debug_stop();
+    aco_debug_stop();
+    start();
+    CHECK_EQ(get("/metrics"), 200);
+    aco_debug_stop();
+    free(answer);
+    return check_result("debug_pages");
+}
