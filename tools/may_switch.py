@@ -52,6 +52,7 @@ CALLBACKS = {
     ('aco_http_route_s', 'handler'): (True, 'a handler'),
     ('aco_http_middleware_s', 'run'): (True, 'the same'),
     ('aco_http_time_limit_s', 'late'): (True, 'the same'),
+    ('aco_grpc_server_add', 2): (True, 'a handler'),
     ('aco_http_server_options_s', 'open'): (True, 'a handshake'),
     ('aco_http_server_options_s', 'refused'): (True, 'a handler'),
     ('aco_http_server_options_s', 'log'): (True, 'the next request waits for it'),

@@ -31,7 +31,7 @@ typedef struct aco__grpc_side {
     /* What was written is sent soon. 0, or -1 and errno. */
     ACO__SWITCHES int (*push)(aco_grpc_call_t *call, const char *location);
     /* The peer's metadata. NULL: there is none yet, or an error. */
-    ACO__SWITCHES const aco_http_header_t *(*metadata)(aco_grpc_call_t *call, size_t *count);
+    const aco_http_header_t *(*metadata)(aco_grpc_call_t *call, size_t *count);
 } aco__grpc_side_t;
 
 /* Metadata to send. */

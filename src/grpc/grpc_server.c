@@ -39,7 +39,7 @@ ACO__SWITCHES static int server_write(aco_grpc_call_t *call, const void *p, size
     return aco_http_reply_write_at(call->request, p, n, location);
 }
 
-static int server_push(aco_grpc_call_t *call, const char *location)
+ACO__SWITCHES static int server_push(aco_grpc_call_t *call, const char *location)
 {
     (void)location;
     aco__http_reply_push(call->request);

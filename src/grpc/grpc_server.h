@@ -6,7 +6,7 @@
 
 typedef struct aco__grpc_method {
     const char *path;
-    aco_grpc_handler_t handler;
+    ACO__SWITCHES aco_grpc_handler_t handler;
     void *arg;
 } aco__grpc_method_t;
 

@@ -469,7 +469,7 @@ ACO__SWITCHES static int http2_flush(aco__http_exchange_t *x, const char *locati
     return h2_check_open(s) != 0 && !s->has_ended ? -1 : h2_await_taken(s, location);
 }
 
-static void http2_push(aco__http_exchange_t *x)
+ACO__SWITCHES static void http2_push(aco__http_exchange_t *x)
 {
     aco__http2_stream_t *s = aco__http2_stream_of(x);
     if (!x->reply.has_begun || h2_check_open(s) != 0)

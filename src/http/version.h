@@ -31,7 +31,7 @@ typedef struct aco__http_version {
                                     const char *location);
     ACO__SWITCHES int (*flush)(struct aco__http_exchange *x, const char *location);
     /* What was written is sent soon. Does not wait. NULL: this version cannot do that. */
-    void (*push)(struct aco__http_exchange *x);
+    ACO__SWITCHES void (*push)(struct aco__http_exchange *x);
     /* The link that will carry another protocol if the request is answered so; NULL: it does not ask for that. */
     aco__http_link_t *(*other_protocol)(const struct aco__http_exchange *x);
     /* Collects the head of that answer, with these fields and the reply's headers. 0, or -1 and errno. */

@@ -6,9 +6,9 @@
 
 ACO__BEGIN_C
 
-/* What was written of the reply is sent as soon as the task waits or the handler returns. Does not wait. Over HTTP/1.1
+/* What was written of the reply is sent as soon as the task waits or the handler returns. Over HTTP/1.1
  * it does nothing. */
-ACO_API void aco__http_reply_push(aco_http_request_t *request);
+ACO__SWITCHES ACO_API void aco__http_reply_push(aco_http_request_t *request);
 
 ACO__END_C
 
