@@ -266,8 +266,10 @@ void aco_grpc_server_destroy(aco_grpc_server_t *server)
 {
     if (!server)
         return;
-    aco__grpc_health_free(server->health);
-    aco__grpc_reflection_free(server->reflection);
+    if (server->health)
+        server->free_health(server->health);
+    if (server->reflection)
+        server->free_reflection(server->reflection);
     if (server->methods)
         aco__service_free(server->methods, server->room);
     aco__service_free(server, server->sz);

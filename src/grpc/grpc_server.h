@@ -16,13 +16,12 @@ struct aco_grpc_server_s {
     size_t count, room; /* of them; bytes */
     struct aco__grpc_health *health; /* health.c's; NULL: there is none */
     struct aco__grpc_reflection *reflection; /* reflection.c's; NULL: there is none */
+    void (*free_health)(struct aco__grpc_health *health); /* each is set with what it frees */
+    void (*free_reflection)(struct aco__grpc_reflection *reflection);
     aco_http_route_t routes[2];
     aco_http_middleware_t middleware[2];
     aco_http_group_t groups[2];
     size_t sz;
 };
-
-ACO__HIDDEN void aco__grpc_health_free(struct aco__grpc_health *health);
-ACO__HIDDEN void aco__grpc_reflection_free(struct aco__grpc_reflection *reflection);
 
 #endif

@@ -125,6 +125,16 @@ ACO__SWITCHES static int watch_health(aco_grpc_call_t *call, void *arg)
     return aco_grpc_fail(call, ACO_GRPC_UNAVAILABLE, "the server ends");
 }
 
+static void free_health(aco__grpc_health_t *health)
+{
+    while (health->first) {
+        aco__grpc_health_of_t *of = health->first;
+        health->first = of->next;
+        aco__service_free(of, of->sz);
+    }
+    aco__service_free(health, health->sz);
+}
+
 int aco_grpc_server_add_health(aco_grpc_server_t *server)
 {
     size_t sz = sizeof(aco__grpc_health_t);
@@ -137,20 +147,9 @@ int aco_grpc_server_add_health(aco_grpc_server_t *server)
     memset(health, 0, sizeof *health);
     health->sz = sz;
     server->health = health;
+    server->free_health = free_health;
     if (aco_grpc_server_set_health(server, "", ACO_GRPC_SERVING) != 0 ||
         aco_grpc_server_add(server, "/grpc.health.v1.Health/Check", check_health, health) != 0)
         return -1;
     return aco_grpc_server_add(server, "/grpc.health.v1.Health/Watch", watch_health, health);
-}
-
-void aco__grpc_health_free(aco__grpc_health_t *health)
-{
-    if (!health)
-        return;
-    while (health->first) {
-        aco__grpc_health_of_t *of = health->first;
-        health->first = of->next;
-        aco__service_free(of, of->sz);
-    }
-    aco__service_free(health, health->sz);
 }

@@ -272,3 +272,25 @@ const void *aco__grpc_find(aco_grpc_call_t *call, const aco_http_header_t *field
         *n = value ? length : 0;
     return value;
 }
+
+/* ---- Of calls ---- */
+
+const void *aco_grpc_metadata(aco_grpc_call_t *call, const char *name, size_t i, size_t *n)
+{
+    size_t count = 0;
+    const aco_http_header_t *fields = call->side->metadata(call, &count);
+    return aco__grpc_find(call, fields, count, name, i, n);
+}
+
+int aco_grpc_add_metadata(aco_grpc_call_t *call, const char *name, const void *value, size_t n)
+{
+    static const char caller[] = "aco_grpc_add_metadata";
+    if (call->has_begun)
+        return aco__service_fail(EBUSY, caller, "the first message was sent");
+    return aco__grpc_add_field(call, &call->metadata, GRPC_METADATA, name, value, n, caller);
+}
+
+int aco_grpc_add_trailer(aco_grpc_call_t *call, const char *name, const void *value, size_t n)
+{
+    return aco__grpc_add_field(call, &call->trailers, GRPC_TRAILERS, name, value, n, "aco_grpc_add_trailer");
+}

@@ -217,6 +217,16 @@ ACO__SWITCHES static int reflect(aco_grpc_call_t *call, void *reflection)
 
 /* ---- Files ---- */
 
+static void free_reflection(aco__grpc_reflection_t *reflection)
+{
+    while (reflection->first) {
+        aco__grpc_file_t *file = reflection->first;
+        reflection->first = file->next;
+        aco__service_free(file, file->sz);
+    }
+    aco__service_free(reflection, reflection->sz);
+}
+
 static int begin_reflection(aco_grpc_server_t *server)
 {
     size_t sz = sizeof(aco__grpc_reflection_t);
@@ -229,6 +239,7 @@ static int begin_reflection(aco_grpc_server_t *server)
     memset(reflection, 0, sizeof *reflection);
     reflection->sz = sz;
     server->reflection = reflection;
+    server->free_reflection = free_reflection;
     if (aco_grpc_server_add(server, "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", reflect, reflection))
         return -1;
     return aco_grpc_server_add(server, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", reflect,
@@ -276,16 +287,4 @@ int aco_grpc_server_add_file(aco_grpc_server_t *server, const void *descriptor, 
     file->next = server->reflection->first;
     server->reflection->first = file;
     return 0;
-}
-
-void aco__grpc_reflection_free(aco__grpc_reflection_t *reflection)
-{
-    if (!reflection)
-        return;
-    while (reflection->first) {
-        aco__grpc_file_t *file = reflection->first;
-        reflection->first = file->next;
-        aco__service_free(file, file->sz);
-    }
-    aco__service_free(reflection, reflection->sz);
 }
