@@ -7,7 +7,7 @@
 #   make test-all   every row of the matrix in its full width: hours
 #   make nightly   long random schedules, long fuzzing, all proofs and platforms, soak, coverage: hours
 #   make sim     all that is simulated: the tests, and that planted faults are found; minutes
-#   make sim-nightly   the same with many seeds: an hour
+#   make sim-nightly   the same with many seeds: for the night
 #   make test-platforms   every other processor and system, emulated (ROWS='NAME ...': some rows of
 #                tools/platforms/rows.py)
 #   make test-platforms-quick   what CI runs of it

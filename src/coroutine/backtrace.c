@@ -16,6 +16,21 @@
 
 static const char backtrace_call[] = "aco_backtrace";
 
+/* In a handler: begins the sample with the task's name. Returns the coroutine that runs, NULL for none. */
+static const aco_t *name_interrupted(aco__sample_t *sample)
+{
+    const aco__thread_t *self = aco__self();
+    const aco_t *running = self->running, *task = running ? self->task : NULL;
+    sample->frame_count = 0;
+    sample->task[0] = 0;
+    if (running && !running->share_stack) /* aco_run() has a turn among the tasks */
+        return NULL;
+    if (task && task->share_stack && aco__is_task(task))
+        for (size_t i = 0; i < sizeof sample->task - 1 && (sample->task[i] = aco_name(task)[i]) != 0; i++)
+            sample->task[i + 1] = 0;
+    return running;
+}
+
 #ifdef ACO__UNWINDS_TO_RESUMER
 enum { MOST_FRAMES = 1 << 16, PRINTED_FRAMES = 256, INTERRUPTED_FRAMES = 32, FRAME_LINE = 512 };
 
@@ -306,6 +321,18 @@ void aco__backtrace_prepare(void)
         __atomic_store_n(&prepared, aco__unwinder_loaded(), __ATOMIC_RELEASE);
 }
 
+/* In a handler: the frames of frames->co behind the handler's own, at most `room`. */
+static void walk_interrupted(frames_t *frames, const aco__unwinder_t *unwinder, const void *handler_returns, int room)
+{
+    frames->unwinder = unwinder;
+    frames->from = handler_returns;
+    frames->after = 1;
+    frames->n = 0;
+    frames->room = room;
+    frames->sps = NULL;
+    unwinder->Backtrace(add_frame, frames);
+}
+
 void aco__backtrace_interrupted(const char *call, const void *handler_returns)
 {
     union {
@@ -318,13 +345,7 @@ void aco__backtrace_interrupted(const char *call, const void *handler_returns)
     if (!unwinder || !unwinder->Backtrace)
         return;
     frames->co = aco__running();
-    frames->unwinder = unwinder;
-    frames->from = handler_returns;
-    frames->after = 1;
-    frames->n = 0;
-    frames->room = INTERRUPTED_FRAMES;
-    frames->sps = NULL;
-    unwinder->Backtrace(add_frame, frames);
+    walk_interrupted(frames, unwinder, handler_returns, INTERRUPTED_FRAMES);
     snprintf(prefix, sizeof prefix, "acorn: %s: ", call);
     for (int i = 0; i < frames->n; i++)
         print_frame(2, prefix, i, frames->at[i], i > 0, line);
@@ -355,24 +376,11 @@ void aco__sample_interrupted(aco__sample_t *sample, const void *handler_returns)
     sample_frames_t memory;
     frames_t *frames = &memory.frames;
     const aco__unwinder_t *unwinder = __atomic_load_n(&prepared, __ATOMIC_ACQUIRE);
-    const aco__thread_t *self = aco__self();
-    const aco_t *running = self->running, *task = running ? self->task : NULL;
-    sample->frame_count = 0;
-    sample->task[0] = 0;
-    if (running && !running->share_stack) /* aco_run() has a turn among the tasks */
-        running = task = NULL;
-    if (task && task->share_stack && aco__is_task(task))
-        snprintf(sample->task, sizeof sample->task, "%s", aco_name(task));
-    if (!unwinder || !unwinder->Backtrace || !has_room_to_walk(running))
+    const aco_t *running = name_interrupted(sample);
+    if (!handler_returns || !unwinder || !unwinder->Backtrace || !has_room_to_walk(running))
         return;
     memcpy(&frames->co, &running, sizeof running);
-    frames->unwinder = unwinder;
-    frames->from = handler_returns;
-    frames->after = 1;
-    frames->n = 0;
-    frames->room = ACO__MOST_SEEN_FRAMES;
-    frames->sps = NULL;
-    unwinder->Backtrace(add_frame, frames);
+    walk_interrupted(frames, unwinder, handler_returns, ACO__MOST_SEEN_FRAMES);
     sample->frame_count = frames->n;
     memcpy(sample->frames, frames->at, (size_t)frames->n * sizeof(void *));
 }
@@ -395,8 +403,7 @@ int aco__sample_prepare(void)
 void aco__sample_interrupted(aco__sample_t *sample, const void *handler_returns)
 {
     (void)handler_returns;
-    sample->task[0] = 0;
-    sample->frame_count = 0;
+    (void)name_interrupted(sample);
 }
 
 void aco__backtrace_interrupted(const char *call, const void *handler_returns)

@@ -92,10 +92,8 @@ static void on_profile_signal(int signal, siginfo_t *info, void *context)
     if (slot) {
         slot->thread = aco__system.gettid();
         slot->fired = 1 + (info->si_overrun > 0 ? info->si_overrun : 0);
-        slot->sample.frame_count = 0;
-        slot->sample.task[0] = 0;
-        if (walks)
-            aco__sample_interrupted(&slot->sample, __builtin_extract_return_addr(__builtin_return_address(0)));
+        aco__sample_interrupted(&slot->sample,
+                                walks ? __builtin_extract_return_addr(__builtin_return_address(0)) : NULL);
         if (!slot->sample.frame_count && (slot->sample.frames[0] = interrupted_at(context)) != NULL)
             slot->sample.frame_count = 1;
         __atomic_store_n(&slot->state, IS_FULL, __ATOMIC_RELEASE);

@@ -149,7 +149,7 @@ static int ends_with_text(const char *text, const char *end)
 static int check_metric(const char *name, const char *help, int kind, int unit, const char *label,
                         const int64_t *bounds, size_t n)
 {
-    if (!name || !help || !is_name(name) || strchr(help, '\n') || strlen(name) > 128 || strlen(help) > 512 ||
+    if (!help || !is_name(name) || strchr(help, '\n') || strlen(name) > 128 || strlen(help) > 512 ||
         (label && (!is_name(label) || strlen(label) >= LABEL_SIZE)) || unit < ACO_METRIC_COUNT ||
         unit > ACO_METRIC_BYTES)
         return -1;
@@ -216,7 +216,7 @@ aco_metric_t *aco__metric_new(const char *name, const char *help, int kind, int 
     static const char call[] = "aco_metric";
     aco_metric_t *metric;
     int error = 0;
-    if (check_metric(name, help, kind, unit, label, bounds, n) != 0) {
+    if (!name || check_metric(name, help, kind, unit, label, bounds, n) != 0) {
         (void)aco__service_fail(EINVAL, call, "a name, help, unit, label or bound is not allowed");
         return NULL;
     }

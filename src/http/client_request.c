@@ -27,7 +27,7 @@ ACO__SWITCHES static int read_head_first(aco__http_peer_t *peer, const aco__http
 
 /* Waits for the first bytes of a response, or for what reading it tells: the end, a failure. 1; 0: nothing has come
  * until this time; -1 and errno. */
-ACO__SWITCHES static int await_bytes(aco__http_peer_t *peer, int64_t until, const char *location)
+ACO__SWITCHES static int await_response_bytes(aco__http_peer_t *peer, int64_t until, const char *location)
 {
     aco_scope_t scope;
     ssize_t n;
@@ -53,7 +53,7 @@ ACO__SWITCHES static int has_bytes(aco__http_peer_t *peer, const char *location)
         return 1;
     if (aco__http_is_quiet(peer))
         return 0;
-    return peer->link.is_plain ? 1 : await_bytes(peer, aco_now(), location);
+    return peer->link.is_plain ? 1 : await_response_bytes(peer, aco_now(), location);
 }
 
 /* Reads a response that has come before the body was sent. 0: it was an interim one, or there is none; 1: the body is
@@ -144,7 +144,7 @@ ACO__SWITCHES static int await_continue(aco__http_peer_t *peer, const aco__http_
     int has;
     if (aco__http_send(&peer->link, NULL, 0, 0, location) != 0)
         return -1;
-    has = await_bytes(peer, until, location);
+    has = await_response_bytes(peer, until, location);
     if (has <= 0)
         return has;
     return take_early(peer, step, location);

@@ -222,7 +222,8 @@ int aco__http_begin_coding(aco__http_exchange_t *x, int status, const char *type
 
 /* ---- The body ---- */
 
-/* Codes bytes, and sends what that gives. 0, or -1 and errno: the reply is aborted. */
+/* Codes bytes (`p` may be NULL if there are none), and sends what that gives. 0, or -1 and errno: the reply is
+ * aborted. */
 ACO__SWITCHES
 static int code(aco__http_exchange_t *x, const char *p, size_t n, int how, const char *call, const char *location)
 {
@@ -231,6 +232,7 @@ static int code(aco__http_exchange_t *x, const char *p, size_t n, int how, const
         errno = EPIPE;
         return -1;
     }
+    p = p ? p : "";
     do {
         ptrdiff_t got = aco__http_encode(encoder, &p, &n, how);
         if (got < 0 || (got > 0 && x->version->write(x, encoder->out, (size_t)got, call, location) != 0)) {

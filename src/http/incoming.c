@@ -218,7 +218,7 @@ static int on_message_complete(llhttp_t *parser)
     return HPE_PAUSED;
 }
 
-static const llhttp_settings_t settings = {
+static const llhttp_settings_t parser_settings = {
     .on_url = on_url,
     .on_status = on_status,
     .on_header_field = on_header_field,
@@ -241,7 +241,7 @@ void aco__http_incoming_open(aco__http_incoming_t *in, aco__http_link_t *link)
 void aco__http_parse_by(aco__http_incoming_t *in, llhttp_t *parser, llhttp_type_t type)
 {
     in->parser = parser;
-    llhttp_init(parser, type, &settings);
+    llhttp_init(parser, type, &parser_settings);
     in->parser->data = in;
 }
 

@@ -15,7 +15,7 @@
 
 static const struct {
     const char *end, *type;
-} types[] = {
+} content_types[] = {
     {".html", "text/html; charset=utf-8"},
     {".htm", "text/html; charset=utf-8"},
     {".css", "text/css; charset=utf-8"},
@@ -44,9 +44,9 @@ static const struct {
 static const char *type_of(const char *path)
 {
     const char *end = strrchr(path, '.');
-    for (size_t i = 0; end && i < sizeof types / sizeof types[0]; i++)
-        if (aco__http_same(end, types[i].end))
-            return types[i].type;
+    for (size_t i = 0; end && i < sizeof content_types / sizeof content_types[0]; i++)
+        if (aco__http_same(end, content_types[i].end))
+            return content_types[i].type;
     return "application/octet-stream";
 }
 

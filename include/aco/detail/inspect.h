@@ -74,8 +74,8 @@ typedef struct aco__sample {
 /* Any thread, before the first handler calls the next function. 0; -1: frames cannot be walked in a handler here. */
 ACO_API int aco__sample_prepare(void);
 /* In a handler: stores what it has interrupted, up to the first function of the running coroutine, or of the thread.
- * `handler_returns`: the return address of the handler's first function. Async-signal-safe after
- * aco__sample_prepare(). */
+ * `handler_returns`: the return address of the handler's first function; NULL: the task's name alone. It is
+ * async-signal-safe, frames after aco__sample_prepare(). */
 ACO_API void aco__sample_interrupted(aco__sample_t *sample, const void *handler_returns);
 
 ACO__END_C
