@@ -136,8 +136,8 @@ ACO_API int aco_grpc_set_details(aco_grpc_call_t *call, const void *details, siz
 /* Returns the HTTP request below the call: for its connection's addresses and certificates. */
 ACO_API const aco_http_request_t *aco_grpc_request(const aco_grpc_call_t *call);
 
-/* Handles a call in its task. Returns a status of 0 to 16, or ACO_GRPC_FROM_ERRNO. A handler whose deadline has passed
- * ends with DEADLINE_EXCEEDED, whatever it returns. */
+/* Handles a call in its task. Returns a status of 0 to 16, or ACO_GRPC_FROM_ERRNO. Any status but OK becomes
+ * DEADLINE_EXCEEDED if the call's deadline has passed. OK becomes the status of a write that has failed. */
 typedef int (*aco_grpc_handler_t)(aco_grpc_call_t *call, void *arg);
 
 typedef struct aco_grpc_server_s aco_grpc_server_t;

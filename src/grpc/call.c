@@ -63,10 +63,11 @@ const char *aco_grpc_method(const aco_grpc_call_t *call)
 
 /* ---- Reading ---- */
 
-/* A larger buffer. It grows only when it is full, so a peer that announces much and sends little costs little. */
-static int grow_input(aco_grpc_call_t *call)
+/* A larger buffer, of at most `n` bytes. It grows only when it is full, so a peer that announces much and sends little
+ * costs little. */
+static int grow_input(aco_grpc_call_t *call, size_t n)
 {
-    size_t room = 4 * call->in_room;
+    size_t room = n / 4 > call->in_room ? 4 * call->in_room : n;
     char *larger = aco__service_allocate(&room, "aco_grpc_read");
     if (!larger)
         return -1;
@@ -94,7 +95,7 @@ ACO__SWITCHES static int await_input(aco_grpc_call_t *call, size_t n, const char
             call->in_end -= call->in_begin;
             call->in_begin = 0;
         }
-        if (call->in_end == call->in_room && grow_input(call) != 0)
+        if (call->in_end == call->in_room && grow_input(call, n) != 0)
             return -1;
         got = call->side->read(call, call->in + call->in_end, call->in_room - call->in_end, location);
         if (got < 0)
@@ -174,6 +175,8 @@ int aco_grpc_read_only_at(aco_grpc_call_t *call, const void **message, size_t *n
     got = call->in_end > call->in_begin + call->taken ? 1 : call->side->read(call, &beyond, 1, location);
     if (got > 0)
         return fail_read(call, EBADMSG, "there is more than one message");
+    if (got < 0)
+        call->taken = 0; /* the next call finds the message again */
     return (int)got;
 }
 

@@ -102,13 +102,10 @@ ACO__HIDDEN int aco__grpc_next_field(const char **at, const char *end, unsigned 
 /* ---- metadata.c ---- */
 /* Nanoseconds of a grpc-timeout; -1: it is none. */
 ACO__HIDDEN int64_t aco__grpc_timeout(const char *text);
-/* Writes the timeout for so many ns, and a 0, at most 16 bytes. */
-ACO__HIDDEN void aco__grpc_put_timeout(char *at, int64_t ns);
 /* Whether the list of codings has gzip. */
 ACO__HIDDEN int aco__grpc_lists_gzip(const char *list);
-/* The text with escapes, cut; decoded. NULL and errno: no memory. */
+/* The text with escapes, cut. NULL and errno: no memory. */
 ACO__HIDDEN const char *aco__grpc_escape(aco_grpc_call_t *call, const char *text);
-ACO__HIDDEN const char *aco__grpc_unescape(aco_grpc_call_t *call, const char *text);
 /* The bytes as base64. NULL and errno: no memory. */
 ACO__HIDDEN const char *aco__grpc_base64(aco_grpc_call_t *call, const void *p, size_t n);
 ACO__HIDDEN int aco__grpc_add_field(aco_grpc_call_t *call, aco__grpc_fields_t *fields, size_t most, const char *name,

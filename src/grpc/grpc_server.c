@@ -17,12 +17,6 @@ ACO__SWITCHES static ssize_t server_read(aco_grpc_call_t *call, void *p, size_t 
     return aco_http_request_read_at(call->request, p, n, location);
 }
 
-static void put_headers(aco_http_request_t *request, const aco__grpc_field_t *field)
-{
-    for (; field; field = field->next)
-        (void)aco_http_reply_header(request, field->name, field->value);
-}
-
 ACO__SWITCHES static int server_begin(aco_grpc_call_t *call, const char *location)
 {
     if (call->compresses && call->may_compress) {
@@ -30,7 +24,9 @@ ACO__SWITCHES static int server_begin(aco_grpc_call_t *call, const char *locatio
             return -1;
         call->has_coding = 1;
     }
-    put_headers(call->request, call->metadata.first);
+    for (const aco__grpc_field_t *field = call->metadata.first; field; field = field->next)
+        if (aco_http_reply_header(call->request, field->name, field->value) != 0)
+            return -1;
     return aco_http_reply_begin_at(call->request, 200, content_type, -1, location);
 }
 
@@ -220,10 +216,12 @@ ACO__SWITCHES static void serve_request(aco_http_request_t *request, void *arg)
     call->method = request->path;
     call->request = request;
     call->max_message =
-        (uint64_t)server->options.max_message < SIZE_MAX ? (size_t)server->options.max_message : SIZE_MAX;
+        (uint64_t)server->options.max_message < SIZE_MAX / 2 ? (size_t)server->options.max_message : SIZE_MAX / 2;
     aco__grpc_call_begin(call);
     aco_http_request_limit_body(request, -1, -1); /* messages have their limits, calls their deadlines */
     status = answer(call, server);
+    if (status == ACO_GRPC_OK && call->write_error)
+        status = aco_grpc_status_of_errno(call->write_error); /* what was sent is not all, and the handler looked away */
     if (!aco_http_connection_error(request))
         end_reply(call, status);
     (void)aco_defer_pop(1);

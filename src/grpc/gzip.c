@@ -115,7 +115,7 @@ int aco__grpc_unpack(aco_grpc_call_t *call, const void *p, size_t n)
 {
     aco__grpc_gzip_t *gzip = gzip_of(call);
     aco__grpc_bytes_t *plain = &call->plain;
-    size_t most = call->max_message < SIZE_MAX ? call->max_message : SIZE_MAX - 1;
+    size_t most = call->max_message;
     int result = Z_OK;
     if (!gzip || (!gzip->has_unpacker && inflateInit2(&gzip->unpacker, 16 + MAX_WBITS) != Z_OK))
         return no_memory();

@@ -1,7 +1,6 @@
 /* What stands in headers and trailers: metadata, base64 (RFC 4648), percent-coded texts, time limits, codings. */
 #include "grpc/call.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const char digits64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -29,20 +28,6 @@ int64_t aco__grpc_timeout(const char *text)
         if (units[i].unit == text[n])
             return value > INT64_MAX / 2 / units[i].ns ? INT64_MAX / 2 : value * units[i].ns;
     return -1;
-}
-
-void aco__grpc_put_timeout(char *at, int64_t ns)
-{
-    static const struct {
-        int64_t ns;
-        char unit;
-    } units[] = {{1, 'n'}, {1000, 'u'}, {ACO_MILLISECOND, 'm'}, {ACO_SECOND, 'S'}, {60 * ACO_SECOND, 'M'}};
-    size_t i = 0;
-    ns = ns < 0 ? 0 : ns;
-    while (i < 4 && ns / units[i].ns > 99999999)
-        i++;
-    ns /= units[i].ns;
-    (void)snprintf(at, 16, "%d%c", ns > 99999999 ? 99999999 : (int)ns, units[i].unit);
 }
 
 int aco__grpc_lists_gzip(const char *list)
@@ -83,28 +68,6 @@ const char *aco__grpc_escape(aco_grpc_call_t *call, const char *text)
         return NULL;
     memcpy(kept, coded, n);
     kept[n] = 0;
-    return kept;
-}
-
-static int hex_of(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
-const char *aco__grpc_unescape(aco_grpc_call_t *call, const char *text)
-{
-    char *kept = aco__grpc_allocate(call, strlen(text) + 1), *to = kept;
-    if (!kept)
-        return NULL;
-    for (; *text; text++) {
-        const int is_coded = *text == '%' && hex_of(text[1]) >= 0 && hex_of(text[2]) >= 0;
-        *to++ = is_coded ? (char)(hex_of(text[1]) << 4 | hex_of(text[2])) : *text;
-        text += is_coded ? 2 : 0;
-    }
-    *to = 0;
     return kept;
 }
 

@@ -46,8 +46,6 @@ void aco__http2_put_body(aco__http2_stream_t *s, const uint8_t *p, size_t n)
     aco_http_server_t *server = s->h->server;
     const aco_http_server_options_t *options = &server->options;
     s->body_n += n;
-    if (!s->body_error && s->max_body >= 0 && s->body_n > (uint64_t)s->max_body)
-        s->body_error = EFBIG;
     if (!s->body_error && options->max_buffered > 0 && server->buffered + n > (size_t)options->max_buffered)
         s->body_error = ENOBUFS;
     if (!s->body_error && !s->is_whole && n > s->body_room - s->body_end && h2_make_room(s, n) != 0)
@@ -83,6 +81,13 @@ static void h2_send_continue(aco__http2_stream_t *s)
     s->may_continue = 0;
 }
 
+/* The limit is looked at when the body is read: until then the handler may set another one. */
+static void h2_check_size(aco__http2_stream_t *s)
+{
+    if (!s->body_error && s->max_body >= 0 && s->body_n > (uint64_t)s->max_body)
+        s->body_error = EFBIG;
+}
+
 /* Waits for more of the body, or its end, in its time. 0, or -1 and errno. */
 ACO__SWITCHES static int h2_await_body(aco__http2_stream_t *s, const char *location)
 {
@@ -106,10 +111,12 @@ static ssize_t h2_read_body(aco__http2_stream_t *s, void *p, size_t n, const cha
 {
     if (n && !s->has_all)
         h2_send_continue(s);
+    h2_check_size(s);
     while (n && !s->body_error && s->body_begin == s->body_end && !s->has_all) {
         aco__http2_want_write(s->h, location);
         if (h2_await_body(s, location) != 0)
             return -1;
+        h2_check_size(s);
     }
     if (n && s->body_error) {
         errno = s->body_error;
