@@ -1,5 +1,6 @@
 /* gRPC servers (include/aco/grpc.h): messages, metadata, statuses, deadlines, gzip, hostile input. The client is nghttp2,
- * in a task of the same thread. With an address it serves other programs' clients. */
+ * in a task of the same thread. With an argument it serves other programs' clients. With GRPC_FAILURE each allocation
+ * fails once instead. */
 #define _GNU_SOURCE
 #include "http_tests.h"
 
@@ -9,8 +10,31 @@
 #include <nghttp2/nghttp2.h>
 #include <sys/socket.h>
 
-#define CLIENT_FIELDS 24
-enum { CLIENT_ROOM = 1 << 16 };
+enum { CLIENT_FIELDS = 600, CLIENT_ROOM = 1 << 16 };
+
+/* What the client has sent of its call, and got. */
+static struct {
+    const char *sent;
+    size_t left;
+    int goes_on; /* with what it sends: it does not end */
+    nghttp2_session *session;
+    aco_stream_t *stream;
+    int32_t id;
+    char headers[4096]; /* "name=value " of heads and trailers */
+    char body[CLIENT_ROOM];
+    size_t n;
+    int is_closed;
+    uint32_t code;
+} answer;
+
+static void send_all(nghttp2_session *session, aco_stream_t *stream)
+{
+    const uint8_t *p;
+    ssize_t n;
+    while ((n = nghttp2_session_mem_send(session, &p)) > 0)
+        if (aco_stream_write_all(stream, p, (size_t)n) != n)
+            return;
+}
 
 /* ---- Handlers ---- */
 
@@ -43,8 +67,8 @@ static int chat(aco_grpc_call_t *call, void *arg)
             return ACO_GRPC_FROM_ERRNO;
     }
     snprintf(text, sizeof text, "%d", count);
-    CHECK_EQ(aco_grpc_add_trailer(call, "x-count", text, strlen(text)), 0);
-    return more == 0 ? ACO_GRPC_OK : ACO_GRPC_FROM_ERRNO;
+    return more == 0 && aco_grpc_add_trailer(call, "x-count", text, strlen(text)) == 0 ? ACO_GRPC_OK
+                                                                                       : ACO_GRPC_FROM_ERRNO;
 }
 
 /* A message of one byte says how many come back. */
@@ -69,10 +93,13 @@ static int metadata(aco_grpc_call_t *call, void *arg)
     const char *text = aco_grpc_metadata(call, "x-text", 0, &n);
     const void *bytes;
     (void)arg;
-    if (text)
-        CHECK_EQ(aco_grpc_add_metadata(call, "x-text", text, n), 0);
+    if (text && aco_grpc_add_metadata(call, "x-text", text, n) != 0)
+        return ACO_GRPC_FROM_ERRNO;
     for (size_t i = 0; (bytes = aco_grpc_metadata(call, "x-bytes-bin", i, &n)) != NULL; i++)
-        CHECK_EQ(aco_grpc_add_trailer(call, "x-bytes-bin", bytes, n), 0);
+        if (aco_grpc_add_trailer(call, "x-bytes-bin", bytes, n) != 0)
+            return ACO_GRPC_FROM_ERRNO;
+    if (errno == ENOMEM)
+        return ACO_GRPC_FROM_ERRNO;
     FAILS_WITH(aco_grpc_add_metadata(call, "grpc-x", "1", 1), EINVAL);
     FAILS_WITH(aco_grpc_add_metadata(call, "X-Upper", "1", 1), EINVAL);
     FAILS_WITH(aco_grpc_add_metadata(call, "x-text", "a\nb", 3), EINVAL);
@@ -84,8 +111,40 @@ static int metadata(aco_grpc_call_t *call, void *arg)
 static int fails(aco_grpc_call_t *call, void *arg)
 {
     (void)arg;
-    CHECK_EQ(aco_grpc_set_details(call, "\0\1", 2), 0);
+    if (aco_grpc_set_details(call, "\0\1", 2) != 0)
+        return ACO_GRPC_FROM_ERRNO;
     return aco_grpc_fail(call, ACO_GRPC_NOT_FOUND, "\t100 % of \xe2\x98\xba\n");
+}
+
+/* It looks away when its messages cannot be sent, because its own scope has ended. */
+static int looks_away(aco_grpc_call_t *call, void *arg)
+{
+    aco_scope_t ended;
+    (void)arg;
+    CHECK_EQ(aco_grpc_write(call, "one", 3), 0);
+    CHECK_EQ(aco_scope_begin(&ended, aco_after(0)), 0);
+    FAILS_WITH(aco_sleep_until(ACO_FOREVER), ETIMEDOUT);
+    FAILS_WITH(aco_grpc_write(call, "two", 3), ETIMEDOUT);
+    (void)aco_scope_end(&ended);
+    FAILS_WITH(aco_grpc_write(call, "two", 3), ETIMEDOUT);
+    return ACO_GRPC_OK;
+}
+
+/* The scope of a read ends before the client's messages do; the next read has the message. */
+static int reads_again(aco_grpc_call_t *call, void *arg)
+{
+    const void *message;
+    size_t n;
+    aco_scope_t scope;
+    (void)arg;
+    CHECK_EQ(aco_scope_begin(&scope, aco_after(ACO_MILLISECOND)), 0);
+    FAILS_WITH(aco_grpc_read_only(call, &message, &n), ETIMEDOUT);
+    (void)aco_scope_end(&scope);
+    answer.goes_on = 0;
+    CHECK_EQ(nghttp2_session_resume_data(answer.session, answer.id), 0);
+    send_all(answer.session, answer.stream);
+    CHECK_EQ(aco_grpc_read_only(call, &message, &n), 0);
+    return aco_grpc_write(call, message, n) == 0 ? ACO_GRPC_OK : ACO_GRPC_FROM_ERRNO;
 }
 
 static int left_with, has_left;
@@ -114,6 +173,8 @@ static aco_grpc_server_t *new_server(void)
     CHECK_EQ(aco_grpc_server_add(server, "/test.Test/Metadata", metadata, NULL), 0);
     CHECK_EQ(aco_grpc_server_add(server, "/test.Test/Fails", fails, NULL), 0);
     CHECK_EQ(aco_grpc_server_add(server, "/test.Test/Sleeps", sleeps, NULL), 0);
+    CHECK_EQ(aco_grpc_server_add(server, "/test.Test/LooksAway", looks_away, NULL), 0);
+    CHECK_EQ(aco_grpc_server_add(server, "/test.Test/ReadsAgain", reads_again, NULL), 0);
     FAILS_WITH(aco_grpc_server_add(server, "/test.Test/Echo", echo, NULL), EEXIST);
     FAILS_WITH(aco_grpc_server_add(server, "/test.Test", echo, NULL), EINVAL);
     CHECK_EQ(aco_grpc_server_add_health(server), 0);
@@ -124,16 +185,6 @@ static aco_grpc_server_t *new_server(void)
 
 /* ---- A client: one call, on a connection of its own ---- */
 
-static struct {
-    const char *sent;
-    size_t left;
-    char headers[4096]; /* "name=value " of heads and trailers */
-    char body[CLIENT_ROOM];
-    size_t n;
-    int is_closed;
-    uint32_t code;
-} answer;
-
 static ssize_t gives(nghttp2_session *session, int32_t id, uint8_t *p, size_t n, uint32_t *flags,
                      nghttp2_data_source *source, void *arg)
 {
@@ -142,8 +193,8 @@ static ssize_t gives(nghttp2_session *session, int32_t id, uint8_t *p, size_t n,
     memcpy(p, answer.sent, n);
     answer.sent += n;
     answer.left -= n;
-    *flags |= answer.left ? 0 : NGHTTP2_DATA_FLAG_EOF;
-    return (ssize_t)n;
+    *flags |= answer.left || answer.goes_on ? 0 : NGHTTP2_DATA_FLAG_EOF;
+    return n || !answer.goes_on ? (ssize_t)n : NGHTTP2_ERR_DEFERRED;
 }
 
 static int takes_field(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_n,
@@ -172,15 +223,6 @@ static int ends(nghttp2_session *session, int32_t id, uint32_t code, void *arg)
     return 0;
 }
 
-static void send_all(nghttp2_session *session, aco_stream_t *stream)
-{
-    const uint8_t *p;
-    ssize_t n;
-    while ((n = nghttp2_session_mem_send(session, &p)) > 0)
-        if (aco_stream_write_all(stream, p, (size_t)n) != n)
-            return;
-}
-
 static aco_http_server_options_t http;
 static const char *extra[CLIENT_FIELDS]; /* further fields: names and values, up to a NULL */
 static const char *type = "application/grpc";
@@ -198,11 +240,11 @@ static void exchange(aco_stream_t *stream, const char *path, const void *body, s
     static const nghttp2_data_provider provider = {{0}, gives};
     nghttp2_session_callbacks *callbacks;
     nghttp2_session *session;
-    nghttp2_nv fields[CLIENT_FIELDS];
+    static nghttp2_nv fields[CLIENT_FIELDS];
     uint8_t bytes[4096];
     size_t count = 0;
     ssize_t read_n = 1;
-    int32_t id;
+    const int goes_on = answer.goes_on;
     CHECK_EQ(nghttp2_session_callbacks_new(&callbacks), 0);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, takes_field);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, takes_data);
@@ -212,21 +254,24 @@ static void exchange(aco_stream_t *stream, const char *path, const void *body, s
     memset(&answer, 0, sizeof answer);
     answer.sent = body;
     answer.left = n;
+    answer.goes_on = goes_on;
+    answer.session = session;
+    answer.stream = stream;
     put(fields, &count, ":method", "POST");
     put(fields, &count, ":scheme", "http");
     put(fields, &count, ":authority", "localhost");
     put(fields, &count, ":path", path);
     put(fields, &count, "content-type", type);
     put(fields, &count, "te", "trailers");
-    for (int i = 0; extra[i]; i += 2)
+    for (int i = 0; i + 1 < CLIENT_FIELDS - 8 && extra[i]; i += 2)
         put(fields, &count, extra[i], extra[i + 1]);
     CHECK_EQ(nghttp2_submit_settings(session, 0, NULL, 0), 0);
-    id = nghttp2_submit_request(session, NULL, fields, count, &provider, NULL);
-    CHECK(id > 0);
+    answer.id = nghttp2_submit_request(session, NULL, fields, count, &provider, NULL);
+    CHECK(answer.id > 0);
     for (int round = 0; !answer.is_closed && read_n > 0; round++) {
         send_all(session, stream);
         if (is_reset_at_once && round == 1) {
-            CHECK_EQ(nghttp2_submit_rst_stream(session, 0, id, NGHTTP2_CANCEL), 0);
+            CHECK_EQ(nghttp2_submit_rst_stream(session, 0, answer.id, NGHTTP2_CANCEL), 0);
             send_all(session, stream);
         }
         if (answer.is_closed)
@@ -238,6 +283,26 @@ static void exchange(aco_stream_t *stream, const char *path, const void *body, s
     nghttp2_session_del(session);
 }
 
+static long left = -1,
+            fails_at = -1; /* allocations until one fails, now and in the next call; less than 0: none does */
+
+#ifdef GRPC_FAILURE
+void *__real_aco__service_allocate(size_t *sz, const char *call);
+void *__wrap_aco__service_allocate(size_t *sz, const char *call);
+
+static int has_failed; /* an allocation */
+
+void *__wrap_aco__service_allocate(size_t *sz, const char *call)
+{
+    if (left >= 0 && left-- == 0) {
+        has_failed = 1;
+        errno = ENOMEM;
+        return NULL;
+    }
+    return __real_aco__service_allocate(sz, call);
+}
+#endif
+
 typedef struct aco_test_call {
     aco_http_server_t *server;
     aco_stream_t *stream;
@@ -246,7 +311,8 @@ typedef struct aco_test_call {
 static void *serves_one(void *arg)
 {
     aco_test_call_t *of = arg;
-    CHECK_EQ(aco_http_serve_connection(of->server, of->stream, NULL, 0), 0);
+    if (aco_http_serve_connection(of->server, of->stream, NULL, 0) != 0)
+        CHECK(fails_at >= 0 && errno == ENOMEM);
     return NULL;
 }
 
@@ -263,9 +329,12 @@ static void call(const char *path, const void *body, size_t n)
     of.stream = ends_of[0];
     task = aco_spawn(serves_one, &of, NULL);
     CHECK(task != NULL);
+    left = fails_at;
     exchange(ends_of[1], path, body, n);
+    left = -1;
     aco_stream_close(ends_of[1]);
     CHECK_EQ(aco_join(task, NULL), 0);
+    fails_at = -1;
     aco_http_server_destroy(of.server);
     aco_grpc_server_destroy(grpc);
     memset(extra, 0, sizeof extra);
@@ -350,6 +419,40 @@ static void test_ends(void)
     CHECK_EQ(left_with, ECANCELED);
 }
 
+/* The limits of the server's other requests are not those of calls, which may come in one packet with the head. */
+static void test_limits(void)
+{
+    http.max_body = 3;
+    CALL("/test.Test/Echo", "\0\0\0\0\5hello");
+    IS("\0\0\0\0\5hello");
+    http.max_body = 0;
+    answer.goes_on = 1;
+    CALL("/test.Test/ReadsAgain", "\0\0\0\0\5hello");
+    IS("\0\0\0\0\5hello");
+    HAS("grpc-status=0 ");
+    CALL("/test.Test/LooksAway", "");
+    HAS("grpc-status=4 ");
+}
+
+/* Metadata beyond the server's limits end the call and not the server. */
+static void test_floods(void)
+{
+    static char large[20000];
+    memset(large, 'a', sizeof large - 1);
+    extra[0] = "x-large", extra[1] = large;
+    CALL("/test.Test/Metadata", "\0\0\0\0\0");
+    HAS(":status=431 ");
+    CHECK(strstr(answer.headers, "grpc-status=0 ") == NULL);
+    for (int i = 0; i < CLIENT_FIELDS - 10; i++)
+        extra[i] = i % 2 ? "AA" : "x-bytes-bin";
+    CALL("/test.Test/Metadata", "\0\0\0\0\0");
+    HAS(":status=431 ");
+    for (int i = 0; i < 120; i++)
+        extra[i] = i % 2 ? "AA" : "x-bytes-bin";
+    CALL("/test.Test/Metadata", "\0\0\0\0\0");
+    HAS("grpc-status=0 ");
+}
+
 static void test_hostile(void)
 {
     CALL("/test.Test/Echo", "\0\0\x20\0\0"); /* 2 MiB are announced */
@@ -432,6 +535,65 @@ static void test_gzip(void)
 }
 #endif
 
+#ifdef GRPC_FAILURE
+static void ignores(const aco_http_failure_t *failure, void *arg)
+{
+    (void)failure;
+    (void)arg;
+}
+
+static void server_fails(int which)
+{
+    aco_grpc_server_t *server;
+    left = which;
+    server = aco_grpc_server_new(NULL);
+    if (server) {
+        (void)aco_grpc_server_add(server, "/test.Test/Echo", echo, NULL);
+        (void)aco_grpc_server_add_health(server);
+        (void)aco_grpc_server_set_health(server, "test.Test", ACO_GRPC_NOT_SERVING);
+        (void)aco_grpc_server_add_file(server, "\x0a\1t", 3);
+    }
+    left = -1;
+    aco_grpc_server_destroy(server);
+}
+
+static void calls_fail(int which)
+{
+    char long_message[305] = {0, 0, 0, 1, 300 - 256};
+    fails_at = which;
+    memset(long_message + 5, 'a', 300); /* more than the first buffer of a call has room for */
+    call("/test.Test/Chat", long_message, sizeof long_message);
+    fails_at = which;
+    extra[0] = "x-text", extra[1] = "text", extra[2] = "x-bytes-bin", extra[3] = "AAE=,/w";
+    CALL("/test.Test/Metadata", "\0\0\0\0\0");
+    fails_at = which;
+    CALL("/test.Test/Fails", "\0\0\0\0\0");
+    fails_at = which;
+    CALL("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", "\0\0\0\0\2\x3a\0");
+#ifdef GRPC_WITH_ZLIB
+    {
+        char packed[4096];
+        fails_at = which;
+        extra[0] = "grpc-encoding", extra[1] = "gzip", extra[2] = "grpc-accept-encoding", extra[3] = "gzip";
+        call("/test.Test/EchoPacked", packed, pack_zeros(packed, sizeof packed, 10000));
+    }
+#endif
+}
+
+/* No call waits for ever, and nothing stays allocated (which LeakSanitizer sees). */
+static void test_failures(void)
+{
+    int which = 0;
+    http.failed = ignores;
+    do {
+        has_failed = 0;
+        server_fails(which);
+        calls_fail(which);
+    } while (has_failed && ++which < 1000);
+    CHECK(which > 10 && which < 1000);
+}
+#endif
+
 static void *test_all(void *arg)
 {
     (void)arg;
@@ -439,11 +601,16 @@ static void *test_all(void *arg)
     test_metadata();
     test_status();
     test_ends();
+    test_limits();
+    test_floods();
     test_hostile();
     test_health();
     test_reflection();
 #ifdef GRPC_WITH_ZLIB
     test_gzip();
+#endif
+#ifdef GRPC_FAILURE
+    test_failures();
 #endif
     return NULL;
 }
@@ -465,8 +632,6 @@ static void *serve(void *arg)
 int main(int argc, char **argv)
 {
     (void)argv;
-    CHECK(aco_spawn(argc > 1 ? serve : test_all, NULL, NULL) != NULL);
-    CHECK_EQ(aco_run(), 0);
-    puts("grpc_server: ok");
-    return 0;
+    run_task(argc > 1 ? serve : test_all, NULL);
+    return check_result("grpc_server");
 }

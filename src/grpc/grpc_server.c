@@ -221,7 +221,8 @@ ACO__SWITCHES static void serve_request(aco_http_request_t *request, void *arg)
     aco_http_request_limit_body(request, -1, -1); /* messages have their limits, calls their deadlines */
     status = answer(call, server);
     if (status == ACO_GRPC_OK && call->write_error)
-        status = aco_grpc_status_of_errno(call->write_error); /* what was sent is not all, and the handler looked away */
+        status =
+            aco_grpc_status_of_errno(call->write_error); /* what was sent is not all, and the handler looked away */
     if (!aco_http_connection_error(request))
         end_reply(call, status);
     (void)aco_defer_pop(1);
