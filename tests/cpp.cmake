@@ -78,6 +78,10 @@ foreach(standard 17 20 23)
       acorn_cpp_test(cpp_debug.${standard} cpp_debug.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
           acorn_debug_static)
     endif()
+    if(TARGET acorn_grpc_static)
+      acorn_cpp_test(cpp_grpc.${standard} cpp_grpc.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
+          acorn_grpc_static)
+    endif()
     if(TARGET acorn_service_static)
       acorn_cpp_test(cpp_service.${standard} cpp_service.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
           acorn_service_static)

@@ -8,7 +8,7 @@ set(acorn_slow
   "^install\\.(headers|old|warnings|amalgamation|cmake|subdirectory|libaco_only|rust)"
   "^debug\\.readers$" "^pages\\.|^bindings\\.(python|rust|lua|zig|go)$"
   "^hardening\\.(options|ibt|bti|shadow(-all)?)$" "^example\\.io_echo\\.10000"
-  "^(io|http)_failure|^http\\.p|^(layers\\.self_test|files\\.seeded|documents\\.seeded)$"
+  "^(io|http)_failure|^(http|grpc)\\.p|^(layers\\.self_test|files\\.seeded|documents\\.seeded)$"
   "^hook\\.(redis|postgres|mariadb|curl|sqlite)$" "^hook\\.allocators\\.efence$" "^http_differential\\."
   "^may_switch\\.graph$" "^sim_porcupine$"
   "^debugger\\.(lldb|gdb\\.O0)$|^trace\\.debug\\.dies$")
@@ -24,6 +24,7 @@ set(acorn_subject_scheduler "^scheduler[._]")
 set(acorn_subject_io "^(io[._]|tls[._]|cpp_(io|tls)\\.|example\\.(io|tls)_)")
 set(acorn_subject_hook "^(hook[._]|example\\.hook_)")
 set(acorn_subject_http "^(http2?[._]|example\\.http_)")
+set(acorn_subject_grpc "^grpc[._]")
 set(acorn_subject_service "^(cpp_)?service\\.")
 set(acorn_subject_resilience "^(limiter|retry|resource_pool|singleflight|cpp_resilience)\\.")
 set(acorn_subject_debug "^(cpp_)?debug[._]")

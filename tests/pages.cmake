@@ -26,6 +26,7 @@ foreach(page blocks chat crawler faults game parser cookbook)
                -I${PROJECT_SOURCE_DIR}/include -I${CMAKE_CURRENT_SOURCE_DIR} %%
                $<$<TARGET_EXISTS:acorn_service_static>:$<TARGET_FILE:acorn_service_static>>
                $<$<TARGET_EXISTS:acorn_debug_static>:$<TARGET_FILE:acorn_debug_static>>
+               $<$<TARGET_EXISTS:acorn_grpc_static>:$<TARGET_FILE:acorn_grpc_static>>
                $<TARGET_FILE:acorn_http_static>
                $<TARGET_FILE:acorn_threads_static> $<TARGET_FILE:acorn_io_static> $<TARGET_FILE:acorn_sim_static>
                $<TARGET_FILE:acorn_resilience_static>

@@ -17,7 +17,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LIBRARIES = ["acorn", "acorn_threads", "acorn_io", "acorn_http", "acorn_tls", "acorn_hook", "acorn_sim",
-             "acorn_resilience", "acorn_service", "acorn_debug"]
+             "acorn_resilience", "acorn_service", "acorn_debug", "acorn_grpc"]
 
 
 def version():

@@ -39,7 +39,7 @@ done
     files=
     for source; do
         case $source in
-        --io | --threads | --sim | --resilience | --service | --http | --debug | --tls | --hook) break ;;
+        --io | --threads | --sim | --resilience | --service | --http | --grpc | --debug | --tls | --hook) break ;;
         --own) files="$files #ifndef_ACO_CONFIG_LIBACO_ONLY" ;;
         *) files="$files $root/$source" ;;
         esac
@@ -48,7 +48,7 @@ done
     $expand -v dirs="$root/include:$root/src" -v have="$have" -v core='#include "aco.h"' -- $files
     printf '#endif\n#endif\n'
 } > "$out/aco.c"
-for library in io threads sim resilience service http debug tls hook; do
+for library in io threads sim resilience service http grpc debug tls hook; do
     files=
     for source; do
         case $source in

@@ -29,11 +29,12 @@ import tempfile
 
 # The lowest first.
 LAYERS = ['system', 'os', 'base', 'stack', 'tools', 'coroutine', 'scheduler', 'service', 'threads', 'io', 'libc',
-          'http', 'tls', 'sim', 'resilience', 'lifecycle', 'debug']
+          'http', 'grpc', 'tls', 'sim', 'resilience', 'lifecycle', 'debug']
 BESIDE = [{'threads', 'io'}, {'libc', 'http'}, {'libc', 'tls'},
           *({top, other} for top in ('sim', 'resilience') for other in ('threads', 'io', 'libc', 'http', 'tls')),
           *({'lifecycle', other} for other in ('libc', 'http', 'tls', 'sim', 'resilience')),
-          *({'debug', other} for other in ('threads', 'libc', 'tls', 'sim', 'resilience', 'lifecycle'))]
+          *({'debug', other} for other in ('threads', 'libc', 'tls', 'sim', 'resilience', 'lifecycle')),
+          *({'grpc', other} for other in ('threads', 'libc', 'tls', 'sim', 'resilience', 'lifecycle', 'debug'))]
 # Neither uses the other. But src/resilience may look whether its thread simulates (weak references).
 PUBLIC = 'include'  # the public headers stand below all layers,
 BELOW_ALL = ['src/os/platform.h']  # and so do these: what every file includes first
@@ -49,6 +50,7 @@ SYSTEM_HEADERS = [  # the file or folder, the header or folder of headers, the r
     ('src/tools/', 'sys/sdt.h', 'macros that make probes; no function is called'),
     ('include/aco/detail/generator_inline.h', 'cxxabi.h', "the C++ run time's, not the system's; for C++ only"),
     ('include/aco/task.hpp', 'cxxabi.h', 'the same'),
+    ('src/grpc/', 'zlib.h', 'gzip'),
     ('src/tls/', 'openssl/', 'OpenSSL, which it is made of'),
     ('src/tls/', 'sys/socket.h', 'send() and recv(), called by OpenSSL'),
     ('src/tls/', 'arpa/inet.h', 'which hosts are addresses'),

@@ -18,7 +18,7 @@ flags="-std=c11 -I$PWD/include -I$PWD/src -isystem $PWD/third_party -fexceptions
 nodes=${LINT_NODES:-30000}
 
 libraries="acorn acorn_threads acorn_io acorn_sim acorn_resilience acorn_service acorn_debug"
-[ ! -e /usr/include/openssl/ssl.h ] || libraries="$libraries acorn_http acorn_tls acorn_hook"
+[ ! -e /usr/include/openssl/ssl.h ] || libraries="$libraries acorn_http acorn_tls acorn_hook acorn_grpc"
 # shellcheck disable=SC2086
 sources=$(sh tools/sources.sh $libraries)
 

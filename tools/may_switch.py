@@ -52,6 +52,7 @@ CALLBACKS = {
     ('aco_http_route_s', 'handler'): (True, 'a handler'),
     ('aco_http_middleware_s', 'run'): (True, 'the same'),
     ('aco_http_time_limit_s', 'late'): (True, 'the same'),
+    ('aco_grpc_server_add', 2): (True, 'a handler'),
     ('aco_http_server_options_s', 'open'): (True, 'a handshake'),
     ('aco_http_server_options_s', 'refused'): (True, 'a handler'),
     ('aco_http_server_options_s', 'log'): (True, 'the next request waits for it'),
@@ -535,6 +536,7 @@ ROWS = [('src/scheduler/', 'tasks (`aco/scheduler.h`, `aco/sync.h`, `aco/group.h
         ('src/io/', 'descriptors, files, processes (`aco/io.h`, …)'), ('src/tls/', 'TLS (`aco/tls.h`)'),
         ('src/http/', 'HTTP (`aco/http.h`, `aco/websocket.h`, …)'), ('src/libc/', 'hooks on libc (`aco/hook.h`)'),
         ('src/resilience/', 'services (`aco/limiter.h`, `aco/resource_pool.h`, …)'),
+        ('src/grpc/', 'gRPC (`aco/grpc.h`)'),
         ('src/lifecycle/', 'lives of services (`aco/service.h`)'),
         ('src/debug/', 'a look inside (`aco/debug.h`)')]
 

@@ -111,6 +111,10 @@ ACO_API void *aco_http_request_allocate(aco_http_request_t *request, size_t n);
  * and the handler returns without a reply, the server answers 413 (EFBIG), 400 (EBADMSG), 408 (ETIMEDOUT) or 500. */
 ACO_API ssize_t aco_http_request_read_at(aco_http_request_t *request, void *p, size_t n, const char *location);
 #define aco_http_request_read(request, p, n) aco_http_request_read_at(request, p, n, ACO_PLACE)
+/* Sets the limits of this request's body in place of max_body and body_time of the server's options, before it is read:
+ * bytes, and ns from the first wait for it. Less than 0: none. Only what the client announces (Content-Length) was
+ * compared with max_body before. */
+ACO_API void aco_http_request_limit_body(aco_http_request_t *request, int64_t max_body, int64_t body_time);
 /* Reads the whole body, at most `most` bytes. Stores its length in *n; `n` may be NULL. Returns the body, with a 0
  * behind it, in memory of the request; on error NULL with errno as aco_http_request_read(), and EFBIG also if there are
  * more than `most` bytes. If the next call goes on, it has what came before the error. */

@@ -99,6 +99,11 @@ public:
     {
         return detail::io_done(aco_http_request_read_at(request_, p, n, location), "aco::http_request::read");
     }
+    /* Less than 0 means: none. */
+    void limit_body(std::int64_t max_body, std::int64_t body_time) noexcept
+    {
+        aco_http_request_limit_body(request_, max_body, body_time);
+    }
     std::string_view read_all(std::size_t most, const char *location = ACO__CALLER)
     {
         std::size_t n = 0;

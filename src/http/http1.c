@@ -13,6 +13,13 @@ static aco__http1_t *http1_of(const aco__http_exchange_t *x)
     return x->stream;
 }
 
+static void limit_body(aco__http_incoming_t *in, int64_t max_body, int64_t body_time)
+{
+    in->most_body = max_body < 0 ? UINT64_MAX : (uint64_t)max_body;
+    in->body_time = body_time;
+    in->body_until = 0;
+}
+
 void aco__http1_open(aco__http1_t *h, int fd, aco_stream_t *stream, const aco_http_server_options_t *options)
 {
     size_t in_size = (size_t)options->max_head + HTTP_BEHIND_HEAD;
@@ -22,8 +29,7 @@ void aco__http1_open(aco__http1_t *h, int fd, aco_stream_t *stream, const aco_ht
         aco__http_link_open(&h->link, fd, in_size);
     h->link.write_time = options->write_time;
     aco__http_incoming_open(&h->incoming, &h->link);
-    h->incoming.most_body = options->max_body < 0 ? UINT64_MAX : (uint64_t)options->max_body;
-    h->incoming.body_time = options->body_time;
+    limit_body(&h->incoming, options->max_body, options->body_time);
     h->outgoing.link = &h->link;
 }
 
@@ -32,11 +38,12 @@ void aco__http1_open(aco__http1_t *h, int fd, aco_stream_t *stream, const aco_ht
 int aco__http1_understand(aco__http_exchange_t *x)
 {
     aco__http1_t *h = http1_of(x);
-    const aco__http_incoming_t *in = &h->incoming;
+    aco__http_incoming_t *in = &h->incoming;
     const aco__http_head_t *head = in->head;
     const llhttp_t *parser = in->parser;
     if (parser->http_major != 1 || parser->http_minor > 1)
         return 505;
+    limit_body(in, x->server->options.max_body, x->server->options.body_time); /* the last request's handler's ended */
     /* llhttp takes several spaces, and other protocols' names. */
     if (!head->target || head->target[-2] == ' ' || memcmp(head->target_end, " HTTP/", 6) != 0)
         return 400;
@@ -91,6 +98,11 @@ static ssize_t http1_read(aco__http_exchange_t *x, void *p, size_t n, const char
     if (h->may_continue && !h->incoming.body_error && send_continue(x, h, location) != 0)
         return -1;
     return aco__http_read_body(&h->incoming, p, n, call, location);
+}
+
+static void http1_limit_body(aco__http_exchange_t *x, int64_t max_body, int64_t body_time)
+{
+    limit_body(&http1_of(x)->incoming, max_body, body_time);
 }
 
 static void http1_fail_body(aco__http_exchange_t *x, int error)
@@ -255,10 +267,12 @@ static int http1_error_of(const aco__http_exchange_t *x)
 const aco__http_version_t aco__http1_version = {
     .read = http1_read,
     .fail_body = http1_fail_body,
+    .limit_body = http1_limit_body,
     .begin = http1_begin,
     .write = http1_write,
     .write_file = http1_write_file,
     .flush = http1_flush,
+    .push = NULL,
     .other_protocol = http1_other_protocol,
     .switch_protocol = http1_switch_protocol,
     .take_over = http1_take_over,

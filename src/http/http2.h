@@ -73,6 +73,7 @@ typedef struct aco__http2_stream {
     uint64_t body_n; /* that have come */
     int64_t body_until; /* 0: nobody has waited */
     int body_error, read_error;
+    int64_t max_body, body_time; /* as in the options */
     /* The reply's body: */
     int64_t left; /* bytes to come; less than 0: not known */
     aco__http2_data_t data;

@@ -92,6 +92,8 @@ aco__http2_stream_t *aco__http2_begin_stream(aco__http2_t *h, int32_t id)
         return NULL;
     }
     s->is_open = 1;
+    s->max_body = options->max_body;
+    s->body_time = options->body_time;
     (void)nghttp2_session_set_stream_user_data(h->wire.session, id, s);
     if (options->max_requests > 0 && ++h->requests >= (unsigned)options->max_requests)
         aco__http2_leave(h);

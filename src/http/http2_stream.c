@@ -23,8 +23,6 @@ void aco__http2_put_body(aco__http2_stream_t *s, const uint8_t *p, size_t n)
     aco_http_server_t *server = s->h->server;
     const aco_http_server_options_t *options = &server->options;
     s->body_n += n;
-    if (!s->body_error && options->max_body >= 0 && s->body_n > (uint64_t)options->max_body)
-        s->body_error = EFBIG;
     if (!s->body_error && options->max_buffered > 0 && server->buffered + n > (size_t)options->max_buffered)
         s->body_error = ENOBUFS;
     if (!s->body_error && !s->is_whole && aco__http2_make_room(&s->body, HTTP2_LEAST_IN, n, "aco_http_serve") != 0)
@@ -60,10 +58,17 @@ static void h2_send_continue(aco__http2_stream_t *s)
     s->may_continue = 0;
 }
 
+/* The limit is looked at when the body is read: until then the handler may set another one. */
+static void h2_check_size(aco__http2_stream_t *s)
+{
+    if (!s->body_error && s->max_body >= 0 && s->body_n > (uint64_t)s->max_body)
+        s->body_error = EFBIG;
+}
+
 /* Waits for more of the body, or its end, in its time. 0, or -1 and errno. */
 ACO__SWITCHES static int h2_await_body(aco__http2_stream_t *s, const char *location)
 {
-    int64_t time = s->h->server->options.body_time;
+    int64_t time = s->body_time;
     if (s->body_error) {
         errno = s->body_error;
         return -1;
@@ -83,10 +88,12 @@ static ssize_t h2_read_body(aco__http2_stream_t *s, void *p, size_t n, const cha
 {
     if (n && !s->has_all)
         h2_send_continue(s);
+    h2_check_size(s);
     while (n && !s->body_error && s->body.begin == s->body.end && !s->has_all) {
         aco__http2_want_write(s->h, location);
         if (h2_await_body(s, location) != 0)
             return -1;
+        h2_check_size(s);
     }
     if (n && s->body_error) {
         errno = s->body_error;
@@ -115,6 +122,14 @@ static void http2_fail_body(aco__http_exchange_t *x, int error)
     s->body_error = error;
     h2_drop_body(s);
     aco_event_set(&s->changed);
+}
+
+static void http2_limit_body(aco__http_exchange_t *x, int64_t max_body, int64_t body_time)
+{
+    aco__http2_stream_t *s = aco__http2_stream_of(x);
+    s->max_body = max_body;
+    s->body_time = body_time;
+    s->body_until = 0;
 }
 
 /* ---- The reply's head ---- */
@@ -409,6 +424,15 @@ ACO__SWITCHES static int http2_flush(aco__http_exchange_t *x, const char *locati
     return h2_check_open(s) != 0 && !s->has_ended ? -1 : h2_await_taken(s, location);
 }
 
+ACO__SWITCHES static void http2_push(aco__http_exchange_t *x)
+{
+    aco__http2_stream_t *s = aco__http2_stream_of(x);
+    if (!x->reply.has_begun || h2_check_open(s) != 0)
+        return;
+    aco__http2_has_data(s);
+    aco__http2_want_write(s->h, stream_place);
+}
+
 /* ---- Another protocol: not in this version ---- */
 
 static aco__http_link_t *http2_other_protocol(const aco__http_exchange_t *x)
@@ -435,10 +459,12 @@ static int http2_error_of(const aco__http_exchange_t *x)
 const aco__http_version_t aco__http2_version = {
     .read = http2_read,
     .fail_body = http2_fail_body,
+    .limit_body = http2_limit_body,
     .begin = http2_begin,
     .write = http2_write,
     .write_file = http2_write_file,
     .flush = http2_flush,
+    .push = http2_push,
     .other_protocol = http2_other_protocol,
     .switch_protocol = http2_switch_protocol,
     .take_over = NULL,

@@ -4,6 +4,8 @@
 #include "http/server.h"
 #include "http/text.h"
 
+#include "aco/detail/for_grpc.h"
+
 #include <string.h>
 
 /* As the end of begin_reply(). If it fails, the headers are as before: the handler may try again. */
@@ -122,6 +124,13 @@ int aco_http_reply_flush_at(aco_http_request_t *request, const char *location)
     if (x->reply.encoder && aco__http_flush_coded(x, call, location) != 0)
         return -1;
     return x->version->flush(x, location);
+}
+
+void aco__http_reply_push(aco_http_request_t *request)
+{
+    aco__http_exchange_t *x = aco__http_exchange_of(request);
+    if (x->version->push && !x->reply.is_taken)
+        x->version->push(x);
 }
 
 int aco_http_reply_write_file_at(aco_http_request_t *request, int fd, int64_t offset, int64_t n, const char *location)

@@ -231,6 +231,12 @@ ssize_t aco_http_request_read_at(aco_http_request_t *request, void *p, size_t n,
     return x->version->read(x, p, n, "aco_http_request_read", location);
 }
 
+void aco_http_request_limit_body(aco_http_request_t *request, int64_t max_body, int64_t body_time)
+{
+    aco__http_exchange_t *x = aco__http_exchange_of(request);
+    x->version->limit_body(x, max_body, body_time < 0 ? ACO_FOREVER : body_time);
+}
+
 /* Makes room for more of the text, or for all of it if its length is known. 0, or -1 and errno. */
 static int grow(aco__http_exchange_t *x, size_t most, const char *call)
 {

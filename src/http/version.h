@@ -17,6 +17,8 @@ typedef struct aco__http_version {
                                   const char *location);
     /* The body is not read any more: each read fails with this error. */
     void (*fail_body)(struct aco__http_exchange *x, int error);
+    /* As aco_http_request_limit_body(), with times and sizes as in the options. */
+    void (*limit_body)(struct aco__http_exchange *x, int64_t max_body, int64_t body_time);
     /* Sends the head of the reply, with its headers; or collects it. `type` has type_n bytes, 0: none; `length`: of the
      * body; less than 0: not known. It may decide that the connection will close. 0, or -1 and errno: nothing was
      * sent. */
@@ -28,6 +30,8 @@ typedef struct aco__http_version {
     ACO__SWITCHES int (*write_file)(struct aco__http_exchange *x, int fd, int64_t offset, int64_t n, const char *call,
                                     const char *location);
     ACO__SWITCHES int (*flush)(struct aco__http_exchange *x, const char *location);
+    /* What was written is sent soon. Does not wait. NULL: this version cannot do that. */
+    ACO__SWITCHES void (*push)(struct aco__http_exchange *x);
     /* The link that will carry another protocol if the request is answered so; NULL: it does not ask for that. */
     aco__http_link_t *(*other_protocol)(const struct aco__http_exchange *x);
     /* Collects the head of that answer, with these fields and the reply's headers. 0, or -1 and errno. */

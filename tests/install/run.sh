@@ -204,7 +204,7 @@ amalgamation) # libaco's own build lines
         "$cc" $flags -O1 -std=$std $strict -I. aco.o consumer.c -o app
         ./app
     done
-    for library in io http threads sim resilience service debug tls hook; do
+    for library in io http grpc threads sim resilience service debug tls hook; do
         # shellcheck disable=SC2086
         [ ! -e aco_$library.c ] || "$cc" $flags -O1 -std=c11 $strict -I. -c aco_$library.c
     done

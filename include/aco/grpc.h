@@ -1,0 +1,192 @@
+/* gRPC: servers, over HTTP/2. In the library acorn_grpc, on acorn_http where that was built with HTTP/2.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ *   static int say_hello(aco_grpc_call_t *call, void *arg)
+ *   {
+ *       const void *request;
+ *       size_t n;
+ *       if (aco_grpc_read_only(call, &request, &n) != 0)
+ *           return ACO_GRPC_FROM_ERRNO;
+ *       ... decode the request by any library, encode the reply ...
+ *       return aco_grpc_write(call, reply, reply_n) == 0 ? ACO_GRPC_OK : ACO_GRPC_FROM_ERRNO;
+ *   }
+ *   ...
+ *   aco_grpc_server_t *server = aco_grpc_server_new(NULL);
+ *   aco_grpc_server_add(server, "/helloworld.Greeter/SayHello", say_hello, NULL);
+ *   aco_grpc_serve(aco_io_listen("tcp", NULL, "50051", NULL), server, NULL);
+ *
+ * Messages are bytes: how they are coded is the program's business. A unary call reads one message and writes one. A
+ * call with streams reads or writes more, in any order. Each call is served in a task of its own, which alone waits.
+ *
+ * A call's deadline (grpc-timeout) is a scope of its handler: waits fail with ETIMEDOUT when it is over, and
+ * aco_deadline() tells it. If the client cancels the call or goes away, waits fail with ECANCELED.
+ *
+ * Metadata are headers and trailers. The value of a name that ends with "-bin" is any bytes, which travel as base64.
+ * Any other value is printable ASCII. Names are in lower case, and do not begin with "grpc-".
+ *
+ * Compression is gzip, if the library was built with zlib (aco_grpc_has_gzip()).
+ *
+ * Waits obey scopes (aco/scope.h). Each plain form below is a macro for the form with `_at`. Texts end with a 0. No
+ * pointer may be NULL unless its text says so. All calls for a server or call are made on one thread; one task
+ * may read from a call while another one writes to it. */
+#ifndef ACO_GRPC_H
+#define ACO_GRPC_H
+
+#include "http.h"
+
+ACO__BEGIN_C
+
+/* ---- Status ------------------------------------------------------------------------------------------------------ */
+
+enum {
+    ACO_GRPC_OK,
+    ACO_GRPC_CANCELLED,
+    ACO_GRPC_UNKNOWN,
+    ACO_GRPC_INVALID_ARGUMENT,
+    ACO_GRPC_DEADLINE_EXCEEDED,
+    ACO_GRPC_NOT_FOUND,
+    ACO_GRPC_ALREADY_EXISTS,
+    ACO_GRPC_PERMISSION_DENIED,
+    ACO_GRPC_RESOURCE_EXHAUSTED,
+    ACO_GRPC_FAILED_PRECONDITION,
+    ACO_GRPC_ABORTED,
+    ACO_GRPC_OUT_OF_RANGE,
+    ACO_GRPC_UNIMPLEMENTED,
+    ACO_GRPC_INTERNAL,
+    ACO_GRPC_UNAVAILABLE,
+    ACO_GRPC_DATA_LOSS,
+    ACO_GRPC_UNAUTHENTICATED,
+    ACO_GRPC_FROM_ERRNO = -1 /* of handlers: what aco_grpc_status_of_errno() says of errno */
+};
+
+/* Returns "NOT_FOUND" and the like; "UNKNOWN" for other numbers. */
+ACO_API const char *aco_grpc_status_name(int status);
+/* Returns the status that stands for this errno:
+ *   0 OK                            ECANCELED CANCELLED             ETIMEDOUT DEADLINE_EXCEEDED
+ *   EINVAL, EDOM INVALID_ARGUMENT   ERANGE OUT_OF_RANGE             ENOENT, ESRCH NOT_FOUND
+ *   EEXIST ALREADY_EXISTS           EACCES, EPERM PERMISSION_DENIED
+ *   ENOSYS, ENOTSUP, EOPNOTSUPP UNIMPLEMENTED
+ *   ENOMEM, ENOSPC, ENOBUFS, EMFILE, ENFILE, EMSGSIZE, EFBIG RESOURCE_EXHAUSTED
+ *   EBUSY, ENOTEMPTY FAILED_PRECONDITION                            EDEADLK, ESTALE ABORTED
+ *   EBADMSG, EPROTO, EFAULT INTERNAL                                EIO DATA_LOSS
+ *   EAGAIN, EPIPE, ECONNREFUSED, ECONNRESET, ECONNABORTED, EHOSTUNREACH, ENETUNREACH, ENETDOWN UNAVAILABLE
+ *   any other UNKNOWN */
+ACO_API int aco_grpc_status_of_errno(int error);
+/* Returns the errno for a status: the first of those above; EACCES for UNAUTHENTICATED, EPROTO for UNKNOWN and other
+ * numbers. */
+ACO_API int aco_grpc_errno_of_status(int status);
+
+/* Returns 1 if the library was built with gzip, else 0. */
+ACO_API int aco_grpc_has_gzip(void);
+
+/* ---- Calls ------------------------------------------------------------------------------------------------------- */
+
+/* One call, valid until its handler returns. */
+typedef struct aco_grpc_call_s aco_grpc_call_t;
+
+/* Returns "/package.Service/Method". */
+ACO_API const char *aco_grpc_method(const aco_grpc_call_t *call);
+
+/* Waits for the next message. Stores it, and its length; it is valid until the next read, or the call's end. Returns 1;
+ * 0 if the peer sends no more; on error -1 with errno EMSGSIZE (longer than max_message, also when it is decompressed),
+ * EBADMSG (a part of a message, a wrong flag or coding), ECONNRESET (the peer is gone), ETIMEDOUT (the deadline, or
+ * another scope), ECANCELED, ENOMEM, EPERM (the caller cannot wait). After the end of a scope of the caller's own the
+ * next call goes on; after any other error it fails again. */
+ACO_API int aco_grpc_read_at(aco_grpc_call_t *call, const void **message, size_t *n, const char *location);
+#define aco_grpc_read(call, message, n) aco_grpc_read_at(call, message, n, ACO_PLACE)
+/* The same for a call in which the peer sends exactly one message. Returns 0; on error -1 with errno as
+ * aco_grpc_read(), and EBADMSG also if there is none, or more than one. */
+ACO_API int aco_grpc_read_only_at(aco_grpc_call_t *call, const void **message, size_t *n, const char *location);
+#define aco_grpc_read_only(call, message, n) aco_grpc_read_only_at(call, message, n, ACO_PLACE)
+
+/* Sends a message, which may be NULL if `n` is 0. Waits while the peer takes nothing. The first one of a handler
+ * waits in the library until the handler waits or returns, so that a unary reply is one packet. Returns 0; on error
+ * -1 with errno EMSGSIZE (4 GiB and more), EPIPE, ECONNRESET (the peer is gone, or has ended the call), ETIMEDOUT,
+ * ECANCELED, ENOMEM, EPERM. After an error no further message can be sent. */
+ACO_API int aco_grpc_write_at(aco_grpc_call_t *call, const void *message, size_t n, const char *location);
+#define aco_grpc_write(call, message, n) aco_grpc_write_at(call, message, n, ACO_PLACE)
+/* Whether the next messages are compressed, if the peer takes gzip: 1 or 0. It is off at first unless the options of
+ * the server or the call say else. Messages under 64 bytes, and those that would not become shorter, are sent as they
+ * are. In a handler it has no effect if the first message was sent while it was off. Returns 0; on error -1 with errno
+ * ENOTSUP (the library was built without gzip). */
+ACO_API int aco_grpc_compress(aco_grpc_call_t *call, int on);
+
+/* Finds the value `i`, counted from 0, of metadata with this name: what the client sent with the call. Stores the
+ * length in *n unless `n` is NULL. A 0 is behind the value. Returns the value, valid as the call; NULL: there is
+ * none, or it is no base64; or, with errno ENOMEM, no memory. */
+ACO_API const void *aco_grpc_metadata(aco_grpc_call_t *call, const char *name, size_t i, size_t *n);
+/* Adds metadata of `n` bytes, which are copied. In a handler: sent before its first message. Returns 0; on error -1
+ * with errno EINVAL (a name or value that is not allowed), EBUSY (the first message was sent), ENOMEM (also: over 6
+ * KiB). */
+ACO_API int aco_grpc_add_metadata(aco_grpc_call_t *call, const char *name, const void *value, size_t n);
+
+/* ---- Servers ----------------------------------------------------------------------------------------------------- */
+
+/* Adds metadata that is sent behind the last message. As aco_grpc_add_metadata(), but EBUSY cannot occur, and ENOMEM
+ * also means: over 2 KiB. */
+ACO_API int aco_grpc_add_trailer(aco_grpc_call_t *call, const char *name, const void *value, size_t n);
+/* Sets the message that explains the status, in UTF-8; the text is copied, and cut where it would travel as more than
+ * 1024 bytes. Returns `status`, so that a handler can return it: return aco_grpc_fail(call, ACO_GRPC_NOT_FOUND, "no
+ * such user"). */
+ACO_API int aco_grpc_fail(aco_grpc_call_t *call, int status, const char *message);
+/* Sets the details of the status: a google.rpc.Status as bytes, at most 2 KiB, which are copied. Returns 0; on error -1
+ * with errno EINVAL (more), ENOMEM. */
+ACO_API int aco_grpc_set_details(aco_grpc_call_t *call, const void *details, size_t n);
+/* Returns the HTTP request below the call: for its connection's addresses and certificates. */
+ACO_API const aco_http_request_t *aco_grpc_request(const aco_grpc_call_t *call);
+
+/* Handles a call in its task. Returns a status of 0 to 16, or ACO_GRPC_FROM_ERRNO. Any status but OK becomes
+ * DEADLINE_EXCEEDED if the call's deadline has passed. OK becomes the status of a write that has failed. */
+typedef int (*aco_grpc_handler_t)(aco_grpc_call_t *call, void *arg);
+
+typedef struct aco_grpc_server_s aco_grpc_server_t;
+
+/* Zeros are the defaults. */
+typedef struct aco_grpc_server_options_s {
+    int64_t max_message; /* bytes of a message that is read, also decompressed: 4 MiB. Less than 0: no limit */
+    int compresses; /* 1: replies are compressed if the client takes gzip. 0: if a handler says so */
+    void *aco__reserved[4]; /* reserved fields are 0 */
+} aco_grpc_server_options_t;
+
+/* Makes a server; the caller owns it. NULL options: the defaults. Returns the server; on error NULL with errno EINVAL
+ * (a reserved field), ENOMEM, ENOTSUP (no HTTP/2). */
+ACO_API aco_grpc_server_t *aco_grpc_server_new(const aco_grpc_server_options_t *options);
+/* Frees the server, which must not serve any more. NULL: nothing happens. */
+ACO_API void aco_grpc_server_destroy(aco_grpc_server_t *server);
+/* Adds a method: `path` is "/package.Service/Method". The text must stay valid. Before the server serves. Returns 0; on
+ * error -1 with errno EINVAL (the path), EEXIST (it has this method), ENOMEM. */
+ACO_API int aco_grpc_server_add(aco_grpc_server_t *server, const char *path, aco_grpc_handler_t handler, void *arg);
+
+/* Serves gRPC alone on a listener, as aco_http_serve() with these options, of which NULL means the defaults: `routes`
+ * and `groups` must be NULL. Returns as aco_http_serve(), and -1 with errno EINVAL (they are not NULL; the listener is
+ * closed). */
+ACO_API int aco_grpc_serve_at(int listener, aco_grpc_server_t *server, const aco_http_server_options_t *options,
+                              const char *location);
+#define aco_grpc_serve(listener, server, options) aco_grpc_serve_at(listener, server, options, ACO_PLACE)
+/* Returns what an HTTP server needs as `groups` of its options to serve gRPC beside its own `routes`, which come first.
+ * It takes all other paths of two segments. Valid as long as the server. */
+ACO_API const aco_http_group_t *aco_grpc_server_groups(aco_grpc_server_t *server);
+
+/* ---- Health: grpc.health.v1 -------------------------------------------------------------------------------------- */
+
+enum { ACO_GRPC_HEALTH_UNKNOWN, ACO_GRPC_SERVING, ACO_GRPC_NOT_SERVING };
+
+/* Adds the service grpc.health.v1.Health, with Check and Watch. The server as a whole ("") is SERVING, and NOT_SERVING
+ * as soon as its HTTP server drains. Returns 0; on error -1 with errno EEXIST, ENOMEM. */
+ACO_API int aco_grpc_server_add_health(aco_grpc_server_t *server);
+/* Sets the state of a service, by name, which is copied; "": the server as a whole. Watchers are told. Does not wait.
+ * Returns 0; on error -1 with errno ENOENT (no health service), EINVAL (the state), ENOMEM. */
+ACO_API int aco_grpc_server_set_health(aco_grpc_server_t *server, const char *service, int state);
+
+/* ---- Reflection -------------------------------------------------------------------------------------------------- */
+
+/* Adds a file that the reflection service knows: a FileDescriptorProto as bytes, which must stay valid. The first call
+ * adds the service, as v1 and v1alpha. Files that it imports are added too, or clients do not find them. A file that is
+ * known by its name already is not added again. Returns 0; on error -1 with errno EINVAL (it is no such thing), EEXIST
+ * (the program has methods of these names), ENOMEM. */
+ACO_API int aco_grpc_server_add_file(aco_grpc_server_t *server, const void *descriptor, size_t n);
+
+ACO__END_C
+
+#endif

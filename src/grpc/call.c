@@ -1,0 +1,242 @@
+/* Messages of a call: five bytes and the message, one after the other, in the body. */
+#include "grpc/call.h"
+
+#include <string.h>
+
+/* ---- Memory ---- */
+
+typedef struct aco__grpc_block {
+    struct aco__grpc_block *next;
+    size_t sz;
+} aco__grpc_block_t;
+
+void *aco__grpc_allocate(aco_grpc_call_t *call, size_t n)
+{
+    size_t sz = n + 2 * sizeof(void *);
+    aco__grpc_block_t *block = n < SIZE_MAX / 2 ? aco__service_allocate(&sz, "gRPC") : NULL;
+    if (!block) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    block->next = call->blocks;
+    block->sz = sz;
+    call->blocks = block;
+    return block + 1;
+}
+
+void aco__grpc_call_begin(aco_grpc_call_t *call)
+{
+    call->in = call->small;
+    call->in_room = sizeof call->small;
+    call->metadata.end = &call->metadata.first;
+    call->trailers.end = &call->trailers.first;
+}
+
+static void free_input(aco_grpc_call_t *call)
+{
+    if (call->in != call->small)
+        aco__service_free(call->in, call->in_room);
+    call->in = call->small;
+    call->in_room = sizeof call->small;
+    call->in_begin = call->in_end = 0;
+}
+
+void aco__grpc_call_end(aco_grpc_call_t *call)
+{
+    free_input(call);
+    aco__grpc_free(&call->plain);
+    aco__grpc_free(&call->packed);
+    if (call->gzip)
+        aco__grpc_gzip_free(call->gzip);
+    call->gzip = NULL;
+    while (call->blocks) {
+        aco__grpc_block_t *block = call->blocks;
+        call->blocks = block->next;
+        aco__service_free(block, block->sz);
+    }
+}
+
+const char *aco_grpc_method(const aco_grpc_call_t *call)
+{
+    return call->method;
+}
+
+/* ---- Reading ---- */
+
+/* A larger buffer, of at most `n` bytes. It grows only when it is full, so a peer that announces much and sends little
+ * costs little. */
+static int grow_input(aco_grpc_call_t *call, size_t n)
+{
+    size_t room = n / 4 > call->in_room ? 4 * call->in_room : n;
+    char *larger = aco__service_allocate(&room, "aco_grpc_read");
+    if (!larger)
+        return -1;
+    memcpy(larger, call->in, call->in_end);
+    if (call->in != call->small)
+        aco__service_free(call->in, call->in_room);
+    call->in = larger;
+    call->in_room = room;
+    return 0;
+}
+
+static int fail_read(aco_grpc_call_t *call, int error, const char *reason)
+{
+    call->read_error = error;
+    return aco__service_fail(error, "aco_grpc_read", reason);
+}
+
+/* Waits for `n` bytes from in_begin on. 1; 0: the end comes before the first; -1 and errno. */
+ACO__SWITCHES static int await_input(aco_grpc_call_t *call, size_t n, const char *location)
+{
+    while (call->in_end - call->in_begin < n) {
+        ssize_t got;
+        if (call->in_begin) {
+            memmove(call->in, call->in + call->in_begin, call->in_end - call->in_begin);
+            call->in_end -= call->in_begin;
+            call->in_begin = 0;
+        }
+        if (call->in_end == call->in_room && grow_input(call, n) != 0)
+            return -1;
+        got = call->side->read(call, call->in + call->in_end, call->in_room - call->in_end, location);
+        if (got < 0)
+            return -1;
+        if (!got && call->in_end == 0 && n == GRPC_PREFIX)
+            return 0;
+        if (!got)
+            return fail_read(call, EBADMSG, "the messages end within one");
+        call->in_end += (size_t)got;
+    }
+    return 1;
+}
+
+/* The caller is done with the last message. */
+static void drop_taken(aco_grpc_call_t *call)
+{
+    call->in_begin += call->taken;
+    call->taken = 0;
+    if (call->in_begin == call->in_end)
+        call->in_begin = call->in_end = 0;
+    if (!call->in_end && call->in_room > GRPC_KEPT)
+        free_input(call);
+    if (call->plain.room > GRPC_KEPT)
+        aco__grpc_free(&call->plain);
+}
+
+static int check_prefix(aco_grpc_call_t *call, const unsigned char *prefix, size_t *n)
+{
+    *n = (size_t)prefix[1] << 24 | (size_t)prefix[2] << 16 | (size_t)prefix[3] << 8 | prefix[4];
+    if (prefix[0] > 1 || (prefix[0] && !call->peer_compresses))
+        return fail_read(call, EBADMSG, "a compressed message without a coding, or an unknown flag");
+    if (*n > call->max_message)
+        return fail_read(call, EMSGSIZE, "a message is too long");
+    return 0;
+}
+
+int aco_grpc_read_at(aco_grpc_call_t *call, const void **message, size_t *n, const char *location)
+{
+    int result;
+    size_t length;
+    ACO__MAY_SWITCH("aco_grpc_read", location);
+    if (call->read_error) {
+        errno = call->read_error;
+        return -1;
+    }
+    drop_taken(call);
+    result = await_input(call, GRPC_PREFIX, location);
+    if (result <= 0)
+        return result;
+    if (check_prefix(call, (const unsigned char *)call->in + call->in_begin, &length) != 0 ||
+        await_input(call, GRPC_PREFIX + length, location) < 0)
+        return -1;
+    *message = call->in + call->in_begin + GRPC_PREFIX;
+    *n = length;
+    call->taken = GRPC_PREFIX + length;
+    if (!call->in[call->in_begin])
+        return 1;
+    if (aco__grpc_unpack(call, *message, length) != 0) {
+        call->taken = errno == ENOMEM ? 0 : call->taken;
+        return errno == ENOMEM ? -1 : fail_read(call, errno, "a compressed message is wrong, or too long");
+    }
+    *message = call->plain.p;
+    *n = call->plain.n;
+    return 1;
+}
+
+/* The message stays where it is while the end is awaited: what comes behind it is an error. */
+int aco_grpc_read_only_at(aco_grpc_call_t *call, const void **message, size_t *n, const char *location)
+{
+    char beyond;
+    ssize_t got;
+    int result = aco_grpc_read_at(call, message, n, location);
+    if (result < 0)
+        return -1;
+    if (!result)
+        return fail_read(call, EBADMSG, "there is no message");
+    got = call->in_end > call->in_begin + call->taken ? 1 : call->side->read(call, &beyond, 1, location);
+    if (got > 0)
+        return fail_read(call, EBADMSG, "there is more than one message");
+    if (got < 0)
+        call->taken = 0; /* the next call finds the message again */
+    return (int)got;
+}
+
+/* ---- Writing ---- */
+
+static int fail_write(aco_grpc_call_t *call)
+{
+    call->write_error = errno;
+    return -1;
+}
+
+int aco_grpc_compress(aco_grpc_call_t *call, int on)
+{
+    if (on && !aco_grpc_has_gzip())
+        return aco__service_fail(ENOTSUP, "aco_grpc_compress", "the library was built without gzip");
+    call->compresses = on != 0;
+    return 0;
+}
+
+/* Puts the head before the first message. 0, or -1 and errno. */
+ACO__SWITCHES static int begin_once(aco_grpc_call_t *call, const char *location)
+{
+    if (call->has_begun)
+        return 0;
+    if (call->side->begin(call, location) != 0)
+        return -1;
+    call->has_begun = 1;
+    return 0;
+}
+
+ACO__SWITCHES
+static int write_with_prefix(aco_grpc_call_t *call, int flag, const void *message, size_t n, const char *location)
+{
+    const unsigned char prefix[GRPC_PREFIX] = {(unsigned char)flag, (unsigned char)(n >> 24), (unsigned char)(n >> 16),
+                                               (unsigned char)(n >> 8), (unsigned char)n};
+    if (call->side->write(call, prefix, sizeof prefix, location) != 0 ||
+        (n && call->side->write(call, message, n, location) != 0))
+        return -1;
+    return call->side->push(call, location);
+}
+
+int aco_grpc_write_at(aco_grpc_call_t *call, const void *message, size_t n, const char *location)
+{
+    int packs;
+    ACO__MAY_SWITCH("aco_grpc_write", location);
+    if (call->write_error) {
+        errno = call->write_error;
+        return -1;
+    }
+    if ((uint64_t)n > UINT32_MAX)
+        return aco__service_fail(EMSGSIZE, "aco_grpc_write", "a message of 4 GiB");
+    if (aco_check_cancelled() != 0 || begin_once(call, location) != 0)
+        return fail_write(call);
+    packs = call->compresses && call->has_coding && n >= GRPC_LEAST_COMPRESSED;
+    if (packs && aco__grpc_pack(call, message, n) != 0)
+        return fail_write(call);
+    packs = packs && call->packed.n < n;
+    if (write_with_prefix(call, packs, packs ? call->packed.p : message, packs ? call->packed.n : n, location) != 0)
+        return fail_write(call);
+    if (call->packed.room > GRPC_KEPT)
+        aco__grpc_free(&call->packed);
+    return 0;
+}

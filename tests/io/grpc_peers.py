@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""grpc_peers.py SERVER FOLDER: acorn_grpc with grpcio as the client of SERVER (tests/grpc_server.c). grpcio comes from
+PyPI into a virtual environment in FOLDER. Exit 77: it cannot be had."""
+import os
+import subprocess
+import sys
+import threading
+
+PACKAGES = ['grpcio==1.66.2']
+
+
+def enter(folder):
+    """Runs this again by the environment's Python, which it makes first."""
+    python = os.path.join(folder, 'bin', 'python')
+    done = os.path.join(folder, 'installed')
+    if not os.path.exists(done):
+        made = subprocess.run([sys.executable, '-m', 'venv', folder], check=False).returncode == 0 and \
+            subprocess.run([python, '-m', 'pip', '-q', 'install', *PACKAGES], check=False).returncode == 0
+        if not made:
+            print('skipped: grpcio is not to be had')
+            sys.exit(77)
+        with open(done, 'w', encoding='utf-8'):
+            pass
+    os.execv(python, [python, *sys.argv])
+
+
+def raises(code, call):
+    try:
+        result = call()
+        list(result) if hasattr(result, '__next__') else None
+    except grpc.RpcError as error:
+        assert error.code() == code, error
+        return error
+    raise AssertionError(f'{code} did not come')
+
+
+def test_unary(channel):
+    echo = channel.unary_unary('/test.Test/Echo')
+    for data in b'', b'hello', bytes(1 << 20), os.urandom(300000):
+        assert echo(data) == data
+    futures = [echo.future(bytes([i])) for i in range(200)]
+    assert [future.result() for future in futures] == [bytes([i]) for i in range(200)]
+
+
+def test_streams(channel):
+    chat = channel.stream_stream('/test.Test/Chat')
+    call = chat(iter([b'a', b'', b'b' * 100000] * 50))
+    assert [len(each) for each in call] == [1, 0, 100000] * 50
+    assert dict(call.trailing_metadata())['x-count'] == '150'
+    assert list(channel.unary_stream('/test.Test/Many')(b'\xff')) == [b'message'] * 255
+    assert list(chat(iter([]))) == []
+    # one answer before the next question
+    said = threading.Semaphore(0)
+    def questions():
+        for i in range(20):
+            yield bytes([i])
+            assert said.acquire(timeout=10)
+    for i, each in enumerate(chat(questions())):
+        assert each == bytes([i])
+        said.release()
+
+
+def test_ends(channel):
+    ended = threading.Event()
+    def open_end():
+        yield b'x'
+        ended.wait(10)
+    sleeps = channel.unary_unary('/test.Test/Sleeps')
+    raises(grpc.StatusCode.DEADLINE_EXCEEDED, lambda: sleeps(b'', timeout=0.05))
+    call = sleeps.future(b'')
+    call.cancel()
+    call = channel.stream_stream('/test.Test/Chat')(open_end())
+    assert next(call) == b'x'
+    call.cancel()
+    raises(grpc.StatusCode.CANCELLED, lambda: next(call))
+    ended.set()
+    assert channel.unary_unary('/test.Test/Echo')(b'still') == b'still'
+
+
+def test_statuses(channel):
+    error = raises(grpc.StatusCode.NOT_FOUND, lambda: channel.unary_unary('/test.Test/Fails')(b''))
+    assert error.details() == '\t100 % of ☺\n'
+    assert dict(error.trailing_metadata())['grpc-status-details-bin'] == b'\0\1'
+    raises(grpc.StatusCode.UNIMPLEMENTED, lambda: channel.unary_unary('/test.Test/Nothing')(b''))
+    raises(grpc.StatusCode.UNIMPLEMENTED, lambda: channel.unary_unary('/test.Nobody/Echo')(b''))
+    raises(grpc.StatusCode.RESOURCE_EXHAUSTED,
+           lambda: channel.unary_unary('/test.Test/Echo')(bytes((1 << 20) + 1)))
+    raises(grpc.StatusCode.NOT_FOUND, lambda: channel.unary_unary('/grpc.health.v1.Health/Check')(b'\x0a\1x'))
+    assert channel.unary_unary('/grpc.health.v1.Health/Check')(b'') == b'\x08\1'
+    watch = channel.unary_stream('/grpc.health.v1.Health/Watch')(b'')
+    assert next(watch) == b'\x08\1'
+    watch.cancel()
+
+
+def test_metadata(channel):
+    sent = (('x-text', 'some text'), ('x-bytes-bin', bytes(range(256))), ('x-bytes-bin', b''))
+    response, call = channel.unary_unary('/test.Test/Metadata').with_call(b'm', metadata=sent)
+    assert response == b'm'
+    assert dict(call.initial_metadata())['x-text'] == 'some text'
+    assert [value for name, value in call.trailing_metadata() if name == 'x-bytes-bin'] == [bytes(range(256)), b'']
+
+
+def test_gzip(channel):
+    data = b'text ' * 50000
+    for compression in grpc.Compression.Gzip, grpc.Compression.NoCompression:
+        assert channel.unary_unary('/test.Test/EchoPacked')(data, compression=compression) == data
+        call = channel.stream_stream('/test.Test/Chat')(iter([data, b'', data]), compression=compression)
+        assert list(call) == [data, b'', data]
+    raises(grpc.StatusCode.RESOURCE_EXHAUSTED, lambda: channel.unary_unary('/test.Test/Echo')(
+        bytes(2 << 20), compression=grpc.Compression.Gzip))
+    raises(grpc.StatusCode.UNIMPLEMENTED, lambda: channel.unary_unary('/test.Test/Echo')(
+        data, compression=grpc.Compression.Deflate))
+
+
+def main():
+    with subprocess.Popen([sys.argv[1], 'serve'], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            with grpc.insecure_channel(process.stdout.readline().strip()) as channel:
+                for test in test_unary, test_streams, test_ends, test_statuses, test_metadata, test_gzip:
+                    test(channel)
+                    print(test.__name__, 'ok', flush=True)
+        finally:
+            process.kill()
+
+
+try:
+    import grpc
+except ImportError:
+    enter(sys.argv[2])
+if __name__ == '__main__':
+    main()
