@@ -72,8 +72,8 @@ static int plain_sem_wait(sem_t *semaphore)
     return sem_clockwait(semaphore, CLOCK_MONOTONIC, &never);
 }
 
-/* An allocator may look at the clock. */
-static int plain_clock_gettime(clockid_t clock, struct timespec *now)
+/* An allocator may look at the clock, that of a sanitizer in the middle of a look-up, too: never looked up. */
+static int early_clock_gettime(clockid_t clock, struct timespec *now)
 {
 #ifdef SYS_clock_gettime64
     int64_t time[2];
@@ -250,7 +250,6 @@ ACO__EARLY(int, gethostbyname_r, (const char *name, struct hostent *entry, char 
                                   struct hostent **found, int *error), (name, entry, room, size, found, error))
 ACO__EARLY(int, gethostbyname2_r, (const char *name, int family, struct hostent *entry, char *room, size_t size,
                                    struct hostent **found, int *error), (name, family, entry, room, size, found, error))
-ACO__EARLY_AS(int, clock_gettime, (clockid_t clock, struct timespec *now), (clock, now), , plain_clock_gettime)
 ACO__EARLY(int, gettimeofday, (struct timeval *now, void *zone), (now, zone))
 ACO__EARLY(time_t, time, (time_t *now), (now))
 ACO__EARLY(ssize_t, getrandom, (void *p, size_t n, unsigned flags), (p, n, flags))
