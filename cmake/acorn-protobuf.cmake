@@ -2,6 +2,9 @@
 # target gets the sources, and a folder to include them from; it links libprotobuf. Files stand in the current source
 # folder, and import each other from there.
 function(acorn_protobuf target)
+  if(NOT TARGET acorn::protoc-gen-acorn)
+    message(FATAL_ERROR "acorn_protobuf: this acorn was built without libprotoc")
+  endif()
   find_program(ACORN_PROTOC_PROGRAM protoc REQUIRED)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/${target}_proto)
   file(MAKE_DIRECTORY ${folder})

@@ -1,4 +1,5 @@
-/* The greeter of gRPC in C: greeter_c [PORT]. It codes its two messages itself: each has one text, field 1. */
+/* The greeter of gRPC in C: greeter_c [PORT]. It codes its two messages itself: each has one text, field 1. It prints
+ * where it listens. */
 #include <aco/grpc.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,9 +41,12 @@ static int say_hello(aco_grpc_call_t *call, void *arg)
 static void *serve(void *port)
 {
     aco_grpc_server_t *server = aco_grpc_server_new(NULL);
+    char address[ACO_IO_ADDRESS_SIZE];
+    int listener = aco_io_listen("tcp", "127.0.0.1", port, NULL);
+    if (listener >= 0 && aco_io_local_address(listener, address, sizeof address) == 0)
+        fprintf(stderr, "listening on %s\n", address);
     if (!server || aco_grpc_server_add(server, "/helloworld.Greeter/SayHello", say_hello, NULL) != 0 ||
-        aco_grpc_server_add_health(server) != 0 ||
-        aco_grpc_serve(aco_io_listen("tcp", "127.0.0.1", port, NULL), server, NULL) != 0)
+        aco_grpc_server_add_health(server) != 0 || aco_grpc_serve(listener, server, NULL) != 0)
         fprintf(stderr, "%s\n", aco_error_message());
     aco_grpc_server_destroy(server);
     return NULL;

@@ -226,7 +226,7 @@ int aco_grpc_write_at(aco_grpc_call_t *call, const void *message, size_t n, cons
         errno = call->write_error;
         return -1;
     }
-    if ((uint64_t)n > UINT32_MAX)
+    if (n / 2 > UINT32_MAX / 2)
         return aco__service_fail(EMSGSIZE, "aco_grpc_write", "a message of 4 GiB");
     if (aco_check_cancelled() != 0 || begin_once(call, location) != 0)
         return fail_write(call);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""grpc_peers.py SERVER FOLDER: acorn_grpc with grpcio as the client of SERVER (tests/grpc_server.c). grpcio comes from
-PyPI into a virtual environment in FOLDER. Exit 77: it cannot be had."""
+"""grpc_peers.py FOLDER SERVER GREETER...: acorn_grpc with grpcio as the client of SERVER (tests/grpc_server.c), and of
+the greeters of examples/grpc. grpcio comes from PyPI into a virtual environment in FOLDER. Exit 77: it cannot be had."""
 import os
 import subprocess
 import sys
@@ -15,7 +15,7 @@ def enter(folder):
     done = os.path.join(folder, 'installed')
     if not os.path.exists(done):
         made = subprocess.run([sys.executable, '-m', 'venv', folder], check=False).returncode == 0 and \
-            subprocess.run([python, '-m', 'pip', '-q', 'install', *PACKAGES], check=False).returncode == 0
+            subprocess.run([python, '-m', 'pip', '-q', '--retries', '1', 'install', *PACKAGES], check=False).returncode == 0
         if not made:
             print('skipped: grpcio is not to be had')
             sys.exit(77)
@@ -112,20 +112,50 @@ def test_gzip(channel):
         data, compression=grpc.Compression.Deflate))
 
 
-def main():
-    with subprocess.Popen([sys.argv[1], 'serve'], stdout=subprocess.PIPE, text=True) as process:
+def text(word):
+    """A message whose field 1 is this text."""
+    return bytes([10, len(word)]) + word.encode()
+
+
+def test_greeter(channel):
+    hello = channel.unary_unary('/helloworld.Greeter/SayHello')
+    assert hello(text('you')) == text('Hello you')
+    raises(grpc.StatusCode.INVALID_ARGUMENT, lambda: hello(b''))
+    assert channel.unary_unary('/grpc.health.v1.Health/Check')(b'') == b'\x08\1'
+
+
+def test_greeter_of_protoc(channel):
+    names = [text('you'), text('all')]
+    assert list(channel.unary_stream('/helloworld.Greeter/SayMany')(names[0])) == [text('Hello you')] * 3
+    assert channel.stream_unary('/helloworld.Greeter/SayToAll')(iter(names)) == text('Hello you, all')
+    assert list(channel.stream_stream('/helloworld.Greeter/Chat')(iter(names))) == [text('Hello you'), text('Hello all')]
+    raises(grpc.StatusCode.INTERNAL, lambda: channel.unary_unary('/helloworld.Greeter/SayHello')(b'\xff'))
+    service = channel.stream_stream('/grpc.reflection.v1.ServerReflection/ServerReflectionInfo')
+    assert b'helloworld.Greeter' in next(service(iter([b'\x3a\0'])))
+    assert b'HelloRequest' in next(service(iter([b'\x22\x12helloworld.Greeter'])))
+
+
+def check(command, *tests):
+    """Runs the tests with a server, which says at the end of its first line where it listens."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         try:
-            with grpc.insecure_channel(process.stdout.readline().strip()) as channel:
-                for test in test_unary, test_streams, test_ends, test_statuses, test_metadata, test_gzip:
+            with grpc.insecure_channel(process.stdout.readline().split()[-1]) as channel:
+                for test in tests:
                     test(channel)
                     print(test.__name__, 'ok', flush=True)
         finally:
             process.kill()
 
 
+def main():
+    check([sys.argv[2], 'serve'], test_unary, test_streams, test_ends, test_statuses, test_metadata, test_gzip)
+    for greeter in sys.argv[3:]:
+        check([greeter, '0'], test_greeter, *([] if greeter.endswith('_c') else [test_greeter_of_protoc]))
+
+
 try:
     import grpc
 except ImportError:
-    enter(sys.argv[2])
+    enter(sys.argv[1])
 if __name__ == '__main__':
     main()
