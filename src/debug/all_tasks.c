@@ -50,6 +50,8 @@ static char *line_of(const aco__task_seen_t *task)
         n += snprintf(line + n, sizeof line - (size_t)n, ", %" PRId64 " ms", task->waited_ms);
     if (n > 0 && n < (int)sizeof line && task->group)
         n += snprintf(line + n, sizeof line - (size_t)n, ", group %p", task->group);
+    if (n > 0 && n < (int)sizeof line && task->work[0])
+        n += snprintf(line + n, sizeof line - (size_t)n, ", route %s", task->work);
     if (n > 0 && n < (int)sizeof line)
         (void)snprintf(line + n, sizeof line - (size_t)n, ", thread %ld]:", task->thread);
     return strdup(line);
@@ -62,8 +64,10 @@ static void see_task(aco__inspection_t *inspection, const aco__task_seen_t *task
     aco__sample_entry_t *entry;
     if (view->kinds && !(task->waits_kind & view->kinds))
         return;
-    if (!view->debug)
-        memcpy(key.task, task->name, strlen(task->name) + 1);
+    if (!view->debug) {
+        aco__sample_text(key.task, sizeof key.task, task->name);
+        aco__sample_text(key.route, sizeof key.route, task->work);
+    }
     key.state = view->debug == 1 ? NULL : task->state;
     key.group = view->debug ? NULL : task->group;
     key.co = view->debug == 2 ? task->task : NULL;
@@ -122,6 +126,7 @@ ACO__SWITCHES static void look_at_missing(view_t *view, aco__page_t *notes)
         aco__page_print(notes, "# thread %ld does not answer: its task%s%s%s does not give way. It does this:\n",
                         view->missing[i], sample.task[0] ? " \"" : "", sample.task, sample.task[0] ? "\"" : "");
         memcpy(key.task, sample.task, sizeof key.task);
+        memcpy(key.route, sample.work, sizeof key.route);
         key.frames = sample.frames;
         key.frame_count = sample.frame_count;
         entry = aco__samples_add(&view->samples, &key, 1, 0);
@@ -202,13 +207,14 @@ ACO__SWITCHES static void look_at_all(view_t *view, aco__page_t *notes, int asks
     aco__system.pthread_mutex_unlock(&view->lock);
     if (view->unfinished)
         aco__page_print(notes, "# %d thread(s) had no time to look at all of their tasks\n", view->unfinished);
-    if (asks_missing)
+    if (asks_missing && !view->inspection.wants_stuck)
         look_at_missing(view, notes);
 }
 
 ACO__SWITCHES static void reply_tasks(aco_http_request_t *request, view_t *view, const char *name)
 {
-    static const aco__profile_kind_t kind = {"tasks", "count", NULL, NULL, 1, 0};
+    static const aco__profile_kind_t all = {"tasks", "count", NULL, NULL, 1, 0};
+    static const aco__profile_kind_t leaked = {"leaked", "count", NULL, NULL, 1, 0};
     aco__page_t page = {0}, notes = {0};
     int is_text = view->debug != 0;
     look_at_all(view, &notes, 1);
@@ -217,7 +223,7 @@ ACO__SWITCHES static void reply_tasks(aco_http_request_t *request, view_t *view,
     else if (view->debug)
         write_each(&page, view);
     else
-        aco__pprof_write(&page, &view->samples, &kind);
+        aco__pprof_write(&page, &view->samples, view->inspection.wants_stuck ? &leaked : &all);
     if (is_text)
         aco__page_add(&page, notes.at, notes.n);
     aco__page_free(&notes);
@@ -232,6 +238,8 @@ ACO__SWITCHES void aco__tasks_page(aco_http_request_t *request, void *name)
     if (!aco__profile_begin(request))
         return;
     view = new_view(debug);
+    if (view)
+        view->inspection.wants_stuck = strcmp(name, "leaked") == 0;
     if (view)
         reply_tasks(request, view, name);
     else

@@ -212,6 +212,7 @@ static void empty_slots(aco__samples_t *samples, int64_t period)
         if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != IS_FULL)
             continue;
         memcpy(key.task, slot->sample.task, sizeof key.task);
+        memcpy(key.route, slot->sample.work, sizeof key.route);
         key.thread = slot->thread;
         key.frames = slot->sample.frames;
         key.frame_count = slot->sample.frame_count;
@@ -259,16 +260,21 @@ ACO__SWITCHES static void reply_profile(aco_http_request_t *request, int seconds
     aco__page_reply(request, "application/octet-stream", &page);
 }
 
-ACO__SWITCHES void aco__cpu_page(aco_http_request_t *request, void *unused)
+ACO__SWITCHES void aco__cpu_refuse(aco_http_request_t *request)
 {
     static const char busy[] = "the program uses SIGPROF itself\n";
+    (void)aco_http_reply(request, 503, "text/plain", busy, sizeof busy - 1);
+}
+
+ACO__SWITCHES void aco__cpu_page(aco_http_request_t *request, void *unused)
+{
     int seconds = aco__page_number(request, "seconds", DEFAULT_SECONDS, MOST_SECONDS);
     int hertz = aco__page_number(request, "hz", DEFAULT_HERTZ, MOST_HERTZ);
     (void)unused;
     if (!aco__profile_begin(request))
         return;
     if (aco__cpu_prepare() != 0)
-        (void)aco_http_reply(request, 503, "text/plain", busy, sizeof busy - 1);
+        aco__cpu_refuse(request);
     else
         reply_profile(request, seconds ? seconds : 1, hertz ? hertz : 1);
     aco__profile_end();

@@ -5,9 +5,11 @@
 #include "debug/modules.h"
 #include "debug/page.h"
 
+#include "aco/detail/inspect.h"
+
 /* What is the same of all that one entry counts. Texts: "" is none. */
 typedef struct aco__sample_key {
-    char task[ACO_NAME_SIZE];
+    char task[ACO_NAME_SIZE], route[ACO__WORK_SIZE];
     const char *state; /* lasts */
     long thread;       /* 0: it does not matter */
     const void *group, *co; /* NULL: they do not matter */
@@ -47,6 +49,8 @@ typedef struct aco__profile_kind {
 } aco__profile_kind_t;
 /* Writes pprof's profile.proto, in gzip's format. pprof.c. */
 ACO__HIDDEN void aco__pprof_write(aco__page_t *page, const aco__samples_t *samples, const aco__profile_kind_t *kind);
+/* Stores a text in a key, cut. */
+ACO__HIDDEN void aco__sample_text(char *to, size_t room, const char *text);
 /* Writes a frame as Go's texts have it: "#\t0x4a3f\tfunction+0x12\tfile+0x…". */
 ACO__HIDDEN void aco__frame_write(aco__page_t *page, aco__modules_t *modules, const void *address, int is_return);
 

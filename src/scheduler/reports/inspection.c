@@ -8,10 +8,12 @@
 #include "scheduler/inbox.h"
 #include "scheduler/reports/inspection.h"
 #include "scheduler/reports/report.h"
+#include "scheduler/reports/stuck.h"
 #include "scheduler/wait.h"
 
 #include "os/clock.h"
 
+#include "aco/backtrace.h"
 #include "aco/pool.h"
 
 enum {
@@ -122,7 +124,41 @@ static void see(const aco__tasks_t *s, aco__inspection_t *inspection, const aco_
     if (inspection->wants_stacks && aco__has(task, ACO__PRIVATE) && !aco__stack_is_callers(task->share_stack))
         seen.stack_bytes = aco_stack_high_water(task);
     aco__report_task(s->inspected.of, task, inspection->wants_text, text, &seen);
+    seen.work = aco__work(task);
     inspection->see(inspection, &seen);
+}
+
+typedef struct look {
+    const aco__tasks_t *s;
+    aco__inspection_t *inspection;
+} look_t;
+
+static void see_stuck(const aco_t *task, void *arg)
+{
+    const look_t *look = arg;
+    if (!__atomic_load_n(&look->inspection->is_over, __ATOMIC_ACQUIRE))
+        see(look->s, look->inspection, task);
+}
+
+aco__late_observer_t aco__late_observer;
+
+void aco__inspect_late(aco__thread_t *self, const aco_t *task, int64_t late_ns)
+{
+    aco__late_observer_t observer = __atomic_load_n(&aco__late_observer, __ATOMIC_ACQUIRE);
+    aco__task_seen_t seen = {0};
+    void *frames[ACO__MOST_SEEN_FRAMES];
+    char text[2 * ACO__REPORT_TEXT];
+    int error = errno, n;
+    if (!observer)
+        return;
+    n = aco_backtrace(task, frames, ACO__MOST_SEEN_FRAMES);
+    errno = error;
+    seen.frames = frames;
+    seen.frame_count = n > 0 ? n : 0;
+    aco__report_task(self, task, 0, text, &seen);
+    seen.thread = aco__tasks(self)->inspected.thread;
+    seen.work = aco__work(task);
+    observer(&seen, late_ns);
 }
 
 /* The thread goes on with an inspection, or begins it. */
@@ -141,6 +177,11 @@ static void begin_look(aco__inspected_t *inspected, const aco__inspection_t *ins
 static int see_some(aco__thread_t *self, aco__tasks_t *s, aco__inspection_t *inspection)
 {
     int64_t began = aco__os_now();
+    if (inspection->wants_stuck) {
+        look_t look = {s, inspection};
+        (void)aco__stuck_each(self, see_stuck, &look); /* without memory nothing is found */
+        return 1;
+    }
     do {
         batch_t batch = {.self = self};
         aco__blocks_some(note_own, &batch, &s->inspected.from, BLOCKS);
@@ -279,6 +320,7 @@ ACO__NO_SANITIZE static void read_counts(const aco__tasks_t *s, aco__thread_seen
     seen->spawned = of->spawned;
     seen->late_wakes = *(const volatile uint64_t *)&s->stats.late_wakes;
     seen->turns = __atomic_load_n(&s->turns, __ATOMIC_RELAXED);
+    seen->task = of->task;
 }
 
 size_t aco__inspect_threads(aco__thread_seen_t *threads, size_t n)
