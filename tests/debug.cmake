@@ -7,6 +7,12 @@ foreach(variant IN LISTS acorn_two_variants)
   target_link_libraries(test_debug_pages_${variant} PRIVATE acorn_debug_static Threads::Threads)
 endforeach()
 
+# A program with problems (docs/see-inside.md).
+add_executable(debug_problems debug/problems.c)
+set_target_properties(debug_problems PROPERTIES C_STANDARD 11)
+target_link_libraries(debug_problems PRIVATE acorn_tests acorn_debug_static Threads::Threads)
+target_compile_options(debug_problems PRIVATE -g1)
+
 # What Prometheus' parser and `go tool pprof` make of them. Go compiles pprof at its first use.
 if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING AND NOT CMAKE_C_FLAGS MATCHES "-fsanitize=")
   find_program(DEBUG_GO go)

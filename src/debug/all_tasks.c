@@ -12,7 +12,6 @@
 #include <string.h>
 
 enum {
-    PATIENCE_MS = 700,   /* then a thread does not answer */
     SHORT_PATIENCE_MS = 100, /* the same where one look of many may miss a thread */
     POLL_MS = 1,
     MOST_LISTED = 10000, /* tasks that ?debug=2 lists */
@@ -194,17 +193,23 @@ static void write_each(aco__page_t *page, view_t *view)
     free(sorted);
 }
 
-/* After it no thread adds anything. */
-ACO__SWITCHES static void look_at_all(view_t *view, aco__page_t *notes, int asks_missing)
+ACO__SWITCHES void aco__look_at_all(aco__inspection_t *inspection, pthread_mutex_t *lock, int patience_ms,
+                                    void (*missing)(void *arg, long thread, int has_begun), void *arg)
 {
-    int64_t until = aco_after((asks_missing ? PATIENCE_MS : SHORT_PATIENCE_MS) * ACO_MILLISECOND);
-    aco__inspect_begin(&view->inspection);
-    while (aco__inspect_pending(&view->inspection) && aco_now() < until)
+    int64_t until = aco_after(patience_ms * ACO_MILLISECOND);
+    aco__inspect_begin(inspection);
+    while (aco__inspect_pending(inspection) && aco_now() < until)
         if (aco_sleep(POLL_MS * ACO_MILLISECOND) != 0)
             break;
-    aco__inspect_end(&view->inspection, note_missing, view);
-    aco__system.pthread_mutex_lock(&view->lock); /* a thread that has just begun to add a task ends that */
-    aco__system.pthread_mutex_unlock(&view->lock);
+    aco__inspect_end(inspection, missing, arg);
+    aco__system.pthread_mutex_lock(lock); /* a thread that has just begun to add a task ends that */
+    aco__system.pthread_mutex_unlock(lock);
+}
+
+ACO__SWITCHES static void look_at_all(view_t *view, aco__page_t *notes, int asks_missing)
+{
+    aco__look_at_all(&view->inspection, &view->lock, asks_missing ? ACO__PATIENCE_MS : SHORT_PATIENCE_MS, note_missing,
+                     view);
     if (view->unfinished)
         aco__page_print(notes, "# %d thread(s) had no time to look at all of their tasks\n", view->unfinished);
     if (asks_missing && !view->inspection.wants_stuck)
@@ -216,19 +221,19 @@ ACO__SWITCHES static void reply_tasks(aco_http_request_t *request, view_t *view,
     static const aco__profile_kind_t all = {"tasks", "count", NULL, NULL, 1, 0};
     static const aco__profile_kind_t leaked = {"leaked", "count", NULL, NULL, 1, 0};
     aco__page_t page = {0}, notes = {0};
-    int is_text = view->debug != 0;
     look_at_all(view, &notes, 1);
-    if (view->debug == 1)
-        write_grouped(&page, view, name);
-    else if (view->debug)
-        write_each(&page, view);
-    else
-        aco__pprof_write(&page, &view->samples, view->inspection.wants_stuck ? &leaked : &all);
-    if (is_text)
+    if (!view->debug) {
+        aco__samples_reply(request, &view->samples, view->inspection.wants_stuck ? &leaked : &all);
+    } else {
+        if (view->debug == 1)
+            write_grouped(&page, view, name);
+        else
+            write_each(&page, view);
         aco__page_add(&page, notes.at, notes.n);
+        aco__page_reply(request, "text/plain; charset=utf-8", &page);
+    }
     aco__page_free(&notes);
     aco__inspect_release(&view->inspection);
-    aco__page_reply(request, is_text ? "text/plain; charset=utf-8" : "application/octet-stream", &page);
 }
 
 ACO__SWITCHES void aco__tasks_page(aco_http_request_t *request, void *name)
@@ -295,17 +300,14 @@ ACO__SWITCHES static void reply_looks(aco_http_request_t *request, int kinds)
     int64_t began = aco_now();
     int seconds = aco__page_number(request, "seconds", DEFAULT_LOOKS_S, MOST_LOOKS_S);
     aco__samples_t *samples = calloc(1, sizeof *samples);
-    aco__page_t page = {0};
-    if (!samples ||
-        (kinds ? look_for_time(samples, kinds, began + seconds * ACO_SECOND) : add_look(samples, 0, 0)) != 0)
-        page.is_broken = 1;
+    int has_failed =
+        !samples ||
+        (kinds ? look_for_time(samples, kinds, began + seconds * ACO_SECOND) : add_look(samples, 0, 0)) != 0;
     waits.duration = aco_now() - began;
-    if (samples) {
-        aco__pprof_write(&page, samples, kinds ? &waits : &stacks);
+    if (samples && has_failed)
         aco__samples_clear(samples);
-    }
+    aco__samples_reply(request, has_failed ? NULL : samples, kinds ? &waits : &stacks);
     free(samples);
-    aco__page_reply(request, "application/octet-stream", &page);
 }
 
 ACO__SWITCHES void aco__waits_page(aco_http_request_t *request, void *kinds)

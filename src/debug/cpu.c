@@ -242,22 +242,18 @@ ACO__SWITCHES static void reply_profile(aco_http_request_t *request, int seconds
     aco__profile_kind_t kind = {"samples", "count", "cpu", "nanoseconds", 0, 0};
     aco__samples_t *samples = calloc(1, sizeof *samples);
     timers_t *timers = calloc(1, sizeof *timers);
-    aco__page_t page = {0};
     int64_t began = aco_now();
     if (!slots)
         __atomic_store_n(&slots, calloc(SLOTS, sizeof *slots), __ATOMIC_RELEASE);
-    page.is_broken = !samples || !timers || !slots;
-    if (!page.is_broken) {
+    if (samples && timers && slots) {
         timers->period = kind.period = 1000000000 / hertz;
         take_profile(samples, timers, began + seconds * ACO_SECOND);
         kind.duration = aco_now() - began;
-        aco__pprof_write(&page, samples, &kind);
-        aco__samples_clear(samples);
     }
+    (void)aco_http_reply_header(request, "Content-Disposition", "attachment; filename=\"profile\"");
+    aco__samples_reply(request, timers && slots ? samples : NULL, &kind);
     free(samples);
     free(timers);
-    (void)aco_http_reply_header(request, "Content-Disposition", "attachment; filename=\"profile\"");
-    aco__page_reply(request, "application/octet-stream", &page);
 }
 
 ACO__SWITCHES void aco__cpu_refuse(aco_http_request_t *request)

@@ -100,21 +100,17 @@ ACO__SWITCHES static void reply_late(aco_http_request_t *request)
     aco__samples_t *samples = calloc(1, sizeof *samples);
     turn_seen_t *turns = calloc(LOOKED_AT, sizeof *turns);
     aco__thread_seen_t *seen = calloc(LOOKED_AT, sizeof *seen);
-    aco__page_t page = {0};
     int64_t began = aco_now();
-    page.is_broken = !samples || !turns || !seen;
-    if (!page.is_broken) {
+    if (samples && turns && seen) {
         observe_late(samples);
         look_for_late(turns, seen, began + seconds * ACO_SECOND, (limit ? limit : 1) * ACO_MILLISECOND);
         observe_late(NULL);
-        kind.duration = aco_now() - began;
-        aco__pprof_write(&page, samples, &kind);
-        aco__samples_clear(samples);
     }
+    kind.duration = aco_now() - began;
+    aco__samples_reply(request, turns && seen ? samples : NULL, &kind);
     free(samples);
     free(turns);
     free(seen);
-    aco__page_reply(request, "application/octet-stream", &page);
 }
 
 ACO__SWITCHES void aco__late_page(aco_http_request_t *request, void *unused)

@@ -3,8 +3,10 @@
 #include "debug/all_tasks.h"
 #include "debug/cpu.h"
 #include "debug/late.h"
+#include "debug/live.h"
 #include "debug/metrics.h"
 #include "debug/pages.h"
+#include "debug/state.h"
 #include "system/system.h"
 
 #include <errno.h>
@@ -19,6 +21,7 @@ ACO__SWITCHES static void index_page(aco_http_request_t *request, void *unused)
     static const char text[] =
         "<!DOCTYPE html>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n"
         "<meta name=\"color-scheme\" content=\"light dark\">\n<title>acorn_debug</title>\n<h1>acorn_debug</h1>\n<ul>\n"
+        "<li><a href=\"/debug/live\">all of it, live</a>\n"
         "<li><a href=\"/debug/pprof/tasks?debug=1\">tasks by stack</a>,\n"
         "<a href=\"/debug/pprof/tasks?debug=2\">each task</a>,\n"
         "<a href=\"/debug/pprof/tasks\">as a profile</a>\n"
@@ -127,6 +130,8 @@ const aco_http_route_t *aco_debug_routes(void)
         {"GET", "/debug/pprof/symbol", symbol_page, NULL},
         {"POST", "/debug/pprof/symbol", symbol_page, NULL},
         {"GET", "/debug/pprof/", index_page, NULL},
+        {"GET", "/debug/state", aco__state_page, NULL},
+        {"GET", "/debug/live", aco__live_page, NULL},
         {"GET", "/metrics", aco__metrics_page, NULL},
         {NULL, NULL, NULL, NULL},
     };

@@ -37,7 +37,7 @@ typedef struct aco__watch {
 } aco__watch_t;
 
 /* What others may ask of a thread's tasks: reports/inspection.c. The process lock protects the first fields; the last
- * three are the thread's. */
+ * four are the thread's. */
 typedef struct aco__inspected {
     struct aco__tasks *next, **link; /* the list of schedulers; `link` is NULL: not in it */
     aco__thread_t *of;
@@ -47,6 +47,7 @@ typedef struct aco__inspected {
     unsigned looks;                  /* the number of the inspection that it answers. Atomic */
     size_t from;                     /* where it goes on; 0: at the beginning */
     struct aco__known_stacks *known; /* NULL: none */
+    const aco_t *owner;              /* a task that is known to live as long as no task runs; NULL: none */
 } aco__inspected_t;
 
 /* What the thread record does not hold. */

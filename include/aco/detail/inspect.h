@@ -60,6 +60,9 @@ ACO_API void aco__inspect_end(aco__inspection_t *inspection, void (*missing)(voi
 /* Who has begun it does not use it any more. */
 ACO_API void aco__inspect_release(aco__inspection_t *inspection);
 
+/* A place as scopes and waits have it, as text, in `text` or elsewhere; "": unknown. */
+ACO_API const char *aco__place_text(const char *location, char *text, size_t size);
+
 /* What a thread's scheduler has done. The numbers are read while the thread goes on. */
 typedef struct aco__thread_seen {
     long thread;

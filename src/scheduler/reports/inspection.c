@@ -140,6 +140,12 @@ static void see_stuck(const aco_t *task, void *arg)
         see(look->s, look->inspection, task);
 }
 
+const char *aco__place_text(const char *location, char *text, size_t size)
+{
+    location = location ? aco__location(location, text, size) : NULL;
+    return location ? location : "";
+}
+
 aco__late_observer_t aco__late_observer;
 
 void aco__inspect_late(aco__thread_t *self, const aco_t *task, int64_t late_ns)
@@ -151,6 +157,7 @@ void aco__inspect_late(aco__thread_t *self, const aco_t *task, int64_t late_ns)
     int error = errno, n;
     if (!observer)
         return;
+    aco__tasks(self)->inspected.owner = NULL;
     n = aco_backtrace(task, frames, ACO__MOST_SEEN_FRAMES);
     errno = error;
     seen.frames = frames;
@@ -177,6 +184,7 @@ static void begin_look(aco__inspected_t *inspected, const aco__inspection_t *ins
 static int see_some(aco__thread_t *self, aco__tasks_t *s, aco__inspection_t *inspection)
 {
     int64_t began = aco__os_now();
+    s->inspected.owner = NULL;
     if (inspection->wants_stuck) {
         look_t look = {s, inspection};
         (void)aco__stuck_each(self, see_stuck, &look); /* without memory nothing is found */

@@ -447,11 +447,14 @@ void aco__report_task(const aco__thread_t *self, const aco_t *task, int wants_te
 {
     const aco__wait_t *wait = aco__task_wait(task);
     aco_function_t function = aco__entry_of_task(task);
+    aco__inspected_t *inspected = &aco__tasks(self)->inspected;
     report_t report = {0};
     report.self = self;
+    report.known = inspected->owner; /* else each task that waits for a lock costs a walk over all tasks */
     text[0] = 0;
     if (wait && wants_text)
         describe(&report, wait, text);
+    inspected->owner = report.known;
     seen->task = task;
     seen->name = aco_name(task);
     seen->state = states[turn_of(&report, task)];
