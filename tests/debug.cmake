@@ -20,3 +20,12 @@ if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING AND NOT CMAKE_C_F
            $<TARGET_FILE:test_debug_pages_release> $<$<BOOL:${DEBUG_GO}>:${DEBUG_GO}>)
   set_tests_properties(debug.readers PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
 endif()
+
+# The live page, in Chromium if it is here.
+if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING AND NOT CMAKE_C_FLAGS MATCHES "-fsanitize=")
+  find_program(DEBUG_NODE node)
+  find_program(DEBUG_CHROMIUM NAMES chromium-headless-shell chromium)
+  add_test(NAME debug.page COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/debug/page.py $<TARGET_FILE:debug_problems>
+           "$<$<BOOL:${DEBUG_NODE}>:${DEBUG_NODE}>" "$<$<BOOL:${DEBUG_CHROMIUM}>:${DEBUG_CHROMIUM}>")
+  set_tests_properties(debug.page PROPERTIES TIMEOUT 600)
+endif()

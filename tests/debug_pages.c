@@ -280,6 +280,28 @@ static void waits_and_stacks(void)
     HAS("private_task");
 }
 
+static void live(void)
+{
+    CHECK_EQ(get("/"), 200);
+    HAS("Content-Security-Policy: default-src 'none'; ");
+    HAS("</script>");
+    CHECK_EQ(get("/debug/live"), 200);
+    CHECK_EQ(get("/debug/state"), 200);
+    HAS("\"program\":\"");
+    HAS("\"answers\":false,\"task\":\"hog\"");
+    HAS("\"state\":\"waits\",\"task\":\"");
+    HAS("\"is_group\":true,\"tasks\":3,\"running\":2,");
+    HAS("\"own\":\"127.0.0.1:");
+    HAS("\"route\":\"/debug/state\"");
+    CHECK_EQ(get("/debug/state?filter=sleeper%203"), 200);
+    HAS("\"matching\":1,");
+    HAS("\"for\":\"for event ");
+    CHECK(!has("\"task\":\"sleeper 4"));
+    CHECK_EQ(get("/debug/pprof/tasks?json=1"), 200);
+    HAS("Content-Type: application/json");
+    HAS("\"task\":\"sleeper 4\"");
+}
+
 static void small_pages(void)
 {
     char path[128];
@@ -471,6 +493,7 @@ int main(int argc, char **argv)
         tasks();
         processor_time();
         waits_and_stacks();
+        live();
         small_pages();
         counts();
         if (!UNDER_TSAN) /* it allows no threads in such a child */

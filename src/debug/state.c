@@ -52,11 +52,11 @@ typedef struct state_view {
     aco__samples_t samples;
     char filter[ACO_NAME_SIZE];
     int64_t began, tasks, matching, waiting_for_fds;
-    size_t each_n, fds_n, scopes_n;
+    size_t each_n, youngest, fds_n, scopes_n; /* youngest: of those that are listed, once there are most */
     listed_task_t each[MOST_EACH], fds[MOST_FDS];
     scope_node_t scopes[MOST_SCOPES];
     long missing[MOST_STATE_THREADS];
-    size_t missing_n;
+    size_t missing_n, unfinished; /* unfinished: threads that had no time to look at all of their tasks */
 } state_view_t;
 
 static void free_state(aco__inspection_t *inspection)
@@ -85,16 +85,20 @@ static void list_task(listed_task_t *to, const aco__task_seen_t *task)
 
 static void see_each(state_view_t *view, const aco__task_seen_t *task)
 {
-    size_t i = view->each_n;
-    if (i == MOST_EACH && task->waited_ms <= view->each[MOST_EACH - 1].ms)
-        return;
-    if (i < MOST_EACH)
-        view->each_n++;
-    else
-        i--;
-    for (; i > 0 && view->each[i - 1].ms < task->waited_ms; i--)
-        view->each[i] = view->each[i - 1];
-    list_task(&view->each[i], task);
+    if (view->each_n < MOST_EACH) {
+        list_task(&view->each[view->each_n++], task);
+    } else if (task->waited_ms > view->each[view->youngest].ms) {
+        list_task(&view->each[view->youngest], task);
+        for (size_t i = 0; i < MOST_EACH; i++)
+            if (view->each[i].ms < view->each[view->youngest].ms)
+                view->youngest = i;
+    }
+}
+
+static int compare_listed(const void *a, const void *b)
+{
+    const listed_task_t *x = a, *y = b;
+    return (x->ms < y->ms) - (x->ms > y->ms);
 }
 
 static scope_node_t *node_of_scope(state_view_t *view, const void *at)
@@ -191,6 +195,7 @@ static void see_for_state(aco__inspection_t *inspection, const aco__task_seen_t 
 static void note_silent(void *arg, long thread, int has_begun)
 {
     state_view_t *view = arg;
+    view->unfinished += has_begun != 0;
     if (!has_begun && view->missing_n < MOST_STATE_THREADS)
         view->missing[view->missing_n++] = thread;
 }
@@ -263,8 +268,9 @@ static void write_listed(aco__page_t *page, const listed_task_t *task)
     aco__json_member(page, "at", task->place);
 }
 
-static void write_each_listed(aco__page_t *page, const state_view_t *view)
+static void write_each_listed(aco__page_t *page, state_view_t *view)
 {
+    qsort(view->each, view->each_n, sizeof *view->each, compare_listed);
     aco__page_print(page, ",\n\"oldest\":[");
     for (size_t i = 0; i < view->each_n; i++) {
         aco__page_print(page, i ? ",\n" : "\n");
@@ -320,8 +326,8 @@ ACO__SWITCHES static void reply_state(aco_http_request_t *request, state_view_t 
     aco__look_at_all(&view->inspection, &view->lock, ACO__PATIENCE_MS, note_silent, view);
     aco__page_print(&page, "{\"pid\":%ld", (long)aco__system.getpid());
     aco__json_member(&page, "program", program_invocation_short_name);
-    aco__page_print(&page, ",\"took_us\":%" PRId64 ",\"tasks\":%" PRId64 ",\"matching\":%" PRId64,
-                    (aco_now() - view->began) / 1000, view->tasks, view->matching);
+    aco__page_print(&page, ",\"took_us\":%" PRId64 ",\"tasks\":%" PRId64 ",\"matching\":%" PRId64 ",\"unfinished\":%zu",
+                    (aco_now() - view->began) / 1000, view->tasks, view->matching, view->unfinished);
     write_state_threads(&page, view);
     write_state_stacks(&page, view);
     write_each_listed(&page, view);
