@@ -451,6 +451,11 @@ static void own_routes(void)
     HAS("\"gives way\" [");
     CHECK(!has(" 42949")); /* no wait began later than it is */
     CHECK(!has("\"gives way\" [does not give way"));
+    CHECK_EQ(get("/debug/pprof/trace?seconds=1"), 200);
+    HAS("\"ph\":\"X\"");
+    HAS("\"name\":\"gives way\"");
+    HAS("\"next\":\"gave way\"");
+    CHECK(answer_n > 4 && strcmp(answer + answer_n - 4, "\n]}\n") == 0);
     CHECK_EQ(get("/metrics"), 200);
     HAS("acorn_http_request_duration_seconds_bucket{route=\"/debug/pprof/tasks\"");
     __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);

@@ -5,7 +5,7 @@
 
 static const char live_policy[] = "default-src 'none'; style-src 'unsafe-inline'; connect-src 'self'; "
                                   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-                                  "script-src 'sha256-RqfBX7BGahGDFZjNHSbRZWO9o/i06RjcF6pZLU0kcOg='";
+                                  "script-src 'sha256-NYxeF1o80oYJ4Aw4ahLzI+uKcmKIHS3XkirlKVqhyuM='";
 
 static const char *const live_lines[] = {
     "<!DOCTYPE html>\n",
@@ -375,7 +375,7 @@ static const char *const live_lines[] = {
     "\n",
     "const others = () => [make('h2', null, 'For other tools'), make('ul', null, ...[['pprof/', 'profiles, as t"
     "exts too'],\n",
-    "  ['state', 'this page as JSON'], ['trace?seconds=1', 'a trace of a second, for Perfetto'],\n",
+    "  ['state', 'this page as JSON'], ['pprof/trace?seconds=1', 'a trace of a second, for Perfetto'],\n",
     "  ['../metrics', 'metrics, for Prometheus']].map(([path, text]) =>\n",
     "  make('li', null, make('a', {href: '/debug/' + path}, '/debug/' + path), ' ' + text)))];\n",
     "\n",

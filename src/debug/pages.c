@@ -7,6 +7,7 @@
 #include "debug/metrics.h"
 #include "debug/pages.h"
 #include "debug/state.h"
+#include "debug/turns.h"
 #include "system/system.h"
 
 #include <errno.h>
@@ -30,6 +31,7 @@ ACO__SWITCHES static void index_page(aco_http_request_t *request, void *unused)
         "<a href=\"/debug/pprof/block\">for locks and other tasks</a>\n"
         "<li>of 5 seconds, <a href=\"/debug/pprof/late\">what ran long without giving way, and what woke late</a>\n"
         "<li>tasks that <a href=\"/debug/pprof/leaked?debug=2\">wait for each other for ever</a>\n"
+        "<li>a <a href=\"/debug/pprof/trace?seconds=1\">trace</a> of a second, for Perfetto\n"
         "<li>a profile of <a href=\"/debug/pprof/stacks\">touched stacks</a>\n"
         "<li><a href=\"/debug/pprof/threadcreate?debug=1\">threads</a>\n"
         "<li><a href=\"/debug/pprof/cmdline\">the program</a>\n"
@@ -130,6 +132,7 @@ const aco_http_route_t *aco_debug_routes(void)
         {"GET", "/debug/pprof/symbol", symbol_page, NULL},
         {"POST", "/debug/pprof/symbol", symbol_page, NULL},
         {"GET", "/debug/pprof/", index_page, NULL},
+        {"GET", "/debug/pprof/trace", aco__turns_page, NULL},
         {"GET", "/debug/state", aco__state_page, NULL},
         {"GET", "/debug/live", aco__live_page, NULL},
         {"GET", "/metrics", aco__metrics_page, NULL},

@@ -43,7 +43,7 @@ typedef struct aco__inspected {
     aco__thread_t *of;
     long thread;                     /* its number */
     aco__inspection_t *inspection;   /* that is to be answered, or NULL */
-    aco__post_t post;
+    aco__post_t post, trace_post;
     unsigned looks;                  /* the number of the inspection that it answers. Atomic */
     size_t from;                     /* where it goes on; 0: at the beginning */
     struct aco__known_stacks *known; /* NULL: none */
@@ -77,6 +77,7 @@ typedef struct aco__tasks {
     aco_run_stats_t stats;
     aco__exceptions_t exceptions; /* the thread's own, those of the caller of aco_run() */
     char measures_runs;
+    char tells_turns;    /* somebody traces: inspection.c */
     int8_t is_watched;   /* by the watchdog */
     aco__watch_t watch;
     uint32_t turns;      /* of tasks and of aco_run(), modulo 2^32: odd while tasks run. Written atomically */

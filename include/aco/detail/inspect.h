@@ -79,6 +79,21 @@ typedef void (*aco__late_observer_t)(const aco__task_seen_t *task, int64_t late_
 ACO_API extern aco__late_observer_t aco__late_observer;
 enum { ACO__MOST_LATE = 16 };
 
+/* A turn of a task has ended, on its thread, in its root context; valid for the time of the call. */
+typedef struct aco__turn_seen {
+    const aco_t *task;    /* it may be gone */
+    const char *name, *work; /* "": none */
+    const char *next;     /* "ended", "gave way", "waits for a lock", … Lasts */
+    const char *location; /* of the wait; NULL: unknown. For aco__place_text() */
+    long thread;
+    int64_t began, ended; /* on the clock of aco_now() */
+} aco__turn_seen_t;
+typedef void (*aco__turn_observer_t)(const aco__turn_seen_t *turn);
+/* From now on the observer, which must not wait, is told of all turns of tasks, until the next call; NULL: nobody. A
+ * call to the observer before may still run then. Threads begin when they next come to aco_run(); those that begin to
+ * have tasks later do not. Tasks then switch through aco_run(). Any thread. */
+ACO_API void aco__inspect_turns(aco__turn_observer_t observer);
+
 /* The running task works on this from now on: for profiles. The text must last until then; NULL: on nothing. Nothing
  * happens outside tasks, or without memory. */
 ACO_API void aco__set_work(const char *work);

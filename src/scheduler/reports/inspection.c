@@ -93,6 +93,7 @@ void aco__inspect_leave(aco__tasks_t *s)
     if (inspection)
         let_go(inspection);
     aco__inbox_forget(s, &inspected->post);
+    aco__inbox_forget(s, &inspected->trace_post);
     end_look(inspected);
 }
 
@@ -235,6 +236,68 @@ static void look_posted(aco__thread_t *self, aco__post_t *post)
         let_go(inspection);
     else
         aco__inbox_post(s, post);
+}
+
+/* ---- Turns ---- */
+
+static aco__turn_observer_t turn_observer; /* atomic */
+
+static void trace_posted(aco__thread_t *self, aco__post_t *post)
+{
+    aco__tasks_t *s = aco__tasks(self);
+    (void)post;
+    if (s->tells_turns || s->chooser || !__atomic_load_n(&turn_observer, __ATOMIC_ACQUIRE))
+        return;
+    s->tells_turns = 1;
+    self->slow_switch_tasks++; /* each task then returns to run() */
+}
+
+static const char *what_comes_next(const aco__wait_t *wait)
+{
+    switch (wait ? aco__kind_of_wait(wait->kind) : 0) {
+    case 0:
+        return "gave way";
+    case ACO__SEEN_LOCK:
+        return "waits for a lock";
+    case ACO__SEEN_IO:
+        return "waits for a descriptor";
+    case ACO__SEEN_TIME:
+        return "sleeps";
+    default:
+        return "waits for others";
+    }
+}
+
+void aco__inspect_turn(aco__thread_t *self, aco__tasks_t *s, const aco_t *task, int is_left, int64_t began,
+                       const char *name)
+{
+    aco__turn_observer_t observer = __atomic_load_n(&turn_observer, __ATOMIC_ACQUIRE);
+    aco__turn_seen_t turn = {.task = task, .name = name, .work = "", .next = "ended", .began = began};
+    if (!observer) {
+        s->tells_turns = 0;
+        self->slow_switch_tasks--;
+        return;
+    }
+    if (is_left) {
+        const aco__wait_t *wait = aco__task_wait(task);
+        turn.next = what_comes_next(wait);
+        turn.location = wait ? wait->location : NULL;
+        turn.work = aco__work(task);
+    }
+    turn.thread = s->inspected.thread;
+    turn.ended = aco__os_now();
+    observer(&turn);
+}
+
+void aco__inspect_turns(aco__turn_observer_t observer)
+{
+    __atomic_store_n(&turn_observer, observer, __ATOMIC_RELEASE);
+    aco__lock();
+    for (aco__tasks_t *s = first_scheduler; s && observer; s = s->inspected.next) {
+        s->inspected.trace_post.run = trace_posted;
+        aco__inbox_post(s, &s->inspected.trace_post);
+    }
+    aco__unlock();
 }
 
 /* ---- Who asks ---- */

@@ -423,7 +423,7 @@ int aco_tasks_dump(int file)
     return 0;
 }
 
-static int kind_of_wait(unsigned kind)
+int aco__kind_of_wait(unsigned kind)
 {
     switch (kind) {
     case ACO__WAIT_MUTEX:
@@ -463,7 +463,7 @@ void aco__report_task(const aco__thread_t *self, const aco_t *task, int wants_te
     memcpy(&seen->entry, &function, sizeof function);
     seen->group = *aco__task_flags(task) & TASK_SCOPED ? aco__task_record(task)->group : NULL;
     seen->scope = *aco__task_flags(task) & TASK_SCOPED ? aco__task_record(task)->scope : NULL;
-    seen->fd = wait && kind_of_wait(wait->kind) == ACO__SEEN_IO ? (int)(uintptr_t)wait->object : -1;
-    seen->waits_kind = wait ? kind_of_wait(wait->kind) : 0;
+    seen->fd = wait && aco__kind_of_wait(wait->kind) == ACO__SEEN_IO ? (int)(uintptr_t)wait->object : -1;
+    seen->waits_kind = wait ? aco__kind_of_wait(wait->kind) : 0;
     seen->waited_ms = wait ? (int64_t)((uint32_t)(aco__os_now() / ACO_MILLISECOND) - wait->since) : 0;
 }
