@@ -16,8 +16,10 @@ target_compile_options(debug_problems PRIVATE -g1)
 # What Prometheus' parser and `go tool pprof` make of them. Go compiles pprof at its first use.
 if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING AND NOT CMAKE_C_FLAGS MATCHES "-fsanitize=")
   find_program(DEBUG_GO go)
+  find_program(DEBUG_PROMETHEUS prometheus)
   add_test(NAME debug.readers COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/debug/readers.py
-           $<TARGET_FILE:test_debug_pages_release> $<$<BOOL:${DEBUG_GO}>:${DEBUG_GO}>)
+           $<TARGET_FILE:test_debug_pages_release> "$<$<BOOL:${DEBUG_GO}>:${DEBUG_GO}>"
+           "$<$<BOOL:${DEBUG_PROMETHEUS}>:${DEBUG_PROMETHEUS}>")
   set_tests_properties(debug.readers PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
 endif()
 
