@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """page.py PROGRAM [NODE] [CHROMIUM]: the live page of acorn_debug, of PROGRAM (problems.c), is up to date, its JSON says
-what is wrong there, and its script is one (NODE, if given). CHROMIUM, if given, shows it: with all tables, in two
+what is wrong there, as acorn_top does, and its script is one (NODE, if given). CHROMIUM, if given, shows it: with all tables, in two
 widths, and nothing refused by the page's own policy."""
 import json
 import pathlib
@@ -44,6 +44,13 @@ def has_problems(base):
     check('filter', 20 <= few['matching'] < 30 < few['tasks'], few)
 
 
+def in_terminal(base):
+    done = subprocess.run([sys.executable, ROOT / 'tools/acorn_top.py', '--once', '--filter', 'order', base],
+                          capture_output=True, text=True, check=False, timeout=60)
+    for text in ('debug_problems', ' with "order"', 'write_audit < handle_order', 'for mutex'):
+        check(f'acorn_top: no {text}', text in done.stdout, done.stdout + done.stderr)
+
+
 def is_script(node, base):
     with tempfile.NamedTemporaryFile('w', suffix='.js', encoding='utf-8') as file:
         file.write(re.search(r'<script>(.*)</script>', get(base, '/'), re.DOTALL).group(1))
@@ -70,6 +77,7 @@ def main():
     with subprocess.Popen([program, 'all'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as served:
         base = f'http://127.0.0.1:{int(served.stdout.readline())}'
         has_problems(base)
+        in_terminal(base)
         if node:
             is_script(node, base)
         if chromium:
