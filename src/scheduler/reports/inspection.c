@@ -33,12 +33,17 @@ static long thread_number(void)
 #define thread_number aco__os_thread_number
 #endif
 
+static void look_posted(aco__thread_t *self, aco__post_t *post);
+static void trace_posted(aco__thread_t *self, aco__post_t *post);
+
 void aco__inspect_join(aco__thread_t *self, aco__tasks_t *s)
 {
     aco__inspected_t *inspected = &s->inspected;
     int is_watched;
     inspected->of = self;
     inspected->thread = thread_number();
+    inspected->post.run = look_posted; /* only here: its thread may read it when it is posted again */
+    inspected->trace_post.run = trace_posted;
     aco__lock();
     inspected->next = first_scheduler;
     inspected->link = &first_scheduler;
@@ -294,7 +299,6 @@ void aco__inspect_turns(aco__turn_observer_t observer)
     __atomic_store_n(&turn_observer, observer, __ATOMIC_RELEASE);
     aco__lock();
     for (aco__tasks_t *s = first_scheduler; s && observer; s = s->inspected.next) {
-        s->inspected.trace_post.run = trace_posted;
         aco__inbox_post(s, &s->inspected.trace_post);
     }
     aco__unlock();
@@ -329,7 +333,6 @@ int aco__inspect_on(void)
     is_inspected = 1;
     for (aco__tasks_t *s = first_scheduler; s; s = s->inspected.next) {
         __atomic_store_n(&s->answers, 1, __ATOMIC_RELAXED);
-        s->inspected.post.run = look_posted;
         aco__inbox_post(s, &s->inspected.post);
     }
     aco__unlock();
@@ -352,7 +355,6 @@ void aco__inspect_begin(aco__inspection_t *inspection)
         inspection->holders++;
         __atomic_add_fetch(&inspection->pending, 1, __ATOMIC_RELAXED);
         s->inspected.inspection = inspection;
-        s->inspected.post.run = look_posted;
         aco__inbox_post(s, &s->inspected.post);
     }
     aco__unlock();
