@@ -42,7 +42,7 @@ def escaped(text):
 def literal(line):
     """In lines of at most 120 columns."""
     parts = [line[i:i + MOST] for i in range(0, len(line), MOST)] or ['']
-    return '\n'.join(f'    "{escaped(part)}' + ('\\n",' if i + 1 == len(parts) else '"')
+    return '\n'.join(f'    "{escaped(part)}' + ('\\n",' if i + 1 == len(parts) else '",')
                      for i, part in enumerate(parts))
 
 

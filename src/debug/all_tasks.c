@@ -229,6 +229,8 @@ ACO__SWITCHES static void reply_tasks(aco_http_request_t *request, view_t *view,
             write_grouped(&page, view, name);
         else
             write_each(&page, view);
+        if (!view->samples.entries)
+            aco__page_print(&page, "# no tasks\n");
         aco__page_add(&page, notes.at, notes.n);
         aco__page_reply(request, "text/plain; charset=utf-8", &page);
     }
@@ -300,9 +302,8 @@ ACO__SWITCHES static void reply_looks(aco_http_request_t *request, int kinds)
     int64_t began = aco_now();
     int seconds = aco__page_number(request, "seconds", DEFAULT_LOOKS_S, MOST_LOOKS_S);
     aco__samples_t *samples = calloc(1, sizeof *samples);
-    int has_failed =
-        !samples ||
-        (kinds ? look_for_time(samples, kinds, began + seconds * ACO_SECOND) : add_look(samples, 0, 0)) != 0;
+    int has_failed = !samples || (kinds ? look_for_time(samples, kinds, began + seconds * ACO_SECOND)
+                                        : add_look(samples, 0, 0)) != 0;
     waits.duration = aco_now() - began;
     if (samples && has_failed)
         aco__samples_clear(samples);

@@ -10,7 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOKED_AT = 256, LATE_LOOK_MS = 1, LATE_SECONDS = 5, MOST_LATE_SECONDS = 300, LONG_MS = 10, MOST_LONG_MS = 10000 };
+enum {
+    LOOKED_AT = 256,
+    LATE_LOOK_MS = 1,
+    LATE_SECONDS = 5,
+    MOST_LATE_SECONDS = 300,
+    LONG_MS = 10,
+    MOST_LONG_MS = 10000
+};
 
 /* A turn of a thread. */
 typedef struct turn_seen {

@@ -18,17 +18,17 @@ static const char *const live_lines[] = {
     ":root { --text: #1c1f23; --dim: #667079; --back: #fff; --box: #f4f5f7; --line: #dde1e5; --mark: #a3480f;\n",
     "  --bar: #d98a4b; --warn: #b3261e; }\n",
     "@media (prefers-color-scheme: dark) {\n",
-    "  :root { --text: #e3e6e9; --dim: #98a2ab; --back: #15181b; --box: #1f2327; --line: #343a40; --mark: #f0a3"
+    "  :root { --text: #e3e6e9; --dim: #98a2ab; --back: #15181b; --box: #1f2327; --line: #343a40; --mark: #f0a3",
     "68;\n",
     "    --bar: #96571f; --warn: #ff8a80; } }\n",
     "* { box-sizing: border-box; }\n",
-    "body { margin: 0 auto; max-width: 1400px; padding: 0 12px 24px; background: var(--back); color: var(--text"
+    "body { margin: 0 auto; max-width: 1400px; padding: 0 12px 24px; background: var(--back); color: var(--text",
     ");\n",
     "  font: 14px/1.45 system-ui, sans-serif; }\n",
     "header { display: flex; flex-wrap: wrap; gap: 4px 16px; align-items: baseline; padding: 10px 0; }\n",
     "h1 { font-size: 18px; margin: 0; }\n",
     "h2 { font-size: 15px; margin: 20px 0 6px; }\n",
-    "nav { display: flex; flex-wrap: wrap; gap: 4px; border-bottom: 1px solid var(--line); padding-bottom: 8px;"
+    "nav { display: flex; flex-wrap: wrap; gap: 4px; border-bottom: 1px solid var(--line); padding-bottom: 8px;",
     " }\n",
     "button, input { font: inherit; color: inherit; background: var(--box); border: 1px solid var(--line);\n",
     "  border-radius: 5px; padding: 4px 10px; }\n",
@@ -39,7 +39,7 @@ static const char *const live_lines[] = {
     ".warn { color: var(--warn); }\n",
     ".scroll { overflow-x: auto; }\n",
     "table { border-collapse: collapse; width: 100%; }\n",
-    "th, td { text-align: left; padding: 3px 10px 3px 0; border-bottom: 1px solid var(--line); vertical-align: "
+    "th, td { text-align: left; padding: 3px 10px 3px 0; border-bottom: 1px solid var(--line); vertical-align: ",
     "top; }\n",
     "th { color: var(--dim); font-weight: normal; }\n",
     "td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }\n",
@@ -50,13 +50,13 @@ static const char *const live_lines[] = {
     "ul.tree { list-style: none; padding-left: 16px; margin: 2px 0; border-left: 1px solid var(--line); }\n",
     "#charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(250px, 1fr)); gap: 10px; }\n",
     "figure { margin: 0; padding: 8px 10px; background: var(--box); border-radius: 6px; }\n",
-    "figcaption { display: flex; justify-content: space-between; gap: 8px; font-size: 12px; color: var(--dim); "
+    "figcaption { display: flex; justify-content: space-between; gap: 8px; font-size: 12px; color: var(--dim); ",
     "}\n",
     "figcaption b { color: var(--text); }\n",
     "canvas { display: block; width: 100%; height: 56px; }\n",
     ".flame { position: relative; font-size: 11px; margin-top: 8px; }\n",
     ".flame div { position: absolute; height: 17px; line-height: 16px; padding: 0 3px; overflow: hidden;\n",
-    "  white-space: nowrap; cursor: pointer; color: #1c1f23; border: 1px solid var(--back); border-radius: 2px;"
+    "  white-space: nowrap; cursor: pointer; color: #1c1f23; border: 1px solid var(--back); border-radius: 2px;",
     " }\n",
     "</style>\n",
     "<header><h1 id='program'>…</h1><span class='dim' id='status'>loads</span>\n",
@@ -92,14 +92,14 @@ static const char *const live_lines[] = {
     "}\n",
     "\n",
     "function table(columns, rows) {\n",
-    "  const head = make('tr', null, ...columns.map(name => make('th', name[0] === '#' ? {class: 'number'} : nu"
+    "  const head = make('tr', null, ...columns.map(name => make('th', name[0] === '#' ? {class: 'number'} : nu",
     "ll,\n",
     "    name.replace('#', ''))));\n",
     "  const lines = rows.slice(0, MOST_ROWS).map(row => make('tr', null, ...row.map((cell, i) =>\n",
     "    make('td', columns[i][0] === '#' ? {class: 'number'} : null, cell ?\? ''))));\n",
-    "  const more = rows.length > MOST_ROWS ? make('p', {class: 'dim'}, (rows.length - MOST_ROWS) + ' more') : "
+    "  const more = rows.length > MOST_ROWS ? make('p', {class: 'dim'}, (rows.length - MOST_ROWS) + ' more') : ",
     "'';\n",
-    "  return make('div', {class: 'scroll'}, make('table', null, make('thead', null, head), make('tbody', null,"
+    "  return make('div', {class: 'scroll'}, make('table', null, make('thead', null, head), make('tbody', null,",
     " ...lines)),\n",
     "    more);\n",
     "}\n",
@@ -138,7 +138,7 @@ static const char *const live_lines[] = {
     "  const sums = new Map();\n",
     "  for (const line of text.split('\\n')) {\n",
     "    const fits = /^([a-z_A-Z0-9]+)(\\{.*\\})? ([-+0-9.eE]+)$/.exec(line);\n",
-    "    if (fits && !fits[1].endsWith('_bucket')) sums.set(fits[1], (sums.get(fits[1]) || 0) + Number(fits[3])"
+    "    if (fits && !fits[1].endsWith('_bucket')) sums.set(fits[1], (sums.get(fits[1]) || 0) + Number(fits[3])",
     ");\n",
     "  }\n",
     "  return sums;\n",
@@ -183,7 +183,7 @@ static const char *const live_lines[] = {
     "  context.lineWidth = 1.5;\n",
     "  context.beginPath();\n",
     "  const width = w / Math.max(points.length - 1, 20);\n",
-    "  points.forEach((value, i) => context.lineTo(w - (points.length - 1 - i) * width, h - 3 - (h - 8) * value"
+    "  points.forEach((value, i) => context.lineTo(w - (points.length - 1 - i) * width, h - 3 - (h - 8) * value",
     " / top));\n",
     "  context.stroke();\n",
     "}\n",
@@ -193,7 +193,7 @@ static const char *const live_lines[] = {
     "  const box = make('div', {id: 'charts'}, ...[...series].map(([name, points]) => {\n",
     "    const canvas = make('canvas', {role: 'img', 'aria-label': name});\n",
     "    drawn.push([canvas, points]);\n",
-    "    return make('figure', null, make('figcaption', null, name, make('b', null, short(points[points.length "
+    "    return make('figure', null, make('figcaption', null, name, make('b', null, short(points[points.length ",
     "- 1])),\n",
     "      make('span', null, 'max ' + short(Math.max(...points)))), canvas);\n",
     "  }));\n",
@@ -229,7 +229,7 @@ static const char *const live_lines[] = {
     "    deepest = Math.max(deepest, depth);\n",
     "    let hue = 0;\n",
     "    for (const letter of node.name) hue = (hue * 31 + letter.charCodeAt(0)) % 40;\n",
-    "    const text = node.name + ': ' + unit(node.value) + ', ' + (100 * node.value / (root.value || 1)).toFix"
+    "    const text = node.name + ': ' + unit(node.value) + ', ' + (100 * node.value / (root.value || 1)).toFix",
     "ed(1) + ' %';\n",
     "    const bar = make('div', {title: text, onclick: () => { zoom = node === zoom ? null : node; show(); }},\n",
     "      share > 0.02 ? text : '');\n",
@@ -263,7 +263,7 @@ static const char *const live_lines[] = {
     "    await lookUp(profile.stacks);\n",
     "    for (const stack of profile.stacks)\n",
     "      stack.labels = [stack.state,\n",
-    "        [stack.task || (stack.thread ? 'thread ' + stack.thread : ''), stack.route].filter(text => text).j"
+    "        [stack.task || (stack.thread ? 'thread ' + stack.thread : ''), stack.route].filter(text => text).j",
     "oin(', ')];\n",
     "    const isTime = profile.value === 'nanoseconds' || /cpu|delay/.test(profile.value);\n",
     "    flame = {label, root: treeOf(profile.stacks, stack => isTime ? stack.v : stack.n),\n",
@@ -301,32 +301,32 @@ static const char *const live_lines[] = {
     "\n",
     "function overview() {\n",
     "  const silent = state.threads.filter(thread => thread.answers === false);\n",
-    "  return [...silent.map(thread => make('p', {class: 'warn'}, 'Thread ' + thread.thread + ' does not answer"
+    "  return [...silent.map(thread => make('p', {class: 'warn'}, 'Thread ' + thread.thread + ' does not answer",
     ": ' +\n",
     "    (thread.task ? 'its task \"' + thread.task + '\" ' : 'its task ') + 'does not give way. ' +\n",
     "    (thread.frames ? 'It is in ' + stackText(thread.frames) + '.' : 'It takes no signal.'))),\n",
     "  charts(), make('h2', null, 'Threads'),\n",
     "  table(['#thread', '#tasks', '#spawned', '#turns', '#late wakes', 'answers'], state.threads.map(thread =>\n",
-    "    [thread.thread, thread.tasks, thread.spawned, thread.turns, thread.late, thread.answers === false ? 'n"
+    "    [thread.thread, thread.tasks, thread.spawned, thread.turns, thread.late, thread.answers === false ? 'n",
     "o' : 'yes'])),\n",
     "  make('h2', null, 'Most frequent stacks'), stacks(12)];\n",
     "}\n",
     "\n",
     "function stacks(most) {\n",
-    "  return table(['#tasks', '#growth', 'state', '#oldest', 'stack', 'for example'], state.stacks.slice(0, mo"
+    "  return table(['#tasks', '#growth', 'state', '#oldest', 'stack', 'for example'], state.stacks.slice(0, mo",
     "st).map(stack =>\n",
-    "    [stack.n, growth(stack), stack.state, stack.state === 'waits' ? time(stack.oldest_ms) : '', stackCell("
+    "    [stack.n, growth(stack), stack.state, stack.state === 'waits' ? time(stack.oldest_ms) : '', stackCell(",
     "stack),\n",
-    "      make('span', {class: 'dim'}, [stack.task, stack.route, stack.for, stack.at].filter(text => text).joi"
+    "      make('span', {class: 'dim'}, [stack.task, stack.route, stack.for, stack.at].filter(text => text).joi",
     "n(' · '))]));\n",
     "}\n",
     "\n",
     "function tasks() {\n",
-    "  return [make('h2', null, `Tasks by stack: ${state.matching} of ${state.tasks}, ${state.stacks_in_all} st"
+    "  return [make('h2', null, `Tasks by stack: ${state.matching} of ${state.tasks}, ${state.stacks_in_all} st",
     "acks`),\n",
     "    stacks(MOST_ROWS), make('h2', null, `Those that have waited longest, ${state.oldest.length} at most`),\n",
     "    table(['name', 'state', '#since', 'waits', 'at', 'route', '#thread'], state.oldest.map(task =>\n",
-    "      [task.task || task.address, task.state, task.state === 'waits' ? time(task.ms) : '', task.for, task."
+    "      [task.task || task.address, task.state, task.state === 'waits' ? time(task.ms) : '', task.for, task.",
     "at,\n",
     "        task.route, task.thread]))];\n",
     "}\n",
@@ -342,7 +342,7 @@ static const char *const live_lines[] = {
     "      make('b', null, scope.is_group ? 'group ' : 'scope '), scope.at || scope.address,\n",
     "      make('span', {class: 'dim'}, scope.begun_by ? ' · begun by ' + scope.begun_by : '',\n",
     "        ` · ${scope.tasks} task(s) here`,\n",
-    "        scope.is_group ? ` · ${scope.running} member(s)` + (scope.limit ? ' of at most ' + scope.limit : '"
+    "        scope.is_group ? ` · ${scope.running} member(s)` + (scope.limit ? ' of at most ' + scope.limit : '",
     "') : ''),\n",
     "      scope.left_ms >= 0 ? ' · ends in ' + time(scope.left_ms) : '',\n",
     "      scope.ended ? make('span', {class: 'warn'}, ' · ' + scope.ended) : '',\n",
@@ -353,7 +353,7 @@ static const char *const live_lines[] = {
     "\n",
     "function connections() {\n",
     "  return [make('h2', null, `Descriptors that tasks wait for: ${state.connections_in_all}`),\n",
-    "    table(['#fd', 'peer', 'own address', 'waits', '#since', 'task', 'route', 'at'], state.connections.map("
+    "    table(['#fd', 'peer', 'own address', 'waits', '#since', 'task', 'route', 'at'], state.connections.map(",
     "one =>\n",
     "      [one.fd, one.peer, one.own, one.for, time(one.ms), one.task || one.address, one.route, one.at]))];\n",
     "}\n",
@@ -361,7 +361,7 @@ static const char *const live_lines[] = {
     "function flames() {\n",
     "  const waiting = () => {\n",
     "    zoom = null;\n",
-    "    flame = {label: 'all tasks, now', unit: value => value + ' tasks', root: treeOf(state.stacks.map(stack"
+    "    flame = {label: 'all tasks, now', unit: value => value + ' tasks', root: treeOf(state.stacks.map(stack",
     " =>\n",
     "      ({...stack, labels: [stack.state]})), stack => stack.n)};\n",
     "    show();\n",
@@ -373,7 +373,7 @@ static const char *const live_lines[] = {
     "    flame && flame.root ? flameOf(flame.root, flame.unit) : ''];\n",
     "}\n",
     "\n",
-    "const others = () => [make('h2', null, 'For other tools'), make('ul', null, ...[['pprof/', 'profiles, as t"
+    "const others = () => [make('h2', null, 'For other tools'), make('ul', null, ...[['pprof/', 'profiles, as t",
     "exts too'],\n",
     "  ['state', 'this page as JSON'], ['pprof/trace?seconds=1', 'a trace of a second, for Perfetto'],\n",
     "  ['../metrics', 'metrics, for Prometheus']].map(([path, text]) =>\n",
@@ -385,7 +385,7 @@ static const char *const live_lines[] = {
     "function show() {\n",
     "  if (!state) return;\n",
     "  const main = document.querySelector('main');\n",
-    "  for (const button of $('tabs').children) button.setAttribute('aria-selected', button.id === 'tab-' + tab"
+    "  for (const button of $('tabs').children) button.setAttribute('aria-selected', button.id === 'tab-' + tab",
     ");\n",
     "  $('program').textContent = `${state.program} (${state.pid})`;\n",
     "  $('search').hidden = !hasFilter.includes(tab);\n",
@@ -422,10 +422,10 @@ static const char *const live_lines[] = {
     "}\n",
     "\n",
     "for (const name in tabs)\n",
-    "  $('tabs').append(make('button', {id: 'tab-' + name, role: 'tab', onclick: () => { location.hash = name; "
+    "  $('tabs').append(make('button', {id: 'tab-' + name, role: 'tab', onclick: () => { location.hash = name; ",
     "}}, name));\n",
     "$('tabs').after(make('p', {id: 'search'}, make('input', {type: 'search', 'aria-label': 'filter',\n",
-    "  placeholder: 'name, route, place or object contains …', oninput: event => { filter = event.target.value;"
+    "  placeholder: 'name, route, place or object contains …', oninput: event => { filter = event.target.value;",
     " }})));\n",
     "$('pause').addEventListener('click', () => {\n",
     "  isPaused = !isPaused;\n",

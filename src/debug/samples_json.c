@@ -41,8 +41,9 @@ static void write_json(aco__page_t *page, const aco__samples_t *samples, const a
 {
     aco__sample_entry_t **sorted = aco__samples_sorted(samples);
     page->is_broken |= samples->entries && !sorted;
-    aco__page_print(page, "{\"count\":\"%s\",\"value\":\"%s\",\"duration_ns\":%" PRId64 ",\"total\":%" PRId64
-                          ",\"dropped\":%" PRId64 ",\"stacks_in_all\":%zu,\"stacks\":[",
+    aco__page_print(page,
+                    "{\"count\":\"%s\",\"value\":\"%s\",\"duration_ns\":%" PRId64 ",\"total\":%" PRId64
+                    ",\"dropped\":%" PRId64 ",\"stacks_in_all\":%zu,\"stacks\":[",
                     kind->count_name, kind->value_name ? kind->value_name : "", kind->duration, samples->total,
                     samples->dropped, samples->entries);
     for (size_t i = 0; sorted && i < samples->entries && i < MOST_IN_JSON; i++) {

@@ -18,9 +18,9 @@
 
 enum {
     MOST_STACKS = 300,
-    MOST_EACH = 200,     /* tasks that are listed: those that have waited longest */
-    MOST_SCOPES = 512,   /* a power of two; at most half of them are in use */
-    MOST_DEPTH = 32,     /* scopes around a task */
+    MOST_EACH = 200, /* tasks that are listed: those that have waited longest */
+    MOST_SCOPES = 512, /* a power of two; at most half of them are in use */
+    MOST_DEPTH = 32, /* scopes around a task */
     MOST_FDS = 500,
     MOST_STATE_THREADS = 256,
     PLACE_SIZE = 128,
@@ -40,9 +40,9 @@ typedef struct listed_task {
 typedef struct scope_node {
     const void *at, *outer; /* NULL: vacant; none */
     char name[ACO_NAME_SIZE], place[PLACE_SIZE];
-    int64_t left_ms;        /* until its deadline; -1: it has none */
-    size_t tasks;           /* whose innermost scope it is */
-    size_t running, limit;  /* of a group */
+    int64_t left_ms; /* until its deadline; -1: it has none */
+    size_t tasks; /* whose innermost scope it is */
+    size_t running, limit; /* of a group */
     int is_group, error;
 } scope_node_t;
 
@@ -219,9 +219,10 @@ ACO__SWITCHES static void write_state_threads(aco__page_t *page, const state_vie
     size_t n = threads ? aco__inspect_threads(threads, MOST_STATE_THREADS) : 0;
     aco__page_print(page, ",\n\"threads_in_all\":%zu,\"threads\":[", n);
     for (size_t i = 0; i < n && i < MOST_STATE_THREADS; i++) {
-        aco__page_print(page, "%s\n{\"thread\":%ld,\"tasks\":%zu,\"spawned\":%" PRIu64 ",\"late\":%" PRIu64
-                              ",\"turns\":%" PRIu64, i ? "," : "", threads[i].thread, threads[i].tasks,
-                        threads[i].spawned, threads[i].late_wakes, threads[i].turns / 2);
+        aco__page_print(
+            page, "%s\n{\"thread\":%ld,\"tasks\":%zu,\"spawned\":%" PRIu64 ",\"late\":%" PRIu64 ",\"turns\":%" PRIu64,
+            i ? "," : "", threads[i].thread, threads[i].tasks, threads[i].spawned, threads[i].late_wakes,
+            threads[i].turns / 2);
         for (size_t k = 0; k < view->missing_n; k++)
             if (view->missing[k] == threads[i].thread)
                 write_silent(page, threads[i].thread);
@@ -312,9 +313,7 @@ static void write_scopes(aco__page_t *page, const state_view_t *view)
         write_address(page, "outer", node->outer);
         aco__json_member(page, "begun_by", node->name);
         aco__json_member(page, "at", node->place);
-        aco__json_member(page, "ended", !node->error                 ? ""
-                                        : node->error == ETIMEDOUT ? "timed out"
-                                                                   : "cancelled");
+        aco__json_member(page, "ended", !node->error ? "" : node->error == ETIMEDOUT ? "timed out" : "cancelled");
         aco__page_print(page, ",\"left_ms\":%" PRId64 "}", node->left_ms);
     }
     aco__page_print(page, "]");

@@ -103,8 +103,9 @@ static void write_trace(aco__page_t *page, turn_t *all, size_t n, uint64_t lost,
 {
     const long process = (long)aco__system.getpid();
     qsort(all, n, sizeof *all, compare_turns);
-    aco__page_print(page, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"turns\":%zu,\"lost\":%" PRIu64
-                          "},\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":%ld,\"name\":\"process_name\",\"args\":{\"n\":0",
+    aco__page_print(page,
+                    "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"turns\":%zu,\"lost\":%" PRIu64
+                    "},\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":%ld,\"name\":\"process_name\",\"args\":{\"n\":0",
                     n, lost, process);
     aco__json_member(page, "name", "acorn");
     aco__page_print(page, "}}");

@@ -77,7 +77,7 @@ typedef struct aco__tasks {
     aco_run_stats_t stats;
     aco__exceptions_t exceptions; /* the thread's own, those of the caller of aco_run() */
     char measures_runs;
-    char tells_turns;    /* somebody traces: inspection.c */
+    char tells_turns; /* somebody traces: inspection.c */
     int8_t is_watched;   /* by the watchdog */
     aco__watch_t watch;
     uint32_t turns;      /* of tasks and of aco_run(), modulo 2^32: odd while tasks run. Written atomically */

@@ -37,8 +37,9 @@ static int connect_to(int port)
 
 static size_t make_request(char *request, unsigned which, const uint8_t *bytes, size_t n)
 {
-    static const char *const queries[] = {"state?filter=", "state?", "pprof/tasks?", "pprof/leaked?debug=",
-                                          "pprof/symbol?", "pprof/threadcreate?debug=", "pprof/tasks?json="};
+    static const char *const queries[] = {"state?filter=",       "state?",        "pprof/tasks?",
+                                          "pprof/leaked?debug=", "pprof/symbol?", "pprof/threadcreate?debug=",
+                                          "pprof/tasks?json="};
     enum { QUERIES = sizeof queries / sizeof *queries };
     size_t at_end = 0;
     if (which % (QUERIES + 2) < QUERIES) {
@@ -48,8 +49,10 @@ static size_t make_request(char *request, unsigned which, const uint8_t *bytes, 
         return at_end + (size_t)sprintf(request + at_end, " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     }
     if (which % (QUERIES + 2) == QUERIES) {
-        at_end = (size_t)sprintf(request, "POST /debug/pprof/symbol HTTP/1.1\r\nHost: [::1]:1\r\nConnection: close\r\n"
-                                          "Content-Length: %zu\r\n\r\n", n);
+        at_end = (size_t)sprintf(request,
+                                 "POST /debug/pprof/symbol HTTP/1.1\r\nHost: [::1]:1\r\nConnection: close\r\n"
+                                 "Content-Length: %zu\r\n\r\n",
+                                 n);
         memcpy(request + at_end, bytes, n);
         return at_end + n;
     }

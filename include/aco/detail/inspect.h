@@ -81,9 +81,9 @@ enum { ACO__MOST_LATE = 16 };
 
 /* A turn of a task has ended, on its thread, in its root context; valid for the time of the call. */
 typedef struct aco__turn_seen {
-    const aco_t *task;    /* it may be gone */
+    const aco_t *task; /* it may be gone */
     const char *name, *work; /* "": none */
-    const char *next;     /* "ended", "gave way", "waits for a lock", … Lasts */
+    const char *next; /* "ended", "gave way", "waits for a lock", … Lasts */
     const char *location; /* of the wait; NULL: unknown. For aco__place_text() */
     long thread;
     int64_t began, ended; /* on the clock of aco_now() */
