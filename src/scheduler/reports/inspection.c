@@ -317,6 +317,8 @@ static void leave_others_in_child(void)
         own->answers = 0;
     }
     is_inspected = 0;
+    turn_observer = NULL; /* those who asked are no more */
+    aco__late_observer = NULL;
 }
 
 int aco__inspect_on(void)
