@@ -7,10 +7,27 @@ foreach(variant IN LISTS acorn_two_variants)
   target_link_libraries(test_debug_pages_${variant} PRIVATE acorn_debug_static Threads::Threads)
 endforeach()
 
+# A program with problems (docs/see-inside.md).
+add_executable(debug_problems debug/problems.c)
+set_target_properties(debug_problems PROPERTIES C_STANDARD 11)
+target_link_libraries(debug_problems PRIVATE acorn_tests acorn_debug_static Threads::Threads)
+target_compile_options(debug_problems PRIVATE -g1)
+
 # What Prometheus' parser and `go tool pprof` make of them. Go compiles pprof at its first use.
 if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING AND NOT CMAKE_C_FLAGS MATCHES "-fsanitize=")
   find_program(DEBUG_GO go)
+  find_program(DEBUG_PROMETHEUS prometheus)
   add_test(NAME debug.readers COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/debug/readers.py
-           $<TARGET_FILE:test_debug_pages_release> $<$<BOOL:${DEBUG_GO}>:${DEBUG_GO}>)
+           $<TARGET_FILE:test_debug_pages_release> "$<$<BOOL:${DEBUG_GO}>:${DEBUG_GO}>"
+           "$<$<BOOL:${DEBUG_PROMETHEUS}>:${DEBUG_PROMETHEUS}>")
   set_tests_properties(debug.readers PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
+endif()
+
+# The live page, in Chromium if it is here.
+if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING AND NOT CMAKE_C_FLAGS MATCHES "-fsanitize=")
+  find_program(DEBUG_NODE node)
+  find_program(DEBUG_CHROMIUM NAMES chromium-headless-shell chromium)
+  add_test(NAME debug.page COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/debug/page.py $<TARGET_FILE:debug_problems>
+           "$<$<BOOL:${DEBUG_NODE}>:${DEBUG_NODE}>" "$<$<BOOL:${DEBUG_CHROMIUM}>:${DEBUG_CHROMIUM}>")
+  set_tests_properties(debug.page PROPERTIES TIMEOUT 600)
 endif()

@@ -4,6 +4,7 @@
  * With the argument "serve" it only serves them, and ends with its input: for debug/readers.py. */
 #define _GNU_SOURCE
 #include <aco/debug.h>
+#include <aco/group.h>
 #include <aco/pool.h>
 #include <aco/sync.h>
 #include "check.h"
@@ -119,6 +120,31 @@ static void spawn_detached(void *(*fn)(void *), const aco_options_t *options)
     CHECK_EQ(aco_detach(task), 0);
 }
 
+/* Two tasks that wait for each other's locks until their group is cancelled. */
+static aco_mutex_t left, right;
+static aco_group_t embrace;
+
+FAR_FROM_OTHERS void *embraces(void *own);
+FAR_FROM_OTHERS void *embraces(void *own)
+{
+    aco_mutex_t *other = own == &left ? &right : &left;
+    CHECK_EQ(aco_mutex_lock(own), 0);
+    aco_yield();
+    FAILS_WITH(aco_mutex_lock(other), ECANCELED);
+    CHECK_EQ(aco_mutex_unlock(own), 0);
+    return NULL;
+}
+
+static void *spawns_embrace(void *unused)
+{
+    const aco_options_t options = {.name = "embrace"};
+    CHECK_EQ(aco_group_begin(&embrace, ACO_KEEP_GOING), 0);
+    CHECK(aco_group_spawn(&embrace, embraces, &left, &options) != NULL);
+    CHECK(aco_group_spawn(&embrace, embraces, &right, &options) != NULL);
+    (void)aco_group_end(&embrace);
+    return unused;
+}
+
 static void *waiting_thread(void *unused)
 {
     aco_share_stack_t *stack = aco_share_stack_new(0);
@@ -131,6 +157,7 @@ static void *waiting_thread(void *unused)
         spawn_detached(private_task, &options);
         spawn_detached(task_on_share_stack, &on_share_stack);
     }
+    spawn_detached(spawns_embrace, NULL);
     spawn_detached(tells, &of_tells);
     CHECK_EQ(aco_run(), 0);
     aco_scheduler_close();
@@ -142,6 +169,7 @@ static void let_end(void *unused)
 {
     (void)unused;
     aco_event_set(&end);
+    CHECK_EQ(aco_scope_cancel(&embrace.scope), 0);
 }
 
 FAR_FROM_OTHERS void *spins(void *unused);
@@ -154,9 +182,19 @@ FAR_FROM_OTHERS void *spins(void *unused)
     return unused;
 }
 
+/* On the thread of the one that spins. */
+FAR_FROM_OTHERS void *oversleeps(void *unused);
+FAR_FROM_OTHERS void *oversleeps(void *unused)
+{
+    CHECK_EQ(aco_sleep(1), 0);
+    __asm__ volatile("");
+    return unused;
+}
+
 static void *spinning_thread(void *unused)
 {
-    const aco_options_t options = {.name = "hog"};
+    const aco_options_t options = {.name = "hog"}, of_sleeper = {.name = "oversleeper"};
+    spawn_detached(oversleeps, &of_sleeper);
     spawn_detached(spins, &options);
     CHECK_EQ(aco_run(), 0);
     return unused;
@@ -187,6 +225,32 @@ static void tasks(void)
     HAS("task_on_share_stack");
     HAS("sleeper 4");
     HAS("does not give way");
+    HAS("route");
+    HAS("/debug/pprof/tasks");
+    CHECK_EQ(get("/debug/pprof/leaked?debug=2"), 200);
+    HAS("\"embrace\" [waits for mutex ");
+    HAS("embraces(...)");
+    HAS(" member(s) of group ");
+    CHECK(!has("sleeper"));
+    CHECK_EQ(get("/debug/pprof/leaked"), 200);
+    HAS("\x1f\x8b\x08");
+    CHECK(has("leaked") && has("embraces") && !has("waits_for_end"));
+}
+
+/* Ends the task that spins: another one of its thread then wakes late. */
+static void late(void)
+{
+    int first;
+    CHECK_EQ(get("/debug/pprof/late?seconds=1&ms=20"), 200);
+    HAS("ran long");
+    HAS("hog");
+    first = ask("GET", "/debug/pprof/late?seconds=1", "localhost");
+    while (get("/debug/pprof/tasks") != 429) /* until it is being made */
+        continue;
+    __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
+    CHECK_EQ(take_answer(first), 200);
+    HAS("woke late");
+    HAS("oversleeper");
 }
 
 static void processor_time(void)
@@ -214,6 +278,28 @@ static void waits_and_stacks(void)
     CHECK_EQ(get("/debug/pprof/stacks"), 200);
     HAS("touched");
     HAS("private_task");
+}
+
+static void live(void)
+{
+    CHECK_EQ(get("/"), 200);
+    HAS("Content-Security-Policy: default-src 'none'; ");
+    HAS("</script>");
+    CHECK_EQ(get("/debug/live"), 200);
+    CHECK_EQ(get("/debug/state"), 200);
+    HAS("\"program\":\"");
+    HAS("\"answers\":false,\"task\":\"hog\"");
+    HAS("\"state\":\"waits\",\"task\":\"");
+    HAS("\"is_group\":true,\"tasks\":3,\"running\":2,");
+    HAS("\"own\":\"127.0.0.1:");
+    HAS("\"route\":\"/debug/state\"");
+    CHECK_EQ(get("/debug/state?filter=sleeper%203"), 200);
+    HAS("\"matching\":1,");
+    HAS("\"for\":\"for event ");
+    CHECK(!has("\"task\":\"sleeper 4"));
+    CHECK_EQ(get("/debug/pprof/tasks?json=1"), 200);
+    HAS("Content-Type: application/json");
+    HAS("\"task\":\"sleeper 4\"");
 }
 
 static void small_pages(void)
@@ -365,6 +451,11 @@ static void own_routes(void)
     HAS("\"gives way\" [");
     CHECK(!has(" 42949")); /* no wait began later than it is */
     CHECK(!has("\"gives way\" [does not give way"));
+    CHECK_EQ(get("/debug/pprof/trace?seconds=1"), 200);
+    HAS("\"ph\":\"X\"");
+    HAS("\"name\":\"gives way\"");
+    HAS("\"next\":\"gave way\"");
+    CHECK(answer_n > 4 && strcmp(answer + answer_n - 4, "\n]}\n") == 0);
     CHECK_EQ(get("/metrics"), 200);
     HAS("acorn_http_request_duration_seconds_bucket{route=\"/debug/pprof/tasks\"");
     __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
@@ -407,10 +498,12 @@ int main(int argc, char **argv)
         tasks();
         processor_time();
         waits_and_stacks();
+        live();
         small_pages();
         counts();
         if (!UNDER_TSAN) /* it allows no threads in such a child */
             in_child();
+        late();
     }
     __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
     CHECK_EQ(aco_post(waiters, let_end, NULL), 0);

@@ -35,6 +35,7 @@ typedef struct aco__cold {
 #ifdef ACO__SHADOW_STACKS
     struct aco__shadow *shadow; /* tools/shadow_stack.h; NULL: none */
 #endif
+    const char *work;          /* what it works on, for profiles; NULL: nothing that is known */
     uint32_t number;           /* its number in a trace; 0: not traced */
     char own_exceptions;
     char name[ACO_NAME_SIZE];

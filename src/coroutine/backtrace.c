@@ -16,18 +16,29 @@
 
 static const char backtrace_call[] = "aco_backtrace";
 
-/* In a handler: begins the sample with the task's name. Returns the coroutine that runs, NULL for none. */
+static void copy_text(char *to, size_t room, const char *text)
+{
+    size_t n = 0;
+    while (n + 1 < room && text[n]) {
+        to[n] = text[n];
+        n++;
+    }
+    to[n] = 0;
+}
+
+/* In a handler: begins the sample with the task's name and work. Returns the coroutine that runs, NULL for none. */
 static const aco_t *name_interrupted(aco__sample_t *sample)
 {
     const aco__thread_t *self = aco__self();
     const aco_t *running = self->running, *task = running ? self->task : NULL;
     sample->frame_count = 0;
-    sample->task[0] = 0;
+    sample->task[0] = sample->work[0] = 0;
     if (running && !running->share_stack) /* aco_run() has a turn among the tasks */
         return NULL;
-    if (task && task->share_stack && aco__is_task(task))
-        for (size_t i = 0; i < sizeof sample->task - 1 && (sample->task[i] = aco_name(task)[i]) != 0; i++)
-            sample->task[i + 1] = 0;
+    if (task && task->share_stack && aco__is_task(task)) {
+        copy_text(sample->task, sizeof sample->task, aco_name(task));
+        copy_text(sample->work, sizeof sample->work, aco__work(task));
+    }
     return running;
 }
 

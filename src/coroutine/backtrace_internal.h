@@ -6,6 +6,14 @@
 
 #include "aco/detail/inspect.h"
 
+/* What a coroutine works on (aco__set_work()); "": unknown. In handlers, too. */
+static inline const char *aco__work(const aco_t *co)
+{
+    const aco__cold_t *cold = aco__cold(co);
+    const char *work = cold ? __atomic_load_n(&cold->work, __ATOMIC_RELAXED) : NULL;
+    return work ? work : "";
+}
+
 /* In a signal handler that interrupted a coroutine: prints its frames on stderr, at most 32, as "acorn: CALL: #0 …".
  * `handler_returns`: the return address of the handler's first function. Another thread has called the second function
  * before. */

@@ -1,6 +1,8 @@
 /* Names, slots and coroutine-local values: what the user stores in a coroutine's cold data. */
 #include "coroutine/locals.h"
 
+#include "aco/detail/inspect.h"
+
 #include <string.h>
 
 void aco__cold_clear(aco_t *co)
@@ -13,6 +15,7 @@ void aco__cold_clear(aco_t *co)
         aco__usage_end(co, cold);
     aco__values_free(cold);
     cold->slot = NULL;
+    cold->work = NULL;
     memset(&cold->exceptions, 0, sizeof cold->exceptions);
 }
 
@@ -51,6 +54,19 @@ int aco_set_name(aco_t *co, const char *name)
         return no_memory("aco_set_name");
     aco__name(cold, name);
     return 0;
+}
+
+void aco__set_work(const char *work)
+{
+    const aco__thread_t *self = aco__self();
+    aco_t *task = self->running ? self->task : NULL;
+    aco__cold_t *cold = NULL;
+    int error = errno;
+    if (task && task->share_stack && aco__is_task(task))
+        cold = work ? aco__cold_make(task) : aco__cold(task);
+    if (cold)
+        __atomic_store_n(&cold->work, work, __ATOMIC_RELAXED); /* handlers read it */
+    errno = error;
 }
 
 /* The coroutine that `co` names, or NULL for the root context. NULL names the running coroutine; a main coroutine

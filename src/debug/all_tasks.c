@@ -12,7 +12,6 @@
 #include <string.h>
 
 enum {
-    PATIENCE_MS = 700,   /* then a thread does not answer */
     SHORT_PATIENCE_MS = 100, /* the same where one look of many may miss a thread */
     POLL_MS = 1,
     MOST_LISTED = 10000, /* tasks that ?debug=2 lists */
@@ -50,6 +49,8 @@ static char *line_of(const aco__task_seen_t *task)
         n += snprintf(line + n, sizeof line - (size_t)n, ", %" PRId64 " ms", task->waited_ms);
     if (n > 0 && n < (int)sizeof line && task->group)
         n += snprintf(line + n, sizeof line - (size_t)n, ", group %p", task->group);
+    if (n > 0 && n < (int)sizeof line && task->work[0])
+        n += snprintf(line + n, sizeof line - (size_t)n, ", route %s", task->work);
     if (n > 0 && n < (int)sizeof line)
         (void)snprintf(line + n, sizeof line - (size_t)n, ", thread %ld]:", task->thread);
     return strdup(line);
@@ -62,8 +63,10 @@ static void see_task(aco__inspection_t *inspection, const aco__task_seen_t *task
     aco__sample_entry_t *entry;
     if (view->kinds && !(task->waits_kind & view->kinds))
         return;
-    if (!view->debug)
-        memcpy(key.task, task->name, strlen(task->name) + 1);
+    if (!view->debug) {
+        aco__sample_text(key.task, sizeof key.task, task->name);
+        aco__sample_text(key.route, sizeof key.route, task->work);
+    }
     key.state = view->debug == 1 ? NULL : task->state;
     key.group = view->debug ? NULL : task->group;
     key.co = view->debug == 2 ? task->task : NULL;
@@ -122,6 +125,7 @@ ACO__SWITCHES static void look_at_missing(view_t *view, aco__page_t *notes)
         aco__page_print(notes, "# thread %ld does not answer: its task%s%s%s does not give way. It does this:\n",
                         view->missing[i], sample.task[0] ? " \"" : "", sample.task, sample.task[0] ? "\"" : "");
         memcpy(key.task, sample.task, sizeof key.task);
+        memcpy(key.route, sample.work, sizeof key.route);
         key.frames = sample.frames;
         key.frame_count = sample.frame_count;
         entry = aco__samples_add(&view->samples, &key, 1, 0);
@@ -189,40 +193,49 @@ static void write_each(aco__page_t *page, view_t *view)
     free(sorted);
 }
 
-/* After it no thread adds anything. */
-ACO__SWITCHES static void look_at_all(view_t *view, aco__page_t *notes, int asks_missing)
+ACO__SWITCHES void aco__look_at_all(aco__inspection_t *inspection, pthread_mutex_t *lock, int patience_ms,
+                                    void (*missing)(void *arg, long thread, int has_begun), void *arg)
 {
-    int64_t until = aco_after((asks_missing ? PATIENCE_MS : SHORT_PATIENCE_MS) * ACO_MILLISECOND);
-    aco__inspect_begin(&view->inspection);
-    while (aco__inspect_pending(&view->inspection) && aco_now() < until)
+    int64_t until = aco_after(patience_ms * ACO_MILLISECOND);
+    aco__inspect_begin(inspection);
+    while (aco__inspect_pending(inspection) && aco_now() < until)
         if (aco_sleep(POLL_MS * ACO_MILLISECOND) != 0)
             break;
-    aco__inspect_end(&view->inspection, note_missing, view);
-    aco__system.pthread_mutex_lock(&view->lock); /* a thread that has just begun to add a task ends that */
-    aco__system.pthread_mutex_unlock(&view->lock);
+    aco__inspect_end(inspection, missing, arg);
+    aco__system.pthread_mutex_lock(lock); /* a thread that has just begun to add a task ends that */
+    aco__system.pthread_mutex_unlock(lock);
+}
+
+ACO__SWITCHES static void look_at_all(view_t *view, aco__page_t *notes, int asks_missing)
+{
+    aco__look_at_all(&view->inspection, &view->lock, asks_missing ? ACO__PATIENCE_MS : SHORT_PATIENCE_MS, note_missing,
+                     view);
     if (view->unfinished)
         aco__page_print(notes, "# %d thread(s) had no time to look at all of their tasks\n", view->unfinished);
-    if (asks_missing)
+    if (asks_missing && !view->inspection.wants_stuck)
         look_at_missing(view, notes);
 }
 
 ACO__SWITCHES static void reply_tasks(aco_http_request_t *request, view_t *view, const char *name)
 {
-    static const aco__profile_kind_t kind = {"tasks", "count", NULL, NULL, 1, 0};
+    static const aco__profile_kind_t all = {"tasks", "count", NULL, NULL, 1, 0};
+    static const aco__profile_kind_t leaked = {"leaked", "count", NULL, NULL, 1, 0};
     aco__page_t page = {0}, notes = {0};
-    int is_text = view->debug != 0;
     look_at_all(view, &notes, 1);
-    if (view->debug == 1)
-        write_grouped(&page, view, name);
-    else if (view->debug)
-        write_each(&page, view);
-    else
-        aco__pprof_write(&page, &view->samples, &kind);
-    if (is_text)
+    if (!view->debug) {
+        aco__samples_reply(request, &view->samples, view->inspection.wants_stuck ? &leaked : &all);
+    } else {
+        if (view->debug == 1)
+            write_grouped(&page, view, name);
+        else
+            write_each(&page, view);
+        if (!view->samples.entries)
+            aco__page_print(&page, "# no tasks\n");
         aco__page_add(&page, notes.at, notes.n);
+        aco__page_reply(request, "text/plain; charset=utf-8", &page);
+    }
     aco__page_free(&notes);
     aco__inspect_release(&view->inspection);
-    aco__page_reply(request, is_text ? "text/plain; charset=utf-8" : "application/octet-stream", &page);
 }
 
 ACO__SWITCHES void aco__tasks_page(aco_http_request_t *request, void *name)
@@ -232,6 +245,8 @@ ACO__SWITCHES void aco__tasks_page(aco_http_request_t *request, void *name)
     if (!aco__profile_begin(request))
         return;
     view = new_view(debug);
+    if (view)
+        view->inspection.wants_stuck = strcmp(name, "leaked") == 0;
     if (view)
         reply_tasks(request, view, name);
     else
@@ -287,17 +302,13 @@ ACO__SWITCHES static void reply_looks(aco_http_request_t *request, int kinds)
     int64_t began = aco_now();
     int seconds = aco__page_number(request, "seconds", DEFAULT_LOOKS_S, MOST_LOOKS_S);
     aco__samples_t *samples = calloc(1, sizeof *samples);
-    aco__page_t page = {0};
-    if (!samples ||
-        (kinds ? look_for_time(samples, kinds, began + seconds * ACO_SECOND) : add_look(samples, 0, 0)) != 0)
-        page.is_broken = 1;
+    int has_failed = !samples || (kinds ? look_for_time(samples, kinds, began + seconds * ACO_SECOND)
+                                        : add_look(samples, 0, 0)) != 0;
     waits.duration = aco_now() - began;
-    if (samples) {
-        aco__pprof_write(&page, samples, kinds ? &waits : &stacks);
+    if (samples && has_failed)
         aco__samples_clear(samples);
-    }
+    aco__samples_reply(request, has_failed ? NULL : samples, kinds ? &waits : &stacks);
     free(samples);
-    aco__page_reply(request, "application/octet-stream", &page);
 }
 
 ACO__SWITCHES void aco__waits_page(aco_http_request_t *request, void *kinds)

@@ -212,6 +212,7 @@ static void empty_slots(aco__samples_t *samples, int64_t period)
         if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != IS_FULL)
             continue;
         memcpy(key.task, slot->sample.task, sizeof key.task);
+        memcpy(key.route, slot->sample.work, sizeof key.route);
         key.thread = slot->thread;
         key.frames = slot->sample.frames;
         key.frame_count = slot->sample.frame_count;
@@ -241,34 +242,35 @@ ACO__SWITCHES static void reply_profile(aco_http_request_t *request, int seconds
     aco__profile_kind_t kind = {"samples", "count", "cpu", "nanoseconds", 0, 0};
     aco__samples_t *samples = calloc(1, sizeof *samples);
     timers_t *timers = calloc(1, sizeof *timers);
-    aco__page_t page = {0};
     int64_t began = aco_now();
     if (!slots)
         __atomic_store_n(&slots, calloc(SLOTS, sizeof *slots), __ATOMIC_RELEASE);
-    page.is_broken = !samples || !timers || !slots;
-    if (!page.is_broken) {
+    if (samples && timers && slots) {
         timers->period = kind.period = 1000000000 / hertz;
         take_profile(samples, timers, began + seconds * ACO_SECOND);
         kind.duration = aco_now() - began;
-        aco__pprof_write(&page, samples, &kind);
-        aco__samples_clear(samples);
     }
+    (void)aco_http_reply_header(request, "Content-Disposition", "attachment; filename=\"profile\"");
+    aco__samples_reply(request, timers && slots ? samples : NULL, &kind);
     free(samples);
     free(timers);
-    (void)aco_http_reply_header(request, "Content-Disposition", "attachment; filename=\"profile\"");
-    aco__page_reply(request, "application/octet-stream", &page);
+}
+
+ACO__SWITCHES void aco__cpu_refuse(aco_http_request_t *request)
+{
+    static const char busy[] = "the program uses SIGPROF itself\n";
+    (void)aco_http_reply(request, 503, "text/plain", busy, sizeof busy - 1);
 }
 
 ACO__SWITCHES void aco__cpu_page(aco_http_request_t *request, void *unused)
 {
-    static const char busy[] = "the program uses SIGPROF itself\n";
     int seconds = aco__page_number(request, "seconds", DEFAULT_SECONDS, MOST_SECONDS);
     int hertz = aco__page_number(request, "hz", DEFAULT_HERTZ, MOST_HERTZ);
     (void)unused;
     if (!aco__profile_begin(request))
         return;
     if (aco__cpu_prepare() != 0)
-        (void)aco_http_reply(request, 503, "text/plain", busy, sizeof busy - 1);
+        aco__cpu_refuse(request);
     else
         reply_profile(request, seconds ? seconds : 1, hertz ? hertz : 1);
     aco__profile_end();

@@ -1,6 +1,7 @@
 /* The thread that serves the pages: it begins by a call, or by the environment when the library is loaded. */
 #define _GNU_SOURCE
 #include "base/reserved.h"
+#include "debug/live.h"
 #include "debug/metrics.h"
 #include "debug/pages.h"
 #include "os/os.h"
@@ -55,7 +56,10 @@ ACO__SWITCHES static void *serve_pages(void *unused)
 {
     static const aco_http_middleware_t own_hosts[] = {{aco__debug_check_host, NULL}, {NULL, NULL}};
     static const aco_options_t task = {.name = "acorn_debug", .stack_size = TASK_STACK};
+    static const aco_http_route_t first_page[] = {{"GET", "/", aco__live_page, NULL}, {NULL, NULL, NULL, NULL}};
+    static const aco_http_group_t groups[] = {{first_page, NULL}, {NULL, NULL}};
     aco_http_server_options_t options = {.routes = aco_debug_routes(),
+                                         .groups = groups,
                                          .max_connections = 32,
                                          .max_body = 256 << 10,
                                          .drain_time = DRAIN_MS * ACO_MILLISECOND,

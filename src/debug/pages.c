@@ -2,8 +2,12 @@
 #define _GNU_SOURCE /* program_invocation_name */
 #include "debug/all_tasks.h"
 #include "debug/cpu.h"
+#include "debug/late.h"
+#include "debug/live.h"
 #include "debug/metrics.h"
 #include "debug/pages.h"
+#include "debug/state.h"
+#include "debug/turns.h"
 #include "system/system.h"
 
 #include <errno.h>
@@ -18,12 +22,16 @@ ACO__SWITCHES static void index_page(aco_http_request_t *request, void *unused)
     static const char text[] =
         "<!DOCTYPE html>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n"
         "<meta name=\"color-scheme\" content=\"light dark\">\n<title>acorn_debug</title>\n<h1>acorn_debug</h1>\n<ul>\n"
+        "<li><a href=\"/debug/live\">all of it, live</a>\n"
         "<li><a href=\"/debug/pprof/tasks?debug=1\">tasks by stack</a>,\n"
         "<a href=\"/debug/pprof/tasks?debug=2\">each task</a>,\n"
         "<a href=\"/debug/pprof/tasks\">as a profile</a>\n"
         "<li><a href=\"/debug/pprof/profile?seconds=10\">processor time of 10 seconds</a>\n"
         "<li>profiles of 5 seconds of waits: <a href=\"/debug/pprof/mutex\">for locks</a>,\n"
         "<a href=\"/debug/pprof/block\">for locks and other tasks</a>\n"
+        "<li>of 5 seconds, <a href=\"/debug/pprof/late\">what ran long without giving way, and what woke late</a>\n"
+        "<li>tasks that <a href=\"/debug/pprof/leaked?debug=2\">wait for each other for ever</a>\n"
+        "<li>a <a href=\"/debug/pprof/trace?seconds=1\">trace</a> of a second, for Perfetto\n"
         "<li>a profile of <a href=\"/debug/pprof/stacks\">touched stacks</a>\n"
         "<li><a href=\"/debug/pprof/threadcreate?debug=1\">threads</a>\n"
         "<li><a href=\"/debug/pprof/cmdline\">the program</a>\n"
@@ -108,11 +116,13 @@ ACO__SWITCHES static void threads_page(aco_http_request_t *request, void *unused
 
 const aco_http_route_t *aco_debug_routes(void)
 {
-    static char tasks[] = "tasks", goroutine[] = "goroutine";
+    static char tasks[] = "tasks", goroutine[] = "goroutine", leaked[] = "leaked";
     static int locks = ACO__SEEN_LOCK, blocks = ACO__SEEN_LOCK | ACO__SEEN_TASKS;
     static const aco_http_route_t routes[] = {
         {"GET", "/debug/pprof/tasks", aco__tasks_page, tasks},
         {"GET", "/debug/pprof/goroutine", aco__tasks_page, goroutine},
+        {"GET", "/debug/pprof/leaked", aco__tasks_page, leaked},
+        {"GET", "/debug/pprof/late", aco__late_page, NULL},
         {"GET", "/debug/pprof/profile", aco__cpu_page, NULL},
         {"GET", "/debug/pprof/block", aco__waits_page, &blocks},
         {"GET", "/debug/pprof/mutex", aco__waits_page, &locks},
@@ -122,6 +132,9 @@ const aco_http_route_t *aco_debug_routes(void)
         {"GET", "/debug/pprof/symbol", symbol_page, NULL},
         {"POST", "/debug/pprof/symbol", symbol_page, NULL},
         {"GET", "/debug/pprof/", index_page, NULL},
+        {"GET", "/debug/pprof/trace", aco__turns_page, NULL},
+        {"GET", "/debug/state", aco__state_page, NULL},
+        {"GET", "/debug/live", aco__live_page, NULL},
         {"GET", "/metrics", aco__metrics_page, NULL},
         {NULL, NULL, NULL, NULL},
     };

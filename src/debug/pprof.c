@@ -199,6 +199,8 @@ static void write_sample(writer_t *w, const aco__sample_entry_t *entry, int has_
     add_message(&sample, 2, &values);
     if (entry->key.task[0])
         write_label(w, &sample, "task", entry->key.task, 0);
+    if (entry->key.route[0])
+        write_label(w, &sample, "route", entry->key.route, 0);
     if (entry->key.state)
         write_label(w, &sample, "state", entry->key.state, 0);
     if (entry->key.group)

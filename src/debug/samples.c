@@ -7,6 +7,13 @@
 
 enum { MOST_BYTES_OF_SAMPLES = 128 << 20 };
 
+void aco__sample_text(char *to, size_t room, const char *text)
+{
+    size_t n = strlen(text) < room ? strlen(text) : room - 1;
+    memcpy(to, text, n);
+    to[n] = 0;
+}
+
 static uint64_t mix(uint64_t hash, uint64_t word)
 {
     hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
@@ -19,6 +26,8 @@ static uint64_t hash_of_key(const aco__sample_key_t *key)
     hash = mix(mix(hash, (uint64_t)key->thread), (uintptr_t)key->group ^ (uintptr_t)key->co);
     for (const char *c = key->task; *c; c++)
         hash = mix(hash, (unsigned char)*c);
+    for (const char *c = key->route; *c; c++)
+        hash = mix(hash, (unsigned char)*c);
     for (int i = 0; i < key->frame_count; i++)
         hash = mix(hash, (uintptr_t)key->frames[i]);
     return hash;
@@ -27,7 +36,7 @@ static uint64_t hash_of_key(const aco__sample_key_t *key)
 static int is_same_key(const aco__sample_key_t *a, const aco__sample_key_t *b)
 {
     return a->state == b->state && a->thread == b->thread && a->group == b->group && a->co == b->co &&
-           a->frame_count == b->frame_count && strcmp(a->task, b->task) == 0 &&
+           a->frame_count == b->frame_count && strcmp(a->task, b->task) == 0 && strcmp(a->route, b->route) == 0 &&
            (!a->frame_count || memcmp(a->frames, b->frames, (size_t)a->frame_count * sizeof(void *)) == 0);
 }
 

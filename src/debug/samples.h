@@ -5,9 +5,11 @@
 #include "debug/modules.h"
 #include "debug/page.h"
 
+#include "aco/detail/inspect.h"
+
 /* What is the same of all that one entry counts. Texts: "" is none. */
 typedef struct aco__sample_key {
-    char task[ACO_NAME_SIZE];
+    char task[ACO_NAME_SIZE], route[ACO__WORK_SIZE];
     const char *state; /* lasts */
     long thread;       /* 0: it does not matter */
     const void *group, *co; /* NULL: they do not matter */
@@ -47,6 +49,15 @@ typedef struct aco__profile_kind {
 } aco__profile_kind_t;
 /* Writes pprof's profile.proto, in gzip's format. pprof.c. */
 ACO__HIDDEN void aco__pprof_write(aco__page_t *page, const aco__samples_t *samples, const aco__profile_kind_t *kind);
+/* Replies with a profile: pprof's, or JSON for `?json=1`, and clears the samples; NULL: with 500. samples_json.c. */
+ACO__SWITCHES ACO__HIDDEN void aco__samples_reply(aco_http_request_t *request, aco__samples_t *samples,
+                                                  const aco__profile_kind_t *kind);
+/* Writes the frames as a member of an object: addresses within the calls, as numbers, the innermost first. */
+ACO__HIDDEN void aco__json_frames(aco__page_t *page, void *const *frames, int n, int is_return);
+/* Writes a text as a member: ,"NAME":"TEXT". */
+ACO__HIDDEN void aco__json_member(aco__page_t *page, const char *name, const char *text);
+/* Stores a text in a key, cut. */
+ACO__HIDDEN void aco__sample_text(char *to, size_t room, const char *text);
 /* Writes a frame as Go's texts have it: "#\t0x4a3f\tfunction+0x12\tfile+0x…". */
 ACO__HIDDEN void aco__frame_write(aco__page_t *page, aco__modules_t *modules, const void *address, int is_return);
 

@@ -4,6 +4,9 @@
 #include "http/server.h"
 #include "http/text.h"
 
+#include "aco/detail/http_observer.h"
+#include "aco/detail/inspect.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -119,6 +122,15 @@ void aco__http_refuse(aco__http_exchange_t *x, int status, const char *location)
     (void)aco__http_answer(x, status, location);
 }
 
+ACO__SWITCHES static void call_route(aco__http_exchange_t *x)
+{
+    const aco_http_route_t *route = x->is.route;
+    if (!x->match.in_handler)
+        (void)aco_http_next(&x->is);
+    else if (route)
+        route->handler(&x->is, route->arg);
+}
+
 int aco__http_call_route(aco__http_exchange_t *x)
 {
     const aco_http_server_options_t *options = &x->server->options;
@@ -139,10 +151,13 @@ int aco__http_call_route(aco__http_exchange_t *x)
         match->param_count = 0; /* of one that has fitted half */
     }
     match->in_handler = !match->left[0] && !match->left[1];
-    if (!match->in_handler)
-        (void)aco_http_next(&x->is);
-    else if (route)
-        route->handler(&x->is, route->arg);
+    if (aco_unlikely(__atomic_load_n(&aco__http_observer, __ATOMIC_RELAXED) != NULL)) {
+        aco__set_work(route ? route->path : NULL);
+        call_route(x);
+        aco__set_work(NULL);
+    } else {
+        call_route(x);
+    }
     return match->in_handler ? match->status : 0;
 }
 

@@ -37,16 +37,17 @@ typedef struct aco__watch {
 } aco__watch_t;
 
 /* What others may ask of a thread's tasks: reports/inspection.c. The process lock protects the first fields; the last
- * three are the thread's. */
+ * four are the thread's. */
 typedef struct aco__inspected {
     struct aco__tasks *next, **link; /* the list of schedulers; `link` is NULL: not in it */
     aco__thread_t *of;
     long thread;                     /* its number */
     aco__inspection_t *inspection;   /* that is to be answered, or NULL */
-    aco__post_t post;
+    aco__post_t post, trace_post;
     unsigned looks;                  /* the number of the inspection that it answers. Atomic */
     size_t from;                     /* where it goes on; 0: at the beginning */
     struct aco__known_stacks *known; /* NULL: none */
+    const aco_t *owner;              /* a task that is known to live as long as no task runs; NULL: none */
 } aco__inspected_t;
 
 /* What the thread record does not hold. */
@@ -76,6 +77,7 @@ typedef struct aco__tasks {
     aco_run_stats_t stats;
     aco__exceptions_t exceptions; /* the thread's own, those of the caller of aco_run() */
     char measures_runs;
+    char tells_turns; /* somebody traces: inspection.c */
     int8_t is_watched;   /* by the watchdog */
     aco__watch_t watch;
     uint32_t turns;      /* of tasks and of aco_run(), modulo 2^32: odd while tasks run. Written atomically */

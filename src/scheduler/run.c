@@ -9,6 +9,7 @@
 #include "scheduler/inbox.h"
 #include "scheduler/listeners.h"
 #include "scheduler/poll_task.h"
+#include "scheduler/reports/inspection.h"
 #include "scheduler/reports/report.h"
 #include "scheduler/reports/stuck.h"
 #include "scheduler/reports/watchdog.h"
@@ -314,7 +315,7 @@ ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void run(aco__thread_t *self, aco__
     ACO__ASSERT(!aco__in_turn(s) && !aco__inbox_is_asleep(s)); /* else a poster would wake who does not sleep */
     ACO__ASSERT(s->poll_task_is_queued || !(s->timers_count || s->idle || aco__inbox_is_used(s)) ||
                 __atomic_load_n(&s->answers, __ATOMIC_RELAXED)); /* another thread may just have set it */
-    if (aco_unlikely(s->measures_runs)) {
+    if (aco_unlikely(s->measures_runs | s->tells_turns)) {
         name_of_task(task, name);
         began = aco__os_now();
     }
@@ -333,6 +334,8 @@ ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void run(aco__thread_t *self, aco__
     ACO__CHECK_INTERRUPT(tagged);
     if (aco_unlikely(began != 0 && s->measures_runs))
         run_measured(s, began, name);
+    if (aco_unlikely(began != 0 && s->tells_turns))
+        aco__inspect_turn(self, s, task, (aco_t *)tagged == task, began, name);
     if (aco_unlikely(s->chooser != NULL) && !tagged)
         s->chooser->ended(s->chooser, task);
     if (s->base.zombie)

@@ -13,6 +13,7 @@
  * and half of it is lost. */
 #include "os/clock.h"
 #include "scheduler/poll_task.h"
+#include "scheduler/reports/inspection.h"
 #include "scheduler/wait.h"
 
 enum { CHILDREN = 4, FIRST_ROOM = 16 };
@@ -200,18 +201,21 @@ void aco__timer_cancel(aco__tasks_t *s, aco__timed_t *timed)
 }
 
 /* A deadline at or before the last look had passed when its timer was set: it is not late. */
-static void note_lateness(aco__tasks_t *s, int64_t now, int64_t deadline)
+static int64_t note_lateness(aco__tasks_t *s, int64_t now, int64_t deadline)
 {
     int64_t late = deadline > s->looked_at ? now - deadline : 0;
     s->stats.late_wakes += late > ACO__LATE_NS;
     if (late > s->stats.latest_wake_ns)
         s->stats.latest_wake_ns = late;
+    return late;
 }
 
 int64_t aco__timers_expire(aco__thread_t *self)
 {
     aco__tasks_t *s = aco__tasks(self);
-    int64_t now = s->timers_count ? aco__os_now() : 0;
+    int64_t now = s->timers_count ? aco__os_now() : 0, late;
+    const aco_t *last;
+    int told = 0;
     while (s->timers_count && s->timers[0].deadline <= now) {
         aco__timed_t *timed = s->timers[0].timed;
         if (is_vacant(timed)) {
@@ -219,11 +223,15 @@ int64_t aco__timers_expire(aco__thread_t *self)
             continue;
         }
         ACO__ASSERT(timed->index == 1);
-        note_lateness(s, now, s->timers[0].deadline);
+        late = note_lateness(s, now, s->timers[0].deadline);
         timed->index = 0;
         remove_at(s, 0);
         forget_useless(s);
+        last = self->task ? self->last_task : NULL;
         timed->due(self, timed);
+        if (aco_unlikely(late > ACO__LATE_NS) && self->task && self->last_task != last &&
+            self->last_task != &s->poll_task && told++ < ACO__MOST_LATE)
+            aco__inspect_late(self, self->last_task, late); /* it was put at the end of the ring */
     }
     if (now) {
         s->looked_at = now;

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""readers.py PROGRAM [GO]: what other programs make of acorn_debug's pages, which PROGRAM serves.
+"""readers.py PROGRAM [GO] [PROMETHEUS]: what other programs make of acorn_debug's pages, which PROGRAM serves.
 
-Prometheus' parser (prometheus_client, if it is installed) reads the metrics, and `go tool pprof`, if GO is given, the
-profiles. Exits with 77, "skipped", if there is neither."""
+Prometheus' parser (prometheus_client, if it is installed) and PROMETHEUS, if given, read the metrics, and `go tool
+pprof`, if GO is given, the profiles. Exits with 77, "skipped", if there is none."""
+import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.request
 
 FAILED = []
@@ -32,6 +35,49 @@ def metrics(base):
     return True
 
 
+def free_port():
+    with socket.socket() as one:
+        one.bind(('127.0.0.1', 0))
+        return one.getsockname()[1]
+
+
+def answers_of(base, served):
+    """What it knows, once it has asked the target; None: it never has."""
+    for _ in range(300):
+        try:
+            with urllib.request.urlopen(f'{base}/api/v1/targets', timeout=10) as page:
+                target = json.load(page)['data']['activeTargets'][0]
+            if target['health'] != 'unknown':
+                break
+        except (OSError, IndexError):
+            pass
+        if served.poll() is not None:
+            return None
+        time.sleep(0.1)
+    else:
+        return None
+    with urllib.request.urlopen(f'{base}/api/v1/query?query=acorn_tasks', timeout=10) as page:
+        return target, json.load(page)['data']['result']
+
+
+def scrape(prometheus, target):
+    """A real Prometheus asks for the metrics once a second."""
+    port = free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        config = os.path.join(folder, 'prometheus.yml')
+        with open(config, 'w', encoding='utf-8') as file:
+            file.write('scrape_configs:\n  - job_name: acorn\n    scrape_interval: 1s\n    static_configs:\n'
+                       f"      - targets: ['{target.removeprefix('http://')}']\n")
+        with subprocess.Popen([prometheus, f'--config.file={config}', f'--storage.tsdb.path={folder}/data',
+                               f'--web.listen-address=127.0.0.1:{port}'], stderr=subprocess.DEVNULL) as served:
+            known = answers_of(f'http://127.0.0.1:{port}', served)
+            served.terminate()
+    if not known:
+        FAILED.append('Prometheus does not begin')
+    elif known[0]['health'] != 'up' or len(known[1]) < 3:
+        FAILED.append(f'Prometheus: {known}')
+
+
 def pprof(go, base, folder, arguments, profile):
     environment = dict(os.environ, PPROF_TMPDIR=folder)
     done = subprocess.run([go, 'tool', 'pprof', *arguments, f'{base}/debug/pprof/{profile}'], env=environment,
@@ -53,23 +99,29 @@ def profiles(go, base):
               'state:  waits', 'waits_for_end', 'private_task', 'task_on_share_stack')
         check('block', pprof(go, base, folder, ['-top'], 'block?seconds=1'), 'Type: delay', 'waits_for_end')
         check('stacks', pprof(go, base, folder, ['-top'], 'stacks'), 'Type: touched', 'private_task')
+        check('late', pprof(go, base, folder, ['-traces'], 'late?seconds=1'), 'Type: delay', 'state:  ran long',
+              'task:  hog', 'spins')
+        check('leaked', pprof(go, base, folder, ['-top'], 'leaked'), 'Type: leaked', 'embraces')
+        check('route', pprof(go, base, folder, ['-tags'], 'tasks'), 'route:', '/debug/pprof/tasks')
         check('goroutine', pprof(go, base, folder, ['-top'], 'goroutine'), 'waits_for_end')
         check('threads', pprof(go, base, folder, ['-tags'], 'threadcreate'), 'thread:')
 
 
 def main():
-    program, go = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None
+    program, go, prometheus = (sys.argv[1:] + ['', ''])[:3]
     with subprocess.Popen([program, 'serve'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as served:
         base = f'http://127.0.0.1:{int(served.stdout.readline())}'
         urllib.request.urlopen(f'{base}/debug/pprof/tasks').read()
         any_reader = metrics(base)
+        if prometheus:
+            scrape(prometheus, base)
         if go:
             profiles(go, base)
         served.communicate('\n')
     if served.returncode:
         FAILED.append(f'{program}: {served.returncode}')
-    if not any_reader and not go:
-        print('skipped: neither prometheus_client nor go is here')
+    if not any_reader and not go and not prometheus:
+        print('skipped: neither prometheus_client nor go nor Prometheus is here')
         return 77
     print('\n'.join(FAILED) or 'passed')
     return 1 if FAILED else 0

@@ -18,9 +18,12 @@ typedef struct aco__task_seen {
     const char *state;     /* "runs", "can run", "has not begun", "waits" */
     const char *waits_for; /* "for mutex …"; "": it does not wait, or no text is wanted */
     const char *location;  /* of the wait; NULL: unknown */
+    const char *work;      /* aco__set_work(); "": unknown */
     const void *entry;     /* its function */
     const void *group;     /* of which it is a member; NULL: none */
     int waits_kind;        /* ACO__SEEN_…; 0: it does not wait */
+    int fd;                /* for which it waits; -1: none */
+    const struct aco_scope_s *scope; /* the innermost; NULL: none */
     int64_t waited_ms;     /* at most so long; 0 if it does not wait */
     int64_t stack_bytes;   /* that it has touched, on a private stack; 0: unknown, or not wanted */
     void *const *frames;   /* return addresses, the innermost first */
@@ -35,6 +38,7 @@ typedef struct aco__inspection {
     void (*free)(struct aco__inspection *inspection);
     int wants_text;   /* `waits_for` is wanted */
     int wants_stacks; /* `stack_bytes` is wanted, a system call for each task */
+    int wants_stuck;  /* only tasks that wait for each other for ever; a thread looks at them at once */
     unsigned number;  /* of the inspection: aco__inspect_begin() gives it */
     int is_over;      /* nobody calls see() any more. Atomic */
     unsigned pending; /* threads that have not seen all of their tasks. Atomic */
@@ -45,7 +49,7 @@ enum { ACO__MOST_SEEN_FRAMES = 64 };
 /* From now on threads answer to looks: aco_run() gets control in each round. A thread whose aco_run() runs already
  * answers from its next wait or round with a turn of aco_run() on. 0, or -1 and errno. Any thread. */
 ACO_API int aco__inspect_on(void);
-/* Asks all threads that have a scheduler. Fill in the first four fields. */
+/* Asks all threads that have a scheduler. Fill in the first five fields. */
 ACO_API void aco__inspect_begin(aco__inspection_t *inspection);
 /* How many threads have not answered. */
 ACO_API unsigned aco__inspect_pending(const aco__inspection_t *inspection);
@@ -56,18 +60,49 @@ ACO_API void aco__inspect_end(aco__inspection_t *inspection, void (*missing)(voi
 /* Who has begun it does not use it any more. */
 ACO_API void aco__inspect_release(aco__inspection_t *inspection);
 
+/* A place as scopes and waits have it, as text, in `text` or elsewhere; "": unknown. */
+ACO_API const char *aco__place_text(const char *location, char *text, size_t size);
+
 /* What a thread's scheduler has done. The numbers are read while the thread goes on. */
 typedef struct aco__thread_seen {
     long thread;
     size_t tasks;
-    uint64_t spawned, late_wakes, turns;
+    uint64_t spawned, late_wakes, turns; /* turns: an odd number while tasks run */
+    const void *task; /* the one whose turn it is; it may be gone */
 } aco__thread_seen_t;
 /* Stores up to `n` threads that have a scheduler. Returns how many there are. */
 ACO_API size_t aco__inspect_threads(aco__thread_seen_t *threads, size_t n);
 
+/* A task that has just woken over 10 ms after its sleep or its time limit ended; on its thread, in its root context. It
+ * must not wait. At most ACO__MOST_LATE of those that wake at once are told. NULL: nobody wants to know. Atomic. */
+typedef void (*aco__late_observer_t)(const aco__task_seen_t *task, int64_t late_ns);
+ACO_API extern aco__late_observer_t aco__late_observer;
+enum { ACO__MOST_LATE = 16 };
+
+/* A turn of a task has ended, on its thread, in its root context; valid for the time of the call. */
+typedef struct aco__turn_seen {
+    const aco_t *task; /* it may be gone */
+    const char *name, *work; /* "": none */
+    const char *next; /* "ended", "gave way", "waits for a lock", … Lasts */
+    const char *location; /* of the wait; NULL: unknown. For aco__place_text() */
+    long thread;
+    int64_t began, ended; /* on the clock of aco_now() */
+} aco__turn_seen_t;
+typedef void (*aco__turn_observer_t)(const aco__turn_seen_t *turn);
+/* From now on the observer, which must not wait, is told of all turns of tasks, until the next call; NULL: nobody. A
+ * call to the observer before may still run then. Threads begin when they next come to aco_run(); those that begin to
+ * have tasks later do not. Tasks then switch through aco_run(). Any thread. */
+ACO_API void aco__inspect_turns(aco__turn_observer_t observer);
+
+/* The running task works on this from now on: for profiles. The text must last until then; NULL: on nothing. Nothing
+ * happens outside tasks, or without memory. */
+ACO_API void aco__set_work(const char *work);
+enum { ACO__WORK_SIZE = 64 };
+
 /* What a signal's handler has interrupted. */
 typedef struct aco__sample {
     char task[ACO_NAME_SIZE]; /* "": no name, or no task */
+    char work[ACO__WORK_SIZE]; /* that of aco__set_work(), cut; "": none */
     int frame_count;
     void *frames[ACO__MOST_SEEN_FRAMES]; /* the first is where it was interrupted, the others return addresses */
 } aco__sample_t;

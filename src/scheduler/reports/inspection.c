@@ -8,10 +8,12 @@
 #include "scheduler/inbox.h"
 #include "scheduler/reports/inspection.h"
 #include "scheduler/reports/report.h"
+#include "scheduler/reports/stuck.h"
 #include "scheduler/wait.h"
 
 #include "os/clock.h"
 
+#include "aco/backtrace.h"
 #include "aco/pool.h"
 
 enum {
@@ -31,12 +33,17 @@ static long thread_number(void)
 #define thread_number aco__os_thread_number
 #endif
 
+static void look_posted(aco__thread_t *self, aco__post_t *post);
+static void trace_posted(aco__thread_t *self, aco__post_t *post);
+
 void aco__inspect_join(aco__thread_t *self, aco__tasks_t *s)
 {
     aco__inspected_t *inspected = &s->inspected;
     int is_watched;
     inspected->of = self;
     inspected->thread = thread_number();
+    inspected->post.run = look_posted; /* only here: its thread may read it when it is posted again */
+    inspected->trace_post.run = trace_posted;
     aco__lock();
     inspected->next = first_scheduler;
     inspected->link = &first_scheduler;
@@ -91,6 +98,7 @@ void aco__inspect_leave(aco__tasks_t *s)
     if (inspection)
         let_go(inspection);
     aco__inbox_forget(s, &inspected->post);
+    aco__inbox_forget(s, &inspected->trace_post);
     end_look(inspected);
 }
 
@@ -122,7 +130,48 @@ static void see(const aco__tasks_t *s, aco__inspection_t *inspection, const aco_
     if (inspection->wants_stacks && aco__has(task, ACO__PRIVATE) && !aco__stack_is_callers(task->share_stack))
         seen.stack_bytes = aco_stack_high_water(task);
     aco__report_task(s->inspected.of, task, inspection->wants_text, text, &seen);
+    seen.work = aco__work(task);
     inspection->see(inspection, &seen);
+}
+
+typedef struct look {
+    const aco__tasks_t *s;
+    aco__inspection_t *inspection;
+} look_t;
+
+static void see_stuck(const aco_t *task, void *arg)
+{
+    const look_t *look = arg;
+    if (!__atomic_load_n(&look->inspection->is_over, __ATOMIC_ACQUIRE))
+        see(look->s, look->inspection, task);
+}
+
+const char *aco__place_text(const char *location, char *text, size_t size)
+{
+    location = location ? aco__location(location, text, size) : NULL;
+    return location ? location : "";
+}
+
+aco__late_observer_t aco__late_observer;
+
+void aco__inspect_late(aco__thread_t *self, const aco_t *task, int64_t late_ns)
+{
+    aco__late_observer_t observer = __atomic_load_n(&aco__late_observer, __ATOMIC_ACQUIRE);
+    aco__task_seen_t seen = {0};
+    void *frames[ACO__MOST_SEEN_FRAMES];
+    char text[2 * ACO__REPORT_TEXT];
+    int error = errno, n;
+    if (!observer)
+        return;
+    aco__tasks(self)->inspected.owner = NULL;
+    n = aco_backtrace(task, frames, ACO__MOST_SEEN_FRAMES);
+    errno = error;
+    seen.frames = frames;
+    seen.frame_count = n > 0 ? n : 0;
+    aco__report_task(self, task, 0, text, &seen);
+    seen.thread = aco__tasks(self)->inspected.thread;
+    seen.work = aco__work(task);
+    observer(&seen, late_ns);
 }
 
 /* The thread goes on with an inspection, or begins it. */
@@ -141,6 +190,12 @@ static void begin_look(aco__inspected_t *inspected, const aco__inspection_t *ins
 static int see_some(aco__thread_t *self, aco__tasks_t *s, aco__inspection_t *inspection)
 {
     int64_t began = aco__os_now();
+    s->inspected.owner = NULL;
+    if (inspection->wants_stuck) {
+        look_t look = {s, inspection};
+        (void)aco__stuck_each(self, see_stuck, &look); /* without memory nothing is found */
+        return 1;
+    }
     do {
         batch_t batch = {.self = self};
         aco__blocks_some(note_own, &batch, &s->inspected.from, BLOCKS);
@@ -188,6 +243,67 @@ static void look_posted(aco__thread_t *self, aco__post_t *post)
         aco__inbox_post(s, post);
 }
 
+/* ---- Turns ---- */
+
+static aco__turn_observer_t turn_observer; /* atomic */
+
+static void trace_posted(aco__thread_t *self, aco__post_t *post)
+{
+    aco__tasks_t *s = aco__tasks(self);
+    (void)post;
+    if (s->tells_turns || s->chooser || !__atomic_load_n(&turn_observer, __ATOMIC_ACQUIRE))
+        return;
+    s->tells_turns = 1;
+    self->slow_switch_tasks++; /* each task then returns to run() */
+}
+
+static const char *what_comes_next(const aco__wait_t *wait)
+{
+    switch (wait ? aco__kind_of_wait(wait->kind) : 0) {
+    case 0:
+        return "gave way";
+    case ACO__SEEN_LOCK:
+        return "waits for a lock";
+    case ACO__SEEN_IO:
+        return "waits for a descriptor";
+    case ACO__SEEN_TIME:
+        return "sleeps";
+    default:
+        return "waits for others";
+    }
+}
+
+void aco__inspect_turn(aco__thread_t *self, aco__tasks_t *s, const aco_t *task, int is_left, int64_t began,
+                       const char *name)
+{
+    aco__turn_observer_t observer = __atomic_load_n(&turn_observer, __ATOMIC_ACQUIRE);
+    aco__turn_seen_t turn = {.task = task, .name = name, .work = "", .next = "ended", .began = began};
+    if (!observer) {
+        s->tells_turns = 0;
+        self->slow_switch_tasks--;
+        return;
+    }
+    if (is_left) {
+        const aco__wait_t *wait = aco__task_wait(task);
+        turn.next = what_comes_next(wait);
+        turn.location = wait ? wait->location : NULL;
+        turn.work = aco__work(task);
+    }
+    turn.thread = s->inspected.thread;
+    turn.ended = aco__os_now();
+    observer(&turn);
+}
+
+void aco__inspect_turns(aco__turn_observer_t observer)
+{
+    __atomic_store_n(&turn_observer, observer, __ATOMIC_RELEASE);
+    aco__lock();
+    for (aco__tasks_t *s = first_scheduler; s && observer; s = s->inspected.next) {
+        aco__inbox_post(s, &s->inspected.trace_post);
+    }
+    aco__unlock();
+}
+
 /* ---- Who asks ---- */
 
 static void leave_others_in_child(void)
@@ -201,6 +317,8 @@ static void leave_others_in_child(void)
         own->answers = 0;
     }
     is_inspected = 0;
+    turn_observer = NULL; /* those who asked are no more */
+    aco__late_observer = NULL;
 }
 
 int aco__inspect_on(void)
@@ -217,7 +335,6 @@ int aco__inspect_on(void)
     is_inspected = 1;
     for (aco__tasks_t *s = first_scheduler; s; s = s->inspected.next) {
         __atomic_store_n(&s->answers, 1, __ATOMIC_RELAXED);
-        s->inspected.post.run = look_posted;
         aco__inbox_post(s, &s->inspected.post);
     }
     aco__unlock();
@@ -240,7 +357,6 @@ void aco__inspect_begin(aco__inspection_t *inspection)
         inspection->holders++;
         __atomic_add_fetch(&inspection->pending, 1, __ATOMIC_RELAXED);
         s->inspected.inspection = inspection;
-        s->inspected.post.run = look_posted;
         aco__inbox_post(s, &s->inspected.post);
     }
     aco__unlock();
@@ -279,6 +395,7 @@ ACO__NO_SANITIZE static void read_counts(const aco__tasks_t *s, aco__thread_seen
     seen->spawned = of->spawned;
     seen->late_wakes = *(const volatile uint64_t *)&s->stats.late_wakes;
     seen->turns = __atomic_load_n(&s->turns, __ATOMIC_RELAXED);
+    seen->task = of->task;
 }
 
 size_t aco__inspect_threads(aco__thread_seen_t *threads, size_t n)

@@ -423,7 +423,7 @@ int aco_tasks_dump(int file)
     return 0;
 }
 
-static int kind_of_wait(unsigned kind)
+int aco__kind_of_wait(unsigned kind)
 {
     switch (kind) {
     case ACO__WAIT_MUTEX:
@@ -447,11 +447,14 @@ void aco__report_task(const aco__thread_t *self, const aco_t *task, int wants_te
 {
     const aco__wait_t *wait = aco__task_wait(task);
     aco_function_t function = aco__entry_of_task(task);
+    aco__inspected_t *inspected = &aco__tasks(self)->inspected;
     report_t report = {0};
     report.self = self;
+    report.known = inspected->owner; /* else each task that waits for a lock costs a walk over all tasks */
     text[0] = 0;
     if (wait && wants_text)
         describe(&report, wait, text);
+    inspected->owner = report.known;
     seen->task = task;
     seen->name = aco_name(task);
     seen->state = states[turn_of(&report, task)];
@@ -459,6 +462,8 @@ void aco__report_task(const aco__thread_t *self, const aco_t *task, int wants_te
     seen->location = wait && wait->location ? aco__location(wait->location, text + TEXT, TEXT) : NULL;
     memcpy(&seen->entry, &function, sizeof function);
     seen->group = *aco__task_flags(task) & TASK_SCOPED ? aco__task_record(task)->group : NULL;
-    seen->waits_kind = wait ? kind_of_wait(wait->kind) : 0;
+    seen->scope = *aco__task_flags(task) & TASK_SCOPED ? aco__task_record(task)->scope : NULL;
+    seen->fd = wait && aco__kind_of_wait(wait->kind) == ACO__SEEN_IO ? (int)(uintptr_t)wait->object : -1;
+    seen->waits_kind = wait ? aco__kind_of_wait(wait->kind) : 0;
     seen->waited_ms = wait ? (int64_t)((uint32_t)(aco__os_now() / ACO_MILLISECOND) - wait->since) : 0;
 }

@@ -12,6 +12,8 @@ ACO__HIDDEN ACO__COLD void aco__remember_name(aco__thread_t *self, const aco_t *
 ACO__HIDDEN void aco__report_stuck(const aco__thread_t *self, int (*is_stuck)(const aco_t *task, const void *arg),
                                    const void *arg, size_t n);
 
+/* What this kind of wait (wait.h) is for: ACO__SEEN_…. */
+ACO__HIDDEN int aco__kind_of_wait(unsigned kind);
 enum { ACO__REPORT_TEXT = 256 };
 /* Fills in what a task of the thread does: all but `thread` and the frames of *seen. `text` is for its texts. */
 ACO__HIDDEN void aco__report_task(const aco__thread_t *self, const aco_t *task, int wants_text,

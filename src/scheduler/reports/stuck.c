@@ -1,4 +1,4 @@
-/* Finds tasks that wait for each other for ever while others go on: for the watchdog, as only it asks.
+/* Finds tasks that wait for each other for ever while others go on: for the watchdog, and for who asks.
  *
  * Of a wait for a mutex, a reader-writer lock, a once, a join or a group's members it is known which task must act
  * first. Suppose that all tasks with such waits, without a time limit, never wake; drop one if a task that it waits for
@@ -17,7 +17,7 @@
 typedef struct stuck_tasks {
     const aco__thread_t *self;
     const aco_t **at; /* sorted by address. NULL: counts only */
-    size_t n, room;
+    size_t n, room, sz; /* sz: bytes */
 } stuck_t;
 
 /* The task that must act before this wait ends; NULL: not known. */
@@ -99,22 +99,46 @@ static void reduce(stuck_t *stuck)
     } while (stuck->n && stuck->n < n);
 }
 
-static void find_stuck(const aco__thread_t *self, aco__tasks_t *s)
+/* Fills in *stuck, which free_stuck() ends. -1: no memory. */
+static int find_stuck(const aco__thread_t *self, stuck_t *stuck)
 {
-    stuck_t stuck = {self, NULL, 0, 0};
+    *stuck = (stuck_t){self, NULL, 0, 0, 0};
+    aco__blocks_each(note_candidate, stuck);
+    if (!stuck->n)
+        return 0;
+    stuck->room = stuck->n;
+    stuck->n = 0;
+    stuck->sz = 2 * stuck->room * sizeof *stuck->at;
+    stuck->at = aco__memory_new(&stuck->sz);
+    if (!stuck->at)
+        return -1;
+    aco__blocks_each(note_candidate, stuck);
+    reduce(stuck);
+    return 0;
+}
+
+static void free_stuck(const stuck_t *stuck)
+{
+    if (stuck->at)
+        aco__memory_free(stuck->at, stuck->sz);
+}
+
+int aco__stuck_each(const aco__thread_t *self, void (*see)(const aco_t *task, void *arg), void *arg)
+{
+    stuck_t stuck;
+    int result = find_stuck(self, &stuck);
+    for (size_t i = 0; i < stuck.n; i++)
+        see(stuck.at[i], arg);
+    free_stuck(&stuck);
+    return result;
+}
+
+static void report_stuck(const aco__thread_t *self, aco__tasks_t *s)
+{
+    stuck_t stuck;
     uintptr_t mark = 0;
-    size_t sz;
-    aco__blocks_each(note_candidate, &stuck);
-    if (!stuck.n)
+    if (find_stuck(self, &stuck) != 0 || !stuck.at)
         return;
-    stuck.room = stuck.n;
-    sz = 2 * stuck.n * sizeof *stuck.at;
-    stuck.at = aco__memory_new(&sz);
-    if (!stuck.at)
-        return;
-    stuck.n = 0;
-    aco__blocks_each(note_candidate, &stuck);
-    reduce(&stuck);
     for (size_t i = 0; i < stuck.n; i++)
         mark = mark * 31 + (uintptr_t)stuck.at[i] + (uintptr_t)aco__task_wait(stuck.at[i]);
     if (stuck.n && mark != s->stuck_mark && s->stuck_reports < ACO__MOST_STUCK_REPORTS) {
@@ -122,7 +146,7 @@ static void find_stuck(const aco__thread_t *self, aco__tasks_t *s)
         aco__report_stuck(self, is_among, &stuck, stuck.n);
     }
     s->stuck_mark = mark;
-    aco__memory_free(stuck.at, sz);
+    free_stuck(&stuck);
 }
 
 int64_t aco__stuck_check(const aco__thread_t *self, aco__tasks_t *s, int64_t deadline)
@@ -137,6 +161,6 @@ int64_t aco__stuck_check(const aco__thread_t *self, aco__tasks_t *s, int64_t dea
         return s->idle || (deadline >= 0 && deadline < next) ? deadline : next;
     s->stuck_at = now;
     s->stuck_turns = s->turns;
-    find_stuck(self, s);
+    report_stuck(self, s);
     return deadline;
 }
