@@ -98,4 +98,211 @@ TEST(Await, AnotherThread)
         }
     });
 }
+
+struct by_member {
+    ready operator co_await() && { return {1}; }
+    ready operator co_await() & { return {2}; }
+};
+struct by_function {};
+ready operator co_await(by_function) { return {3}; }
+
+struct gives_reference : std::suspend_never {
+    int &number;
+    explicit gives_reference(int &n) : number(n) {}
+    int &await_resume() const noexcept { return number; }
+};
+struct gives_unique : std::suspend_never {
+    unique owner = std::make_unique<int>(5);
+    unique &&await_resume() noexcept { return std::move(owner); }
+};
+
+// Promise: operator co_await is found in both forms, lvalues are awaited as such; results keep their category, except
+// rvalue references.
+TEST(Await, OperatorsAndResults)
+{
+    by_member m;
+    int number = 0;
+    EXPECT_EQ(aco::await(by_member()), 1);
+    EXPECT_EQ(aco::await(m), 2);
+    EXPECT_EQ(aco::await(by_function()), 3);
+    aco::await(gives_reference(number)) = 4;
+    EXPECT_EQ(number, 4);
+    static_assert(std::is_same_v<decltype(aco::await(gives_unique())), unique>);
+    EXPECT_EQ(*aco::await(gives_unique()), 5);
+}
+
+struct throws_later : std::suspend_never {
+    void await_resume() const { throw std::runtime_error("resumed"); }
+};
+struct not_ready_and_throws : std::suspend_always {
+    void await_suspend(std::coroutine_handle<>) const { throw std::runtime_error("suspended"); }
+};
+
+// Promise: exceptions of the awaitable come out. Outside of tasks what is not ready is refused before it is started.
+TEST(Await, Exceptions)
+{
+    in_task([] {
+        EXPECT_EQ(thrown_by([] { aco::await(throws_later()); }), "resumed");
+        EXPECT_EQ(thrown_by([] { aco::await(not_ready_and_throws()); }), "suspended");
+        try {
+            throw 1;
+        } catch (int) { // a wait in a handler
+            EXPECT_EQ(aco::await(suspends{[](std::coroutine_handle<> handle) { handle.resume(); }}), 7);
+        }
+    });
+    EXPECT_EQ(thrown_by([] { aco::await(not_ready_and_throws()); }), "error " + std::to_string(EPERM));
+    aco_share_stack_t *stack = aco_share_stack_new(0);
+    aco::spawn_with([] { EXPECT_EQ(thrown_by([] { aco::await(not_ready_and_throws()); }),
+                                   "error " + std::to_string(EINVAL)); }, &aco::options().on(stack)).detach();
+    aco::run();
+    aco_share_stack_destroy(stack);
+}
+
+// ---- Stopping ----
+
+// An awaitable that completes when it is asked to stop, with a value or as stopped.
+struct stoppable {
+    bool has_value = false;
+    struct resume {
+        stoppable *itself;
+        void operator()() const noexcept { itself->next.resume(); }
+    };
+    std::optional<aco::await_stop_token::callback_type<resume>> callback;
+    std::coroutine_handle<> next;
+    bool await_ready() const noexcept { return false; }
+    template<class Promise>
+    void await_suspend(std::coroutine_handle<Promise> handle)
+    {
+        next = has_value ? std::coroutine_handle<>(handle) : handle.promise().unhandled_stopped();
+        callback.emplace(handle.promise().get_stop_token(), resume{this});
+    }
+    int await_resume() const noexcept { return 9; }
+};
+
+// Promise: the end of a scope requests stop. A value that comes all the same is returned; else aco::cancelled is thrown.
+TEST(Await, EndOfScope)
+{
+    in_task([] {
+        aco::deadline over(1ms);
+        EXPECT_EQ(thrown_by([] { aco::await(stoppable()); }), by_time);
+        EXPECT_EQ(thrown_by([] { aco::await(stoppable()); }), by_time); // in an ended scope, too
+        EXPECT_EQ(aco::await(stoppable{true, {}, {}}), 9);
+    });
+    in_task([] {
+        aco::scope scope;
+        auto other = aco::spawn([&] { scope.cancel(); });
+        EXPECT_EQ(thrown_by([] { aco::await(stoppable()); }), by_hand);
+        aco::shield shield;
+        other.join();
+        EXPECT_EQ(aco::await(suspends{[](std::coroutine_handle<> handle) { handle.resume(); }}), 7);
+    });
+}
+
+// Promise: what takes no token is waited for, whatever ends.
+TEST(Await, NotStoppable)
+{
+    in_task([] {
+        std::thread other;
+        const auto start = [&](std::coroutine_handle<> handle) { other = std::thread([handle] { handle.resume(); }); };
+        aco::scope scope;
+        scope.cancel();
+        EXPECT_EQ(aco::await(suspends<decltype(start)>{start}), 7);
+        EXPECT_EQ(thrown_by([] { aco::check_cancelled(); }), by_hand);
+        other.join();
+    });
+}
+
+#ifdef __cpp_lib_jthread
+// Promise: a std::stop_token stops it too, from any thread.
+TEST(Await, StopToken)
+{
+    in_task([] {
+        std::stop_source source;
+        std::jthread other([&] { source.request_stop(); });
+        EXPECT_EQ(thrown_by([&] { aco::await(stoppable(), source.get_token()); }), by_hand);
+        EXPECT_EQ(thrown_by([&] { aco::await(stoppable(), source.get_token()); }), by_hand); // requested before
+        EXPECT_EQ(aco::await(ready{2}, source.get_token()), 2);
+    });
+}
+#endif
+
+// ---- Senders ----
+
+template<class F, class Receiver>
+struct operation_of {
+    F start_;
+    Receiver receiver_;
+    void start() & noexcept { start_(std::move(receiver_)); }
+};
+// When it is started, start(receiver) is called.
+template<class F, class... Signatures>
+struct test_sender {
+    using sender_concept = execution::sender_t;
+    using completion_signatures = execution::completion_signatures<Signatures...>;
+    F start_;
+    template<class Receiver>
+    operation_of<F, Receiver> connect(Receiver receiver) &&
+    {
+        return {std::move(start_), std::move(receiver)};
+    }
+};
+template<class... Signatures, class F>
+test_sender<F, Signatures...> sender_of(F start)
+{
+    return {std::move(start)};
+}
+
+// Promise: a sender's values, errors and stop come out as results and exceptions.
+TEST(Await, Senders)
+{
+    in_task([] {
+        EXPECT_EQ(aco::await(sender_of<execution::set_value_t(int)>(
+                      [](auto receiver) { std::move(receiver).set_value(3); })),
+                  3);
+        const auto [number, text] = aco::await(sender_of<execution::set_value_t(int, const char *)>(
+            [](auto receiver) { std::move(receiver).set_value(4, "four"); }));
+        EXPECT_EQ(number, 4);
+        EXPECT_STREQ(text, "four");
+        aco::await(sender_of<execution::set_error_t(int), execution::set_value_t()>(
+            [](auto receiver) { std::move(receiver).set_value(); }));
+        EXPECT_THROW(aco::await(sender_of<execution::set_error_t(int)>(
+                         [](auto receiver) { std::move(receiver).set_error(4); })),
+                     int);
+        EXPECT_THROW(aco::await(sender_of<execution::set_error_t(std::error_code)>([](auto receiver) {
+                         std::move(receiver).set_error(std::make_error_code(std::errc::broken_pipe));
+                     })),
+                     std::system_error);
+        EXPECT_EQ(thrown_by([] {
+                      aco::await(sender_of<execution::set_error_t(std::exception_ptr)>([](auto receiver) {
+                          std::move(receiver).set_error(std::make_exception_ptr(std::runtime_error("failed")));
+                      }));
+                  }),
+                  "failed");
+        EXPECT_EQ(thrown_by([] {
+                      aco::await(sender_of<execution::set_stopped_t()>(
+                          [](auto receiver) { std::move(receiver).set_stopped(); }));
+                  }),
+                  by_hand);
+    });
+}
+
+// Promise: a sender completes on another thread; the end of the scope reaches it by its receiver's environment.
+TEST(Await, SendersElsewhere)
+{
+    in_task([] {
+        std::thread other;
+        aco::deadline over(1ms);
+        const auto start = [&](auto receiver) {
+            other = std::thread([receiver = std::move(receiver)]() mutable {
+                const auto token = receiver.get_env().query(execution::get_stop_token_t());
+                while (!token.stop_requested())
+                    std::this_thread::yield();
+                std::move(receiver).set_stopped();
+            });
+        };
+        EXPECT_EQ(thrown_by([&] { aco::await(sender_of<execution::set_stopped_t()>(start)); }), by_time);
+        other.join();
+    });
+}
+
 } // namespace

@@ -100,10 +100,15 @@ public:
         link *next_ = nullptr, *previous_ = nullptr;
         bool is_listed_ = false;
         bool *is_gone_ = nullptr; /* while it runs: its destructor sets this */
-        std::atomic<bool> has_run_{false};
+        std::atomic<bool> is_over_{false}; /* it has run, or the source is gone */
     };
 
     stop_state() noexcept = default;
+    ~stop_state()
+    {
+        for (link *l = first_; l; l = l->next_)
+            l->is_over_.store(true, std::memory_order_relaxed);
+    }
     stop_state(const stop_state &) = delete;
     stop_state &operator=(const stop_state &) = delete;
 
@@ -125,7 +130,7 @@ public:
             l->run_(l);
             lock();
             if (!is_gone)
-                l->has_run_.store(true, std::memory_order_release);
+                l->is_over_.store(true, std::memory_order_release);
         }
         unlock();
     }
@@ -143,23 +148,25 @@ public:
             return unlock();
         }
         unlock();
-        l->has_run_.store(true, std::memory_order_relaxed);
+        l->is_over_.store(true, std::memory_order_relaxed);
         l->run_(l);
     }
 
     /* Removes a callback. If it runs on another thread, waits until it has returned. */
     void remove(link *l) noexcept
     {
+        if (l->is_over_.load(std::memory_order_acquire))
+            return;
         lock();
         if (l->is_listed_) {
             unlist(l);
             return unlock();
         }
         const bool is_mine = requester_ == thread();
-        if (is_mine && l->is_gone_ && !l->has_run_.load(std::memory_order_relaxed))
+        if (is_mine && l->is_gone_ && !l->is_over_.load(std::memory_order_relaxed))
             *l->is_gone_ = true;
         unlock();
-        while (!is_mine && !l->has_run_.load(std::memory_order_acquire))
+        while (!is_mine && !l->is_over_.load(std::memory_order_acquire))
             ;
     }
 
@@ -187,8 +194,8 @@ private:
 
 } // namespace detail
 
-/* The stop token of what aco::await() waits for. It is valid until the operation completes. A callback is called once,
- * on the thread that requests the stop, and must neither wait nor throw. */
+/* The stop token of what aco::await() waits for. It is valid until the operation completes; callbacks may be destroyed
+ * later. A callback is called once, on the thread that requests the stop, and must neither wait nor throw. */
 class await_stop_token {
 public:
     template<class F>
