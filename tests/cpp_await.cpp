@@ -1,8 +1,8 @@
-// Promises of <aco/await.hpp>: awaitables of all kinds and senders, completed by the same task, other tasks and other
+// Promises of <aco/await.hpp> and <aco/sender.hpp>: awaitables of all kinds and senders, completed by the same task, other tasks and other
 // threads; results, exceptions, and the end of a scope. C++20.
 #include "cpp_task.h"
 
-#include "aco/await.hpp"
+#include "aco/sender.hpp"
 
 #include <stdexcept>
 #include <thread>
@@ -304,5 +304,67 @@ TEST(Await, SendersElsewhere)
         other.join();
     });
 }
+
+// ---- Tasks as senders ----
+
+// Promise: a task is a sender: its result, its exception, and the end of the awaiting scope, which ends its waits.
+TEST(Sender, Task)
+{
+    in_task([] {
+        EXPECT_EQ(*aco::await(aco::as_sender([] { return aco::yield(), std::make_unique<int>(2); })), 2);
+        aco::await(aco::as_sender([] { aco::sleep_for(1ns); }));
+        EXPECT_EQ(thrown_by([] { aco::await(aco::as_sender([]() -> int { throw std::runtime_error("task"); })); }),
+                  "task");
+        aco::deadline over(1ms);
+        EXPECT_EQ(thrown_by([] { aco::await(aco::as_sender([] { aco::sleep_for(1h); })); }), by_time);
+    });
+}
+
+// Promise: schedule() completes in a task of the scheduler's thread, started by any thread.
+TEST(Sender, Scheduler)
+{
+    aco::scheduler_opening opening;
+    const aco::scheduler here = opening.get();
+    EXPECT_EQ(here, opening.get());
+    in_task([&] {
+        const std::thread::id thread = std::this_thread::get_id();
+        const aco_t *task = aco_current_task();
+        std::thread other;
+        const auto start = [&](std::coroutine_handle<> handle) {
+            other = std::thread([&, handle] {
+                aco::spawn([&, handle] {
+                    aco::await(here.schedule());
+                    handle.resume();
+                }).detach();
+                aco::run();
+            });
+        };
+        EXPECT_EQ(aco::await(suspends<decltype(start)>{start}), 7);
+        other.join();
+        aco::await(here.schedule());
+        EXPECT_EQ(std::this_thread::get_id(), thread);
+        EXPECT_EQ(aco_current_task(), task);
+        EXPECT_EQ(here.schedule().get_env().query(execution::get_completion_scheduler_t<execution::set_value_t>()),
+                  here);
+    });
+}
+
+#ifdef __cpp_lib_jthread
+// Promise: a stop token ends a scope, from any thread.
+TEST(Sender, StopScope)
+{
+    std::jthread worker([](std::stop_token stop) {
+        in_task([&] {
+            EXPECT_EQ(thrown_by([&] {
+                          aco::stop_scope scope(stop);
+                          aco::sleep_for(1h);
+                      }),
+                      by_hand);
+            aco::yield();
+        });
+    });
+    worker.request_stop();
+}
+#endif
 
 } // namespace
