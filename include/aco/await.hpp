@@ -320,43 +320,55 @@ public:
 
 /* ---- Awaitables -------------------------------------------------------------------------------------------------- */
 
+/* The environment of a receiver, and of the promise below. */
+struct await_environment {
+    stop_state *state;
+    await_stop_token query(execution::get_stop_token_t) const noexcept { return await_stop_token(state); }
+};
+
 /* The promise of the handle that an awaitable gets. */
 class await_promise {
 public:
-    struct environment {
-        detail::stop_state *state;
-        await_stop_token query(execution::get_stop_token_t) const noexcept { return await_stop_token(state); }
-    };
-    await_stop_token get_stop_token() noexcept { return await_stop_token(operation_.stop()); }
-    environment get_env() noexcept { return {operation_.stop()}; }
-    /* The awaitable was stopped: the handle to resume. */
-    std::coroutine_handle<> unhandled_stopped() noexcept;
+    explicit await_promise(stop_state *stop) noexcept : stop_(stop) {}
+    await_stop_token get_stop_token() const noexcept { return await_stop_token(stop_); }
+    await_environment get_env() const noexcept { return {stop_}; }
+    /* The awaitable was stopped. Returns the handle to resume. */
+    std::coroutine_handle<> unhandled_stopped() noexcept
+    {
+        is_stopped_ = true;
+        return std::coroutine_handle<await_promise>::from_promise(*this);
+    }
+    bool is_stopped() const noexcept { return is_stopped_; }
 
 private:
-    friend struct await_frame;
-    template<class Awaiter, class Token>
-    friend void await_suspended(Awaiter &, const Token &, const char *);
-    await_operation operation_;
+    stop_state *stop_;
     bool is_stopped_ = false;
 };
 
-/* The frame of the coroutine that the handle stands for: a task is no coroutine of C++, but has what one begins with in
- * the ABI of all compilers that know coroutines, two functions and the promise. */
+/* The frame of the coroutine that the handle stands for. A task is no coroutine of C++, but has what one begins with in
+ * the ABI of all compilers that know coroutines: two functions and the promise. `Operation` has complete(). */
 struct await_frame {
     using handle = std::coroutine_handle<await_promise>;
 
-    void (*resume)(await_frame *frame) = [](await_frame *frame) { frame->promise.operation_.complete(); };
-    void (*destroy)(await_frame *frame) = [](await_frame *) { die("aco::await: the handle of a task is destroyed"); };
+    void (*resume)(await_frame *frame);
+    void (*destroy)(await_frame *frame);
     await_promise promise;
 
     handle get() noexcept { return handle::from_address(this); }
 };
-
-inline std::coroutine_handle<> await_promise::unhandled_stopped() noexcept
-{
-    is_stopped_ = true;
-    return std::coroutine_handle<await_promise>::from_promise(*this);
-}
+template<class Operation>
+struct frame_of : await_frame {
+    Operation operation;
+    template<class... Args>
+    explicit frame_of(const Args &...args)
+        : await_frame{[](await_frame *frame) { static_cast<frame_of *>(frame)->operation.complete(); },
+                      [](await_frame *) { die("aco::await: the handle of a task is destroyed"); },
+                      await_promise(nullptr)},
+          operation(args...)
+    {
+        promise = await_promise(operation.stop());
+    }
+};
 
 template<class A>
 decltype(auto) awaiter_of(A &&a)
@@ -383,28 +395,34 @@ concept awaiter = requires(A &a, await_frame::handle handle) {
     a.await_resume();
 };
 
+/* Calls await_suspend() with the frame's handle. Returns false if it has not suspended. */
+template<class Awaiter>
+bool suspend(Awaiter &a, await_frame::handle handle)
+{
+    using suspends = decltype(a.await_suspend(handle));
+    if constexpr (std::is_void_v<suspends>)
+        a.await_suspend(handle);
+    else if constexpr (std::same_as<suspends, bool>)
+        return a.await_suspend(handle);
+    else
+        std::coroutine_handle<>(a.await_suspend(handle)).resume();
+    return true;
+}
+
 /* Starts what is not ready, and waits. */
 template<class Awaiter, class Token>
 void await_suspended(Awaiter &a, const Token &token, const char *location)
 {
-    using suspends = decltype(a.await_suspend(std::declval<await_frame::handle>()));
-    await_frame frame;
-    await_operation &operation = frame.promise.operation_;
-    check(operation.begin());
+    frame_of<await_operation> frame;
+    check(frame.operation.begin());
     {
-        passed_on<Token> more(operation.stop(), token);
-        if constexpr (std::is_void_v<suspends>) {
-            a.await_suspend(frame.get());
-        } else if constexpr (std::same_as<suspends, bool>) {
-            if (!a.await_suspend(frame.get()))
-                return;
-        } else {
-            std::coroutine_handle<>(a.await_suspend(frame.get())).resume();
-        }
-        operation.wait(location);
+        passed_on<Token> more(frame.operation.stop(), token);
+        if (!suspend(a, frame.get()))
+            return;
+        frame.operation.wait(location);
     }
-    if (aco_unlikely(frame.promise.is_stopped_))
-        operation.throw_stopped();
+    if (aco_unlikely(frame.promise.is_stopped()))
+        frame.operation.throw_stopped();
 }
 
 /* A type to return by value, or an lvalue's. */
@@ -467,12 +485,6 @@ struct only_value<types<Value>> : Value {};
 template<>
 struct only_value<types<>> : value_of<> {}; /* it never completes with values */
 
-/* The environment of the receiver. */
-struct await_environment {
-    stop_state *state;
-    await_stop_token query(execution::get_stop_token_t) const noexcept { return await_stop_token(state); }
-};
-
 template<class S>
 struct completions_of;
 #ifdef ACO_EXECUTION
@@ -501,19 +513,30 @@ decltype(auto) connect(S &&sender, R &&receiver)
 #endif
 }
 
-template<class Kept>
+template<class Operation>
+void start(Operation &operation) noexcept
+{
+#ifdef ACO_EXECUTION
+    execution::start(operation);
+#else
+    operation.start();
+#endif
+}
+
+/* What a receiver stores. `Operation` has complete() and stop(). */
+template<class Kept, class Operation = await_operation>
 struct sender_outcome {
-    await_operation operation;
-    std::optional<Kept> value;
-    std::exception_ptr error;
+    Operation operation;
+    std::optional<Kept> value{};
+    std::exception_ptr error{};
     bool is_stopped = false;
 };
 
-template<class Kept>
+template<class Kept, class Operation = await_operation>
 class await_receiver {
 public:
     using receiver_concept = execution::receiver_t;
-    explicit await_receiver(sender_outcome<Kept> *to) noexcept : to_(to) {}
+    explicit await_receiver(sender_outcome<Kept, Operation> *to) noexcept : to_(to) {}
 
     template<class... T>
     void set_value(T &&...values) && noexcept
@@ -545,7 +568,7 @@ public:
     await_environment get_env() const noexcept { return {to_->operation.stop()}; }
 
 private:
-    sender_outcome<Kept> *to_;
+    sender_outcome<Kept, Operation> *to_;
 };
 
 template<class S>
@@ -558,16 +581,12 @@ template<class S, class Token>
 auto await_sender(S &&sender, const Token &token, const char *location) -> typename value_of_sender<S>::type
 {
     using kept = typename value_of_sender<S>::kept;
-    sender_outcome<kept> outcome;
+    sender_outcome<kept> outcome{};
     check(outcome.operation.begin());
     {
         passed_on<Token> more(outcome.operation.stop(), token);
         auto operation = connect(std::forward<S>(sender), await_receiver<kept>(&outcome));
-#ifdef ACO_EXECUTION
-        execution::start(operation);
-#else
-        operation.start();
-#endif
+        start(operation);
         outcome.operation.wait(location);
     }
     if (outcome.error)
