@@ -1,8 +1,8 @@
-// Promises of <aco/await.hpp> and <aco/sender.hpp>: awaitables of all kinds and senders, completed by the same task, other tasks and other
+// Promises of <aco/await.hpp>, <aco/sender.hpp> and <aco/async.hpp>: awaitables of all kinds and senders, completed by the same task, other tasks and other
 // threads; results, exceptions, and the end of a scope. C++20.
 #include "cpp_task.h"
 
-#include "aco/sender.hpp"
+#include "aco/async.hpp"
 
 #include <stdexcept>
 #include <thread>
@@ -366,5 +366,147 @@ TEST(Sender, StopScope)
     worker.request_stop();
 }
 #endif
+
+// ---- Stackless coroutines ----
+
+aco::async<int> number_after(int n, std::chrono::milliseconds time)
+{
+    co_await aco::async_sleep_for(time);
+    co_return n;
+}
+
+aco::async<> add(std::string &to, char letter, int times)
+{
+    for (int i = 0; i < times; i++) {
+        to += letter;
+        co_await aco::async_yield();
+    }
+}
+
+// Promise: members take turns, with each other and with tasks; they await each other, awaitables, senders and tasks.
+TEST(Async, Members)
+{
+    in_task([] {
+        std::string order;
+        auto task = aco::spawn([&] {
+            for (int i = 0; i < 2; i++) {
+                order += 't';
+                aco::yield();
+            }
+            return 4;
+        });
+        aco::async_group group;
+        group.spawn(add(order, 'a', 3));
+        group.spawn(add(order, 'b', 2));
+        EXPECT_EQ(group.size(), 2u);
+        group.wait();
+        EXPECT_EQ(order, "abtabta");
+        int sum = 0;
+        const auto all = [&](int start) -> aco::async<> {
+            sum = start + co_await number_after(2, 1ms);
+            sum += co_await ready{3};
+            sum += co_await task;
+            sum += co_await aco::as_sender([] { return aco::yield(), 5; });
+            sum += co_await suspends{[](std::coroutine_handle<> handle) { handle.resume(); }};
+        };
+        group.spawn(all(1));
+        group.wait();
+        EXPECT_EQ(sum, 1 + 2 + 3 + 4 + 5 + 7);
+        EXPECT_EQ(aco::await(number_after(8, 0ms)), 8);
+    });
+}
+
+// Promise: the member that is due first goes on first; equal ones in their order.
+TEST(Async, Sleeps)
+{
+    in_task([] {
+        std::vector<int> order;
+        const auto later = [&](int n, aco::monotonic_clock::time_point when) -> aco::async<> {
+            co_await aco::async_sleep_until(when);
+            order.push_back(n);
+        };
+        const auto now = aco::monotonic_clock::now();
+        aco::async_group group;
+        group.spawn(later(3, now + 2ms));
+        group.spawn(later(1, now + 1ms));
+        group.spawn(later(2, now + 1ms));
+        group.wait();
+        EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
+    });
+}
+
+// Promise: completions come from any thread, also before the task parks, and members go on in their task.
+TEST(Async, OtherThreads)
+{
+    in_task([] {
+        const std::thread::id here = std::this_thread::get_id();
+        std::vector<std::thread> threads;
+        int done = 0;
+        const auto start = [&](std::coroutine_handle<> handle) {
+            threads.emplace_back([handle] { handle.resume(); });
+        };
+        const auto member = [&]() -> aco::async<> {
+            co_await suspends<decltype(start)>{start};
+            EXPECT_EQ(std::this_thread::get_id(), here);
+            done++;
+        };
+        for (int i = 0; i < 50; i++) {
+            aco::async_group group;
+            group.spawn(member());
+            group.spawn(member());
+            group.wait();
+        }
+        EXPECT_EQ(done, 100);
+        for (std::thread &t : threads)
+            t.join();
+    });
+}
+
+// Promise: a member that throws stops the others, and wait() throws what it threw. The end of a scope stops all.
+TEST(Async, Failures)
+{
+    in_task([] {
+        int stopped = 0;
+        const auto waits = [&]() -> aco::async<> {
+            pinned local; // is destroyed
+            try {
+                co_await aco::async_sleep_for(1h);
+            } catch (const aco::cancelled &) {
+                stopped++;
+                throw;
+            }
+        };
+        const auto waits_for_an_awaitable = [&]() -> aco::async<> {
+            try {
+                co_await stoppable();
+            } catch (const aco::cancelled &) {
+                stopped++;
+            }
+        };
+        const auto throws = []() -> aco::async<> {
+            co_await aco::async_yield();
+            throw std::runtime_error("member");
+        };
+        {
+            aco::async_group group;
+            group.spawn(waits());
+            group.spawn(waits_for_an_awaitable());
+            group.spawn(throws());
+            EXPECT_EQ(thrown_by([&] { group.wait(); }), "member");
+            EXPECT_EQ(stopped, 2);
+        }
+        {
+            aco::async_group left; // without wait()
+            left.spawn(waits());
+        }
+        EXPECT_EQ(thrown_by([&] { aco::await(throws()); }), "member");
+        aco::deadline over(1ms);
+        aco::async_group group;
+        group.spawn(waits());
+        EXPECT_EQ(thrown_by([&] { group.wait(); }), by_time);
+        EXPECT_EQ(thrown_by([&] { aco::await(number_after(1, 1h)); }), by_time);
+    });
+    EXPECT_EQ(thrown_by([] { aco::async_group group; }), "error " + std::to_string(EPERM));
+}
 
 } // namespace
