@@ -170,7 +170,9 @@ private:
     /* Moves what other threads posted, and what is due, to the queue. */
     void collect() noexcept
     {
-        async_member *posted = inbox_.exchange(nullptr, std::memory_order_acquire), *in_order = nullptr;
+        async_member *posted = nullptr, *in_order = nullptr;
+        if (inbox_.load(std::memory_order_relaxed))
+            posted = inbox_.exchange(nullptr, std::memory_order_acquire);
         while (posted) {
             async_member *next = std::exchange(posted->next, in_order);
             in_order = std::exchange(posted, next);
