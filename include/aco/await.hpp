@@ -40,8 +40,8 @@
 #ifndef ACO_AWAIT_HPP
 #define ACO_AWAIT_HPP
 
-#include "detail/worker.h"
 #include "task.hpp"
+#include "threads.h" /* for aco__answer_t only: nothing of acorn_threads is called */
 
 #if !defined(__cpp_impl_coroutine) || !defined(__cpp_concepts)
 #error "acorn: <aco/await.hpp> needs C++20 with coroutines"
