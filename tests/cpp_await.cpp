@@ -1,5 +1,5 @@
-// Promises of <aco/await.hpp>, <aco/sender.hpp> and <aco/async.hpp>: awaitables of all kinds and senders, completed by the same task, other tasks and other
-// threads; results, exceptions, and the end of a scope. C++20.
+// Promises of <aco/await.hpp>, <aco/sender.hpp> and <aco/async.hpp>: awaitables of all kinds and senders, completed by
+// the same task, other tasks and other threads; results, exceptions, and the end of a scope. C++20.
 #include "cpp_task.h"
 
 #include "aco/async.hpp"
@@ -179,7 +179,7 @@ struct stoppable {
     int await_resume() const noexcept { return 9; }
 };
 
-// Promise: the end of a scope requests stop. A value that comes all the same is returned; else aco::cancelled is thrown.
+// Promise: the end of a scope requests stop. A value that comes all the same is returned; else the await throws.
 TEST(Await, EndOfScope)
 {
     in_task([] {

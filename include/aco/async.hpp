@@ -23,9 +23,9 @@
  *   - another async<U>: it runs in the caller's place, and its result or exception comes back;
  *   - aco::async_sleep_for(), aco::async_sleep_until() and aco::async_yield();
  *   - an aco::task<U>: joins it, by a task that waits for the member;
- *   - any awaitable or sender, as aco::await() takes them. Wherever it completes, the member goes on in its group's task;
- *   - so also aco::as_sender(f) (aco/sender.hpp), for all that tasks wait for: channels, semaphores, descriptors. Then also a
- *     task waits for the member. Locks belong to that task: lock and unlock inside `f`.
+ *   - any awaitable or sender, as aco::await() takes them. Wherever it completes, the member goes on in its group's
+ *     task. So also aco::as_sender(f) (aco/sender.hpp), for all that tasks wait for: channels, semaphores, descriptors.
+ *     Then a task waits for the member. Locks belong to that task: lock and unlock inside `f`.
  * A call that waits as tasks do (aco::sleep_for(), a generator that waits, channel.receive()) may be made too. It parks
  * the group's task, and so all its members.
  *

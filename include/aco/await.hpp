@@ -4,16 +4,17 @@
  *
  *   aco::spawn([&] {
  *       aco::deadline limit(2s);
- *       const reply r = aco::await(client.ask("time?")); // client.ask() returns what another library's `co_await` takes
+ *       const reply r = aco::await(client.ask("time?")); // what ask() returns, a coroutine would give to co_await
  *       use(r);
  *   });
  *
  * How it works. aco::await(x) does what `co_await x` does in a coroutine, but its caller is a task: a function with a
  * stack. If `x` is ready, nothing else happens. If it is not, `x` is started: await_suspend() is called with a handle,
- * or the sender is connected and started. Then the task parks, and other tasks run. To resume the handle, or to complete
- * the receiver, wakes the task. Any thread may do that, also while await_suspend() or start() still runs: a completion
- * before the task parks is not lost. All that belongs to the operation (the awaiter, the sender's operation state, the
- * coroutine frame that the handle stands for) is on the task's stack, so aco::await() allocates nothing itself.
+ * or the sender is connected and started. Then the task parks, and other tasks run. Whoever resumes the handle, or
+ * completes the receiver, wakes the task. Any thread may do that, also while await_suspend() or start() still runs: a
+ * completion before the task parks is not lost. All that belongs to the operation (the awaiter, the sender's operation
+ * state, the coroutine frame that the handle stands for) is on the task's stack. So aco::await() allocates nothing
+ * itself.
  *
  * Cancelling. Because the operation is on the task's stack, it must have ended before the task goes on. If the scope of
  * the task ends while it waits, aco::await() requests stop and then waits for the completion, whatever happens. What
