@@ -17,6 +17,16 @@ add_library(acorn_libcxx INTERFACE)
 target_compile_options(acorn_libcxx INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-stdlib=libc++>)
 target_link_options(acorn_libcxx INTERFACE -stdlib=libc++)
 
+# Coroutines of C++20, for aco/await.hpp: clang 14 does not know them by this name.
+set(CMAKE_REQUIRED_FLAGS "-std=c++20")
+check_cxx_source_compiles("#include <coroutine>
+#include <concepts>
+#ifndef __cpp_impl_coroutine
+#error
+#endif
+int main() { return std::coroutine_handle<>() ? 1 : 0; }" ACORN_HAVE_COROUTINES)
+unset(CMAKE_REQUIRED_FLAGS)
+
 # cpp_no_memory defines malloc(), which glibc then uses too.
 if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize" AND NOT CMAKE_EXE_LINKER_FLAGS MATCHES "-static")
   check_cxx_source_compiles("#include <cstddef>
@@ -88,6 +98,9 @@ foreach(standard 17 20 23)
     endif()
     acorn_cpp_test(cpp_threads.${standard} cpp_threads.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
         acorn_threads_static)
+    if(ACORN_HAVE_COROUTINES AND standard EQUAL 20)
+      acorn_cpp_test(cpp_await.20 cpp_await.cpp 20 DEFINE ACO_DEBUG=0 LINK GTest::gtest_main)
+    endif()
   endif()
   acorn_cpp_test(cpp_plain.${standard} cpp_plain.cpp ${standard})
   acorn_cpp_test(cpp_handlers.${standard} cpp_handlers.cpp ${standard})

@@ -1,0 +1,582 @@
+/* Stackless coroutines: aco::async<T>, a coroutine of C++20, and aco::async_group, a task's group of them. C++20.
+ * Header only.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ *   aco::async<int> ask(client &c)
+ *   {
+ *       co_await aco::async_sleep_for(10ms);
+ *       co_return co_await c.ask("how many?"); // an awaitable of any library, or a sender
+ *   }
+ *   aco::async<> tell(client &c) { std::printf("%d\n", co_await ask(c)); }
+ *   ...
+ *   aco::async_group group; // in a task
+ *   for (client &c : clients)
+ *       group.spawn(tell(c));
+ *   group.wait();           // runs the members, in turns, until all have ended
+ *
+ * A member waits without a stack: it costs its frame, which its compiler sizes and allocates. Many of them share the
+ * task that waits for the group. This task runs them, first come, first served, and parks when none can run; other
+ * tasks run meanwhile, and after each round of the members.
+ *
+ * co_await in an async<T> takes
+ *   - another async<U>: it runs in the caller's place, and its result or exception comes back;
+ *   - aco::async_sleep_for(), aco::async_sleep_until() and aco::async_yield();
+ *   - an aco::task<U>: joins it, by a task that waits for the member;
+ *   - any awaitable or sender, as aco::await() takes them. Wherever it completes, the member goes on in its group's
+ *     task. So also aco::as_sender(f) (aco/sender.hpp), for all that tasks wait for: channels, semaphores, descriptors.
+ *     Then a task waits for the member. Locks belong to that task: lock and unlock inside `f`.
+ * A call that waits as tasks do (aco::sleep_for(), a generator that waits, channel.receive()) may be made too. It parks
+ * the group's task, and so all its members.
+ *
+ * Cancelling and failures. The group belongs to a block. When the scope of its task ends, when a member throws, or by
+ * cancel(), the group is stopped: what members wait for is asked to stop (aco/await.hpp), their sleeps end at once, and
+ * these waits and later ones throw aco::cancelled. wait() returns when all members have ended, however long that takes.
+ * It throws what the first failing member threw, or aco::cancelled if members were cancelled by the end of a scope.
+ *
+ * Threads. A group and its members belong to the thread of the task. */
+#ifndef ACO_ASYNC_HPP
+#define ACO_ASYNC_HPP
+
+#include "sender.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace aco {
+inline namespace ACO__CPP_KIND {
+
+namespace detail {
+
+class async_loop;
+
+/* What a group keeps of a coroutine, in its promise. It is in one queue at most. */
+struct async_member {
+    async_member *next = nullptr;
+    std::coroutine_handle<> itself{}, caller{}; /* caller: the coroutine that awaits it, or none */
+    async_loop *loop = nullptr;
+    std::exception_ptr error{};                 /* with which it has ended */
+    bool is_kept = false;                       /* the end leaves it to whoever reads the result */
+};
+
+/* What runs members. On the stack of the group's task. */
+class async_loop {
+public:
+    async_loop() { check(aco__answer_prepare(&answer_, "aco::async_group")); }
+    async_loop(const async_loop &) = delete;
+    async_loop &operator=(const async_loop &) = delete;
+
+    /* Any thread: the member can run. The loop may be gone when this returns. */
+    void post(async_member *member) noexcept
+    {
+        async_member *head = inbox_.load(std::memory_order_relaxed);
+        do
+            member->next = head == &asleep_ ? nullptr : head;
+        while (!inbox_.compare_exchange_weak(head, member, std::memory_order_acq_rel, std::memory_order_relaxed));
+        if (head == &asleep_)
+            aco__answer_tell(&answer_);
+    }
+
+    /* The loop's task: the member can run; or it can at a time. */
+    void make_ready(async_member *member) noexcept
+    {
+        member->next = nullptr;
+        *(first_ ? &last_->next : &first_) = member;
+        last_ = member;
+    }
+    void make_ready_at(async_member *member, std::int64_t deadline)
+    {
+        sleepers_.push_back({deadline, sleeps_++, member});
+        std::push_heap(sleepers_.begin(), sleepers_.end());
+    }
+
+    void begin(async_member *member) noexcept
+    {
+        members_++;
+        member->loop = this;
+        make_ready(member);
+    }
+
+    /* The member, which nobody awaits, has ended. */
+    void ended(async_member *member) noexcept
+    {
+        members_--;
+        if (member->is_kept)
+            return;
+        if (member->error)
+            failed(member->error);
+        member->itself.destroy();
+    }
+
+    /* Runs the members until all have ended. */
+    void run(const char *location) noexcept
+    {
+        while (members_) {
+            collect();
+            if (!first_) {
+                park(location);
+                continue;
+            }
+            for (async_member *round = std::exchange(first_, nullptr); round;) {
+                async_member *member = std::exchange(round, round->next); /* it may be gone when it has run */
+                member->itself.resume();
+            }
+            if (first_)
+                yield();
+        }
+    }
+
+    void stop(int error) noexcept
+    {
+        if (error_)
+            return;
+        error_ = error;
+        stop_.request();
+        for (const sleeper &s : sleepers_)
+            make_ready(s.member);
+        sleepers_.clear();
+    }
+    int error() const noexcept { return error_; } /* why it was stopped; 0: it was not */
+    std::size_t members() const noexcept { return members_; }
+    stop_state *stop_source() noexcept { return &stop_; }
+    /* Throws aco::cancelled if the group is stopped. */
+    void check_stopped() const
+    {
+        if (error_)
+            throw cancelled(error_ == ETIMEDOUT ? ETIMEDOUT : ECANCELED);
+    }
+
+    void finish()
+    {
+        if (failure_)
+            std::rethrow_exception(std::exchange(failure_, nullptr));
+        if (was_cancelled_ && is_scopes_end_) {
+            errno = error_;
+            wait_failed();
+        }
+    }
+
+private:
+    struct sleeper {
+        std::int64_t deadline;
+        std::uint64_t number; /* equal deadlines: first come, first served */
+        async_member *member;
+        bool operator<(const sleeper &other) const noexcept /* the heap's first is due first */
+        {
+            return deadline != other.deadline ? deadline > other.deadline : number > other.number;
+        }
+    };
+
+    /* Moves what other threads posted, and what is due, to the queue. */
+    void collect() noexcept
+    {
+        async_member *posted = nullptr, *in_order = nullptr;
+        if (inbox_.load(std::memory_order_relaxed))
+            posted = inbox_.exchange(nullptr, std::memory_order_acquire);
+        while (posted) {
+            async_member *next = std::exchange(posted->next, in_order);
+            in_order = std::exchange(posted, next);
+        }
+        while (in_order)
+            make_ready(std::exchange(in_order, in_order->next));
+        if (!error_ && aco_check_cancelled() != 0)
+            end_of_scope();
+        if (sleepers_.empty())
+            return;
+        for (const std::int64_t now = aco_now(); !sleepers_.empty() && sleepers_.front().deadline <= now;) {
+            make_ready(sleepers_.front().member);
+            std::pop_heap(sleepers_.begin(), sleepers_.end());
+            sleepers_.pop_back();
+        }
+    }
+
+    void failed(const std::exception_ptr &by) noexcept
+    {
+        try {
+            std::rethrow_exception(by);
+        } catch (const cancelled &) {
+            was_cancelled_ = true;
+            if (error_)
+                return;
+        } catch (...) {
+        }
+        if (!failure_)
+            failure_ = by;
+        stop(ECANCELED);
+    }
+
+    void end_of_scope() noexcept
+    {
+        is_scopes_end_ = true;
+        stop(errno);
+    }
+
+    /* Nothing can run: waits for a post, the first sleeper or the end of the scope. */
+    void park(const char *location) noexcept
+    {
+        static const char what[] = "what members of an aco::async_group wait for";
+        async_member *empty = nullptr;
+        must(aco__answer_prepare(&answer_, "aco::async_group"));
+        if (!inbox_.compare_exchange_strong(empty, &asleep_, std::memory_order_acq_rel))
+            return;
+        if (error_) /* the scope may have ended */
+            return aco__answer_await(&answer_, what, location);
+        if (aco__answer_wait(&answer_, "aco::async_group", what,
+                             sleepers_.empty() ? ACO_FOREVER : sleepers_.front().deadline, location, nullptr) == 0)
+            return;
+        const int error = errno;
+        async_member *head = &asleep_;
+        if (!inbox_.compare_exchange_strong(head, nullptr, std::memory_order_acq_rel))
+            aco__answer_await(&answer_, what, location); /* it was posted, and will be told */
+        if (error != ETIMEDOUT)
+            errno = error, end_of_scope();
+    }
+
+    static inline async_member asleep_; /* the inbox when the task parks */
+    std::atomic<async_member *> inbox_{nullptr};
+    async_member *first_ = nullptr, *last_ = nullptr;
+    std::vector<sleeper> sleepers_;
+    std::uint64_t sleeps_ = 0;
+    std::size_t members_ = 0;
+    int error_ = 0;
+    bool is_scopes_end_ = false, was_cancelled_ = false;
+    std::exception_ptr failure_;
+    stop_state stop_;
+    aco__answer_t answer_;
+};
+
+/* The operation of an await in a member. */
+class member_operation {
+public:
+    explicit member_operation(async_member *member) noexcept : member_(member) {}
+    void complete() noexcept { member_->loop->post(member_); }
+    stop_state *stop() noexcept { return member_->loop->stop_source(); }
+    [[noreturn]] void throw_stopped() const
+    {
+        member_->loop->check_stopped();
+        throw cancelled(ECANCELED); /* it stopped by itself */
+    }
+
+private:
+    async_member *member_;
+};
+
+/* An awaitable in a member: not ready, it gets the handle of a frame in the member's frame. */
+template<class A>
+class member_await {
+    using awaiter = decltype(awaiter_of(std::declval<A>()));
+
+public:
+    member_await(async_member *member, A &&a) : awaiter_(awaiter_of(std::forward<A>(a))), frame_(member) {}
+    bool await_ready() { return awaiter_.await_ready(); }
+    bool await_suspend(std::coroutine_handle<>) { return suspend(awaiter_, frame_.get()); }
+    returned<decltype(std::declval<awaiter_type<A> &>().await_resume())> await_resume()
+    {
+        if (frame_.promise.is_stopped())
+            frame_.operation.throw_stopped();
+        return awaiter_.await_resume();
+    }
+
+private:
+    awaiter awaiter_;
+    frame_of<member_operation> frame_;
+};
+
+/* A sender in a member. */
+template<class S>
+class member_send {
+    using value = typename value_of_sender<S>::type;
+    using kept = typename value_of_sender<S>::kept;
+    using receiver = await_receiver<kept, member_operation>;
+
+public:
+    member_send(async_member *member, S &&sender)
+        : outcome_{member_operation(member)}, operation_(connect(std::forward<S>(sender), receiver(&outcome_))) {}
+    member_send(const member_send &) = delete;
+    member_send &operator=(const member_send &) = delete;
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<>) noexcept { start(operation_); }
+    value await_resume()
+    {
+        if (outcome_.error)
+            std::rethrow_exception(std::move(outcome_.error));
+        if (outcome_.is_stopped)
+            outcome_.operation.throw_stopped();
+        if constexpr (!std::is_void_v<value>)
+            return std::move(*outcome_.value);
+    }
+
+private:
+    sender_outcome<kept, member_operation> outcome_;
+    decltype(connect(std::declval<S>(), std::declval<receiver>())) operation_;
+};
+
+struct async_sleep {
+    std::int64_t deadline;
+};
+struct async_yield_now {};
+
+class member_sleep {
+public:
+    member_sleep(async_member *member, std::int64_t deadline) noexcept : member_(member), deadline_(deadline) {}
+    bool await_ready() const
+    {
+        member_->loop->check_stopped();
+        return false;
+    }
+    void await_suspend(std::coroutine_handle<>) { member_->loop->make_ready_at(member_, deadline_); }
+    void await_resume() const { member_->loop->check_stopped(); }
+
+private:
+    async_member *member_;
+    std::int64_t deadline_;
+};
+class member_yield {
+public:
+    explicit member_yield(async_member *member) noexcept : member_(member) {}
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<>) noexcept { member_->loop->make_ready(member_); }
+    void await_resume() const noexcept {}
+
+private:
+    async_member *member_;
+};
+
+} // namespace detail
+
+template<class T = void>
+class async;
+
+/* Runs one coroutine in the calling task, and returns its result or throws its exception. Throws aco::error with EPERM
+ * outside tasks. */
+template<class T>
+T await(async<T> member, const char *location = ACO__CALLER);
+
+namespace detail {
+
+template<class X>
+inline constexpr bool is_task = false;
+template<class T>
+inline constexpr bool is_task<task<T>> = true;
+template<class X>
+inline constexpr bool is_async = false;
+template<class T>
+inline constexpr bool is_async<async<T>> = true;
+
+template<class T>
+class member_call;
+
+class async_promise : public async_member {
+public:
+    struct ends {
+        bool await_ready() const noexcept { return false; }
+        template<class Promise>
+        std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> ended) const noexcept
+        {
+            async_member &member = ended.promise();
+            if (member.caller)
+                return member.caller;
+            member.loop->ended(&member);
+            return std::noop_coroutine();
+        }
+        void await_resume() const noexcept {}
+    };
+
+    std::suspend_always initial_suspend() const noexcept { return {}; }
+    ends final_suspend() const noexcept { return {}; }
+    void unhandled_exception() noexcept { error = caught(); }
+
+    template<class X>
+    auto await_transform(X &&x)
+    {
+        using type = std::remove_cvref_t<X>;
+        if constexpr (is_async<type>)
+            return member_call<typename type::value_type>(loop, std::move(x));
+        else if constexpr (std::is_same_v<type, async_sleep>)
+            return member_sleep(this, x.deadline);
+        else if constexpr (std::is_same_v<type, async_yield_now>)
+            return member_yield(this);
+        else if constexpr (is_task<type>)
+            return join(x);
+        else if constexpr (detail::awaiter<awaiter_type<X>>)
+            return member_await<X>(this, std::forward<X>(x));
+        else if constexpr (sender<X>)
+            return member_send<X>(this, std::forward<X>(x));
+        else
+            static_assert(no<X>, "co_await in an aco::async: the operand is none of what <aco/async.hpp> lists");
+    }
+
+private:
+    template<class T>
+    auto join(task<T> &t)
+    {
+        auto call = [&t] { return t.join(); };
+        using joins = task_sender<decltype(call)>;
+        return member_send<joins>(this, joins(std::in_place, call));
+    }
+};
+
+template<class T>
+class async_result : public async_promise {
+public:
+    template<class From>
+    void return_value(From &&from)
+    {
+        value_.emplace(std::forward<From>(from));
+    }
+    T take()
+    {
+        if (error)
+            std::rethrow_exception(std::move(error));
+        return std::move(*value_);
+    }
+
+private:
+    std::optional<T> value_;
+};
+template<>
+class async_result<void> : public async_promise {
+public:
+    void return_void() const noexcept {}
+    void take()
+    {
+        if (error)
+            std::rethrow_exception(std::move(error));
+    }
+};
+
+} // namespace detail
+
+/* A coroutine that has not begun, and its result. It begins when it is awaited in another one, spawned in a group, or
+ * given to aco::await(). An object that was none of these is destroyed unrun. Movable. */
+template<class T>
+class [[nodiscard]] async {
+    static_assert(!std::is_reference_v<T>, "an aco::async keeps its result: it cannot be a reference");
+
+public:
+    using value_type = T;
+    class promise_type : public detail::async_result<T> {
+    public:
+        async get_return_object() noexcept
+        {
+            this->itself = std::coroutine_handle<promise_type>::from_promise(*this);
+            return async(*this);
+        }
+    };
+
+    async(async &&from) noexcept : promise_(std::exchange(from.promise_, nullptr)) {}
+    async &operator=(async &&from) noexcept
+    {
+        std::swap(promise_, from.promise_);
+        return *this;
+    }
+    ~async()
+    {
+        if (promise_)
+            promise_->itself.destroy();
+    }
+
+private:
+    template<class>
+    friend class detail::member_call;
+    friend class async_group;
+    template<class U>
+    friend U await(async<U> member, const char *location);
+    explicit async(promise_type &promise) noexcept : promise_(&promise) {}
+    promise_type *promise_;
+};
+
+namespace detail {
+
+/* A member awaits another coroutine. */
+template<class T>
+class member_call {
+public:
+    member_call(async_loop *loop, async<T> &&callee) noexcept : loop_(loop), callee_(std::move(callee)) {}
+    bool await_ready() const noexcept { return false; }
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<> member) noexcept
+    {
+        callee_.promise_->caller = member;
+        callee_.promise_->loop = loop_;
+        return callee_.promise_->itself;
+    }
+    T await_resume() { return callee_.promise_->take(); }
+
+private:
+    async_loop *loop_;
+    async<T> callee_;
+};
+
+} // namespace detail
+
+/* These wait in an aco::async. A sleep whose time has come lasts a round of the members. */
+template<class Rep, class Period>
+auto async_sleep_for(const std::chrono::duration<Rep, Period> &time)
+{
+    return detail::async_sleep{detail::deadline_in(time)};
+}
+template<class Clock, class Duration>
+auto async_sleep_until(const std::chrono::time_point<Clock, Duration> &when)
+{
+    return detail::async_sleep{detail::deadline_at(when)};
+}
+/* Gives the other members that can run, and the other tasks, a turn. Does not fail. */
+inline auto async_yield() noexcept { return detail::async_yield_now(); }
+
+/* A group of the running task: a local variable on a private stack. */
+class async_group {
+public:
+    /* Throws aco::error with EPERM outside tasks, EINVAL on a share stack. */
+    async_group()
+    {
+        if (aco__may_move(this))
+            detail::refused(EINVAL, "aco::async_group", nullptr, "it is on a share stack");
+    }
+    async_group(const async_group &) = delete;
+    async_group &operator=(const async_group &) = delete;
+    /* Members that have not ended are cancelled and waited for; what they throw is dropped. */
+    ~async_group()
+    {
+        cancel();
+        loop_.run("aco::async_group::~async_group");
+    }
+
+    /* Adds a member, which runs during wait(). Members may add others. Throws aco::error with EINVAL if `member` is
+     * empty (moved from). */
+    void spawn(async<> member)
+    {
+        if (!member.promise_)
+            detail::refused(EINVAL, "aco::async_group::spawn", nullptr, "the coroutine was moved from");
+        loop_.begin(std::exchange(member.promise_, nullptr));
+    }
+
+    /* Runs the members until all have ended. Throws as the comment above says. */
+    void wait(const char *location = ACO__CALLER)
+    {
+        loop_.run(location);
+        loop_.finish();
+    }
+
+    void cancel() noexcept { loop_.stop(ECANCELED); } /* stops the members, as the end of a scope does */
+    std::size_t size() const noexcept { return loop_.members(); } /* members that have not ended */
+
+private:
+    template<class T>
+    friend T await(async<T> member, const char *location);
+    detail::async_loop loop_;
+};
+
+template<class T>
+T await(async<T> member, const char *location)
+{
+    async_group group;
+    member.promise_->is_kept = true;
+    group.loop_.begin(member.promise_);
+    group.wait(location);
+    return member.promise_->take();
+}
+
+} // namespace ACO__CPP_KIND
+} // namespace aco
+
+#endif
