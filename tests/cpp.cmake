@@ -24,6 +24,13 @@ extern \"C\" void *__libc_malloc(std::size_t);
 int main() { return __libc_malloc(1) == nullptr; }" ACORN_MALLOC_REPLACED)
 endif()
 
+# Asio: Debian's libasio-dev, and Boost's in libboost-dev. Here they may be for native builds only: they are not asked for
+# another system's headers.
+if(NOT CMAKE_CROSSCOMPILING)
+  find_path(ACORN_ASIO_INCLUDE asio.hpp)
+  find_path(ACORN_BOOST_INCLUDE boost/beast/http.hpp)
+endif()
+
 # acorn_cpp_test(NAME SOURCE STANDARD [DEFINE ...] [LINK ...])
 function(acorn_cpp_test name source standard)
   cmake_parse_arguments(arg "" "" "DEFINE;LINK" ${ARGN})
@@ -84,6 +91,18 @@ foreach(standard 17 20 23)
     endif()
     acorn_cpp_test(cpp_threads.${standard} cpp_threads.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
         acorn_threads_static)
+    if(standard EQUAL 20 AND TARGET acorn_io_static) # it compiles slowly: once
+      if(ACORN_ASIO_INCLUDE)
+        acorn_cpp_test(cpp_asio cpp_asio.cpp 20 DEFINE ACO_DEBUG=0 LINK GTest::gtest_main acorn_io_static)
+      else()
+        message(STATUS "skipped: cpp_asio: asio.hpp is not installed")
+      endif()
+      if(ACORN_BOOST_INCLUDE)
+        acorn_cpp_test(cpp_beast cpp_beast.cpp 20 DEFINE ACO_DEBUG=0 LINK GTest::gtest_main)
+      else()
+        message(STATUS "skipped: cpp_beast: boost/beast/http.hpp is not installed")
+      endif()
+    endif()
   endif()
   acorn_cpp_test(cpp_plain.${standard} cpp_plain.cpp ${standard})
   acorn_cpp_test(cpp_handlers.${standard} cpp_handlers.cpp ${standard})

@@ -448,15 +448,15 @@ private:
     int step(std::int64_t timeout_ns)
     {
         watch();
-        if (context_.stopped())
+        for (int left = 2; left > 0; left--) { /* it may have stopped when the last handler had run */
+            const std::size_t ran = timeout_ns < 0   ? context_.run_one()
+                                    : timeout_ns > 0 ? context_.run_one_for(std::chrono::nanoseconds(timeout_ns))
+                                                     : context_.poll_one();
+            if (ran || !context_.stopped())
+                return 1;
             context_.restart();
-        if (timeout_ns < 0)
-            context_.run_one();
-        else if (timeout_ns > 0)
-            context_.run_one_for(std::chrono::nanoseconds(timeout_ns));
-        else
-            context_.poll_one();
-        return !context_.stopped();
+        }
+        return 0;
     }
     /* In each step anew: after acorn_io has looked for events. */
     void watch()
