@@ -262,11 +262,13 @@ TEST(Asio, ShareStacks)
     aco::asio_loop loop(context);
     aco_share_stack_t *stack = aco_share_stack_new(0);
     int sum = 0;
+    std::vector<net::steady_timer> timers; // they must not move
+    for (int i = 1; i <= 3; i++)
+        timers.emplace_back(context, std::chrono::microseconds(10 * i));
     for (int i = 1; i <= 3; i++)
         aco::spawn(
             [&, i] {
-                net::steady_timer timer(context, std::chrono::microseconds(10 * i));
-                timer.async_wait(aco::use_task);
+                timers[static_cast<std::size_t>(i - 1)].async_wait(aco::use_task);
                 sum += i;
             },
             aco::options().on(stack))

@@ -103,7 +103,7 @@ inline namespace ACO__ASIO_KIND {
  * context, an object whose operations are cancelled needs a strand, as elsewhere in Asio.
  *
  * What an operation allocates by its handler's allocator is on the task's stack if there is room for it. In a task on a
- * share stack the operation is in the heap; buffers there must not be local variables.
+ * share stack the operation is in the heap; neither I/O objects nor buffers may be local variables there.
  *
  * Throws aco::error with EPERM if the caller cannot wait (aco/scheduler.h); then nothing was begun. */
 struct use_task_to_t {
