@@ -430,6 +430,38 @@ TEST(AsioLoop, BesideDescriptorsOfAcorn)
 }
 #endif
 
+// ---- Tasks inside a context that the program runs ----
+
+TEST(AsioGuest, TasksRunInsideTheContext)
+{
+    net::io_context context(1);
+    aco::asio_guest guest(context);
+    aco_scheduler_t *scheduler = aco_scheduler_open();
+    bool ends = false, posted = false;
+    aco::spawn([&] {
+        echoes(context);
+        aco::sleep_for(1us);
+        std::thread([&] {
+            aco_post(scheduler, [](void *p) { *static_cast<bool *>(p) = true; }, &posted);
+        }).join();
+        while (!posted)
+            aco::yield();
+        ends = true;
+    }).detach();
+    context.run();
+    EXPECT_TRUE(ends);
+    std::thread waker;
+    aco::spawn([&] { // only another thread ends this wait
+        waker = std::thread([task = aco_current_task()] { aco_unpark(task); });
+        aco_park("another thread");
+    }).detach();
+    guest.soon();
+    context.restart();
+    context.run();
+    waker.join();
+    EXPECT_EQ(aco_scheduler_close(), 0);
+}
+
 // ---- Handlers as tasks ----
 
 TEST(AsioScheduler, FunctionsAreTasks)

@@ -19,8 +19,8 @@
  * 1.74 or newer. Units of both kinds may be linked together. Below, `net` is the namespace asio or boost::asio.
  *
  * Who runs the context. aco::asio_loop is for a context of the same thread. A context that other threads run needs
- * nothing here: handlers wake the task from any thread. A program that calls net::io_context::run() itself runs tasks
- * inside it by aco_run_ready(), as in examples/io_asio.cpp. That a task waits for an operation is no deadlock.
+ * nothing here: handlers wake the task from any thread. A program that calls net::io_context::run() itself has tasks
+ * run inside by aco::asio_guest. That a task waits for an operation is no deadlock.
  *
  * <aco/task.hpp> says what is thrown when, and what cancelling is. Simulations (aco/sim.h) do not simulate Asio. */
 #ifndef ACO_ASIO_HPP
@@ -38,9 +38,11 @@
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/execution.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/version.hpp>
 #include <boost/system/system_error.hpp>
 #define ACO__ASIO boost::asio
@@ -52,9 +54,11 @@
 #include <asio/dispatch.hpp>
 #include <asio/error.hpp>
 #include <asio/execution.hpp>
+#include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
 #include <asio/posix/stream_descriptor.hpp>
 #include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
 #include <asio/system_error.hpp>
 #include <asio/version.hpp>
 #define ACO__ASIO asio
@@ -163,6 +167,15 @@ private:
     asio_room *room_;
 };
 
+/* What runs the tasks of this thread after handlers (aco::asio_guest); NULL: aco_run(). */
+struct asio_runner {
+    virtual void soon() = 0;
+
+protected:
+    ~asio_runner() = default;
+};
+inline thread_local asio_runner *asio_runner_here = nullptr;
+
 /* A task's wait for an operation. It has one holder, the handler, or two: a cancellation is on its way, too. The last
  * one to leave tells the task. */
 struct asio_wait {
@@ -175,8 +188,11 @@ struct asio_wait {
 
     void leave() noexcept
     {
-        if (holders.fetch_sub(1, std::memory_order_acq_rel) == 1)
-            aco__answer_tell(&answer);
+        if (holders.fetch_sub(1, std::memory_order_acq_rel) != 1)
+            return;
+        aco__answer_tell(&answer);
+        if (asio_runner_here)
+            asio_runner_here->soon();
     }
     void emit() noexcept
     {
@@ -472,6 +488,95 @@ private:
     detail::net::posix::stream_descriptor events_;
     bool is_watching_ = false;
     std::exception_ptr error_;
+};
+
+/* As long as it lives, the tasks of the thread that made it run inside `context`, whose run() the program calls itself
+ * on that thread: by aco_run_ready(). run() then lasts as long as there are tasks. It ends outside run(), before the
+ * context. `poll_fd` as above. */
+class asio_guest : detail::asio_runner {
+public:
+    /* Throws as asio_loop(). */
+    explicit asio_guest(detail::net::io_context &context, int poll_fd = -1)
+        : context_(context), events_(context), deadline_(context)
+    {
+        if (poll_fd >= 0)
+            events_.assign(poll_fd);
+        if (aco_on_wake(wake, this) != 0)
+            detail::refused();
+        detail::asio_runner_here = this;
+        soon();
+    }
+    asio_guest(const asio_guest &) = delete;
+    asio_guest &operator=(const asio_guest &) = delete;
+    ~asio_guest()
+    {
+        if (events_.is_open())
+            events_.release();
+        detail::asio_runner_here = nullptr;
+        detail::must(aco_on_wake(nullptr, nullptr));
+    }
+
+    /* Has run() look after the tasks: to be called when a handler, or the program, has spawned or woken tasks. Tasks
+     * that wait for operations by use_task, and calls of other threads, need none. */
+    void soon() override
+    {
+        if (!std::exchange(is_posted_, true))
+            detail::net::post(context_, [this] { step(); });
+    }
+
+private:
+    static void wake(void *itself) noexcept
+    {
+        asio_guest *guest = static_cast<asio_guest *>(itself);
+        detail::net::post(guest->context_, [guest] { guest->soon(); });
+    }
+    void step()
+    {
+        std::int64_t next;
+        is_posted_ = false;
+        const int more = aco_run_ready(&next);
+        if (more < 0)
+            detail::refused();
+        if (more == 0) {
+            work_.reset();
+            deadline_.cancel();
+            if (events_.is_open())
+                events_.cancel();
+            is_watching_ = false;
+            return;
+        }
+        if (!work_)
+            work_.emplace(context_.get_executor());
+        watch();
+        if (next == ACO_FOREVER) {
+            deadline_.cancel();
+        } else {
+            deadline_.expires_after(std::chrono::nanoseconds(next - aco_now()));
+            deadline_.async_wait([this](const detail::asio_error_code &error) {
+                if (!error)
+                    soon();
+            });
+        }
+    }
+    void watch()
+    {
+        if (!events_.is_open() || is_watching_)
+            return;
+        is_watching_ = true;
+        events_.async_wait(detail::net::posix::stream_descriptor::wait_read,
+                           [this](const detail::asio_error_code &error) {
+                               if (error)
+                                   return;
+                               is_watching_ = false;
+                               soon();
+                           });
+    }
+
+    detail::net::io_context &context_;
+    detail::net::posix::stream_descriptor events_;
+    detail::net::steady_timer deadline_;
+    std::optional<detail::net::executor_work_guard<detail::net::io_context::executor_type>> work_;
+    bool is_posted_ = false, is_watching_ = false;
 };
 
 /* ---- Handlers as tasks ------------------------------------------------------------------------------------------- */
