@@ -1,6 +1,6 @@
 // Echoes by Asio on one thread: in tasks by aco::use_task, against callbacks and C++20 coroutines.
 //
-//   bench-asio [ROUNDS [CONNECTIONS]]
+//   io-asio [ROUNDS [CONNECTIONS]]
 //
 // Each round runs the three servers in turn, each for the same echoes of 64 bytes over socketpairs; a client thread
 // writes to all connections, then reads from all. Prints the median of the server thread's processor time for an echo
@@ -139,7 +139,7 @@ static double echoes(void (*serve)(asio::io_context &, std::vector<peer_socket> 
         used = cpu_ns() - began;
     }).join();
     client.join();
-    return used / ECHOES;
+    return used / double(ECHOES);
 }
 
 static double median(std::vector<double> of)
@@ -154,7 +154,7 @@ int main(int argc, char **argv)
     connections = argc > 2 ? std::max(1, std::atoi(argv[2])) : 1;
     std::vector<double> of[3], to_callbacks, to_coroutines;
     for (int i = 0; i < rounds; i++) {
-        double ns[3] = {echoes(callbacks), echoes(coroutines), echoes(tasks)};
+        const double ns[3] = {echoes(callbacks), echoes(coroutines), echoes(tasks)};
         for (int kind = 0; kind < 3; kind++)
             of[kind].push_back(ns[kind]);
         to_callbacks.push_back(ns[2] / ns[0]);
