@@ -169,7 +169,7 @@ private:
 
 /* What runs the tasks of this thread after handlers (aco::asio_guest); NULL: aco_run(). */
 struct asio_runner {
-    virtual void soon() = 0;
+    virtual void completed() noexcept = 0; /* the handler of an operation of some task has run */
 
 protected:
     ~asio_runner() = default;
@@ -192,7 +192,7 @@ struct asio_wait {
             return;
         aco__answer_tell(&answer);
         if (asio_runner_here)
-            asio_runner_here->soon();
+            asio_runner_here->completed();
     }
     void emit() noexcept
     {
@@ -460,7 +460,7 @@ private:
             return -1;
         }
     }
-    /* Runs one handler: what it wakes has its turn next. Returns 0 if the context has no work. */
+    /* Runs what is ready. Returns 0 if the context has no work. */
     int step(std::int64_t timeout_ns)
     {
         watch();
@@ -468,11 +468,25 @@ private:
             const std::size_t ran = timeout_ns < 0   ? context_.run_one()
                                     : timeout_ns > 0 ? context_.run_one_for(std::chrono::nanoseconds(timeout_ns))
                                                      : context_.poll_one();
+            if (ran)
+                run_more();
             if (ran || !context_.stopped())
                 return 1;
             context_.restart();
         }
         return 0;
+    }
+    /* Runs the handlers that are ready besides the first one, if there were any the last time: else Asio looks for
+     * events in vain. */
+    void run_more()
+    {
+        enum { MOST = 64, TRIES = 16 };
+        if (!are_many_ && ++steps_ % TRIES != 0)
+            return;
+        int n = 0;
+        while (n < MOST && context_.poll_one())
+            n++;
+        are_many_ = n > 0;
     }
     /* In each step anew: after acorn_io has looked for events. */
     void watch()
@@ -486,7 +500,8 @@ private:
 
     detail::net::io_context &context_;
     detail::net::posix::stream_descriptor events_;
-    bool is_watching_ = false;
+    bool is_watching_ = false, are_many_ = false;
+    unsigned steps_ = 0;
     std::exception_ptr error_;
 };
 
@@ -518,7 +533,7 @@ public:
 
     /* Has run() look after the tasks: to be called when a handler, or the program, has spawned or woken tasks. Tasks
      * that wait for operations by use_task, and calls of other threads, need none. */
-    void soon() override
+    void soon()
     {
         if (!std::exchange(is_posted_, true))
             detail::net::post(context_, [this] { step(); });
@@ -530,33 +545,59 @@ private:
         asio_guest *guest = static_cast<asio_guest *>(itself);
         detail::net::post(guest->context_, [guest] { guest->soon(); });
     }
+    /* The task runs at once: before a posted step Asio looks for events. But several tasks run in one step, if several
+     * completed between the last two. */
+    void completed() noexcept override
+    {
+        enum { TRIES = 16 };
+        completed_++;
+        if (is_stepping_)
+            return;
+        if (are_many_ || aco_get_co() || ++steps_ % TRIES == 0 || !run_tasks())
+            soon();
+    }
     void step()
     {
-        std::int64_t next;
         is_posted_ = false;
-        const int more = aco_run_ready(&next);
-        if (more < 0)
+        if (!run_tasks())
             detail::refused();
+    }
+    /* Returns false if that failed. */
+    bool run_tasks()
+    {
+        std::int64_t next;
+        are_many_ = std::exchange(completed_, 0) > 1;
+        is_stepping_ = true;
+        const int more = aco_run_ready(&next);
+        is_stepping_ = false;
+        if (more < 0)
+            return false;
         if (more == 0) {
             work_.reset();
             deadline_.cancel();
+            armed_ = ACO_FOREVER;
             if (events_.is_open())
                 events_.cancel();
             is_watching_ = false;
-            return;
+            return true;
         }
         if (!work_)
             work_.emplace(context_.get_executor());
         watch();
-        if (next == ACO_FOREVER) {
-            deadline_.cancel();
-        } else {
-            deadline_.expires_after(std::chrono::nanoseconds(next - aco_now()));
-            deadline_.async_wait([this](const detail::asio_error_code &error) {
-                if (!error)
-                    soon();
-            });
-        }
+        if (next < armed_)
+            arm(next);
+        return true;
+    }
+    void arm(std::int64_t next)
+    {
+        armed_ = next;
+        deadline_.expires_after(std::chrono::nanoseconds(next - aco_now()));
+        deadline_.async_wait([this](const detail::asio_error_code &error) {
+            if (error)
+                return;
+            armed_ = ACO_FOREVER;
+            soon();
+        });
     }
     void watch()
     {
@@ -576,7 +617,9 @@ private:
     detail::net::posix::stream_descriptor events_;
     detail::net::steady_timer deadline_;
     std::optional<detail::net::executor_work_guard<detail::net::io_context::executor_type>> work_;
-    bool is_posted_ = false, is_watching_ = false;
+    std::int64_t armed_ = ACO_FOREVER; /* when deadline_ ends */
+    bool is_posted_ = false, is_watching_ = false, is_stepping_ = false, are_many_ = false;
+    unsigned completed_ = 0, steps_ = 0;
 };
 
 /* ---- Handlers as tasks ------------------------------------------------------------------------------------------- */
