@@ -110,7 +110,9 @@ void echoes(net::io_context &context)
     tcp::acceptor door(context, tcp::endpoint(net::ip::address_v4::loopback(), 0));
     aco::task_group group;
     for (int i = 0; i < 3; i++)
-        group.spawn([&, i] { client(context, door.local_endpoint(), std::string(100000, static_cast<char>('a' + i))); });
+        group.spawn([&, i] {
+            client(context, door.local_endpoint(), std::string(100000, static_cast<char>('a' + i)));
+        });
     for (int i = 0; i < 3; i++)
         group.spawn([peer = door.async_accept(aco::use_task)]() mutable { session(std::move(peer)); });
     group.wait();

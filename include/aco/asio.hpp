@@ -657,7 +657,7 @@ private:
             spawn(std::forward<F>(f), how_).detach();
             return;
         }
-        auto sent = std::make_unique<sent_function<function>>(*this, std::forward<F>(f));
+        std::unique_ptr<sent_function<function>> sent(new sent_function<function>{*this, std::forward<F>(f)});
         if (aco_post(scheduler_, sent->arrived, sent.get()) != 0)
             detail::refused();
         sent.release();
