@@ -57,6 +57,8 @@ SYSTEM_HEADERS = [  # the file or folder, the header or folder of headers, the r
     ('include/aco/io.h', 'sys/socket.h', "struct msghdr and sockaddr, which its calls take"),
     ('include/aco/io.h', 'sys/types.h', 'ssize_t'),
     ('include/aco/io.h', 'sys/uio.h', 'struct iovec'),
+    ('include/aco/asio.hpp', 'asio/', 'Asio, which it is for'),
+    ('include/aco/asio.hpp', 'boost/', "Boost's, the same"),
     ('include/aco/io.hpp', 'netinet/in.h', 'the sizes of the two kinds of internet addresses'),
     ('include/aco/file.h', 'sys/types.h', 'off_t, mode_t'),
     ('include/aco/url.h', 'sys/types.h', 'ssize_t'),

@@ -9,7 +9,7 @@ packages() {
     test) echo gcc g++ make cmake ninja-build ccache python3 binutils pkg-config libgtest-dev valgrind gdb \
         systemtap-sdt-dev clang-19 lld-19 llvm-19 libclang-rt-19-dev libc++-19-dev libc++abi-19-dev lldb-19 \
         python3-lldb-19 socat redis-tools liburing-dev libuv1-dev libglib2.0-dev libexpat1-dev strace libssl-dev \
-        zlib1g-dev libbrotli-dev libnghttp2-dev protobuf-compiler libprotobuf-dev libprotoc-dev \
+        zlib1g-dev libbrotli-dev libnghttp2-dev protobuf-compiler libprotobuf-dev libprotoc-dev libasio-dev libboost-dev \
         openssl curl tinyproxy-bin python3-websockets python3-websocket libjemalloc-dev libtcmalloc-minimal4 \
         libmimalloc2.0 ;;
     # and from PyPI bindings/zig/requirements.txt

@@ -84,7 +84,7 @@ warnings) # about casts, which users may have on; the headers are no system head
         for ending in h hpp; do
             (cd "$include" && find . -name "*.$ending" ! -path './aco/detail/*' ! -path './aco/arch/*' \
                 ! -path './llhttp/*' ! -name aco_assert_override.h ! -name await.hpp ! -name sender.hpp \
-                ! -name async.hpp) | sort | sed 's/.*/#include "&"/' > every.$ending
+                ! -name async.hpp ! -name asio.hpp) | sort | sed 's/.*/#include "&"/' > every.$ending
         done
         printf '#define MINICORO_IMPL\n#include "every.h"\n' > every.c
         for options in "" "-DACO_DEBUG=1"; do
@@ -96,6 +96,17 @@ warnings) # about casts, which users may have on; the headers are no system head
             # shellcheck disable=SC2086
             if accepts "$cxx" -std=c++20 -include coroutine probe.cc; then
                 "$cxx" $flags -std=c++20 $strict -Wcast-qual $casts $options -O1 -I"$include" -c async.cc
+            fi
+        done
+        for asio in asio.hpp boost/asio.hpp; do # C++20, and not everywhere
+            boost=$([ $asio = asio.hpp ] || echo -DACO_ASIO_BOOST)
+            printf '#if __cplusplus < 202002L || !__has_include(<%s>)\n#error\n#endif\n' $asio >has_asio.cc
+            # shellcheck disable=SC2086
+            if "$cxx" $flags -std=c++20 -fsyntax-only has_asio.cc 2>/dev/null; then
+                "$cxx" $flags -std=c++20 $strict -Wcast-qual $casts $boost -I"$include" -fsyntax-only -x c++ \
+                    "$include/aco/asio.hpp" -Wno-pragma-once-outside-header
+            else
+                echo "skipped: aco/asio.hpp: $cxx has no C++20, or $asio is not installed"
             fi
         done
     done

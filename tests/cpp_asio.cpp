@@ -1,0 +1,533 @@
+// Promises of <aco/asio.hpp>: operations in which only the task waits; errors, cancelling, other threads, memory;
+// a context that aco_run() waits in; an executor whose functions are tasks. The first test is Asio's own example of an
+// echo server, in tasks. With ACO_ASIO_BOOST the same for Boost.Asio, where operations are not cancelled before 1.77.
+#include "aco/asio.hpp"
+
+#ifdef ACO_ASIO_BOOST
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+namespace net = boost::asio;
+using boost::system::error_code;
+using boost::system::system_error;
+#else
+#include <asio/any_io_executor.hpp>
+#include <asio/bind_executor.hpp>
+#include <asio/buffer.hpp>
+#include <asio/executor_work_guard.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/read.hpp>
+#include <asio/steady_timer.hpp>
+#include <asio/write.hpp>
+namespace net = asio;
+using asio::error_code;
+using asio::system_error;
+#endif
+
+#ifndef ACO_ASIO_BOOST
+#include "aco/io.hpp"
+#endif
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+using net::ip::tcp;
+
+// Runs f() in a task, with a context that aco_run() waits in.
+template<class F>
+void in_loop(F f)
+{
+    net::io_context context(1);
+    aco::asio_loop loop(context);
+    auto task = aco::spawn([&] { f(context); });
+    loop.run();
+    EXPECT_TRUE(task.done());
+    task.join();
+}
+
+struct other_thread { // that runs a context
+    net::io_context context{1};
+    net::executor_work_guard<net::io_context::executor_type> work{context.get_executor()};
+    std::thread thread{[this] { context.run(); }};
+    ~other_thread()
+    {
+        work.reset();
+        thread.join();
+    }
+};
+
+struct connection {
+    tcp::socket here, there;
+    explicit connection(net::io_context &context) : here(context), there(context)
+    {
+        tcp::acceptor door(context, tcp::endpoint(net::ip::address_v4::loopback(), 0));
+        here.connect(door.local_endpoint());
+        there = door.accept();
+    }
+};
+
+// ---- Operations ----
+
+// Asio's example echo/blocking_tcp_echo_server.cpp: a thread for each session there, a task here.
+void session(tcp::socket peer)
+{
+    for (;;) {
+        char data[1024];
+        error_code error;
+        const std::size_t length = peer.async_read_some(net::buffer(data), aco::use_task[error]);
+        if (error == net::error::eof)
+            break; // the connection was closed by the peer
+        if (error)
+            throw system_error(error);
+        net::async_write(peer, net::buffer(data, length), aco::use_task);
+    }
+}
+
+void client(net::io_context &context, tcp::endpoint server, const std::string &text)
+{
+    tcp::socket peer(context);
+    peer.async_connect(server, aco::use_task);
+    EXPECT_EQ(net::async_write(peer, net::buffer(text), aco::use_task), text.size());
+    std::string answer(text.size(), ' ');
+    EXPECT_EQ(net::async_read(peer, net::buffer(answer), aco::use_task), text.size());
+    EXPECT_EQ(answer, text);
+}
+
+void echoes(net::io_context &context)
+{
+    tcp::acceptor door(context, tcp::endpoint(net::ip::address_v4::loopback(), 0));
+    aco::task_group group;
+    for (int i = 0; i < 3; i++)
+        group.spawn([&, i] {
+            client(context, door.local_endpoint(), std::string(100000, static_cast<char>('a' + i)));
+        });
+    for (int i = 0; i < 3; i++)
+        group.spawn([peer = door.async_accept(aco::use_task)]() mutable { session(std::move(peer)); });
+    group.wait();
+}
+
+TEST(Asio, EchoServer)
+{
+    in_loop(echoes);
+}
+
+TEST(Asio, EchoServerWithContextOfAnotherThread)
+{
+    other_thread other;
+    aco::spawn([&] { echoes(other.context); }).detach();
+    aco::run();
+}
+
+// An operation that completes as start(handler) says.
+template<class Signature, class Token, class Start>
+auto operation(Start start, Token &&token)
+{
+    return net::async_initiate<Token, Signature>([start](auto handler) { start(std::move(handler)); }, token);
+}
+
+TEST(Asio, Results)
+{
+    in_loop([](net::io_context &context) {
+        net::post(context, aco::use_task);
+        net::dispatch(context, aco::use_task);
+        operation<void(error_code)>([](auto done) { done(error_code()); }, aco::use_task);
+        const auto two = operation<void(error_code, int, std::unique_ptr<int>)>(
+            [](auto done) { done(error_code(), 1, std::make_unique<int>(2)); }, aco::use_task);
+        EXPECT_EQ(std::get<0>(two) + *std::get<1>(two), 3);
+        EXPECT_EQ(operation<void(std::string)>([](auto done) { done("a text"); }, aco::use_task), "a text");
+        EXPECT_EQ(operation<void(std::exception_ptr, int)>([](auto done) { done(nullptr, 4); }, aco::use_task), 4);
+    });
+}
+
+TEST(Asio, Errors)
+{
+    in_loop([](net::io_context &context) {
+        error_code error;
+        connection c(context);
+        net::async_write(c.here, net::buffer("abc", 3), aco::use_task);
+        c.here.shutdown(tcp::socket::shutdown_send);
+        char got[10];
+        EXPECT_EQ(net::async_read(c.there, net::buffer(got), aco::use_task[error]), 3u);
+        EXPECT_EQ(error, net::error::eof);
+        try {
+            c.there.async_read_some(net::buffer(got), aco::use_task);
+            ADD_FAILURE();
+        } catch (const system_error &e) {
+            EXPECT_EQ(e.code(), net::error::eof);
+        }
+        net::async_write(c.there, net::buffer("d", 1), aco::use_task[error]);
+        EXPECT_FALSE(error);
+        const auto failed = std::make_exception_ptr(std::out_of_range("far"));
+        EXPECT_THROW(operation<void(std::exception_ptr)>([failed](auto done) { done(failed); }, aco::use_task),
+                     std::out_of_range);
+    });
+}
+
+TEST(Asio, OutsideOfTasksNothingIsBegun)
+{
+    bool begun = false;
+    try {
+        operation<void()>([&](auto) { begun = true; }, aco::use_task);
+        ADD_FAILURE();
+    } catch (const aco::error &e) {
+        EXPECT_EQ(e.code().value(), EPERM);
+    }
+    EXPECT_FALSE(begun);
+}
+
+// ---- Handlers ----
+
+TEST(Asio, CompletionBeforeTheTaskWaits)
+{
+    in_loop([](net::io_context &) {
+        for (int i = 0; i < 100; i++) {
+            const int got = operation<void(int)>(
+                [i](auto done) { std::thread([i, &done] { std::move(done)(i); }).join(); }, aco::use_task);
+            EXPECT_EQ(got, i);
+        }
+    });
+}
+
+TEST(Asio, HandlerThatIsDestroyed)
+{
+    in_loop([](net::io_context &) {
+        for (bool elsewhere : {false, true}) {
+            auto drop = [elsewhere](auto done) {
+                if (elsewhere)
+                    std::thread([kept = std::move(done)] {}).join();
+            };
+            error_code error;
+            try {
+                operation<void(error_code)>(drop, aco::use_task[error]);
+                ADD_FAILURE();
+            } catch (const system_error &e) {
+                EXPECT_EQ(e.code(), net::error::operation_aborted);
+            }
+        }
+        auto context = std::make_unique<net::io_context>();
+        auto waits = aco::spawn([&] { net::post(*context, aco::use_task); });
+        aco::yield();
+        context.reset();
+        EXPECT_THROW(waits.join(), system_error);
+    });
+}
+
+TEST(Asio, InitiationThatThrows)
+{
+    in_loop([](net::io_context &context) {
+        EXPECT_THROW(operation<void()>([](auto) { throw std::logic_error("no"); }, aco::use_task), std::logic_error);
+        auto keeps = [&](auto done) {
+            net::post(context, std::move(done));
+            throw std::logic_error("no");
+        };
+        EXPECT_THROW(operation<void()>(keeps, aco::use_task), std::logic_error);
+    });
+}
+
+TEST(Asio, MemoryOnTheStack)
+{
+    in_loop([](net::io_context &) {
+        int local = 0;
+        const auto here = reinterpret_cast<std::uintptr_t>(&local);
+        operation<void()>(
+            [&](auto done) {
+                auto allocator = net::get_associated_allocator(done);
+                char *on_stack = allocator.allocate(200), *second = allocator.allocate(200);
+                EXPECT_LT(here - reinterpret_cast<std::uintptr_t>(on_stack) + 4096, 8192u);
+                EXPECT_GT(here - reinterpret_cast<std::uintptr_t>(second) + 4096, 8192u);
+                allocator.deallocate(second, 200);
+                allocator.deallocate(on_stack, 200);
+                char *large = allocator.allocate(1000);
+                EXPECT_GT(here - reinterpret_cast<std::uintptr_t>(large) + 4096, 8192u);
+                allocator.deallocate(large, 1000);
+                done();
+            },
+            aco::use_task);
+    });
+}
+
+TEST(Asio, ShareStacks)
+{
+    net::io_context context(1);
+    aco::asio_loop loop(context);
+    aco_share_stack_t *stack = aco_share_stack_new(0);
+    int sum = 0;
+    std::vector<net::steady_timer> timers; // they must not move
+    for (int i = 1; i <= 3; i++)
+        timers.emplace_back(context, std::chrono::microseconds(10 * i));
+    for (int i = 1; i <= 3; i++)
+        aco::spawn(
+            [&, i] {
+                timers[static_cast<std::size_t>(i - 1)].async_wait(aco::use_task);
+                sum += i;
+            },
+            aco::options().on(stack))
+            .detach();
+    loop.run();
+    EXPECT_EQ(sum, 6);
+    aco_share_stack_destroy(stack);
+}
+
+// ---- Cancelling ----
+
+#if ACO__ASIO_CANCELS
+void cancelled_reads(net::io_context &context)
+{
+    connection c(context);
+    char got[10];
+    error_code error;
+    EXPECT_FALSE(aco::try_for(1ms, [&] { c.there.async_read_some(net::buffer(got), aco::use_task); }));
+    net::async_write(c.here, net::buffer("abcd", 4), aco::use_task);
+    EXPECT_EQ(c.there.async_read_some(net::buffer(got), aco::use_task), 4u); // it is as it was
+    net::async_write(c.here, net::buffer("efg", 3), aco::use_task);
+    bool is_second_begun = false;
+    EXPECT_FALSE(aco::try_for(10ms, [&] {
+        const std::size_t n = net::async_read(c.there, net::buffer(got), aco::use_task[error]);
+        EXPECT_EQ(n, 3u);
+        EXPECT_EQ(error, net::error::operation_aborted);
+        operation<void(error_code)>([&](auto) { is_second_begun = true; }, aco::use_task[error]);
+    }));
+    EXPECT_FALSE(is_second_begun);
+    aco::task_group group; // the failure of a member ends the operations of the others
+    group.spawn([&] { c.there.async_read_some(net::buffer(got), aco::use_task); });
+    group.spawn([&] { net::steady_timer(context, 1h).async_wait(aco::use_task); });
+    group.spawn([] { throw std::out_of_range("far"); });
+    EXPECT_THROW(group.wait(), std::out_of_range);
+}
+
+TEST(Asio, Cancelling)
+{
+    in_loop(cancelled_reads);
+}
+
+TEST(Asio, CancellingInAContextOfAnotherThread)
+{
+    other_thread other;
+    aco::spawn([&] { cancelled_reads(other.context); }).detach();
+    aco::run();
+}
+
+TEST(Asio, CancellingWhileItCompletes)
+{
+    other_thread other;
+    aco::spawn([&] {
+        for (int i = 0; i < 200; i++) {
+            net::steady_timer timer(other.context, std::chrono::microseconds(i));
+            aco::try_for(std::chrono::microseconds(i), [&] { timer.async_wait(aco::use_task); });
+        }
+    }).detach();
+    aco::run();
+}
+
+TEST(Asio, SuccessInAnEndedScopeIsKept)
+{
+    in_loop([](net::io_context &) {
+        aco::scope scope;
+        const int got = operation<void(error_code, int)>(
+            [&](auto done) {
+                auto slot = net::get_associated_cancellation_slot(done);
+                EXPECT_TRUE(slot.is_connected());
+                auto kept = std::make_shared<decltype(done)>(std::move(done));
+                slot.assign([kept](net::cancellation_type type) {
+                    EXPECT_EQ(type, net::cancellation_type::terminal);
+                    std::move (*kept)(error_code(), 7);
+                });
+                scope.cancel();
+            },
+            aco::use_task);
+        EXPECT_EQ(got, 7);
+    });
+}
+#endif
+
+// ---- A context that aco_run() waits in ----
+
+TEST(AsioLoop, ThrowsWhatAHandlerThrows)
+{
+    net::io_context context(1);
+    aco::asio_loop loop(context);
+    bool over = false;
+    aco::spawn([&] {
+        net::post(context, [] { throw std::out_of_range("far"); });
+        net::steady_timer(context, 1ms).async_wait(aco::use_task);
+        over = true;
+    }).detach();
+    EXPECT_THROW(loop.run(), std::out_of_range);
+    EXPECT_FALSE(over);
+    loop.run();
+    EXPECT_TRUE(over);
+}
+
+TEST(AsioLoop, NoWorkIsADeadlock)
+{
+    net::io_context context(1);
+    aco::asio_loop loop(context);
+    bool ends = false;
+    aco_t *parked = aco_spawn(
+        [](void *p) -> void * {
+            aco_park("a friend");
+            *static_cast<bool *>(p) = true;
+            return nullptr;
+        },
+        &ends, nullptr);
+    EXPECT_THROW(loop.run(), aco::error);
+    EXPECT_EQ(errno, EDEADLK);
+    aco_unpark(parked);
+    loop.run();
+    EXPECT_TRUE(ends);
+    EXPECT_EQ(aco_join(parked, nullptr), 0);
+}
+
+TEST(AsioLoop, SleepsAndHandlersOfItsOwn)
+{
+    in_loop([](net::io_context &context) {
+        int handled = 0;
+        for (int i = 0; i < 100; i++)
+            net::post(context, [&] { handled++; });
+        while (handled < 100)
+            aco::sleep_for(10us);
+        net::post(context, aco::use_task);
+    });
+}
+
+#ifndef ACO_ASIO_BOOST
+TEST(AsioLoop, BesideDescriptorsOfAcorn)
+{
+    net::io_context context(1);
+    aco::asio_loop loop(context, aco_io_poll_fd());
+    int pair[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    ASSERT_EQ(aco_io_adopt(pair[0]), 0);
+    net::posix::stream_descriptor asios(context, pair[1]);
+    int rounds = 0;
+    aco::spawn([&] {
+        char letter;
+        while (aco_io_read(pair[0], &letter, 1) == 1)
+            aco_io_write_all(pair[0], &letter, 1);
+    }).detach();
+    aco::spawn([&] {
+        for (char letter = 'a'; letter <= 'z'; letter++, rounds++) {
+            char answer = 0;
+            net::async_write(asios, net::buffer(&letter, 1), aco::use_task);
+            net::async_read(asios, net::buffer(&answer, 1), aco::use_task);
+            EXPECT_EQ(answer, letter);
+        }
+        asios.close();
+    }).detach();
+    loop.run();
+    EXPECT_EQ(rounds, 26);
+    EXPECT_EQ(aco_io_close(pair[0]), 0);
+}
+#endif
+
+// ---- Tasks inside a context that the program runs ----
+
+TEST(AsioGuest, TasksRunInsideTheContext)
+{
+    net::io_context context(1);
+    aco::asio_guest guest(context);
+    aco_scheduler_t *scheduler = aco_scheduler_open();
+    bool ends = false, posted = false;
+    aco::spawn([&] {
+        echoes(context);
+        aco::sleep_for(1us);
+        std::thread([&] {
+            aco_post(scheduler, [](void *p) { *static_cast<bool *>(p) = true; }, &posted);
+        }).join();
+        while (!posted)
+            aco::yield();
+        ends = true;
+    }).detach();
+    context.run();
+    EXPECT_TRUE(ends);
+    std::thread waker;
+    aco::spawn([&] { // only another thread ends this wait
+        waker = std::thread([task = aco_current_task()] { aco_unpark(task); });
+        aco_park("another thread");
+    }).detach();
+    guest.soon();
+    context.restart();
+    context.run();
+    waker.join();
+    EXPECT_EQ(aco_scheduler_close(), 0);
+}
+
+// ---- Handlers as tasks ----
+
+TEST(AsioScheduler, FunctionsAreTasks)
+{
+    aco::asio_scheduler scheduler;
+    const net::any_io_executor executor = scheduler.get_executor();
+    EXPECT_EQ(executor, net::any_io_executor(scheduler.get_executor()));
+    EXPECT_EQ(&net::query(executor, net::execution::context), &scheduler);
+    std::string order;
+    bool outside = false;
+    aco::spawn([&] {
+        net::post(executor, [&] { // from a task
+            order += 'b';
+            aco::sleep_for(1us);
+            order += 'c';
+        });
+        order += 'a';
+    }).detach();
+    aco::run();
+    EXPECT_EQ(order, "abc");
+    net::post(executor, [&] { outside = aco_current_task() != nullptr; }); // from the root context
+    aco::run();
+    EXPECT_TRUE(outside);
+}
+
+TEST(AsioScheduler, FromOtherThreads)
+{
+    other_thread other; // its handlers run as tasks of this thread
+    aco::asio_scheduler scheduler;
+    const std::thread::id here = std::this_thread::get_id();
+    aco::event all;
+    int left = 50;
+    aco::spawn([&] {
+        for (int i = 0; i < 50; i++)
+            net::post(other.context, net::bind_executor(scheduler.get_executor(), [&, big = std::string(40, 'x')] {
+                EXPECT_EQ(std::this_thread::get_id(), here);
+                aco::yield();
+                if (--left == 0)
+                    all.set();
+            }));
+        all.wait();
+        net::post(other.context, net::bind_executor(scheduler.get_executor(), aco::use_task));
+    }).detach();
+    aco::run();
+    EXPECT_EQ(left, 0);
+}
+
+TEST(AsioScheduler, ObjectsOnItsExecutor)
+{
+    aco::asio_scheduler scheduler; // a thread of Asio's own waits for the timer
+    aco::spawn([&] {
+        net::steady_timer timer(scheduler.get_executor(), 1us);
+        timer.async_wait(aco::use_task);
+        timer.expires_after(1us);
+        bool is_task = false;
+        aco::event over;
+        timer.async_wait([&](error_code) {
+            is_task = aco_current_task() != nullptr;
+            over.set();
+        });
+        over.wait();
+        EXPECT_TRUE(is_task);
+    }).detach();
+    aco::run();
+}
+
+} // namespace
