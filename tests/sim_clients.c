@@ -54,6 +54,7 @@ static void wrong(const char *what, ...)
     aco_sim_fail(sim, text);
 }
 
+#if defined HAVE_REDIS || defined HAVE_POSTGRES || defined HAVE_CURL
 /* Some bytes that tell whose they are: "name.call." again and again. `long_one`: more than a buffer has room for. */
 static void make_word(char *word, const client_t *client, unsigned call)
 {
@@ -64,9 +65,11 @@ static void make_word(char *word, const client_t *client, unsigned call)
         word[i] = text[i % n];
     word[size - 1] = 0;
 }
+#endif
 
 /* ---- What the servers read ---- */
 
+#if defined HAVE_REDIS || defined HAVE_POSTGRES
 typedef struct reader {
     int fd;
     size_t at, n;
@@ -107,6 +110,7 @@ static void serve_connections(const char *port, void *(*serve)(void *fd))
         if (!aco_spawn(serve, (void *)(intptr_t)fd, &detached))
             aco_io_close(fd);
 }
+#endif
 
 /* ---- redis ---- */
 
