@@ -237,9 +237,8 @@ ACO__SWITCHES
 static int exchange_at(aco_http_client_t *client, const aco__http_step_t *step, aco__http_host_t *place,
                        aco__http_dial_t *dial, aco__http_answer_t **answer, const char *location)
 {
-    int may_repeat = aco__http_is_idempotent(step->method) && !(step->has_body && step->call->read_body);
     aco__http_peer_t *peer = step->needs_http1 ? NULL : aco__http_kept_peer(client, step->url);
-    int was_kept = peer != NULL, is_http2, result;
+    int was_kept = peer != NULL, is_http2, is_again, result;
     do {
         if (!peer)
             peer = new_peer(client, step, place, location);
@@ -252,10 +251,10 @@ static int exchange_at(aco_http_client_t *client, const aco__http_step_t *step, 
         result = peer ? ask_peer(peer, step, place, answer, location) : -1;
         if (is_http2)
             return result;
-        may_repeat &= result > 0 && was_kept;
+        is_again = result > 0 && was_kept && aco__http_may_repeat(step);
         was_kept = 0;
         peer = NULL;
-    } while (may_repeat);
+    } while (is_again);
     if (result == 0)
         return 0;
     aco__http_leave_place(&client->places, place);

@@ -26,12 +26,12 @@ void aco__http_end_time(aco_scope_t *scope, int64_t time, int failed, const char
 
 /* ---- Requests ---- */
 
-int aco__http_is_idempotent(const char *method)
+int aco__http_may_repeat(const aco__http_step_t *step)
 {
     static const char *const methods[] = {"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"};
     for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
-        if (strcmp(method, methods[i]) == 0)
-            return 1;
+        if (strcmp(step->method, methods[i]) == 0)
+            return !(step->has_body && step->call->read_body);
     return 0;
 }
 

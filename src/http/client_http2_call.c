@@ -355,10 +355,7 @@ static int c2_again(const aco__http2_call_t *s, const aco__http_step_t *step, in
         return 1;
     if (s->reset_code == NGHTTP2_HTTP_1_1_REQUIRED && !step->streams && (!step->url->is_tls || options->open_http1_arg))
         return CLIENT_NEEDS_HTTP1;
-    return was_used && is_lost && !s->has_any && !(step->has_body && step->call->read_body) &&
-                   aco__http_is_idempotent(step->method)
-               ? 1
-               : -1;
+    return was_used && is_lost && !s->has_any && aco__http_may_repeat(step) ? 1 : -1;
 }
 
 int aco__http2_ask(aco__http2_peer_t *h, const aco__http_step_t *step, aco__http_answer_t **answer,

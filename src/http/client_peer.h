@@ -112,7 +112,8 @@ ACO__HIDDEN int aco__http_begin_time(aco_scope_t *scope, int64_t time, const cha
 /* Ends it. `failed`: what it was for has failed, with errno. */
 ACO__HIDDEN void aco__http_end_time(aco_scope_t *scope, int64_t time, int failed, const char *reason);
 
-ACO__HIDDEN int aco__http_is_idempotent(const char *method);
+/* Whether the request may be done twice: its method is idempotent, and its body can be sent once more. */
+ACO__HIDDEN int aco__http_may_repeat(const aco__http_step_t *step);
 
 /* These return 0, or -1 and errno. */
 /* Whether these may be trailers. */

@@ -80,7 +80,7 @@ int aco__http2_make_room(aco__http2_buffer_t *buffer, size_t least, size_t n, co
         return 0;
     while (room < have + n)
         room *= 2;
-    if (room == buffer->room) {
+    if (buffer->bytes && room == buffer->room) {
         memmove(buffer->bytes, buffer->bytes + buffer->begin, have);
     } else {
         larger = aco__service_allocate(&room, call);
