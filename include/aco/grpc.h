@@ -40,6 +40,7 @@ ACO__BEGIN_C
 /* ---- Status ------------------------------------------------------------------------------------------------------ */
 
 enum {
+    ACO_GRPC_FROM_ERRNO = -1, /* of handlers: what aco_grpc_status_of_errno() says of errno */
     ACO_GRPC_OK,
     ACO_GRPC_CANCELLED,
     ACO_GRPC_UNKNOWN,
@@ -56,8 +57,7 @@ enum {
     ACO_GRPC_INTERNAL,
     ACO_GRPC_UNAVAILABLE,
     ACO_GRPC_DATA_LOSS,
-    ACO_GRPC_UNAUTHENTICATED,
-    ACO_GRPC_FROM_ERRNO = -1 /* of handlers: what aco_grpc_status_of_errno() says of errno */
+    ACO_GRPC_UNAUTHENTICATED
 };
 
 /* Returns "NOT_FOUND" and the like; "UNKNOWN" for other numbers. */

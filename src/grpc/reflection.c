@@ -19,10 +19,10 @@ typedef struct aco__grpc_reflection {
 
 /* Fields of FileDescriptorProto and what is in it. */
 enum { FILE_NAME = 1, FILE_PACKAGE, FILE_DEPENDENCY, FILE_MESSAGE, FILE_ENUM, FILE_SERVICE, FILE_EXTENSION };
-enum { MESSAGE_FIELD = 2, MESSAGE_NESTED, MESSAGE_ENUM, MESSAGE_EXTENSION = 6 };
+enum { MESSAGE_FIELD = 2, MESSAGE_NESTED = 3, MESSAGE_ENUM = 4, MESSAGE_EXTENSION = 6 };
 /* Of ServerReflectionRequest and ServerReflectionResponse. */
 enum { ASKS_FILE = 3, ASKS_SYMBOL, ASKS_EXTENSION, ASKS_NUMBERS, ASKS_SERVICES };
-enum { TELLS_REQUEST = 2, TELLS_FILES = 4, TELLS_SERVICES = 6, TELLS_ERROR };
+enum { TELLS_REQUEST = 2, TELLS_FILES = 4, TELLS_SERVICES = 6, TELLS_ERROR = 7 };
 
 static aco__grpc_file_t *find_file(const aco__grpc_reflection_t *reflection, const char *name, size_t n)
 {
