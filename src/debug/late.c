@@ -96,7 +96,7 @@ static void observe_late(aco__samples_t *samples)
     aco__system.pthread_mutex_lock(&late_lock);
     late_samples = samples;
     aco__system.pthread_mutex_unlock(&late_lock);
-    __atomic_store_n(&aco__late_observer, samples ? see_late : NULL, __ATOMIC_RELEASE);
+    aco__inspect_late(samples ? see_late : NULL);
 }
 
 ACO__SWITCHES static void reply_late(aco_http_request_t *request)

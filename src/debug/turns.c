@@ -99,14 +99,14 @@ static void write_wait(aco__page_t *page, const turn_t *turn, const turn_t *next
     aco__page_print(page, "}");
 }
 
-static void write_trace(aco__page_t *page, turn_t *all, size_t n, uint64_t lost, int64_t first)
+static void write_trace(aco__page_t *page, turn_t *all, size_t n, uint64_t missed, int64_t first)
 {
     const long process = (long)aco__system.getpid();
     qsort(all, n, sizeof *all, compare_turns);
     aco__page_print(page,
                     "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"turns\":%zu,\"lost\":%" PRIu64
                     "},\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":%ld,\"name\":\"process_name\",\"args\":{\"n\":0",
-                    n, lost, process);
+                    n, missed, process);
     aco__json_member(page, "name", "acorn");
     aco__page_print(page, "}}");
     for (size_t i = 0; i < n; i++) {
@@ -120,13 +120,13 @@ static void write_trace(aco__page_t *page, turn_t *all, size_t n, uint64_t lost,
 }
 
 /* The turns belong to the page from now on, which gives new ones for the next; NULL: none. */
-static turn_t *take_turns(turn_t *new_turns, size_t *n, uint64_t *lost)
+static turn_t *take_turns(turn_t *new_turns, size_t *n, uint64_t *missed)
 {
     turn_t *taken;
     aco__system.pthread_mutex_lock(&turns_lock);
     taken = turns;
     *n = turns_n;
-    *lost = turns_lost;
+    *missed = turns_lost;
     turns = new_turns;
     turns_n = 0;
     turns_lost = 0;
@@ -140,16 +140,16 @@ ACO__SWITCHES static void reply_trace(aco_http_request_t *request)
     turn_t *all = calloc(MOST_TURNS, sizeof *all);
     aco__page_t page = {0};
     int64_t first = aco_now();
-    uint64_t lost;
+    uint64_t missed;
     size_t n;
     page.is_broken = !all;
     if (all) {
-        free(take_turns(all, &n, &lost));
+        free(take_turns(all, &n, &missed));
         aco__inspect_turns(see_turn);
         (void)aco_sleep(seconds * ACO_SECOND);
         aco__inspect_turns(NULL);
-        all = take_turns(NULL, &n, &lost);
-        write_trace(&page, all, n, lost, first);
+        all = take_turns(NULL, &n, &missed);
+        write_trace(&page, all, n, missed, first);
         free(all);
     }
     (void)aco_http_reply_header(request, "Content-Disposition", "attachment; filename=\"trace.json\"");

@@ -13,7 +13,6 @@
  * and half of it is lost. */
 #include "os/clock.h"
 #include "scheduler/poll_task.h"
-#include "scheduler/reports/inspection.h"
 #include "scheduler/wait.h"
 
 enum { CHILDREN = 4, FIRST_ROOM = 16 };
@@ -210,6 +209,16 @@ static int64_t note_lateness(aco__tasks_t *s, int64_t now, int64_t deadline)
     return late;
 }
 
+void (*aco__timers_tell)(aco__thread_t *self, const aco_t *task, int64_t late_ns);
+
+/* The task at the end of the ring has just been put there. */
+ACO__COLD static void tell_late_wake(aco__thread_t *self, int64_t late)
+{
+    void (*tell)(aco__thread_t *, const aco_t *, int64_t) = __atomic_load_n(&aco__timers_tell, __ATOMIC_ACQUIRE);
+    if (tell)
+        tell(self, self->last_task, late);
+}
+
 int64_t aco__timers_expire(aco__thread_t *self)
 {
     aco__tasks_t *s = aco__tasks(self);
@@ -231,7 +240,7 @@ int64_t aco__timers_expire(aco__thread_t *self)
         timed->due(self, timed);
         if (aco_unlikely(late > ACO__LATE_NS) && self->task && self->last_task != last &&
             self->last_task != &s->poll_task && told++ < ACO__MOST_LATE)
-            aco__inspect_late(self, self->last_task, late); /* it was put at the end of the ring */
+            tell_late_wake(self, late);
     }
     if (now) {
         s->looked_at = now;

@@ -14,5 +14,7 @@ ACO__HIDDEN void aco__timer_cancel(aco__tasks_t *s, aco__timed_t *timed);
 ACO__HIDDEN void aco__timers_settle(aco__tasks_t *s);
 /* Removes the timers with a deadline in the past and calls their due(). The time of that; 0: there is none. */
 ACO__HIDDEN int64_t aco__timers_expire(aco__thread_t *self);
+/* Told of at most ACO__MOST_LATE tasks that a timer wakes at once, over ACO__LATE_NS late; NULL: nobody. Atomic. */
+ACO__HIDDEN extern void (*aco__timers_tell)(aco__thread_t *self, const aco_t *task, int64_t late_ns);
 
 #endif

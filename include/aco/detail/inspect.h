@@ -74,9 +74,10 @@ typedef struct aco__thread_seen {
 ACO_API size_t aco__inspect_threads(aco__thread_seen_t *threads, size_t n);
 
 /* A task that has just woken over 10 ms after its sleep or its time limit ended; on its thread, in its root context. It
- * must not wait. At most ACO__MOST_LATE of those that wake at once are told. NULL: nobody wants to know. Atomic. */
+ * must not wait. At most ACO__MOST_LATE of those that wake at once are told. */
 typedef void (*aco__late_observer_t)(const aco__task_seen_t *task, int64_t late_ns);
-ACO_API extern aco__late_observer_t aco__late_observer;
+/* From now on this observer is told, instead of the one before, which may still run; NULL: nobody. Any thread. */
+ACO_API void aco__inspect_late(aco__late_observer_t observer);
 enum { ACO__MOST_LATE = 16 };
 
 /* A turn of a task has ended, on its thread, in its root context; valid for the time of the call. */

@@ -152,11 +152,11 @@ const char *aco__place_text(const char *location, char *text, size_t size)
     return location ? location : "";
 }
 
-aco__late_observer_t aco__late_observer;
+static aco__late_observer_t late_observer; /* atomic */
 
-void aco__inspect_late(aco__thread_t *self, const aco_t *task, int64_t late_ns)
+static void tell_late(aco__thread_t *self, const aco_t *task, int64_t late_ns)
 {
-    aco__late_observer_t observer = __atomic_load_n(&aco__late_observer, __ATOMIC_ACQUIRE);
+    aco__late_observer_t observer = __atomic_load_n(&late_observer, __ATOMIC_ACQUIRE);
     aco__task_seen_t seen = {0};
     void *frames[ACO__MOST_SEEN_FRAMES];
     char text[2 * ACO__REPORT_TEXT];
@@ -172,6 +172,12 @@ void aco__inspect_late(aco__thread_t *self, const aco_t *task, int64_t late_ns)
     seen.thread = aco__tasks(self)->inspected.thread;
     seen.work = aco__work(task);
     observer(&seen, late_ns);
+}
+
+void aco__inspect_late(aco__late_observer_t observer)
+{
+    __atomic_store_n(&late_observer, observer, __ATOMIC_RELEASE);
+    __atomic_store_n(&aco__timers_tell, observer ? tell_late : NULL, __ATOMIC_RELEASE);
 }
 
 /* The thread goes on with an inspection, or begins it. */
@@ -318,7 +324,8 @@ static void leave_others_in_child(void)
     }
     is_inspected = 0;
     turn_observer = NULL; /* those who asked are no more */
-    aco__late_observer = NULL;
+    late_observer = NULL;
+    aco__timers_tell = NULL;
 }
 
 int aco__inspect_on(void)
