@@ -30,8 +30,8 @@
 #error "acorn: <aco/asio.hpp> needs C++20 or later"
 #endif
 
-#include "detail/worker.h"
 #include "task.hpp"
+#include "threads.h" /* for its aco__answer_t; acorn_threads need not be linked */
 
 #ifdef ACO_ASIO_BOOST
 #include <boost/asio/async_result.hpp>

@@ -103,8 +103,8 @@ warnings) # about casts, which users may have on; the headers are no system head
             printf '#if __cplusplus < 202002L || !__has_include(<%s>)\n#error\n#endif\n' $asio >has_asio.cc
             # shellcheck disable=SC2086
             if "$cxx" $flags -std=c++20 -fsyntax-only has_asio.cc 2>/dev/null; then
-                "$cxx" $flags -std=c++20 $strict -Wcast-qual $casts $boost -I"$include" -fsyntax-only -x c++ \
-                    "$include/aco/asio.hpp" -Wno-pragma-once-outside-header
+                "$cxx" $flags -std=c++20 $strict -Wcast-qual $casts $boost -I"$include" -fsyntax-only \
+                    -x c++ "$include/aco/asio.hpp"
             else
                 echo "skipped: aco/asio.hpp: $cxx has no C++20, or $asio is not installed"
             fi
