@@ -361,6 +361,13 @@ typedef struct aco_http_server_options_s {
                                fails with ETIMEDOUT */
     int64_t write_time;     /* ns in which a client takes nothing of what is sent, or over TLS not a whole record (at
                                most 16 KiB): 30 s */
+    int write_rate;         /* bytes/s that a client must take of what is sent, while the server waits for it: 240. The
+                               time that it lags behind is taken off write_time, and comes back as it takes more. Less
+                               than 0: any byte makes write_time begin anew. So a client that reads a byte now and then
+                               is cut after about write_time */
+    int body_rate;          /* bytes/s: each so many bytes of a body that have come prolong its body_time by a second,
+                               which then ends only bodies that come more slowly. For large ones. 0: none, body_time is
+                               for the whole body */
     int64_t lame_time;      /* ns for which a stopped server goes on as before, except that aco_http_is_draining() tells
                                of the stop: none */
     int64_t drain_time;     /* ns that requests have to end after lame_time: 10 s */

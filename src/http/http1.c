@@ -25,6 +25,8 @@ void aco__http1_open(aco__http1_t *h, int fd, aco_stream_t *stream, const aco_ht
     h->incoming.most_body = options->max_body < 0 ? UINT64_MAX : (uint64_t)options->max_body;
     h->incoming.body_time = options->body_time;
     h->outgoing.link = &h->link;
+    h->link.write_rate = options->write_rate;
+    h->incoming.body_rate = options->body_rate;
 }
 
 /* ---- Requests ---- */

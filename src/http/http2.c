@@ -422,7 +422,7 @@ static void h2_look(aco__http2_t *h)
         return;
     h->look = aco_after(options->write_time < options->idle_time ? options->write_time : options->idle_time);
     for (aco__http2_stream_t *s = h->first; s; s = s->next)
-        if (!s->has_task && s->is_open && !s->was_reset && s->until <= now)
+        if (s->has_head && !s->has_task && s->is_open && !s->was_reset && s->until <= now)
             aco__http2_reset(s, NGHTTP2_CANCEL);
 }
 

@@ -113,6 +113,8 @@ static int set_options(aco_http_server_options_t *options, const char *call)
     set_time(&options->idle_time, 60);
     set_time(&options->body_time, 60);
     set_time(&options->write_time, 30);
+    options->write_rate = options->write_rate < 0 ? 0 : options->write_rate ? options->write_rate : 240;
+    options->body_rate = options->body_rate < 0 ? 0 : options->body_rate;
     set_time(&options->drain_time, 10);
     set_streams(options);
     if (!options->drain_idle_time)
