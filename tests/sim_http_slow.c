@@ -119,7 +119,8 @@ static int post_slowly(const stage_t *stage, const char *head, const char *piece
 
 static void *slow_bodies_are_refused(void *arg)
 {
-    static const char *const heads[] = {POST("Content-Length: 200\r\n", ""), POST("Transfer-Encoding: chunked\r\n", "")};
+    static const char *const heads[] = {POST("Content-Length: 200\r\n", ""),
+                                        POST("Transfer-Encoding: chunked\r\n", "")};
     static const char *const pieces[] = {"x", "1\r\nx\r\n"};
     static const struct {
         int rate, ms, status;

@@ -176,6 +176,19 @@ ACO_API int aco_http_reply_write_file_at(aco_http_request_t *request, int fd, in
  * a load balancer asks: it replies 503 then, so that the balancer sends no more. */
 ACO_API int aco_http_is_draining(const aco_http_request_t *request);
 
+/* For handlers that wait long: long polls, event streams, WebSockets. Begins a scope that ends with ECANCELED when the
+ * server has been stopped and lame_time is over. The waits inside fail then; the handler calls aco_http_drain_end(), says
+ * goodbye (a reply, which has "Connection: close"; aco_websocket_close() with 1001), and returns. drain_time goes on
+ * meanwhile. If the server has come so far already, the scope ends at once. The calling task, the handler's or another
+ * one that ends before the handler returns, is inside until aco_http_drain_end(). Returns 0; on error -1 with errno
+ * ENOMEM, or as aco_scope_begin(). */
+ACO_API int aco_http_drain_begin_at(aco_http_request_t *request, const char *location);
+#define aco_http_drain_begin(request) aco_http_drain_begin_at(request, ACO_PLACE)
+/* Leaves the scope that the calling task has begun last by aco_http_drain_begin() for the request. Returns 1 if waits
+ * inside failed, or would have, because of the server's end; 0 if not; on error -1 with errno EPERM (there is none, or it
+ * is not the innermost scope). */
+ACO_API int aco_http_drain_end(aco_http_request_t *request);
+
 /* Returns the errno with which the request's connection has failed, so that no reply reaches the client: EPIPE,
  * ECONNRESET and others. 0: it has not failed. */
 ACO_API int aco_http_connection_error(const aco_http_request_t *request);

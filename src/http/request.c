@@ -24,6 +24,7 @@ void aco__http_request_begin(aco__http_exchange_t *x, char *arena)
     x->match.param_count = x->match.allow_count = 0;
     x->match.in_handler = 1; /* until there is middleware */
     x->watch = NULL;
+    x->drain = NULL;
     x->websocket = NULL;
     x->at = arena;
     x->end = arena + HTTP_ARENA;

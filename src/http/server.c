@@ -10,6 +10,7 @@
  * server was stopped: therefore idle connections stay open for a while. */
 #include "base/reserved.h"
 #include "http/backlog.h"
+#include "http/drain.h"
 #include "http/failure.h"
 #include "http/http1_server.h"
 #include "http/link.h"
@@ -24,8 +25,9 @@ enum { DRAIN_IDLE_MS = 500 };
 
 static void free_server(aco_http_server_t *server)
 {
-    ACO__ASSERT(!server->first && !server->unflushed);
+    ACO__ASSERT(!server->first && !server->unflushed && !server->drains);
     aco__http_free_spare(server);
+    aco__http_free_drains(server);
     aco__http_addresses_free(server->addresses);
     aco__service_free(server, server->sz);
 }
@@ -233,6 +235,7 @@ ACO__SWITCHES static int serve(aco_http_server_t *server, int listener, const ch
     until = aco_after(options->drain_time);
     server->idle_until = aco_after(options->drain_idle_time);
     aco__http_end_waits(server, HTTP_AWAITS);
+    aco__http_tell_drains(server);
     if (was_stopped)
         empty_backlog(server, listener, until, location);
     (void)aco_io_close(listener);
@@ -330,6 +333,7 @@ void aco_http_server_stop(aco_http_server_t *server)
 {
     server->is_draining = server->is_ending = 1;
     aco__http_end_waits(server, HTTP_AWAITS);
+    aco__http_tell_drains(server);
 }
 
 void aco_http_server_destroy(aco_http_server_t *server)
