@@ -177,16 +177,16 @@ ACO_API int aco_http_reply_write_file_at(aco_http_request_t *request, int fd, in
 ACO_API int aco_http_is_draining(const aco_http_request_t *request);
 
 /* For handlers that wait long: long polls, event streams, WebSockets. Begins a scope that ends with ECANCELED when the
- * server has been stopped and lame_time is over. The waits inside fail then; the handler calls aco_http_drain_end(), says
- * goodbye (a reply, which has "Connection: close"; aco_websocket_close() with 1001), and returns. drain_time goes on
- * meanwhile. If the server has come so far already, the scope ends at once. The calling task, the handler's or another
+ * server has been stopped and lame_time is over. The waits inside fail then; the handler calls aco_http_drain_end(),
+ * says goodbye (a reply, which has "Connection: close"; aco_websocket_close() with 1001), and returns. drain_time goes
+ * on meanwhile. If the server has come so far already, the scope ends at once. The calling task, the handler's or another
  * one that ends before the handler returns, is inside until aco_http_drain_end(). Returns 0; on error -1 with errno
  * ENOMEM, or as aco_scope_begin(). */
 ACO_API int aco_http_drain_begin_at(aco_http_request_t *request, const char *location);
 #define aco_http_drain_begin(request) aco_http_drain_begin_at(request, ACO_PLACE)
 /* Leaves the scope that the calling task has begun last by aco_http_drain_begin() for the request. Returns 1 if waits
- * inside failed, or would have, because of the server's end; 0 if not; on error -1 with errno EPERM (there is none, or it
- * is not the innermost scope). */
+ * inside failed, or would have, because of the server's end; 0 if not; on error -1 with errno EPERM (there is none, or
+ * it is not the innermost scope). */
 ACO_API int aco_http_drain_end(aco_http_request_t *request);
 
 /* Returns the errno with which the request's connection has failed, so that no reply reaches the client: EPIPE,
@@ -361,6 +361,10 @@ typedef struct aco_http_server_options_s {
     int max_headers;        /* how many: 100; at most 1000 */
     int max_connections;    /* at once: 10000. Further ones wait to be accepted, also while a stopped server ends: those
                                that still wait when drain_time is over are reset */
+    int max_refused;        /* connections at once beyond max_connections that are accepted all the same. Their first
+                               request is answered with 503, without middleware and handler, and they end; it must come
+                               within head_time. So clients and load balancers learn at once that the server is full,
+                               before the listener's backlog is. None: they wait */
     int max_requests; /* of a connection, whose last reply has "Connection: close": no limit */
     int max_per_address; /* connections at once from one IPv4 address, also behind NAT64 (64:ff9b::/96), one
                                link-local IPv6 address, or another IPv6 network (/64): no limit. Further ones are

@@ -603,8 +603,11 @@ ACO__SWITCHES static void h2_answer(aco__http2_stream_t *s, const char *location
     int status = s->refusal;
     if (status)
         s->body_error = status == 413 ? EFBIG : EBADMSG;
+    else if (s->h->c->is_refused)
+        status = 503;
     else
         status = h2_status_without_reply(s, aco__http_call_route(x));
+    x->reply.will_close |= s->h->c->is_refused;
     if (status)
         aco__http_refuse(x, status, location);
     if (x->reply.has_begun)

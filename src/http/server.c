@@ -45,6 +45,8 @@ ACO__SWITCHES static void *keep(void *arg)
     aco_group_begin(&server->group, ACO_KEEP_GOING);
     aco_event_set(&server->group_has_begun);
     server->group.limit = (size_t)server->options.max_connections;
+    if (server->group.limit)
+        server->group.limit += (size_t)server->options.max_refused;
     while (!server->is_ending) {
         (void)aco_park("an HTTP server");
         aco__http_send_unflushed(server);
@@ -110,6 +112,7 @@ static int set_options(aco_http_server_options_t *options, const char *call)
     options->max_connections = options->max_connections < 0 ? 0
                                : options->max_connections   ? options->max_connections
                                                             : 10000;
+    options->max_refused = options->max_refused < 0 ? 0 : options->max_refused;
     options->max_body = options->max_body ? options->max_body : 1 << 20;
     set_time(&options->head_time, 10);
     set_time(&options->idle_time, 60);
