@@ -226,10 +226,10 @@ ACO_API aco_stream_t *aco_http_take_over_at(aco_http_request_t *request, const v
 /* Makes the whole reply from the file root/path; from index.html there if `path` is "" or ends with "/". Handles GET
  * and HEAD, conditions (If-Match, If-None-Match, their forms with dates, If-Range) and single ranges. A date or Range
  * that is wrong or occurs more than once is ignored; with such an If-Range, the Range is ignored. Symbolic links are
- * followed. The end of the name gives the type.
+ * followed, also out of the root, unless no_links of the server's options is set. The end of the name gives the type.
  *
  * Answers 404 for what is no file of the root or may not be read, and for a path with an empty segment, with one that
- * begins with ".", or with "/" in front; 405 for other methods; 503 if there is no descriptor or memory for the file;
+ * begins with ".", with "/" in front, or, if it is the end of the request's, with a "/" that was sent as "%2F"; 405 for other methods; 503 if there is no descriptor or memory for the file;
  * 500 for other errors of the system. Returns 0 after each answer; on error -1 with errno as aco_http_reply(),
  * aco_http_reply_write_file(). */
 ACO_API int aco_http_reply_file_at(aco_http_request_t *request, const char *root, const char *path,
@@ -434,6 +434,10 @@ typedef struct aco_http_server_options_s {
     int connection_window;  /* the same of all requests of a connection: 1 MiB; at least 65535 */
     int64_t max_buffered;   /* the same of all connections of the server: 64 MiB. A body beyond is not taken: its
                                handler's read fails with ENOBUFS, and the answer is 503 */
+    int no_escaped_slashes; /* 1: the answer to a path with "%2F" is 400. A program that compares paths before they are
+                               decoded, such as a front-end, sees another path than the server. 0: it is a "/" */
+    int no_links; /* 1: aco_http_reply_file() follows no symbolic link below the root, and answers 404. Folders are
+                     looked at one after the other, so this is no protection from who changes them meanwhile */
     void *aco__reserved[3]; /* reserved fields are 0 */
 } aco_http_server_options_t;
 
