@@ -98,6 +98,11 @@ if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING)
   add_test(NAME http.curl COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/http_curl.py
            $<TARGET_FILE:test_http_forms_release> $<TARGET_FILE:test_http_cookies_release>
            $<TARGET_FILE:test_http_compression_release>)
+  if(ACORN_ZLIB AND ACORN_HAS_ZLIB)
+    add_test(NAME http.nginx COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/http_nginx.py
+             $<TARGET_FILE:test_http_compression_release>)
+    set_tests_properties(http.nginx PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+  endif()
   set_tests_properties(http.peers http.websocket_peers http.curl PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
 endif()
 

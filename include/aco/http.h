@@ -317,9 +317,9 @@ typedef struct aco_http_compression_s {
  *
  * Which replies: those whose `type`, given to aco_http_reply() or aco_http_reply_begin(), is in `types`, and whose
  * status is not 204 or 206. Not if the handler has set Content-Encoding, Content-Range, a digest of the content, or
- * Cache-Control with no-transform. A reply that would be compressed for some client has "Vary: Accept-Encoding". If it
- * is compressed, it has no Content-Length and no Accept-Ranges, and its ETag becomes a weak one, also in a 304; with a
- * length, trailers are dropped. HEAD gets the headers that GET would.
+ * Cache-Control with no-transform. A reply that would be compressed for some client has "Vary: Accept-Encoding", and so
+ * have a 304, and a 206 of such a type. If it is compressed, it has no Content-Length and no Accept-Ranges, and its ETag
+ * becomes a weak one, also in a 304; with a length, trailers are dropped. HEAD gets the headers that GET would.
  *
  * The body is compressed as it is written, 16 KiB at a time; other tasks may run in between. aco_http_reply_flush()
  * makes what was written readable for the client, and costs some bytes each time. `sent` counts compressed bytes. If a
