@@ -486,6 +486,34 @@ TEST(http, served_streams)
     ASSERT_EQ(aco_run(), 0) << aco_error_message();
 }
 
+// Promise: a handler that waits is told when its server ends, and still replies. What else it throws passes.
+TEST(http, drain)
+{
+    aco::spawn([] {
+        aco::http_server server;
+        std::string how;
+        server.route("GET", "/", [&](aco::http_request &request) {
+            EXPECT_TRUE(request.try_until_drain([] {}));
+            EXPECT_THROW(request.try_until_drain([] { throw no_exception(); }), no_exception);
+            EXPECT_THROW(request.try_until_drain([] { throw aco::cancelled(ETIMEDOUT); }), aco::cancelled);
+            how = "waits";
+            EXPECT_FALSE(request.try_until_drain([] { aco::sleep_for(std::chrono::hours(1)); }));
+            request.reply(200, nullptr, "told");
+        });
+        auto ends = aco::stream_pair(1000);
+        aco::task_group group;
+        group.spawn([&] { server.serve_connection(std::move(ends.second), "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); });
+        while (how.empty())
+            aco::yield();
+        server.stop();
+        group.wait();
+        char text[1000];
+        const std::size_t n = ends.first.read(text, sizeof text);
+        EXPECT_EQ(std::string_view(text, n).substr(n - 4), "told");
+    });
+    ASSERT_EQ(aco_run(), 0) << aco_error_message();
+}
+
 #ifdef HTTP_WITH_TLS
 TEST(http, tls)
 {

@@ -1,7 +1,7 @@
 # HTTP (src/http), where acorn_http is.
 foreach(variant IN LISTS acorn_two_variants)
   foreach(subject http_requests http_replies http_middleware http_streams_around http_cookies http_forms http_limits
-          http_access_log http_ends http_stop http_url http_client http_client_calls http_cookie_jar
+          http_access_log http_ends http_stop http_drain http_url http_client http_client_calls http_cookie_jar
           http_websocket)
     acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 200)
     target_link_libraries(test_${subject}_${variant} PRIVATE acorn_http_static Threads::Threads)
@@ -31,6 +31,7 @@ endforeach()
 # HTTP/2, where nghttp2 is.
 if(ACORN_HTTP2 AND ACORN_HAS_NGHTTP2)
   foreach(variant IN LISTS acorn_two_variants)
+    target_compile_definitions(test_http_drain_${variant} PRIVATE HTTP_WITH_HTTP2)
     foreach(subject http2_server http2_attacks http2_client_calls http2_client_peers)
       acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 200)
       target_compile_definitions(test_${subject}_${variant} PRIVATE HTTP2_FILES="${CMAKE_CURRENT_SOURCE_DIR}")
@@ -102,6 +103,11 @@ if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING)
   add_test(NAME http.curl COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/http_curl.py
            $<TARGET_FILE:test_http_forms_release> $<TARGET_FILE:test_http_cookies_release>
            $<TARGET_FILE:test_http_compression_release>)
+  if(ACORN_ZLIB AND ACORN_HAS_ZLIB)
+    add_test(NAME http.nginx COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/http_nginx.py
+             $<TARGET_FILE:test_http_compression_release>)
+    set_tests_properties(http.nginx PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+  endif()
   set_tests_properties(http.peers http.websocket_peers http.curl PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
 endif()
 

@@ -570,6 +570,25 @@ static void *ignored_heads_have_come(void *arg)
     return arg;
 }
 
+/* A head that comes in two parts, between which the server looks for streams that are over. */
+static void *heads_may_come_in_parts(void *arg)
+{
+    int fd;
+    begin();
+    request(1, GET_INDEX, END_HEADERS | END_STREAM);
+    fd = dial(&stage);
+    CHECK(aco_io_write_all(fd, bytes, bytes_n - 2) > 0);
+    CHECK(aco_io_read(fd, got, 1) > 0); /* the first part was read */
+    CHECK(aco_io_write_all(fd, bytes + bytes_n - 2, 2) > 0);
+    (void)aco_io_shutdown(fd, SHUT_WR);
+    read_to_end(fd);
+    aco_io_close(fd);
+    CHECK_EQ(handled, 1);
+    CHECK(memmem(got, got_n, "hello", 5) != NULL);
+    end();
+    return arg;
+}
+
 /* Windows that are wide open, and a client that reads nothing, until more than the sockets hold is on its way. */
 static void begin_big_replies(const char *method)
 {
@@ -623,7 +642,7 @@ int main(void)
         closed_windows_end,           windows_do_not_overflow,
         narrow_windows_end,           closed_windows_end_replies,
         ignored_heads_have_come,      late_handlers_take_their_bytes_back,
-        unread_refusals_are_cut_off,
+        unread_refusals_are_cut_off,  heads_may_come_in_parts,
     };
     signal(SIGPIPE, SIG_IGN);
     run_http_tests(tests, sizeof tests / sizeof tests[0]);

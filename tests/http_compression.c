@@ -82,7 +82,7 @@ static void leaves_task(aco_http_request_t *request, void *arg)
     aco_exit();
 }
 
-static char folder[] = "/tmp/http_compression.XXXXXX";
+static char folder[256] = "/tmp/http_compression.XXXXXX";
 
 static void put_file(void)
 {
@@ -326,10 +326,12 @@ int main(int argc, char **argv)
 {
     static const aco_function_t tests[] = {chooses, codes, limits_encoders};
     fill_text();
-    if (argc > 1) {
-        (void)argv;
-        return serve_others(routes, compresses);
+    if (argc > 2) { /* beside nginx, which has no br */
+        snprintf(folder, sizeof folder, "%s", argv[2]);
+        compression.with_br = 0;
     }
+    if (argc > 1)
+        return serve_others(routes, compresses);
     put_file();
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     drop_file();

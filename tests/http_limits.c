@@ -38,6 +38,91 @@ static void *limits_requests(void *arg)
     return arg;
 }
 
+/* ---- A full server ---- */
+
+/* The status of the reply, which comes before that time; else 0. */
+static int status_within(int64_t time, const stage_t *stage, const char *request, int *fd)
+{
+    aco_scope_t scope;
+    int status = 0;
+    *fd = dial(stage);
+    CHECK(aco_io_write_all(*fd, request, strlen(request)) > 0);
+    CHECK_EQ(aco_scope_begin(&scope, aco_after(time)), 0);
+    if (aco_io_read_exactly(*fd, got, 15) == 15)
+        status = atoi(got + 9);
+    CHECK_EQ(aco_scope_end(&scope), 0);
+    return status;
+}
+
+static int status_of(const stage_t *stage, const char *request, int *fd)
+{
+    return status_within(ACO_FOREVER, stage, request, fd);
+}
+
+static int logged[600];
+
+static void counts_statuses(const aco_http_request_t *request, void *arg)
+{
+    (void)arg;
+    logged[request->status]++;
+}
+
+static void *refuses_when_full(void *arg)
+{
+    enum { SERVED = 2, REFUSED = 2 };
+    stage_t stage = {0};
+    int fds[SERVED], silent[REFUSED], fd;
+    memset(logged, 0, sizeof logged);
+    stage.server.max_connections = SERVED;
+    stage.server.max_refused = REFUSED;
+    stage.server.log = counts_statuses;
+    start(&stage, routes);
+    for (int i = 0; i < SERVED; i++)
+        CHECK_EQ(status_of(&stage, GET(""), &fds[i]), 200);
+    for (int i = 0; i < 3 * REFUSED; i++) { /* a reply ends the connection, and gives the place back */
+        ask(&stage, GET("") GET(""));
+        CHECK_TEXT("full", statuses(), "503");
+        CHECK_HAS("Connection: close");
+    }
+    CHECK_EQ(logged[503], 3 * REFUSED);
+    for (int i = 0; i < REFUSED; i++)
+        CHECK_EQ(status_within(ACO_MILLISECOND, &stage, "GET / HT", &silent[i]), 0); /* they hold the places */
+    CHECK_EQ(status_within(20 * ACO_MILLISECOND, &stage, GET(""), &fd), 0); /* it waits to be accepted */
+    aco_io_close(silent[0]);
+    CHECK_EQ(read_to_end(fd), 0);
+    CHECK_TEXT("full, later", statuses(), "503");
+    aco_io_close(fd);
+    aco_io_close(fds[0]);
+    while (status_of(&stage, GET(""), &fds[0]) == 503) /* until the server has noticed it */
+        aco_io_close(fds[0]);
+    CHECK(aco_io_write_all(silent[1], "TP/1.1\r\n" HOST "\r\n", 19) > 0); /* it was refused, and is */
+    CHECK_EQ(read_to_end(silent[1]), 0);
+    CHECK_TEXT("full before", statuses(), "503");
+    aco_io_close(silent[1]);
+    for (int i = 0; i < SERVED; i++)
+        aco_io_close(fds[i]);
+    stop(&stage);
+    return arg;
+}
+
+/* Who is refused has head_time for its request, also the first byte of it. */
+static void *refused_ones_have_little_time(void *arg)
+{
+    stage_t stage = {0};
+    int fd, silent;
+    stage.server.max_connections = stage.server.max_refused = 1;
+    stage.server.head_time = ACO_MILLISECOND;
+    start(&stage, routes);
+    CHECK_EQ(status_of(&stage, GET(""), &fd), 200);
+    silent = dial(&stage);
+    CHECK_EQ(read_to_end(silent), 0);
+    CHECK_EQ(got_n, 0);
+    aco_io_close(silent);
+    aco_io_close(fd);
+    stop(&stage);
+    return arg;
+}
+
 /* ---- Addresses ---- */
 
 /* Whether a connection gets a reply. */
@@ -204,7 +289,8 @@ static void *tells_clients_apart(void *arg)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {limits_requests, limits_connections, limits_others, tells_clients_apart};
+    static const aco_function_t tests[] = {limits_requests,    refuses_when_full, refused_ones_have_little_time,
+                                           limits_connections, limits_others,     tells_clients_apart};
     REPLACE(getpeername);
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_limits");

@@ -501,6 +501,37 @@ static void ask_file(const stage_t *stage, const char *path, const char *headers
     CHECK_TEXT(path, statuses(), wanted);
 }
 
+static void make_link(const char *to, const char *name)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    CHECK_EQ(symlink(to, path), 0);
+}
+
+/* A server that may follow links, and one that may not. */
+static void follows_links(const stage_t *stage, const aco_http_route_t *files)
+{
+    static const char *const paths[] = {"link.txt", "out", "away/small.txt", "folder/up/small.txt"};
+    stage_t strict = {0};
+    make_link("small.txt", "link.txt");
+    make_link("/proc/self/status", "out");
+    make_link("..", "folder/up");
+    make_link(root, "away");
+    strict.server.no_links = strict.server.no_escaped_slashes = 1;
+    start(&strict, files);
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        ask_file(stage, paths[i], "", "200");
+        ask_file(&strict, paths[i], "", "404");
+    }
+    ask_file(&strict, "small.txt", "", "200");
+    ask_file(&strict, "folder/in.txt", "", "200");
+    ask_file(&strict, "none/in.txt", "", "404");
+    ask_file(&strict, "small.txt/in.txt", "", "404");
+    ask_file(&strict, "folder%2Fin.txt", "", "400");
+    ask_file(&strict, "small.txt?%2f", "", "200");
+    stop(&strict);
+}
+
 static void *has_files(void *arg)
 {
     static const aco_http_route_t files[] = {{NULL, "/files/*", serves_files, NULL}, {NULL, NULL, NULL, NULL}};
@@ -558,6 +589,12 @@ static void *has_files(void *arg)
     ask_file(&stage, "%2e%2e/small.txt", "", "400");
     ask_file(&stage, "folder/%2e%2e/small.txt", "", "400");
     ask_file(&stage, "..%2fsmall.txt", "", "400");
+    make_file("folder/in.txt", 3);
+    ask_file(&stage, "folder/in.txt?a=%2f", "", "200");
+    ask_file(&stage, "folder%2fin.txt", "", "404");
+    ask_file(&stage, "folder%2F", "", "404");
+    ask_file(&stage, "%66older/in.txt", "", "200");
+    follows_links(&stage, files);
     ask_file(&stage, "small.txt%00.html", "", "400");
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
         snprintf(header, sizeof header, "Range: %s\r\n", ranges[i][0]);

@@ -91,6 +91,54 @@ def chat(program):
         asyncio.run(asyncio.wait_for(talk(f'ws://127.0.0.1:{port}', process), LIMIT_S))
 
 
+# ---- hang ----
+
+def begin_transfer(port, path):
+    """Its head: once the service asks for the body, it has the first lock."""
+    peer = socket.create_connection(('127.0.0.1', port), LIMIT_S)
+    peer.sendall(f'POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n'.encode())
+    assert peer.recv(1000).startswith(b'HTTP/1.1 100 '), path
+    return peer
+
+
+def read_until(process, text):
+    """The lines of reports up to one that has this text."""
+    lines = []
+    while not lines or text not in lines[-1]:
+        lines.append(process.stderr.readline())
+        assert lines[-1], lines
+    return lines
+
+
+def hang(program):
+    with serving(program, '0', '10') as (process, port):
+        connection = http.client.HTTPConnection('127.0.0.1', port, timeout=LIMIT_S)
+
+        def ask(method, path, body=None):
+            connection.request(method, path, body)
+            reply = connection.getresponse()
+            return reply.status, reply.read().decode()
+
+        assert ask('POST', '/transfer/ann/bob', 'rent') == (200, 'done\n')
+        assert ask('POST', '/transfer/ann/joe', 'rent')[0] == 404
+        both = [begin_transfer(port, '/transfer/ann/bob'), begin_transfer(port, '/transfer/bob/ann')]
+        for peer in both:
+            peer.sendall(b'note')
+        stuck = []
+        while len(stuck) < 2:  # until both have read their notes
+            process.send_signal(signal.SIGUSR1)
+            stuck = [line for line in read_until(process, 'of this thread') if 'hang.cpp' in line and 'held by' in line]
+        answers = sorted(peer.recv(1000)[9:12] for peer in both)
+        assert b'503' in answers, answers  # when one gives up, the other may go on
+        for peer in both:
+            peer.close()
+        assert ask('POST', '/transfer/eve/ann', 'rent') == (200, 'done\n')
+        total = sum(int(line.split()[1]) for line in ask('GET', '/accounts')[1].splitlines())
+        assert total == 30, total
+        assert ask('GET', '/interest/1000') == (200, 'done\n')
+        read_until(process, 'has run for')
+
+
 # ---- crawler ----
 
 class Site(http.server.BaseHTTPRequestHandler):
@@ -298,7 +346,7 @@ def rest(program):
 
 if __name__ == '__main__':
     try:
-        {f.__name__: f for f in (chat, crawler, balancer, worker, rest)}[sys.argv[1]](os.path.abspath(sys.argv[2]))
+        {f.__name__: f for f in (chat, hang, crawler, balancer, worker, rest)}[sys.argv[1]](os.path.abspath(sys.argv[2]))
     except (clients.Missing, ImportError) as missing:
         print(f'skipped: {missing}')
         sys.exit(77)

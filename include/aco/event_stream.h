@@ -17,8 +17,8 @@
  *
  * A stream ends when its handler returns; the browser connects again, after its `retry`, unless a reply to that has the
  * status 204. A client that goes away is noticed when something is sent, or by the middleware aco_http_end_with_client
- * while the handler waits for news. A stopped server waits for streams until drain_time is over: a handler should
- * return when aco_http_is_draining(). The rules of aco/http.h count: threads, scopes, errors. */
+ * while the handler waits for news. A stopped server waits for streams until drain_time is over: a handler learns of
+ * the stop by aco_http_drain_begin(), and should return. The rules of aco/http.h count: threads, scopes, errors. */
 #ifndef ACO_EVENT_STREAM_H
 #define ACO_EVENT_STREAM_H
 

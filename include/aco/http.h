@@ -180,6 +180,19 @@ ACO_API int aco_http_reply_write_file_at(aco_http_request_t *request, int fd, in
  * a load balancer asks: it replies 503 then, so that the balancer sends no more. */
 ACO_API int aco_http_is_draining(const aco_http_request_t *request);
 
+/* For handlers that wait long: long polls, event streams, WebSockets. Begins a scope that ends with ECANCELED when the
+ * server has been stopped and lame_time is over. The waits inside fail then; the handler calls aco_http_drain_end(),
+ * says goodbye (a reply, which has "Connection: close"; aco_websocket_close() with 1001), and returns. drain_time goes
+ * on meanwhile. If the server has come so far already, the scope ends at once. The calling task, the handler's or another
+ * one that ends before the handler returns, is inside until aco_http_drain_end(). Returns 0; on error -1 with errno
+ * ENOMEM, or as aco_scope_begin(). */
+ACO_API int aco_http_drain_begin_at(aco_http_request_t *request, const char *location);
+#define aco_http_drain_begin(request) aco_http_drain_begin_at(request, ACO_PLACE)
+/* Leaves the scope that the calling task has begun last by aco_http_drain_begin() for the request. Returns 1 if waits
+ * inside failed, or would have, because of the server's end; 0 if not; on error -1 with errno EPERM (there is none, or
+ * it is not the innermost scope). */
+ACO_API int aco_http_drain_end(aco_http_request_t *request);
+
 /* Returns the errno with which the request's connection has failed, so that no reply reaches the client: EPIPE,
  * ECONNRESET and others. 0: it has not failed. */
 ACO_API int aco_http_connection_error(const aco_http_request_t *request);
@@ -217,10 +230,10 @@ ACO_API aco_stream_t *aco_http_take_over_at(aco_http_request_t *request, const v
 /* Makes the whole reply from the file root/path; from index.html there if `path` is "" or ends with "/". Handles GET
  * and HEAD, conditions (If-Match, If-None-Match, their forms with dates, If-Range) and single ranges. A date or Range
  * that is wrong or occurs more than once is ignored; with such an If-Range, the Range is ignored. Symbolic links are
- * followed. The end of the name gives the type.
+ * followed, also out of the root, unless no_links of the server's options is set. The end of the name gives the type.
  *
  * Answers 404 for what is no file of the root or may not be read, and for a path with an empty segment, with one that
- * begins with ".", or with "/" in front; 405 for other methods; 503 if there is no descriptor or memory for the file;
+ * begins with ".", with "/" in front, or, if it is the end of the request's, with a "/" that was sent as "%2F"; 405 for other methods; 503 if there is no descriptor or memory for the file;
  * 500 for other errors of the system. Returns 0 after each answer; on error -1 with errno as aco_http_reply(),
  * aco_http_reply_write_file(). */
 ACO_API int aco_http_reply_file_at(aco_http_request_t *request, const char *root, const char *path,
@@ -308,9 +321,9 @@ typedef struct aco_http_compression_s {
  *
  * Which replies: those whose `type`, given to aco_http_reply() or aco_http_reply_begin(), is in `types`, and whose
  * status is not 204 or 206. Not if the handler has set Content-Encoding, Content-Range, a digest of the content, or
- * Cache-Control with no-transform. A reply that would be compressed for some client has "Vary: Accept-Encoding". If it
- * is compressed, it has no Content-Length and no Accept-Ranges, and its ETag becomes a weak one, also in a 304; with a
- * length, trailers are dropped. HEAD gets the headers that GET would.
+ * Cache-Control with no-transform. A reply that would be compressed for some client has "Vary: Accept-Encoding", and so
+ * have a 304, and a 206 of such a type. If it is compressed, it has no Content-Length and no Accept-Ranges, and its ETag
+ * becomes a weak one, also in a 304; with a length, trailers are dropped. HEAD gets the headers that GET would.
  *
  * The body is compressed as it is written, 16 KiB at a time; other tasks may run in between. aco_http_reply_flush()
  * makes what was written readable for the client, and costs some bytes each time. `sent` counts compressed bytes. If a
@@ -352,6 +365,10 @@ typedef struct aco_http_server_options_s {
     int max_headers;        /* how many: 100; at most 1000 */
     int max_connections;    /* at once: 10000. Further ones wait to be accepted, also while a stopped server ends: those
                                that still wait when drain_time is over are reset */
+    int max_refused;        /* connections at once beyond max_connections that are accepted all the same. Their first
+                               request is answered with 503, without middleware and handler, and they end; it must come
+                               within head_time. So clients and load balancers learn at once that the server is full,
+                               before the listener's backlog is. None: they wait */
     int max_requests; /* of a connection, whose last reply has "Connection: close": no limit */
     int max_per_address; /* connections at once from one IPv4 address, also behind NAT64 (64:ff9b::/96), one
                                link-local IPv6 address, or another IPv6 network (/64): no limit. Further ones are
@@ -365,6 +382,13 @@ typedef struct aco_http_server_options_s {
                                fails with ETIMEDOUT */
     int64_t write_time;     /* ns in which a client takes nothing of what is sent, or over TLS not a whole record (at
                                most 16 KiB): 30 s */
+    int write_rate;         /* bytes/s that a client must take of what is sent, while the server waits for it: 240. The
+                               time that it lags behind is taken off write_time, and comes back as it takes more. Less
+                               than 0: any byte makes write_time begin anew. So a client that reads a byte now and then
+                               is cut after about write_time */
+    int body_rate;          /* bytes/s: each so many bytes of a body that have come prolong its body_time by a second,
+                               which then ends only bodies that come more slowly. For large ones. 0: none, body_time is
+                               for the whole body */
     int64_t lame_time;      /* ns for which a stopped server goes on as before, except that aco_http_is_draining() tells
                                of the stop: none */
     int64_t drain_time;     /* ns that requests have to end after lame_time: 10 s */
@@ -414,6 +438,10 @@ typedef struct aco_http_server_options_s {
     int connection_window;  /* the same of all requests of a connection: 1 MiB; at least 65535 */
     int64_t max_buffered;   /* the same of all connections of the server: 64 MiB. A body beyond is not taken: its
                                handler's read fails with ENOBUFS, and the answer is 503 */
+    int no_escaped_slashes; /* 1: the answer to a path with "%2F" is 400. A program that compares paths before they are
+                               decoded, such as a front-end, sees another path than the server. 0: it is a "/" */
+    int no_links; /* 1: aco_http_reply_file() follows no symbolic link below the root, and answers 404. Folders are
+                     looked at one after the other, so this is no protection from who changes them meanwhile */
     void *aco__reserved[3]; /* reserved fields are 0 */
 } aco_http_server_options_t;
 

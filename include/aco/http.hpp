@@ -175,6 +175,24 @@ public:
         return {stream(taken), std::string_view(static_cast<const char *>(bytes), n)};
     }
     bool is_draining() const noexcept { return aco_http_is_draining(request_) != 0; }
+    /* Calls f() in a scope that ends when the server has been stopped: aco_http_drain_begin(). Returns false if f() was
+     * left because of that. */
+    template <class F> bool try_until_drain(F &&f, const char *location = ACO__CALLER)
+    {
+        detail::io_check(aco_http_drain_begin_at(request_, location), "aco::http_request::try_until_drain");
+        try {
+            static_cast<void>(std::forward<F>(f)());
+        } catch (const cancelled &) {
+            if (aco_http_drain_end(request_) != 1)
+                throw;
+            return false;
+        } catch (...) {
+            static_cast<void>(aco_http_drain_end(request_));
+            throw;
+        }
+        static_cast<void>(aco_http_drain_end(request_));
+        return true;
+    }
     aco_http_request_t *native_handle() const noexcept { return request_; }
 
 private:

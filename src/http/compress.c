@@ -192,18 +192,20 @@ int aco__http_begin_coding(aco__http_exchange_t *x, int status, const char *type
     enum { LEAST_LENGTH = 1024 };
     const aco_http_compression_t *how = x->reply.compression;
     const int64_t least = how->min_length ? how->min_length : LEAST_LENGTH;
-    const int is_unchanged = status == 304;
+    const int is_unchanged = status == 304, is_part = status == 206;
     const char *coding;
     aco__http_encoder_t *encoder = NULL;
-    if (status == 204 || status == 206 || is_bound(&x->reply))
+    if (status == 204 || (!is_part && is_bound(&x->reply)))
         return 0;
-    if (!is_unchanged &&
-        (!type || !is_listed(how->types ? how->types : default_types, type) || (*length >= 0 && *length < least)))
+    if (!is_unchanged && (!type || !is_listed(how->types ? how->types : default_types, type) ||
+                          (!is_part && *length >= 0 && *length < least)))
         return 0;
     if (!how->with_secrets && has_secrets(x))
         return 0;
     if (copy_fields(x) != 0 || aco_http_reply_header(&x->is, "Vary", "Accept-Encoding") != 0)
         return -1;
+    if (is_part)
+        return 0; /* as it is; but a cache must know that the whole has two forms */
     coding = chosen_coding(&x->is, how->with_br);
     if (is_unchanged)
         return coding ? weaken_tag(x) : 0;

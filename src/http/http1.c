@@ -31,6 +31,8 @@ void aco__http1_open(aco__http1_t *h, int fd, aco_stream_t *stream, const aco_ht
     aco__http_incoming_open(&h->incoming, &h->link);
     limit_body(&h->incoming, options->max_body, options->body_time);
     h->outgoing.link = &h->link;
+    h->link.write_rate = options->write_rate;
+    h->incoming.body_rate = options->body_rate;
 }
 
 /* ---- Requests ---- */

@@ -223,7 +223,7 @@ ACO__SWITCHES static void handle(aco__http1_connection_t *c, const char *locatio
     else if (link->out_n)
         list_unflushed(c);
     c->in_handler = 1;
-    status = aco__http_call_route(x);
+    status = aco_unlikely(c->is.is_refused) ? 503 : aco__http_call_route(x);
     c->in_handler = 0;
     unlist_unflushed(c);
     if (x->websocket) {
@@ -327,7 +327,8 @@ ACO__SWITCHES static __attribute__((noinline)) int serve_request(aco__http1_conn
         linger(c, location);
         return 0;
     }
-    if (c->is.server->options.max_requests > 0 && ++c->requests >= (unsigned)c->is.server->options.max_requests)
+    if ((c->is.server->options.max_requests > 0 && ++c->requests >= (unsigned)c->is.server->options.max_requests) ||
+        c->is.is_refused)
         c->x->reply.will_close = 1;
     handle(c, location);
     if (c->http.link.is_broken || !c->x->reply.has_begun) {
@@ -367,7 +368,8 @@ ACO__SWITCHES static int await_bytes(aco__http1_connection_t *c, int64_t *until,
  * -1. */
 ACO__SWITCHES static int await_request(aco__http1_connection_t *c, const char *location)
 {
-    int64_t until = aco_after(c->is.server->options.idle_time);
+    const aco_http_server_options_t *options = &c->is.server->options;
+    int64_t until = aco_after(c->is.is_refused ? options->head_time : options->idle_time);
     while (await_bytes(c, &until, location) == 0) {
         if (aco__http_skip_empty_lines(&c->http.link))
             return 0;

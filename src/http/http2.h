@@ -78,6 +78,7 @@ typedef struct aco__http2_stream {
     int64_t left; /* bytes to come; less than 0: not known */
     aco__http2_data_t data;
     size_t promised; /* as the connection's */
+    int64_t late; /* as a link's: less than write_rate was taken */
     int64_t until; /* the task has ended: what is left of the reply must be taken then */
     char *trailers; /* as HTTP/1 sends them, when the reply is whole */
     size_t trailers_n, trailers_room;

@@ -65,6 +65,14 @@ static void h2_check_size(aco__http2_stream_t *s)
         s->body_error = EFBIG;
 }
 
+/* Until when more of the body may come. */
+static int64_t h2_limit_of_body(const aco__http2_stream_t *s)
+{
+    int rate = s->h->server->options.body_rate;
+    int64_t more = rate ? aco__http_time_of(s->body_n, rate) : 0;
+    return more < ACO_FOREVER - s->body_until ? s->body_until + more : ACO_FOREVER;
+}
+
 /* Waits for more of the body, or its end, in its time. 0, or -1 and errno. */
 ACO__SWITCHES static int h2_await_body(aco__http2_stream_t *s, const char *location)
 {
@@ -76,7 +84,7 @@ ACO__SWITCHES static int h2_await_body(aco__http2_stream_t *s, const char *locat
     if (!s->body_until)
         s->body_until = time == ACO_FOREVER ? ACO_FOREVER : aco_after(time);
     aco_event_reset(&s->changed);
-    if (aco_event_wait_until_at(&s->changed, s->body_until, location) == 0)
+    if (aco_event_wait_until_at(&s->changed, h2_limit_of_body(s), location) == 0)
         return 0;
     if (errno == ETIMEDOUT && aco_check_cancelled() == 0)
         errno = s->body_error = ETIMEDOUT;
@@ -298,18 +306,35 @@ static int h2_check_open(const aco__http2_stream_t *s)
     return -1;
 }
 
+/* Waits until the client has taken something, in the time that is left to it. 0, or -1 and errno. */
+ACO__SWITCHES static int h2_await_change(aco__http2_stream_t *s, const char *location)
+{
+    const aco_http_server_options_t *options = &s->h->server->options;
+    const size_t before = aco__http2_pending(s);
+    const int64_t rest = options->write_time - s->late, left = rest < 0 ? 0 : rest, until = aco_after(left);
+    int result;
+    aco_event_reset(&s->changed);
+    result = aco_event_wait_until_at(&s->changed, until, location);
+    if (options->write_rate && options->write_time != ACO_FOREVER) {
+        int error = errno;
+        int64_t late = s->late + aco_now() - (until - left);
+        int64_t taken = aco__http_time_of(before - aco__http2_pending(s), options->write_rate);
+        s->late = late > taken ? late - taken : 0;
+        errno = error;
+    }
+    return result;
+}
+
 /* Waits until all was taken; the client may take nothing for so long. 0, or -1 and errno. */
 ACO__SWITCHES static int h2_await_taken(aco__http2_stream_t *s, const char *location)
 {
-    int64_t time = s->h->server->options.write_time;
     aco__http2_has_data(s);
     aco__http2_want_write(s->h, location);
     while (aco__http2_pending(s)) {
         size_t before = aco__http2_pending(s);
         if (h2_check_open(s) != 0)
             return -1;
-        aco_event_reset(&s->changed);
-        if (aco_event_wait_until_at(&s->changed, time == ACO_FOREVER ? ACO_FOREVER : aco_after(time), location) == 0)
+        if (h2_await_change(s, location) == 0)
             continue;
         if (errno != ETIMEDOUT || aco_check_cancelled() != 0)
             return -1;
@@ -552,8 +577,11 @@ ACO__SWITCHES static void h2_answer(aco__http2_stream_t *s, const char *location
     int status = s->refusal;
     if (status)
         s->body_error = status == 413 ? EFBIG : EBADMSG;
+    else if (s->h->c->is_refused)
+        status = 503;
     else
         status = h2_status_without_reply(s, aco__http_call_route(x));
+    x->reply.will_close |= s->h->c->is_refused;
     if (status)
         aco__http_refuse(x, status, location);
     if (x->reply.has_begun)

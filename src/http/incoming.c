@@ -373,6 +373,13 @@ ACO__SWITCHES static ssize_t more_body(aco__http_incoming_t *in, char *direct, s
     return aco__http_more_input(link, location);
 }
 
+/* Until when more of the body may come. */
+static int64_t limit_of_body(const aco__http_incoming_t *in)
+{
+    int64_t more = in->body_rate ? aco__http_time_of(in->head->body, in->body_rate) : 0;
+    return more < ACO_FOREVER - in->body_until ? in->body_until + more : ACO_FOREVER;
+}
+
 /* Within the body's time, which a peer can use up without a wait: a read that finds bytes succeeds also later. */
 ACO__SWITCHES static ssize_t more_body_in_time(aco__http_incoming_t *in, char *direct, size_t n, const char *location)
 {
@@ -382,11 +389,11 @@ ACO__SWITCHES static ssize_t more_body_in_time(aco__http_incoming_t *in, char *d
         return more_body(in, direct, n, location);
     if (!in->body_until)
         in->body_until = aco_after(in->body_time);
-    else if (aco_now() >= in->body_until) {
+    else if (aco_now() >= limit_of_body(in)) {
         errno = in->body_error = ETIMEDOUT;
         return -1;
     }
-    if (aco_scope_begin_at(&scope, in->body_until, location) != 0)
+    if (aco_scope_begin_at(&scope, limit_of_body(in), location) != 0)
         return -1;
     got = more_body(in, direct, n, location);
     (void)aco_scope_end(&scope);

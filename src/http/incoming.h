@@ -48,6 +48,7 @@ typedef struct aco__http_incoming {
     int read_error; /* with which the last read of the body failed; 0: it did not */
     int64_t body_time; /* for a body, from the first wait for it */
     int64_t body_until; /* 0: nobody has waited */
+    int body_rate; /* bytes that prolong it by a second; 0: none do */
 } aco__http_incoming_t;
 
 ACO__HIDDEN void aco__http_incoming_open(aco__http_incoming_t *in, aco__http_link_t *link);

@@ -186,16 +186,46 @@ static ssize_t put_out(aco__http_link_t *link, struct iovec *parts, int n, int f
     return aco_io_sendmsg_at(link->own.fd, &message, flags, location);
 }
 
-/* With a limit for the case that the peer takes nothing. */
+/* A wait until the peer has taken something, in the time that is left to it. */
+typedef struct aco__http_taking {
+    aco_scope_t scope;
+    int64_t began; /* if it is counted */
+} aco__http_taking_t;
+
+/* 0, or -1 and errno. */
+static int begin_taking(aco__http_taking_t *taking, const aco__http_link_t *link, const char *location)
+{
+    const int is_counted = link->write_rate && link->write_time != ACO_FOREVER;
+    const int64_t rest = link->write_time - (is_counted ? link->late : 0), left = rest < 0 ? 0 : rest;
+    const int64_t until = aco_after(left);
+    taking->began = is_counted && until != ACO_FOREVER ? until - left : ACO_FOREVER;
+    return aco_scope_begin_at(&taking->scope, until, location);
+}
+
+static void end_taking(aco__http_taking_t *taking, aco__http_link_t *link)
+{
+    (void)aco_scope_end(&taking->scope);
+    if (taking->began != ACO_FOREVER)
+        link->late += aco_now() - taking->began;
+}
+
+/* The peer has taken so many bytes. */
+static void count_taken(aco__http_link_t *link, size_t n)
+{
+    int64_t time = aco__http_time_of(n, link->write_rate);
+    link->late = link->late > time ? link->late - time : 0;
+}
+
+/* With a limit for the case that the peer takes nothing, or little. */
 ACO__SWITCHES
 static ssize_t put_out_waiting(aco__http_link_t *link, struct iovec *parts, int n, int flags, const char *location)
 {
-    aco_scope_t scope;
+    aco__http_taking_t taking;
     ssize_t sent;
-    if (aco_scope_begin_at(&scope, aco_after(link->write_time), location) != 0)
+    if (begin_taking(&taking, link, location) != 0)
         return -1;
     sent = put_out(link, parts, n, flags, location);
-    (void)aco_scope_end(&scope);
+    end_taking(&taking, link);
     return sent;
 }
 
@@ -248,6 +278,8 @@ int aco__http_send(aco__http_link_t *link, const void *p, size_t n, int is_more,
             link->error = sent < 0 ? errno : EIO; /* a program's `write` has written nothing */
             errno = link->error;
         }
+        if (aco_unlikely(link->late) && sent > 0)
+            count_taken(link, (size_t)sent);
         while (sent > 0 && left > 0) {
             size_t part = (size_t)sent < first->iov_len ? (size_t)sent : first->iov_len;
             first->iov_base = (char *)first->iov_base + part;
@@ -290,12 +322,14 @@ int aco__http_send_file(aco__http_link_t *link, int fd, int64_t *at, int64_t end
         return 1;
     ACO__ASSERT(!link->out_n);
     while (*at < end) {
-        aco_scope_t scope;
+        aco__http_taking_t taking;
         ssize_t sent;
-        if (aco_scope_begin_at(&scope, aco_after(link->write_time), location) != 0)
+        if (begin_taking(&taking, link, location) != 0)
             return -1;
         sent = aco_io_sendfile_at(link->own.fd, fd, at, end - *at < AT_ONCE ? (size_t)(end - *at) : AT_ONCE, location);
-        (void)aco_scope_end(&scope);
+        end_taking(&taking, link);
+        if (link->late && sent > 0)
+            count_taken(link, (size_t)sent);
         if (sent < 0 && (errno == EINVAL || errno == ENOSYS) && *at == begin)
             return 1;
         if (sent < 0 && !aco__http_is_passing()) {

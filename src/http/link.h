@@ -30,7 +30,16 @@ typedef struct aco__http_link {
     char *out;
     size_t out_n;
     int64_t write_time;
+    int64_t late; /* how much later the peer is than write_rate allows: the rest of write_time is left to it */
+    int write_rate; /* bytes in a second; 0: any */
 } aco__http_link_t;
+
+/* The time in which `n` bytes come at that rate; years, if it is more. */
+static inline int64_t aco__http_time_of(uint64_t n, int rate)
+{
+    const uint64_t most = (uint64_t)1 << 30, by = (uint64_t)rate, seconds = n / by;
+    return seconds >= most ? (int64_t)most * ACO_SECOND : (int64_t)(seconds * ACO_SECOND + n % by * ACO_SECOND / by);
+}
 
 /* On a socket; or on a stream. */
 ACO__HIDDEN void aco__http_link_open(aco__http_link_t *link, int fd, size_t in_size);

@@ -24,6 +24,7 @@ void aco__http_request_begin(aco__http_exchange_t *x, char *arena)
     x->match.param_count = x->match.allow_count = 0;
     x->match.in_handler = 1; /* until there is middleware */
     x->watch = NULL;
+    x->drain = NULL;
     x->websocket = NULL;
     x->at = arena;
     x->end = arena + HTTP_ARENA;
@@ -132,7 +133,7 @@ int aco__http_understand_target(aco__http_exchange_t *x)
         return 0;
     }
     decoded = aco__http_decode(path, target, n, 0);
-    if (decoded < 0)
+    if (decoded < 0 || (x->server->options.no_escaped_slashes && aco__http_has_escaped_slash(target, n)))
         return 400;
     path[decoded] = 0;
     x->is.path = path;

@@ -18,6 +18,7 @@ typedef struct aco__http_exchange {
     aco__http_match_t match; /* route.c's */
     aco__http_reply_t reply; /* reply.c's; a version may set will_close, and ends the reply */
     struct aco__http_client_watch *watch; /* client_watch.c's: the innermost; or NULL */
+    struct aco__http_drain *drain; /* drain.c's: the innermost; or NULL */
     struct aco_websocket_s *websocket; /* websocket.c's: that the connection has become; or NULL */
     /* Memory of the request, request.c's: */
     char *at, *end;
@@ -43,8 +44,12 @@ enum { HTTP_BEHIND_VALUE, HTTP_IN_NAME, HTTP_IN_VALUE };
 ACO__HIDDEN int aco__http_keep_trailer(aco__http_exchange_t *x, const char *p, size_t n, int where);
 /* Ends it: frees its memory. */
 ACO__HIDDEN void aco__http_free_blocks(aco__http_exchange_t *x);
+/* In drain.c: its task ends inside these scopes. */
+ACO__HIDDEN void aco__http_leave_drains(aco__http_exchange_t *x);
 static inline void aco__http_request_end(aco__http_exchange_t *x)
 {
+    if (aco_unlikely(x->drain != NULL))
+        aco__http_leave_drains(x);
     if (x->blocks)
         aco__http_free_blocks(x);
 }

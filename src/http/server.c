@@ -10,6 +10,7 @@
  * server was stopped: therefore idle connections stay open for a while. */
 #include "base/reserved.h"
 #include "http/backlog.h"
+#include "http/drain.h"
 #include "http/failure.h"
 #include "http/http1_server.h"
 #include "http/link.h"
@@ -24,8 +25,9 @@ enum { DRAIN_IDLE_MS = 500 };
 
 static void free_server(aco_http_server_t *server)
 {
-    ACO__ASSERT(!server->first && !server->unflushed);
+    ACO__ASSERT(!server->first && !server->unflushed && !server->drains);
     aco__http_free_spare(server);
+    aco__http_free_drains(server);
     aco__http_addresses_free(server->addresses);
     aco__service_free(server, server->sz);
 }
@@ -43,6 +45,8 @@ ACO__SWITCHES static void *keep(void *arg)
     aco_group_begin(&server->group, ACO_KEEP_GOING);
     aco_event_set(&server->group_has_begun);
     server->group.limit = (size_t)server->options.max_connections;
+    if (server->group.limit)
+        server->group.limit += (size_t)server->options.max_refused;
     while (!server->is_ending) {
         (void)aco_park("an HTTP server");
         aco__http_send_unflushed(server);
@@ -108,11 +112,14 @@ static int set_options(aco_http_server_options_t *options, const char *call)
     options->max_connections = options->max_connections < 0 ? 0
                                : options->max_connections   ? options->max_connections
                                                             : 10000;
+    options->max_refused = options->max_refused < 0 ? 0 : options->max_refused;
     options->max_body = options->max_body ? options->max_body : 1 << 20;
     set_time(&options->head_time, 10);
     set_time(&options->idle_time, 60);
     set_time(&options->body_time, 60);
     set_time(&options->write_time, 30);
+    options->write_rate = options->write_rate < 0 ? 0 : options->write_rate ? options->write_rate : 240;
+    options->body_rate = options->body_rate < 0 ? 0 : options->body_rate;
     set_time(&options->drain_time, 10);
     set_streams(options);
     if (!options->drain_idle_time)
@@ -231,6 +238,7 @@ ACO__SWITCHES static int serve(aco_http_server_t *server, int listener, const ch
     until = aco_after(options->drain_time);
     server->idle_until = aco_after(options->drain_idle_time);
     aco__http_end_waits(server, HTTP_AWAITS);
+    aco__http_tell_drains(server);
     if (was_stopped)
         empty_backlog(server, listener, until, location);
     (void)aco_io_close(listener);
@@ -328,6 +336,7 @@ void aco_http_server_stop(aco_http_server_t *server)
 {
     server->is_draining = server->is_ending = 1;
     aco__http_end_waits(server, HTTP_AWAITS);
+    aco__http_tell_drains(server);
 }
 
 void aco_http_server_destroy(aco_http_server_t *server)

@@ -21,6 +21,8 @@ struct aco_http_server_s {
     int reserve; /* aco__http_reserve() */
     struct aco__http_address *taken_address; /* that counts it; NULL: none */
     struct aco__http_addresses *addresses; /* NULL: connections of one address have no limit */
+    struct aco__http_drain *drains, *left_drains; /* drain.c's */
+    int serving; /* connections within max_connections, if max_refused bounds the others */
     int encoders; /* of replies that are compressed at the moment */
     size_t streams, buffered; /* HTTP/2: of all connections: requests; bytes of their bodies */
     unsigned char is_draining; /* stopped: handlers are told */

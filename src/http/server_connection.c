@@ -11,6 +11,11 @@ void aco__http_join_server(aco__http_connection_t *c, aco_http_server_t *server,
     __atomic_fetch_add(&aco__http_connections_begun, 1, __ATOMIC_RELAXED);
     c->server = server;
     c->link = link;
+    if (aco_unlikely(server->options.max_refused) && server->keeper && server->options.max_connections) {
+        c->is_refused = server->serving >= server->options.max_connections;
+        c->is_counted = !c->is_refused;
+        server->serving += c->is_counted;
+    }
     c->next = server->first;
     c->place = &server->first;
     if (c->next)
@@ -22,6 +27,7 @@ void aco__http_leave_server(aco__http_connection_t *c)
 {
     __atomic_fetch_add(&aco__http_connections_ended, 1, __ATOMIC_RELAXED);
     ACO__ASSERT(!c->is_idle); /* its memory goes */
+    c->server->serving -= c->is_counted;
     ACO__ASSERT(*c->place == c && (!c->next || c->next->place == &c->next));
     *c->place = c->next;
     if (c->next)

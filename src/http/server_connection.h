@@ -17,6 +17,8 @@ typedef struct aco__http_connection {
     aco_scope_t idle;
     unsigned char is_idle; /* in that scope: what it does there; else 0 */
     unsigned char is_reported; /* its failure */
+    unsigned char is_refused; /* there are max_connections without it: it gets one reply, 503 */
+    unsigned char is_counted; /* among the server's `serving` */
 } aco__http_connection_t;
 
 /* A request is over. */

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "http/reply.h"
 #include "http/request.h"
+#include "http/server.h"
 #include "http/text.h"
 #include "system/system.h"
 
@@ -12,6 +13,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+
+#ifdef O_PATH
+enum { HTTP_LOOK = O_PATH }; /* needs no permission to read the folder */
+#else
+enum { HTTP_LOOK = O_RDONLY };
+#endif
 
 static const struct {
     const char *end, *type;
@@ -56,13 +63,22 @@ static int is_hidden(const char *path)
     return *path == '.' || *path == '/' || strstr(path, "/.") || strstr(path, "//");
 }
 
+/* Whether the path is the request's, or the end of it, which a "/" in it was not when it was sent. No file has one in
+ * its name. */
+static int has_escaped_slash(const aco_http_request_t *request, const char *path)
+{
+    const size_t n = strlen(path), whole = strlen(request->path);
+    return n <= whole && strcmp(request->path + whole - n, path) == 0 &&
+           aco__http_has_escaped_slash(request->target, strcspn(request->target, "?"));
+}
+
 /* root/path. NULL and errno: ENOENT (there is no such file here), ENOMEM. */
 static char *full_path(aco_http_request_t *request, const char *root, const char *path)
 {
     static const char index_name[] = "index.html";
     size_t root_n = strlen(root), n = strlen(path);
     char *full, *at;
-    if (is_hidden(path)) {
+    if (is_hidden(path) || has_escaped_slash(request, path)) {
         errno = ENOENT;
         return NULL;
     }
@@ -76,6 +92,21 @@ static char *full_path(aco_http_request_t *request, const char *root, const char
         at = aco__http_put(at, index_name, sizeof index_name - 1);
     *at = 0;
     return full;
+}
+
+/* Whether the folders on the way from the root to the file are folders, and no links. 0, or -1 and errno. */
+ACO__SWITCHES static int check_folders(char *full, size_t root_n, const char *location)
+{
+    for (char *at = strchr(full + root_n + 1, '/'); at; at = strchr(at + 1, '/')) {
+        int fd;
+        *at = 0;
+        fd = aco_file_open_at(full, HTTP_LOOK | O_DIRECTORY | O_NOFOLLOW, 0, location);
+        *at = '/';
+        if (fd < 0)
+            return -1;
+        (void)aco_io_close(fd);
+    }
+    return 0;
 }
 
 /* ---- Conditions ---- */
@@ -243,11 +274,13 @@ ACO__SWITCHES
 static int open_file(aco_http_request_t *request, const char *root, const char *path, aco_file_status_t *status,
                      char **full, const char *location)
 {
+    const int no_links = aco__http_exchange_of(request)->server->options.no_links;
     int fd, error;
     *full = full_path(request, root, path);
-    if (!*full)
+    if (!*full || (no_links && check_folders(*full, strlen(root), location) != 0))
         return -1;
-    fd = aco_file_open_at(*full, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, location); /* a FIFO does not wait */
+    fd = aco_file_open_at(*full, O_RDONLY | O_NONBLOCK | O_NOCTTY | (no_links ? O_NOFOLLOW : 0), 0,
+                          location); /* a FIFO does not wait */
     if (fd < 0)
         return -1;
     error = aco_file_fstat_at(fd, status, location) != 0 ? errno : S_ISREG(status->mode) ? 0 : ENOENT;

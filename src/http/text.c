@@ -282,6 +282,14 @@ ptrdiff_t aco__http_decode(char *to, const char *from, size_t n, int plus_is_spa
     return at - to;
 }
 
+int aco__http_has_escaped_slash(const char *path, size_t n)
+{
+    for (size_t i = 0; i + 2 < n; i++)
+        if (path[i] == '%' && path[i + 1] == '2' && (path[i + 2] == 'F' || path[i + 2] == 'f'))
+            return 1;
+    return 0;
+}
+
 int aco__http_has_dots(const char *path)
 {
     for (const char *at = path; (at = strchr(at, '.')) != NULL; at++)

@@ -54,6 +54,8 @@ ACO__HIDDEN int aco__http_is_authority(const char *text, size_t n);
 ACO__HIDDEN int aco__http_digit_of(char c);
 /* Decodes escapes. The decoded length; -1: a wrong escape or a NUL. `to` may be `from`. */
 ACO__HIDDEN ptrdiff_t aco__http_decode(char *to, const char *from, size_t n, int plus_is_space);
+/* Whether a path, as it was sent, has "%2F". */
+ACO__HIDDEN int aco__http_has_escaped_slash(const char *path, size_t n);
 /* Whether a path has "." or ".." as a segment. */
 ACO__HIDDEN int aco__http_has_dots(const char *path);
 /* The date and the time of day in UTC, without tm_yday and tm_isdst, from 1970 on: gmtime_r() takes a lock that all
