@@ -82,7 +82,7 @@ static void leaves_task(aco_http_request_t *request, void *arg)
     aco_exit();
 }
 
-static char folder[256] = "/tmp/http_compression.XXXXXX";
+static char folder[32] = "/tmp/http_compression.XXXXXX";
 
 static void put_file(void)
 {
