@@ -33,7 +33,7 @@ enum { CLIENTS = 2, CALLS = 45, LONGEST_WORD = 20000, WORD_ROOM = 64, WAIT_S = 1
 
 /* What a client asks for: the server's answer has it. */
 typedef struct client {
-    char name[8];
+    char name[24];
     char value[WORD_ROOM];      /* of its key in redis: kept by the server's machine, whatever crashes */
     unsigned sent;              /* the number in the last value that was sent */
     unsigned calls, failures;   /* calls that were answered, and those that failed */
@@ -532,7 +532,7 @@ static void scenario(aco_sim_t *run, void *arg)
     aco_sim_name(sim, "web.example", "10.0.0.1");
     aco_sim_node(sim, "server", "10.0.0.1", library->server, NULL);
     for (int i = 0; i < CLIENTS; i++) {
-        char address[16];
+        char address[24];
         snprintf(clients[i].name, sizeof clients[i].name, "client%d", i);
         snprintf(address, sizeof address, "10.0.0.%d", i + 2);
         aco_sim_node(sim, clients[i].name, address, run_client, &clients[i]);
