@@ -1,6 +1,6 @@
-/* gRPC servers (include/aco/grpc.h): messages, metadata, statuses, deadlines, gzip, hostile input. The client is nghttp2,
- * in a task of the same thread. With an argument it serves other programs' clients. With GRPC_FAILURE each allocation
- * fails once instead. */
+/* gRPC servers (include/aco/grpc.h): messages, metadata, statuses, deadlines, gzip, hostile input. The client is
+ * nghttp2, in a task of the same thread. With an argument it serves other programs' clients. With GRPC_FAILURE each
+ * allocation fails once instead. */
 #define _GNU_SOURCE
 #include "http_tests.h"
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """acorn_top.py [--once] [--filter TEXT] PID|PORT|URL: what the tasks of a program do, in a terminal.
 
-The program uses acorn_debug (docs/see-inside.md). Of a process the port is found by its listening sockets. Keys: q ends,
-f enters a filter, p pauses; with --once, or without a terminal, the state is printed once."""
+The program uses acorn_debug (docs/see-inside.md). Of a process the port is found by its listening sockets. Keys: q
+ends, f enters a filter, p pauses; with --once, or without a terminal, the state is printed once."""
 import argparse
 import curses
 import os

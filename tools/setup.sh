@@ -9,9 +9,9 @@ packages() {
     test) echo gcc g++ make cmake ninja-build ccache python3 binutils pkg-config libgtest-dev valgrind gdb \
         systemtap-sdt-dev clang-19 lld-19 llvm-19 libclang-rt-19-dev libc++-19-dev libc++abi-19-dev lldb-19 \
         python3-lldb-19 socat redis-tools liburing-dev libuv1-dev libglib2.0-dev libexpat1-dev strace libssl-dev \
-        zlib1g-dev libbrotli-dev libnghttp2-dev protobuf-compiler libprotobuf-dev libprotoc-dev libasio-dev libboost-dev \
-        openssl curl tinyproxy-bin python3-websockets python3-websocket libjemalloc-dev libtcmalloc-minimal4 \
-        libmimalloc2.0 ;;
+        zlib1g-dev libbrotli-dev libnghttp2-dev protobuf-compiler libprotobuf-dev libprotoc-dev libasio-dev \
+        libboost-dev openssl curl tinyproxy-bin python3-websockets python3-websocket libjemalloc-dev \
+        libtcmalloc-minimal4 libmimalloc2.0 ;;
     # and from PyPI bindings/zig/requirements.txt
     languages) echo gcc g++ make cmake ninja-build python3 python3-venv cargo golang-go lua5.4 liblua5.4-dev ;;
     # What hooks on libc (tests/hook.cmake) and the HTTP server are tested with; without them those tests are skipped.

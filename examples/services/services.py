@@ -346,7 +346,8 @@ def rest(program):
 
 if __name__ == '__main__':
     try:
-        {f.__name__: f for f in (chat, hang, crawler, balancer, worker, rest)}[sys.argv[1]](os.path.abspath(sys.argv[2]))
+        tests = {f.__name__: f for f in (chat, hang, crawler, balancer, worker, rest)}
+        tests[sys.argv[1]](os.path.abspath(sys.argv[2]))
     except (clients.Missing, ImportError) as missing:
         print(f'skipped: {missing}')
         sys.exit(77)

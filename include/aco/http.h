@@ -183,9 +183,9 @@ ACO_API int aco_http_is_draining(const aco_http_request_t *request);
 /* For handlers that wait long: long polls, event streams, WebSockets. Begins a scope that ends with ECANCELED when the
  * server has been stopped and lame_time is over. The waits inside fail then; the handler calls aco_http_drain_end(),
  * says goodbye (a reply, which has "Connection: close"; aco_websocket_close() with 1001), and returns. drain_time goes
- * on meanwhile. If the server has come so far already, the scope ends at once. The calling task, the handler's or another
- * one that ends before the handler returns, is inside until aco_http_drain_end(). Returns 0; on error -1 with errno
- * ENOMEM, or as aco_scope_begin(). */
+ * on meanwhile. If the server has come so far already, the scope ends at once. The calling task, the handler's or
+ * another one that ends before the handler returns, is inside until aco_http_drain_end(). Returns 0; on error -1 with
+ * errno ENOMEM, or as aco_scope_begin(). */
 ACO_API int aco_http_drain_begin_at(aco_http_request_t *request, const char *location);
 #define aco_http_drain_begin(request) aco_http_drain_begin_at(request, ACO_PLACE)
 /* Leaves the scope that the calling task has begun last by aco_http_drain_begin() for the request. Returns 1 if waits
@@ -233,9 +233,9 @@ ACO_API aco_stream_t *aco_http_take_over_at(aco_http_request_t *request, const v
  * followed, also out of the root, unless no_links of the server's options is set. The end of the name gives the type.
  *
  * Answers 404 for what is no file of the root or may not be read, and for a path with an empty segment, with one that
- * begins with ".", with "/" in front, or, if it is the end of the request's, with a "/" that was sent as "%2F"; 405 for other methods; 503 if there is no descriptor or memory for the file;
- * 500 for other errors of the system. Returns 0 after each answer; on error -1 with errno as aco_http_reply(),
- * aco_http_reply_write_file(). */
+ * begins with ".", with "/" in front, or, if it is the end of the request's, with a "/" that was sent as "%2F"; 405 for
+ * other methods; 503 if there is no descriptor or memory for the file; 500 for other errors of the system. Returns 0
+ * after each answer; on error -1 with errno as aco_http_reply(), aco_http_reply_write_file(). */
 ACO_API int aco_http_reply_file_at(aco_http_request_t *request, const char *root, const char *path,
                                    const char *location);
 #define aco_http_reply_file(request, root, path) aco_http_reply_file_at(request, root, path, ACO_PLACE)
@@ -322,8 +322,8 @@ typedef struct aco_http_compression_s {
  * Which replies: those whose `type`, given to aco_http_reply() or aco_http_reply_begin(), is in `types`, and whose
  * status is not 204 or 206. Not if the handler has set Content-Encoding, Content-Range, a digest of the content, or
  * Cache-Control with no-transform. A reply that would be compressed for some client has "Vary: Accept-Encoding", and so
- * have a 304, and a 206 of such a type. If it is compressed, it has no Content-Length and no Accept-Ranges, and its ETag
- * becomes a weak one, also in a 304; with a length, trailers are dropped. HEAD gets the headers that GET would.
+ * have a 304, and a 206 of such a type. If it is compressed, it has no Content-Length and no Accept-Ranges, and its
+ * ETag becomes a weak one, also in a 304; with a length, trailers are dropped. HEAD gets the headers that GET would.
  *
  * The body is compressed as it is written, 16 KiB at a time; other tasks may run in between. aco_http_reply_flush()
  * makes what was written readable for the client, and costs some bytes each time. `sent` counts compressed bytes. If a

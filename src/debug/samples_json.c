@@ -1,5 +1,5 @@
-/* Profiles as JSON, for the page and for acorn-top: addresses of code without names, which /debug/pprof/symbol knows, so
- * that who asks often asks for a name once. */
+/* Profiles as JSON, for the page and for acorn-top: addresses of code without names, which /debug/pprof/symbol knows,
+ * so that who asks often asks for a name once. */
 #define _GNU_SOURCE
 #include "debug/samples.h"
 

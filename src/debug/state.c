@@ -1,5 +1,5 @@
-/* What the live page and acorn-top show: one look at all tasks, as JSON of a bounded size. Tasks with the same stack and
- * state are together; scopes and groups are found from the tasks inside, as a tree; descriptors from the tasks that
+/* What the live page and acorn-top show: one look at all tasks, as JSON of a bounded size. Tasks with the same stack
+ * and state are together; scopes and groups are found from the tasks inside, as a tree; descriptors from the tasks that
  * wait for them. */
 #define _GNU_SOURCE
 #include "debug/all_tasks.h"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""page.py PROGRAM [NODE] [CHROMIUM]: the live page of acorn_debug, of PROGRAM (problems.c), is up to date, its JSON says
-what is wrong there, as acorn_top does, and its script is one (NODE, if given). CHROMIUM, if given, shows it: with all tables, in two
-widths, and nothing refused by the page's own policy."""
+"""page.py PROGRAM [NODE] [CHROMIUM]: the live page of acorn_debug, of PROGRAM (problems.c), is up to date, its JSON
+says what is wrong there, as acorn_top does, and its script is one (NODE, if given). CHROMIUM, if given, shows it: with
+all tables, in two widths, and nothing refused by the page's own policy."""
 import json
 import pathlib
 import re

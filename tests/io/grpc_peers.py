@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """grpc_peers.py FOLDER SERVER GREETER...: acorn_grpc with grpcio as the client of SERVER (tests/grpc_server.c), and of
-the greeters of examples/grpc. grpcio comes from PyPI into a virtual environment in FOLDER. Exit 77: it cannot be had."""
+the greeters of examples/grpc. grpcio comes from PyPI into a virtual environment in FOLDER. Exit 77: it cannot be
+had."""
 import os
 import subprocess
 import sys
@@ -15,7 +16,8 @@ def enter(folder):
     done = os.path.join(folder, 'installed')
     if not os.path.exists(done):
         made = subprocess.run([sys.executable, '-m', 'venv', folder], check=False).returncode == 0 and \
-            subprocess.run([python, '-m', 'pip', '-q', '--retries', '1', 'install', *PACKAGES], check=False).returncode == 0
+            subprocess.run([python, '-m', 'pip', '-q', '--retries', '1', 'install', *PACKAGES],
+                           check=False).returncode == 0
         if not made:
             print('skipped: grpcio is not to be had')
             sys.exit(77)
@@ -128,7 +130,8 @@ def test_greeter_of_protoc(channel):
     names = [text('you'), text('all')]
     assert list(channel.unary_stream('/helloworld.Greeter/SayMany')(names[0])) == [text('Hello you')] * 3
     assert channel.stream_unary('/helloworld.Greeter/SayToAll')(iter(names)) == text('Hello you, all')
-    assert list(channel.stream_stream('/helloworld.Greeter/Chat')(iter(names))) == [text('Hello you'), text('Hello all')]
+    replies = list(channel.stream_stream('/helloworld.Greeter/Chat')(iter(names)))
+    assert replies == [text('Hello you'), text('Hello all')]
     raises(grpc.StatusCode.INTERNAL, lambda: channel.unary_unary('/helloworld.Greeter/SayHello')(b'\xff'))
     service = channel.stream_stream('/grpc.reflection.v1.ServerReflection/ServerReflectionInfo')
     assert b'helloworld.Greeter' in next(service(iter([b'\x3a\0'])))

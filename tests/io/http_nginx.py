@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""http_nginx.py COMPRESSION: replies of aco_http_compress() and aco_http_reply_file() beside those of nginx for the same
-files and requests: gzip, Vary, ETag, ranges, conditions. COMPRESSION is tests/http_compression.c, which serves a folder
-when it has arguments. What differs, and may, is in `differs()`. Exit 77: nginx is not here."""
+"""http_nginx.py COMPRESSION: replies of aco_http_compress() and aco_http_reply_file() beside those of nginx for the
+same files and requests: gzip, Vary, ETag, ranges, conditions. COMPRESSION is tests/http_compression.c, which serves a
+folder when it has arguments. What differs, and may, is in `differs()`. Exit 77: nginx is not here."""
 import contextlib
 import gzip
 import http.client
@@ -17,8 +17,8 @@ LIMIT_S = 30
 TEXT = b"".join(b"%d is a number of a text, and not the last one.\n" % i for i in range(2000))
 FILES = {"text.txt": TEXT, "page.html": b"<p>" + TEXT, "code.js": TEXT[:5000], "small.txt": b"small", "empty.txt": b"",
          "data.bin": TEXT, "picture.png": TEXT, "exact.txt": b"x" * 1024, "below.txt": b"x" * 1023}
-ACCEPTED = [None, "gzip", "GZIP", "gzip;q=0", "gzip;q=0.000", "gzip;q=0.5, deflate", "deflate", "identity", "*", "*;q=0",
-            "gzip, *;q=0", " deflate ,gzip ; q=1.0", "x-gzip", "gzipped", ""]
+ACCEPTED = [None, "gzip", "GZIP", "gzip;q=0", "gzip;q=0.000", "gzip;q=0.5, deflate", "deflate", "identity", "*",
+            "*;q=0", "gzip, *;q=0", " deflate ,gzip ; q=1.0", "x-gzip", "gzipped", ""]
 RANGES = ["bytes=0-99", "bytes=-5", "bytes=500000-", "bytes=9-3", "lines=1-2"]
 CONFIGURATION = """
 daemon off; worker_processes 1; master_process off; pid {folder}/pid; error_log {folder}/error crit;
