@@ -97,6 +97,7 @@ def client(name, title, limit=None):
                       Line("inline switch", "clients", name, REQUESTS),
                       Line("inline switch, ACO_SWITCHING_RETURNS", "clients_returns", name, REQUESTS),
                       Line("inline switch and helper", "clients-apn", name, REQUESTS, limit=limit),
+                      Line("inline switch and helper, -apn-returns=mixed", "clients-apn-returns", name, REQUESTS),
                       Line("inline switch, LTO", "clients-lto", name, REQUESTS),
                       Line("inline switch and helper, LTO", "clients-apn-lto", name, REQUESTS),
                       Line("fiber", "clients_boost", name, REQUESTS, impl=BOOST),

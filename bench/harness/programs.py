@@ -76,32 +76,16 @@ def matrix_programs(name, compiler, directory, failure):
 
 # ---- Native cases: bench/native.h ----
 
-NATIVE_PROGRAMS = {  # program -> the compilers that build it, what else its build needs
-    "acorn": (BOTH, None),
-    "cpp": (BOTH, None),
-    "generator": (BOTH, None),
-    "generators": (BOTH, None),
-    "scheduler": (BOTH, None),
-    "scheduler-plain": (BOTH, None),
-    "classic_ring": (BOTH, None),
+NATIVE_PROGRAMS = {  # program -> the compilers that build it, what else its build needs; others: both, nothing
     "boost": (("gcc",), "libboost-context-dev"),
     "boost_generators": (("gcc",), "libboost-context-dev"),
     "boost_scheduler": (("gcc",), "libboost-fiber-dev"),
     # Of bench/run_paper.py only:
-    "write_fully": (BOTH, None),
-    "write_fully_classic": (BOTH, None),
-    "write_fully_classic_ret": (BOTH, None),
-    "write_fully_cpp20": (BOTH, None),
     "write_fully_boost": (BOTH, "libboost-context-dev"),
-    "paper_yield": (BOTH, None),
-    "scheduler-uncoloured": (BOTH, None),
-    "scheduler-small": (BOTH, None),
-    "clients": (BOTH, None),
-    "clients_classic": (BOTH, None),
-    "clients_classic_ret": (BOTH, None),
     "clients_boost": (BOTH, "libboost-context-dev"),
     "clients_corosensei": (BOTH, "cargo"),
     "clients-apn": (("clang",), "the compiler helper (make apn)"),
+    "clients-apn-returns": (("clang",), "the compiler helper (make apn)"),
     "clients-lto": (("clang",), "the compiler helper (make apn), or lld"),
     "clients-apn-lto": (("clang",), "the compiler helper (make apn), or lld"),
 }
@@ -113,7 +97,7 @@ def native_programs(line, builds, others):
     `builds` maps a compiler's name to (version, directory, failure); `others` has programs of other languages."""
     if line.program in others:
         return [(others[line.program].compiler, others[line.program].path, others[line.program].missing)]
-    builders, needs = NATIVE_PROGRAMS[line.program]
+    builders, needs = NATIVE_PROGRAMS.get(line.program, (BOTH, None))
     found = [(compiler, directory / "bench" / f"native-{line.program}", failure)
              for name, (compiler, directory, failure) in builds.items() if name in builders]
     return [(compiler, path, why_missing(failure, path, needs)) for compiler, path, failure in found]

@@ -30,7 +30,8 @@
     ACO__HAS_ATTRIBUTE(function_return)
 #define ACO_SWITCHING_RETURNS __attribute__((function_return("thunk-extern")))
 
-/* rcx holds no result of a function, and no caller expects it to stay. Only `ret` pops a shadow stack. */
+/* rcx holds no result of a function, and no caller expects it to stay. Only `ret` pops a shadow stack. With gcc's -flto
+ * one assembly may have the text of several units. */
 #if defined(__CET__) && (__CET__ & 2)
 #define ACO__RETURN_BY_SHADOW_STACK \
     "\txorl %ecx, %ecx\n" \
@@ -42,7 +43,8 @@
 #else
 #define ACO__RETURN_BY_SHADOW_STACK ""
 #endif
-__asm__(".pushsection .text.__x86_return_thunk, \"axG\", @progbits, __x86_return_thunk, comdat\n"
+__asm__(".ifndef __x86_return_thunk\n"
+        ".pushsection .text.__x86_return_thunk, \"axG\", @progbits, __x86_return_thunk, comdat\n"
         "\t.weak __x86_return_thunk\n"
         "\t.hidden __x86_return_thunk\n"
         "\t.type __x86_return_thunk, @function\n"
@@ -54,7 +56,8 @@ __asm__(".pushsection .text.__x86_return_thunk, \"axG\", @progbits, __x86_return
         "\tnotrack jmp *%rcx\n" /* no landing pad follows a call */
         "\t.cfi_endproc\n"
         "\t.size __x86_return_thunk, . - __x86_return_thunk\n"
-        "\t.popsection\n");
+        "\t.popsection\n"
+        ".endif\n");
 #undef ACO__RETURN_BY_SHADOW_STACK
 #else
 #define ACO_SWITCHING_RETURNS

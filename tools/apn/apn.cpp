@@ -6,7 +6,8 @@
 // A function that switches destroys all registers. A caller that keeps values in callee-saved registers has saved them
 // for nothing, and so has its caller. The pass begins with the functions that already have the convention, are named in
 // a file, or contain a switch, and goes from callee to caller until it finds nothing more. It stops at a function if it
-// cannot see or rewrite all its calls: why_not() has every reason. How to use it: README.md.
+// cannot see or rewrite all its calls: why_not() has every reason. It can also make them return by pop and jump, as
+// ACO_SWITCHING_RETURNS does (aco/returns.h). How to use it: README.md.
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Analysis/OptimizationRemarkEmitter.h"
@@ -36,6 +37,8 @@ cl::opt<std::string> list_option("apn-list",
                                  cl::desc("File of names of functions that have preserve_none in every unit"));
 cl::opt<std::string> report_option("apn-report", cl::desc("File to which the decisions are added; -: stderr"));
 cl::opt<bool> explicit_option("apn-explicit", cl::desc("Begin with marked and named functions only"));
+cl::opt<std::string> returns_option("apn-returns", cl::desc("Which of the functions return by pop and jump: mixed "
+                                                            "(those whose returns differ with the way), or all"));
 
 std::string setting(const cl::opt<std::string> &option, const char *variable)
 {
@@ -100,6 +103,100 @@ bool may_need_base_pointer(const Instruction &instruction)
     return call && (clobbers(*call, {"{rsp}"}) || clobbers(*call, {"{sp}"}));
 }
 
+bool calls_switch(const Instruction &instruction)
+{
+    auto *call = dyn_cast<CallBase>(&instruction);
+    return call && is_switch(*call);
+}
+
+// The jump that marked functions share, as in aco/returns.h, which a unit may have included.
+const char *const RETURN_THUNK = R"(
+.ifndef __x86_return_thunk
+.pushsection .text.__x86_return_thunk, "axG", @progbits, __x86_return_thunk, comdat
+.weak __x86_return_thunk
+.hidden __x86_return_thunk
+.type __x86_return_thunk, @function
+.balign 16
+__x86_return_thunk:
+.cfi_startproc
+popq %rcx
+.cfi_def_cfa_offset 0
+.cfi_register %rip, %rcx
+notrack jmp *%rcx
+.cfi_endproc
+.size __x86_return_thunk, . - __x86_return_thunk
+.popsection
+.endif
+)";
+
+// Does no result stand in rcx? It takes the third word, which no C function returns in registers.
+bool leaves_rcx(const Type &result)
+{
+    auto *parts = dyn_cast<StructType>(&result);
+    if (!parts)
+        return !result.isArrayTy() && (!result.isIntegerTy() || result.getIntegerBitWidth() <= 128);
+    return parts->getNumElements() <= 2 && all_of(parts->elements(), [](const Type *part) {
+               return part->isPointerTy() || part->isFloatingPointTy() || part->isVectorTy() ||
+                      (part->isIntegerTy() && part->getIntegerBitWidth() <= 64);
+           });
+}
+
+// The ways from entry functions to a switch, by calls of functions that the pass has looked at. A way that calls a
+// function again while it is in it is not counted: it has the same beginning and end as one that does not.
+class Ways {
+public:
+    explicit Ways(const SmallPtrSetImpl<Function *> &functions) : functions(functions)
+    {
+        for (Function *function : functions)
+            if (callers(*function) == 0)
+                total = std::min(MANY, total + down(*function));
+    }
+    uint64_t in_all() const { return total; }
+    uint64_t through(Function &function) { return std::min(MANY, down(function) * up(function)); }
+    size_t callers(const Function &function) const
+    {
+        return count_if(function.users(), [&](const User *user) { return is_caller(*user, function); });
+    }
+
+private:
+    static constexpr uint64_t MANY = 1000000;
+    const SmallPtrSetImpl<Function *> &functions;
+    DenseMap<Function *, uint64_t> below, above;
+    uint64_t total = 0;
+
+    bool is_caller(const User &user, const Function &function) const
+    {
+        auto *call = dyn_cast<CallBase>(&user);
+        return call && call->getCalledOperand() == &function && call->getFunction() != &function &&
+               functions.contains(const_cast<Function *>(call->getFunction()));
+    }
+    uint64_t down(Function &function)
+    {
+        if (auto [at, is_new] = below.try_emplace(&function, 0); !is_new)
+            return at->second;
+        uint64_t ways = 0;
+        for (Instruction &instruction : instructions(function)) {
+            auto *call = dyn_cast<CallBase>(&instruction);
+            Function *callee = call ? call->getCalledFunction() : nullptr;
+            if (callee && !callee->isDeclaration() && functions.contains(callee))
+                ways += down(*callee);
+            else if (call && (is_switch(*call) || call->getCallingConv() == SWITCHING))
+                ways++;
+        }
+        return below[&function] = std::min(MANY, ways);
+    }
+    uint64_t up(Function &function)
+    {
+        if (auto [at, is_new] = above.try_emplace(&function, 0); !is_new)
+            return at->second;
+        uint64_t ways = callers(function) == 0;
+        for (User *user : function.users())
+            if (is_caller(*user, function))
+                ways += up(*cast<CallBase>(user)->getFunction());
+        return above[&function] = std::min(MANY, ways);
+    }
+};
+
 class Apn : public PassInfoMixin<Apn> {
 public:
     PreservedAnalyses run(Module &module, ModuleAnalysisManager &)
@@ -115,10 +212,7 @@ public:
         for (Function &function : module)
             if (function.getCallingConv() == SWITCHING)
                 work.insert(&function);
-            else if (!explicit_option && any_of(instructions(function), [](const Instruction &instruction) {
-                         auto *call = dyn_cast<CallBase>(&instruction);
-                         return call && is_switch(*call);
-                     }))
+            else if (!explicit_option && any_of(instructions(function), calls_switch))
                 consider(function, "it switches");
         while (!work.empty()) {
             Function *callee = work.pop_back_val();
@@ -126,6 +220,7 @@ public:
                 if (auto *call = dyn_cast<CallBase>(user); call && call->getCalledOperand() == callee)
                     consider(*call->getFunction(), "it calls " + quoted(*callee));
         }
+        mark_returns(module);
         write_report(module);
         return changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
     }
@@ -201,6 +296,47 @@ private:
         work.insert(&function);
         changed = true;
         tell(function, true, why);
+    }
+
+    // Functions that wait return by pop and jump where that is asked for, and where their returns differ with the way.
+    void mark_returns(Module &module)
+    {
+        std::string which = setting(returns_option, "APN_RETURNS");
+        if (Triple target(module.getTargetTriple()); which.empty() || !target.isX86() || !target.isOSBinFormatELF())
+            return;
+        if (which != "mixed" && which != "all") {
+            module.getContext().emitError("apn: -apn-returns=" + which + " is neither mixed nor all");
+            return;
+        }
+        SmallPtrSet<Function *, 16> functions = considered;
+        for (Function &function : module)
+            if (function.getCallingConv() == SWITCHING && !function.isDeclaration())
+                functions.insert(&function);
+        Ways ways(functions);
+        bool is_marked = false;
+        for (Function &function : module)
+            if (function.getCallingConv() == SWITCHING && !function.isDeclaration())
+                is_marked |= mark_return(function, ways, which == "all");
+        if (is_marked)
+            module.appendModuleInlineAsm(RETURN_THUNK);
+        changed |= is_marked;
+    }
+
+    bool mark_return(Function &function, Ways &ways, bool is_all)
+    {
+        std::string name = "returns: " + function.getName().str() + ": ";
+        std::string count = std::to_string(ways.through(function)) + " of " + std::to_string(ways.in_all()) + " ways";
+        bool has_shadow_stack = function.getParent()->getModuleFlag("cf-protection-return") != nullptr;
+        const char *reason = has_shadow_stack ? "; the stack has a shadow"
+                             : function.hasFnAttribute(Attribute::Naked) ? "; it is naked"
+                             : !leaves_rcx(*function.getReturnType())    ? "; its result takes three registers"
+                             : !is_all && ways.callers(function) <= 1 && ways.through(function) == ways.in_all()
+                                 ? "; it returns to one place"
+                                 : nullptr;
+        lines += name + (reason ? "by ret, " : "by pop and jump, ") + count + (reason ? reason : "") + "\n";
+        if (!reason)
+            function.addFnAttr(Attribute::FnRetThunkExtern);
+        return !reason;
     }
 
     // Named functions have the convention in every unit, so it is an error if something stops it.

@@ -7,7 +7,7 @@ plugin=$1 bin=$2/bin file=$3
 here=$(dirname "$file")
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-unset APN_LIST APN_REPORT
+unset APN_LIST APN_REPORT APN_RETURNS
 
 grep '^; RUN' "$file" | while IFS=: read -r kind command; do
     options=$(echo "$command" | sed "s|%apn||; s|%S|$here|g")
