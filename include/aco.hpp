@@ -413,6 +413,11 @@ public:
     explicit coroutine(F &&f, const options &how = {})
     {
         using function = std::decay_t<F>;
+        if constexpr (std::is_void_v<Send>)
+            static_assert(std::is_invocable_v<function &, self &>, "aco::coroutine: the callable is called as f(self)");
+        else
+            static_assert(std::is_invocable_v<function &, self &, Send> || std::is_invocable_v<function &, self &>,
+                          "aco::coroutine: the callable is called as f(self, Send) or f(self)");
         struct whole final : frame {
             explicit whole(F &&from) : f(std::forward<F>(from)) {}
             static void entry(aco__guarded_t *itself)
@@ -593,8 +598,9 @@ private:
 /* Calls f() on a stack of its own, as aco_call_on_stack() does, and returns its result. Throws what `f` throws, and
  * what the constructor of aco::coroutine throws. */
 template<class F>
-std::invoke_result_t<F &> call_on_stack(F &&f, const options &how = {})
+decltype(auto) call_on_stack(F &&f, const options &how = {})
 {
+    static_assert(std::is_invocable_v<F &>, "aco::call_on_stack: the callable is called as f()");
     using result = std::invoke_result_t<F &>;
     struct call : detail::result_slot<result> {
         explicit call(F &from) : f(from) {}
@@ -835,6 +841,8 @@ public:
     template<class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, generator>>>
     explicit generator(F &&f, const options &how = {})
     {
+        static_assert(std::is_invocable_v<std::decay_t<F> &, yielder<T> &>,
+                      "aco::generator: the callable is called as f(yielder)");
         struct whole final : detail::generator_frame {
             explicit whole(F &&from) : f(std::forward<F>(from)) {}
             static void entry(ACO__GENERATOR_PARAMETERS, void *itself)

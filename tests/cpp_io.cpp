@@ -1,7 +1,8 @@
-// Promises of <aco/io.hpp>, <aco/file.hpp>, <aco/process.hpp> and <aco/offload.hpp>: owning descriptors and files,
-// sockets by text, readers and writers, names, children, signals, callables on other threads, failures and cancelling
-// as exceptions. Compiled as C++17 to C++23, with ACO_DEBUG 0 and 1.
+// Promises of <aco/io.hpp>, <aco/file.hpp>, <aco/format.hpp>, <aco/process.hpp> and <aco/offload.hpp>: owning
+// descriptors and files, sockets by text, readers and writers, names, children, signals, callables on other threads,
+// failures and cancelling as exceptions. Compiled as C++17 to C++23, with ACO_DEBUG 0 and 1.
 #include "aco/file.hpp"
+#include "aco/format.hpp"
 #include "aco/offload.hpp"
 #include "aco/process.hpp"
 #include "aco/stream.hpp"
@@ -13,6 +14,7 @@
 #include <fcntl.h>
 #include <memory>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <sys/wait.h>
@@ -86,6 +88,16 @@ struct connected {
 };
 
 // Promise: a descriptor is owned by one object, which closes it; moves pass it on.
+TEST(CppFormat, WritesStatesAndAddresses)
+{
+    std::ostringstream out;
+    out << ACO_STATE_SUSPENDED << " " << static_cast<aco_state_t>(9) << " " << aco::address("tcp", "::1", "80");
+    EXPECT_EQ(out.str(), "suspended unknown [::1]:80");
+#ifdef __cpp_lib_format
+    EXPECT_EQ(std::format("{:>9} {}", ACO_STATE_DONE, aco::address("tcp", "127.0.0.1", "80")), "     done 127.0.0.1:80");
+#endif
+}
+
 TEST(Io, Owning)
 {
     static_assert(!std::is_copy_constructible_v<aco::descriptor> && !std::is_copy_assignable_v<aco::socket>);

@@ -13,6 +13,7 @@ module;
 #include <aco/cookie_jar.hpp>
 #include <aco/debug.hpp>
 #include <aco/file.hpp>
+#include <aco/format.hpp>
 #include <aco/grpc.hpp>
 #include <aco/hook.hpp>
 #include <aco/http.hpp>
@@ -151,6 +152,7 @@ using aco::stream_behind_proxy;
 using aco::stream_pair;
 using aco::task;
 using aco::task_group;
+using aco::text_of;
 using aco::tls;
 using aco::tls_accept;
 using aco::tls_config;

@@ -365,6 +365,8 @@ template<class T, class F, class Api>
 class receive_case {
 public:
     using c_case = typename Api::select_case;
+    static_assert(std::is_invocable_v<F &, std::optional<T>>,
+                  "aco::on_receive: the callable is called as f(std::optional<T>)");
     receive_case(any_channel<T, Api> &from, F &&f) : from_(from), f_(std::forward<F>(f)) {}
     template<class Case>
     void prepare(Case &c)
@@ -392,6 +394,7 @@ template<class T, class F, class Api>
 class send_case {
 public:
     using c_case = typename Api::select_case;
+    static_assert(std::is_invocable_v<F &, bool>, "aco::on_send: the callable is called as f(bool)");
     send_case(any_channel<T, Api> &to, T &&element, F &&f)
         : to_(to), f_(std::forward<F>(f)), element_(std::move(element)) {}
     send_case(any_channel<T, Api> &to, const T &element, F &&f)

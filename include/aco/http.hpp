@@ -463,12 +463,16 @@ class http_routes
     /* Calls f(http_request &) for these requests. A `method` of nullptr means any. */
     template <class F> http_routes &route(const char *method, std::string path, F &&f)
     {
+        static_assert(std::is_invocable_v<std::decay_t<F> &, http_request &>,
+                      "aco::http_routes: the callable is called as f(http_request)");
         handlers_.emplace_back(method, std::move(path), std::forward<F>(f), failed_);
         return *this;
     }
     /* Calls f(http_request &, const http_next &) around all that was or will be added, inside the earlier ones. */
     template <class F> http_routes &around(F &&f)
     {
+        static_assert(std::is_invocable_v<std::decay_t<F> &, http_request &, const http_next &>,
+                      "aco::http_routes::around: the callable is called as f(http_request, http_next)");
         around_.emplace_back(std::forward<F>(f), failed_);
         return *this;
     }

@@ -20,9 +20,11 @@ inline namespace ACO__CPP_KIND {
  * try; else, and when the call gives up, its last exception leaves. aco::cancelled is never retried; it is thrown if a
  * scope ends the pause. */
 template<class F, class IsWorth>
-std::invoke_result_t<F &> retry(const aco_retry_options_t &options, F &&f, IsWorth &&is_worth,
-                                const char *location = ACO__CALLER)
+decltype(auto) retry(const aco_retry_options_t &options, F &&f, IsWorth &&is_worth, const char *location = ACO__CALLER)
 {
+    static_assert(std::is_invocable_v<F &>, "aco::retry: the callable is called as f()");
+    static_assert(std::is_invocable_r_v<bool, IsWorth &, const std::exception &>,
+                  "aco::retry: `is_worth` is called as is_worth(exception)");
     aco_retry_t state;
     std::exception_ptr failure;
     for (aco_retry_begin(&state, &options);;) {

@@ -223,6 +223,7 @@ namespace detail {
 template<class Limit, class F>
 bool try_within(Limit &&limit, F &&f)
 {
+    static_assert(std::is_invocable_v<F>, "the callable of a scope is called as f()");
     try {
         static_cast<void>(std::forward<F>(f)());
         return true;

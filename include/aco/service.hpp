@@ -77,6 +77,7 @@ public:
     void spawn(F &&f, const char *location = ACO__CALLER) const
     {
         using function = std::decay_t<F>;
+        static_assert(std::is_invocable_v<function &>, "aco::service::spawn: the callable is called as f()");
         detail::packed_callable<function> packed(std::forward<F>(f));
         if (!aco_group_spawn_at(group(), run_member<function>, packed.get(), nullptr, nullptr, location))
             detail::wait_failed();

@@ -225,6 +225,8 @@ ACO__COLD inline void sim_failed(aco_sim_t *run, std::exception_ptr by) noexcept
 template<class F>
 void call_simulated(F &f, aco_sim_t *run)
 {
+    static_assert(std::is_invocable_v<F &, sim> || std::is_invocable_v<F &>,
+                  "the callable of a simulation is called as f(sim) or f()");
     try {
         if constexpr (std::is_invocable_v<F &, sim>)
             static_cast<void>(f(sim(run)));

@@ -517,6 +517,7 @@ namespace detail {
 template<class F, class Once>
 void call_once(F &f, Once once)
 {
+    static_assert(std::is_invocable_v<F &>, "aco::call_once: the callable is called as f()");
     struct call {
         F &f;
         std::exception_ptr error;

@@ -259,8 +259,17 @@ struct outcome_owner {
 template<class T>
 struct outcome_owner<T, true> {};
 
+template<class F, bool = std::is_invocable_v<std::decay_t<F>>>
+struct result_of_call {
+    using type = std::invoke_result_t<std::decay_t<F>>;
+};
 template<class F>
-using result_of = std::invoke_result_t<std::decay_t<F>>;
+struct result_of_call<F, false> {
+    static_assert(std::is_invocable_v<std::decay_t<F>>, "the callable of a task or thread is called as f()");
+    using type = void;
+};
+template<class F>
+using result_of = typename result_of_call<F>::type;
 
 } // namespace detail
 
@@ -573,6 +582,7 @@ private:
     template<class F>
     bool spawn_with(F &&f, const aco_options_t *how, const char *location)
     {
+        static_assert(std::is_invocable_v<std::decay_t<F>>, "aco::task_group: the callable is called as f()");
         using function = std::decay_t<F>;
         detail::packed_callable<function> packed(std::forward<F>(f));
         if (aco_unlikely(!aco_group_spawn_at(this, run_member<function>, packed.get(), nullptr, how, location))) {

@@ -99,6 +99,7 @@ template<class F, class Rep = std::int64_t, class Period = std::nano>
 void run(int n, F &&f, unsigned flags = 0,
          const std::chrono::duration<Rep, Period> &drain = std::chrono::duration<Rep, Period>::zero())
 {
+    static_assert(std::is_invocable_v<F &>, "aco::threads::run: the callable is called as f()");
     using all = detail::called_by_all<std::remove_reference_t<F>>;
     all calls{f, {}};
     aco_threads_options_t options = {};
@@ -170,6 +171,8 @@ template<class F>
 void parallel_for(std::size_t begin, std::size_t end, F &&f, std::size_t grain = 0)
 {
     constexpr bool takes_parts = std::is_invocable_v<F &, std::size_t, std::size_t>;
+    static_assert(takes_parts || std::is_invocable_v<F &, std::size_t>,
+                  "aco::parallel_for: the callable is called as f(index) or f(from, to)");
     auto part = [&f](std::size_t from, std::size_t to) {
         if constexpr (takes_parts)
             f(from, to);
@@ -244,6 +247,7 @@ public:
     template<class F>
     bool submit(F &&f, submit_options how = {})
     {
+        static_assert(std::is_invocable_v<std::decay_t<F> &>, "aco::mt::task_group: the callable is called as f()");
         using mine = member<std::decay_t<F>>;
         std::unique_ptr<mine> m(new mine(this, std::forward<F>(f)));
         has_members_ = true;
@@ -584,6 +588,10 @@ template<class T, class Map, class Combine>
 T parallel_reduce(std::size_t begin, std::size_t end, T first, Map &&map, Combine &&combine, std::size_t grain = 0)
 {
     constexpr bool takes_parts = std::is_invocable_v<Map &, std::size_t, std::size_t>;
+    static_assert(takes_parts || std::is_invocable_r_v<T, Map &, std::size_t>,
+                  "aco::parallel_reduce: `map` is called as map(index) or map(from, to), and returns a T");
+    static_assert(std::is_invocable_r_v<T, Combine &, T, T>,
+                  "aco::parallel_reduce: `combine` is called as combine(a, b)");
     mt::mutex mutex;
     auto part = [&](std::size_t from, std::size_t to) {
         const auto all_of_part = [&]() -> T {
