@@ -27,6 +27,10 @@ python)
     shared "$here/python/acorn_python.c" "$work/libacorn_python.so"
     ln -sf "$libraries/libacorn.so" "$work/libacorn.so"
     ACORN_LIBRARY_PATH=$work python3 "$here/python/test.py"
+    [ -e "$libraries/libacorn_io.so" ] || exit 0
+    shared "$here/python/acorn_asyncio.c" "$work/libacorn_asyncio.so" -lacorn_io -lacorn
+    shared "$here/python/test_asyncio.c" "$work/libtest_asyncio.so" -L"$work" -lacorn_asyncio -Wl,-rpath,"$work"
+    ACORN_LIBRARY_PATH=$work python3 "$here/python/test_asyncio.py"
     ;;
 rust)
     need cargo
