@@ -464,11 +464,13 @@ class Workshop:
         self.jobs, self.ctest = jobs, ctest
         self.copy_tree(root)
         self.configure(options)
-        if not self.builds(['all']):
+        listed = self.listed_tests()
+        self.targets = sorted({path for paths in listed.values() for path in paths}) if is_near else ['all']
+        if not self.builds(self.targets):
             sys.exit('the tree does not build without a mutant')
         self.tests = {}  # name: seconds, the programs it runs
         self.hashes = {}
-        self.measure()
+        self.measure(listed)
 
     def copy_tree(self, root):
         files = set(all_files(root))
@@ -502,11 +504,20 @@ class Workshop:
         return result.returncode == 0 and not confused
 
     def needs_no_work(self):
-        return 'no work to do' in self.ninja(['-n', 'all']).stdout
+        return 'no work to do' in self.ninja(['-n', *self.targets]).stdout
 
-    def programs_of(self, command, targets):
-        paths = (os.path.relpath(word, self.build) for word in command if word.startswith(self.build + os.sep))
-        return sorted({path for path in paths if path in targets and os.path.isfile(os.path.join(self.build, path))})
+    def listed_tests(self):
+        """{name: the programs it runs}; with --near, only of tests with programs, as no others are built."""
+        shown = subprocess.run(['ctest', '--show-only=json-v1', *self.ctest], cwd=self.build, check=True,
+                               capture_output=True, text=True)
+        lines = self.ninja(['-t', 'targets', 'all']).stdout.splitlines()
+        targets = {line.split(':')[0] for line in lines if not line.endswith(': phony')}
+        tests = {}
+        for test in json.loads(shown.stdout)['tests']:
+            paths = {os.path.relpath(word, self.build) for word in test.get('command', []) if word.startswith('/')}
+            tests[test['name']] = sorted(paths & targets)
+        tests.pop('mutate.self_test', None)  # it knows the text of the sources
+        return {name: paths for name, paths in tests.items() if paths or not self.is_near}
 
     def hash_of(self, path):
         """Of a program without its debug information, which names columns."""
@@ -517,20 +528,15 @@ class Workshop:
             with open(program if done.returncode else stripped.name, 'rb') as opened:
                 return hashlib.sha1(opened.read()).hexdigest()
 
-    def measure(self):
+    def measure(self, listed):
         """Runs the tests once. Those that fail or are skipped without a mutant are left out, by name."""
-        listed = subprocess.run(['ctest', '--show-only=json-v1', *self.ctest], cwd=self.build, check=True,
-                                capture_output=True, text=True)
-        targets = {line.split(':')[0] for line in self.ninja(['-t', 'targets', 'all']).stdout.splitlines()}
         log = self.run_ctest(self.ctest, None)[1]
         seconds = {m[1]: float(m[2]) for m in re.finditer(r'Test +#\d+: (\S+) \.+ +Passed +([\d.]+) sec', log)}
-        for test in json.loads(listed.stdout)['tests']:
-            if test['name'].startswith('mutate.'):
-                continue  # which knows the text of the sources
-            if test['name'] in seconds:
-                self.tests[test['name']] = seconds[test['name']], self.programs_of(test.get('command', []), targets)
+        for name, programs in listed.items():
+            if name in seconds:
+                self.tests[name] = seconds[name], programs
             else:
-                print(f'left out, since it does not pass without a mutant: {test["name"]}')
+                print(f'left out, since it does not pass without a mutant: {name}')
         if not self.tests:
             sys.exit('no test passes without a mutant')
         self.hashes = {path: self.hash_of(path) for _, paths in self.tests.values() for path in paths}
