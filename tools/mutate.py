@@ -48,6 +48,7 @@ TIERS = {'check': Tier(['-L', '^fast$'], ['-DACORN_VARIANTS=release;debug', '-DA
                                           '-DACORN_CXX_DEBUG=OFF', '-DACORN_QUICK=ON',
                                           '-DCMAKE_CXX_FLAGS=-O0 -g0']),
          'wide': Tier([], ['-UACORN_VARIANTS', '-UACORN_STANDARDS', '-UACORN_CXX_DEBUG', '-UACORN_QUICK'])}
+TIERS['near'] = TIERS['check']  # for --near
 BATCHES = [4, 12, 36]  # how many tests at once; then the last number again and again,
 BATCH_SECONDS = 10     # or fewer, since ctest begins with the slowest of a batch
 # --near: how names of tests begin that are near a folder of src.
