@@ -203,6 +203,8 @@ static void *negotiates(void *arg)
          "permessage-deflate; server_max_window_bits=11"},
         {ACO_WEBSOCKET_KEEP_WINDOWS, "permessage-deflate; server_max_window_bits=8, permessage-deflate",
          "permessage-deflate"},
+        {ACO_WEBSOCKET_KEEP_WINDOWS, "permessage-deflate; server_max_window_bits=15; client_max_window_bits=15",
+         "permessage-deflate; server_max_window_bits=15"},
         {ACO_WEBSOCKET_KEEP_WINDOWS, "permessage-deflate; server_max_window_bits", ""},
         {ACO_WEBSOCKET_KEEP_WINDOWS, "permessage-deflate; server_max_window_bits=16", ""},
         {ACO_WEBSOCKET_KEEP_WINDOWS, "permessage-deflate; server_max_window_bits=08", ""},
