@@ -8,6 +8,7 @@
 #include <aco/pool.h>
 #include <aco/sync.h>
 #include "check.h"
+#include "child.h"
 #include "sanitizers.h"
 
 #include <arpa/inet.h>
@@ -466,6 +467,37 @@ static void own_routes(void)
     pthread_barrier_destroy(&barrier);
 }
 
+/* ---- The environment ---- */
+
+static void begins_anew(const char *address)
+{
+    setenv("ACO_DEBUG", address, 1);
+    execl("/proc/self/exe", "debug_pages", "ends", (char *)NULL);
+    _exit(127);
+}
+
+static void is_asked_for(void)
+{
+    begins_anew("127.0.0.1:0");
+}
+
+static void is_not_asked_for(void)
+{
+    begins_anew("");
+}
+
+static void is_asked_wrongly(void)
+{
+    begins_anew("0.0.0.0:0");
+}
+
+static void by_environment(void)
+{
+    PRINTS(is_asked_for, "acorn: ACO_DEBUG: http://127.0.0.1:");
+    PRINTS(is_not_asked_for, NULL);
+    PRINTS(is_asked_wrongly, "acorn: ACO_DEBUG: aco_debug_serve: ");
+}
+
 /* ---- Many tasks ---- */
 
 enum { ELDERS = 100, YOUNG = 250 }; /* the page lists 200 */
@@ -531,6 +563,7 @@ static void oldest(void)
     for (at = strstr(answer, "\"oldest\":["); at && (at = strstr(at, "\"task\":\"elder\"")) != NULL; at++)
         n++;
     CHECK(n >= ELDERS);
+    CHECK(!has("{\"thread\":0,"));
     CHECK_EQ(aco_post(crowd, let_crowd_end, NULL), 0);
     pthread_join(thread, NULL);
     pthread_barrier_destroy(&barrier);
@@ -553,6 +586,11 @@ static void start(void)
 int main(int argc, char **argv)
 {
     pthread_t threads[2];
+    if (argc > 1 && strcmp(argv[1], "ends") == 0) {
+        aco_debug_stop();
+        return 0;
+    }
+    by_environment();
     own_routes();
     pthread_barrier_init(&barrier, NULL, 3);
     start();
