@@ -466,7 +466,8 @@ class Workshop:
         self.copy_tree(root)
         self.configure(options)
         listed = self.listed_tests()
-        self.targets = sorted({path for paths in listed.values() for path in paths}) if is_near else ['all']
+        has_all = all(listed.values())  # the programs; --ctest has left out the tests that need more
+        self.targets = sorted({path for paths in listed.values() for path in paths}) if has_all else ['all']
         if not self.builds(self.targets):
             sys.exit('the tree does not build without a mutant')
         self.tests = {}  # name: seconds, the programs it runs
