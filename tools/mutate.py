@@ -66,7 +66,7 @@ NEAR = {'base': 'api|misuse|slab|pool|coroutine|cancel|migration|every_failure|t
         'service': 'scheduler|io|threads_|limiter|hook_tasks|sim.release|sim.debug',
         'sim': 'sim|cpp_sim|example.sim',
         'stack': 'copying|guard|overflow|save_area|entry|stack_trim|pool|profile|slab|coroutine|found',
-        'system': 'system|io|hook|sim_(files|kernel|names)|threads_run',
+        'system': 'system|io|hook|http_websocket|tls|sim_(files|kernel|names)|threads_run',
         'threads': 'threads_|migration|sim_thread|cpp_threads|io_offload',
         'tls': 'tls|cpp_tls|http2_tls|sim_tls|hook_tls|fuzz.*tls|example.tls',
         'tools': 'trace|profile|sanitizers|hardening|cpp_exceptions|copying|generator'}
