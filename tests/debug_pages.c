@@ -8,6 +8,7 @@
 #include <aco/pool.h>
 #include <aco/sync.h>
 #include "check.h"
+#include "child.h"
 #include "sanitizers.h"
 
 #include <arpa/inet.h>
@@ -466,6 +467,108 @@ static void own_routes(void)
     pthread_barrier_destroy(&barrier);
 }
 
+/* ---- The environment ---- */
+
+static void begins_anew(const char *address)
+{
+    setenv("ACO_DEBUG", address, 1);
+    execl("/proc/self/exe", "debug_pages", "ends", (char *)NULL);
+    _exit(127);
+}
+
+static void is_asked_for(void)
+{
+    begins_anew("127.0.0.1:0");
+}
+
+static void is_not_asked_for(void)
+{
+    begins_anew("");
+}
+
+static void is_asked_wrongly(void)
+{
+    begins_anew("0.0.0.0:0");
+}
+
+static void by_environment(void)
+{
+    PRINTS(is_asked_for, "acorn: ACO_DEBUG: http://127.0.0.1:");
+    PRINTS(is_not_asked_for, NULL);
+    PRINTS(is_asked_wrongly, "acorn: ACO_DEBUG: aco_debug_serve: ");
+}
+
+/* ---- Many tasks ---- */
+
+enum { ELDERS = 100, YOUNG = 250 }; /* the page lists 200 */
+static aco_scheduler_t *crowd;
+static aco_event_t anew, crowd_ends;
+
+static void *is_elder(void *unused)
+{
+    CHECK_EQ(aco_event_wait(&crowd_ends), 0);
+    return unused;
+}
+
+static void *is_young(void *unused)
+{
+    CHECK_EQ(aco_event_wait(&anew), 0);
+    CHECK_EQ(aco_event_wait(&crowd_ends), 0);
+    return unused;
+}
+
+/* The young ones' waits begin anew, two milliseconds later. */
+static void *renews(void *unused)
+{
+    const int64_t then = aco_now() + 2 * ACO_MILLISECOND;
+    while (aco_now() < then)
+        continue;
+    aco_event_set(&anew);
+    aco_yield();
+    pthread_barrier_wait(&barrier);
+    return unused;
+}
+
+static void *crowded_thread(void *unused)
+{
+    const aco_options_t of_elder = {.name = "elder"}, of_young = {.name = "young"};
+    crowd = aco_scheduler_open();
+    spawn_detached(is_elder, &of_elder);
+    for (int i = 0; i < YOUNG; i++)
+        spawn_detached(is_young, &of_young);
+    for (int i = 1; i < ELDERS; i++)
+        spawn_detached(is_elder, &of_elder);
+    spawn_detached(renews, NULL);
+    CHECK_EQ(aco_run(), 0);
+    aco_scheduler_close();
+    return unused;
+}
+
+static void let_crowd_end(void *unused)
+{
+    (void)unused;
+    aco_event_set(&crowd_ends);
+}
+
+/* Those that have waited longest are listed, wherever they stand among the others. */
+static void oldest(void)
+{
+    const char *at;
+    pthread_t thread;
+    int n = 0;
+    pthread_barrier_init(&barrier, NULL, 2);
+    pthread_create(&thread, NULL, crowded_thread, NULL);
+    pthread_barrier_wait(&barrier);
+    CHECK_EQ(get("/debug/state"), 200);
+    for (at = strstr(answer, "\"oldest\":["); at && (at = strstr(at, "\"task\":\"elder\"")) != NULL; at++)
+        n++;
+    CHECK(n >= ELDERS);
+    CHECK(!has("{\"thread\":0,"));
+    CHECK_EQ(aco_post(crowd, let_crowd_end, NULL), 0);
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&barrier);
+}
+
 static void start(void)
 {
     const aco_debug_options_t wrong = {.aco__reserved = {&port, NULL}};
@@ -483,6 +586,11 @@ static void start(void)
 int main(int argc, char **argv)
 {
     pthread_t threads[2];
+    if (argc > 1 && strcmp(argv[1], "ends") == 0) {
+        aco_debug_stop();
+        return 0;
+    }
+    by_environment();
     own_routes();
     pthread_barrier_init(&barrier, NULL, 3);
     start();
@@ -511,6 +619,8 @@ int main(int argc, char **argv)
     pthread_join(threads[1], NULL);
     CHECK_EQ(get("/debug/pprof/tasks?debug=2"), 200);
     CHECK(!has("hog") && !has("sleeper"));
+    pthread_barrier_destroy(&barrier);
+    oldest();
     aco_debug_stop();
     aco_debug_stop();
     start();

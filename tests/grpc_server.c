@@ -100,9 +100,13 @@ static int metadata(aco_grpc_call_t *call, void *arg)
             return ACO_GRPC_FROM_ERRNO;
     if (errno == ENOMEM)
         return ACO_GRPC_FROM_ERRNO;
+    if (aco_grpc_add_metadata(call, "transfer-encoding-x", "1", 1) != 0) /* "transfer-encoding" is not free */
+        return ACO_GRPC_FROM_ERRNO;
+    FAILS_WITH(aco_grpc_add_metadata(call, "transfer-encoding", "1", 1), EINVAL);
     FAILS_WITH(aco_grpc_add_metadata(call, "grpc-x", "1", 1), EINVAL);
     FAILS_WITH(aco_grpc_add_metadata(call, "X-Upper", "1", 1), EINVAL);
     FAILS_WITH(aco_grpc_add_metadata(call, "x-text", "a\nb", 3), EINVAL);
+    FAILS_WITH(aco_grpc_add_metadata(call, "-bin", "a\nb", 3), EINVAL); /* nothing is before "-bin": a text */
     FAILS_WITH(aco_grpc_add_trailer(call, "content-type", "1", 1), EINVAL);
     FAILS_WITH(aco_grpc_add_trailer(call, "x-long", NULL, 3000), ENOMEM);
     return echo(call, NULL);
@@ -373,6 +377,7 @@ static void test_metadata(void)
     extra[4] = "x-bytes-bin", extra[5] = "AQID";
     CALL("/test.Test/Metadata", "\0\0\0\0\0");
     HAS("x-text=text ");
+    HAS("transfer-encoding-x=1 ");
     HAS("x-bytes-bin=AAE x-bytes-bin=/w x-bytes-bin=AQID ");
     extra[0] = "x-bytes-bin", extra[1] = "A"; /* no base64 */
     CALL("/test.Test/Metadata", "\0\0\0\0\0");

@@ -207,6 +207,7 @@ static void refuses(void)
             CHECK(!"a wrong URL is refused");
         }
     }
+    CHECK_EQ(strncmp(aco_error_message(), "aco_url_parse: the URL has", 26), 0); /* of the last one */
 }
 
 /* ---- Normal forms, escapes ---- */

@@ -108,6 +108,40 @@ static void *talks_to_itself(void *arg)
     return arg;
 }
 
+static void replies(aco_http_request_t *request, void *arg)
+{
+    (void)arg;
+    CHECK_EQ(aco_http_reply(request, 200, NULL, "x", 1), 0);
+}
+
+/* It needs a connection of its own: one that is kept is closed for it, where the host may have no more. */
+static void *takes_the_place_of_a_kept_one(void *arg)
+{
+    static const aco_http_route_t both[] = {
+        {"GET", "/", echo, NULL}, {"GET", "/plain", replies, NULL}, {NULL, NULL, NULL, NULL}};
+    const aco_http_client_options_t options = {.max_per_host = 1};
+    aco_http_client_t *client = aco_http_client_new(&options);
+    stage_t stage = {.server = {.max_connections = 1}};
+    aco_http_response_t *response;
+    aco_websocket_t *socket;
+    char url[100];
+    start(&stage, both);
+    snprintf(url, sizeof url, "http://127.0.0.1:%s/plain", stage.port);
+    response = aco_http_get(client, url);
+    CHECK(response && response->status == 200);
+    aco_http_response_end(response);
+    socket = aco_websocket_connect(client, url_of(&stage, "/"), NULL, 0, NULL);
+    check_echo(socket, ACO_WEBSOCKET_TEXT, "text", 4);
+    last_code = 0;
+    aco_websocket_end(socket);
+    while (!last_code)
+        aco_task_yield();
+    last_code = 0;
+    aco_http_client_destroy(client);
+    stop(&stage);
+    return arg;
+}
+
 /* Messages that are small only as long as they are compressed. */
 static void *refuses_bombs(void *arg)
 {
@@ -203,6 +237,8 @@ static void *negotiates(void *arg)
          "permessage-deflate; server_max_window_bits=11"},
         {ACO_WEBSOCKET_KEEP_WINDOWS, "permessage-deflate; server_max_window_bits=8, permessage-deflate",
          "permessage-deflate"},
+        {ACO_WEBSOCKET_KEEP_WINDOWS, "permessage-deflate; server_max_window_bits=15; client_max_window_bits=15",
+         "permessage-deflate; server_max_window_bits=15"},
         {ACO_WEBSOCKET_KEEP_WINDOWS, "permessage-deflate; server_max_window_bits", ""},
         {ACO_WEBSOCKET_KEEP_WINDOWS, "permessage-deflate; server_max_window_bits=16", ""},
         {ACO_WEBSOCKET_KEEP_WINDOWS, "permessage-deflate; server_max_window_bits=08", ""},
@@ -417,8 +453,9 @@ static void *talks_to_others(void *url)
 
 int main(int argc, char **argv)
 {
-    static const aco_function_t tests[] = {talks_to_itself, refuses_bombs, gives_up_sending,
-                                           negotiates,      takes_answers, refuses_misuse};
+    static const aco_function_t tests[] = {
+        talks_to_itself, takes_the_place_of_a_kept_one, refuses_bombs, gives_up_sending, negotiates, takes_answers,
+        refuses_misuse};
     fill_large();
     if (argc > 1)
         run_task(talks_to_others, argv[1]);

@@ -678,12 +678,24 @@ static void read_file(aco_sim_t *sim, void *arg)
     CHECK(aco__system.ioctl(0, 0) == -1 && errno == ENOSYS);
 }
 
+static void open_often(aco_sim_t *sim, void *arg)
+{
+    (void)sim, (void)arg;
+    for (int i = 0; i < 25; i++)
+        CHECK(aco__system.fopen("/dev/null", "r") == NULL && errno == ENOSYS);
+}
+
 static void other_calls_fail(void)
 {
     aco_sim_options_t o = {0};
-    int fd;
+    const char *at = captured_text;
+    int fd, n = 0;
     FAILS_BY(open_socket, NULL, 1, NULL, "socket() is not simulated; it was called in coroutine \"opener\"");
     CHECK(is_in(captured_text, "seed 1: fopen() is not simulated; it was called in coroutine \"opener\"\n"));
+    FAILS_BY(open_often, NULL, 1, NULL, "fopen() is not simulated");
+    while ((at = strstr(at, "fopen() is not simulated; it is called by:")) != NULL)
+        at++, n++;
+    CHECK_EQ(n, 20); /* of one run; the rest are not printed */
     o.invariants = call_the_system;
     FAILS_BY(count_lines, NULL, 1, &o, "listen() is not simulated; it was called outside of coroutines");
     FAILS_BY(read_file, NULL, 1, NULL, "open() is not simulated");

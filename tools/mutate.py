@@ -9,6 +9,10 @@ each, runs a tier of tests on it, and notes which test finds ("kills") it.
   mutate.py table                                        the share that each tier kills, and who survives all of them
   mutate.py self-test                                    the mutants of a text that is known
 
+With --per-area N, `run` spreads --count over the folders of src by their numbers of mutants, N at least for each. With
+--near, it runs only the tests of the mutant's area and of its neighbours (NEAR below): who survives these is for
+another run with --survivors-of. `table --per-area 1` has a row for each area.
+
 With --seeded, `list` and `run` take the faults of tools/seeded_faults.txt instead. TIERS below has the tiers. --ctest
 replaces a tier's tests; --command runs any other command in the build folder, which kills a mutant by failing.
 
@@ -41,10 +45,31 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FLAGS = ['-DCMAKE_BUILD_TYPE=None', '-DCMAKE_C_FLAGS=-O2 -g', '-DCMAKE_CXX_FLAGS=-O2 -g']
 Tier = collections.namedtuple('Tier', 'ctest options')  # the arguments of ctest, and of cmake besides FLAGS
 TIERS = {'check': Tier(['-L', '^fast$'], ['-DACORN_VARIANTS=release;debug', '-DACORN_STANDARDS=20',  # of `make check`
-                                          '-DACORN_CXX_DEBUG=OFF', '-DACORN_QUICK=ON']),
+                                          '-DACORN_CXX_DEBUG=OFF', '-DACORN_QUICK=ON',
+                                          '-DCMAKE_CXX_FLAGS=-O0 -g0']),
          'wide': Tier([], ['-UACORN_VARIANTS', '-UACORN_STANDARDS', '-UACORN_CXX_DEBUG', '-UACORN_QUICK'])}
+TIERS['near'] = TIERS['check']  # for --near
 BATCHES = [4, 12, 36]  # how many tests at once; then the last number again and again,
 BATCH_SECONDS = 10     # or fewer, since ctest begins with the slowest of a batch
+# --near: how names of tests begin that are near a folder of src.
+NEAR = {'base': 'api|misuse|slab|pool|coroutine|cancel|migration|every_failure|threads[._]',
+        'coroutine': 'api|coroutine|cancel|local|found|forgotten|generator|backtrace|misuse|migration|returns|cpp_[ce]',
+        'debug': 'debug|cpp_debug|scheduler_report|fuzz.*debug|http_requests',
+        'grpc': 'grpc|cpp_grpc|http2|http_compression|http_decoding',
+        'http': 'http|cpp_http|sim_http|fuzz.*(http|forms)|websocket|sim_agrees|example.http',
+        'io': 'io|cpp_io|hook_(sockets|files|streams)|sim_(files|kernel)|example.io|tls_streams',
+        'libc': 'hook|cpp_hook|sim_hook',
+        'lifecycle': 'service|cpp_service|threads_(run|signals|http)|http_(stop|drain)|example.io_shutdown',
+        'os': 'api|overflow|guard|fork|signals|threads|pool|scheduler_(threads|watchdog)|coroutine_failure|trace',
+        'resilience': 'limiter|retry|resource_pool|singleflight|cpp_resilience|sim_faults|example.sim_',
+        'scheduler': 'scheduler|cpp_task|sim_(mix|faults|threads)|threads_|io_tasks',
+        'service': 'scheduler|io|threads_|limiter|hook_tasks|sim.release|sim.debug',
+        'sim': 'sim|cpp_sim|example.sim',
+        'stack': 'copying|guard|overflow|save_area|entry|stack_trim|pool|profile|slab|coroutine|found',
+        'system': 'system|io|hook|http_websocket|tls|sim_(files|kernel|names)|threads_run',
+        'threads': 'threads_|migration|sim_thread|cpp_threads|io_offload',
+        'tls': 'tls|cpp_tls|http2_tls|sim_tls|hook_tls|fuzz.*tls|example.tls',
+        'tools': 'trace|profile|sanitizers|hardening|cpp_exceptions|copying|generator'}
 QUICK = 2              # seconds; quick tests that are named like the mutant's file come first
 
 Mutant = collections.namedtuple('Mutant', 'id file line function operator before after start end')
@@ -395,6 +420,22 @@ def equivalent(root):
     return dict(line.split(' ', 1) for line in lines if line and not line.startswith('#'))
 
 
+def area_of(file):
+    return file.split('/')[1] if file.startswith('src/') else 'include'
+
+
+def per_area(mutants, count, least):
+    """(the mutants, so ordered that each first part has all areas; {area: its part of count, or `least`})"""
+    sizes, rank = collections.Counter(area_of(mutant.file) for mutant in mutants), collections.Counter()
+    quotas = {area: max(least, round(count * size / len(mutants))) for area, size in sizes.items()}
+    ranked = []
+    for mutant in mutants:
+        area = area_of(mutant.file)
+        ranked.append((rank[area] / quotas[area], area, len(ranked), mutant))
+        rank[area] += 1
+    return [mutant for _, _, _, mutant in sorted(ranked)], quotas
+
+
 def one_line(text):
     text = ' '.join(text.split())
     return text if len(text) <= 60 else text[:57] + '...'
@@ -418,16 +459,20 @@ def restrict():
 class Workshop:
     """A copy of the tree with an incremental build, and what its tests do without a mutant."""
 
-    def __init__(self, root, folder, ctest, options, jobs):
+    def __init__(self, root, folder, ctest, options, jobs, is_near=False):
+        self.is_near = is_near  # --near
         self.tree, self.build = os.path.join(folder, 'tree'), os.path.join(folder, 'build')
         self.jobs, self.ctest = jobs, ctest
         self.copy_tree(root)
         self.configure(options)
-        if not self.builds(['all']):
+        listed = self.listed_tests()
+        has_all = all(listed.values())  # the programs; --ctest has left out the tests that need more
+        self.targets = sorted({path for paths in listed.values() for path in paths}) if has_all else ['all']
+        if not self.builds(self.targets):
             sys.exit('the tree does not build without a mutant')
         self.tests = {}  # name: seconds, the programs it runs
         self.hashes = {}
-        self.measure()
+        self.measure(listed)
 
     def copy_tree(self, root):
         files = set(all_files(root))
@@ -461,11 +506,20 @@ class Workshop:
         return result.returncode == 0 and not confused
 
     def needs_no_work(self):
-        return 'no work to do' in self.ninja(['-n', 'all']).stdout
+        return 'no work to do' in self.ninja(['-n', *self.targets]).stdout
 
-    def programs_of(self, command, targets):
-        paths = (os.path.relpath(word, self.build) for word in command if word.startswith(self.build + os.sep))
-        return sorted({path for path in paths if path in targets and os.path.isfile(os.path.join(self.build, path))})
+    def listed_tests(self):
+        """{name: the programs it runs}; with --near, only of tests with programs, as no others are built."""
+        shown = subprocess.run(['ctest', '--show-only=json-v1', *self.ctest], cwd=self.build, check=True,
+                               capture_output=True, text=True)
+        lines = self.ninja(['-t', 'targets', 'all']).stdout.splitlines()
+        targets = {line.split(':')[0] for line in lines if not line.endswith(': phony')}
+        tests = {}
+        for test in json.loads(shown.stdout)['tests']:
+            paths = {os.path.relpath(word, self.build) for word in test.get('command', []) if word.startswith('/')}
+            tests[test['name']] = sorted(paths & targets)
+        tests.pop('mutate.self_test', None)  # it knows the text of the sources
+        return {name: paths for name, paths in tests.items() if paths or not self.is_near}
 
     def hash_of(self, path):
         """Of a program without its debug information, which names columns."""
@@ -476,20 +530,15 @@ class Workshop:
             with open(program if done.returncode else stripped.name, 'rb') as opened:
                 return hashlib.sha1(opened.read()).hexdigest()
 
-    def measure(self):
+    def measure(self, listed):
         """Runs the tests once. Those that fail or are skipped without a mutant are left out, by name."""
-        listed = subprocess.run(['ctest', '--show-only=json-v1', *self.ctest], cwd=self.build, check=True,
-                                capture_output=True, text=True)
-        targets = {line.split(':')[0] for line in self.ninja(['-t', 'targets', 'all']).stdout.splitlines()}
         log = self.run_ctest(self.ctest, None)[1]
         seconds = {m[1]: float(m[2]) for m in re.finditer(r'Test +#\d+: (\S+) \.+ +Passed +([\d.]+) sec', log)}
-        for test in json.loads(listed.stdout)['tests']:
-            if test['name'].startswith('mutate.'):
-                continue  # which knows the text of the sources
-            if test['name'] in seconds:
-                self.tests[test['name']] = seconds[test['name']], self.programs_of(test.get('command', []), targets)
+        for name, programs in listed.items():
+            if name in seconds:
+                self.tests[name] = seconds[name], programs
             else:
-                print(f'left out, since it does not pass without a mutant: {test["name"]}')
+                print(f'left out, since it does not pass without a mutant: {name}')
         if not self.tests:
             sys.exit('no test passes without a mutant')
         self.hashes = {path: self.hash_of(path) for _, paths in self.tests.values() for path in paths}
@@ -517,8 +566,9 @@ class Workshop:
             is_near = seconds < QUICK and any(word in name for word in words)
             return not programs, not is_near, seconds
 
+        near = NEAR.get(area_of(file), '') if self.is_near else ''
         sizes, batch, total = list(BATCHES), [], 0
-        for name in sorted(self.tests, key=order):
+        for name in sorted((name for name in self.tests if re.match(near, name)), key=order):
             seconds, programs = self.tests[name]
             is_full = len(batch) == sizes[0] or total + seconds > BATCH_SECONDS
             if batch and (is_full or bool(programs) != bool(self.tests[batch[0]][1])):
@@ -611,17 +661,24 @@ def command_run(args):
     done = {record['id']: record['verdict'] for record in results if record['tier'] == args.tier}
     survivors = {record['id'] for record in results
                  if record['tier'] == args.survivors_of and record['verdict'] == 'survived'}
-    reasons, counted, survived = equivalent(ROOT), 0, 0
+    reasons, counted, survived, in_area = equivalent(ROOT), 0, 0, collections.Counter()
     tier = TIERS.get(args.tier, TIERS['wide'])
     ctest = args.ctest.split() if args.ctest is not None else tier.ctest
-    workshop = Workshop(ROOT, os.path.abspath(args.folder), ctest, tier.options, args.jobs)
-    for mutant in chosen(args):
-        if args.count and counted >= args.count:
+    workshop = Workshop(ROOT, os.path.abspath(args.folder), ctest, tier.options, args.jobs, args.near)
+    mutants, quotas = chosen(args), {}
+    if args.per_area:
+        mutants, quotas = per_area(mutants, args.count, args.per_area)
+    for mutant in mutants:
+        area = area_of(mutant.file)
+        if not quotas and args.count and counted >= args.count:
             break
+        if in_area[area] >= quotas.get(area, len(mutants)):
+            continue
         if mutant.id in reasons or (args.survivors_of and mutant.id not in survivors):
             continue
         verdict = done.get(mutant.id) or take(args, workshop, mutant)
         counted += verdict in COUNTED
+        in_area[area] += verdict in COUNTED
         survived += verdict == 'survived'
     share = 100 * (counted - survived) / max(counted, 1)
     print(f'{counted} mutants, {survived} survive, {share:.0f} % die')
@@ -669,7 +726,19 @@ def command_table(args):
             if results:
                 killed, count = sum(results), len(results)
                 print(f'| {source} | {tier} | {count} | {killed} | {count - killed} | {100 * killed / count:.0f} % |')
+    if args.per_area:
+        print_areas(records)
     print_survivors(records, tiers, equivalent(ROOT))
+
+
+def print_areas(records):
+    verdicts, areas = verdicts_of(records, False), {record['id']: area_of(record['file']) for record in records}
+    print('\n| area | mutants | killed | survived | share killed |\n| --- | ---: | ---: | ---: | ---: |')
+    for area in sorted(set(areas.values())) + ['all']:
+        results = [any(by.values()) for name, by in verdicts.items() if area in (areas[name], 'all')]
+        if results:
+            killed, count = sum(results), len(results)
+            print(f'| {area} | {count} | {killed} | {count - killed} | {100 * killed / count:.0f} % |')
 
 
 def print_survivors(records, tiers, reasons):
@@ -739,6 +808,11 @@ def command_self_test(_):
     moved = list(mutants_of('src/a.c', '\nint other;\n' + SELF_TEST.replace('return b', 'return a')))
     if [m.id for m in moved] != [m.id for m in found] or len({m.id for m in found}) != len(found):
         sys.exit('FAILED: a mutant changes its name with other lines, or two have one name')
+    files = ('src/a/a.c', 6), ('src/b/b.c', 18), ('src/c.h', 1)
+    spread, quotas = per_area([m._replace(file=file) for file, end in files for m in found[:end]], 8, 2)
+    firsts = collections.Counter(m.file for m in spread[:7])
+    if quotas != {'a': 2, 'b': 6, 'c.h': 2} or firsts['src/a/a.c'] != 2 or firsts['src/c.h'] != 1:
+        sys.exit(f'FAILED: a sample by areas: {quotas}, {firsts}')
     faults = list(seeded(ROOT))
     stale = set(equivalent(ROOT)) - {m.id for m in generated(ROOT, '', []) + faults}
     if stale:  # their lines have changed: `list` has the new names
@@ -761,12 +835,14 @@ def parse_arguments():
     command.add_argument('--command', help='a command to run instead of ctest')
     command.add_argument('--limit', type=int, default=600, help='of --command, seconds')
     command.add_argument('--at-least', type=int, default=0, metavar='PERCENT', help='fail if fewer die')
+    command.add_argument('--near', action='store_true', help='only the tests near the mutant')
     command.add_argument('--survivors-of', metavar='TIER', help='only mutants that survived this tier')
     command.add_argument('--folder', default=os.path.join(ROOT, 'build/mutants'))
     command.add_argument('--jobs', type=int, default=os.cpu_count())
     table = commands.add_parser('table')
     table.set_defaults(function=command_table)
     for command in (command, table):
+        command.add_argument('--per-area', type=int, default=0, metavar='N', help='spread over the folders of src')
         command.add_argument('--results', default=os.path.join(ROOT, 'build/mutants/results.jsonl'))
     commands.add_parser('self-test').set_defaults(function=command_self_test)
     return parser.parse_args()

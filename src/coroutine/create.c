@@ -309,9 +309,8 @@ int aco__restart(aco_t *co, aco_function_t fn, void *arg)
     aco__instrument_restarted(co);
     aco__prepare(co, fn, arg);
     aco__begin_environment(aco__thread_ready(), co);
-    ACO__ASSERT(aco__has(co, ACO__PRIVATE) == (co->share_stack->owner == co)); /* no frames are on a share stack */
-    if (!aco__has(co, ACO__PRIVATE))
-        co->save_stack.valid_sz = 0;
+    ACO__ASSERT(aco__has(co, ACO__PRIVATE) == (co->share_stack->owner == co)); /* no frames are on a share stack, */
+    ACO__ASSERT(aco__has(co, ACO__PRIVATE) || !co->save_stack.valid_sz);       /* or saved from it */
     aco__set_status(co, aco__has(co, ACO__PRIVATE) ? ACO__SUSPENDED : ACO__READY);
     aco__trace_new(co);
     measure_if_wanted(co);

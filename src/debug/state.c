@@ -85,14 +85,16 @@ static void list_task(listed_task_t *to, const aco__task_seen_t *task)
 
 static void see_each(state_view_t *view, const aco__task_seen_t *task)
 {
-    if (view->each_n < MOST_EACH) {
+    if (view->each_n < MOST_EACH)
         list_task(&view->each[view->each_n++], task);
-    } else if (task->waited_ms > view->each[view->youngest].ms) {
+    else if (task->waited_ms > view->each[view->youngest].ms)
         list_task(&view->each[view->youngest], task);
+    else
+        return;
+    if (view->each_n == MOST_EACH)
         for (size_t i = 0; i < MOST_EACH; i++)
             if (view->each[i].ms < view->each[view->youngest].ms)
                 view->youngest = i;
-    }
 }
 
 static int compare_listed(const void *a, const void *b)

@@ -8,6 +8,7 @@ check.py PROGRAM probes LIBRARY: the USDT probes in LIBRARY's notes, and met by 
 import collections
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -127,13 +128,15 @@ def names(directory):
         "\ufffd\ufffd\ufffd\ufffd\ufffd", "0123456789012345678901234567890",
         "\u0080\u07ff\u0800\ud7ff\ue000\uffff", "\U00010000\U0010ffff", 9 * "\ufffd", 7 * "\ufffd", "coroutine 12"
     ], made
+    with open(path, "rb") as written:
+        assert b"\x7f" not in written.read()  # a terminal would obey it
 
 
 def threads(directory):
     path = os.path.join(directory, "trace-%p.json")
     said = json.loads(run("threads", trace=path)[0])
     written = os.listdir(directory)
-    assert len(written) == 1 and written[0] != "trace-%p.json", written
+    assert len(written) == 1 and re.fullmatch(r"trace-\d+\.json", written[0]), written
     traced = Threads(load(os.path.join(directory, written[0])))
     check_order(traced, said)
     if sys.platform == "linux":
