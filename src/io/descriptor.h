@@ -27,12 +27,14 @@ typedef struct aco__io_fd {
     unsigned char armed;    /* the directions that the poller watches */
     unsigned char drained;  /* nothing to read until the next event */
     unsigned char always;   /* IO_ALWAYS_READS was seen: never drained */
-    unsigned char closed;   /* not in the table any more; the last user frees it */
+    unsigned char closed;   /* not in the table any more; aco__io_fd_free() */
+    unsigned char unended;  /* directions that the ring watches until it has room for the end: in io->unended */
     unsigned char wait_is_used;
     unsigned users;         /* tasks that wait for it or use this record */
     unsigned pairs;         /* those of them that use another descriptor, too */
     aco__queue_t queues[IO_QUEUES];
     aco__wait_t wait;       /* of the first task that waits. Not on its stack, which may be a shared one */
+    struct aco__io_fd *next_unended;
 } aco__io_fd_t;
 
 /* A read has left the socket empty. */
@@ -60,9 +62,10 @@ typedef struct aco__io {
     unsigned char watches_by_ring; /* not by epoll. Then a watch keeps the file open */
     unsigned char has_poll_fd;   /* a foreign loop may wait for the thread's events */
     /* As aco__io_events_watch() and aco__io_events_forget(). */
-    int (*watch)(const struct aco__io *io, int fd, uint32_t generation, unsigned what, unsigned before);
-    void (*forget)(struct aco__io *io, int fd, uint32_t generation, unsigned what);
+    int (*watch)(struct aco__io *io, int fd, uint32_t generation, unsigned what, unsigned before);
+    void (*forget)(struct aco__io *io, aco__io_fd_t *d);
     struct aco__io_ring *ring;   /* NULL: none so far. With it these: */
+    aco__io_fd_t *unended;       /* records whose watches the ring is to end */
     /* An event of the ring for a watched descriptor. */
     void (*ring_event)(struct aco__io *io, uint64_t key, int result, unsigned flags);
     /* Before a wait for events, and when there are some for the ring: wakes the tasks that have their answer. Sets
@@ -85,6 +88,8 @@ ACO__SWITCHES ACO__HIDDEN aco__io_fd_t *aco__io_enter(aco__io_t *io, int fd, con
 /* The same for a call that does not wait. It never switches. */
 ACO__HIDDEN aco__io_fd_t *aco__io_enter_now(aco__io_t *io, int fd, const char *call);
 ACO__HIDDEN void aco__io_leave(aco__io_fd_t *d);
+/* Frees the record if it is closed and nobody needs it any more. */
+ACO__HIDDEN void aco__io_fd_free(aco__io_fd_t *d);
 #ifdef __linux__
 /* Called before a descriptor is closed, by any thread: closes what stands behind one of aco_signal_open(). NULL until
  * there is one. Atomic. */
