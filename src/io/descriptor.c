@@ -425,15 +425,22 @@ static ACO__COLD void wait_free(aco__wait_t *wait)
     aco__service_free(wait, ((own_wait_t *)(void *)wait)->sz);
 }
 
-/* The ring is full, and the kernel takes no more now: no event would end the wait. So it ends soon, and the caller, who
- * tries again after each wait, begins the next. Not inline: a task that waits holds the frame of aco__io_park(). */
-ACO__SWITCHES static ACO__COLD int park_unarmed(aco__io_t *io, aco__io_fd_t *d, int64_t deadline, const char *call,
-                                                const char *location)
+/* Waits so long, within the deadline. Not inline: a task that waits holds the frame of aco__io_park(). */
+ACO__SWITCHES static ACO__COLD int pause_for(aco__io_t *io, aco__io_fd_t *d, int64_t ns, int64_t deadline,
+                                             const char *call, const char *location)
 {
-    int64_t soon = aco_after(TRY_AGAIN_NS);
-    if (aco__io_park(io, d, IO_PAUSE, soon < deadline ? soon : deadline, call, location) == 0)
+    int64_t until = aco_after(ns);
+    if (aco__io_park(io, d, IO_PAUSE, until < deadline ? until : deadline, call, location) == 0)
         return 0;
     return errno == ETIMEDOUT && aco_now() < deadline && aco_check_cancelled() == 0 ? 0 : -1;
+}
+
+/* The ring is full, and the kernel takes no more now: no event would end the wait. So it ends soon, and the caller, who
+ * tries again after each wait, begins the next. */
+ACO__SWITCHES static int park_unarmed(aco__io_t *io, aco__io_fd_t *d, int64_t deadline, const char *call,
+                                      const char *location)
+{
+    return pause_for(io, d, TRY_AGAIN_NS, deadline, call, location);
 }
 
 int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline, const char *call,
@@ -496,9 +503,7 @@ int aco__io_park_any(aco__io_t *io, aco__io_fd_t *const *ds, const unsigned char
 int aco__io_pause(aco__io_t *io, aco__io_fd_t *d, int64_t *ns, const char *call, const char *location)
 {
     *ns = aco__io_longer_pause(*ns);
-    if (aco__io_park(io, d, IO_PAUSE, aco_after(*ns), call, location) == 0)
-        return 0;
-    return errno == ETIMEDOUT && aco_check_cancelled() == 0 ? 0 : -1;
+    return pause_for(io, d, *ns, ACO_FOREVER, call, location);
 }
 
 int aco__io_look(int fd, int events)
