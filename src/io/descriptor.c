@@ -199,12 +199,6 @@ static aco__io_fd_t *record_of(const aco__io_t *io, int fd)
     return d;
 }
 
-void aco__io_fd_free(aco__io_fd_t *d)
-{
-    if (d->closed && !d->users && !d->unended)
-        aco__service_free(d, sizeof *d);
-}
-
 /* A descriptor of a call that uses two is closed: whoever waits for the other one looks again. */
 static void wake_pairs(const aco__io_t *io)
 {

@@ -11,6 +11,8 @@
 #include "aco/detail/poller.h"
 #include "aco/io.h"
 
+struct io_uring;
+
 enum { IO_READ, IO_WRITE, IO_PAUSE }; /* what a task waits for; a pause: a time, or the close */
 enum { IO_QUEUES = 2 };               /* a pause is in that of readers */
 enum { IO_READS = 1, IO_WRITES = 2, IO_ALWAYS_READS = 4 }; /* sets of them; the last: there may be no further event */
@@ -36,6 +38,13 @@ typedef struct aco__io_fd {
     aco__wait_t wait;       /* of the first task that waits. Not on its stack, which may be a shared one */
     struct aco__io_fd *next_unended;
 } aco__io_fd_t;
+
+/* Frees the record if it is closed and nobody needs it any more. */
+static inline void aco__io_fd_free(aco__io_fd_t *d)
+{
+    if (d->closed && !d->users && !d->unended)
+        aco__service_free(d, sizeof *d);
+}
 
 /* A read has left the socket empty. */
 static inline void aco__io_note_drained(aco__io_fd_t *d)
@@ -65,9 +74,11 @@ typedef struct aco__io {
     int (*watch)(struct aco__io *io, int fd, uint32_t generation, unsigned what, unsigned before);
     void (*forget)(struct aco__io *io, aco__io_fd_t *d);
     struct aco__io_ring *ring;   /* NULL: none so far. With it these: */
-    aco__io_fd_t *unended;       /* records whose watches the ring is to end */
     /* An event of the ring for a watched descriptor. */
     void (*ring_event)(struct aco__io *io, uint64_t key, int result, unsigned flags);
+    aco__io_fd_t *unended;       /* records whose watches the ring is to end */
+    /* Puts these ends into the ring's queue, as many as fit. */
+    void (*end_watches)(struct aco__io *io, struct io_uring *uring);
     /* Before a wait for events, and when there are some for the ring: wakes the tasks that have their answer. Sets
      * *deadline to an earlier time if the wait must not be so long. 1: it has waited itself; 0; -1 and errno. */
     int (*ring_turn)(struct aco__io *io, int64_t *deadline);
@@ -88,8 +99,6 @@ ACO__SWITCHES ACO__HIDDEN aco__io_fd_t *aco__io_enter(aco__io_t *io, int fd, con
 /* The same for a call that does not wait. It never switches. */
 ACO__HIDDEN aco__io_fd_t *aco__io_enter_now(aco__io_t *io, int fd, const char *call);
 ACO__HIDDEN void aco__io_leave(aco__io_fd_t *d);
-/* Frees the record if it is closed and nobody needs it any more. */
-ACO__HIDDEN void aco__io_fd_free(aco__io_fd_t *d);
 #ifdef __linux__
 /* Called before a descriptor is closed, by any thread: closes what stands behind one of aco_signal_open(). NULL until
  * there is one. Atomic. */

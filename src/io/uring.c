@@ -11,7 +11,6 @@
 #include "io/job_threads.h"
 #include "io/linux_bsd.h"
 #include "io/uring.h"
-#include "io/uring_poller.h"
 #include "system/system.h"
 
 #include "aco/detail/chooser.h"
@@ -112,7 +111,8 @@ static void fill_queue(aco__io_t *io)
     ring_t *ring = io->ring;
     struct io_uring_sqe *entry;
     aco__io_op_t *op;
-    aco__io_end_watches(io, &ring->uring);
+    if (io->unended)
+        io->end_watches(io, &ring->uring);
     while ((op = ring->queued.first) != NULL && (entry = io_uring_get_sqe(&ring->uring)) != NULL) {
         ACO__ASSERT(op->state == IO_OP_QUEUED || op->state == IO_OP_CANCELLED);
         remove_op(&ring->queued, op);

@@ -57,7 +57,7 @@ static void end_watches(aco__io_fd_t *d, struct io_uring *uring)
     }
 }
 
-void aco__io_end_watches(aco__io_t *io, struct io_uring *uring)
+static void end_by_ring(aco__io_t *io, struct io_uring *uring)
 {
     aco__io_fd_t *d;
     while ((d = io->unended) != NULL) {
@@ -117,6 +117,7 @@ int aco__io_choose_poller(aco__io_t *io, const char *call)
     io->watch = watch_by_ring;
     io->forget = forget_by_ring;
     io->ring_event = watch_event;
+    io->end_watches = end_by_ring;
     io->watches_by_ring = 1;
 #endif
     return 0;

@@ -6,8 +6,5 @@
 
 /* Has the ring watch descriptors, if the environment wants that. 0, or -1 and errno. */
 ACO__HIDDEN int aco__io_choose_poller(aco__io_t *io, const char *call);
-struct io_uring;
-/* Puts the ends of watches in io->unended into the ring's queue, as many as fit. */
-ACO__HIDDEN void aco__io_end_watches(aco__io_t *io, struct io_uring *uring);
 
 #endif
