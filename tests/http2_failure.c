@@ -1,5 +1,6 @@
 /* HTTP/2 in the server (include/aco/http.h) when memory runs out: each allocation of the library's and of nghttp2's
- * fails once, on either side, also of the library's client. No request waits for ever, and nothing stays allocated. */
+ * fails once, on either side, also of the library's client; and two of the server's in a row. No request waits for
+ * ever, and nothing stays allocated. */
 #define _GNU_SOURCE
 #include "http2_client.h"
 
@@ -9,11 +10,11 @@ void *__real_aco__service_allocate(size_t *sz, const char *call);
 void *__wrap_aco__service_allocate(size_t *sz, const char *call);
 
 static long left; /* allocations until one fails; less than 0: none does */
-static int has_failed;
+static int has_failed, in_a_row = 1; /* how many fail */
 
 void *__wrap_aco__service_allocate(size_t *sz, const char *call)
 {
-    if (left >= 0 && left-- == 0) {
+    if (left >= 0 && left-- < in_a_row) {
         has_failed = 1;
         errno = ENOMEM;
         return NULL;
@@ -33,30 +34,42 @@ static void echoes_what_it_can(aco_http_request_t *request, void *arg)
         (void)aco_http_reply_write(request, text, n);
 }
 
+/* The client knows that only by the stream's end. */
+static void aborts(aco_http_request_t *request, void *arg)
+{
+    (void)arg;
+    if (aco_http_reply_begin(request, 200, NULL, -1) == 0 && aco_http_reply_write(request, "part", 4) == 0)
+        (void)aco_http_reply_flush(request);
+    aco_http_reply_abort(request);
+}
+
 static void ignores(const aco_http_failure_t *failure, void *arg)
 {
     (void)failure;
     (void)arg;
 }
 
-static const aco_http_route_t routes[] = {{NULL, "/", echoes_what_it_can, NULL}, {NULL, NULL, NULL, NULL}};
+static const aco_http_route_t routes[] = {
+    {NULL, "/", echoes_what_it_can, NULL}, {NULL, "/aborts", aborts, NULL}, {NULL, NULL, NULL, NULL}};
 static stage_t stage;
 static h2_client_t client;
 static const char text[3000];
 
 static void *asks_while_one_fails(void *which)
 {
-    int ids[3];
+    enum { REQUESTS = 4 };
+    int ids[REQUESTS];
     memset(&stage.server, 0, sizeof stage.server);
     stage.server.failed = ignores;
     start(&stage, routes);
     h2_connect(&client, aco_stream_open(dial(&stage)));
-    left = *(int *)which;
+    left = *(int *)which + in_a_row - 1;
     client.trailer = "1";
     ids[0] = h2_request(&client, "GET", "/", NULL, 0);
     ids[1] = h2_request(&client, "POST", "/", text, sizeof text);
     ids[2] = h2_request(&client, "POST", "/", text, 30);
-    for (int i = 0; i < 3; i++)
+    ids[3] = h2_request(&client, "GET", "/aborts", NULL, 0);
+    for (int i = 0; i < REQUESTS; i++)
         h2_await(&client, ids[i]);
     left = -1;
     h2_close(&client);
@@ -146,5 +159,7 @@ int main(void)
     run_task(warms_up, NULL);
     fail_each(asks_while_one_fails);
     fail_each(calls_while_one_fails);
+    in_a_row = 2;
+    fail_each(asks_while_one_fails);
     return check_result("http2_failure");
 }

@@ -42,6 +42,7 @@ if(ACORN_URING AND ACORN_HAS_LIBURING AND NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU
     foreach(call queue_init_params get_probe_ring submit_and_get_events submit_and_wait submit_and_wait_timeout)
       target_link_options(test_io_uring_${variant} PRIVATE -Wl,--wrap=io_uring_${call})
     endforeach()
+    target_link_options(test_io_uring_${variant} PRIVATE -Wl,--wrap=aco__service_allocate,--wrap=aco__service_free)
   endforeach()
 endif()
 

@@ -1,10 +1,11 @@
 /* Files by io_uring, where tests/io_file.c does not look: refusals, batches, every failure of the ring and of its
  * operations, cancelling, threads that end and processes that fork meanwhile, foreign loops. Linked with --wrap for
- * liburing's calls. */
+ * liburing's calls, and for memory. */
 #include "replace.h" /* first */
 
 #include <aco/file.h>
 #include <aco/offload.h>
+#include "failing_service.h"
 #include "io_tests.h"
 #include "sanitizers.h"
 
@@ -781,15 +782,15 @@ static void *fills_queue_with_watches(void *unused)
     return unused;
 }
 
-static void *is_closed_under(void *end)
+static void *is_cancelled(void *end)
 {
     char byte;
     FAILS_WITH(aco_io_read(*(const int *)end, &byte, 1), ECANCELED);
     return NULL;
 }
 
-/* Descriptors are closed while the kernel takes nothing. Nothing keeps them open after that, although no task waits for
- * a descriptor. */
+/* Descriptors are closed while the kernel takes nothing, and there is no memory. Nothing keeps them open after that,
+ * although no task waits for a descriptor. */
 static void closes_while_refused(int n)
 {
     aco_group_t group;
@@ -798,13 +799,16 @@ static void closes_while_refused(int n)
     for (int i = 0; i < n; i++) {
         CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, watched_ends[i]), 0);
         CHECK_EQ(aco_io_adopt(watched_ends[i][0]), 0);
-        member(&group, is_closed_under, &watched_ends[i][0]);
+        member(&group, is_cancelled, &watched_ends[i][0]);
     }
     CHECK_EQ(aco_sleep(ACO_MILLISECOND), 0); /* they are watched */
     enter_error = EAGAIN;
     refused_enters = 2 * n;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        allocations_left = 0;
         CHECK_EQ(aco_io_close(watched_ends[i][0]), 0);
+    }
+    allocations_left = -1;
     CHECK_EQ(aco_group_end(&group), 0);
     for (int turns = 0; closed < n && turns < 3000; turns++) {
         char byte;
@@ -819,12 +823,132 @@ static void closes_while_refused(int n)
         close(watched_ends[i][1]);
 }
 
+/* An event comes that the kernel has not told yet. */
+static void *closes_with_event_under_way(void *unused)
+{
+    aco_group_t group;
+    struct pollfd look;
+    int ends[2];
+    make_pipe(ends);
+    CHECK_EQ(aco_io_adopt(ends[0]), 0);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, is_cancelled, ends);
+    CHECK_EQ(aco_sleep(ACO_MILLISECOND), 0); /* it is watched */
+    CHECK_EQ(write(ends[1], "x", 1), 1);
+    CHECK_EQ(aco_io_close(ends[0]), 0);
+    look = (struct pollfd){ends[1], POLLOUT, 0};
+    CHECK(poll(&look, 1, 0) == 1 && look.revents & POLLERR); /* nobody has it open to read */
+    CHECK_EQ(aco_group_end(&group), 0);
+    close(ends[1]);
+    return unused;
+}
+
 static void *closes_many_while_refused(void *unused)
 {
     closes_while_refused(1);
     closes_while_refused(10);
     closes_while_refused(WATCHED);
     return unused;
+}
+
+static int refusal; /* once a task has read, so many calls for the kernel fail, and an allocation */
+
+static void *reads_and_reads_again(void *end)
+{
+    reads_byte_of(end);
+    if (refusal) {
+        refused_enters = refusal;
+        refusal = allocations_left = 0;
+    }
+    return reads_byte_of(end);
+}
+
+/* Tasks wait for pipes, all but `not_owned` of which the runtime owns. */
+static void watch_all(aco_group_t *group, aco_function_t reads, int not_owned)
+{
+    aco_group_begin(group, ACO_KEEP_GOING);
+    for (int i = 0; i < WATCHED; i++) {
+        make_pipe(watched_ends[i]);
+        if (i >= not_owned)
+            CHECK_EQ(aco_io_adopt(watched_ends[i][0]), 0);
+        member(group, reads, &watched_ends[i][0]);
+    }
+    CHECK_EQ(aco_sleep(ACO_MILLISECOND), 0); /* the kernel watches them */
+    enter_error = EAGAIN;
+}
+
+static void write_to_all(void)
+{
+    for (int i = 0; i < WATCHED; i++)
+        CHECK_EQ(write(watched_ends[i][1], "x", 1), 1);
+}
+
+/* The watch of a descriptor that is not owned ends after each wait, also while the kernel takes nothing and there is no
+ * memory. That ends no later watch of the descriptor, and nothing keeps the descriptor open. */
+static void *watches_again_while_refused(void *unused)
+{
+    aco_group_t group;
+    watch_all(&group, reads_and_reads_again, WATCHED);
+    watched_read = 0;
+    refusal = 3 * WATCHED;
+    write_to_all();
+    do
+        CHECK_EQ(aco_sleep(ACO_MILLISECOND), 0);
+    while (refusal || refused_enters);
+    CHECK_EQ(allocations_left, 0);
+    allocations_left = -1;
+    write_to_all();
+    CHECK_EQ(aco_group_end(&group), 0);
+    CHECK_EQ(watched_read, 2 * WATCHED);
+    CHECK_EQ(aco_sleep(ACO_MILLISECOND), 0);
+    for (int i = 0; i < WATCHED; i++) {
+        struct pollfd look = {watched_ends[i][1], POLLOUT, 0};
+        close(watched_ends[i][0]);
+        CHECK(poll(&look, 1, 0) == 1 && look.revents & POLLERR); /* nobody has it open to read */
+        close(watched_ends[i][1]);
+    }
+    return unused;
+}
+
+static void *closes_all_while_refused(void *unused)
+{
+    aco_group_t group;
+    watch_all(&group, is_cancelled, 1);
+    refused_enters = INT32_MAX;
+    allocations_left = 0;
+    for (int i = WATCHED - 1; i > 0; i--) {
+        CHECK_EQ(aco_io_close(watched_ends[i][0]), 0);
+        close(watched_ends[i][1]);
+    }
+    CHECK_EQ(aco_scope_cancel(&group.scope), 0);
+    CHECK_EQ(aco_group_end(&group), 0);
+    close(watched_ends[0][0]);
+    close(watched_ends[0][1]);
+    CHECK_EQ(allocations_left, 0);
+    allocations_left = -1;
+    return unused;
+}
+
+/* The thread ends while ends of watches wait for room. */
+static void *leaves_while_refused(void *unused)
+{
+    aco_t *task = aco_spawn(closes_all_while_refused, NULL, NULL);
+    CHECK_EQ(aco_run(), 0);
+    CHECK_EQ(aco_join(task, NULL), 0);
+    CHECK(refused_enters > 0);
+    refused_enters = 0;
+    return unused;
+}
+
+static void ends_while_refused(void)
+{
+    pthread_t thread;
+    int before = count_descriptors();
+    long live_before = live;
+    CHECK_EQ(pthread_create(&thread, NULL, leaves_while_refused, NULL), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(count_descriptors(), before);
+    CHECK_EQ(live, live_before);
 }
 
 /* ---- Ends of threads, forks ---- */
@@ -1128,7 +1252,10 @@ int main(void)
     in_thread(asks_seldom);
     in_thread(is_not_harmed);
     in_thread(fills_queue_with_watches);
+    in_thread(closes_with_event_under_way);
     in_thread(closes_many_while_refused);
+    in_thread(watches_again_while_refused);
+    ends_while_refused();
     CHECK_EQ(unsetenv("ACO_POLLER"), 0);
     CHECK_EQ(pthread_create(&thread, NULL, foreign_loop, NULL), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);

@@ -14,6 +14,8 @@ one line for each violation, on:
   - a folder of src/ or an object without a layer
   - a .c file of src/ that src/sources.txt does not list
   - two files of src/ and include/ with one name
+  - a header of src/ that declares (ACO__HIDDEN) what another .c file than that of its name defines; SHARED_HEADERS
+    below gives reasons for some
   - a .c file of src/ or tests/ that gives the system's table a `struct stat` or reads its `struct dirent`, without
     64-bit offsets: in a 32-bit build the table would write beyond the structure
 The objects are those of one build; the sources are read whole, for every platform and option.
@@ -98,6 +100,19 @@ BY_NAME = [
      'what they measure is real time'),
     ('src/io/address.c', ('if_indextoname', 'if_nametoindex'), 'the same'),
 ]
+
+# Headers that declare what several .c files define: the header, the reason.
+SHARED_HEADERS = {
+    **{name: "a layer's contract" for name in ('base.h', 'stack.h', 'tools.h', 'os.h')},
+    **{name: 'a contract with an implementation for each system' for name in ('clock.h', 'events.h', 'entry.h')},
+    **{name: 'a record, and the files that know it' for name in (
+        'call.h', 'client_http2.h', 'client_peer.h', 'form.h', 'http2.h', 'lifecycle.h', 'metrics.h', 'node.h',
+        'reply.h', 'samples.h', 'websocket_internal.h', 'world.h')},
+    'request.h': "drain.c's, for an inline function",
+    'hooked.h': "simulated.c's, for hooks in a simulation",
+    'libc.h': "hooked.c's, for an inline function",
+    'inner.h': "wait.c's, which waits as a task does",
+}
 
 
 def rank(layer):
@@ -413,6 +428,18 @@ def check_sources(root):
 
 # ---- the two together ----
 
+def declares_others(root, read):
+    """Headers with functions of other files than their own. What this build does not have is not seen."""
+    where = definers(read)
+    for path in sorted(path for path in source_files(root) if path.startswith('src/') and path.endswith('.h')):
+        base = os.path.basename(path)
+        own = {base[:-2], base[:-2].removesuffix('_internal')}
+        for name in re.findall(r'ACO__HIDDEN[^;{]*?\b(\w+)\s*\(', read_code(root, path)):
+            others = [other for other in where.get(name, []) if os.path.basename(other)[:-2] not in own]
+            if others and base not in SHARED_HEADERS:
+                yield f'{path}: declares {name}, which {others[0]} defines'
+
+
 def check(root, paths, nms, sources=None):
     """(violations, the graph of objects, that of includes); (None, ...) if the objects hold no symbols."""
     found, include_graph = check_sources(root)
@@ -422,8 +449,9 @@ def check(root, paths, nms, sources=None):
     read = read_objects(paths, nms)
     if paths and not read:
         return None, {}, include_graph
-    objects, graph = check_objects({names[path]: pairs for path, pairs in read.items() if names[path]})
-    return found + objects, graph, include_graph
+    read = {names[path]: pairs for path, pairs in read.items() if names[path]}
+    objects, graph = check_objects(read)
+    return found + objects + list(declares_others(root, read)), graph, include_graph
 
 
 # ---- self-test ----
@@ -498,6 +526,9 @@ CASES = [  # what, the files that differ from CLEAN, the violations that must be
      ['src/misc has no layer', 'src/misc/m.c.o: an object without a layer']),
     ('two files with one name', {'include/aco/s.h': '\n', 'src/stack/s.h': '\n', 'src/tools/t.h': '\n'},
      ['src/stack/s.h: include/aco/s.h has this name too']),
+    ('a header of another file', {'src/tools/t.h': 'ACO__HIDDEN void low(void);\n/* ACO__HIDDEN void base(void); */\n',
+                                  'src/base/base_internal.h': 'ACO__HIDDEN void base(void);\n'},
+     ['src/tools/t.h: declares low, which src/os/os.c defines']),
     ('narrow offsets', {
         'src/system/system.h': '#include <time.h>\n',
         'src/io/wide.h': '#define _FILE_OFFSET_BITS 64\n#include <sys/stat.h>\n',

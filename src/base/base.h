@@ -6,6 +6,8 @@
 #include "base/upcalls.h"
 #include "os/os.h"
 
+#include <stdarg.h>
+
 /* ---- error.c: why a call failed, as "<call>: [coroutine <address>: ]<reason>" ---- */
 /* Prints this as one line on stderr after "acorn: ", then calls abort(). */
 ACO__HIDDEN ACO__COLD __attribute__((noreturn, format(ACO__PRINTF, 3, 4)))
@@ -13,6 +15,8 @@ void aco__die(const char *call, const void *co, const char *reason, ...);
 /* Prints the same line and returns. */
 ACO__HIDDEN ACO__COLD __attribute__((format(ACO__PRINTF, 3, 4)))
 void aco__warn(const char *call, const void *co, const char *reason, ...);
+ACO__HIDDEN ACO__COLD __attribute__((format(ACO__PRINTF, 3, 0)))
+void aco__warn_list(const char *call, const void *co, const char *reason, va_list args);
 /* If `fatal`, dies like aco__die(). Else stores the line for aco_error_message(), sets errno and returns -1. */
 #ifdef ACO_CONFIG_LIBACO_ONLY /* there every failure is fatal */
 #define aco__fail(fatal, error, ...) ((void)(fatal), (void)(error), aco__die(__VA_ARGS__), -1)

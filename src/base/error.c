@@ -1,7 +1,6 @@
 /* Reports why a call failed: stores the message for aco_error_message(), or prints it. */
 #include "base/base.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,12 +40,17 @@ __attribute__((format(ACO__PRINTF, 4, 0))) static int prefixed(char *line, const
     return BEFORE + format(line + BEFORE, MESSAGE - BEFORE, call, co, reason, args);
 }
 
-void aco__warn(const char *call, const void *co, const char *reason, ...)
+void aco__warn_list(const char *call, const void *co, const char *reason, va_list args)
 {
     char line[MESSAGE];
+    print(line, prefixed(line, call, co, reason, args));
+}
+
+void aco__warn(const char *call, const void *co, const char *reason, ...)
+{
     va_list args;
     va_start(args, reason);
-    print(line, prefixed(line, call, co, reason, args));
+    aco__warn_list(call, co, reason, args);
     va_end(args);
 }
 

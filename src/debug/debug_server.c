@@ -216,7 +216,7 @@ static __attribute__((constructor)) void serve_by_environment(void)
         return;
     got = aco_debug_serve(address, NULL);
     if (got < 0)
-        fprintf(stderr, "acorn: ACO_DEBUG: %s\n", aco_error_message());
+        aco__service_warn("ACO_DEBUG", "%s", aco_error_message());
     else
-        fprintf(stderr, "acorn: ACO_DEBUG: http://%s:%d/debug/pprof/\n", strchr(host, ':') ? "[::1]" : host, got);
+        aco__service_warn("ACO_DEBUG", "http://%s:%d/debug/pprof/", strchr(host, ':') ? "[::1]" : host, got);
 }

@@ -1,9 +1,9 @@
 /* Compressed messages, by zlib: each is a stream of gzip of its own. */
 #include "grpc/call.h"
 
-#include <string.h>
-
 #ifdef ACO_CONFIG_ZLIB
+#include "http/coder_memory.h"
+
 #include <zlib.h>
 
 /* What zlib keeps between messages of a call. */
@@ -13,28 +13,16 @@ typedef struct aco__grpc_gzip {
     size_t sz;
 } aco__grpc_gzip_t;
 
-enum { GZIP_BLOCK = 16 };
-
-/* Memory of the library's allocator, which wants to know the size again. */
 static void *gzip_allocate(void *arg, unsigned count, unsigned each)
 {
-    size_t sz = (size_t)count * each + GZIP_BLOCK;
-    char *p = aco__service_allocate(&sz, "gRPC");
     (void)arg;
-    if (!p)
-        return NULL;
-    memcpy(p, &sz, sizeof sz);
-    return p + GZIP_BLOCK;
+    return aco__coder_allocate((size_t)count * each, "gRPC");
 }
 
 static void gzip_free(void *arg, void *p)
 {
-    size_t sz;
     (void)arg;
-    if (!p)
-        return;
-    memcpy(&sz, (char *)p - GZIP_BLOCK, sizeof sz);
-    aco__service_free((char *)p - GZIP_BLOCK, sz);
+    aco__coder_free(p);
 }
 
 static aco__grpc_gzip_t *gzip_of(aco_grpc_call_t *call)

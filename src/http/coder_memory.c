@@ -1,22 +1,10 @@
 /* Memory of zlib, brotli and nghttp2, from the library's allocator, which wants to know the size again. */
 #include "http/coder_memory.h"
 
-#include "aco/detail/for_libraries.h"
-
-#include <stdint.h>
-#include <string.h>
-
-enum { CODER_HEADER = 16 };
-
 void *aco__http_coder_allocate(void *arg, size_t n)
 {
-    size_t sz = n + CODER_HEADER;
-    char *p = n < SIZE_MAX / 2 ? aco__service_allocate(&sz, "HTTP: zlib, brotli or nghttp2") : NULL;
     (void)arg;
-    if (!p)
-        return NULL;
-    memcpy(p, &sz, sizeof sz);
-    return p + CODER_HEADER;
+    return aco__coder_allocate(n, "HTTP: zlib, brotli or nghttp2");
 }
 
 void *aco__http_coder_allocate_items(void *arg, unsigned n, unsigned sz)
@@ -26,12 +14,8 @@ void *aco__http_coder_allocate_items(void *arg, unsigned n, unsigned sz)
 
 void aco__http_coder_free(void *arg, void *p)
 {
-    size_t sz;
     (void)arg;
-    if (!p)
-        return;
-    memcpy(&sz, (char *)p - CODER_HEADER, sizeof sz);
-    aco__service_free((char *)p - CODER_HEADER, sz);
+    aco__coder_free(p);
 }
 
 /* ---- For nghttp2, which has the arguments the other way round ---- */

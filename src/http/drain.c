@@ -4,7 +4,8 @@
 #include <string.h>
 
 /* In memory of its own: the stack of its task may be a shared one. A task that ends by aco_exit() leaves its scopes
- * only after it has ended its request, so the server frees the record later. */
+ * only after it has ended its request, and in between its other deferred calls may cancel a scope around this one,
+ * which walks the task's scopes. So the server frees the record later. */
 typedef struct aco__http_drain {
     aco_scope_t scope;
     struct aco__http_drain *outer; /* of the same request; NULL: none */

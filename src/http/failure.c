@@ -1,9 +1,9 @@
 /* Connections that fail: what is told of them. */
 #include "http/failure.h"
 #include "http/server.h"
-#include "system/system.h"
 
-#include <stdio.h>
+#include "aco/detail/for_libraries.h"
+
 #include <string.h>
 
 static int kind_of(int error)
@@ -24,20 +24,11 @@ static int kind_of(int error)
     }
 }
 
-/* In one call, and without stdio's buffer, which would be on the stack. */
 static void print(const aco_http_failure_t *failure)
 {
     const aco_http_request_t *request = failure->request;
-    char line[256];
-    int n = snprintf(line, sizeof line - 1, "acorn: an HTTP connection failed: %s%s%.64s%s%s\n",
-                     request ? request->method : "", request ? " " : "", request ? request->target : "",
-                     request ? ": " : "", failure->message);
-    if (n >= (int)sizeof line - 1) {
-        n = sizeof line - 1;
-        line[n - 1] = '\n';
-    }
-    if (n > 0)
-        (void)!aco__system.write(2, line, (size_t)n);
+    aco__service_warn("an HTTP connection failed", "%s%s%.64s%s%s", request ? request->method : "", request ? " " : "",
+                      request ? request->target : "", request ? ": " : "", failure->message);
 }
 
 void aco__http_report(aco_http_server_t *server, aco_http_failure_t *failure)

@@ -7,8 +7,8 @@
 void aco__http2_reset(aco__http2_stream_t *s, uint32_t code)
 {
     s->was_reset = 1;
-    if (s->is_open)
-        (void)nghttp2_submit_rst_stream(s->h->wire.session, NGHTTP2_FLAG_NONE, s->id, code);
+    if (s->is_open && nghttp2_submit_rst_stream(s->h->wire.session, NGHTTP2_FLAG_NONE, s->id, code) != 0)
+        aco__http2_cut_off(&s->h->wire, NGHTTP2_INTERNAL_ERROR, ENOMEM); /* or the client waits for the rest for ever */
 }
 
 void aco__http2_fail_stream(aco__http2_stream_t *s, int error)

@@ -65,26 +65,19 @@ static void h2_check_size(aco__http2_stream_t *s)
         s->body_error = EFBIG;
 }
 
-/* Until when more of the body may come. */
-static int64_t h2_limit_of_body(const aco__http2_stream_t *s)
-{
-    int rate = s->h->server->options.body_rate;
-    int64_t more = rate ? aco__http_time_of(s->body_n, rate) : 0;
-    return more < ACO_FOREVER - s->body_until ? s->body_until + more : ACO_FOREVER;
-}
-
 /* Waits for more of the body, or its end, in its time. 0, or -1 and errno. */
 ACO__SWITCHES static int h2_await_body(aco__http2_stream_t *s, const char *location)
 {
-    int64_t time = s->body_time;
+    int64_t time = s->body_time, until;
     if (s->body_error) {
         errno = s->body_error;
         return -1;
     }
     if (!s->body_until)
         s->body_until = time == ACO_FOREVER ? ACO_FOREVER : aco_after(time);
+    until = aco__http_later_by(s->body_until, s->body_n, s->h->server->options.body_rate);
     aco_event_reset(&s->changed);
-    if (aco_event_wait_until_at(&s->changed, h2_limit_of_body(s), location) == 0)
+    if (aco_event_wait_until_at(&s->changed, until, location) == 0)
         return 0;
     if (errno == ETIMEDOUT && aco_check_cancelled() == 0)
         errno = s->body_error = ETIMEDOUT;
@@ -425,16 +418,14 @@ static int http2_write_file(aco__http_exchange_t *x, int fd, int64_t offset, int
     while (n > 0) {
         size_t part = n < HTTP2_STREAM_OUT ? (size_t)n : HTTP2_STREAM_OUT;
         char *to = h2_check_open(s) == 0 ? h2_out_room(s, part, call, location) : NULL;
-        ssize_t got = to && h2_check_open(s) == 0 ? aco_file_pread_at(fd, to, part, offset, location) : -1;
-        if (got == 0)
-            errno = EIO;
-        if (got <= 0)
+        ssize_t got = -1;
+        if (to && h2_check_open(s) == 0)
+            got = aco__http_read_part(fd, to, part, &offset, &n, location);
+        if (got < 0)
             return -1;
         if (to != s->data.out.bytes + s->data.out.end) /* what stood before it was sent meanwhile */
             memmove(s->data.out.bytes + s->data.out.end, to, (size_t)got);
         s->data.out.end += (size_t)got;
-        offset += got;
-        n -= got;
         if (s->left > 0)
             s->left -= got;
     }

@@ -376,8 +376,7 @@ ACO__SWITCHES static ssize_t more_body(aco__http_incoming_t *in, char *direct, s
 /* Until when more of the body may come. */
 static int64_t limit_of_body(const aco__http_incoming_t *in)
 {
-    int64_t more = in->body_rate ? aco__http_time_of(in->head->body, in->body_rate) : 0;
-    return more < ACO_FOREVER - in->body_until ? in->body_until + more : ACO_FOREVER;
+    return aco__http_later_by(in->body_until, in->head->body, in->body_rate);
 }
 
 /* Within the body's time, which a peer can use up without a wait: a read that finds bytes succeeds also later. */

@@ -314,6 +314,18 @@ char *aco__http_make_room(aco__http_link_t *link, const char *location)
     return aco__http_send(link, NULL, 0, 0, location) == 0 ? link->out : NULL;
 }
 
+ssize_t aco__http_read_part(int fd, void *p, size_t room, int64_t *offset, int64_t *left, const char *location)
+{
+    ssize_t got = aco_file_pread_at(fd, p, (uint64_t)*left < room ? (size_t)*left : room, *offset, location);
+    if (got == 0)
+        errno = EIO;
+    if (got <= 0)
+        return -1;
+    *offset += got;
+    *left -= got;
+    return got;
+}
+
 int aco__http_send_file(aco__http_link_t *link, int fd, int64_t *at, int64_t end, const char *location)
 {
     enum { AT_ONCE = 1 << 20 }; /* so that others run in between */

@@ -41,6 +41,13 @@ static inline int64_t aco__http_time_of(uint64_t n, int rate)
     return seconds >= most ? (int64_t)most * ACO_SECOND : (int64_t)(seconds * ACO_SECOND + n % by * ACO_SECOND / by);
 }
 
+/* `until`, later by the time that `n` bytes take at that rate; 0: the rate is not limited. */
+static inline int64_t aco__http_later_by(int64_t until, uint64_t n, int rate)
+{
+    int64_t more = rate ? aco__http_time_of(n, rate) : 0;
+    return more < ACO_FOREVER - until ? until + more : ACO_FOREVER;
+}
+
 /* On a socket; or on a stream. */
 ACO__HIDDEN void aco__http_link_open(aco__http_link_t *link, int fd, size_t in_size);
 ACO__HIDDEN void aco__http_link_open_on(aco__http_link_t *link, aco_stream_t *stream, size_t in_size);
@@ -98,6 +105,11 @@ ACO__SWITCHES
 ACO__HIDDEN int aco__http_send(aco__http_link_t *link, const void *p, size_t n, int is_more, const char *location);
 /* Sends of the collected output what can be sent without waiting. Does not switch. */
 ACO__HIDDEN void aco__http_try_send(aco__http_link_t *link);
+/* Reads the next part of a file for a body: at most `room` bytes, *offset and *left go on by as many. The number of
+ * bytes, or -1 and errno: EIO if the file ends before. */
+ACO__SWITCHES
+ACO__HIDDEN ssize_t aco__http_read_part(int fd, void *p, size_t room, int64_t *offset, int64_t *left,
+                                        const char *location);
 /* Sends a file from *at, which moves, to `end`, by sendfile(); the output must be empty. 0; 1: the file, or what
  * carries the connection, has no sendfile(); -1 and errno. */
 ACO__SWITCHES

@@ -98,12 +98,8 @@ int aco__http_write_file(aco__http_outgoing_t *out, int fd, int64_t offset, int6
     if (!buffer)
         return -1;
     for (result = 0; n > 0 && result == 0;) {
-        ssize_t got = aco_file_pread_at(fd, buffer, (uint64_t)n < sz ? (size_t)n : sz, offset, location);
-        if (got == 0)
-            errno = EIO;
-        result = got <= 0 ? -1 : aco__http_write_body(out, buffer, (size_t)got, call, location);
-        offset += got;
-        n -= got;
+        ssize_t got = aco__http_read_part(fd, buffer, sz, &offset, &n, location);
+        result = got < 0 ? -1 : aco__http_write_body(out, buffer, (size_t)got, call, location);
     }
     aco__service_free(buffer, sz);
     return result;

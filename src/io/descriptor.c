@@ -63,8 +63,14 @@ static void ready(aco__io_t *io, int fd, uint32_t generation, unsigned what)
 static void close_io(aco__poller_t *poller)
 {
     aco__io_t *io = (aco__io_t *)(void *)poller;
+    aco__io_fd_t *d;
     if (io->ring)
         io->ring_close(io);
+    while ((d = io->unended) != NULL) { /* the ring has gone, and its watches with it */
+        io->unended = d->next_unended;
+        d->unended = 0;
+        aco__io_fd_free(d);
+    }
     if (io->jobs_end)
         io->jobs_end(io);
     for (size_t i = 0; i < io->room; i++)
@@ -82,16 +88,16 @@ static void close_io(aco__poller_t *poller)
  * child registered or submitted there, or took out, would be the parent's loss. */
 static __thread int is_of_parent;
 
-static int watch_nothing(const aco__io_t *io, int fd, uint32_t generation, unsigned what, unsigned before)
+static int watch_nothing(aco__io_t *io, int fd, uint32_t generation, unsigned what, unsigned before)
 {
     (void)io, (void)fd, (void)generation, (void)what, (void)before;
     errno = EPERM;
     return -1;
 }
 
-static void forget_nothing(aco__io_t *io, int fd, uint32_t generation, unsigned what)
+static void forget_nothing(aco__io_t *io, aco__io_fd_t *d)
 {
-    (void)io, (void)fd, (void)generation, (void)what;
+    (void)io, (void)d;
 }
 
 /* Tasks that were in a call go on with the record when their time is over, or their scope. */
@@ -208,14 +214,15 @@ static void retire(aco__io_t *io, aco__io_fd_t *d)
     ACO__NO_SWITCH_BEGIN(); /* who runs in between would use a record that has half gone */
     io->table[d->fd] = NULL;
     d->closed = 1;
+    d->users++;
     if (d->armed)
-        io->forget(io, d->fd, d->generation, d->armed);
+        io->forget(io, d);
     for (int i = 0; i < IO_QUEUES; i++)
         aco__poller_wake(&d->queues[i], ECANCELED);
     if (d->pairs)
         wake_pairs(io);
-    if (!d->users)
-        aco__service_free(d, sizeof *d);
+    d->users--;
+    aco__io_fd_free(d);
     ACO__NO_SWITCH_END();
 }
 
@@ -318,8 +325,9 @@ void aco__io_leave(aco__io_fd_t *d)
 {
     ACO__ASSERT(d->users > d->pairs); /* aco__io_leave_both() has counted its pair */
     ACO__ASSERT(d->users > 1 || (!d->wait_is_used && !d->queues[IO_READ].first && !d->queues[IO_WRITE].first));
-    if (--d->users == 0 && aco_unlikely(d->closed))
-        aco__service_free(d, sizeof *d);
+    d->users--;
+    if (aco_unlikely(d->closed))
+        aco__io_fd_free(d);
 }
 
 int aco__io_enter_both(aco__io_t *io, const int fds[2], aco__io_fd_t *d[2], int may_wait, const char *call)
@@ -386,7 +394,7 @@ static void disarm(aco__io_t *io, aco__io_fd_t *d)
 {
     if (!io->watches_by_ring || d->owned || d->closed || d->users > 1 || !d->armed)
         return;
-    io->forget(io, d->fd, d->generation, d->armed);
+    io->forget(io, d);
     d->armed = 0;
 }
 
@@ -411,15 +419,22 @@ static ACO__COLD void wait_free(aco__wait_t *wait)
     aco__service_free(wait, ((own_wait_t *)(void *)wait)->sz);
 }
 
-/* The ring is full, and the kernel takes no more now: no event would end the wait. So it ends soon, and the caller, who
- * tries again after each wait, begins the next. Not inline: a task that waits holds the frame of aco__io_park(). */
-ACO__SWITCHES static ACO__COLD int park_unarmed(aco__io_t *io, aco__io_fd_t *d, int64_t deadline, const char *call,
-                                                const char *location)
+/* Waits so long, within the deadline. Not inline: a task that waits holds the frame of aco__io_park(). */
+ACO__SWITCHES static ACO__COLD int pause_for(aco__io_t *io, aco__io_fd_t *d, int64_t ns, int64_t deadline,
+                                             const char *call, const char *location)
 {
-    int64_t soon = aco_after(TRY_AGAIN_NS);
-    if (aco__io_park(io, d, IO_PAUSE, soon < deadline ? soon : deadline, call, location) == 0)
+    int64_t until = aco_after(ns);
+    if (aco__io_park(io, d, IO_PAUSE, until < deadline ? until : deadline, call, location) == 0)
         return 0;
     return errno == ETIMEDOUT && aco_now() < deadline && aco_check_cancelled() == 0 ? 0 : -1;
+}
+
+/* The ring is full, and the kernel takes no more now: no event would end the wait. So it ends soon, and the caller, who
+ * tries again after each wait, begins the next. */
+ACO__SWITCHES static int park_unarmed(aco__io_t *io, aco__io_fd_t *d, int64_t deadline, const char *call,
+                                      const char *location)
+{
+    return pause_for(io, d, TRY_AGAIN_NS, deadline, call, location);
 }
 
 int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline, const char *call,
@@ -482,9 +497,7 @@ int aco__io_park_any(aco__io_t *io, aco__io_fd_t *const *ds, const unsigned char
 int aco__io_pause(aco__io_t *io, aco__io_fd_t *d, int64_t *ns, const char *call, const char *location)
 {
     *ns = aco__io_longer_pause(*ns);
-    if (aco__io_park(io, d, IO_PAUSE, aco_after(*ns), call, location) == 0)
-        return 0;
-    return errno == ETIMEDOUT && aco_check_cancelled() == 0 ? 0 : -1;
+    return pause_for(io, d, *ns, ACO_FOREVER, call, location);
 }
 
 int aco__io_look(int fd, int events)

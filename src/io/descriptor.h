@@ -11,6 +11,8 @@
 #include "aco/detail/poller.h"
 #include "aco/io.h"
 
+struct io_uring;
+
 enum { IO_READ, IO_WRITE, IO_PAUSE }; /* what a task waits for; a pause: a time, or the close */
 enum { IO_QUEUES = 2 };               /* a pause is in that of readers */
 enum { IO_READS = 1, IO_WRITES = 2, IO_ALWAYS_READS = 4 }; /* sets of them; the last: there may be no further event */
@@ -27,13 +29,22 @@ typedef struct aco__io_fd {
     unsigned char armed;    /* the directions that the poller watches */
     unsigned char drained;  /* nothing to read until the next event */
     unsigned char always;   /* IO_ALWAYS_READS was seen: never drained */
-    unsigned char closed;   /* not in the table any more; the last user frees it */
+    unsigned char closed;   /* not in the table any more; aco__io_fd_free() */
+    unsigned char unended;  /* directions that the ring watches until it has room for the end: in io->unended */
     unsigned char wait_is_used;
     unsigned users;         /* tasks that wait for it or use this record */
     unsigned pairs;         /* those of them that use another descriptor, too */
     aco__queue_t queues[IO_QUEUES];
     aco__wait_t wait;       /* of the first task that waits. Not on its stack, which may be a shared one */
+    struct aco__io_fd *next_unended;
 } aco__io_fd_t;
+
+/* Frees the record if it is closed and nobody needs it any more. */
+static inline void aco__io_fd_free(aco__io_fd_t *d)
+{
+    if (d->closed && !d->users && !d->unended)
+        aco__service_free(d, sizeof *d);
+}
 
 /* A read has left the socket empty. */
 static inline void aco__io_note_drained(aco__io_fd_t *d)
@@ -60,11 +71,14 @@ typedef struct aco__io {
     unsigned char watches_by_ring; /* not by epoll. Then a watch keeps the file open */
     unsigned char has_poll_fd;   /* a foreign loop may wait for the thread's events */
     /* As aco__io_events_watch() and aco__io_events_forget(). */
-    int (*watch)(const struct aco__io *io, int fd, uint32_t generation, unsigned what, unsigned before);
-    void (*forget)(struct aco__io *io, int fd, uint32_t generation, unsigned what);
+    int (*watch)(struct aco__io *io, int fd, uint32_t generation, unsigned what, unsigned before);
+    void (*forget)(struct aco__io *io, aco__io_fd_t *d);
     struct aco__io_ring *ring;   /* NULL: none so far. With it these: */
     /* An event of the ring for a watched descriptor. */
     void (*ring_event)(struct aco__io *io, uint64_t key, int result, unsigned flags);
+    aco__io_fd_t *unended;       /* records whose watches the ring is to end */
+    /* Puts these ends into the ring's queue, as many as fit. */
+    void (*end_watches)(struct aco__io *io, struct io_uring *uring);
     /* Before a wait for events, and when there are some for the ring: wakes the tasks that have their answer. Sets
      * *deadline to an earlier time if the wait must not be so long. 1: it has waited itself; 0; -1 and errno. */
     int (*ring_turn)(struct aco__io *io, int64_t *deadline);

@@ -111,7 +111,7 @@ void aco__io_events_close(const aco__io_t *io)
     aco__system.close(io->events);
 }
 
-int aco__io_events_watch(const aco__io_t *io, int fd, uint32_t generation, unsigned what, unsigned before)
+int aco__io_events_watch(aco__io_t *io, int fd, uint32_t generation, unsigned what, unsigned before)
 {
     struct epoll_event event = {EPOLLET, {.u64 = (uint64_t)generation << 32 | (unsigned)fd}};
     if (what & IO_READS)
@@ -127,10 +127,8 @@ int aco__io_events_watch(const aco__io_t *io, int fd, uint32_t generation, unsig
     return -1;
 }
 
-void aco__io_events_forget(aco__io_t *io, int fd, uint32_t generation, unsigned what)
+void aco__io_events_forget(aco__io_t *io, aco__io_fd_t *d)
 {
     struct epoll_event unused = {0, {.u64 = 0}};
-    (void)generation;
-    (void)what;
-    (void)aco__system.epoll_ctl(io->events, EPOLL_CTL_DEL, fd, &unused);
+    (void)aco__system.epoll_ctl(io->events, EPOLL_CTL_DEL, d->fd, &unused);
 }

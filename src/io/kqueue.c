@@ -76,7 +76,7 @@ void aco__io_events_close(const aco__io_t *io)
 }
 
 /* Adding a filter that is there changes its user data, and tells again if the descriptor is ready. */
-int aco__io_events_watch(const aco__io_t *io, int fd, uint32_t generation, unsigned what, unsigned before)
+int aco__io_events_watch(aco__io_t *io, int fd, uint32_t generation, unsigned what, unsigned before)
 {
     struct kevent events[2];
     int n = 0;
@@ -92,16 +92,15 @@ int aco__io_events_watch(const aco__io_t *io, int fd, uint32_t generation, unsig
     return aco__system.kevent(io->events, events, n, NULL, 0, NULL);
 }
 
-void aco__io_events_forget(aco__io_t *io, int fd, uint32_t generation, unsigned what)
+void aco__io_events_forget(aco__io_t *io, aco__io_fd_t *d)
 {
     struct kevent event;
-    (void)generation;
-    if (what & IO_READS) {
-        EV_SET(&event, (uintptr_t)fd, EVFILT_READ, EV_DELETE, 0, 0, NULL);
+    if (d->armed & IO_READS) {
+        EV_SET(&event, (uintptr_t)d->fd, EVFILT_READ, EV_DELETE, 0, 0, NULL);
         (void)aco__system.kevent(io->events, &event, 1, NULL, 0, NULL);
     }
-    if (what & IO_WRITES) {
-        EV_SET(&event, (uintptr_t)fd, EVFILT_WRITE, EV_DELETE, 0, 0, NULL);
+    if (d->armed & IO_WRITES) {
+        EV_SET(&event, (uintptr_t)d->fd, EVFILT_WRITE, EV_DELETE, 0, 0, NULL);
         (void)aco__system.kevent(io->events, &event, 1, NULL, 0, NULL);
     }
 }

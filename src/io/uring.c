@@ -39,9 +39,8 @@ enum {
 };
 
 /* What is submitted: a kernel without one of these gets the pool of threads instead. */
-static const int operations[] = {IORING_OP_READ,     IORING_OP_WRITE,        IORING_OP_FSYNC,    IORING_OP_OPENAT,
-                                 IORING_OP_STATX,    IORING_OP_RENAMEAT,     IORING_OP_POLL_ADD, IORING_OP_POLL_REMOVE,
-                                 IORING_OP_ASYNC_CANCEL};
+static const int operations[] = {IORING_OP_READ,  IORING_OP_WRITE,    IORING_OP_FSYNC,    IORING_OP_OPENAT,
+                                 IORING_OP_STATX, IORING_OP_RENAMEAT, IORING_OP_POLL_ADD, IORING_OP_ASYNC_CANCEL};
 
 #ifdef ACO__INVARIANTS
 static int is_listed(int operation)
@@ -100,11 +99,20 @@ static void count_waiter(aco__io_t *io, int n)
 
 /* ---- Submitting ---- */
 
-/* Moves queued operations to the kernel's queue, as many as fit there. */
-static void fill_queue(ring_t *ring)
+/* Whether all that waits for room in the kernel's queue is there. */
+static int is_all_queued(const aco__io_t *io)
 {
+    return !io->ring->queued.first && !io->unended;
+}
+
+/* Moves ends of watches and queued operations to the kernel's queue, as many as fit there. */
+static void fill_queue(aco__io_t *io)
+{
+    ring_t *ring = io->ring;
     struct io_uring_sqe *entry;
     aco__io_op_t *op;
+    if (io->unended)
+        io->end_watches(io, &ring->uring);
     while ((op = ring->queued.first) != NULL && (entry = io_uring_get_sqe(&ring->uring)) != NULL) {
         ACO__ASSERT(op->state == IO_OP_QUEUED || op->state == IO_OP_CANCELLED);
         remove_op(&ring->queued, op);
@@ -151,7 +159,7 @@ static unsigned reap_ring(aco__io_t *io)
         }
     }
     io_uring_cq_advance(&ring->uring, n);
-    if (ring->owes && !needs_kernel(ring)) {
+    if (ring->owes && !needs_kernel(ring) && !io->unended) {
         ring->owes = 0;
         count_waiter(io, -1);
     }
@@ -183,13 +191,14 @@ static int cannot_take_more(int n)
 
 /* Submits what is queued, and has the kernel tell what has ended. 1: all is submitted; 0: the kernel cannot take more
  * now; -1 and errno. */
-static int submit_ring(ring_t *ring)
+static int submit_ring(aco__io_t *io)
 {
+    ring_t *ring = io->ring;
     int n = 0;
-    fill_queue(ring);
+    fill_queue(io);
     while (n >= 0 && needs_kernel(ring)) {
         n = enter_kernel(ring);
-        fill_queue(ring);
+        fill_queue(io);
         if (n == 0)
             break;
     }
@@ -197,7 +206,7 @@ static int submit_ring(ring_t *ring)
         errno = -n;
         return -1;
     }
-    return !ring->queued.first && !io_uring_sq_ready(&ring->uring);
+    return is_all_queued(io) && !io_uring_sq_ready(&ring->uring);
 }
 
 /* Whether the ring tells of wakes by other threads; it is asked to. Not if its queue is full. */
@@ -251,8 +260,8 @@ static int ring_turn(aco__io_t *io, int64_t *deadline)
         waits_only_here = 0;
     if (reap_ring(io))
         *deadline = 0;
-    fill_queue(ring);
-    if (*deadline != 0 && waits_only_here && !ring->queued.first && tells_of_wakes(io)) {
+    fill_queue(io);
+    if (*deadline != 0 && waits_only_here && is_all_queued(io) && tells_of_wakes(io)) {
         int waited = wait_in_ring(io, *deadline);
         unsigned ended = waited < 0 ? 0 : reap_ring(io);
         if (waited)
@@ -261,7 +270,7 @@ static int ring_turn(aco__io_t *io, int64_t *deadline)
             *deadline = 0;
     }
     do {
-        submitted = submit_ring(ring);
+        submitted = submit_ring(io);
         if (submitted < 0)
             return -1;
         if (reap_ring(io))
@@ -292,7 +301,7 @@ static void ring_close(aco__io_t *io)
         }
     }
     while ((ring->queued.first || ring->submitted.first) && (n >= 0 || n == -EINTR || cannot_take_more(n))) {
-        fill_queue(ring);
+        fill_queue(io);
         n = io_uring_submit_and_wait(&ring->uring, 1);
         reap_ring(io);
     }
@@ -344,7 +353,7 @@ static int setup_ring(struct io_uring *uring)
 }
 
 /* Has the kernel tell of ends by an eventfd, and epoll of that. 0, or an errno. */
-static int watch_ring(const aco__io_t *io, ring_t *ring)
+static int watch_ring(aco__io_t *io, ring_t *ring)
 {
     int error;
     ring->told = aco__system.eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -383,10 +392,10 @@ static int open_ring(aco__io_t *io, const char *call)
 
 /* ---- Operations ---- */
 
-struct io_uring_sqe *aco__io_ring_entry(const aco__io_t *io)
+struct io_uring_sqe *aco__io_ring_entry(aco__io_t *io)
 {
-    struct io_uring_sqe *entry = io_uring_get_sqe(&io->ring->uring);
-    if (!entry && submit_ring(io->ring) >= 0)
+    struct io_uring_sqe *entry = io->unended ? NULL : io_uring_get_sqe(&io->ring->uring);
+    if (!entry && submit_ring(io) >= 0 && !io->unended)
         entry = io_uring_get_sqe(&io->ring->uring);
     if (!entry)
         errno = EAGAIN;
@@ -395,20 +404,20 @@ struct io_uring_sqe *aco__io_ring_entry(const aco__io_t *io)
 
 void aco__io_ring_submit(aco__io_t *io)
 {
-    if (submit_ring(io->ring) != 0 || io->ring->owes) /* 0: a later turn does, and one will come */
+    if (submit_ring(io) != 0 || io->ring->owes) /* 0: a later turn does, and one will come */
         return;
     io->ring->owes = 1;
     count_waiter(io, 1);
 }
 
-void aco__io_ring_settle(const aco__io_t *io, int fd)
+void aco__io_ring_settle(aco__io_t *io, int fd)
 {
     const aco__io_op_t *op = io->ring->queued.first;
     int error = errno;
     while (op && op->fd != fd)
         op = op->next;
     if (op || io_uring_sq_ready(&io->ring->uring))
-        (void)submit_ring(io->ring);
+        (void)submit_ring(io);
     errno = error;
 }
 
@@ -445,7 +454,7 @@ static void add_op(void *arg)
     aco__io_op_t *op = arg;
     aco__io_ring_add(op->io, op);
     if (op->io->has_poll_fd) /* whoever waits for that does not submit */
-        (void)submit_ring(op->io->ring); /* after a failure the next turn does */
+        (void)submit_ring(op->io); /* after a failure the next turn does */
 }
 
 int aco__io_ring_wait(aco__io_t *io, aco__io_op_t *op, const char *call, int begins, const char *location)

@@ -3,7 +3,8 @@
  * ACO_POLLER=uring chooses it; epoll is the default.
  *
  * A watch keeps the file open, so it ends before the descriptor is closed, and after each wait for a descriptor that is
- * not owned. */
+ * not owned. An end cannot fail: its record stands in io->unended until the kernel's queue has room. A new watch comes
+ * after all of these, since it may have the same key. */
 #define _GNU_SOURCE
 #include "base/invariants.h"
 #include "io/descriptor.h"
@@ -43,54 +44,32 @@ static void watch_event(aco__io_t *io, uint64_t key, int result, unsigned flags)
     io->ready(io, (int)((uint32_t)key >> KEY_FD_SHIFT), (uint32_t)(key >> 32), what);
 }
 
-/* An end of a watch for which the kernel's queue had no room. */
-typedef struct late_end {
-    aco__io_op_t op; /* first */
-    uint64_t key;
-    size_t sz;
-} late_end_t;
-
-static void prepare_end(aco__io_op_t *op, struct io_uring_sqe *entry)
+/* As many as the kernel's queue has room for. (IORING_OP_POLL_REMOVE does not end a watch of which an event is under
+ * way.) */
+static void end_watches(aco__io_fd_t *d, struct io_uring *uring)
 {
-    io_uring_prep_poll_remove(entry, ((late_end_t *)(void *)op)->key);
-}
-
-static void free_end(aco__io_t *io, aco__io_op_t *op, int result)
-{
-    (void)io, (void)result;
-    aco__service_free(op, ((late_end_t *)(void *)op)->sz);
-}
-
-/* Without memory the watch lasts until the thread ends. */
-static void end_watch_later(aco__io_t *io, uint64_t key)
-{
-    size_t sz = sizeof(late_end_t);
-    late_end_t *end = aco__service_allocate(&sz, "aco_io_close");
-    if (!end)
-        return;
-    memset(end, 0, sizeof *end);
-    end->key = key;
-    end->sz = sz;
-    end->op.prepare = prepare_end;
-    end->op.done = free_end;
-    end->op.fd = -1;
-    end->op.is_given_up = 1;
-    aco__io_ring_add(io, &end->op);
-    aco__io_ring_abandon(io, &end->op);
-}
-
-static void end_watch(aco__io_t *io, uint64_t key)
-{
-    struct io_uring_sqe *entry = aco__io_ring_entry(io);
-    if (!entry) {
-        end_watch_later(io, key);
-        return;
+    struct io_uring_sqe *entry;
+    while (d->unended && (entry = io_uring_get_sqe(uring)) != NULL) {
+        int direction = d->unended & IO_READS ? IO_READ : IO_WRITE;
+        io_uring_prep_cancel64(entry, key_of(d->fd, d->generation, direction), 0);
+        entry->user_data = 0;
+        d->unended &= (unsigned char)~(1u << direction);
     }
-    io_uring_prep_poll_remove(entry, key);
-    entry->user_data = 0;
 }
 
-static int begin_watch(const aco__io_t *io, int fd, uint64_t key, int direction)
+static void end_by_ring(aco__io_t *io, struct io_uring *uring)
+{
+    aco__io_fd_t *d;
+    while ((d = io->unended) != NULL) {
+        end_watches(d, uring);
+        if (d->unended)
+            return;
+        io->unended = d->next_unended;
+        aco__io_fd_free(d);
+    }
+}
+
+static int begin_watch(aco__io_t *io, int fd, uint64_t key, int direction)
 {
     struct io_uring_sqe *entry = aco__io_ring_entry(io);
     if (!entry)
@@ -100,7 +79,7 @@ static int begin_watch(const aco__io_t *io, int fd, uint64_t key, int direction)
     return 0;
 }
 
-static int watch_by_ring(const aco__io_t *io, int fd, uint32_t generation, unsigned what, unsigned before)
+static int watch_by_ring(aco__io_t *io, int fd, uint32_t generation, unsigned what, unsigned before)
 {
     for (int direction = IO_READ; direction <= IO_WRITE; direction++) {
         uint64_t key = key_of(fd, generation, direction);
@@ -110,12 +89,15 @@ static int watch_by_ring(const aco__io_t *io, int fd, uint32_t generation, unsig
     return 0;
 }
 
-static void forget_by_ring(aco__io_t *io, int fd, uint32_t generation, unsigned what)
+/* Without room in the kernel's queue, and without memory: the record waits for its turn. */
+static void forget_by_ring(aco__io_t *io, aco__io_fd_t *d)
 {
     int error = errno;
-    for (int direction = IO_READ; direction <= IO_WRITE; direction++)
-        if (what & 1u << direction)
-            end_watch(io, key_of(fd, generation, direction));
+    if (!d->unended) {
+        d->next_unended = io->unended;
+        io->unended = d;
+    }
+    d->unended |= d->armed;
     aco__io_ring_submit(io); /* so that close() closes */
     errno = error;
 }
@@ -135,6 +117,7 @@ int aco__io_choose_poller(aco__io_t *io, const char *call)
     io->watch = watch_by_ring;
     io->forget = forget_by_ring;
     io->ring_event = watch_event;
+    io->end_watches = end_by_ring;
     io->watches_by_ring = 1;
 #endif
     return 0;

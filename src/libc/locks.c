@@ -14,6 +14,7 @@
 #include "libc/libc.h"
 #include "libc/locks.h"
 
+#include "aco/detail/for_libraries.h"
 #include "aco/scope.h"
 
 #include <linux/futex.h>
@@ -196,8 +197,7 @@ static int must_not_block(const pthread_mutex_t *mutex)
 
 static void report(const char *location, const void *lock, const char *why)
 {
-    fprintf(stderr, "acorn: %s: a task wants the lock %p, which its own thread may hold: %s\n", location, lock,
-            why);
+    aco__service_warn(location, "a task wants the lock %p, which its own thread may hold: %s", lock, why);
 }
 
 typedef struct naps {

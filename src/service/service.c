@@ -36,3 +36,13 @@ int(aco__service_fail)(int error, const char *call, const char *reason)
     errno = error;
     return -1;
 }
+
+void aco__service_warn(const char *call, const char *reason, ...)
+{
+    int error = errno;
+    va_list args;
+    va_start(args, reason);
+    aco__warn_list(call, NULL, reason, args);
+    va_end(args);
+    errno = error;
+}

@@ -27,22 +27,16 @@ int aco_sim_at(aco_sim_t *sim, int64_t time_ns, aco_sim_function_t function, voi
 {
     static const char call[] = "aco_sim_at";
     appointment_t *appointment;
-    aco_options_t options = {0};
-    aco_t *task;
     if (aco__sim_check_first(sim, call) != 0)
         return -1;
     if (!function || time_ns < 0)
         return aco__service_fail(EINVAL, call, function ? "the time is negative" : "the function is NULL");
     appointment = malloc(sizeof *appointment);
-    options.flags = ACO_DETACHED;
-    task = appointment ? aco_spawn(keep_appointment, appointment, &options) : NULL;
-    if (!task) {
+    if (!appointment || aco__sim_spawn(sim, &sim->nodes.scenario, NULL, keep_appointment, appointment) != 0) {
         free(appointment);
         return aco__service_fail(ENOMEM, call, "no memory");
     }
     *appointment = (appointment_t){sim, time_ns, function, arg};
-    if (aco__schedule_enroll(&sim->threads.first.schedule, task, &sim->nodes.scenario) != 0)
-        aco__sim_fail(sim, "there is no memory for the schedule");
     return 0;
 }
 

@@ -316,8 +316,6 @@ int aco_sim_nemesis(aco_sim_t *sim, unsigned faults)
 {
     static const char call[] = "aco_sim_nemesis";
     nemesis_t *nemesis;
-    aco_options_t options = {0};
-    aco_t *task;
     if (aco__sim_check_first(sim, call) != 0)
         return -1;
     if (faults & ~(unsigned)ACO_SIM_FAULT_ALL)
@@ -326,13 +324,8 @@ int aco_sim_nemesis(aco_sim_t *sim, unsigned faults)
     if (!faults)
         return 0;
     nemesis = new_nemesis(sim, faults);
-    options.flags = ACO_DETACHED;
-    options.name = "nemesis";
-    task = nemesis ? aco_spawn(run_nemesis, nemesis, &options) : NULL;
-    if (!task)
+    if (!nemesis || aco__sim_spawn(sim, &sim->nodes.own, "nemesis", run_nemesis, nemesis) != 0)
         return aco__service_fail(ENOMEM, call, "no memory");
-    if (aco__schedule_enroll(&sim->threads.first.schedule, task, &sim->nodes.own) != 0)
-        aco__sim_fail(sim, "there is no memory for the nemesis");
     return 0;
 }
 

@@ -202,16 +202,24 @@ aco_sim_node_t *aco_sim_node(aco_sim_t *sim, const char *name, const char *addre
 
 /* ---- Running ---- */
 
-void aco__sim_node_start(aco_sim_node_t *node)
+int aco__sim_spawn(aco_sim_t *sim, aco_sim_node_t *node, const char *name, aco_function_t fn, void *arg)
 {
-    aco_sim_t *sim = node->sim;
     aco_options_t options = {0};
     aco_t *task;
     options.flags = ACO_DETACHED;
-    options.name = node->name;
-    task = aco_spawn(node->function, node->arg, &options);
-    if (!task || aco__schedule_enroll(&sim->threads.first.schedule, task, node) != 0)
-        aco__sim_fail(sim, "there is no memory for node \"%s\"", node->name);
+    options.name = name;
+    task = aco_spawn(fn, arg, &options);
+    if (!task)
+        return -1;
+    if (aco__schedule_enroll(&sim->threads.first.schedule, task, node) != 0)
+        aco__sim_fail(sim, "there is no memory for a task of node \"%s\"", node->name);
+    return 0;
+}
+
+void aco__sim_node_start(aco_sim_node_t *node)
+{
+    if (aco__sim_spawn(node->sim, node, node->name, node->function, node->arg) != 0)
+        aco__sim_fail(node->sim, "there is no memory for node \"%s\"", node->name);
     node->is_up = 1;
     node->is_dark = 0;
 }

@@ -47,6 +47,9 @@ typedef struct aco__sim_nodes {
 
 ACO__HIDDEN void aco__sim_nodes_begin(aco_sim_t *sim, uint64_t seed);
 ACO__HIDDEN void aco__sim_nodes_end(aco_sim_t *sim);
+/* Calls `fn` as a detached task of the node. If only the schedule lacks memory, the run fails. 0, or -1 and errno. */
+ACO__HIDDEN int aco__sim_spawn(aco_sim_t *sim, aco_sim_node_t *node, const char *name, ACO__SWITCHES aco_function_t fn,
+                               void *arg);
 /* Calls the node's function as a task of the node. */
 ACO__HIDDEN void aco__sim_node_start(aco_sim_node_t *node);
 /* What the wall clock of the node's tasks is ahead. */

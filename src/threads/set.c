@@ -14,7 +14,6 @@
 #include "threads/stop.h"
 #include "threads/submit.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* ---- What aco_run() calls ---- */
@@ -194,8 +193,8 @@ static void report_failure(const aco__set_worker_t *worker)
 {
     size_t others = aco__worker_tasks() - 1;
     if (others && !(worker->threads->flags & ACO_THREADS_KEEP_GOING))
-        fprintf(stderr, "acorn: aco_threads_run: the function has failed on thread %d: %s; %zu more task%s cancelled\n",
-                worker->index, strerror(worker->error), others, others == 1 ? " there is" : "s there are");
+        aco__service_warn("aco_threads_run", "the function has failed on thread %d: %s; %zu more task%s cancelled",
+                          worker->index, strerror(worker->error), others, others == 1 ? " there is" : "s there are");
 }
 
 /* The first task of a thread. */
