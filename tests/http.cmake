@@ -2,7 +2,7 @@
 foreach(variant IN LISTS acorn_two_variants)
   foreach(subject http_requests http_replies http_middleware http_streams_around http_cookies http_forms http_limits
           http_access_log http_ends http_stop http_drain http_url http_client http_client_calls http_cookie_jar
-          http_websocket)
+          http_websocket http_trailers)
     acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 200)
     target_link_libraries(test_${subject}_${variant} PRIVATE acorn_http_static Threads::Threads)
     if(TARGET acorn_sim AND subject STREQUAL "http_cookies") # in simulations

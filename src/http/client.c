@@ -32,6 +32,7 @@ ACO__SWITCHES static aco__http_peer_t *dial_peer(aco_http_client_t *client, cons
     aco__http_link_open(&peer->link, fd, (size_t)options->max_head + HTTP_BEHIND_HEAD);
     aco__http_incoming_open(&peer->incoming, &peer->link);
     aco__http_parse_by(&peer->incoming, &peer->parser, HTTP_RESPONSE);
+    peer->incoming.trailers = &peer->trailers;
     peer->outgoing.link = &peer->link;
     peer->head.headers = (aco_http_header_t *)(void *)(peer + 1);
     peer->head.most = (size_t)options->max_headers;
@@ -659,6 +660,7 @@ static void release_peer(aco__http_peer_t *peer)
         return;
     }
     aco__http_message_end(in);
+    aco__http_drop_trailers(&peer->trailers);
     if (peer->link.in.end > 0) { /* bytes that nobody asked for */
         aco__http_close_peer(peer);
         return;

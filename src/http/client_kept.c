@@ -8,6 +8,7 @@ void aco__http_close_peer(aco__http_peer_t *peer)
 {
     if (peer->http2)
         aco__http2_hang_up(peer->http2);
+    aco__http_drop_trailers(&peer->trailers);
     aco__http_link_close(&peer->link, aco__http_is_cut(&peer->outgoing));
     aco__service_free(peer, peer->sz);
 }

@@ -7,6 +7,7 @@
 #include "http/decoder.h"
 #include "http/incoming.h"
 #include "http/outgoing.h"
+#include "http/trailers.h"
 
 #define CLIENT_CALL "aco_http_call" /* whose errors these are */
 
@@ -45,6 +46,7 @@ typedef struct aco__http_peer { /* a connection, and the response that comes on 
     aco__http_outgoing_t outgoing;
     llhttp_t parser;
     aco__http_head_t head;
+    aco__http_trailers_t trailers; /* of the response */
     int is_tls;
     char host[CLIENT_HOST], port[CLIENT_PORT]; /* the server's; without TLS, the proxy's if there is one */
     size_t sz;              /* of this record, the headers and the output behind it */

@@ -154,10 +154,10 @@ static void h2_add_pseudo(aco__http2_stream_t *s, const char *name, size_t name_
 
 static int h2_keep_trailer(aco__http2_stream_t *s, const char *name, size_t name_n, const char *value, size_t value_n)
 {
-    aco__http_exchange_t *x = &s->x;
-    return aco__http_keep_trailer(x, name, name_n, HTTP_IN_NAME) == 0 &&
-                   aco__http_keep_trailer(x, value, value_n, HTTP_IN_VALUE) == 0 &&
-                   aco__http_keep_trailer(x, "", 0, HTTP_BEHIND_VALUE) == 0
+    aco__http_trailers_t *trailers = &s->x.trailers;
+    return aco__http_add_trailer(trailers, name, name_n, HTTP_IN_NAME) == 0 &&
+                   aco__http_add_trailer(trailers, value, value_n, HTTP_IN_VALUE) == 0 &&
+                   aco__http_add_trailer(trailers, "", 0, HTTP_BEHIND_VALUE) == 0
                ? 0
                : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
