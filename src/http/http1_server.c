@@ -435,7 +435,7 @@ static void end_connection(void *arg)
         aco__http_try_send(&c->http.link); /* earlier replies */
         c->http.link.is_broken = 1;
         if (c->x->websocket)
-            aco__http_end_websocket(c->x, NULL);
+            aco__http_drop_websocket(c->x);
     }
     unlist_unflushed(c);
     if (c->x)

@@ -203,6 +203,7 @@ static int h2_begin_session(aco__http2_t *h)
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, (uint32_t)options->stream_window},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)options->max_head},
         {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
+        {NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1},
     };
     return aco__http2_begin_session(&h->wire, h2_set_callbacks, 1, settings, sizeof settings / sizeof settings[0],
                                     options->connection_window);

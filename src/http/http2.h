@@ -67,6 +67,7 @@ typedef struct aco__http2_stream {
     size_t count, head_n; /* bytes, as HPACK counts them */
     char *text, *text_end; /* free memory for fields */
     const char *authority;
+    const char *protocol; /* that the request asks for (RFC 8441); NULL: none */
     int refusal; /* the status with which to refuse it; 0: none */
     /* The request's body: */
     aco__http2_buffer_t body;

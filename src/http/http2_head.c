@@ -146,6 +146,7 @@ static void h2_add_pseudo(aco__http2_stream_t *s, const char *name, size_t name_
     const char **field = aco__http_is(name, name_n, ":method")      ? &s->x.is.method
                          : aco__http_is(name, name_n, ":path")      ? &s->x.is.target
                          : aco__http_is(name, name_n, ":authority") ? &s->authority
+                         : aco__http_is(name, name_n, ":protocol")  ? &s->protocol
                                                                     : NULL;
     const char *kept = field ? h2_keep(s, value, value_n) : NULL;
     if (kept)
@@ -253,8 +254,12 @@ static int h2_understand(aco__http2_stream_t *s)
     const char *expect;
     size_t expects;
     int status;
-    if (strcmp(x->is.method, "CONNECT") == 0)
-        return 501;
+    if (strcmp(x->is.method, "CONNECT") == 0) {
+        if (!s->protocol || !aco__http_same(s->protocol, "websocket"))
+            return 501;
+        x->is.method = "GET"; /* as over HTTP/1.1: the same route */
+        x->is_connect = 1;
+    }
     if ((status = h2_take_host(s)) != 0)
         return status;
     if (options->max_body >= 0 && x->is.length > options->max_body)

@@ -15,6 +15,7 @@ typedef struct aco__http_exchange {
     const aco__http_version_t *version;
     void *stream; /* what the version knows it by. The version also fills in `is`, and: */
     unsigned char is_head; /* the method is HEAD */
+    unsigned char is_connect; /* a handshake of WebSocket by HTTP/2, whose answer is any 2xx */
     unsigned char client_left; /* client_watch.c's: the client is gone, so nobody waits for the server's own reply */
     aco__http_match_t match; /* route.c's */
     aco__http_reply_t reply; /* reply.c's; a version may set will_close, and ends the reply */
