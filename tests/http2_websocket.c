@@ -57,9 +57,9 @@ static void pours(aco_http_request_t *request, void *arg)
     ended++;
 }
 
-static const aco_http_route_t routes[] = {{"GET", "/", tells, "hello"},           {"GET", "/ws", echo_messages, NULL},
-                                          {"GET", "/moved", moves, (void *)"/ws"}, {"GET", "/leaves", leaves, NULL},
-                                          {"GET", "/pours", pours, NULL},          {NULL, NULL, NULL, NULL}};
+static const aco_http_route_t routes[] = {
+    {"GET", "/", tells, "hello"},     {"GET", "/ws", echo_messages, NULL}, {"GET", "/moved", moves, (void *)"/ws"},
+    {"GET", "/leaves", leaves, NULL}, {"GET", "/pours", pours, NULL},      {NULL, NULL, NULL, NULL}};
 
 static void begin(void)
 {
@@ -221,9 +221,9 @@ static ssize_t gives(nghttp2_session *session, int32_t id, uint8_t *p, size_t n,
 /* A handshake for this path, in which one field has another value; NULL: it is missing. */
 static h2_reply_t *asks(const char *path, const char *name, const char *value)
 {
-    const char *texts[][2] = {{":method", "CONNECT"}, {":protocol", "websocket"}, {":scheme", "http"},
-                              {":authority", "test"}, {":path", path},            {"sec-websocket-version", "13"},
-                              {"origin", NULL}};
+    const char *texts[][2] = {
+        {":method", "CONNECT"}, {":protocol", "websocket"},      {":scheme", "http"}, {":authority", "test"},
+        {":path", path},        {"sec-websocket-version", "13"}, {"origin", NULL}};
     nghttp2_nv fields[7];
     size_t n = 0;
     content_t *content = &contents[client.count];
@@ -283,14 +283,20 @@ static void *other_handshakes_are_refused(void *arg)
         const char *path, *name, *value;
         int status; /* 0: the stream is reset */
     } cases[] = {
-        {"/ws", ":protocol", "WebSocket", 200}, {"/ws", ":protocol", "connect-udp", 501},
+        {"/ws", ":protocol", "WebSocket", 200},
+        {"/ws", ":protocol", "connect-udp", 501},
         {"/ws", ":protocol", NULL, 0}, /* then there may be no path */
-        {"/ws", ":path", NULL, 0},              {"/ws", ":scheme", NULL, 0},
-        {"/ws", ":authority", NULL, 0},         {"/ws", ":method", "GET", 0},
-        {"/ws", ":path", "/none", 404},         {"/ws", ":path", "/", 400}, /* it would answer 200 */
-        {"/ws", ":path", "*", 0}  ,             {"/ws", "sec-websocket-version", "12", 426},
+        {"/ws", ":path", NULL, 0},
+        {"/ws", ":scheme", NULL, 0},
+        {"/ws", ":authority", NULL, 0},
+        {"/ws", ":method", "GET", 0},
+        {"/ws", ":path", "/none", 404},
+        {"/ws", ":path", "/", 400}, /* it would answer 200 */
+        {"/ws", ":path", "*", 0},
+        {"/ws", "sec-websocket-version", "12", 426},
         {"/ws", "sec-websocket-version", NULL, 426},
-        {"/ws", "origin", "http://test", 200},  {"/ws", "origin", "http://evil", 403},
+        {"/ws", "origin", "http://test", 200},
+        {"/ws", "origin", "http://evil", 403},
     };
     begin();
     connects();

@@ -39,8 +39,13 @@ static ssize_t gives_once(void *arg, void *p, size_t n)
 static aco_http_response_t *post(aco_http_client_t *client, const char *url, const aco_http_header_t *trailer)
 {
     int calls = 0;
-    const aco_http_call_t call = {.url = url, .method = "POST", .length = -1, .read_body = gives_once,
-                                  .read_arg = &calls, .trailers = trailer, .trailer_count = trailer != NULL};
+    const aco_http_call_t call = {.url = url,
+                                  .method = "POST",
+                                  .length = -1,
+                                  .read_body = gives_once,
+                                  .read_arg = &calls,
+                                  .trailers = trailer,
+                                  .trailer_count = trailer != NULL};
     aco_http_response_t *response = aco_http_call(client, &call);
     ssize_t n = 1;
     for (got_n = 0; response && n > 0; got_n += n > 0 ? (size_t)n : 0)
@@ -102,7 +107,8 @@ typedef struct script {
 
 static void *sends(void *arg)
 {
-    static const char head[] = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n5\r\nhello\r\n";
+    static const char head[] =
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n5\r\nhello\r\n";
     const script_t *script = arg;
     const size_t n = strlen(script->text);
     char byte[4];

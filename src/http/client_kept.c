@@ -40,9 +40,8 @@ static aco__http_peer_t *take_kept(aco_http_client_t *client, const aco__http_cl
 {
     aco__http_peer_t **place = &client->kept, *peer;
     ACO__NO_SWITCH_BEGIN();
-    while ((peer = *place) != NULL &&
-           !(aco__http_leads_to(peer, client, url) &&
-             (!for_websocket || (peer->http2 && aco__http2_takes_websockets(peer->http2)))))
+    while ((peer = *place) != NULL && !(aco__http_leads_to(peer, client, url) &&
+                                        (!for_websocket || (peer->http2 && aco__http2_takes_websockets(peer->http2)))))
         place = &peer->next;
     if (peer) {
         ACO__ASSERT(client->kept_count > 0);

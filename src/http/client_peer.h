@@ -68,7 +68,8 @@ typedef struct aco__http_step { /* a request of a call, which redirects change *
     const aco_http_call_t *call;
     aco__http_client_url_t *url;
     const char *authorization; /* the value that the URL's user makes; "": none */
-    const char *upgrade; /* lines of headers that ask for WebSocket by HTTP/1.1; NULL: none. HTTP/2 takes some of them */
+    const char
+        *upgrade; /* lines of headers that ask for WebSocket by HTTP/1.1; NULL: none. HTTP/2 takes some of them */
     aco__http_hop_t *hops;
     const char *method;
     unsigned char has_body, has_lost_body;

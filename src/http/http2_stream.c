@@ -475,10 +475,12 @@ static aco__http_link_t *http2_other_protocol(const aco__http_exchange_t *x)
     return NULL;
 }
 
+ACO__SWITCHES
 static int http2_switch_protocol(aco__http_exchange_t *x, char *lines, size_t lines_n, const char *location)
 {
     aco__http2_stream_t *s = aco__http2_stream_of(x);
-    const size_t most = H2_OWN_FIELDS + h2_count_lines(lines, lines_n) + h2_count_lines(x->reply.fields, x->reply.fields_n);
+    const size_t most =
+        H2_OWN_FIELDS + h2_count_lines(lines, lines_n) + h2_count_lines(x->reply.fields, x->reply.fields_n);
     nghttp2_nv on_stack[H2_FIELDS_ON_STACK], *fields;
     size_t n;
     if (h2_check_open(s) != 0 || (fields = h2_fields_room(x, on_stack, most)) == NULL)
@@ -562,7 +564,7 @@ ACO__SWITCHES static void h2_end_request(aco__http2_stream_t *s, const char *loc
     if (s->has_all || !s->is_whole)
         return;
     aco__http2_want_write(s->h, location);
-    while (!s->has_all && s->is_open && !s->error && aco_now() < until) {
+    while (!s->has_all && s->is_open && !s->error && !s->h->has_end && aco_now() < until) {
         aco_event_reset(&s->changed);
         if (aco_event_wait_until_at(&s->changed, until, location) != 0)
             break;

@@ -193,12 +193,26 @@ int aco__http_is_value(const char *text, size_t n)
 
 int aco__http_must_come_first(const char *name)
 {
-    static const char *const names[] = {
-        "content-length",      "transfer-encoding", "content-encoding",   "content-type", "content-range",
-        "connection",          "host",              "te",                 "trailer",      "upgrade",
-        "keep-alive",          "proxy-connection",  "set-cookie",         "cookie",       "authorization",
-        "proxy-authorization", "www-authenticate",  "proxy-authenticate", "expect",       "max-forwards",
-    };
+    static const char *const names[] = {"content-length",
+                                        "transfer-encoding",
+                                        "content-encoding",
+                                        "content-type",
+                                        "content-range",
+                                        "connection",
+                                        "host",
+                                        "te",
+                                        "trailer",
+                                        "upgrade",
+                                        "keep-alive",
+                                        "proxy-connection",
+                                        "set-cookie",
+                                        "cookie",
+                                        "authorization",
+                                        "proxy-authorization",
+                                        "www-authenticate",
+                                        "proxy-authenticate",
+                                        "expect",
+                                        "max-forwards"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (aco__http_same(name, names[i]))
             return 1;

@@ -38,8 +38,7 @@ static void tunnel_close(aco_stream_t *stream)
 
 aco__http_tunnel_t *aco__http_tunnel_new(aco__http_exchange_t *x, struct aco__http2_call *call)
 {
-    static const aco_stream_functions_t functions = {
-        .read = tunnel_read, .write = tunnel_write, .close = tunnel_close};
+    static const aco_stream_functions_t functions = {.read = tunnel_read, .write = tunnel_write, .close = tunnel_close};
     size_t sz = sizeof(aco__http_tunnel_t), in = TUNNEL_IN;
     aco__http_tunnel_t *t = aco__service_allocate(&sz, tunnel_call);
     char *buffer = t ? aco__service_allocate(&in, tunnel_call) : NULL;
