@@ -108,7 +108,13 @@ if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING)
              $<TARGET_FILE:test_http_compression_release>)
     set_tests_properties(http.nginx PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
   endif()
-  set_tests_properties(http.peers http.websocket_peers http.curl PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+  set(http2_websocket)
+  if(TARGET test_http2_websocket_release)
+    set(http2_websocket $<TARGET_FILE:test_http2_websocket_release>)
+  endif()
+  add_test(NAME http.node COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/node_peers.py
+           $<TARGET_FILE:test_http_trailers_release> ${http2_websocket})
+  set_tests_properties(http.peers http.websocket_peers http.curl http.node PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
 endif()
 
 # The proxy of examples/proxy among backends that fail: once is enough, it takes long.

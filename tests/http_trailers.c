@@ -1,5 +1,6 @@
 /* Trailers of HTTP/1.1, both ways; what may be one; what clients make of others' (include/aco/http.h). With a URL as
- * argument it tells what trailers that server sends, and what it says of the request's (tests/io/http_peers.py). */
+ * argument it tells what trailers that server sends, and what it says of the request's; with "serve" it serves others
+ * (tests/io/node_peers.py). */
 #define _GNU_SOURCE
 #include "http_tests.h"
 
@@ -213,6 +214,8 @@ static void *asks_others(void *url)
 int main(int argc, char **argv)
 {
     static const aco_function_t tests[] = {come_and_go, takes_others, are_bounded};
+    if (argc > 1 && strcmp(argv[1], "serve") == 0)
+        return serve_others(routes, NULL);
     if (argc > 1) {
         run_task(asks_others, argv[1]);
         return check_result("http_trailers, with others");
