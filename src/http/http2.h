@@ -29,6 +29,7 @@ typedef struct aco__http2 {
     aco_http_server_t *server;
     aco_group_t group; /* the streams' tasks and the writer */
     struct aco__http2_stream *first; /* all of them */
+    struct aco__http2_stream *filling; /* whose head comes; NULL: none, or it is refused */
     struct aco__http2_stream *begun, **begun_end; /* heads have come; they get their tasks when the input is parsed */
     int streams; /* records of them: also those whose client has left, while a handler runs */
     unsigned requests; /* so far */

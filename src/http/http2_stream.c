@@ -10,7 +10,6 @@
 
 #include "aco/file.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { HTTP2_LEAST_IN = 4096, HTTP2_LEAST_OUT = 512 }; /* bytes of buffers */
@@ -263,7 +262,7 @@ static int http2_begin(aco__http_exchange_t *x, int status, const char *type, si
 {
     aco__http2_stream_t *s = aco__http2_stream_of(x);
     nghttp2_nv on_stack[H2_FIELDS_ON_STACK], *fields;
-    char digits[4], number[24];
+    char digits[24], number[24];
     size_t n;
     (void)location;
     if (!s->is_open || s->error) {
@@ -273,7 +272,7 @@ static int http2_begin(aco__http_exchange_t *x, int status, const char *type, si
     fields = h2_fields_room(x, on_stack, H2_OWN_FIELDS + h2_count_lines(x->reply.fields, x->reply.fields_n));
     if (!fields)
         return -1;
-    (void)snprintf(digits, sizeof digits, "%d", status);
+    (void)aco__http_put_number(digits, (uint64_t)status);
     n = h2_put_own(x, digits, fields);
     if (type_n)
         fields[n++] = H2_FIELD("content-type", type, type_n);
