@@ -2,7 +2,7 @@
 foreach(variant IN LISTS acorn_two_variants)
   foreach(subject http_requests http_replies http_middleware http_streams_around http_cookies http_forms http_limits
           http_access_log http_ends http_stop http_drain http_url http_client http_client_calls http_cookie_jar
-          http_websocket)
+          http_websocket http_trailers)
     acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 200)
     target_link_libraries(test_${subject}_${variant} PRIVATE acorn_http_static Threads::Threads)
     if(TARGET acorn_sim AND subject STREQUAL "http_cookies") # in simulations
@@ -32,7 +32,7 @@ endforeach()
 if(ACORN_HTTP2 AND ACORN_HAS_NGHTTP2)
   foreach(variant IN LISTS acorn_two_variants)
     target_compile_definitions(test_http_drain_${variant} PRIVATE HTTP_WITH_HTTP2)
-    foreach(subject http2_server http2_attacks http2_client_calls http2_client_peers)
+    foreach(subject http2_server http2_attacks http2_client_calls http2_client_peers http2_websocket)
       acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 200)
       target_compile_definitions(test_${subject}_${variant} PRIVATE HTTP2_FILES="${CMAKE_CURRENT_SOURCE_DIR}")
       target_link_libraries(test_${subject}_${variant} PRIVATE acorn_http_static Threads::Threads)
@@ -108,7 +108,13 @@ if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING)
              $<TARGET_FILE:test_http_compression_release>)
     set_tests_properties(http.nginx PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
   endif()
-  set_tests_properties(http.peers http.websocket_peers http.curl PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+  set(http2_websocket)
+  if(TARGET test_http2_websocket_release)
+    set(http2_websocket $<TARGET_FILE:test_http2_websocket_release>)
+  endif()
+  add_test(NAME http.node COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/node_peers.py
+           $<TARGET_FILE:test_http_trailers_release> ${http2_websocket})
+  set_tests_properties(http.peers http.websocket_peers http.curl http.node PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
 endif()
 
 # The proxy of examples/proxy among backends that fail: once is enough, it takes long.

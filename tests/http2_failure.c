@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "http2_client.h"
 
+#include <aco/websocket.h>
 #include <signal.h>
 
 void *__real_aco__service_allocate(size_t *sz, const char *call);
@@ -49,8 +50,23 @@ static void ignores(const aco_http_failure_t *failure, void *arg)
     (void)arg;
 }
 
+static void echoes_a_message(aco_http_request_t *request, void *arg)
+{
+    aco_websocket_t *socket = aco_websocket_accept(request, NULL);
+    const char *data;
+    size_t n;
+    (void)arg;
+    while (socket && aco_websocket_receive(socket, &data, &n) > 0)
+        if (aco_websocket_send(socket, ACO_WEBSOCKET_BINARY, data, n) != 0)
+            break;
+}
+
 static const aco_http_route_t routes[] = {
-    {NULL, "/", echoes_what_it_can, NULL}, {NULL, "/aborts", aborts, NULL}, {NULL, NULL, NULL, NULL}};
+    {NULL, "/", echoes_what_it_can, NULL},
+    {NULL, "/aborts", aborts, NULL},
+    {NULL, "/chat", echoes_a_message, NULL},
+    {NULL, NULL, NULL, NULL},
+};
 static stage_t stage;
 static h2_client_t client;
 static const char text[3000];
@@ -80,7 +96,7 @@ static void *asks_while_one_fails(void *which)
 /* ---- The same with the library's client ---- */
 
 static aco_http_client_t *calling;
-static char url[64];
+static char url[64], websocket_url[64];
 
 /* A call may fail, but it ends. */
 static void *calls(void *arg)
@@ -118,6 +134,19 @@ static void *streams_while_one_fails(void *arg)
     return arg;
 }
 
+static void *chats_while_one_fails(void *arg)
+{
+    const char *data;
+    size_t n;
+    aco_websocket_t *socket = aco_websocket_connect(calling, websocket_url, NULL, 0, NULL);
+    if (!socket)
+        return arg;
+    if (aco_websocket_send(socket, ACO_WEBSOCKET_BINARY, text, sizeof text) == 0)
+        (void)aco_websocket_receive(socket, &data, &n);
+    aco_websocket_end(socket);
+    return arg;
+}
+
 static void *calls_while_one_fails(void *which)
 {
     const aco_http_client_options_t options = {.prior_knowledge = 1};
@@ -127,6 +156,7 @@ static void *calls_while_one_fails(void *which)
     stage.server.failed = ignores;
     start(&stage, routes);
     snprintf(url, sizeof url, "http://127.0.0.1:%s/", stage.port);
+    snprintf(websocket_url, sizeof websocket_url, "ws://127.0.0.1:%s/chat", stage.port);
     calling = aco_http_client_new(&options);
     CHECK(calling != NULL);
     for (int i = 0; i < 3; i++)
@@ -135,6 +165,7 @@ static void *calls_while_one_fails(void *which)
     for (int i = 0; i < 3; i++)
         CHECK_EQ(aco_join(tasks[i], NULL), 0);
     (void)streams_while_one_fails(NULL);
+    (void)chats_while_one_fails(NULL);
     left = -1;
     (void)calls(&sizes[1]); /* what is left of the connection does no harm */
     aco_http_client_destroy(calling);

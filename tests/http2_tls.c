@@ -128,7 +128,7 @@ static void check_bodies(aco_http_client_t *http)
     aco_http_response_end(r);
 }
 
-/* A WebSocket needs HTTP/1.1, for which `open` gets another configuration. */
+/* A WebSocket needs HTTP/1.1, for which `open` gets another configuration, or a connection of HTTP/2 that is there. */
 static void check_websocket(aco_http_client_t *http, int fits)
 {
     aco_websocket_t *socket;
@@ -155,14 +155,16 @@ static void check_clients(void)
     aco_http_client_t *http = aco_http_client_new(&options);
     CHECK(http != NULL);
     snprintf(url, sizeof url, "https://localhost:%s/", stage.port);
+    check_websocket(http, 0);
     for (int i = 0; i < 3; i++)
         check_client(http, "2.0 h2");
     check_bodies(http);
-    check_websocket(http, 0);
+    check_websocket(http, 1);
     aco_http_client_destroy(http);
     options.open_http1_arg = old;
     http = aco_http_client_new(&options);
     CHECK(http != NULL);
+    check_websocket(http, 1);
     check_client(http, "2.0 h2");
     check_websocket(http, 1);
     check_client(http, "2.0 h2");

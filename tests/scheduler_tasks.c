@@ -8,6 +8,7 @@
 #include "fails.h"
 
 #include <aco/group.h>
+#include <aco/pool.h>
 
 #include <fenv.h>
 #include <pthread.h>
@@ -716,6 +717,40 @@ static void threads(void)
     CHECK_EQ(aco_join(task, NULL), 0);
 }
 
+static void counts_call(void *calls)
+{
+    ++*(int *)calls;
+}
+
+static void *defers(void *calls)
+{
+    CHECK_EQ(aco_defer(counts_call, calls), 0);
+    CHECK_EQ(aco_defer(counts_call, calls), 0);
+    CHECK_EQ(aco_defer_pop(1), 0);
+    return NULL;
+}
+
+static size_t stacks_in_use(void)
+{
+    aco_pool_stats_t stats;
+    CHECK_EQ(aco_pool_stats(NULL, &stats), 0);
+    return stats.in_use;
+}
+
+/* Promise: a task whose deferred calls were made is cached like any other: the next one needs no stack of the pool. */
+static void deferring_tasks_are_cached(void)
+{
+    int calls = 0;
+    size_t before;
+    spawn_detached(give_back, NULL);
+    run();
+    before = stacks_in_use();
+    spawn_detached(defers, &calls);
+    run();
+    CHECK_EQ(calls, 2);
+    CHECK_EQ(stacks_in_use(), before);
+}
+
 int main(int argc, char **argv)
 {
     void (*const tests[])(void) = {turns, ends, joins_refused, belongings, on_memory, on_share_stack,
@@ -723,6 +758,7 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "scale") == 0)
         return scale();
     with_all_kinds(tests);
+    deferring_tasks_are_cached();
     nobody_waits_outside();
     environments();
     threads();

@@ -119,7 +119,6 @@ CALLBACKS = {
 CALLS = {
     ('aco__http_try_send', 'aco_io_send_at'): 'MSG_DONTWAIT',
     ('release_peer', 'aco__http_skip_body'): 'must_not_wait',
-    ('end_connection', 'aco__http_end_websocket'): 'the link is broken: no close is sent',
 }
 
 # ---- clang's output ----

@@ -1,6 +1,7 @@
 """HTTP: what a request costs the server, beside other servers."""
 from . import http_clients
-from .http_servers import ACORN, ALL, GO, NGINX, SHARED, WITH_FILES, WITH_TLS
+from .http_servers import (ACORN, ALL, GO, HYPER, NGHTTPD, NGINX, SHARED, WITH_FILES, WITH_HTTP2, WITH_HTTP2_TLS,
+                           WITH_TLS)
 from .io_running import Case, Goal
 from .io_servers import CORES, anonymous_bytes, cpu_ns, started
 
@@ -22,17 +23,23 @@ TABLES = (  # case, title, path, connections, how, contenders, goals
     ('tls-1m.64', '1 MB of memory (nginx: a file)', '/1m', 64, TLS, WITH_TLS, ()),
     ('tls-new.64', 'hello', '/hello', 64, NEW_TLS, WITH_TLS, ()))
 TWO = 2  # threads
+HTTP2_GOALS = [Goal('cpu_us', ACORN, 1.0, NGHTTPD), Goal('cpu_us', ACORN, 0.5, HYPER), Goal('cpu_us', ACORN, 0.3, GO)]
+HTTP2_TLS_GOALS = [Goal('cpu_us', ACORN, 1.0, NGINX)]
+HTTP2 = [(streams, connections) for connections in (1, 64) for streams in (1, 10, 100)]
 
 
 def cases(bench):
     servers = bench.servers
 
-    def loaded(name, load, with_tls=False, threads=1):
+    def loaded(name, load, with_tls=False, threads=1, is_http2=False):
         """What a client's `load(url)` has cost the server, on the first core; or on two, one of them the client's."""
         on = [] if threads > 1 else ['taskset', '-c', str(CORES[0])]
-        with started(servers.server(name, threads), *servers.arguments(with_tls), on=on) as (pid, port):
+        with started(servers.server(name, threads, is_http2), *servers.arguments(with_tls), on=on) as (pid, port):
             url = f'http{"s" if with_tls else ""}://127.0.0.1:{port}'
-            http_clients.wrk(f'{url}/hello', 1, bench.warm_s, False)
+            if is_http2:
+                http_clients.h2load(f'{url}/hello', 1, bench.requests // 4, 10)
+            else:
+                http_clients.wrk(f'{url}/hello', 1, bench.warm_s, False)
             before = cpu_ns(pid)
             times = load(url)
             return {'cpu_us': (cpu_ns(pid) - before) / times['requests'] / 1e3,
@@ -50,6 +57,20 @@ def cases(bench):
     yield Case('h2load.64', 'hello, keep-alive, connections: 64, by h2load', list(ALL),
                lambda name: loaded(name, lambda url: http_clients.h2load(f'{url}/hello', 64, bench.requests)),
                COLUMNS, 'cpu_us', NGINX, GOALS)
+    def by_http2(name, connections, streams, with_tls=False):
+        return loaded(name, lambda url: http_clients.h2load(f'{url}/hello', connections, bench.requests, streams),
+                      with_tls, is_http2=True)
+
+    for streams, connections in HTTP2:
+        yield Case(f'h2.{streams}.{connections}',
+                   f'hello, HTTP/2, streams on each connection: {streams}, connections: {connections}', list(WITH_HTTP2),
+                   lambda name, streams=streams, connections=connections: by_http2(name, connections, streams), COLUMNS,
+                   'cpu_us', NGHTTPD, HTTP2_GOALS)
+    for streams in 1, 100:
+        yield Case(f'h2-tls.{streams}.64',
+                   f'hello, HTTP/2 by TLS, streams on each connection: {streams}, connections: 64', list(WITH_HTTP2_TLS),
+                   lambda name, streams=streams: by_http2(name, 64, streams, True), COLUMNS, 'cpu_us', NGINX,
+                   HTTP2_TLS_GOALS)
     yield Case('cores.64', f'hello, keep-alive, connections: 64, {TWO} threads, the client on the last core', list(ALL),
                lambda name: loaded(name, lambda url: http_clients.wrk(f'{url}/hello', 64, bench.seconds, False),
                                    threads=TWO), COLUMNS, 'cpu_us', NGINX, GOALS)

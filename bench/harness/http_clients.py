@@ -36,9 +36,11 @@ def wrk(url, connections, seconds, closes):
     return {'requests': int(requests), 'seconds': float(took) * UNITS[unit], 'p99': float(p99) * UNITS[p99_unit]}
 
 
-def h2load(url, connections, requests):
+def h2load(url, connections, requests, streams=None):
+    """By HTTP/2, with so many `streams` on each connection; None: by HTTP/1.1."""
+    how = ('-m', streams) if streams else ('--h1',)
     with tempfile.NamedTemporaryFile('r') as log:
-        said = output_of('h2load', '--h1', '-t1', '-c', connections, '-n', requests, f'--log-file={log.name}', url)
+        said = output_of('h2load', *how, '-t1', '-c', connections, '-n', requests, f'--log-file={log.name}', url)
         took = sorted(int(line.split('\t')[2]) for line in log)
     if len(took) != requests or f'{requests} succeeded' not in said:
         raise Missing(f'h2load: {re.search("requests: .*", said)[0]}')

@@ -8,9 +8,11 @@ from . import building
 from .io_servers import Server
 
 ACORN, ACORN_RING, SHARED = 'acorn', 'acorn, io_uring', 'acorn, share stack'
-NGINX, GO, HYPER, BEAST, NODE = 'nginx', 'Go', 'hyper', 'Boost.Beast', 'Node'
+NGINX, GO, HYPER, BEAST, NODE, NGHTTPD = 'nginx', 'Go', 'hyper', 'Boost.Beast', 'Node', 'nghttpd'
 WITH_FILES = (ACORN, ACORN_RING, NGINX, GO, BEAST)
 WITH_TLS = (ACORN, ACORN_RING, NGINX, GO, NODE)
+WITH_HTTP2 = (ACORN, ACORN_RING, NGHTTPD, NGINX, GO, HYPER)
+WITH_HTTP2_TLS = (ACORN, NGHTTPD, NGINX)
 SOURCES = building.BENCH / 'http' / 'peers'
 
 
@@ -20,6 +22,7 @@ class Servers:
         self.directory, self.root = directory, directory / 'http-root'
         self.failures = {GO: building.build_with_go(self.go(), '.', SOURCES / 'go'),
                          HYPER: building.build_with_cargo('hyper', self.cargo(), SOURCES),
+                         NGHTTPD: None if shutil.which('nghttpd') else 'nghttpd is not installed',
                          NODE: None if shutil.which('node') else 'node is not installed'}
         self.root.mkdir(exist_ok=True)
         for name, size in (('4k', 4096), ('1m', 1 << 20)):
@@ -35,11 +38,11 @@ class Servers:
     def cargo(self):
         return self.directory.parent / 'cargo-http'
 
-    def server(self, name, threads=1):
+    def server(self, name, threads=1, is_http2=False):
         built = self.directory / 'bench'
-        environment = {'THREADS': str(threads), 'GOMAXPROCS': str(threads)}
+        environment = {'THREADS': str(threads), 'GOMAXPROCS': str(threads), **({'HTTP2': '1'} if is_http2 else {})}
         environment.update({ACORN_RING: {'ACO_POLLER': 'uring'}, SHARED: {'SHARED': '1'}}.get(name, {}))
-        path = {NGINX: SOURCES / 'nginx.py', NODE: SOURCES / 'node.js', GO: self.go(),
+        path = {NGINX: SOURCES / 'nginx.py', NGHTTPD: SOURCES / 'nghttpd.py', NODE: SOURCES / 'node.js', GO: self.go(),
                 BEAST: built / 'http-server-beast',
                 HYPER: self.cargo() / 'release' / 'http-server-hyper'}.get(name, built / 'http-server-acorn')
         return Server(path, self.failures.get(name), 'libboost-dev' if name == BEAST else None, environment)

@@ -78,6 +78,8 @@ int main(int argc, char **argv)
     root = argc > 2 ? argv[2] : ".";
     if (argc > 4) {
         config = aco_tls_config_new(ACO_TLS_SERVER);
+        if (aco_http_has_http2())
+            aco_tls_config_alpn(config, "h2,http/1.1");
         if (!config || aco_tls_config_certificate(config, argv[3], argv[4]) != 0)
             return fprintf(stderr, "%s\n", aco_error_message()), 1;
     }

@@ -88,7 +88,8 @@ typedef struct aco_http_request_s {
 ACO_API const char *aco_http_request_header(const aco_http_request_t *request, const char *name);
 /* Finds the first trailer of the request with this name, as aco_http_request_header(). Trailers come behind the body:
  * an answer is certain once aco_http_request_read() has returned 0. They are no headers: trust them only for what they
- * are meant for. Returns the value; NULL: there is no such trailer. */
+ * are meant for. Those of a request have 16 KiB, or reading fails with EFBIG (by HTTP/2 the request is reset). Returns
+ * the value; NULL: there is no such trailer, or HTTP does not allow it as one (Host, Authorization, …). */
 ACO_API const char *aco_http_request_trailer(const aco_http_request_t *request, const char *name);
 /* Returns the part of the path that {name} of the route stands for. The name "*" gives the rest of the path, for which
  * the "*" at the route's end stands. NULL: the route has no such name. */
@@ -536,7 +537,7 @@ typedef struct aco_http_client_options_s {
     int64_t ping_time;      /* if nothing has come on a connection with requests for so many ns, the server is asked by
                                PING; if it has not answered after as many again, the requests fail with ETIMEDOUT. 0:
                                it is not asked */
-    /* What `open` gets for requests that need HTTP/1.1, as WebSockets do, and those that a server refuses by
+    /* What `open` gets for requests that need HTTP/1.1: WebSockets on a new connection, what a server refuses by
      * HTTP_1_1_REQUIRED: it must not offer "h2". NULL: open_arg */
     void *open_http1_arg;
     void *aco__reserved[2]; /* reserved fields are 0 */
@@ -638,9 +639,9 @@ ACO_API const char *aco_http_response_redirect(const aco_http_response_t *respon
 ACO_API ssize_t aco_http_response_read_at(aco_http_response_t *response, void *p, size_t n, const char *location);
 #define aco_http_response_read(response, p, n) aco_http_response_read_at(response, p, n, ACO_PLACE)
 /* Finds the first trailer of the response with this name, as aco_http_response_header(). An answer is certain once
- * aco_http_response_read() has returned 0. By HTTP/1.1 there are none: they are dropped. A server of HTTP/2 that sends
- * a head and no more, and calls that "trailers only", has sent headers. Returns the value; NULL: there is no such
- * trailer. */
+ * aco_http_response_read() has returned 0. By HTTP/1.1, more than 16 KiB of them make reading fail with EBADMSG. A
+ * server of HTTP/2 that sends a head and no more, and calls that "trailers only", has sent headers. Returns the value;
+ * NULL: there is no such trailer, or HTTP does not allow it as one. */
 ACO_API const char *aco_http_response_trailer(const aco_http_response_t *response, const char *name);
 /* Ends a response. Does not wait. Keeps its connection if the whole body was read, or has come with what was read; else
  * closes it. In HTTP/2, if the response or the request's body has not ended, the request is reset (CANCEL, or NO_ERROR

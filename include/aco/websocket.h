@@ -1,5 +1,5 @@
-/* WebSocket (RFC 6455) for servers and clients of aco/http.h: a request becomes a connection that carries messages. In
- * the library acorn_http.
+/* WebSocket (RFC 6455, and RFC 8441 over HTTP/2) for servers and clients of aco/http.h: a request becomes a connection
+ * that carries messages. In the library acorn_http.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -66,20 +66,22 @@ ACO_API aco_websocket_t *aco_websocket_accept_at(aco_http_request_t *request, co
 #define aco_websocket_accept(request, options) aco_websocket_accept_at(request, options, ACO_PLACE)
 
 /* Connects to a server, by a client of HTTP: its proxy, its `open` for wss://, its cookies, times and limits of
- * connections are used, redirects are followed. The connection counts there until aco_websocket_end(). `url` is
+ * connections are used, redirects are followed. The connection counts there until aco_websocket_end(). If there is a
+ * connection of HTTP/2 whose server has announced WebSockets, that one is used; else one of HTTP/1.1. `url` is
  * "ws://host:port/path" or "wss://…", as aco_http_call() takes it; `headers` are sent too, but must have none of the
  * handshake's own (Upgrade, Connection, Sec-WebSocket-…). NULL `options`: the defaults; what they point to must stay
  * valid until aco_websocket_end(). `protocols` are offered to the server, in all up to 500 bytes. Frames are masked by
  * random keys. A server that takes nothing for message_time is gone. Returns the WebSocket, which the caller owns; on
  * error NULL with errno EINVAL (the URL, a header, the options), EACCES (the server answers 403), EPROTO (another
- * answer than 101, which aco_error_message() tells; or a wrong handshake), or one of aco_http_call(). */
+ * answer than 101, by HTTP/2 200, which aco_error_message() tells; or a wrong handshake), or one of aco_http_call(). */
 ACO_API aco_websocket_t *aco_websocket_connect_at(aco_http_client_t *client, const char *url,
                                                   const aco_http_header_t *headers, size_t header_count,
                                                   const aco_websocket_options_t *options, const char *location);
 #define aco_websocket_connect(client, url, headers, header_count, options) \
     aco_websocket_connect_at(client, url, headers, header_count, options, ACO_PLACE)
-/* Ends a client's WebSocket: closes its connection, and frees it. No other task may use it any more. Waits if the code
- * 1001 has to be sent: not after a close. NULL: nothing happens. */
+/* Ends a client's WebSocket: closes its connection, or ends its request of HTTP/2, and frees it. No other task may use
+ * it any more. Waits if the code 1001 has to be sent: not after a close; by HTTP/2, up to 1 s until the end is sent.
+ * NULL: nothing happens. */
 ACO_API void aco_websocket_end_at(aco_websocket_t *socket, const char *location);
 #define aco_websocket_end(socket) aco_websocket_end_at(socket, ACO_PLACE)
 
@@ -97,7 +99,7 @@ ACO_API int aco_websocket_receive_at(aco_websocket_t *socket, const char **data,
 /* Sends a message. Returns 0; on error -1 with errno EINVAL (the type, or text that is no UTF-8), EPIPE (the WebSocket
  * is closed, or the peer is gone), ETIMEDOUT (also: the peer takes nothing for the server's write_time), ECANCELED.
  * After the end of a scope a message can be sent again if no part of it was sent, and if it has at most 2 KiB and goes
- * without TLS, or has only waited for another task's; else later calls fail with EPIPE. */
+ * without TLS and HTTP/2, or has only waited for another task's; else later calls fail with EPIPE. */
 ACO_API int aco_websocket_send_at(aco_websocket_t *socket, int type, const void *p, size_t n, const char *location);
 #define aco_websocket_send(socket, type, p, n) aco_websocket_send_at(socket, type, p, n, ACO_PLACE)
 

@@ -32,6 +32,7 @@ ACO__SWITCHES static aco__http_peer_t *dial_peer(aco_http_client_t *client, cons
     aco__http_link_open(&peer->link, fd, (size_t)options->max_head + HTTP_BEHIND_HEAD);
     aco__http_incoming_open(&peer->incoming, &peer->link);
     aco__http_parse_by(&peer->incoming, &peer->parser, HTTP_RESPONSE);
+    peer->incoming.trailers = &peer->trailers;
     peer->outgoing.link = &peer->link;
     peer->head.headers = (aco_http_header_t *)(void *)(peer + 1);
     peer->head.most = (size_t)options->max_headers;
@@ -232,12 +233,18 @@ static int ask_peer(aco__http_peer_t *peer, const aco__http_step_t *step, aco__h
     return result;
 }
 
+/* Whether a connection that is there may take it, also one of HTTP/2. */
+static int may_be_http2(const aco__http_step_t *step)
+{
+    return !step->needs_http1 || (step->upgrade && !step->was_refused);
+}
+
 /* One request and its response by a connection of its own, by somebody who has this place. As aco__http2_ask(). */
 ACO__SWITCHES
 static int exchange_at(aco_http_client_t *client, const aco__http_step_t *step, aco__http_host_t *place,
                        aco__http_dial_t *dial, aco__http_answer_t **answer, const char *location)
 {
-    aco__http_peer_t *peer = step->needs_http1 ? NULL : aco__http_kept_peer(client, step->url);
+    aco__http_peer_t *peer = may_be_http2(step) ? aco__http_kept_peer(client, step) : NULL;
     int was_kept = peer != NULL, is_http2, is_again, result;
     do {
         if (!peer)
@@ -264,7 +271,8 @@ static int exchange_at(aco_http_client_t *client, const aco__http_step_t *step, 
 /* A connection that is in use, and takes this request, too; NULL: there is none. */
 static aco__http2_peer_t *used_peer(const aco_http_client_t *client, const aco__http_step_t *step)
 {
-    return client->http2 && !step->needs_http1 ? aco__http2_used_peer(client, step->url) : NULL;
+    aco__http2_peer_t *h = client->http2 && may_be_http2(step) ? aco__http2_used_peer(client, step->url) : NULL;
+    return h && step->upgrade && !aco__http2_takes_websockets(h) ? NULL : h;
 }
 
 /* The same, by somebody who has no place yet. While it waits for one, another may make a connection for all. */
@@ -317,7 +325,7 @@ ACO__SWITCHES static aco__http_answer_t *exchange(aco_http_client_t *client, aco
         aco__http2_peer_t *h = used_peer(client, step);
         result = h ? aco__http2_ask(h, step, &answer, location) : exchange_apart(client, step, &answer, location);
         if (result == CLIENT_NEEDS_HTTP1)
-            step->needs_http1 = 1;
+            step->needs_http1 = step->was_refused = 1;
     } while (result > 0 && pause_between(++tries, location) == 0);
     return answer;
 }
@@ -659,6 +667,7 @@ static void release_peer(aco__http_peer_t *peer)
         return;
     }
     aco__http_message_end(in);
+    aco__http_drop_trailers(&peer->trailers);
     if (peer->link.in.end > 0) { /* bytes that nobody asked for */
         aco__http_close_peer(peer);
         return;

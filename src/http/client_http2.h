@@ -56,7 +56,7 @@ typedef struct aco__http2_call {
     unsigned char has_head, has_all; /* of the response */
     unsigned char is_deferred; /* nghttp2 asks for no data until it is told of some */
     unsigned char is_whole; /* all of the request's body was given */
-    unsigned char has_sent_head;
+    unsigned char has_sent_head, has_sent_all;
     int interims;
     /* The response's head, and behind it the trailers: */
     aco_http_header_t *headers;

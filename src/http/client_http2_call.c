@@ -399,6 +399,17 @@ int aco__http2_end_call_body(aco__http2_call_t *s, const aco_http_header_t *trai
     return c2_end_body(s, trailers, n);
 }
 
+void aco__http2_flush_call(aco__http2_call_t *s, const char *location)
+{
+    const int64_t until = aco_after(ACO_SECOND);
+    aco__http2_peer_writes(s->h);
+    while (!s->has_sent_all && s->is_open && !s->error) {
+        aco_event_reset(&s->changed);
+        if (aco_event_wait_until_at(&s->changed, until, location) != 0)
+            break;
+    }
+}
+
 int aco__http2_has_read_all(const aco__http2_call_t *s)
 {
     return s->has_all && s->body.begin == s->body.end;
@@ -479,6 +490,12 @@ ssize_t aco__http2_read_call(struct aco__http2_call *s, void *p, size_t n, const
     (void)call;
     (void)location;
     return -1;
+}
+
+void aco__http2_flush_call(struct aco__http2_call *s, const char *location)
+{
+    (void)s;
+    (void)location;
 }
 
 int aco__http2_has_read_all(const struct aco__http2_call *s)

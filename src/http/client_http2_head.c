@@ -35,6 +35,23 @@ static void c2_put(c2_head_t *head, const char *name, const char *value)
     head->size += field->namelen + field->valuelen + HTTP2_FIELD;
 }
 
+/* Of the lines that ask for WebSocket by HTTP/1.1, those that HTTP/2 has, too (RFC 8441, 5). */
+static void c2_put_upgrade(c2_head_t *head, const char *line)
+{
+    for (size_t n; line && *line; line += n + 2) {
+        const char *value = strchr(line, ':') + 2;
+        const size_t name_n = (size_t)(value - 2 - line);
+        nghttp2_nv *field = &head->fields[head->n];
+        n = strcspn(line, "\r");
+        if (aco__http_is(line, name_n, "connection") || aco__http_is(line, name_n, "upgrade") ||
+            aco__http_is(line, name_n, "sec-websocket-key"))
+            continue;
+        c2_put(head, line, value); /* both are cut: */
+        field->namelen = name_n;
+        field->valuelen = (size_t)(line + n - value);
+    }
+}
+
 /* A header of the client itself, if the call has none of this name. */
 static void c2_put_own(c2_head_t *head, const aco__http_step_t *step, const char *name, const char *value)
 {
@@ -73,6 +90,7 @@ static int c2_put_headers(c2_head_t *head, const aco_http_client_t *client, cons
     for (size_t i = 0; i < call->header_count; i++)
         if (aco__http_is_sent(step, call->headers[i].name) && !c2_is_of_connection(&call->headers[i]))
             c2_put(head, call->headers[i].name, call->headers[i].value);
+    c2_put_upgrade(head, step->upgrade);
     if (c2_put_cookies(head, client, step) != 0)
         return -1;
     if (!step->is_elsewhere)
@@ -90,7 +108,9 @@ static void c2_put_pseudo(c2_head_t *head, const aco__http_step_t *step)
     int is_ip6 = strchr(url->host, ':') != NULL, has_port = strcmp(url->port, url->is_tls ? "443" : "80") != 0;
     (void)snprintf(head->authority, sizeof head->authority, "%s%s%s%s%s", is_ip6 ? "[" : "", url->host,
                    is_ip6 ? "]" : "", has_port ? ":" : "", has_port ? url->port : "");
-    c2_put(head, ":method", step->method);
+    c2_put(head, ":method", step->upgrade ? "CONNECT" : step->method);
+    if (step->upgrade)
+        c2_put(head, ":protocol", "websocket");
     c2_put(head, ":scheme", url->is_tls ? "https" : "http");
     c2_put(head, ":authority", head->authority);
     c2_put(head, ":path", url->text + url->target_at);
@@ -124,7 +144,8 @@ static int c2_submit(aco__http2_call_t *s, const c2_head_t *head, nghttp2_data_s
 int aco__http2_submit_call(aco__http2_call_t *s, const aco__http_step_t *step, nghttp2_data_source_read_callback give)
 {
     size_t fields = step->call->header_count + C2_OWN_FIELDS, sz = sizeof(c2_head_t) + fields * sizeof(nghttp2_nv);
-    int64_t length = step->has_body ? step->call->length : step->streams ? -1 : 0;
+    const int is_open = step->streams || step->upgrade;
+    int64_t length = step->has_body ? step->call->length : is_open ? -1 : 0;
     c2_head_t *head = aco__service_allocate(&sz, CLIENT_CALL);
     int result;
     if (!head)
@@ -137,7 +158,7 @@ int aco__http2_submit_call(aco__http2_call_t *s, const aco__http_step_t *step, n
     s->left = length;
     result = c2_put_headers(head, s->h->client, step);
     if (result == 0)
-        result = c2_submit(s, head, step->has_body || step->streams ? give : NULL);
+        result = c2_submit(s, head, step->has_body || is_open ? give : NULL);
     aco__service_free(head, head->sz);
     return result;
 }

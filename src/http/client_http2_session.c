@@ -201,6 +201,10 @@ static int c2_on_sent(nghttp2_session *session, const nghttp2_frame *frame, void
         aco__http2_wake_peer(h);
     } else if (type == NGHTTP2_DATA) {
         aco__http2_count_sent(&h->wire, frame->hd.length);
+        if (s && frame->hd.flags & NGHTTP2_FLAG_END_STREAM) {
+            s->has_sent_all = 1;
+            aco_event_set(&s->changed);
+        }
     } else if (type == NGHTTP2_RST_STREAM && s && !s->was_reset) {
         aco__http2_call_fails(s, EBADMSG, "the response is wrong, or beyond the limits");
         (void)aco__http2_count(&h->wire);

@@ -8,6 +8,7 @@ void aco__http_close_peer(aco__http_peer_t *peer)
 {
     if (peer->http2)
         aco__http2_hang_up(peer->http2);
+    aco__http_drop_trailers(&peer->trailers);
     aco__http_link_close(&peer->link, aco__http_is_cut(&peer->outgoing));
     aco__service_free(peer, peer->sz);
 }
@@ -33,12 +34,14 @@ int aco__http_leads_to(const aco__http_peer_t *peer, const aco_http_client_t *cl
            strcmp(peer->port, aco__http_port_of(client, url)) == 0;
 }
 
-/* Takes a connection for this URL's host out of the list; NULL: there is none. */
-static aco__http_peer_t *take_kept(aco_http_client_t *client, const aco__http_client_url_t *url)
+/* Takes a connection for this URL's host out of the list; `for_websocket`: by HTTP/2, if its server takes WebSockets.
+ * NULL: there is none. */
+static aco__http_peer_t *take_kept(aco_http_client_t *client, const aco__http_client_url_t *url, int for_websocket)
 {
     aco__http_peer_t **place = &client->kept, *peer;
     ACO__NO_SWITCH_BEGIN();
-    while ((peer = *place) != NULL && !aco__http_leads_to(peer, client, url))
+    while ((peer = *place) != NULL && !(aco__http_leads_to(peer, client, url) &&
+                                        (!for_websocket || (peer->http2 && aco__http2_takes_websockets(peer->http2)))))
         place = &peer->next;
     if (peer) {
         ACO__ASSERT(client->kept_count > 0);
@@ -55,11 +58,11 @@ ACO__SWITCHES static int can_go_on(aco__http_peer_t *peer)
     return aco__http_is_quiet(peer) || (peer->http2 && aco__http2_catch_up(peer));
 }
 
-/* A connection that was kept for this URL's host; NULL: none. While one is closed, other tasks may use the list. */
-aco__http_peer_t *aco__http_kept_peer(aco_http_client_t *client, const aco__http_client_url_t *url)
+/* A connection that was kept for this request's host; NULL: none. While one is closed, other tasks may use the list. */
+aco__http_peer_t *aco__http_kept_peer(aco_http_client_t *client, const aco__http_step_t *step)
 {
     aco__http_peer_t *peer;
-    while ((peer = take_kept(client, url)) != NULL && !can_go_on(peer))
+    while ((peer = take_kept(client, step->url, step->upgrade != NULL)) != NULL && !can_go_on(peer))
         aco__http_close_peer(peer);
     return peer;
 }
@@ -130,7 +133,7 @@ static size_t kept_for(const aco_http_client_t *client, const aco__http_client_u
 void aco__http_make_place(aco_http_client_t *client, const aco__http_client_url_t *url, const aco__http_host_t *place)
 {
     while (place && kept_for(client, url) > place->free.value)
-        aco__http_close_peer(take_kept(client, url));
+        aco__http_close_peer(take_kept(client, url, 0));
     while (client->places.most && (size_t)client->kept_count > client->places.free.value)
         aco__http_close_peer(take_last(client));
 }

@@ -7,6 +7,7 @@
 #include "http/decoder.h"
 #include "http/incoming.h"
 #include "http/outgoing.h"
+#include "http/trailers.h"
 
 #define CLIENT_CALL "aco_http_call" /* whose errors these are */
 
@@ -45,6 +46,7 @@ typedef struct aco__http_peer { /* a connection, and the response that comes on 
     aco__http_outgoing_t outgoing;
     llhttp_t parser;
     aco__http_head_t head;
+    aco__http_trailers_t trailers; /* of the response */
     int is_tls;
     char host[CLIENT_HOST], port[CLIENT_PORT]; /* the server's; without TLS, the proxy's if there is one */
     size_t sz;              /* of this record, the headers and the output behind it */
@@ -66,11 +68,13 @@ typedef struct aco__http_step { /* a request of a call, which redirects change *
     const aco_http_call_t *call;
     aco__http_client_url_t *url;
     const char *authorization; /* the value that the URL's user makes; "": none */
-    const char *upgrade; /* lines of headers that ask for another protocol; NULL: none */
+    const char
+        *upgrade; /* lines of headers that ask for WebSocket by HTTP/1.1; NULL: none. HTTP/2 takes some of them */
     aco__http_hop_t *hops;
     const char *method;
     unsigned char has_body, has_lost_body;
-    unsigned char needs_http1; /* an upgrade, or the server has asked for it */
+    unsigned char needs_http1; /* on new connections: an upgrade, or the server has asked for it */
+    unsigned char was_refused; /* by HTTP/2: the server has asked for HTTP/1.1 */
     unsigned char streams; /* the caller writes the body */
     unsigned char is_elsewhere; /* a redirect has led to another origin, perhaps back again */
 } aco__http_step_t;
@@ -78,7 +82,8 @@ typedef struct aco__http_step { /* a request of a call, which redirects change *
 /* ---- client.c ---- */
 
 /* aco_http_call(), or aco_http_call_begin() if the caller `streams` the body; with these lines of headers, if they are
- * not NULL, on a connection of HTTP/1.1 that nobody else uses. */
+ * not NULL, on a connection of HTTP/1.1 that nobody else uses, or by HTTP/2 if there is a connection whose server has
+ * announced that it takes WebSockets: then the caller writes the body. */
 ACO__SWITCHES
 ACO__HIDDEN aco_http_response_t *aco__http_call_with(aco_http_client_t *client, const aco_http_call_t *call,
                                                      int streams, const char *upgrade, const char *location);
@@ -91,9 +96,9 @@ ACO__HIDDEN int aco__http_is_quiet(const aco__http_peer_t *peer);
 /* Where a connection for this URL leads: to the proxy, if there is one. */
 ACO__HIDDEN const char *aco__http_host_of(const aco_http_client_t *client, const aco__http_client_url_t *url);
 ACO__HIDDEN const char *aco__http_port_of(const aco_http_client_t *client, const aco__http_client_url_t *url);
-/* Takes a connection that was kept for this URL's host; NULL: none. */
+/* Takes a connection that was kept for this request's host; NULL: none. */
 ACO__SWITCHES ACO__HIDDEN aco__http_peer_t *aco__http_kept_peer(aco_http_client_t *client,
-                                                                const aco__http_client_url_t *url);
+                                                                const aco__http_step_t *step);
 /* Whether this connection is one for this URL. */
 ACO__HIDDEN int aco__http_leads_to(const aco__http_peer_t *peer, const aco_http_client_t *client,
                                    const aco__http_client_url_t *url);
@@ -162,6 +167,8 @@ ACO__HIDDEN void aco__http2_hang_up(aco__http2_peer_t *h);
 
 /* ---- Those in use: client_http2.c ---- */
 
+/* Whether its server has announced that it takes WebSockets (RFC 8441). */
+ACO__HIDDEN int aco__http2_takes_websockets(const aco__http2_peer_t *h);
 /* The connection in use for this URL that takes a request; NULL: there is none. */
 ACO__HIDDEN aco__http2_peer_t *aco__http2_used_peer(const aco_http_client_t *client, const aco__http_client_url_t *url);
 /* From now on the connection is in use by all tasks, until it rests. It has this place until then. */
@@ -188,6 +195,8 @@ ACO__HIDDEN int aco__http2_end_call_body(struct aco__http2_call *s, const aco_ht
 ACO__SWITCHES
 ACO__HIDDEN ssize_t aco__http2_read_call(struct aco__http2_call *s, void *p, size_t n, const char *call,
                                          const char *location);
+/* Waits for some time until what was written is under way, with the end of the body. */
+ACO__SWITCHES ACO__HIDDEN void aco__http2_flush_call(struct aco__http2_call *s, const char *location);
 ACO__HIDDEN int aco__http2_has_read_all(const struct aco__http2_call *s);
 ACO__HIDDEN const char *aco__http2_call_trailer(const struct aco__http2_call *s, const char *name);
 ACO__HIDDEN int64_t aco__http2_reset_code(const struct aco__http2_call *s);

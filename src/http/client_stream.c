@@ -80,7 +80,9 @@ int aco_http_response_await_at(aco_http_response_t *response, const char *locati
 const char *aco_http_response_trailer(const aco_http_response_t *response, const char *name)
 {
     const aco__http_answer_t *answer = (const aco__http_answer_t *)(const void *)response;
-    return answer->http2 ? aco__http2_call_trailer(answer->http2, name) : NULL;
+    if (answer->http2)
+        return aco__http_must_come_first(name) ? NULL : aco__http2_call_trailer(answer->http2, name);
+    return aco__http_find_trailer(&((const aco__http_peer_t *)(const void *)answer)->trailers, name);
 }
 
 int64_t aco_http_response_reset_code(const aco_http_response_t *response)

@@ -213,7 +213,7 @@ static aco__http_link_t *http1_other_protocol(const aco__http_exchange_t *x)
 }
 
 ACO__SWITCHES
-static int http1_switch_protocol(aco__http_exchange_t *x, const char *fields, size_t n, const char *location)
+static int http1_switch_protocol(aco__http_exchange_t *x, char *fields, size_t n, const char *location)
 {
     static const char line[] = "HTTP/1.1 101 Switching Protocols\r\n";
     aco__http1_t *h = http1_of(x);

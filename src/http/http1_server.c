@@ -56,6 +56,7 @@ static aco__http_workspace_t *new_workspace(aco_http_server_t *server)
     space->x.server = server;
     space->x.version = &aco__http1_version;
     space->x.blocks = NULL;
+    memset(&space->x.trailers, 0, sizeof space->x.trailers);
     space->head.headers = (aco_http_header_t *)(void *)(space + 1);
     space->head.most = (size_t)server->options.max_headers;
     return space;
@@ -84,7 +85,7 @@ static int begin_request(aco__http1_connection_t *c)
         c->x = &space->x;
         c->x->stream = h;
         aco__http_parse_by(&h->incoming, &space->parser, HTTP_REQUEST);
-        h->incoming.trailers_of = c->x;
+        h->incoming.trailers = &c->x->trailers;
         h->link.out = arena + HTTP_ARENA;
     }
     aco__http_request_begin(c->x, arena);
@@ -434,7 +435,7 @@ static void end_connection(void *arg)
         aco__http_try_send(&c->http.link); /* earlier replies */
         c->http.link.is_broken = 1;
         if (c->x->websocket)
-            aco__http_end_websocket(c->x, NULL);
+            aco__http_drop_websocket(c->x);
     }
     unlist_unflushed(c);
     if (c->x)

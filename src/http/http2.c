@@ -66,10 +66,11 @@ static void h2_follow(aco__http2_t *h, const uint8_t *p, size_t n)
 
 static int h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *connection)
 {
+    aco__http2_t *h = connection;
     aco__http2_stream_t *s;
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST || frame->hd.type != NGHTTP2_HEADERS)
         return 0;
-    s = aco__http2_begin_stream(connection, frame->hd.stream_id);
+    s = h->filling = aco__http2_begin_stream(h, frame->hd.stream_id);
     if (s) {
         s->x.version = &aco__http2_version;
         return 0;
@@ -82,9 +83,10 @@ static int h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *fr
 static int h2_on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_n,
                         const uint8_t *value, size_t value_n, uint8_t flags, void *connection)
 {
-    aco__http2_stream_t *s = h2_stream(session, frame->hd.stream_id);
+    aco__http2_stream_t *s = ((aco__http2_t *)connection)->filling;
+    if (!s || s->id != frame->hd.stream_id) /* trailers, or a refused head */
+        s = h2_stream(session, frame->hd.stream_id);
     (void)flags;
-    (void)connection;
     return s ? aco__http2_add_field(s, (const char *)name, name_n, (const char *)value, value_n) : 0;
 }
 
@@ -166,9 +168,11 @@ static int h2_on_sent(nghttp2_session *session, const nghttp2_frame *frame, void
 static int h2_on_close(nghttp2_session *session, int32_t id, uint32_t code, void *connection)
 {
     aco__http2_stream_t *s = h2_stream(session, id);
-    (void)connection;
+    aco__http2_t *h = connection;
     if (!s)
         return 0;
+    if (h->filling == s)
+        h->filling = NULL;
     (void)nghttp2_session_set_stream_user_data(session, id, NULL);
     s->is_open = 0;
     s->h->promised -= s->promised;
@@ -203,6 +207,7 @@ static int h2_begin_session(aco__http2_t *h)
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, (uint32_t)options->stream_window},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)options->max_head},
         {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
+        {NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1},
     };
     return aco__http2_begin_session(&h->wire, h2_set_callbacks, 1, settings, sizeof settings / sizeof settings[0],
                                     options->connection_window);

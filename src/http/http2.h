@@ -29,6 +29,7 @@ typedef struct aco__http2 {
     aco_http_server_t *server;
     aco_group_t group; /* the streams' tasks and the writer */
     struct aco__http2_stream *first; /* all of them */
+    struct aco__http2_stream *filling; /* whose head comes; NULL: none, or it is refused */
     struct aco__http2_stream *begun, **begun_end; /* heads have come; they get their tasks when the input is parsed */
     int streams; /* records of them: also those whose client has left, while a handler runs */
     unsigned requests; /* so far */
@@ -67,6 +68,7 @@ typedef struct aco__http2_stream {
     size_t count, head_n; /* bytes, as HPACK counts them */
     char *text, *text_end; /* free memory for fields */
     const char *authority;
+    const char *protocol; /* that the request asks for (RFC 8441); NULL: none */
     int refusal; /* the status with which to refuse it; 0: none */
     /* The request's body: */
     aco__http2_buffer_t body;

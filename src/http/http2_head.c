@@ -141,12 +141,14 @@ static void h2_add_header(aco__http2_stream_t *s, const char *name, size_t name_
     s->headers[s->count++].value = value;
 }
 
+/* nghttp2 knows these names, and lets no others pass: their lengths tell them apart, but for two. */
 static void h2_add_pseudo(aco__http2_stream_t *s, const char *name, size_t name_n, const char *value, size_t value_n)
 {
-    const char **field = aco__http_is(name, name_n, ":method")      ? &s->x.is.method
-                         : aco__http_is(name, name_n, ":path")      ? &s->x.is.target
-                         : aco__http_is(name, name_n, ":authority") ? &s->authority
-                                                                    : NULL;
+    const char **field = name_n == sizeof ":path" - 1        ? &s->x.is.target
+                         : name_n == sizeof ":authority" - 1 ? &s->authority
+                         : name_n == sizeof ":protocol" - 1  ? &s->protocol
+                         : name[1] == 'm'                    ? &s->x.is.method
+                                                             : NULL; /* ":scheme" */
     const char *kept = field ? h2_keep(s, value, value_n) : NULL;
     if (kept)
         *field = kept;
@@ -154,10 +156,10 @@ static void h2_add_pseudo(aco__http2_stream_t *s, const char *name, size_t name_
 
 static int h2_keep_trailer(aco__http2_stream_t *s, const char *name, size_t name_n, const char *value, size_t value_n)
 {
-    aco__http_exchange_t *x = &s->x;
-    return aco__http_keep_trailer(x, name, name_n, HTTP_IN_NAME) == 0 &&
-                   aco__http_keep_trailer(x, value, value_n, HTTP_IN_VALUE) == 0 &&
-                   aco__http_keep_trailer(x, "", 0, HTTP_BEHIND_VALUE) == 0
+    aco__http_trailers_t *trailers = &s->x.trailers;
+    return aco__http_add_trailer(trailers, name, name_n, HTTP_IN_NAME) == 0 &&
+                   aco__http_add_trailer(trailers, value, value_n, HTTP_IN_VALUE) == 0 &&
+                   aco__http_add_trailer(trailers, "", 0, HTTP_BEHIND_VALUE) == 0
                ? 0
                : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
@@ -253,8 +255,12 @@ static int h2_understand(aco__http2_stream_t *s)
     const char *expect;
     size_t expects;
     int status;
-    if (strcmp(x->is.method, "CONNECT") == 0)
-        return 501;
+    if (strcmp(x->is.method, "CONNECT") == 0) {
+        if (!s->protocol || !aco__http_same(s->protocol, "websocket"))
+            return 501;
+        x->is.method = "GET"; /* as over HTTP/1.1: the same route */
+        x->is_connect = 1;
+    }
     if ((status = h2_take_host(s)) != 0)
         return status;
     if (options->max_body >= 0 && x->is.length > options->max_body)

@@ -6,10 +6,10 @@
 #include "http/http2.h"
 #include "http/server_connection.h"
 #include "http/text.h"
+#include "http/websocket_internal.h"
 
 #include "aco/file.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { HTTP2_LEAST_IN = 4096, HTTP2_LEAST_OUT = 512 }; /* bytes of buffers */
@@ -240,13 +240,23 @@ static int h2_submit_response(aco__http2_stream_t *s, const nghttp2_nv *fields, 
     return aco__service_fail(result == NGHTTP2_ERR_NOMEM ? ENOMEM : EPIPE, "aco_http_reply", nghttp2_strerror(result));
 }
 
+/* The status, and the date if the reply has none. How many. */
+static size_t h2_put_own(const aco__http_exchange_t *x, const char *digits, nghttp2_nv *fields)
+{
+    fields[0] = H2_FIELD(":status", digits, 3);
+    if (x->reply.has_date)
+        return 1;
+    fields[1] = H2_FIELD("date", aco__http_date_now(&x->server->date), HTTP_DATE);
+    return 2;
+}
+
 static int http2_begin(aco__http_exchange_t *x, int status, const char *type, size_t type_n, int64_t length,
                        const char *location)
 {
     aco__http2_stream_t *s = aco__http2_stream_of(x);
     nghttp2_nv on_stack[H2_FIELDS_ON_STACK], *fields;
-    char digits[4], number[24];
-    size_t n = 0;
+    char digits[24], number[24];
+    size_t n;
     (void)location;
     if (!s->is_open || s->error) {
         errno = s->error ? s->error : EPIPE;
@@ -255,10 +265,8 @@ static int http2_begin(aco__http_exchange_t *x, int status, const char *type, si
     fields = h2_fields_room(x, on_stack, H2_OWN_FIELDS + h2_count_lines(x->reply.fields, x->reply.fields_n));
     if (!fields)
         return -1;
-    (void)snprintf(digits, sizeof digits, "%d", status);
-    fields[n++] = H2_FIELD(":status", digits, 3);
-    if (!x->reply.has_date)
-        fields[n++] = H2_FIELD("date", aco__http_date_now(&x->server->date), HTTP_DATE);
+    (void)aco__http_put_number(digits, (uint64_t)status);
+    n = h2_put_own(x, digits, fields);
     if (type_n)
         fields[n++] = H2_FIELD("content-type", type, type_n);
     if (length >= 0 && status != 204 && !(status == 304 && length == 0))
@@ -449,7 +457,7 @@ ACO__SWITCHES static void http2_push(aco__http_exchange_t *x)
     aco__http2_want_write(s->h, stream_place);
 }
 
-/* ---- Another protocol: not in this version ---- */
+/* ---- Another protocol: in the bodies (RFC 8441) ---- */
 
 static aco__http_link_t *http2_other_protocol(const aco__http_exchange_t *x)
 {
@@ -457,13 +465,27 @@ static aco__http_link_t *http2_other_protocol(const aco__http_exchange_t *x)
     return NULL;
 }
 
-static int http2_switch_protocol(aco__http_exchange_t *x, const char *fields, size_t n, const char *location)
+ACO__SWITCHES
+static int http2_switch_protocol(aco__http_exchange_t *x, char *lines, size_t lines_n, const char *location)
 {
-    (void)x;
-    (void)fields;
-    (void)n;
-    (void)location;
-    return aco__service_fail(ENOTSUP, "aco_websocket_accept", "not over HTTP/2");
+    aco__http2_stream_t *s = aco__http2_stream_of(x);
+    const size_t most =
+        H2_OWN_FIELDS + h2_count_lines(lines, lines_n) + h2_count_lines(x->reply.fields, x->reply.fields_n);
+    nghttp2_nv on_stack[H2_FIELDS_ON_STACK], *fields;
+    size_t n;
+    if (h2_check_open(s) != 0 || (fields = h2_fields_room(x, on_stack, most)) == NULL)
+        return -1;
+    n = h2_put_own(x, "200", fields);
+    n += h2_put_fields(lines, lines_n, fields + n);
+    n += h2_put_fields(x->reply.fields, x->reply.fields_n, fields + n);
+    if (h2_submit_response(s, fields, n, 1) != 0)
+        return -1;
+    s->has_response = 1;
+    s->may_continue = 0;
+    s->left = -1;
+    http2_limit_body(x, -1, ACO_FOREVER); /* those of messages are WebSocket's */
+    aco__http2_want_write(s->h, location);
+    return 0;
 }
 
 static int http2_error_of(const aco__http_exchange_t *x)
@@ -532,7 +554,7 @@ ACO__SWITCHES static void h2_end_request(aco__http2_stream_t *s, const char *loc
     if (s->has_all || !s->is_whole)
         return;
     aco__http2_want_write(s->h, location);
-    while (!s->has_all && s->is_open && !s->error && aco_now() < until) {
+    while (!s->has_all && s->is_open && !s->error && !s->h->has_end && aco_now() < until) {
         aco_event_reset(&s->changed);
         if (aco_event_wait_until_at(&s->changed, until, location) != 0)
             break;
@@ -572,6 +594,11 @@ ACO__SWITCHES static void h2_answer(aco__http2_stream_t *s, const char *location
         status = 503;
     else
         status = h2_status_without_reply(s, aco__http_call_route(x));
+    if (x->websocket) {
+        aco__http_end_websocket(x, location);
+        x->reply.is_aborted = 0; /* its last frame tells how it ended */
+        s->left = 0;
+    }
     x->reply.will_close |= s->h->c->is_refused;
     if (status)
         aco__http_refuse(x, status, location);
@@ -591,6 +618,8 @@ static void h2_end_task(void *stream)
         aco__http2_reset(s, NGHTTP2_INTERNAL_ERROR);
         aco__http2_wake_reader(s->h); /* who has it sent */
     }
+    if (s->x.websocket)
+        aco__http_drop_websocket(&s->x);
     s->data.direct_n = 0; /* it may have been on the task's stack */
     h2_drop_body(s);
     aco__http_request_end(&s->x);

@@ -1,7 +1,7 @@
 /* Messages of HTTP/1, which llhttp parses where the link holds them. */
 #include "http/incoming.h"
-#include "http/request.h"
 #include "http/text.h"
+#include "http/trailers.h"
 
 #include <string.h>
 
@@ -71,12 +71,13 @@ static void look_at(aco__http_head_t *head, const char *name, size_t name_n, con
     }
 }
 
-/* A part of a trailer. The limit of what is sent around a body bounds them. */
-static int keep_trailer(const aco__http_incoming_t *in, const char *p, size_t n, int where)
+/* A part of a trailer. */
+static int keep_trailer(aco__http_incoming_t *in, const char *p, size_t n, int where)
 {
-    if (in->trailers_of && aco__http_keep_trailer(in->trailers_of, p, n, where) != 0)
-        return HPE_USER;
-    return 0;
+    if (!in->trailers || aco__http_add_trailer(in->trailers, p, n, where) == 0)
+        return 0;
+    in->body_error = errno == ENOMEM ? ENOMEM : in->parser->type == HTTP_REQUEST ? EFBIG : EBADMSG;
+    return HPE_USER;
 }
 
 static int on_header_field(llhttp_t *parser, const char *p, size_t n)
@@ -470,8 +471,9 @@ static ssize_t read_body(aco__http_incoming_t *in, void *p, size_t n, const char
             else if (error != HPE_OK)
                 return body_fails(in, in->body_error ? in->body_error : EBADMSG, call, "the body is too long");
         } else if (feed_body(in, (size_t)came < n ? (size_t)came : n) != 0) {
-            return in->body_error ? body_fails(in, in->body_error, call, "the body is too long")
-                                  : body_fails(in, EBADMSG, call, llhttp_get_error_reason(in->parser));
+            return in->body_error == ENOMEM ? body_fails(in, ENOMEM, call, "memory for trailers")
+                   : in->body_error         ? body_fails(in, in->body_error, call, "the body is too long")
+                                            : body_fails(in, EBADMSG, call, llhttp_get_error_reason(in->parser));
         }
     }
     return (ssize_t)in->head->sunk;

@@ -36,7 +36,7 @@ typedef struct aco__http_incoming {
     aco__http_link_t *link; /* which holds the message's head */
     llhttp_t *parser;
     aco__http_head_t *head; /* of this message */
-    struct aco__http_exchange *trailers_of; /* the request that keeps the trailers; NULL: they are dropped */
+    struct aco__http_trailers *trailers; /* where they are kept; NULL: they are dropped */
     uint64_t most_body;
     unsigned char has_head; /* the head is complete */
     unsigned char has_all; /* the message is complete */

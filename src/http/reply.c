@@ -33,6 +33,8 @@ static int begin_reply(aco__http_exchange_t *x, int status, const char *type, in
         return aco__service_fail(EBUSY, call, "the reply has begun");
     if (status < 200 || status > 599 || type_n > 1024 || !aco__http_is_value(type, type_n))
         return aco__service_fail(EINVAL, call, "the status, or the content type");
+    if (aco_unlikely(x->is_connect) && status < 300) /* this is no WebSocket, and must not look like one */
+        status = 400;
     x->reply.has_length = length >= 0; /* that the handler keeps */
     x->reply.is_bodiless = x->is_head || status == 204 || status == 304;
     if (x->reply.is_aborted) { /* what failed had not begun: nothing of this reply is missing */
@@ -180,13 +182,13 @@ int aco__http_answer(aco__http_exchange_t *x, int status, const char *location)
     return aco_http_reply_at(&x->is, status, "text/plain", text, n - 1, location);
 }
 
-int aco__http_switch(aco__http_exchange_t *x, const char *fields, size_t n, const char *location)
+int aco__http_switch(aco__http_exchange_t *x, char *fields, size_t n, const char *location)
 {
     if (x->reply.is_refusal)
         return aco__service_fail(EPERM, "aco_websocket_accept", "the request was refused");
     if (x->version->switch_protocol(x, fields, n, location) != 0)
         return -1;
     x->reply.has_begun = 1;
-    x->is.status = 101;
+    x->is.status = x->is_connect ? 200 : 101;
     return 0;
 }

@@ -36,9 +36,9 @@ static inline int aco__http_status_of_body(int error)
 }
 /* A reply that the server itself makes, by the program's function or with a short text. 0, or -1 and errno. */
 ACO__SWITCHES ACO__HIDDEN int aco__http_answer(struct aco__http_exchange *x, int status, const char *location);
-/* The answer after which the link has another protocol. 0, or -1 and errno. */
+/* The answer after which the link, or the bodies, have another protocol. The fields may be changed. 0, or -1 and errno. */
 ACO__SWITCHES
-ACO__HIDDEN int aco__http_switch(struct aco__http_exchange *x, const char *fields, size_t n, const char *location);
+ACO__HIDDEN int aco__http_switch(struct aco__http_exchange *x, char *fields, size_t n, const char *location);
 
 /* ---- compress.c: these return 0, or -1 and errno ---- */
 

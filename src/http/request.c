@@ -15,12 +15,12 @@ typedef struct aco__http_block {
 
 void aco__http_request_begin(aco__http_exchange_t *x, char *arena)
 {
-    ACO__ASSERT(!x->blocks); /* nothing is left of the last request */
+    ACO__ASSERT(!x->blocks && !x->trailers.bytes); /* nothing is left of the last request */
     memset(&x->is, 0, sizeof x->is);
     memset(&x->reply, 0, sizeof x->reply);
     x->is.method = x->is.target = x->is.path = x->is.query = x->is.host = "";
     x->is.began = aco_now();
-    x->is_head = x->client_left = 0;
+    x->is_head = x->is_connect = x->client_left = 0;
     x->match.param_count = x->match.allow_count = 0;
     x->match.in_handler = 1; /* until there is middleware */
     x->watch = NULL;
@@ -28,9 +28,9 @@ void aco__http_request_begin(aco__http_exchange_t *x, char *arena)
     x->websocket = NULL;
     x->at = arena;
     x->end = arena + HTTP_ARENA;
-    x->all = x->trailers = NULL;
-    x->all_n = x->all_room = x->trailers_n = x->trailers_room = 0;
-    x->trailers_at = HTTP_BEHIND_VALUE;
+    x->all = NULL;
+    x->all_n = x->all_room = 0;
+    x->trailers.at = HTTP_BEHIND_VALUE; /* of one that was cut there may be no bytes */
 }
 
 void aco__http_free_encoder(aco__http_exchange_t *x, aco__http_encoder_t *encoder)
@@ -41,8 +41,9 @@ void aco__http_free_encoder(aco__http_exchange_t *x, aco__http_encoder_t *encode
     x->server->encoders--;
 }
 
-void aco__http_free_blocks(aco__http_exchange_t *x)
+void aco__http_free_memory(aco__http_exchange_t *x)
 {
+    aco__http_drop_trailers(&x->trailers);
     aco__http_free_encoder(x, x->reply.encoder); /* it is in a block */
     x->reply.encoder = NULL;
     while (x->blocks) {
@@ -179,49 +180,9 @@ const char *aco_http_request_query(aco_http_request_t *request, const char *name
 
 /* ---- Trailers ---- */
 
-static int append_trailer(aco__http_exchange_t *x, const char *p, size_t n)
-{
-    if (n > x->trailers_room - x->trailers_n) {
-        size_t room = 2 * x->trailers_room + n + 128;
-        char *larger = allocate(x, room, "aco_http_serve");
-        if (!larger)
-            return -1;
-        aco__http_put(larger, x->trailers, x->trailers_n);
-        x->trailers = larger;
-        x->trailers_room = room;
-    }
-    aco__http_put(x->trailers + x->trailers_n, p, n);
-    x->trailers_n += n;
-    return 0;
-}
-
-int aco__http_keep_trailer(aco__http_exchange_t *x, const char *p, size_t n, int where)
-{
-    if (x->trailers_at == HTTP_IN_NAME && where != HTTP_IN_NAME && append_trailer(x, "", 1) != 0)
-        return -1;
-    if (where == HTTP_BEHIND_VALUE) {
-        char last;
-        while (x->trailers_n && ((last = x->trailers[x->trailers_n - 1]) == ' ' || last == '\t'))
-            x->trailers_n--;
-    }
-    x->trailers_at = (unsigned char)where;
-    return append_trailer(x, p, where == HTTP_BEHIND_VALUE ? 1 : n);
-}
-
 const char *aco_http_request_trailer(const aco_http_request_t *request, const char *name)
 {
-    const aco__http_exchange_t *x = aco__http_exchange_of(request);
-    const char *at = x->trailers, *end;
-    if (!at || x->trailers_at != HTTP_BEHIND_VALUE) /* there are none, or the last one has come in part */
-        return NULL;
-    end = at + x->trailers_n;
-    while (at < end) {
-        const char *value = at + strlen(at) + 1;
-        if (aco__http_same(at, name))
-            return value;
-        at = value + strlen(value) + 1;
-    }
-    return NULL;
+    return aco__http_find_trailer(&aco__http_exchange_of(request)->trailers, name);
 }
 
 /* ---- The body ---- */

@@ -4,6 +4,7 @@
 
 #include "http/reply.h"
 #include "http/route.h"
+#include "http/trailers.h"
 #include "http/version.h"
 
 enum { HTTP_ARENA = 1024 }; /* bytes of a request's memory before it needs more */
@@ -14,6 +15,7 @@ typedef struct aco__http_exchange {
     const aco__http_version_t *version;
     void *stream; /* what the version knows it by. The version also fills in `is`, and: */
     unsigned char is_head; /* the method is HEAD */
+    unsigned char is_connect; /* a handshake of WebSocket by HTTP/2, whose answer is any 2xx */
     unsigned char client_left; /* client_watch.c's: the client is gone, so nobody waits for the server's own reply */
     aco__http_match_t match; /* route.c's */
     aco__http_reply_t reply; /* reply.c's; a version may set will_close, and ends the reply */
@@ -23,9 +25,7 @@ typedef struct aco__http_exchange {
     /* Memory of the request, request.c's: */
     char *at, *end;
     struct aco__http_block *blocks; /* more of it */
-    char *trailers; /* of the request: names and values, each with a 0 */
-    size_t trailers_n, trailers_room;
-    unsigned char trailers_at; /* where the last one ends, as below */
+    aco__http_trailers_t trailers;
     char *all; /* what aco_http_request_read_all() has got */
     size_t all_n, all_room;
 } aco__http_exchange_t;
@@ -39,19 +39,16 @@ static inline aco__http_exchange_t *aco__http_exchange_of(const aco_http_request
 ACO__HIDDEN void aco__http_request_begin(aco__http_exchange_t *x, char *arena);
 /* Understands the target. 0; or the status with which to refuse the request. */
 ACO__HIDDEN int aco__http_understand_target(aco__http_exchange_t *x);
-/* Adds a part of a trailer that has come: of its name, of its value, or nothing, behind its value. 0, or -1. */
-enum { HTTP_BEHIND_VALUE, HTTP_IN_NAME, HTTP_IN_VALUE };
-ACO__HIDDEN int aco__http_keep_trailer(aco__http_exchange_t *x, const char *p, size_t n, int where);
 /* Ends it: frees its memory. */
-ACO__HIDDEN void aco__http_free_blocks(aco__http_exchange_t *x);
+ACO__HIDDEN void aco__http_free_memory(aco__http_exchange_t *x);
 /* In drain.c: its task ends inside these scopes. */
 ACO__HIDDEN void aco__http_leave_drains(aco__http_exchange_t *x);
 static inline void aco__http_request_end(aco__http_exchange_t *x)
 {
     if (aco_unlikely(x->drain != NULL))
         aco__http_leave_drains(x);
-    if (x->blocks)
-        aco__http_free_blocks(x);
+    if (x->blocks || x->trailers.bytes)
+        aco__http_free_memory(x);
 }
 
 #endif

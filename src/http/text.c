@@ -206,7 +206,13 @@ int aco__http_must_come_first(const char *name)
                                         "keep-alive",
                                         "proxy-connection",
                                         "set-cookie",
-                                        "authorization"};
+                                        "cookie",
+                                        "authorization",
+                                        "proxy-authorization",
+                                        "www-authenticate",
+                                        "proxy-authenticate",
+                                        "expect",
+                                        "max-forwards"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (aco__http_same(name, names[i]))
             return 1;

@@ -32,11 +32,12 @@ typedef struct aco__http_version {
     ACO__SWITCHES int (*flush)(struct aco__http_exchange *x, const char *location);
     /* What was written is sent soon. Does not wait. NULL: this version cannot do that. */
     ACO__SWITCHES void (*push)(struct aco__http_exchange *x);
-    /* The link that will carry another protocol if the request is answered so; NULL: it does not ask for that. */
+    /* The link that will carry another protocol if the request is answered so; NULL: it does not ask for that, or
+     * other requests use the link, too. */
     aco__http_link_t *(*other_protocol)(const struct aco__http_exchange *x);
-    /* Collects the head of that answer, with these fields and the reply's headers. 0, or -1 and errno. */
-    ACO__SWITCHES int (*switch_protocol)(struct aco__http_exchange *x, const char *fields, size_t n,
-                                         const char *location);
+    /* Collects the head of that answer, with these fields, which it may change, and the reply's headers. Without a link
+     * of its own the protocol has the bodies. 0, or -1 and errno. */
+    ACO__SWITCHES int (*switch_protocol)(struct aco__http_exchange *x, char *fields, size_t n, const char *location);
     /* As aco_http_take_over(), of a request without a reply. NULL: this version cannot do that. */
     ACO__SWITCHES
     aco_stream_t *(*take_over)(struct aco__http_exchange *x, const void **bytes, size_t *n, const char *call,

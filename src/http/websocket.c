@@ -2,6 +2,7 @@
  * frames behind the handshake's head, which stays where it is; its output has a frame's head, and small payloads. */
 #include "base/reserved.h"
 #include "http/text.h"
+#include "http/tunnel.h"
 #include "http/websocket_internal.h"
 #include "system/system.h"
 
@@ -73,6 +74,8 @@ void aco__http_websocket_free(aco_websocket_t *socket)
 {
     drop_message(socket);
     aco__http_deflate_end(socket);
+    if (socket->tunnel)
+        aco__http_tunnel_free(socket->tunnel);
     aco__service_free(socket, sizeof *socket);
 }
 
@@ -548,11 +551,16 @@ ACO__SWITCHES static void leave(aco_websocket_t *socket, const char *location)
         (void)send_close(socket, 1001, NULL, 0, location);
 }
 
+void aco__http_drop_websocket(aco__http_exchange_t *x)
+{
+    aco__http_websocket_free(x->websocket);
+    x->websocket = NULL;
+}
+
 void aco__http_end_websocket(aco__http_exchange_t *x, const char *location)
 {
     leave(x->websocket, location);
-    aco__http_websocket_free(x->websocket);
-    x->websocket = NULL;
+    aco__http_drop_websocket(x);
 }
 
 void aco_websocket_end_at(aco_websocket_t *socket, const char *location)
@@ -561,6 +569,8 @@ void aco_websocket_end_at(aco_websocket_t *socket, const char *location)
         return;
     ACO__ASSERT(socket->response); /* a server's ends with its handler */
     leave(socket, location);
+    if (socket->tunnel && aco__http2_end_call_body(socket->tunnel->call, NULL, 0, "aco_websocket_end") == 0)
+        aco__http2_flush_call(socket->tunnel->call, location);
     aco_http_response_end(socket->response);
     aco__http_websocket_free(socket);
 }

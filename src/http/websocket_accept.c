@@ -1,6 +1,7 @@
 /* WebSocket's handshake in servers. */
 #include "http/reply.h"
 #include "http/text.h"
+#include "http/tunnel.h"
 #include "http/websocket_internal.h"
 #include "http/websocket_key.h"
 
@@ -14,7 +15,7 @@ static const char *header_of(const aco_http_request_t *request, const char *name
     return *n == 1 ? value : NULL;
 }
 
-/* Whether the client wants to go on with WebSocket, perhaps among other protocols. */
+/* Whether the client wants to go on with WebSocket, perhaps among other protocols: a question of HTTP/1. */
 static int wants_websocket(const aco_http_request_t *request)
 {
     aco__http_list_t list = {"", request->headers, request->header_count, "Upgrade"};
@@ -65,8 +66,10 @@ static int check_handshake(const aco__http_exchange_t *x, const aco_websocket_op
     const char *version = header_of(request, "Sec-WebSocket-Version", &versions);
     const char *origin = header_of(request, "Origin", &origins);
     *key = header_of(request, "Sec-WebSocket-Key", &keys);
-    if (strcmp(request->method, "GET") != 0 || !x->version->other_protocol(x) || !wants_websocket(request) ||
-        !is_key(*key) || versions > 1 || origins > 1)
+    if (!x->is_connect && (strcmp(request->method, "GET") != 0 || !x->version->other_protocol(x) ||
+                           !wants_websocket(request) || !is_key(*key)))
+        return 400;
+    if (versions > 1 || origins > 1)
         return 400;
     if (!version || strcmp(version, "13") != 0)
         return 426;
@@ -90,8 +93,11 @@ static int send_answer(aco_websocket_t *socket, aco__http_exchange_t *x, const c
 {
     const aco__http_list_t offers = {"", x->is.headers, x->is.header_count, "Sec-WebSocket-Extensions"};
     char fields[320 + WS_EXTENSION], extension[WS_EXTENSION], *at;
-    at = HTTP_PUT(fields, "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ");
-    at = HTTP_PUT(aco__http_put_accepted(at, key), "\r\n");
+    at = fields;
+    if (!x->is_connect) {
+        at = HTTP_PUT(at, "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ");
+        at = HTTP_PUT(aco__http_put_accepted(at, key), "\r\n");
+    }
     if (*socket->protocol) {
         at = HTTP_PUT(at, "Sec-WebSocket-Protocol: ");
         at = HTTP_PUT(aco__http_put(at, socket->protocol, strlen(socket->protocol)), "\r\n");
@@ -130,7 +136,11 @@ aco_websocket_t *aco_websocket_accept_at(aco_http_request_t *request, const aco_
         refuse_handshake(request, status, call, location);
         return NULL;
     }
-    socket->link = x->version->other_protocol(x);
+    if (x->is_connect && !(socket->tunnel = aco__http_tunnel_new(x, NULL))) {
+        aco__http_websocket_free(socket);
+        return NULL;
+    }
+    socket->link = socket->tunnel ? &socket->tunnel->link : x->version->other_protocol(x);
     choose_protocol(socket, request);
     x->websocket = socket; /* the handler's return frees it */
     if (send_answer(socket, x, key, location) == 0)

@@ -2,6 +2,7 @@
 #include "http/base64.h"
 #include "http/client_peer.h"
 #include "http/text.h"
+#include "http/tunnel.h"
 #include "http/websocket_internal.h"
 #include "http/websocket_key.h"
 #include "system/system.h"
@@ -100,10 +101,9 @@ static int take_protocol(aco_websocket_t *socket, const aco_http_response_t *res
     }
 }
 
-/* What is wrong with the server's answer; NULL: nothing. */
-static const char *fault_of_answer(aco_websocket_t *socket, const aco_http_response_t *response, const char *key)
+/* What is wrong with the answer of HTTP/1; NULL: nothing. */
+static const char *fault_of_switch(const aco_http_response_t *response, const char *key)
 {
-    const aco__http_list_t extensions = {"", response->headers, response->header_count, "Sec-WebSocket-Extensions"};
     char wanted[32] = "";
     const char *accepted;
     *aco__http_put_accepted(wanted, key) = 0;
@@ -112,6 +112,16 @@ static const char *fault_of_answer(aco_websocket_t *socket, const aco_http_respo
     if (aco__http_find(response->headers, response->header_count, "Sec-WebSocket-Accept", &accepted) != 1 ||
         strcmp(accepted, wanted) != 0)
         return "the server's answer to the key is wrong";
+    return NULL;
+}
+
+/* What is wrong with the server's answer; NULL: nothing. */
+static const char *fault_of_answer(aco_websocket_t *socket, const aco_http_response_t *response, const char *key)
+{
+    const aco__http_list_t extensions = {"", response->headers, response->header_count, "Sec-WebSocket-Extensions"};
+    const char *fault = response->major == 1 ? fault_of_switch(response, key) : NULL;
+    if (fault)
+        return fault;
     if (take_protocol(socket, response) != 0)
         return "the server has chosen a subprotocol that was not offered";
     return aco__http_deflate_agree(socket, extensions) != 0 ? "the server has chosen an extension that was not offered"
@@ -124,12 +134,23 @@ static int agree(aco_websocket_t *socket, const shake_t *shake)
     aco_http_response_t *response = socket->response;
     const char *fault;
     char reason[48];
-    if (response->status != 101) {
+    if (response->status != (response->major == 1 ? 101 : 200)) {
         (void)snprintf(reason, sizeof reason, "the server answers %d", response->status);
         return aco__service_fail(response->status == 403 ? EACCES : EPROTO, connect_call, reason);
     }
     fault = fault_of_answer(socket, response, shake->key);
     return fault ? aco__service_fail(EPROTO, connect_call, fault) : 0;
+}
+
+/* What carries the frames. 0, or -1 and errno. */
+static int take_link(aco_websocket_t *socket)
+{
+    aco__http_answer_t *answer = aco__http_answer_of(socket->response);
+    if (answer->http2 && !(socket->tunnel = aco__http_tunnel_new(NULL, answer->http2)))
+        return -1;
+    socket->link = socket->tunnel ? &socket->tunnel->link : &((aco__http_peer_t *)(void *)answer)->link;
+    socket->link->write_time = socket->options.message_time;
+    return 0;
 }
 
 /* 0, or -1 and errno. */
@@ -138,7 +159,6 @@ static int shake_hands(aco_http_client_t *client, aco_websocket_t *socket, shake
                        const aco_http_header_t *headers, size_t header_count, const char *location)
 {
     aco_http_call_t call;
-    aco__http_peer_t *peer;
     if (rewrite_url(shake, url) != 0 || check_headers(headers, header_count) != 0 || make_key(shake->key) != 0 ||
         make_fields(shake, &socket->options) != 0)
         return -1;
@@ -149,10 +169,7 @@ static int shake_hands(aco_http_client_t *client, aco_websocket_t *socket, shake
     socket->response = aco__http_call_with(client, &call, 0, shake->fields, location);
     if (!socket->response)
         return -1;
-    peer = (aco__http_peer_t *)(void *)socket->response;
-    socket->link = &peer->link;
-    socket->link->write_time = socket->options.message_time;
-    if (agree(socket, shake) == 0)
+    if (take_link(socket) == 0 && agree(socket, shake) == 0)
         return 0;
     aco_http_response_end(socket->response);
     return -1;

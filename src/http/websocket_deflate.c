@@ -279,8 +279,8 @@ static int inflate_bytes(z_stream *z, plain_t *plain, const char *p, size_t n, c
         plain->n += room - z->avail_out;
         if (plain->n > plain->most)
             return EFBIG;
-        if (result == Z_STREAM_END) /* a last block, which the standard allows */
-            result = inflateReset(z);
+        if (result == Z_STREAM_END) /* a last block, which the standard allows: what follows may refer to it */
+            result = inflateResetKeep(z); /* in constant time: a message can have as many as bytes */
         if (result != Z_OK && result != Z_BUF_ERROR)
             return result == Z_MEM_ERROR ? ENOMEM : EBADMSG;
         if (!z->avail_in && !n && z->avail_out)

@@ -22,6 +22,7 @@ typedef struct aco__http_deflating {
 
 struct aco_websocket_s {
     aco__http_link_t *link;
+    struct aco__http_tunnel *tunnel; /* whose link it is, by HTTP/2; NULL: it is the connection's */
     aco_http_response_t *response; /* a client's, which has the link; NULL: the connection is a server's */
     aco_websocket_options_t options;
     char protocol[64];
@@ -52,6 +53,8 @@ ACO__HIDDEN aco_websocket_t *aco__http_websocket_new(const aco_websocket_options
 ACO__HIDDEN void aco__http_websocket_free(aco_websocket_t *socket);
 /* The handler has returned. */
 ACO__SWITCHES ACO__HIDDEN void aco__http_end_websocket(aco__http_exchange_t *x, const char *location);
+/* It has not, but its task ends: nothing is sent. */
+ACO__HIDDEN void aco__http_drop_websocket(aco__http_exchange_t *x);
 
 /* ---- websocket_deflate.c: permessage-deflate (RFC 7692) ---- */
 enum { WS_EXTENSION = 128 }; /* bytes of a header's value */

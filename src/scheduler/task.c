@@ -24,6 +24,7 @@ ACO__COLD static void clean_up(aco_t *task)
     aco__remember_name(aco__self(), task);
     aco__self()->slow_switch_tasks++;
     aco__clean_up(task);
+    aco__cold_leave(task);
     aco__self()->slow_switch_tasks--;
     errno = error;
 }

@@ -83,6 +83,14 @@ void aco__values_free(aco__cold_t *cold)
     cold->values_sz = 0;
 }
 
+void aco__cold_leave(aco_t *co)
+{
+    static const aco__cold_t nothing;
+    if (aco__has(co, ACO__HAS_COLD) && aco__has(co, ACO__PRIVATE) &&
+        memcmp(aco__stack_cold(co->share_stack), &nothing, sizeof nothing) == 0)
+        aco__set_state_byte(co, co->aco__state & ~(unsigned)ACO__HAS_COLD);
+}
+
 void aco__cold_free(aco_t *co)
 {
     aco__cold_t *cold = aco__cold(co);

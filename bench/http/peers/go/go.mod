@@ -1,3 +1,3 @@
 module acorn/bench/http
 
-go 1.19
+go 1.24

@@ -41,6 +41,10 @@ func main() {
 		server := http.Server{TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){}}
 		fmt.Fprintln(os.Stderr, server.ServeTLS(door, os.Args[3], os.Args[4]))
 	} else {
-		fmt.Fprintln(os.Stderr, http.Serve(door, nil))
+		var protocols http.Protocols
+		protocols.SetHTTP1(true)
+		protocols.SetUnencryptedHTTP2(true)
+		server := http.Server{Protocols: &protocols}
+		fmt.Fprintln(os.Stderr, server.Serve(door))
 	}
 }

@@ -2,8 +2,8 @@
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::CONTENT_TYPE;
-use hyper::{body::Incoming, server::conn::http1, service::service_fn, Request, Response};
-use hyper_util::rt::TokioIo;
+use hyper::{body::Incoming, server::conn::{http1, http2}, service::service_fn, Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::{convert::Infallible, io};
 
 static BLOCK: [u8; 1 << 20] = [0; 1 << 20];
@@ -20,6 +20,7 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Inf
 
 fn main() -> io::Result<()> {
     let threads: usize = std::env::var("THREADS").map_or(1, |text| text.parse().unwrap());
+    let is_http2 = std::env::var("HTTP2").is_ok();
     let mut builder = tokio::runtime::Builder::new_current_thread();
     if threads > 1 {
         builder = tokio::runtime::Builder::new_multi_thread();
@@ -34,7 +35,13 @@ fn main() -> io::Result<()> {
         loop {
             let (peer, _) = door.accept().await?;
             peer.set_nodelay(true)?;
-            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(peer), service_fn(answer)));
+            if is_http2 {
+                let mut http = http2::Builder::new(TokioExecutor::new());
+                http.max_concurrent_streams(100);
+                tokio::spawn(http.serve_connection(TokioIo::new(peer), service_fn(answer)));
+            } else {
+                tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(peer), service_fn(answer)));
+            }
         }
     })
 }
