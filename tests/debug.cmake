@@ -5,6 +5,8 @@ endif()
 foreach(variant IN LISTS acorn_two_variants)
   acorn_test(debug_pages.${variant} debug_pages.c DEFINE ${define_${variant}} TIMEOUT 200 ARGS secret)
   target_link_libraries(test_debug_pages_${variant} PRIVATE acorn_debug_static Threads::Threads)
+  acorn_test(debug_spans.${variant} debug_spans.c DEFINE ${define_${variant}} TIMEOUT 60)
+  target_link_libraries(test_debug_spans_${variant} PRIVATE acorn_debug_static acorn_threads_static Threads::Threads)
 endforeach()
 
 # A program with problems (docs/see-inside.md).

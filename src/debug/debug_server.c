@@ -3,6 +3,7 @@
 #include "base/reserved.h"
 #include "debug/live.h"
 #include "debug/metrics.h"
+#include "debug/own_thread.h"
 #include "debug/pages.h"
 #include "os/os.h"
 #include "system/system.h"
@@ -13,13 +14,12 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { HOST_SIZE = 128, PORT_SIZE = 16, THREAD_STACK = 512 << 10, TASK_STACK = 128 << 10, DRAIN_MS = 100 };
+enum { HOST_SIZE = 128, PORT_SIZE = 16, TASK_STACK = 128 << 10, DRAIN_MS = 100 };
 
 static const char serve_call[] = "aco_debug_serve";
 
@@ -106,24 +106,6 @@ static void *serves(void *unused)
     return unused;
 }
 
-/* It gets no signals: those are for the program's threads. The caller has the lock. 0, or an error number. */
-static int start_server_thread(void)
-{
-    pthread_attr_t attributes;
-    sigset_t all, before;
-    int error = pthread_attr_init(&attributes);
-    if (error)
-        return error;
-    sigfillset(&all);
-    sigdelset(&all, SIGPROF); /* it is in profiles */
-    aco__system.pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_attr_setstacksize(&attributes, THREAD_STACK);
-    error = aco__system.pthread_create(&thread, &attributes, serves, NULL);
-    aco__system.pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return error;
-}
-
 /* ---- Calls ---- */
 
 /* Takes "127.0.0.1:6060" or "[::1]:6060" apart. 0, or -1. */
@@ -163,7 +145,7 @@ static int start_server(const char *address, const aco_debug_options_t *options)
     aco__metrics_count_http();
     process = aco__system.getpid();
     state = IS_STARTING;
-    error = start_server_thread();
+    error = aco__own_thread(&thread, serves);
     if (error) {
         state = IS_STOPPED;
         return aco__service_fail(error, serve_call, "no thread");

@@ -8,6 +8,8 @@
 #include "http/incoming.h"
 #include "http/outgoing.h"
 
+#include "aco/detail/http_observer.h"
+
 #define CLIENT_CALL "aco_http_call" /* whose errors these are */
 
 /* What has come before a request's body was sent, so that the rest is not: nothing; the response's head; the end. */
@@ -68,6 +70,7 @@ typedef struct aco__http_step { /* a request of a call, which redirects change *
     const char *authorization; /* the value that the URL's user makes; "": none */
     const char *upgrade; /* lines of headers that ask for another protocol; NULL: none */
     aco__http_hop_t *hops;
+    const aco__http_traced_t *traced; /* NULL: nobody traces */
     const char *method;
     unsigned char has_body, has_lost_body;
     unsigned char needs_http1; /* an upgrade, or the server has asked for it */

@@ -25,6 +25,7 @@ void aco__http_request_begin(aco__http_exchange_t *x, char *arena)
     x->match.in_handler = 1; /* until there is middleware */
     x->watch = NULL;
     x->drain = NULL;
+    x->span = NULL;
     x->websocket = NULL;
     x->at = arena;
     x->end = arena + HTTP_ARENA;

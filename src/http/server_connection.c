@@ -3,6 +3,7 @@
 #include "http/server_connection.h"
 
 aco__http_observer_t aco__http_observer;
+const aco__http_tracer_t *aco__http_tracer;
 uint64_t aco__http_connections_begun;
 uint64_t aco__http_connections_ended;
 
