@@ -1,5 +1,6 @@
 /* The headers of W3C Trace Context: "00-TRACE-SPAN-FLAGS" in lower-case hexadecimal digits, and a list of the services'
  * own, which is passed on. */
+#define _GNU_SOURCE /* strnlen */
 #include "debug/traceparent.h"
 
 #include <string.h>
