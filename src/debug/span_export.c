@@ -31,6 +31,8 @@ enum {
 
 typedef enum export_state { IS_OFF, IS_BEGINNING, IS_ON, IS_DRAINING, IS_BROKEN } export_state_t;
 
+ACO__READS_ENVIRONMENT(span_export);
+
 static aco_span_t *ended_spans; /* the last one first. Atomic, like these numbers */
 static size_t queued, most_queued;
 static uint64_t exported, dropped, failures;
