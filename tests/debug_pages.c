@@ -327,6 +327,13 @@ static void small_pages(void)
     CHECK_EQ(take_answer(ask("GET", "/metrics", "[::1]:80")), 200);
 }
 
+static long long number_behind(const char *text)
+{
+    const char *at = memmem(answer, answer_n, text, strlen(text));
+    HAS(text);
+    return at ? strtoll(at + strlen(text), NULL, 10) : -1;
+}
+
 static void counts(void)
 {
     static const int64_t bounds[] = {1000000, 2000000};
@@ -366,6 +373,14 @@ static void counts(void)
     HAS("test_times_seconds_sum 3.002500001\n");
     HAS("acorn_http_request_duration_seconds_bucket{route=\"/debug/pprof/tasks\",method=\"GET\",status=\"200\",le=\"");
     HAS("acorn_tasks{thread=\"");
+    HAS("acorn_http_requests_in_flight 1\n"); /* this one */
+    HAS("# UNIT acorn_io_read_bytes bytes\n");
+    CHECK(number_behind("acorn_io_read_bytes_total ") > 100 && number_behind("acorn_io_written_bytes_total ") > 1000);
+    CHECK(number_behind("acorn_io_calls_total ") >= number_behind("acorn_io_waits_total "));
+    CHECK(number_behind("acorn_io_polls_total ") > 0 && number_behind("acorn_io_events_total ") > 0);
+    HAS("acorn_offload_jobs_total{kind=\"look_up\"} 0\n");
+    HAS("acorn_name_lookups_total{result=\"failed\"} 0\n");
+    HAS("acorn_spans_total{result=\"exported\"} 0\n");
     HAS("# EOF\n");
 }
 

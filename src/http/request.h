@@ -6,6 +6,8 @@
 #include "http/route.h"
 #include "http/version.h"
 
+#include "aco/detail/http_observer.h"
+
 enum { HTTP_ARENA = 1024 }; /* bytes of a request's memory before it needs more */
 
 typedef struct aco__http_exchange {
@@ -14,6 +16,7 @@ typedef struct aco__http_exchange {
     const aco__http_version_t *version;
     void *stream; /* what the version knows it by. The version also fills in `is`, and: */
     unsigned char is_head; /* the method is HEAD */
+    unsigned char is_seen; /* it is counted among those that have begun */
     unsigned char client_left; /* client_watch.c's: the client is gone, so nobody waits for the server's own reply */
     aco__http_match_t match; /* route.c's */
     aco__http_reply_t reply; /* reply.c's; a version may set will_close, and ends the reply */
@@ -49,6 +52,9 @@ ACO__HIDDEN void aco__http_free_blocks(aco__http_exchange_t *x);
 ACO__HIDDEN void aco__http_leave_drains(aco__http_exchange_t *x);
 static inline void aco__http_request_end(aco__http_exchange_t *x)
 {
+    if (aco_unlikely(x->is_seen))
+        __atomic_fetch_add(&aco__http_requests_ended, 1, __ATOMIC_RELAXED);
+    x->is_seen = 0;
     if (aco_unlikely(x->drain != NULL))
         aco__http_leave_drains(x);
     if (x->blocks)

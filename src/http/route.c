@@ -135,6 +135,8 @@ ACO__SWITCHES static void call_route(aco__http_exchange_t *x)
 ACO__SWITCHES static void call_route_seen(aco__http_exchange_t *x)
 {
     const aco__http_tracer_t *tracer = __atomic_load_n(&aco__http_tracer, __ATOMIC_ACQUIRE);
+    x->is_seen = 1;
+    __atomic_fetch_add(&aco__http_requests_begun, 1, __ATOMIC_RELAXED);
     aco__set_work(x->is.route ? x->is.route->path : NULL);
     if (tracer)
         x->span = tracer->request_begins(&x->is);

@@ -30,6 +30,9 @@ ACO_API extern const aco__http_tracer_t *aco__http_tracer;
 /* Connections of servers in this process: begun, and ended. Atomic. */
 ACO_API extern uint64_t aco__http_connections_begun;
 ACO_API extern uint64_t aco__http_connections_ended;
+/* The same of requests that get a handler, while somebody looks. */
+ACO_API extern uint64_t aco__http_requests_begun;
+ACO_API extern uint64_t aco__http_requests_ended;
 
 ACO__END_C
 
