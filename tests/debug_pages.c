@@ -526,10 +526,25 @@ FAR_FROM_OTHERS void *gives_way(void *unused)
     return unused;
 }
 
+/* Two of them always wait for each other. */
+static aco_mutex_t contended;
+
+static void *contends(void *unused)
+{
+    while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED)) {
+        CHECK_EQ(aco_mutex_lock(&contended), 0);
+        aco_yield();
+        CHECK_EQ(aco_mutex_unlock(&contended), 0);
+    }
+    return unused;
+}
+
 static void *yielding_thread(void *unused)
 {
-    const aco_options_t options = {.name = "gives way"};
+    const aco_options_t options = {.name = "gives way"}, contender = {.name = "contender"};
     spawn_detached(gives_way, &options);
+    spawn_detached(contends, &contender);
+    spawn_detached(contends, &contender);
     CHECK_EQ(aco_run(), 0);
     return unused;
 }
@@ -561,6 +576,10 @@ static void own_routes(void)
     HAS("\"ph\":\"X\"");
     HAS("\"name\":\"gives way\"");
     HAS("\"next\":\"gave way\"");
+    HAS("\"next\":\"waits for a lock\"");
+    HAS("\"ph\":\"b\",\"cat\":\"wait\""); /* the wait itself, with its place */
+    HAS("\"name\":\"waits for a lock\"");
+    HAS("debug_pages.c:");
     CHECK(answer_n > 4 && strcmp(answer + answer_n - 4, "\n]}\n") == 0);
     CHECK_EQ(get("/metrics"), 200);
     HAS("acorn_http_request_duration_seconds_bucket{route=\"/debug/pprof/tasks\"");
