@@ -97,14 +97,20 @@ enum { URL_SIZE = ACO_IO_ADDRESS_SIZE + 64 };
 static char middle_url[URL_SIZE], back_url[URL_SIZE], front_url[URL_SIZE], collector_url[URL_SIZE];
 static char back_parent[64], back_state[64];
 
-static int get(aco_http_client_t *client, const char *url)
+static int get_with(aco_http_client_t *client, const char *url, const aco_http_header_t *headers, size_t n)
 {
-    aco_http_response_t *response = aco_http_get(client, url);
+    const aco_http_call_t call = {.url = url, .headers = headers, .header_count = n};
+    aco_http_response_t *response = aco_http_call(client, &call);
     int status = response ? response->status : 0;
     CHECK(response != NULL);
     if (response)
         aco_http_response_end(response);
     return status;
+}
+
+static int get(aco_http_client_t *client, const char *url)
+{
+    return get_with(client, url, NULL, 0);
 }
 
 static void *calls_back(void *result)
@@ -404,6 +410,22 @@ static void test_wrong_lines(void)
     stop_spans();
 }
 
+/* What a server makes of several lines: of traceparent nothing, of tracestate one. */
+static void test_several_lines(void)
+{
+    static const char line[] = "00-" TRACE "-" REMOTE "-01";
+    const aco_http_header_t twice[] = {{"traceparent", line}, {"TraceParent", line}};
+    const aco_http_header_t states[] = {{"TRACESTATE", "a=1"}, {"traceparent", line}, {"tracestate", "b=2"}};
+    start_spans(0, 0);
+    CHECK_EQ(get_with(http1, back_url, twice, 2), 204);
+    CHECK_EQ(get_with(http2, back_url, states, 3), 204);
+    stop_spans();
+    CHECK_EQ(seen_n, 2);
+    CHECK(strcmp(seen[0].trace, TRACE) != 0 && !seen[0].parent[0] && !seen[0].state[0]);
+    CHECK(strcmp(seen[1].trace, TRACE) == 0 && strcmp(seen[1].parent, REMOTE) == 0);
+    CHECK_EQ(strcmp(seen[1].state, "a=1,b=2"), 0);
+}
+
 static void *tests(void *unused)
 {
     static service_t services[4];
@@ -426,6 +448,7 @@ static void *tests(void *unused)
     test_limits();
     test_sends_again();
     test_wrong_lines();
+    test_several_lines();
     aco_http_client_destroy(http1);
     aco_http_client_destroy(http2);
     CHECK_EQ(aco_scope_cancel(&group.scope), 0);

@@ -146,7 +146,8 @@ aco_span_t *aco__span_begin(const char *name, aco_span_kind_t kind, const aco__t
     number_span(&span->context);
     span->kind = (unsigned char)kind;
     aco__sample_text(span->name, sizeof span->name, name ? name : "");
-    span->began = time_of_day();
+    if (span->context.flags & ACO__IS_SAMPLED)
+        span->began = time_of_day();
     span->outer = aco_get_local(span_key);
     if (aco_set_local(span_key, span) == 0)
         return span;

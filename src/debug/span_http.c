@@ -14,57 +14,57 @@ enum { SPAN_ROUTE = 64, FIRST_SERVER_ERROR = 500, FIRST_ERROR = 400 };
 
 /* ---- Servers ---- */
 
-/* The only header with this name; NULL: there is none, or several. */
-static const char *only_header(const aco_http_request_t *request, const char *name)
+typedef struct incoming {
+    const char *parent; /* the only traceparent; NULL: there is none, or there are several */
+    int parents;
+    size_t state_n;
+    int is_state_too_long;
+    char state[ACO__TRACESTATE + 1]; /* the lines of tracestate as one */
+} incoming_t;
+
+static void add_state(incoming_t *in, const char *value)
 {
-    const char *value = NULL;
-    for (size_t i = 0; i < request->header_count; i++)
-        if (strcasecmp(request->headers[i].name, name) == 0) {
-            if (value)
-                return NULL;
-            value = request->headers[i].value;
-        }
-    return value;
+    size_t n = strlen(value);
+    if (!n)
+        return;
+    in->is_state_too_long |= in->state_n + n + 2 > sizeof in->state;
+    if (in->is_state_too_long)
+        return;
+    if (in->state_n)
+        in->state[in->state_n++] = ',';
+    memcpy(in->state + in->state_n, value, n);
+    in->state_n += n;
 }
 
-/* Stores the lines of tracestate as one; "" if they are too long. */
-static void join_tracestate(const aco_http_request_t *request, char *text, size_t room)
+static void read_headers(incoming_t *in, const aco_http_request_t *request)
 {
-    size_t n = 0;
+    in->parent = NULL;
+    in->parents = in->is_state_too_long = 0;
+    in->state_n = 0;
     for (size_t i = 0; i < request->header_count; i++) {
-        const char *value = request->headers[i].value;
-        size_t more = strlen(value);
-        if (strcasecmp(request->headers[i].name, "tracestate") != 0 || !more)
+        const aco_http_header_t *header = &request->headers[i];
+        if ((header->name[0] | 0x20) != 't') /* most are others */
             continue;
-        if (n + more + 2 > room) {
-            n = 0;
-            break;
-        }
-        if (n)
-            text[n++] = ',';
-        memcpy(text + n, value, more);
-        n += more;
+        if (strcasecmp(header->name, "traceparent") == 0)
+            in->parent = in->parents++ ? NULL : header->value;
+        else if (strcasecmp(header->name, "tracestate") == 0)
+            add_state(in, header->value);
     }
-    text[n] = 0;
-}
-
-static void name_request(char *name, size_t room, const char *method, const char *route)
-{
-    (void)snprintf(name, room, "%.20s %.*s", method, SPAN_ROUTE, route);
+    in->state[in->is_state_too_long ? 0 : in->state_n] = 0;
 }
 
 static void *request_begins(const aco_http_request_t *request)
 {
     const char *route = request->route ? request->route->path : "";
-    char name[ACO__SPAN_NAME], state[ACO__TRACESTATE + 1];
+    incoming_t in;
     aco_span_t *span;
     if (!__atomic_load_n(&aco__spans_are_on, __ATOMIC_ACQUIRE))
         return NULL;
-    join_tracestate(request, state, sizeof state);
-    name_request(name, sizeof name, request->method, route);
-    span = aco_span_continue(name, ACO_SPAN_SERVER, only_header(request, "traceparent"), state);
-    if (!span)
-        return NULL;
+    read_headers(&in, request);
+    span = aco_span_continue("", ACO_SPAN_SERVER, in.parent, in.state);
+    if (!span || !(span->context.flags & ACO__IS_SAMPLED))
+        return span;
+    (void)snprintf(span->name, sizeof span->name, "%.20s %.*s", request->method, SPAN_ROUTE, route);
     span->began -= aco_now() - request->began;
     aco_span_set_text(span, "http.request.method", request->method);
     if (request->route)
@@ -75,6 +75,10 @@ static void *request_begins(const aco_http_request_t *request)
 static void request_ends(const aco_http_request_t *request, void *arg)
 {
     aco_span_t *span = arg;
+    if (!(span->context.flags & ACO__IS_SAMPLED)) {
+        aco_span_end(span);
+        return;
+    }
     if (request->status)
         aco_span_set_number(span, "http.response.status_code", request->status);
     if (!request->status || request->status >= FIRST_SERVER_ERROR)
