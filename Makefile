@@ -36,6 +36,7 @@
 #   make bench-threads   several threads beside other ways to use them; BENCH='--quick --rounds 5 --json FILE'
 #   make bench-http   HTTP servers beside others, loaded by wrk and h2load; BENCH='--quick --rounds 5 --json FILE'
 #   make bench-http-stop   requests that are lost when a server is stopped under load; BENCH='--runs 20'
+#   make bench-debug       what a look inside costs: looks at 100 000 tasks, profiles, metrics, spans
 #   make bench-compare BEFORE=PATH   the speed of this checkout beside the checkout PATH (bench/README.md);
 #                BENCH='--quick'
 TEXT ?=
@@ -199,6 +200,12 @@ bench-http-stop: | build
 	cmake --build build/demo --target http-server-acorn >>build/demo.log
 	@$(PYTHON) bench/http_stop.py build/demo/bench/http-server-acorn $(BENCH)
 
+bench-debug: | build
+	@sh tools/setup.sh demo bench
+	@cmake -S . -B build/demo -G Ninja -DCMAKE_BUILD_TYPE=Release -DACORN_TESTS=OFF -DACORN_BENCH=ON >build/demo.log && \
+	cmake --build build/demo --target debug-costs >>build/demo.log
+	@$(PYTHON) bench/debug_costs.py build/demo/bench/debug-costs $(BENCH)
+
 bench-paper: apn
 	@sh tools/setup.sh demo bench paper
 	@$(PYTHON) bench/run_paper.py --svg build/plots $(BENCH)
@@ -216,4 +223,4 @@ clean:
 
 .PHONY: demo check test test-ci test-all nightly sim sim-nightly lint coverage dist packages abi site fuzz soak litmus \
 	prove prove-quick prove-model test-languages test-platforms test-platforms-quick apn bench bench-io bench-threads \
-	bench-http bench-http-stop bench-memory bench-paper bench-compare clean
+	bench-http bench-http-stop bench-debug bench-memory bench-paper bench-compare clean

@@ -5,7 +5,17 @@ endif()
 foreach(variant IN LISTS acorn_two_variants)
   acorn_test(debug_pages.${variant} debug_pages.c DEFINE ${define_${variant}} TIMEOUT 200 ARGS secret)
   target_link_libraries(test_debug_pages_${variant} PRIVATE acorn_debug_static Threads::Threads)
+  acorn_test(debug_spans.${variant} debug_spans.c DEFINE ${define_${variant}} TIMEOUT 60)
+  target_link_libraries(test_debug_spans_${variant} PRIVATE acorn_debug_static acorn_threads_static Threads::Threads)
 endforeach()
+
+# ACO_DEBUG where nothing calls the library's server.
+acorn_test(debug_environment.static debug_environment.c TIMEOUT 30)
+target_link_libraries(test_debug_environment_static PRIVATE acorn_debug_static Threads::Threads)
+if(NOT CMAKE_C_FLAGS MATCHES "-fsanitize=")
+  acorn_test(debug_environment.dlopen debug_environment.c DEFINE WITH_DLOPEN TIMEOUT 30 ARGS $<TARGET_FILE:acorn_debug>)
+  target_link_libraries(test_debug_environment_dlopen PRIVATE ${CMAKE_DL_LIBS})
+endif()
 
 # A program with problems (docs/see-inside.md).
 add_executable(debug_problems debug/problems.c)

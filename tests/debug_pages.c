@@ -14,8 +14,11 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -325,6 +328,13 @@ static void small_pages(void)
     CHECK_EQ(take_answer(ask("GET", "/metrics", "[::1]:80")), 200);
 }
 
+static long long number_behind(const char *text)
+{
+    const char *at = memmem(answer, answer_n, text, strlen(text));
+    HAS(text);
+    return at ? strtoll(at + strlen(text), NULL, 10) : -1;
+}
+
 static void counts(void)
 {
     static const int64_t bounds[] = {1000000, 2000000};
@@ -364,6 +374,14 @@ static void counts(void)
     HAS("test_times_seconds_sum 3.002500001\n");
     HAS("acorn_http_request_duration_seconds_bucket{route=\"/debug/pprof/tasks\",method=\"GET\",status=\"200\",le=\"");
     HAS("acorn_tasks{thread=\"");
+    HAS("acorn_http_requests_in_flight 1\n"); /* this one */
+    HAS("# UNIT acorn_io_read_bytes bytes\n");
+    CHECK(number_behind("acorn_io_read_bytes_total ") > 100 && number_behind("acorn_io_written_bytes_total ") > 1000);
+    CHECK(number_behind("acorn_io_calls_total ") >= number_behind("acorn_io_waits_total "));
+    CHECK(number_behind("acorn_io_polls_total ") > 0 && number_behind("acorn_io_events_total ") > 0);
+    HAS("acorn_offload_jobs_total{kind=\"look_up\"} 0\n");
+    HAS("acorn_name_lookups_total{result=\"failed\"} 0\n");
+    HAS("acorn_spans_total{result=\"exported\"} 0\n");
     HAS("# EOF\n");
 }
 
@@ -384,6 +402,94 @@ static void in_child(void)
     CHECK_EQ(waitpid(child, &status, 0), child);
     CHECK_EQ(status, 0);
     CHECK_EQ(take_answer(first), 200);
+}
+
+static void start(void)
+{
+    const aco_debug_options_t wrong = {.aco__reserved = {&port, NULL}};
+    FAILS_WITH(aco_debug_serve(NULL, NULL), EINVAL);
+    FAILS_WITH(aco_debug_serve("6060", NULL), EINVAL);
+    FAILS_WITH(aco_debug_serve("127.0.0.1:0", &wrong), EINVAL);
+    FAILS_WITH(aco_debug_serve("0.0.0.0:0", NULL), EACCES);
+    FAILS_WITH(aco_debug_serve("localhost.evil.example:0", NULL), EACCES);
+    FAILS_WITH(aco_debug_serve("127.evil.example:0", NULL), EACCES);
+    port = aco_debug_serve("localhost:0", NULL);
+    CHECK(port > 0);
+    FAILS_WITH(aco_debug_serve("127.0.0.1:0", NULL), EBUSY);
+}
+
+/* A child that was not told of the listener keeps it no more than its parent does. */
+static void port_is_left(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), pipes[2], status = -1;
+    char c;
+    pid_t child;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    CHECK_EQ(pipe(pipes), 0);
+    child = fork();
+    if (child == 0) {
+        close(pipes[1]);
+        _exit(read(pipes[0], &c, 1) != 0);
+    }
+    aco_debug_stop();
+    FAILS_WITH(connect(fd, (const struct sockaddr *)&address, sizeof address), ECONNREFUSED);
+    close(fd);
+    close(pipes[1]);
+    close(pipes[0]);
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK_EQ(status, 0);
+    start();
+}
+
+/* ---- Signals that come late ---- */
+
+static int lets_signals; /* atomic */
+
+/* A timer of one profile fires while its signal is blocked; it comes in the next one. */
+FAR_FROM_OTHERS void *gets_late_signal(void *number);
+FAR_FROM_OTHERS void *gets_late_signal(void *number)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGPROF);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    __atomic_store_n((long *)number, (long)syscall(SYS_gettid), __ATOMIC_RELEASE);
+    while (!__atomic_load_n(&lets_signals, __ATOMIC_ACQUIRE))
+        sched_yield();
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    __asm__ volatile("");
+    return number;
+}
+
+/* As the kernel would send it for the timer of an earlier profile: some kernels drop such signals by themselves. */
+static void send_late_signal(long thread)
+{
+    siginfo_t info;
+    memset(&info, 0, sizeof info);
+    info.si_signo = SIGPROF;
+    info.si_code = SI_TIMER;
+    info.si_value.sival_int = 1; /* of the process's first profile */
+    CHECK_EQ(syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, SIGPROF, &info), 0);
+}
+
+static void late_signals(void)
+{
+    pthread_t thread;
+    long number = 0;
+    int fd;
+    CHECK_EQ(get("/debug/pprof/profile?seconds=1&hz=1"), 200);
+    CHECK_EQ(pthread_create(&thread, NULL, gets_late_signal, &number), 0);
+    while (!__atomic_load_n(&number, __ATOMIC_ACQUIRE))
+        sched_yield();
+    send_late_signal(number);
+    fd = ask("GET", "/debug/pprof/profile?seconds=1&hz=1", "127.0.0.1");
+    while (get("/debug/pprof/tasks") != 429) /* until it is being made */
+        continue;
+    __atomic_store_n(&lets_signals, 1, __ATOMIC_RELEASE);
+    pthread_join(thread, NULL);
+    CHECK_EQ(take_answer(fd), 200);
+    CHECK(!has("gets_late_signal"));
 }
 
 /* ---- The pages in a server of the program ---- */
@@ -421,10 +527,25 @@ FAR_FROM_OTHERS void *gives_way(void *unused)
     return unused;
 }
 
+/* Two of them always wait for each other. */
+static aco_mutex_t contended;
+
+static void *contends(void *unused)
+{
+    while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED)) {
+        CHECK_EQ(aco_mutex_lock(&contended), 0);
+        aco_yield();
+        CHECK_EQ(aco_mutex_unlock(&contended), 0);
+    }
+    return unused;
+}
+
 static void *yielding_thread(void *unused)
 {
-    const aco_options_t options = {.name = "gives way"};
+    const aco_options_t options = {.name = "gives way"}, contender = {.name = "contender"};
     spawn_detached(gives_way, &options);
+    spawn_detached(contends, &contender);
+    spawn_detached(contends, &contender);
     CHECK_EQ(aco_run(), 0);
     return unused;
 }
@@ -456,6 +577,10 @@ static void own_routes(void)
     HAS("\"ph\":\"X\"");
     HAS("\"name\":\"gives way\"");
     HAS("\"next\":\"gave way\"");
+    HAS("\"next\":\"waits for a lock\"");
+    HAS("\"ph\":\"b\",\"cat\":\"wait\""); /* the wait itself, with its place */
+    HAS("\"name\":\"waits for a lock\"");
+    HAS("debug_pages.c:");
     CHECK(answer_n > 4 && strcmp(answer + answer_n - 4, "\n]}\n") == 0);
     CHECK_EQ(get("/metrics"), 200);
     HAS("acorn_http_request_duration_seconds_bucket{route=\"/debug/pprof/tasks\"");
@@ -569,20 +694,6 @@ static void oldest(void)
     pthread_barrier_destroy(&barrier);
 }
 
-static void start(void)
-{
-    const aco_debug_options_t wrong = {.aco__reserved = {&port, NULL}};
-    FAILS_WITH(aco_debug_serve(NULL, NULL), EINVAL);
-    FAILS_WITH(aco_debug_serve("6060", NULL), EINVAL);
-    FAILS_WITH(aco_debug_serve("127.0.0.1:0", &wrong), EINVAL);
-    FAILS_WITH(aco_debug_serve("0.0.0.0:0", NULL), EACCES);
-    FAILS_WITH(aco_debug_serve("localhost.evil.example:0", NULL), EACCES);
-    FAILS_WITH(aco_debug_serve("127.evil.example:0", NULL), EACCES);
-    port = aco_debug_serve("localhost:0", NULL);
-    CHECK(port > 0);
-    FAILS_WITH(aco_debug_serve("127.0.0.1:0", NULL), EBUSY);
-}
-
 int main(int argc, char **argv)
 {
     pthread_t threads[2];
@@ -609,8 +720,11 @@ int main(int argc, char **argv)
         live();
         small_pages();
         counts();
-        if (!UNDER_TSAN) /* it allows no threads in such a child */
+        if (!UNDER_TSAN) { /* it allows no threads in such a child */
             in_child();
+            port_is_left();
+        }
+        late_signals();
         late();
     }
     __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);

@@ -9,7 +9,8 @@
  *   curl http://127.0.0.1:6060/debug/pprof/tasks?debug=2
  *
  * Nothing runs until a program asks for it. Then a thread of its own answers, even while all threads with tasks are
- * busy. The environment variable is read when the library is loaded: link the shared library, or call anything here.
+ * busy. The environment variable is read when the library is loaded, by dlopen() too: link the shared library, or call
+ * anything here. A line on stderr says which port it is, or why there is none.
  *
  * Who may read this sees names of tasks, functions, files and routes, numbers of descriptors and addresses of objects,
  * but no contents of memory and no arguments of the program (SECURITY.md). There is no login: keep the port on the

@@ -257,6 +257,8 @@ __attribute__((noinline)) int aco_backtrace_print(const aco_t *co, int fd)
     return n < 0 || failed ? -1 : 0;
 }
 
+_Static_assert(ACO__KNOWN_SETS == 1 << (64 - 59), "known_set() takes the hash's highest bits");
+
 /* ---- Many tasks ----
  *
  * Most of many tasks wait at few places. Where the depth is the same and all return addresses of a stack that was
@@ -299,19 +301,27 @@ ACO__NO_SANITIZE static void remember_walk(aco__known_stack_t *known, const aco_
     known->n = n;
 }
 
+static aco__known_stack_t *known_set(aco__known_stacks_t *known, const aco_t *task)
+{
+    uint64_t key = (uint64_t)(uintptr_t)task->aco__self.pc * 31 +
+                   (uint64_t)((const char *)task->share_stack->aco__top - (const char *)task->aco__self.sp);
+    return known->sets[key * UINT64_C(0x9E3779B97F4A7C15) >> 59];
+}
+
 int aco__backtrace_known(const aco_t *task, aco__known_stacks_t *known, void **frames, int n)
 {
     const char *sps[ACO__MOST_SEEN_FRAMES];
+    aco__known_stack_t *set = known_set(known, task);
     int is_plain = n == ACO__MOST_SEEN_FRAMES && aco__has(task, ACO__PRIVATE) &&
                    aco__is_on_its_stack(task, task->aco__self.sp) && aco_state(task) != ACO_STATE_READY;
-    for (int i = 0; is_plain && i < ACO__KNOWN_STACKS; i++)
-        if (is_like(&known->stacks[i], task)) {
-            memcpy(frames, known->stacks[i].at, (size_t)known->stacks[i].n * sizeof *frames);
-            return known->stacks[i].n;
+    for (int i = 0; is_plain && i < ACO__KNOWN_IN_SET; i++)
+        if (is_like(&set[i], task)) {
+            memcpy(frames, set[i].at, (size_t)set[i].n * sizeof *frames);
+            return set[i].n;
         }
     n = backtrace_of(task, frames, n, NULL, sps);
     if (is_plain && n > 0 && n < ACO__MOST_SEEN_FRAMES)
-        remember_walk(&known->stacks[known->next++ % ACO__KNOWN_STACKS], task, frames, sps, n);
+        remember_walk(&set[known->next++ % ACO__KNOWN_IN_SET], task, frames, sps, n);
     return n;
 }
 

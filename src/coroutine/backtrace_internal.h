@@ -20,8 +20,9 @@ static inline const char *aco__work(const aco_t *co)
 ACO__HIDDEN void aco__backtrace_interrupted(const char *call, const void *handler_returns);
 ACO__HIDDEN void aco__backtrace_prepare(void);
 
-/* Stacks that were walked, with where their return addresses lay. Zeros: none. */
-enum { ACO__KNOWN_STACKS = 8 };
+/* Stacks that were walked, with where their return addresses lay, in sets by their depth and where they wait. Zeros:
+ * none. */
+enum { ACO__KNOWN_SETS = 32, ACO__KNOWN_IN_SET = 4 };
 typedef struct aco__known_stack {
     int n; /* 0: there is none */
     ptrdiff_t depth;
@@ -29,8 +30,8 @@ typedef struct aco__known_stack {
     uint32_t offset[ACO__MOST_SEEN_FRAMES]; /* from the stack pointer, but for the first */
 } aco__known_stack_t;
 typedef struct aco__known_stacks {
-    unsigned next;
-    aco__known_stack_t stacks[ACO__KNOWN_STACKS];
+    unsigned next; /* which of a set is forgotten */
+    aco__known_stack_t sets[ACO__KNOWN_SETS][ACO__KNOWN_IN_SET];
 } aco__known_stacks_t;
 /* aco_backtrace() of a task of the thread that does not run; faster if its stack is like one of those. */
 ACO__HIDDEN int aco__backtrace_known(const aco_t *task, aco__known_stacks_t *known, void **frames, int n);

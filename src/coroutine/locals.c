@@ -1,6 +1,7 @@
 /* Names, slots and coroutine-local values: what the user stores in a coroutine's cold data. */
 #include "coroutine/locals.h"
 
+#include "aco/detail/for_libraries.h"
 #include "aco/detail/inspect.h"
 
 #include <string.h>
@@ -181,17 +182,55 @@ static aco__value_t *value_of_key_make(aco_t *co, uint32_t index)
     return value_of_key(cold, index);
 }
 
-int aco_set_local(aco_local_key_t key, void *p)
+/* 0, or -1 and errno: no memory. */
+static int set_value(aco_t *co, aco_local_key_t key, void *p)
 {
-    aco__value_t *value;
-    if (!is_key(key))
-        return aco__fail(0, EINVAL, "aco_set_local", NULL, "not a key in use");
-    value = value_of_key_make(data_owner(NULL), key.index);
+    aco__value_t *value = value_of_key_make(co, key.index);
     if (!value)
         return no_memory("aco_set_local");
     value->value = p;
     value->generation = key.generation;
     return 0;
+}
+
+int aco_set_local(aco_local_key_t key, void *p)
+{
+    if (!is_key(key))
+        return aco__fail(0, EINVAL, "aco_set_local", NULL, "not a key in use");
+    return set_value(data_owner(NULL), key, p);
+}
+
+/* ---- The inherited value ---- */
+
+int aco__inherits;
+static aco_local_key_t inherited_key; /* these are set before aco__inherits, and then stay */
+static const aco__inheritance_t *inherited_by;
+
+void aco__inherit(aco_local_key_t key, const aco__inheritance_t *by)
+{
+    inherited_key = key;
+    inherited_by = by;
+    __atomic_store_n(&aco__inherits, 1, __ATOMIC_RELEASE);
+}
+
+void *aco__inherited_copy(void)
+{
+    void *own = __atomic_load_n(&aco__inherits, __ATOMIC_ACQUIRE) ? aco__local_of(NULL, inherited_key) : NULL;
+    return own ? inherited_by->copy(own) : NULL;
+}
+
+void aco__inherited_drop(void *copy)
+{
+    if (copy)
+        inherited_by->drop(copy);
+}
+
+void aco__inherited_give(aco_t *co, void *copy)
+{
+    int error = errno;
+    if (copy && set_value(co ? co : data_owner(NULL), inherited_key, copy) != 0)
+        inherited_by->drop(copy);
+    errno = error;
 }
 
 void aco__values_destroy(aco__cold_t *cold)

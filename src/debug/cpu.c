@@ -39,16 +39,18 @@ typedef enum slot_state { IS_FREE, IS_CLAIMED, IS_FULL } slot_state_t;
 typedef struct slot {
     unsigned state; /* atomic */
     int fired;      /* periods */
+    unsigned profile; /* the number of the one whose timer has fired */
     long thread;
     aco__sample_t sample;
 } slot_t;
 
-enum { FOR_PROFILE, FOR_LOOK }; /* sival_int of a timer */
+/* sival_int of a timer: one of these, plus for a profile its number, as a signal may come when that is over. */
+enum { FOR_LOOK, FOR_PROFILE, PROFILES = 1 << 30 };
 
 static slot_t *slots;         /* SLOTS of them, from the first profile on; atomic */
 static slot_t look;
 static unsigned next_slot;    /* atomic, like these three */
-static int takes_samples;
+static int takes_samples;     /* FOR_PROFILE and the number of the profile that is made; 0: none */
 static int walks;             /* the walk is async-signal-safe */
 static uint64_t lost;         /* samples without a slot */
 
@@ -72,7 +74,7 @@ static void *interrupted_at(const void *context)
 static slot_t *claim_slot(int what)
 {
     slot_t *all = __atomic_load_n(&slots, __ATOMIC_ACQUIRE);
-    for (int i = 0; what == FOR_PROFILE && i < 8; i++) {
+    for (int i = 0; what != FOR_LOOK && i < 8; i++) {
         slot_t *slot = &all[__atomic_fetch_add(&next_slot, 1, __ATOMIC_RELAXED) % SLOTS];
         unsigned is_free = IS_FREE;
         if (__atomic_compare_exchange_n(&slot->state, &is_free, IS_CLAIMED, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
@@ -85,19 +87,19 @@ static slot_t *claim_slot(int what)
 static void on_profile_signal(int signal, siginfo_t *info, void *context)
 {
     int error = errno, what = info->si_code == SI_TIMER ? info->si_value.sival_int : -1;
-    slot_t *slot = what == FOR_LOOK || (what == FOR_PROFILE && __atomic_load_n(&takes_samples, __ATOMIC_ACQUIRE))
-                       ? claim_slot(what)
-                       : NULL;
+    int is_awaited = what == FOR_LOOK || (what > 0 && what == __atomic_load_n(&takes_samples, __ATOMIC_ACQUIRE));
+    slot_t *slot = is_awaited ? claim_slot(what) : NULL;
     (void)signal;
     if (slot) {
         slot->thread = aco__system.gettid();
+        slot->profile = (unsigned)what;
         slot->fired = 1 + (info->si_overrun > 0 ? info->si_overrun : 0);
         aco__sample_interrupted(&slot->sample,
                                 walks ? __builtin_extract_return_addr(__builtin_return_address(0)) : NULL);
         if (!slot->sample.frame_count && (slot->sample.frames[0] = interrupted_at(context)) != NULL)
             slot->sample.frame_count = 1;
         __atomic_store_n(&slot->state, IS_FULL, __ATOMIC_RELEASE);
-    } else if (what == FOR_PROFILE) {
+    } else if (is_awaited) {
         __atomic_fetch_add(&lost, 1, __ATOMIC_RELAXED);
     }
     errno = error;
@@ -175,6 +177,7 @@ typedef struct timers {
     int timers[MOST_THREADS];
     int n;
     long period; /* ns */
+    int what; /* FOR_PROFILE and the profile's number */
 } timers_t;
 
 static void add_thread(timers_t *timers, long thread)
@@ -185,7 +188,7 @@ static void add_thread(timers_t *timers, long thread)
     if (timers->n == MOST_THREADS)
         return;
     timers->threads[timers->n] = thread;
-    timers->timers[timers->n] = new_timer(clock_of_thread(thread), thread, FOR_PROFILE);
+    timers->timers[timers->n] = new_timer(clock_of_thread(thread), thread, timers->what);
     if (timers->timers[timers->n] < 0)
         return;
     set_timer(timers->timers[timers->n++], timers->period, timers->period);
@@ -204,7 +207,7 @@ static void add_threads(timers_t *timers)
 
 /* ---- A profile ---- */
 
-static void empty_slots(aco__samples_t *samples, int64_t period)
+static void empty_slots(aco__samples_t *samples, const timers_t *timers)
 {
     for (int i = 0; i < SLOTS; i++) {
         slot_t *slot = &slots[i];
@@ -216,25 +219,29 @@ static void empty_slots(aco__samples_t *samples, int64_t period)
         key.thread = slot->thread;
         key.frames = slot->sample.frames;
         key.frame_count = slot->sample.frame_count;
-        (void)aco__samples_add(samples, &key, slot->fired, slot->fired * period);
+        if (slot->profile == (unsigned)timers->what) /* else a handler has ended late */
+            (void)aco__samples_add(samples, &key, slot->fired, slot->fired * (int64_t)timers->period);
         __atomic_store_n(&slot->state, IS_FREE, __ATOMIC_RELEASE);
     }
 }
 
 ACO__SWITCHES static void take_profile(aco__samples_t *samples, timers_t *timers, int64_t until)
 {
-    __atomic_store_n(&takes_samples, 1, __ATOMIC_RELEASE);
+    static int profiles;
+    profiles = (profiles + 1) % PROFILES;
+    timers->what = FOR_PROFILE + profiles;
+    __atomic_store_n(&takes_samples, timers->what, __ATOMIC_RELEASE);
     for (int i = 0; aco_now() < until; i++) {
         if (i % THREADS_EACH == 0)
             add_threads(timers);
         if (aco_sleep(EMPTY_MS * ACO_MILLISECOND) != 0)
             break; /* the server ends, or the client is gone */
-        empty_slots(samples, timers->period);
+        empty_slots(samples, timers);
     }
     __atomic_store_n(&takes_samples, 0, __ATOMIC_RELEASE);
     for (int i = 0; i < timers->n; i++)
         delete_timer(timers->timers[i]);
-    empty_slots(samples, timers->period);
+    empty_slots(samples, timers);
 }
 
 ACO__SWITCHES static void reply_profile(aco_http_request_t *request, int seconds, int hertz)

@@ -3,6 +3,7 @@
 #include "base/reserved.h"
 #include "debug/live.h"
 #include "debug/metrics.h"
+#include "debug/own_thread.h"
 #include "debug/pages.h"
 #include "os/os.h"
 #include "system/system.h"
@@ -13,13 +14,12 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { HOST_SIZE = 128, PORT_SIZE = 16, THREAD_STACK = 512 << 10, TASK_STACK = 128 << 10, DRAIN_MS = 100 };
+enum { HOST_SIZE = 128, PORT_SIZE = 16, TASK_STACK = 128 << 10, DRAIN_MS = 100 };
 
 static const char serve_call[] = "aco_debug_serve";
 
@@ -29,10 +29,13 @@ static pthread_mutex_t server_lock = PTHREAD_MUTEX_INITIALIZER; /* protects all 
 static pthread_cond_t server_changed = PTHREAD_COND_INITIALIZER;
 static server_state_t state;
 static pthread_t thread;
-static pid_t process; /* whose thread it is */
+static int has_atfork; /* a child leaves it to its parent */
 static char host[HOST_SIZE], port[PORT_SIZE];
-static int is_public, listener, server_error, open_port;
+static int is_public, listener = -1, server_error, open_port;
 static aco_scope_t *scope; /* around the server; NULL: none */
+static int is_by_environment; /* nobody waits for the thread: it says itself how it began */
+
+const char aco__debug_environment;
 
 /* ---- The thread ---- */
 
@@ -42,6 +45,19 @@ static void set_state(server_state_t to)
     state = to;
     aco__system.pthread_cond_broadcast(&server_changed);
     aco__system.pthread_mutex_unlock(&server_lock);
+}
+
+/* The thread serves, or it does not and ends. */
+static void has_begun(int error)
+{
+    if (is_by_environment && error) {
+        aco__service_warn("ACO_DEBUG", "%s", strerror(error));
+        (void)pthread_detach(pthread_self());
+    } else if (is_by_environment) {
+        aco__service_warn("ACO_DEBUG", "http://%s:%d/debug/pprof/", strchr(host, ':') ? "[::1]" : host, open_port);
+    }
+    server_error = error;
+    set_state(!error ? IS_OPEN : is_by_environment ? IS_STOPPED : HAS_FAILED);
 }
 
 /* The port of the listener. */
@@ -68,18 +84,19 @@ ACO__SWITCHES static void *serve_pages(void *unused)
     aco_scope_t whole;
     options.middleware = is_public ? NULL : own_hosts;
     if (aco_scope_begin(&whole, ACO_FOREVER) != 0) {
-        server_error = errno;
+        int error = errno;
         aco__system.close(listener);
-        set_state(HAS_FAILED);
+        has_begun(error);
         return unused;
     }
     aco__system.pthread_mutex_lock(&server_lock);
     scope = &whole;
     aco__system.pthread_mutex_unlock(&server_lock);
-    set_state(IS_OPEN);
+    has_begun(0);
     (void)aco_http_serve(listener, &options);
     aco__system.pthread_mutex_lock(&server_lock);
     scope = NULL;
+    listener = -1; /* aco_http_serve() has closed it */
     aco__system.pthread_mutex_unlock(&server_lock);
     (void)aco_scope_end(&whole);
     return unused;
@@ -89,39 +106,21 @@ static void *serves(void *unused)
 {
     static const aco_options_t of_task = {.name = "acorn_debug", .stack_size = TASK_STACK};
     aco_t *task;
+    int error;
     listener = aco_io_listen("tcp", host, port, NULL);
-    server_error = errno;
+    error = errno;
     open_port = listener < 0 ? 0 : port_of(listener);
     task = listener < 0 || !aco_scheduler_open() ? NULL : aco_spawn(serve_pages, NULL, &of_task);
     if (!task) {
-        server_error = listener < 0 ? server_error : ENOMEM;
         if (listener >= 0)
             aco__system.close(listener);
-        set_state(HAS_FAILED);
+        has_begun(listener < 0 ? error : ENOMEM);
         return unused;
     }
     (void)aco_detach(task);
     (void)aco_run();
     (void)aco_scheduler_close();
     return unused;
-}
-
-/* It gets no signals: those are for the program's threads. The caller has the lock. 0, or an error number. */
-static int start_server_thread(void)
-{
-    pthread_attr_t attributes;
-    sigset_t all, before;
-    int error = pthread_attr_init(&attributes);
-    if (error)
-        return error;
-    sigfillset(&all);
-    sigdelset(&all, SIGPROF); /* it is in profiles */
-    aco__system.pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_attr_setstacksize(&attributes, THREAD_STACK);
-    error = aco__system.pthread_create(&thread, &attributes, serves, NULL);
-    aco__system.pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return error;
 }
 
 /* ---- Calls ---- */
@@ -145,11 +144,25 @@ static int take_address(const char *address)
     return 0;
 }
 
-/* The caller has the lock. The port, or -1 and errno. */
-static int start_server(const char *address, const aco_debug_options_t *options)
+/* A child has no such thread. Its copy of the listener would keep the port: clients would wait for ever. */
+static void leave_to_parent(void)
+{
+    const pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
+    const pthread_cond_t free_cond = PTHREAD_COND_INITIALIZER;
+    if (state != IS_STOPPED && listener >= 0)
+        aco__system.close(listener);
+    listener = -1;
+    state = IS_STOPPED;
+    scope = NULL;
+    server_lock = free_lock; /* another thread may have held it */
+    server_changed = free_cond;
+}
+
+/* The caller has the lock. The port, or -1 and errno; 0 and more: the thread says what came of it. */
+static int start_server(const char *address, const aco_debug_options_t *options, int by_environment)
 {
     int error;
-    if (state != IS_STOPPED && process == aco__system.getpid())
+    if (state != IS_STOPPED)
         return aco__service_fail(EBUSY, serve_call, "the pages are served already");
     if (options && ACO__RESERVED_IS_SET(options))
         return aco__service_fail(EINVAL, serve_call, "a reserved option is not 0");
@@ -161,43 +174,52 @@ static int start_server(const char *address, const aco_debug_options_t *options)
     if (aco__inspect_on() != 0)
         return -1;
     aco__metrics_count_http();
-    process = aco__system.getpid();
+    if (!has_atfork)
+        has_atfork = pthread_atfork(NULL, NULL, leave_to_parent) == 0;
+    is_by_environment = by_environment;
     state = IS_STARTING;
-    error = start_server_thread();
+    error = aco__own_thread(&thread, serves);
     if (error) {
         state = IS_STOPPED;
         return aco__service_fail(error, serve_call, "no thread");
     }
-    while (state == IS_STARTING)
+    while (state == IS_STARTING && !is_by_environment)
         aco__system.pthread_cond_wait(&server_changed, &server_lock);
-    if (state == IS_OPEN)
+    if (state == IS_OPEN || is_by_environment)
         return open_port;
     aco__system.pthread_join(thread, NULL);
     state = IS_STOPPED;
     return aco__service_fail(server_error, serve_call, strerror(server_error));
 }
 
-int aco_debug_serve(const char *address, const aco_debug_options_t *options)
+static int serve(const char *address, const aco_debug_options_t *options, int by_environment)
 {
     int result, error;
     aco__system.pthread_mutex_lock(&server_lock);
-    result = start_server(address, options);
+    result = start_server(address, options, by_environment);
     error = errno;
     aco__system.pthread_mutex_unlock(&server_lock);
     errno = error;
     return result;
 }
 
+int aco_debug_serve(const char *address, const aco_debug_options_t *options)
+{
+    return serve(address, options, 0);
+}
+
 void aco_debug_stop(void)
 {
     int is_ours;
     aco__system.pthread_mutex_lock(&server_lock);
-    is_ours = state == IS_OPEN && process == aco__system.getpid();
+    while (state == IS_STARTING)
+        aco__system.pthread_cond_wait(&server_changed, &server_lock);
+    is_ours = state == IS_OPEN;
     if (is_ours)
         state = IS_STOPPING;
     if (is_ours && scope)
         (void)aco_scope_cancel(scope);
-    while (!is_ours && state == IS_STOPPING && process == aco__system.getpid()) /* another thread stops it */
+    while (!is_ours && state == IS_STOPPING) /* another thread stops it */
         aco__system.pthread_cond_wait(&server_changed, &server_lock);
     aco__system.pthread_mutex_unlock(&server_lock);
     if (!is_ours)
@@ -208,15 +230,12 @@ void aco_debug_stop(void)
 
 /* ---- The environment ---- */
 
+/* Does not wait: dlopen() may run it with the loader's lock held, which the new thread needs. */
 static __attribute__((constructor)) void serve_by_environment(void)
 {
     const char *address = getenv("ACO_DEBUG");
-    int got;
     if (!address || !*address)
         return;
-    got = aco_debug_serve(address, NULL);
-    if (got < 0)
+    if (serve(address, NULL, 1) < 0)
         aco__service_warn("ACO_DEBUG", "%s", aco_error_message());
-    else
-        aco__service_warn("ACO_DEBUG", "http://%s:%d/debug/pprof/", strchr(host, ':') ? "[::1]" : host, got);
 }

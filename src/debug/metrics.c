@@ -43,6 +43,8 @@ struct aco_metric_s {
     int64_t bounds[MOST_BOUNDS];
 };
 
+ACO__READS_ENVIRONMENT(metrics);
+
 static pthread_mutex_t metrics_lock = PTHREAD_MUTEX_INITIALIZER; /* for those who add metrics and series */
 static aco_metric_t *metrics, **metrics_end = &metrics;
 static size_t metrics_n;

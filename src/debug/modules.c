@@ -49,12 +49,34 @@ static void read_build_id(aco__module_t *module, const struct dl_phdr_info *info
     }
 }
 
-static char *path_of(const struct dl_phdr_info *info)
+/* The file that is mapped at `at`, of which the loader may know a name that was relative to another folder; the kernel's
+ * own library has none. NULL: unknown. */
+static char *mapped_path(uintptr_t at)
+{
+    char line[4096 + 128], *path = NULL;
+    FILE *maps = aco__system.fopen("/proc/self/maps", "re");
+    while (maps && !path && fgets(line, sizeof line, maps)) {
+        char *end;
+        uintptr_t from = (uintptr_t)strtoull(line, &end, 16), to = *end ? (uintptr_t)strtoull(end + 1, &end, 16) : 0;
+        char *name = strchr(line, '/');
+        if (at < from || at >= to || !name)
+            continue;
+        name[strcspn(name, "\n")] = 0;
+        path = strdup(name);
+    }
+    if (maps)
+        (void)fclose(maps);
+    return path;
+}
+
+static char *path_of(const struct dl_phdr_info *info, uintptr_t from)
 {
     char path[4096];
     ssize_t n;
-    if (info->dlpi_name && info->dlpi_name[0])
-        return strdup(info->dlpi_name);
+    if (info->dlpi_name && info->dlpi_name[0]) {
+        char *mapped = info->dlpi_name[0] == '/' ? NULL : mapped_path(from);
+        return mapped ? mapped : strdup(info->dlpi_name);
+    }
     n = readlink("/proc/self/exe", path, sizeof path - 1);
     if (n < 0)
         return strdup("");
@@ -85,7 +107,7 @@ static int add_module(struct dl_phdr_info *info, size_t sz, void *arg)
         module->from = info->dlpi_addr + part->p_vaddr;
         module->to = module->from + part->p_memsz;
         module->offset = part->p_offset;
-        module->path = path_of(info);
+        module->path = path_of(info, module->from);
         if (!module->path)
             return 1;
         for (int k = 0; k < info->dlpi_phnum; k++)
@@ -218,7 +240,7 @@ static const symbols_t *symbols_of(aco__module_t *module)
     if (module->was_read)
         return module->symbols;
     module->was_read = 1;
-    fd = aco__system.open(module->path, O_RDONLY | O_CLOEXEC);
+    fd = module->path[0] == '/' ? aco__system.open(module->path, O_RDONLY | O_CLOEXEC) : -1; /* else: any file's name */
     if (fd < 0)
         return NULL;
     module->symbols = calloc(1, sizeof *module->symbols);

@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+ACO__READS_ENVIRONMENT(pages);
+
 static const char plain[] = "text/plain; charset=utf-8";
 
 ACO__SWITCHES static void index_page(aco_http_request_t *request, void *unused)

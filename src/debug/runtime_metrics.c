@@ -5,10 +5,12 @@
 #include "debug/metrics.h"
 #include "system/system.h"
 
+#include "aco/detail/counted.h"
 #include "aco/detail/http_observer.h"
 #include "aco/detail/inspect.h"
 #include "aco/offload.h"
 #include "aco/pool.h"
+#include "aco/spans.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -124,14 +126,25 @@ static void write_head(aco__page_t *page, const char *name, const char *kind, co
     aco__page_print(page, "# HELP %s %s\n", name, help);
 }
 
+static void write_gauge(aco__page_t *page, const char *name, const char *unit, const char *help, uint64_t value)
+{
+    write_head(page, name, "gauge", unit, help);
+    aco__page_print(page, "%s %" PRIu64 "\n", name, value);
+}
+
 static void write_http(aco__page_t *page)
 {
     uint64_t ended = __atomic_load_n(&aco__http_connections_ended, __ATOMIC_RELAXED);
     uint64_t begun = __atomic_load_n(&aco__http_connections_begun, __ATOMIC_RELAXED);
     write_head(page, "acorn_http_connections", "gauge", NULL, "Connections of HTTP servers that are open.");
     aco__page_print(page, "acorn_http_connections %" PRIu64 "\n", begun > ended ? begun - ended : 0);
+    ended = __atomic_load_n(&aco__http_requests_ended, __ATOMIC_RELAXED);
+    begun = __atomic_load_n(&aco__http_requests_begun, __ATOMIC_RELAXED);
+    write_gauge(page, "acorn_http_requests_in_flight", NULL, "Requests of HTTP servers that have a handler now.",
+                begun > ended ? begun - ended : 0);
     write_head(page, "acorn_http_accepted", "counter", NULL, "Connections of HTTP servers that there have been.");
-    aco__page_print(page, "acorn_http_accepted_total %" PRIu64 "\n", begun);
+    aco__page_print(page, "acorn_http_accepted_total %" PRIu64 "\n",
+                    __atomic_load_n(&aco__http_connections_begun, __ATOMIC_RELAXED));
 }
 
 /* ---- Threads ---- */
@@ -167,12 +180,6 @@ static void write_threads(aco__page_t *page)
 }
 
 /* ---- Stacks, other threads' work, the process ---- */
-
-static void write_gauge(aco__page_t *page, const char *name, const char *unit, const char *help, uint64_t value)
-{
-    write_head(page, name, "gauge", unit, help);
-    aco__page_print(page, "%s %" PRIu64 "\n", name, value);
-}
 
 static void write_stacks(aco__page_t *page)
 {
@@ -236,6 +243,33 @@ static void write_process(aco__page_t *page)
     write_gauge(page, "process_open_fds", NULL, "Descriptors that are open.", count_descriptors());
 }
 
+/* ---- What libraries count ---- */
+
+static void write_counted(aco__page_t *page, const aco__counted_set_t *set)
+{
+    const char *last = "";
+    for (size_t i = 0; i < set->n; i++) {
+        const aco__counted_t *one = &set->counted[i];
+        if (strcmp(last, one->name) != 0)
+            write_head(page, one->name, one->is_gauge ? "gauge" : "counter", *one->unit ? one->unit : NULL, one->help);
+        aco__page_print(page, "%s%s%s%s%s %" PRIu64 "\n", one->name, one->is_gauge ? "" : "_total",
+                        *one->labels ? "{" : "", one->labels, *one->labels ? "}" : "", set->read(one->which));
+        last = one->name;
+    }
+}
+
+static void write_spans(aco__page_t *page)
+{
+    aco_spans_stats_t spans;
+    (void)aco_spans_stats(&spans);
+    write_head(page, "acorn_spans", "counter", NULL, "Spans of traces that were exported or dropped.");
+    aco__page_print(page, "acorn_spans_total{result=\"exported\"} %" PRIu64 "\n", spans.exported);
+    aco__page_print(page, "acorn_spans_total{result=\"dropped\"} %" PRIu64 "\n", spans.dropped);
+    write_gauge(page, "acorn_spans_queued", NULL, "Spans that wait to be exported.", spans.queued);
+    write_head(page, "acorn_spans_failures", "counter", NULL, "Calls of the collector of spans that have failed.");
+    aco__page_print(page, "acorn_spans_failures_total %" PRIu64 "\n", spans.failures);
+}
+
 ACO__SWITCHES void aco__metrics_page(aco_http_request_t *request, void *unused)
 {
     aco__page_t page = {0};
@@ -243,6 +277,9 @@ ACO__SWITCHES void aco__metrics_page(aco_http_request_t *request, void *unused)
     write_threads(&page);
     write_stacks(&page);
     write_http(&page);
+    for (const aco__counted_set_t *set = aco__counted_sets(); set; set = set->next)
+        write_counted(&page, set);
+    write_spans(&page);
     write_process(&page);
     aco__metrics_write(&page);
     aco__page_print(&page, "# EOF\n");

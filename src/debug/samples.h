@@ -27,7 +27,7 @@ typedef struct aco__sample_entry {
     void *frames[];
 } aco__sample_entry_t;
 
-enum { ACO__SAMPLE_BUCKETS = 4096 };
+enum { ACO__SAMPLE_BUCKETS = 32768 };
 typedef struct aco__samples {
     aco__sample_entry_t *buckets[ACO__SAMPLE_BUCKETS];
     size_t entries, bytes;

@@ -521,6 +521,23 @@ static int authorize(call_memory_t *memory)
     return 0;
 }
 
+/* The same, told to who traces, if there is somebody. */
+ACO__SWITCHES
+static aco_http_response_t *call_traced(aco_http_client_t *client, aco__http_step_t *step,
+                                        const aco__http_client_url_t *first, const char *location)
+{
+    const aco__http_tracer_t *tracer = __atomic_load_n(&aco__http_tracer, __ATOMIC_ACQUIRE);
+    aco__http_traced_t traced = {NULL, {{NULL, NULL}, {NULL, NULL}}, ""};
+    aco_http_response_t *response;
+    if (aco_likely(!tracer))
+        return call_in_time(client, step, first, location);
+    tracer->call_begins(&traced, step->method, first->text, step->streams);
+    step->traced = &traced;
+    response = call_in_time(client, step, first, location);
+    tracer->call_ends(&traced, response ? response->status : 0);
+    return response;
+}
+
 aco_http_response_t *aco__http_call_with(aco_http_client_t *client, const aco_http_call_t *call, int streams,
                                          const char *upgrade, const char *location)
 {
@@ -544,7 +561,7 @@ aco_http_response_t *aco__http_call_with(aco_http_client_t *client, const aco_ht
         step.has_body = !streams && (call->read_body || call->length > 0);
         step.streams = (unsigned char)streams;
         memory->now = memory->first;
-        response = call_in_time(client, &step, &memory->first, location);
+        response = call_traced(client, &step, &memory->first, location);
         if (!response)
             aco__http_free_hops(step.hops);
     }

@@ -185,6 +185,9 @@ ACO__SWITCHES static int put_headers(aco__http_peer_t *peer, const aco__http_ste
         return -1;
     if (step->has_body && call->continue_time && put_own(peer, step, "Expect", "100-continue", location) != 0)
         return -1;
+    for (size_t i = 0; step->traced && i < 2 && step->traced->headers[i].name; i++)
+        if (put_own(peer, step, step->traced->headers[i].name, step->traced->headers[i].value, location) != 0)
+            return -1;
     return by_proxy ? put_own(peer, step, "Proxy-Authorization", peer->answer.client->proxy_authorization, location)
                     : 0;
 }

@@ -99,6 +99,8 @@ static int c2_put_headers(c2_head_t *head, const aco_http_client_t *client, cons
         c2_put_own(head, step, "accept-encoding", aco__http_codings());
     if (step->has_body && call->continue_time)
         c2_put_own(head, step, "expect", "100-continue");
+    for (size_t i = 0; step->traced && i < 2 && step->traced->headers[i].name; i++)
+        c2_put_own(head, step, step->traced->headers[i].name, step->traced->headers[i].value);
     return 0;
 }
 

@@ -9,6 +9,8 @@
 #include "http/outgoing.h"
 #include "http/trailers.h"
 
+#include "aco/detail/http_observer.h"
+
 #define CLIENT_CALL "aco_http_call" /* whose errors these are */
 
 /* What has come before a request's body was sent, so that the rest is not: nothing; the response's head; the end. */
@@ -71,6 +73,7 @@ typedef struct aco__http_step { /* a request of a call, which redirects change *
     const char
         *upgrade; /* lines of headers that ask for WebSocket by HTTP/1.1; NULL: none. HTTP/2 takes some of them */
     aco__http_hop_t *hops;
+    const aco__http_traced_t *traced; /* NULL: nobody traces */
     const char *method;
     unsigned char has_body, has_lost_body;
     unsigned char needs_http1; /* on new connections: an upgrade, or the server has asked for it */

@@ -20,11 +20,12 @@ void aco__http_request_begin(aco__http_exchange_t *x, char *arena)
     memset(&x->reply, 0, sizeof x->reply);
     x->is.method = x->is.target = x->is.path = x->is.query = x->is.host = "";
     x->is.began = aco_now();
-    x->is_head = x->is_connect = x->client_left = 0;
+    x->is_head = x->is_connect = x->is_seen = x->client_left = 0;
     x->match.param_count = x->match.allow_count = 0;
     x->match.in_handler = 1; /* until there is middleware */
     x->watch = NULL;
     x->drain = NULL;
+    x->span = NULL;
     x->websocket = NULL;
     x->at = arena;
     x->end = arena + HTTP_ARENA;

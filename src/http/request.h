@@ -7,6 +7,8 @@
 #include "http/trailers.h"
 #include "http/version.h"
 
+#include "aco/detail/http_observer.h"
+
 enum { HTTP_ARENA = 1024 }; /* bytes of a request's memory before it needs more */
 
 typedef struct aco__http_exchange {
@@ -16,11 +18,13 @@ typedef struct aco__http_exchange {
     void *stream; /* what the version knows it by. The version also fills in `is`, and: */
     unsigned char is_head; /* the method is HEAD */
     unsigned char is_connect; /* a handshake of WebSocket by HTTP/2, whose answer is any 2xx */
+    unsigned char is_seen; /* it is counted among those that have begun */
     unsigned char client_left; /* client_watch.c's: the client is gone, so nobody waits for the server's own reply */
     aco__http_match_t match; /* route.c's */
     aco__http_reply_t reply; /* reply.c's; a version may set will_close, and ends the reply */
     struct aco__http_client_watch *watch; /* client_watch.c's: the innermost; or NULL */
     struct aco__http_drain *drain; /* drain.c's: the innermost; or NULL */
+    void *span; /* the tracer's (aco/detail/http_observer.h); NULL: none */
     struct aco_websocket_s *websocket; /* websocket.c's: that the connection has become; or NULL */
     /* Memory of the request, request.c's: */
     char *at, *end;
@@ -45,6 +49,9 @@ ACO__HIDDEN void aco__http_free_memory(aco__http_exchange_t *x);
 ACO__HIDDEN void aco__http_leave_drains(aco__http_exchange_t *x);
 static inline void aco__http_request_end(aco__http_exchange_t *x)
 {
+    if (aco_unlikely(x->is_seen))
+        __atomic_fetch_add(&aco__http_requests_ended, 1, __ATOMIC_RELAXED);
+    x->is_seen = 0;
     if (aco_unlikely(x->drain != NULL))
         aco__http_leave_drains(x);
     if (x->blocks || x->trailers.bytes)

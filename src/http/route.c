@@ -131,6 +131,25 @@ ACO__SWITCHES static void call_route(aco__http_exchange_t *x)
         route->handler(&x->is, route->arg);
 }
 
+/* The same while somebody looks. */
+ACO__SWITCHES static void call_route_seen(aco__http_exchange_t *x)
+{
+    const aco__http_tracer_t *tracer = __atomic_load_n(&aco__http_tracer, __ATOMIC_ACQUIRE);
+    x->is_seen = 1;
+    __atomic_fetch_add(&aco__http_requests_begun, 1, __ATOMIC_RELAXED);
+    aco__set_work(x->is.route ? x->is.route->path : NULL);
+    if (tracer)
+        x->span = tracer->request_begins(&x->is);
+    call_route(x);
+    aco__set_work(NULL);
+}
+
+static int somebody_looks(void)
+{
+    return __atomic_load_n(&aco__http_observer, __ATOMIC_RELAXED) != NULL ||
+           __atomic_load_n(&aco__http_tracer, __ATOMIC_RELAXED) != NULL;
+}
+
 int aco__http_call_route(aco__http_exchange_t *x)
 {
     const aco_http_server_options_t *options = &x->server->options;
@@ -151,13 +170,10 @@ int aco__http_call_route(aco__http_exchange_t *x)
         match->param_count = 0; /* of one that has fitted half */
     }
     match->in_handler = !match->left[0] && !match->left[1];
-    if (aco_unlikely(__atomic_load_n(&aco__http_observer, __ATOMIC_RELAXED) != NULL)) {
-        aco__set_work(route ? route->path : NULL);
+    if (aco_unlikely(somebody_looks()))
+        call_route_seen(x);
+    else
         call_route(x);
-        aco__set_work(NULL);
-    } else {
-        call_route(x);
-    }
     return match->in_handler ? match->status : 0;
 }
 

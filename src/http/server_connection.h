@@ -3,6 +3,7 @@
 #define ACO_HTTP_SERVER_CONNECTION_H
 
 #include "http/link.h"
+#include "http/request.h"
 #include "http/server.h"
 
 #include "aco/detail/http_observer.h"
@@ -24,7 +25,10 @@ typedef struct aco__http_connection {
 /* A request is over. */
 static inline void aco__http_observe(const aco_http_request_t *request)
 {
+    const aco__http_exchange_t *x = aco__http_exchange_of(request);
     aco__http_observer_t observer = __atomic_load_n(&aco__http_observer, __ATOMIC_RELAXED);
+    if (aco_unlikely(x->span != NULL))
+        __atomic_load_n(&aco__http_tracer, __ATOMIC_RELAXED)->request_ends(request, x->span);
     if (aco_unlikely(observer != NULL))
         observer(request);
 }

@@ -9,6 +9,7 @@
 #define _FILE_OFFSET_BITS 64
 #include "base/invariants.h"
 #include "io/descriptor.h"
+#include "io/io_counts.h"
 #include "io/events.h"
 #include "io/linux_bsd.h"
 #include "io/uring.h"
@@ -64,6 +65,7 @@ static void close_io(aco__poller_t *poller)
 {
     aco__io_t *io = (aco__io_t *)(void *)poller;
     aco__io_fd_t *d;
+    aco__io_counts_leave(io);
     if (io->ring)
         io->ring_close(io);
     while ((d = io->unended) != NULL) { /* the ring has gone, and its watches with it */
@@ -141,6 +143,7 @@ aco__io_t *aco__io_get(const char *call)
         aco__service_free(io, sz);
         return NULL;
     }
+    aco__io_counts_join(io);
     if (aco__io_choose_poller(io, call) != 0 || aco__poller_install(&io->base, call) != 0) {
         int error = errno;
         close_io(&io->base);

@@ -85,6 +85,7 @@ typedef struct aco__io {
     void (*ring_close)(struct aco__io *io); /* the thread ends */
     void (*jobs_end)(struct aco__io *io); /* the thread ends: its jobs are nobody's. NULL: there was none */
     aco_io_stats_t stats;
+    struct aco__io *next, **place; /* io_counts.c's: of all threads */
     size_t sz;              /* of this record, as allocated */
 } aco__io_t;
 

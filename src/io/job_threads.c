@@ -40,6 +40,7 @@ static struct job_pool {
     idle_thread_t *idle_threads;
     unsigned threads;
     unsigned look_ups; /* busy threads that look a name up */
+    uint64_t look_ups_done, others_done; /* jobs that have run */
     unsigned busy_threads; /* that run a function, or release its result. The others are free, or about to be */
 } usual_pool, simulated_pool;
 
@@ -200,6 +201,7 @@ static void run_job(aco__io_job_t *job)
     job->result = job->fn(job->arg);
     job->error = errno;
     aco__io_pool_lock();
+    (*(job->kind == ACO__LOOK_UP ? &pool()->look_ups_done : &pool()->others_done))++;
     if (job->is_abandoned)
         clear_away(job);
     else
@@ -320,6 +322,15 @@ int aco_offload_limits(unsigned most, int64_t idle_ns)
         ;
     aco__io_pool_unlock();
     return 0;
+}
+
+uint64_t aco__io_pool_done(int are_look_ups)
+{
+    uint64_t done;
+    aco__io_pool_lock();
+    done = are_look_ups ? usual_pool.look_ups_done : usual_pool.others_done;
+    aco__io_pool_unlock();
+    return done;
 }
 
 int aco_offload_stats(aco_offload_stats_t *stats)

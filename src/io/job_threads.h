@@ -39,4 +39,7 @@ ACO__HIDDEN int aco__io_pool_give_up(aco__io_job_t *job, int may_run_on);
 ACO__HIDDEN void aco__io_pool_lock(void);
 ACO__HIDDEN void aco__io_pool_unlock(void);
 
+/* How many look-ups, or other jobs, have run. */
+ACO__HIDDEN uint64_t aco__io_pool_done(int are_look_ups);
+
 #endif

@@ -9,6 +9,7 @@
 #include "system/system.h"
 
 #include "aco/detail/chooser.h"
+#include "aco/detail/counted.h"
 #include "aco/detail/descriptors.h"
 #include "aco/detail/poller.h"
 #include "aco/names.h"
@@ -84,6 +85,30 @@ static void put_first(cached_name_t *entry)
     cached_names = entry;
 }
 
+/* How look-ups ended, for metrics; atomic. */
+enum { NAME_CACHED, NAME_FOUND, NAME_FAILED, NAME_RESULTS };
+static uint64_t name_results[NAME_RESULTS];
+
+static void count_name(int result)
+{
+    __atomic_fetch_add(&name_results[result], 1, __ATOMIC_RELAXED);
+}
+
+static uint64_t read_names(int which)
+{
+    return __atomic_load_n(&name_results[which], __ATOMIC_RELAXED);
+}
+
+ACO__AT_LOAD static void register_names(void)
+{
+    static const char name[] = "acorn_name_lookups", help[] = "Look-ups of hosts' names and addresses by name.";
+    static const aco__counted_t counted[] = {{name, "result=\"cached\"", "", help, NAME_CACHED, 0},
+                                             {name, "result=\"found\"", "", help, NAME_FOUND, 0},
+                                             {name, "result=\"failed\"", "", help, NAME_FAILED, 0}};
+    static aco__counted_set_t set = {counted, NAME_RESULTS, read_names, NULL};
+    aco__counted_add(&set);
+}
+
 /* Whether the name is in the cache. */
 static int find_cached(const name_t *name, ips_t *ips)
 {
@@ -94,6 +119,7 @@ static int find_cached(const name_t *name, ips_t *ips)
     if (entry) {
         *ips = entry->ips;
         put_first(entry);
+        count_name(NAME_CACHED);
     }
     aco__io_pool_unlock();
     return entry != NULL;
@@ -200,6 +226,7 @@ static void *look_up(void *arg)
     hints.ai_socktype = SOCK_STREAM;
     errno = 0;
     lookup->failure = aco__system.getaddrinfo(lookup->name.host, NULL, &hints, &found);
+    count_name(lookup->failure ? NAME_FAILED : NAME_FOUND);
     if (lookup->failure)
         return arg;
     for (const struct addrinfo *one = found; one && lookup->ips.n < IO_MOST_TARGETS; one = one->ai_next)

@@ -567,14 +567,76 @@ static int submit_evenly(const aco__item_t *item)
     return withdraw(item->group);
 }
 
+static int submit_where(const aco__item_t *item, const aco_submit_options_t *options)
+{
+    if (!options || options->where == ACO_SUBMIT_ANYWHERE)
+        return submit_anywhere(item);
+    return options->where == ACO_SUBMIT_TO ? submit_to_thread(item, options->thread) : submit_evenly(item);
+}
+
+/* An item whose task inherits a value of its submitter's. */
+typedef struct heir {
+    void (*free_unrun)(void *itself); /* ACO__FREED_UNRUN */
+    aco__item_t item;
+    void *value; /* inherited */
+    size_t sz;
+} heir_t;
+
+static void free_heir(void *itself)
+{
+    heir_t *heir = itself;
+    const aco__item_t item = heir->item;
+    aco__inherited_drop(heir->value);
+    aco__service_free(heir, heir->sz);
+    if (item.result == ACO__FREED_UNRUN)
+        (*(void (**)(void *))item.arg)(item.arg);
+    else if (item.result)
+        *item.result = ACO_ERROR;
+}
+
+ACO__SWITCHES static void *run_heir(void *arg)
+{
+    heir_t *heir = arg;
+    const aco__item_t item = heir->item;
+    const int wants_result = item.result && item.result != ACO__FREED_UNRUN;
+    void *result;
+    aco__inherited_give(NULL, heir->value);
+    aco__service_free(heir, heir->sz);
+    if (wants_result)
+        *item.result = NULL; /* it may call aco_exit() */
+    result = item.fn(item.arg);
+    if (wants_result)
+        *item.result = result;
+    return result;
+}
+
+/* Submits the item with a copy of the caller's value. */
+static int submit_heir(const aco__item_t *item, void *value, const aco_submit_options_t *options)
+{
+    size_t sz = sizeof(heir_t);
+    heir_t *heir = aco__service_allocate(&sz, call_submit);
+    const aco__item_t inheriting = {run_heir, heir, item->group, ACO__FREED_UNRUN};
+    int result = -1;
+    if (heir) {
+        *heir = (heir_t){free_heir, *item, value, sz};
+        result = submit_where(&inheriting, options);
+    }
+    if (result != 0) {
+        aco__inherited_drop(value);
+        if (heir)
+            aco__service_free(heir, sz);
+    }
+    return result;
+}
+
 int aco_submit(aco_mt_group_t *group, aco_function_t fn, void *arg, const aco_submit_options_t *options)
 {
     const aco__item_t item = {fn, arg, group, options ? options->result : NULL};
+    void *value;
     if (check_submission(&item) != 0 || (options && check_options(options) != 0))
         return -1;
-    if (!options || options->where == ACO_SUBMIT_ANYWHERE)
-        return submit_anywhere(&item);
-    return options->where == ACO_SUBMIT_TO ? submit_to_thread(&item, options->thread) : submit_evenly(&item);
+    value = aco_unlikely(__atomic_load_n(&aco__inherits, __ATOMIC_RELAXED)) ? aco__inherited_copy() : NULL;
+    return value ? submit_heir(&item, value, options) : submit_where(&item, options);
 }
 
 /* ---- aco_parallel_for() ---- */

@@ -8,6 +8,7 @@
 #include "tls/session.h"
 #include "tls/work.h"
 
+#include "aco/detail/counted.h"
 #include "aco/detail/descriptors.h"
 #include "aco/detail/poller.h"
 
@@ -341,6 +342,28 @@ static int close_keeping_errno(int fd)
     return -1;
 }
 
+/* What handshakes were: few enough to be counted by atomics. */
+enum { SERVER_DONE, SERVER_FAILED, CLIENT_DONE, CLIENT_FAILED, HANDSHAKE_KINDS };
+static uint64_t handshakes[HANDSHAKE_KINDS];
+
+static uint64_t read_handshakes(int which)
+{
+    return __atomic_load_n(&handshakes[which], __ATOMIC_RELAXED);
+}
+
+ACO__AT_LOAD static void register_handshakes(void)
+{
+    static const char name[] = "acorn_tls_handshakes", help[] = "Handshakes of TLS that have ended.";
+    static const aco__counted_t counted[] = {
+        {name, "side=\"server\",result=\"done\"", "", help, SERVER_DONE, 0},
+        {name, "side=\"server\",result=\"failed\"", "", help, SERVER_FAILED, 0},
+        {name, "side=\"client\",result=\"done\"", "", help, CLIENT_DONE, 0},
+        {name, "side=\"client\",result=\"failed\"", "", help, CLIENT_FAILED, 0},
+    };
+    static aco__counted_set_t set = {counted, HANDSHAKE_KINDS, read_handshakes, NULL};
+    aco__counted_add(&set);
+}
+
 ACO__SWITCHES
 static aco_tls_t *handshake(const char *call, int fd, const char *host, aco_tls_config_t *config, int is_server,
                             const char *location)
@@ -352,6 +375,7 @@ static aco_tls_t *handshake(const char *call, int fd, const char *host, aco_tls_
     tls = connection_with(call, fd, host, config, is_server);
     if (tls)
         n = attempts(tls, call, TLS_READ, do_handshake, NULL, location);
+    __atomic_fetch_add(&handshakes[(is_server ? SERVER_DONE : CLIENT_DONE) + (n <= 0)], 1, __ATOMIC_RELAXED);
     if (n > 0) {
         note_agreement(tls);
         return tls;

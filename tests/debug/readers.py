@@ -29,7 +29,8 @@ def metrics(base):
     with urllib.request.urlopen(f'{base}/metrics') as page:
         families = {family.name: family for family in text_string_to_metric_families(page.read().decode())}
     check('metrics', ' '.join(families), 'acorn_tasks', 'acorn_stacks_reserved_bytes', 'process_cpu_seconds',
-          'acorn_http_request_duration_seconds')
+          'acorn_http_request_duration_seconds', 'acorn_http_requests_in_flight', 'acorn_io_read_bytes',
+          'acorn_offload_jobs', 'acorn_name_lookups', 'acorn_spans')
     if len(families['acorn_tasks'].samples) < 3:
         FAILED.append('acorn_tasks: not a line for each thread')
     return True

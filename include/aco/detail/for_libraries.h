@@ -25,6 +25,22 @@ ACO_API int aco__service_fail(int error, const char *call, const char *reason);
  * bytes. Never switches; keeps errno. */
 ACO_API __attribute__((format(ACO__PRINTF, 2, 3))) void aco__service_warn(const char *call, const char *reason, ...);
 
+/* A coroutine-local value that members of groups and submitted work inherit: they begin with a copy of the value of the
+ * task that spawns or submits them. There is one such key in the process, which is never deleted: of acorn_debug's
+ * spans. A copy of NULL is none. */
+typedef struct aco__inheritance {
+    void *(*copy)(void *value); /* NULL: there is nothing to inherit, or no memory */
+    void (*drop)(void *copy);   /* any thread */
+} aco__inheritance_t;
+ACO_API void aco__inherit(aco_local_key_t key, const aco__inheritance_t *by);
+/* Whether there is such a key. Atomic. */
+ACO_API extern int aco__inherits;
+/* A copy of the caller's own value, to be given or dropped once. */
+ACO_API void *aco__inherited_copy(void);
+ACO_API void aco__inherited_drop(void *copy);
+/* It becomes the value of a coroutine that does not run yet and has none; NULL: of the caller. Keeps errno. */
+ACO_API void aco__inherited_give(aco_t *co, void *copy);
+
 /* Stores `s` as the inside of a JSON string in `json`, which has `size` bytes, 7 at least: 6 for each byte of `s` and
  * one suffice; else the end is cut. What is no UTF-8 becomes U+FFFD. Returns `json`. */
 ACO_API const char *aco__json_text(const char *s, char *json, size_t size);

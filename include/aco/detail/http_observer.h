@@ -9,9 +9,30 @@ ACO__BEGIN_C
 /* Called after each request, where `log` of the server's options is; it must not wait. NULL: nobody. Atomic. */
 typedef void (*aco__http_observer_t)(const aco_http_request_t *request);
 ACO_API extern aco__http_observer_t aco__http_observer;
+/* Who makes spans of requests (aco/spans.h). NULL: nobody. Atomic; what it points to stays. None of these waits. */
+typedef struct aco__http_traced {
+    void *span;             /* of the call; NULL: none */
+    aco_http_header_t headers[2]; /* that it sends; a name of NULL: none */
+    char parent[56];        /* the value of the first */
+} aco__http_traced_t;
+typedef struct aco__http_tracer {
+    /* A server's request gets its handler, in the task that runs it: its span; NULL: none. */
+    void *(*request_begins)(const aco_http_request_t *request);
+    /* The request is over, where `log` is called, in the same task. */
+    void (*request_ends)(const aco_http_request_t *request, void *span);
+    /* A client's call begins in the running task; if it `streams`, this side is told of no end. */
+    void (*call_begins)(aco__http_traced_t *call, const char *method, const char *url, int streams);
+    /* It has the response's head, with this status; 0: it has failed. Keeps errno. */
+    void (*call_ends)(aco__http_traced_t *call, int status);
+} aco__http_tracer_t;
+ACO_API extern const aco__http_tracer_t *aco__http_tracer;
+
 /* Connections of servers in this process: begun, and ended. Atomic. */
 ACO_API extern uint64_t aco__http_connections_begun;
 ACO_API extern uint64_t aco__http_connections_ended;
+/* The same of requests that get a handler, while somebody looks. */
+ACO_API extern uint64_t aco__http_requests_begun;
+ACO_API extern uint64_t aco__http_requests_ended;
 
 ACO__END_C
 

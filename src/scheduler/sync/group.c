@@ -3,6 +3,8 @@
 #include "scheduler/sync/member.h"
 #include "scheduler/wait.h"
 
+#include "aco/detail/for_libraries.h"
+
 /* ---- Places ---- */
 
 /* 0 if members can still be spawned; else -1. */
@@ -75,6 +77,8 @@ aco_t *aco__group_spawn(aco_group_t *group, aco_function_t fn, void *arg, void *
         errno = error;
         return NULL;
     }
+    if (aco_unlikely(__atomic_load_n(&aco__inherits, __ATOMIC_RELAXED)))
+        aco__inherited_give(task, aco__inherited_copy());
     if (spare)
         aco__annex(task)->record = spare;
     record = aco__scope_record(self, task);

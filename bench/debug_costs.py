@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""What a look inside costs (docs/see-inside.md, "Costs"), in instructions and processor time, which other programs on
+the machine change little.
+
+    bench/debug_costs.py PROGRAM [--requests N]
+
+PROGRAM is debug-costs. Instructions are counted by callgrind, if it is here."""
+import argparse
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import threading
+import time
+import urllib.request
+
+TASKS, LOOKS, ROUNDS, PROFILE_S = 100000, 10, 5, 3
+
+
+def instructions(program, how, requests):
+    with subprocess.Popen(['valgrind', '--tool=callgrind', '--callgrind-out-file=/dev/null', program, 'requests', how,
+                           str(requests)], stderr=subprocess.PIPE, text=True) as run:
+        said = run.communicate()[1]
+    if run.returncode:
+        raise SystemExit(said)
+    return int(re.search(r'Collected : (\d+)', said)[1])
+
+
+def of_requests(program, requests):
+    """What a request has more than without anybody who looks. Twice as many requests take what the beginning costs
+    away."""
+    each = {how: (instructions(program, how, 2 * requests) - instructions(program, how, requests)) / requests
+            for how in ('none', 'metrics', 'unsampled', 'sampled')}
+    print(f"a request and its reply, client and server: {each['none']:.0f} instructions")
+    for how in ('metrics', 'unsampled', 'sampled'):
+        more = each[how] - each['none']
+        print(f"  {how}: {more:+.0f} ({100 * more / each['none']:+.2f} %)")
+
+
+def processor_ms(process):
+    with open(f'/proc/{process.pid}/stat', encoding='utf-8') as file:
+        fields = file.read().rsplit(')', 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf('SC_CLK_TCK')
+
+
+def get(port, path):
+    with urllib.request.urlopen(f'http://127.0.0.1:{port}{path}', timeout=60) as page:
+        return page.read().decode(errors='replace')
+
+
+def of_looks(program):
+    with subprocess.Popen([program, 'many', str(TASKS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True) as run:
+        port = int(run.stdout.readline())
+        for _ in range(600):
+            if int(get(port, '/debug/pprof/tasks?debug=1').split('\n', 1)[0].rsplit(' ', 1)[1]) > TASKS:
+                break
+            time.sleep(0.1)
+        else:
+            raise SystemExit(f'it never had {TASKS} tasks')
+        for path in ('/debug/pprof/tasks?debug=1', '/debug/state', '/debug/pprof/tasks'):
+            before, began = processor_ms(run), time.monotonic()
+            for _ in range(LOOKS):
+                get(port, path)
+            print(f'{path} of {TASKS} tasks: {(processor_ms(run) - before) / LOOKS:.0f} ms of processor time, '
+                  f'{(time.monotonic() - began) * 1000 / LOOKS:.0f} ms in all')
+        run.communicate('\n')
+
+
+def of_profile(program):
+    times = {0: [], 100: [], 1000: []}
+    with subprocess.Popen([program, 'work'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as run:
+        port = int(run.stdout.readline())
+        for _ in range(ROUNDS):
+            for hertz, of in times.items():
+                profile = threading.Thread(target=get, args=(port, f'/debug/pprof/profile?seconds={PROFILE_S}&hz={hertz}'))
+                if hertz:
+                    profile.start()
+                    time.sleep(0.2)
+                print('', file=run.stdin, flush=True)
+                of.append(int(run.stdout.readline()))
+                if hertz:
+                    profile.join()
+        run.communicate()
+    plain = min(times[0])
+    print(f'work without a profile: {plain / 1e6:.0f} ms (the least of {ROUNDS}; median '
+          f'{statistics.median(times[0]) / 1e6:.0f})')
+    for hertz in (100, 1000):
+        print(f'  {hertz} samples a second: {100 * (min(times[hertz]) / plain - 1):+.1f} %')
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('program')
+    parser.add_argument('--requests', type=int, default=2000)
+    options = parser.parse_args()
+    of_looks(options.program)
+    of_profile(options.program)
+    if shutil.which('valgrind'):
+        of_requests(options.program, options.requests)
+
+
+if __name__ == '__main__':
+    main()
