@@ -367,8 +367,9 @@ typedef struct aco_http_server_options_s {
                                that still wait when drain_time is over are reset */
     int max_refused;        /* connections at once beyond max_connections that are accepted all the same. Their first
                                request is answered with 503, without middleware and handler, and they end; it must come
-                               within head_time. So clients and load balancers learn at once that the server is full,
-                               before the listener's backlog is. None: they wait */
+                               within head_time, over TLS also the handshake. HTTP/2: so are the requests that come with
+                               the first one; GOAWAY tells that there are no more. So clients and load balancers learn
+                               at once that the server is full, before the listener's backlog is. None: they wait */
     int max_requests; /* of a connection, whose last reply has "Connection: close": no limit */
     int max_per_address; /* connections at once from one IPv4 address, also behind NAT64 (64:ff9b::/96), one
                                link-local IPv6 address, or another IPv6 network (/64): no limit. Further ones are
