@@ -35,8 +35,9 @@
  * Memory. A connection without a request has no buffers, only its task and a small record. A request's fields, and what
  * the calls for the request return, are valid until its handler returns.
  *
- * Threads. All calls for a server, request or client are made on one thread, the one of their descriptors. A program
- * with several threads serves on each of them, with a listener of its own (ACO_IO_REUSEPORT).
+ * Threads. All calls for a server, request or response are made on one thread, the one of their descriptors, and so are
+ * those for a client that is not shared (is_shared). A program with several threads serves on each of them, with a
+ * listener of its own (ACO_IO_REUSEPORT).
  *
  * Tasks. A connection's handlers, `open`, `refused`, `log` and `failed` are called in the connection's task: on the
  * thread of aco_http_serve()'s caller, but never on the caller's stack. The server's `task` sets the stack's size. The
@@ -540,16 +541,23 @@ typedef struct aco_http_client_options_s {
     /* What `open` gets for requests that need HTTP/1.1, as WebSockets do, and those that a server refuses by
      * HTTP_1_1_REQUIRED: it must not offer "h2". NULL: open_arg */
     void *open_http1_arg;
-    void *aco__reserved[2]; /* reserved fields are 0 */
+    /* 1: tasks of any thread may use the client. Each thread has connections of its own, for which max_idle,
+     * max_connections and max_per_host count; `open` is called on all of them. 0: one thread uses it. */
+    int is_shared;
+    void *aco__reserved[1]; /* reserved fields are 0 */
 } aco_http_client_options_t;
 
 /* Makes a client; the caller owns it. NULL options: the defaults. The structure is copied; what it points to must stay
  * valid. Returns the client; on error NULL with errno ENOMEM, EINVAL (a limit out of bounds, a
  * reserved field, proxy_host without proxy_port, one of the two longer than 255 or 5 bytes). */
 ACO_API aco_http_client_t *aco_http_client_new(const aco_http_client_options_t *options);
-/* Frees the client and closes the kept connections. All responses must have been ended before. NULL: nothing
- * happens. */
+/* Frees the client and closes the kept connections. All responses must have been ended before, on all threads, and no
+ * thread may use the client any more. NULL: nothing happens. */
 ACO_API void aco_http_client_destroy(aco_http_client_t *client);
+/* Closes the connections that the client keeps for further requests: of a shared one, those of the calling thread.
+ * Calls that are under way go on. A thread that ends before a shared client is destroyed calls it when its last response
+ * has ended; what it leaves else stays open until then, and so do some 400 bytes for each thread. */
+ACO_API void aco_http_client_close_idle(aco_http_client_t *client);
 
 /* A request to send. Zeros: no headers and no body. */
 typedef struct aco_http_call_s {
