@@ -231,7 +231,8 @@ ACO_API aco_stream_t *aco_http_take_over_at(aco_http_request_t *request, const v
 /* Makes the whole reply from the file root/path; from index.html there if `path` is "" or ends with "/". Handles GET
  * and HEAD, conditions (If-Match, If-None-Match, their forms with dates, If-Range) and single ranges. A date or Range
  * that is wrong or occurs more than once is ignored; with such an If-Range, the Range is ignored. Symbolic links are
- * followed, also out of the root, unless no_links of the server's options is set. The end of the name gives the type.
+ * followed, also out of the root, unless no_links or links_inside of the server's options is set. The end of the name
+ * gives the type.
  *
  * Answers 404 for what is no file of the root or may not be read, and for a path with an empty segment, with one that
  * begins with ".", with "/" in front, or, if it is the end of the request's, with a "/" that was sent as "%2F"; 405 for
@@ -442,9 +443,11 @@ typedef struct aco_http_server_options_s {
                                handler's read fails with ENOBUFS, and the answer is 503 */
     int no_escaped_slashes; /* 1: the answer to a path with "%2F" is 400. A program that compares paths before they are
                                decoded, such as a front-end, sees another path than the server. 0: it is a "/" */
-    int no_links; /* 1: aco_http_reply_file() follows no symbolic link below the root, and answers 404. Folders are
-                     looked at one after the other, so this is no protection from who changes them meanwhile */
-    void *aco__reserved[3]; /* reserved fields are 0 */
+    int no_links; /* 1: aco_http_reply_file() follows no symbolic link below the root, and answers 404 */
+    int links_inside; /* 1: it follows only those that stay below the root, as aco_file_open_beneath() does: relative
+                         ones that do not lead out. The answer to others is 404. Where the system cannot tell (before
+                         Linux 5.6), it follows none */
+    void *aco__reserved[2]; /* reserved fields are 0 */
 } aco_http_server_options_t;
 
 /* Returns 1 if the library was built with HTTP/2, else 0: whether to offer "h2" by ALPN. */
