@@ -558,8 +558,8 @@ ACO_API aco_http_client_t *aco_http_client_new(const aco_http_client_options_t *
  * thread may use the client any more. NULL: nothing happens. */
 ACO_API void aco_http_client_destroy(aco_http_client_t *client);
 /* Closes the connections that the client keeps for further requests: of a shared one, those of the calling thread.
- * Calls that are under way go on. A thread that ends before a shared client is destroyed calls it when its last response
- * has ended; what it leaves else stays open until then, and so do some 400 bytes for each thread. */
+ * Calls that are under way go on. A thread that ends before a shared client is destroyed calls it when its last
+ * response has ended; what it leaves else stays open until then, and so do some 400 bytes for each thread. */
 ACO_API void aco_http_client_close_idle(aco_http_client_t *client);
 
 /* A request to send. Zeros: no headers and no body. */

@@ -1,5 +1,5 @@
 /* Clients: made and destroyed. One that is shared has a client of its own for each thread that uses it: connections
- * belong to their thread. These are in a list that only grows until the client is destroyed, so that it needs no lock. */
+ * belong to their thread. These are in a list that only grows until the client is destroyed, so it needs no lock. */
 #include "base/reserved.h"
 #include "http/base64.h"
 #include "http/client_peer.h"
