@@ -88,7 +88,7 @@ aco_http_client_t *aco_http_client_new(const aco_http_client_options_t *options)
 /* ---- Threads ---- */
 
 static __thread uint64_t own_thread; /* a number that no other thread has had; 0: none yet */
-static uint64_t threads;
+static uint64_t threads_seen;
 
 static aco_http_client_t *find_here(aco_http_client_t *client)
 {
@@ -105,7 +105,7 @@ static aco_http_client_t *add_here(aco_http_client_t *client)
     if (!own)
         return NULL;
     if (!own_thread)
-        own_thread = __atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED);
+        own_thread = __atomic_add_fetch(&threads_seen, 1, __ATOMIC_RELAXED);
     own->thread = own_thread;
     own->proxy_authorization = client->proxy_authorization;
     aco__http_places_open(&own->places, own->options.max_connections, own->options.max_per_host);
