@@ -542,6 +542,44 @@ static void *requests_have_a_limit(void *arg)
     return arg;
 }
 
+/* A connection beyond max_connections gets 503 for its requests, is told that there are no further ones, and ends. If
+ * it asks for nothing, it has head_time. */
+static void *full_servers_refuse(void *arg)
+{
+    static h2_client_t full;
+    int ids[2];
+    begin();
+    stage.server.max_connections = stage.server.max_refused = 1;
+    stage.server.idle_time = -1;
+    begin_with_client();
+    CHECK_REPLY(fetch("GET", "/", NULL), 200, "hello\n");
+    h2_connect(&full, aco_stream_open(dial(&stage)));
+    for (int i = 0; i < 2; i++)
+        ids[i] = h2_request(&full, i ? "POST" : "GET", "/", i ? "abc" : NULL, i ? 3 : 0);
+    while (!full.is_over)
+        h2_step(&full);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(h2_reply(&full, ids[i])->status, 503);
+    CHECK_EQ(full.last_id, ids[1]);
+    CHECK_EQ(full.goaway_code, NGHTTP2_NO_ERROR);
+    h2_close(&full);
+    CHECK_REPLY(fetch("GET", "/", NULL), 200, "hello\n"); /* others are not disturbed */
+    end_both();
+    begin();
+    stage.server.max_connections = stage.server.max_refused = 1;
+    stage.server.idle_time = -1;
+    stage.server.head_time = 10 * ACO_MILLISECOND;
+    begin_with_client();
+    CHECK_REPLY(fetch("GET", "/", NULL), 200, "hello\n");
+    h2_connect(&full, aco_stream_open(dial(&stage)));
+    while (!full.is_over)
+        h2_step(&full);
+    CHECK_EQ(full.goaway_code, NGHTTP2_NO_ERROR);
+    h2_close(&full);
+    end_both();
+    return arg;
+}
+
 /* ---- Which version ---- */
 
 static void *versions_can_be_refused(void *arg)
@@ -573,7 +611,7 @@ int main(int argc, char **argv)
         bodies_have_limits,       streams_have_a_limit,          all_streams_have_a_limit,
         resets_reach_the_handler, lost_connections_end_handlers, stopped_servers_end_streams,
         drain_time_ends_handlers, idle_connections_end,          requests_have_a_limit,
-        versions_can_be_refused,
+        full_servers_refuse,      versions_can_be_refused,
     };
     (void)argv;
     signal(SIGPIPE, SIG_IGN);

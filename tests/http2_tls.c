@@ -196,12 +196,62 @@ static void *alpn_chooses(void *arg)
     return arg;
 }
 
+/* ---- A full server ---- */
+
+static int fetch_status(const char *protocols)
+{
+    aco_tls_config_t *config = configure(0, protocols);
+    aco_http_client_options_t options = {.open = aco_tls_http_connect, .open_arg = config};
+    aco_http_client_t *http = aco_http_client_new(&options);
+    aco_http_response_t *r = aco_http_get(http, url);
+    int status = r ? r->status : -errno;
+    aco_http_response_end(r);
+    aco_http_client_destroy(http);
+    aco_tls_config_destroy(config);
+    return status;
+}
+
+/* What a refused connection gets by its version; who asks for nothing after the handshake has head_time. */
+static void *full_servers_refuse(void *arg)
+{
+    aco_tls_config_t *config = configure(ACO_TLS_SERVER, "h2,http/1.1");
+    static const char *const protocols[] = {"h2", "http/1.1", NULL};
+    aco_stream_t *served, *silent;
+    char answer[200];
+    stage.server = (aco_http_server_options_t){.open = aco_tls_http_accept, .open_arg = config};
+    stage.server.max_connections = stage.server.max_refused = 1;
+    stage.server.idle_time = -1;
+    start(&stage, routes);
+    snprintf(url, sizeof url, "https://localhost:%s/", stage.port);
+    served = connect_with("http/1.1");
+    CHECK_EQ(aco_stream_write_all(served, GET(""), sizeof GET("") - 1), (ssize_t)sizeof GET("") - 1);
+    CHECK(aco_stream_read(served, answer, sizeof answer) > 0);
+    for (int i = 0; i < 6; i++)
+        CHECK_EQ(fetch_status(protocols[i % 3]), 503);
+    aco_stream_close(served);
+    stop(&stage);
+    stage.server.head_time = 200 * ACO_MILLISECOND; /* also for the handshakes */
+    start(&stage, routes);
+    served = connect_with("http/1.1");
+    for (int i = 0; i < 3; i++) {
+        silent = connect_with(protocols[i]);
+        while (aco_stream_read(silent, answer, sizeof answer) > 0) /* HTTP/2: its settings */
+            continue;
+        aco_stream_close(silent);
+    }
+    aco_stream_close(served);
+    stop(&stage);
+    aco_tls_config_destroy(config);
+    return arg;
+}
+
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
     make_certificate(&self, "self", &(how_t){.names = "DNS:localhost"});
     run_task(warms_up, NULL);
     run_task(alpn_chooses, NULL);
+    run_task(full_servers_refuse, NULL);
     free_certificate(&self);
     return check_result("http2_tls");
 }

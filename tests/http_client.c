@@ -1073,8 +1073,7 @@ static void *refuses_options(void *arg)
                                                {.proxy_host = "h"},
                                                {.proxy_host = long_name, .proxy_port = "1"},
                                                {.proxy_host = "h", .proxy_port = "123456"},
-                                               {.aco__reserved = {long_name}},
-                                               {.aco__reserved = {NULL, long_name}}};
+                                               {.aco__reserved = {long_name}}};
     memset(long_name, 'h', sizeof long_name - 1);
     for (size_t i = 0; i < sizeof right / sizeof right[0]; i++) {
         aco_http_client_t *client = aco_http_client_new(&right[i]);

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "http_tests.h"
 
+#include <aco/file.h>
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -508,17 +510,33 @@ static void make_link(const char *to, const char *name)
     CHECK_EQ(symlink(to, path), 0);
 }
 
-/* A server that may follow links, and one that may not. */
+static int has_openat2(void)
+{
+    int fd = aco_file_open_beneath(root, "link.txt", O_RDONLY, 0, ACO_FILE_LINKS_INSIDE);
+    if (fd >= 0)
+        CHECK_EQ(aco_io_close(fd), 0);
+    return fd >= 0;
+}
+
+/* Servers that may follow links, that may not, and that may follow those which stay inside. */
 static void follows_links(const stage_t *stage, const aco_http_route_t *files)
 {
     static const char *const paths[] = {"link.txt", "out", "away/small.txt", "folder/up/small.txt"};
-    stage_t strict = {0};
+    stage_t strict = {0}, careful = {0};
     make_link("small.txt", "link.txt");
     make_link("/proc/self/status", "out");
     make_link("..", "folder/up");
     make_link(root, "away");
     strict.server.no_links = strict.server.no_escaped_slashes = 1;
     start(&strict, files);
+    careful.server.links_inside = 1;
+    start(&careful, files);
+    ask_file(&careful, "small.txt", "", "200");
+    ask_file(&careful, "link.txt", "", has_openat2() ? "200" : "404");
+    ask_file(&careful, "folder/up/small.txt", "", has_openat2() ? "200" : "404");
+    ask_file(&careful, "out", "", "404");
+    ask_file(&careful, "away/small.txt", "", "404"); /* absolute */
+    stop(&careful);
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
         ask_file(stage, paths[i], "", "200");
         ask_file(&strict, paths[i], "", "404");

@@ -1,7 +1,7 @@
 # Descriptors (src/io): Linux only.
 include(CheckCSourceRuns)
 foreach(variant IN LISTS acorn_two_variants)
-  foreach(subject io io_buffer io_file io_names io_offload io_process io_proxy_protocol io_sockets io_tasks)
+  foreach(subject io io_beneath io_buffer io_file io_names io_offload io_process io_proxy_protocol io_sockets io_tasks)
     acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 200)
     target_link_libraries(test_${subject}_${variant} PRIVATE acorn_io_static Threads::Threads)
   endforeach()

@@ -40,7 +40,7 @@ typedef struct failure {
     X(recvmsg) X(sendmsg) X(sendfile) X(splice) X(accept4) X(connect) X(socket) X(bind) X(listen) X(setsockopt)        \
     X(getsockopt) X(fcntl) X(fstat) X(poll) X(getsockname) X(getpeername) X(shutdown) X(close) X(pthread_create)       \
     X(recvfrom) X(sendto) \
-    X(open) X(pread) X(pwrite) X(fsync) X(ftruncate) X(rename) X(link) X(unlink) X(mkdir) X(rmdir) X(opendir) X(readdir)
+    X(open) X(openat2) X(pread) X(pwrite) X(fsync) X(ftruncate) X(rename) X(link) X(unlink) X(mkdir) X(rmdir) X(opendir) X(readdir)
 #define NUMBER(name) F_##name,
 enum { FUNCTIONS(NUMBER) F_COUNT };
 
@@ -84,6 +84,8 @@ static const struct function {
     {"recvfrom", BYTES},
     {"sendto", MOVES},
     {"open", {{EINTR, UNNOTICED}, {EACCES, NOTICED}, {EMFILE, NOTICED}}},
+    {"openat2",
+     {{EINTR, UNNOTICED}, {EAGAIN, UNNOTICED}, {ENOSYS, UNNOTICED}, {EPERM, UNNOTICED}, {EACCES, NOTICED}}},
     {"pread", {{EINTR, UNNOTICED}, {EIO, NOTICED}}},
     {"pwrite", {{EINTR, UNNOTICED}, {EIO, NOTICED}, {ENOSPC, NOTICED}}},
     {"fsync", {{EINTR, UNNOTICED}, {EIO, NOTICED}}},
@@ -192,6 +194,8 @@ FAILS_IN_FILES(ssize_t, -1, pread, (int fd, void *p, size_t n, int64_t offset), 
 FAILS_IN_FILES(ssize_t, -1, pwrite, (int fd, const void *p, size_t n, int64_t offset), (fd, p, n, offset))
 FAILS_IN_FILES(struct dirent *, NULL, readdir, (DIR *dir), (dir))
 FAILS_IN_FILES(DIR *, NULL, opendir, (const char *path), (path))
+FAILS_IN_FILES(int, -1, openat2, (int folder, const char *path, const struct aco__open_how *how, size_t sz),
+               (folder, path, how, sz))
 FAILS_IN_FILES(int, -1, fsync, (int fd), (fd))
 FAILS_IN_FILES(int, -1, ftruncate, (int fd, int64_t size), (fd, size))
 FAILS_IN_FILES(int, -1, rename, (const char *from, const char *to), (from, to))
@@ -520,7 +524,11 @@ static void use_files(void)
     __atomic_store_n(&is_in_files, 1, __ATOMIC_RELAXED);
     fd = aco_file_open(from, O_RDWR | O_CREAT, 0600);
     if (!is_bad(fd)) {
-        uses_file(fd, from, to);
+        int again = aco_file_open_beneath("/tmp", from + 5, O_RDWR, 0, ACO_FILE_LINKS_INSIDE);
+        if (!is_bad(again)) {
+            uses_file(again, from, to);
+            close_it(again);
+        }
         close_it(fd);
     }
     __atomic_store_n(&is_in_files, 0, __ATOMIC_RELAXED);

@@ -171,6 +171,7 @@ static void use_service(aco_sim_t *sim, void *arg)
     CHECK(aco_sim_link(sim, "*", "*", arg) == 0);
     write_file();
     service.options.routes = routes;
+    service.options.links_inside = 1; /* a simulated system has no openat2() */
     service.listener = aco_io_listen("tcp", "10.0.0.1", "80", NULL);
     server = aco_spawn(serve, &service, NULL);
     for (int i = 0; i < CLIENTS; i++)

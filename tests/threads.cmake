@@ -38,6 +38,8 @@ endif()
 if(TARGET acorn_http)
   acorn_test(threads_http.release threads_http.c DEFINE ${define_release} TIMEOUT 200)
   target_link_libraries(test_threads_http_release PRIVATE acorn_threads_static acorn_http_static)
+  acorn_test(threads_http_client.release threads_http_client.c DEFINE ${define_release} TIMEOUT 200)
+  target_link_libraries(test_threads_http_client_release PRIVATE acorn_threads_static acorn_http_static)
 endif()
 if(TARGET acorn_io AND IO_PYTHON)
   add_test(NAME example.threads_echo

@@ -66,6 +66,16 @@ static void notices_gone(aco_tls_t *tls)
     FAILS_WITH(aco_tls_write(tls, much, MUCH), ECONNABORTED);
 }
 
+/* The peer has sent its end, and closed. */
+static void writes_to_closed(aco_tls_t *tls)
+{
+    reads_end(tls);
+    while (aco_tls_write_all(tls, "x", 1) == 1)
+        aco_task_yield();
+    CHECK(errno == EPIPE || errno == ECONNRESET);
+    FAILS_WITH(aco_tls_write(tls, "x", 1), ECONNABORTED);
+}
+
 static void *ends(void *unused)
 {
     end_t c = {.host = "a.test", .config = client_that_trusts(&root), .act = shuts_then_reads};
@@ -84,6 +94,8 @@ static void *ends(void *unused)
     s.act = NULL; /* aco_tls_close() sends the end */
     succeed(&c, &s);
     c.act = notices_gone;
+    succeed(&c, &s);
+    c.act = writes_to_closed;
     succeed(&c, &s);
     destroy_configs(&c, &s);
     return NULL;

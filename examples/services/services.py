@@ -257,6 +257,54 @@ def balancer(program):
             peers[0].close()
 
 
+# ---- prices ----
+
+def framed(*messages):
+    return b''.join(b'\0' + len(m).to_bytes(4, 'big') + m for m in messages)
+
+
+def price(symbol, cents):
+    return bytes([10, len(symbol)]) + symbol.encode() + bytes([16, cents])
+
+
+def curl(port, method, *options):
+    if b'HTTP2' not in subprocess.run(['curl', '--version'], capture_output=True, check=True).stdout:
+        raise clients.Missing('curl has no HTTP/2')
+    return subprocess.Popen(['curl', '-sN', '--max-time', str(LIMIT_S), '--http2-prior-knowledge', '-H', 'TE: trailers',
+                             '-H', 'Content-Type: application/grpc', '--data-binary', '@-', *options,
+                             f'http://127.0.0.1:{port}/market.Prices/{method}'],
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def prices(program):
+    if not shutil.which('curl'):
+        raise clients.Missing('curl is not installed')
+    with serving(program, '0') as (process, port):
+        def call(method, *messages):
+            # the status stands in the trailers, or in the head; both come before and behind the body
+            got = curl(port, method, '-i').communicate(framed(*messages), LIMIT_S)[0]
+            head, body = got.split(b'\r\n\r\n', 1)
+            assert head.startswith(b'HTTP/2 200'), got
+            return int(re.search(rb'grpc-status: (\d+)', head + body)[1]), body.partition(b'grpc-')[0]
+
+        assert call('Get', b'\n\1a')[0] == 5, 'NOT_FOUND'
+        assert call('Put', price('a', 7), price('b', 8), price('a', 9)) == (0, framed(b'\10\3'))
+        assert call('Get', b'\n\1a') == (0, framed(price('a', 9)))
+        assert call('Put', price('', 7))[0] == 3, 'INVALID_ARGUMENT'
+        watch = [curl(port, 'Watch') for _ in range(2)]
+        for each in watch:
+            each.stdin.write(framed(b'\n\1b'))
+            each.stdin.close()
+            assert each.stdout.read(len(framed(price('b', 8)))) == framed(price('b', 8))
+        assert call('Put', price('b', 10))[0] == 0
+        for each in watch:
+            assert each.stdout.read(len(framed(price('b', 10)))) == framed(price('b', 10))
+        watch[0].kill()  # its handler must not hold the server
+        end(process)
+        assert watch[1].stdout.read() == b'' and watch[1].wait(LIMIT_S) == 0
+        watch[0].wait(LIMIT_S)
+
+
 # ---- worker, rest ----
 
 @contextlib.contextmanager
@@ -346,7 +394,7 @@ def rest(program):
 
 if __name__ == '__main__':
     try:
-        tests = {f.__name__: f for f in (chat, hang, crawler, balancer, worker, rest)}
+        tests = {f.__name__: f for f in (chat, hang, crawler, balancer, prices, worker, rest)}
         tests[sys.argv[1]](os.path.abspath(sys.argv[2]))
     except (clients.Missing, ImportError) as missing:
         print(f'skipped: {missing}')

@@ -16,7 +16,7 @@
  * of one label; names and values with control characters or of more than 4096 bytes; Secure cookies by http://, and
  * cookies by http:// in place of Secure ones; "__Secure-" and "__Host-" without what these names promise.
  *
- * A jar belongs to the thread that uses it. Several clients and tasks may share it; its calls never wait. */
+ * Clients and tasks of any threads may share a jar: each call locks it for a moment, and never waits for a peer. */
 #ifndef ACO_COOKIE_JAR_H
 #define ACO_COOKIE_JAR_H
 
@@ -33,7 +33,7 @@ typedef struct aco_cookie_jar_options_s {
     size_t max_cookies;    /* 3000. What is expired, then what was used longest ago makes room */
     size_t max_per_domain; /* 180 */
     /* Returns whether all sites below this domain, in lower case and without a dot at its end, are strangers. Must not
-     * wait and must not throw. NULL: see above. */
+     * wait, use the jar or throw; any thread that uses the jar calls it. NULL: see above. */
     int (*is_suffix)(const char *domain, void *suffix_arg);
     void *suffix_arg;
     void *aco__reserved[4]; /* reserved fields are 0 */
@@ -66,7 +66,8 @@ typedef struct aco_cookie_s {
                             that ask for others */
 } aco_cookie_t;
 
-/* Calls the function for each cookie that is not expired: to save or show them. The function must not use the jar. */
+/* Calls the function for each cookie that is not expired: to save or show them. The function must not use the jar,
+ * wait or throw. */
 ACO_API void aco_cookie_jar_each(aco_cookie_jar_t *jar, void (*fn)(const aco_cookie_t *cookie, void *arg), void *arg);
 /* Forgets all cookies; or only those that end with the session. */
 ACO_API void aco_cookie_jar_clear(aco_cookie_jar_t *jar, int only_session);

@@ -14,6 +14,7 @@
 #include "cookie_jar.h"
 #include "io.hpp"
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -51,12 +52,27 @@ public:
         text.resize(detail::io_done(n, "aco::cookie_jar::get"));
         return text;
     }
+    /* `fn` gets each cookie, and must not use the jar or wait. If it throws, it is not called again. */
     template <class F> void each(F &&fn)
     {
-        using function = std::remove_reference_t<F>;
+        struct call {
+            std::remove_reference_t<F> *fn;
+            std::exception_ptr thrown;
+        } all{std::addressof(fn), nullptr};
         aco_cookie_jar_each(
-            jar_.get(), [](const aco_cookie_t *cookie, void *arg) { (*static_cast<function *>(arg))(*cookie); },
-            const_cast<void *>(static_cast<const void *>(std::addressof(fn))));
+            jar_.get(),
+            [](const aco_cookie_t *cookie, void *arg) {
+                auto &c = *static_cast<call *>(arg);
+                try {
+                    if (!c.thrown)
+                        (*c.fn)(*cookie);
+                } catch (...) {
+                    c.thrown = std::current_exception();
+                }
+            },
+            &all);
+        if (all.thrown)
+            std::rethrow_exception(all.thrown);
     }
     void clear(bool only_session = false) { aco_cookie_jar_clear(jar_.get(), only_session); }
     aco_cookie_jar_t *native_handle() const noexcept { return jar_.get(); }

@@ -41,6 +41,22 @@ ACO__BEGIN_C
 ACO_API int aco_file_open_at(const char *path, int flags, unsigned mode, const char *location);
 #define aco_file_open(path, flags, mode) aco_file_open_at(path, flags, mode, ACO_PLACE)
 
+enum { /* symbolic links on the way */
+    ACO_FILE_NO_LINKS,    /* none is followed: ELOOP, or ENOTDIR if it stands for a folder on an old system */
+    ACO_FILE_LINKS_INSIDE /* those that stay below the folder are followed: relative ones that do not lead out of it */
+};
+
+/* Opens the file `path` below the folder, for paths that strangers choose: never another one, by "..", by an absolute
+ * path or by a symbolic link, also if somebody changes folders or links meanwhile. The way to the folder itself may
+ * have links. Other file systems may be mounted below it. Before Linux 5.6, under filters of system calls that do not
+ * know openat2(), and on other systems, no link is followed, and the folders are looked at one after the other: that is
+ * no protection from who changes them meanwhile. Goes by the pool. Returns the descriptor, as aco_file_open(); on error -1
+ * with errno, also EXDEV (the path or a link leads out), ELOOP, EINVAL (`links`; flags that open() would ignore). */
+ACO_API int aco_file_open_beneath_at(const char *folder, const char *path, int flags, unsigned mode, int links,
+                                     const char *location);
+#define aco_file_open_beneath(folder, path, flags, mode, links) \
+    aco_file_open_beneath_at(folder, path, flags, mode, links, ACO_PLACE)
+
 /* Read and write at most `n` bytes: at the file's own position, which they move, or at `offset`, which is at least 0.
  * Return the number of bytes, perhaps fewer, 0 at the end of the file; on error -1 with errno. A read that has got a
  * part returns that, also if its scope ends. */

@@ -29,6 +29,14 @@ public:
     {
         detail::io_check(get(), "aco::file");
     }
+    /* The file `path` below a folder, and never another one: aco_file_open_beneath(). */
+    static file beneath(const char *folder, const char *path, int flags, unsigned mode = 0666,
+                        int links = ACO_FILE_LINKS_INSIDE, const char *location = ACO__CALLER)
+    {
+        file opened(aco_file_open_beneath_at(folder, path, flags, mode, links, location));
+        detail::io_check(opened.get(), "aco::file::beneath");
+        return opened;
+    }
     using descriptor::get;
     using descriptor::operator bool;
     using descriptor::release;

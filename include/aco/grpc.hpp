@@ -125,6 +125,13 @@ class grpc_call
                          "aco::grpc_call::add_trailer");
         return *this;
     }
+    /* Calls f() in a scope that ends when the server has been stopped: aco_http_drain_begin(). Returns false if f() was
+     * left because of that. f() writes nothing: what it had begun to write would be cut. */
+    template <class F> bool try_until_drain(F &&f, const char *location = ACO__CALLER)
+    {
+        return http_request(const_cast<aco_http_request_t *>(request()))
+            .try_until_drain(std::forward<F>(f), location);
+    }
     const aco_http_request_t *request() const noexcept
     {
         return aco_grpc_request(call_);

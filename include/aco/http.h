@@ -35,8 +35,9 @@
  * Memory. A connection without a request has no buffers, only its task and a small record. A request's fields, and what
  * the calls for the request return, are valid until its handler returns.
  *
- * Threads. All calls for a server, request or client are made on one thread, the one of their descriptors. A program
- * with several threads serves on each of them, with a listener of its own (ACO_IO_REUSEPORT).
+ * Threads. All calls for a server, request or response are made on one thread, the one of their descriptors, and so are
+ * those for a client that is not shared (is_shared). A program with several threads serves on each of them, with a
+ * listener of its own (ACO_IO_REUSEPORT).
  *
  * Tasks. A connection's handlers, `open`, `refused`, `log` and `failed` are called in the connection's task: on the
  * thread of aco_http_serve()'s caller, but never on the caller's stack. The server's `task` sets the stack's size. The
@@ -231,7 +232,8 @@ ACO_API aco_stream_t *aco_http_take_over_at(aco_http_request_t *request, const v
 /* Makes the whole reply from the file root/path; from index.html there if `path` is "" or ends with "/". Handles GET
  * and HEAD, conditions (If-Match, If-None-Match, their forms with dates, If-Range) and single ranges. A date or Range
  * that is wrong or occurs more than once is ignored; with such an If-Range, the Range is ignored. Symbolic links are
- * followed, also out of the root, unless no_links of the server's options is set. The end of the name gives the type.
+ * followed, also out of the root, unless no_links or links_inside of the server's options is set. The end of the name
+ * gives the type.
  *
  * Answers 404 for what is no file of the root or may not be read, and for a path with an empty segment, with one that
  * begins with ".", with "/" in front, or, if it is the end of the request's, with a "/" that was sent as "%2F"; 405 for
@@ -368,8 +370,9 @@ typedef struct aco_http_server_options_s {
                                that still wait when drain_time is over are reset */
     int max_refused;        /* connections at once beyond max_connections that are accepted all the same. Their first
                                request is answered with 503, without middleware and handler, and they end; it must come
-                               within head_time. So clients and load balancers learn at once that the server is full,
-                               before the listener's backlog is. None: they wait */
+                               within head_time, over TLS also the handshake. HTTP/2: so are the requests that come with
+                               the first one; GOAWAY tells that there are no more. So clients and load balancers learn
+                               at once that the server is full, before the listener's backlog is. None: they wait */
     int max_requests; /* of a connection, whose last reply has "Connection: close": no limit */
     int max_per_address; /* connections at once from one IPv4 address, also behind NAT64 (64:ff9b::/96), one
                                link-local IPv6 address, or another IPv6 network (/64): no limit. Further ones are
@@ -441,9 +444,11 @@ typedef struct aco_http_server_options_s {
                                handler's read fails with ENOBUFS, and the answer is 503 */
     int no_escaped_slashes; /* 1: the answer to a path with "%2F" is 400. A program that compares paths before they are
                                decoded, such as a front-end, sees another path than the server. 0: it is a "/" */
-    int no_links; /* 1: aco_http_reply_file() follows no symbolic link below the root, and answers 404. Folders are
-                     looked at one after the other, so this is no protection from who changes them meanwhile */
-    void *aco__reserved[3]; /* reserved fields are 0 */
+    int no_links; /* 1: aco_http_reply_file() follows no symbolic link below the root, and answers 404 */
+    int links_inside; /* 1: it follows only those that stay below the root, as aco_file_open_beneath() does: relative
+                         ones that do not lead out. The answer to others is 404. Where the system cannot tell (before
+                         Linux 5.6), it follows none */
+    void *aco__reserved[2]; /* reserved fields are 0 */
 } aco_http_server_options_t;
 
 /* Returns 1 if the library was built with HTTP/2, else 0: whether to offer "h2" by ALPN. */
@@ -540,16 +545,23 @@ typedef struct aco_http_client_options_s {
     /* What `open` gets for requests that need HTTP/1.1: WebSockets on a new connection, what a server refuses by
      * HTTP_1_1_REQUIRED: it must not offer "h2". NULL: open_arg */
     void *open_http1_arg;
-    void *aco__reserved[2]; /* reserved fields are 0 */
+    /* 1: tasks of any thread may use the client. Each thread has connections of its own, for which max_idle,
+     * max_connections and max_per_host count; `open` is called on all of them. 0: one thread uses it. */
+    int is_shared;
+    void *aco__reserved[1]; /* reserved fields are 0 */
 } aco_http_client_options_t;
 
 /* Makes a client; the caller owns it. NULL options: the defaults. The structure is copied; what it points to must stay
  * valid. Returns the client; on error NULL with errno ENOMEM, EINVAL (a limit out of bounds, a
  * reserved field, proxy_host without proxy_port, one of the two longer than 255 or 5 bytes). */
 ACO_API aco_http_client_t *aco_http_client_new(const aco_http_client_options_t *options);
-/* Frees the client and closes the kept connections. All responses must have been ended before. NULL: nothing
- * happens. */
+/* Frees the client and closes the kept connections. All responses must have been ended before, on all threads, and no
+ * thread may use the client any more. NULL: nothing happens. */
 ACO_API void aco_http_client_destroy(aco_http_client_t *client);
+/* Closes the connections that the client keeps for further requests: of a shared one, those of the calling thread.
+ * Calls that are under way go on. A thread that ends before a shared client is destroyed calls it when its last
+ * response has ended; what it leaves else stays open until then, and so do some 400 bytes for each thread. */
+ACO_API void aco_http_client_close_idle(aco_http_client_t *client);
 
 /* A request to send. Zeros: no headers and no body. */
 typedef struct aco_http_call_s {

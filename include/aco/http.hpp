@@ -743,7 +743,7 @@ private:
     aco_http_response_t *response_;
 };
 
-/* A client. It outlives its responses, and `options` outlives it. */
+/* A client. It outlives its responses, and `options` outlives it. With is_shared any thread may use it. */
 class http_client {
 public:
     explicit http_client(const aco_http_client_options_t *options = nullptr) : client_(aco_http_client_new(options))
@@ -786,6 +786,8 @@ public:
         c.length = static_cast<std::int64_t>(body.size());
         return call(c, location);
     }
+    /* Closes what is kept for the calling thread: before that ends, if the client is shared (is_shared). */
+    void close_idle() noexcept { aco_http_client_close_idle(client_); }
     aco_http_client_t *native_handle() const noexcept { return client_; }
 
 private:

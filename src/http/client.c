@@ -332,87 +332,6 @@ ACO__SWITCHES static aco__http_answer_t *exchange(aco_http_client_t *client, aco
 
 /* ---- The calls ---- */
 
-/* What is wrong with the options, of which those with defaults are set; NULL: nothing. */
-static const char *fault_of_options(const aco_http_client_options_t *o)
-{
-    if (o->max_head < 64 || o->max_head > 1 << 20 || o->max_headers < 1 || o->max_headers > 1000)
-        return "a limit";
-    if (ACO__RESERVED_IS_SET(o))
-        return "a reserved field is not 0";
-    if (o->connect_time < 0 || o->head_time < 0 || o->total_time < 0 || o->ping_time < 0 || o->max_decoded < 0)
-        return "a time, or max_decoded";
-    if (o->proxy_host &&
-        (!o->proxy_port || strlen(o->proxy_host) >= CLIENT_HOST || strlen(o->proxy_port) >= CLIENT_PORT))
-        return "the proxy";
-    if (o->proxy_user && (!o->proxy_host || strchr(o->proxy_user, ':') || strlen(o->proxy_user) >= CLIENT_USER ||
-                          (o->proxy_password && strlen(o->proxy_password) >= CLIENT_USER)))
-        return "the proxy's user";
-    return NULL;
-}
-
-/* Makes the header for the proxy. 0, or -1 and errno. */
-static int authorize_proxy(aco_http_client_t *client)
-{
-    const aco_http_client_options_t *o = &client->options;
-    char credentials[2 * CLIENT_USER];
-    size_t n, sz;
-    if (!o->proxy_user)
-        return 0;
-    n = (size_t)snprintf(credentials, sizeof credentials, "%s:%s", o->proxy_user,
-                         o->proxy_password ? o->proxy_password : "");
-    sz = HTTP_BASIC(n);
-    client->proxy_authorization = aco__service_allocate(&sz, "aco_http_client_new");
-    if (!client->proxy_authorization)
-        return -1;
-    client->proxy_authorization_sz = sz;
-    aco__http_put_basic(client->proxy_authorization, credentials, n);
-    return 0;
-}
-
-aco_http_client_t *aco_http_client_new(const aco_http_client_options_t *options)
-{
-    static const char call[] = "aco_http_client_new";
-    size_t sz = sizeof(aco_http_client_t);
-    aco_http_client_t *client = aco__service_allocate(&sz, call);
-    aco_http_client_options_t *o;
-    const char *fault;
-    if (!client)
-        return NULL;
-    memset(client, 0, sizeof *client);
-    o = &client->options;
-    if (options)
-        *o = *options;
-    o->max_idle = o->max_idle ? o->max_idle : 16;
-    o->max_redirects = o->max_redirects ? o->max_redirects : 10;
-    o->max_head = o->max_head ? o->max_head : 31 << 10;
-    o->max_headers = o->max_headers ? o->max_headers : 200;
-    o->max_decoded = o->max_decoded ? o->max_decoded : 256 << 20;
-    fault = fault_of_options(o);
-    if (fault || authorize_proxy(client) != 0) {
-        aco__service_free(client, sizeof *client);
-        if (fault)
-            aco__service_fail(EINVAL, call, fault);
-        return NULL;
-    }
-    aco__http_places_open(&client->places, o->max_connections, o->max_per_host);
-    return client;
-}
-
-void aco_http_client_destroy(aco_http_client_t *client)
-{
-    if (!client)
-        return;
-    while (client->kept) {
-        aco__http_peer_t *peer = client->kept;
-        client->kept = peer->next;
-        aco__http_close_peer(peer);
-    }
-    aco__http2_forget_client(client);
-    if (client->proxy_authorization)
-        aco__service_free(client->proxy_authorization, client->proxy_authorization_sz);
-    aco__service_free(client, sizeof *client);
-}
-
 static int is_redirect(int status)
 {
     return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
@@ -550,7 +469,8 @@ aco_http_response_t *aco__http_call_with(aco_http_client_t *client, const aco_ht
     }
     if (check_call(call) != 0)
         return NULL;
-    memory = aco__service_allocate(&sz, CLIENT_CALL);
+    client = aco__http_client_here(client);
+    memory = client ? aco__service_allocate(&sz, CLIENT_CALL) : NULL;
     if (!memory)
         return NULL;
     if (aco__http_client_url_set(&memory->first, call->url, client->options.open != NULL, memory->user) == 0 &&

@@ -63,7 +63,10 @@ struct aco_http_client_s {
     unsigned char tls_is_http1; /* what ALPN has chosen last */
     aco__http_places_t places;
     char *proxy_authorization; /* its value; NULL: none */
-    size_t proxy_authorization_sz;
+    size_t proxy_authorization_sz; /* 0: it is another client's */
+    struct aco_http_client_s *of_threads; /* of a shared client, which has no connections itself. Atomic */
+    struct aco_http_client_s *next; /* of those */
+    uint64_t thread; /* that uses this one */
 };
 
 typedef struct aco__http_step { /* a request of a call, which redirects change */
@@ -81,6 +84,11 @@ typedef struct aco__http_step { /* a request of a call, which redirects change *
     unsigned char streams; /* the caller writes the body */
     unsigned char is_elsewhere; /* a redirect has led to another origin, perhaps back again */
 } aco__http_step_t;
+
+/* ---- client_new.c ---- */
+
+/* The client that the calling thread uses: another one, if it is shared. NULL and errno. */
+ACO__HIDDEN aco_http_client_t *aco__http_client_here(aco_http_client_t *client);
 
 /* ---- client.c ---- */
 

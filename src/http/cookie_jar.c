@@ -11,6 +11,7 @@
 #include "aco/http_cookies.h"
 #include "aco/url.h"
 
+#include <pthread.h>
 #include <string.h>
 #include <time.h>
 
@@ -26,12 +27,25 @@ typedef struct jar_cookie {
 
 struct aco_cookie_jar_s {
     aco_cookie_jar_options_t options;
+    pthread_mutex_t lock; /* of all below. What is done under it never switches */
     size_t count;
     uint64_t clock;
     jar_cookie_t *buckets[JAR_BUCKETS]; /* by domain */
 };
 
 static const char jar_set[] = "aco_cookie_jar_set";
+
+static void lock_jar(aco_cookie_jar_t *jar)
+{
+    aco__system.pthread_mutex_lock(&jar->lock);
+    ACO__NO_SWITCH_BEGIN();
+}
+
+static void unlock_jar(aco_cookie_jar_t *jar)
+{
+    ACO__NO_SWITCH_END();
+    aco__system.pthread_mutex_unlock(&jar->lock);
+}
 
 /* ---- Where a request goes ---- */
 
@@ -404,19 +418,22 @@ int aco_cookie_jar_set(aco_cookie_jar_t *jar, const char *url, const char *set_c
     jar_text_t path;
     const int64_t now = wall_time();
     int64_t expires;
-    int host_only;
+    int host_only, result = 0;
     if (find_place(&place, url, jar_set) != 0)
         return -1;
     if (!parse_set_cookie(&set, set_cookie) || !find_domain(jar, &place, &set, domain, &host_only))
         return 0;
     path = path_for(&place, &set);
-    if (path.n > JAR_MOST || breaks_prefix(&set, host_only) ||
-        (!place.is_tls && (set.secure || hides_secure(jar, &set, domain, path))))
+    if (path.n > JAR_MOST || breaks_prefix(&set, host_only) || (!place.is_tls && set.secure))
         return 0;
     expires = set.expires;
     if (set.max_age != INT64_MAX)
         expires = set.max_age <= 0 ? INT64_MIN : now + set.max_age;
-    return keep_cookie(jar, &set, domain, host_only, path, expires, now);
+    lock_jar(jar);
+    if (place.is_tls || !hides_secure(jar, &set, domain, path))
+        result = keep_cookie(jar, &set, domain, host_only, path, expires, now);
+    unlock_jar(jar);
+    return result;
 }
 
 /* ---- Cookie ---- */
@@ -434,9 +451,8 @@ static void choose(jar_cookie_t **first, jar_cookie_t *cookie)
     *first = cookie;
 }
 
-static jar_cookie_t *choose_all(aco_cookie_jar_t *jar, const jar_place_t *place)
+static jar_cookie_t *choose_all(aco_cookie_jar_t *jar, const jar_place_t *place, int64_t now)
 {
-    const int64_t now = wall_time();
     const uint64_t used = ++jar->clock;
     jar_cookie_t *first = NULL;
     for (const char *domain = place->host, *dot; domain; domain = dot ? dot + 1 : NULL) {
@@ -475,23 +491,30 @@ static size_t put_chosen(const jar_cookie_t *cookie, char *to, size_t size, int 
     return n;
 }
 
+/* The length of what is chosen, as put_chosen(). -1 and errno: the URL is none. */
+static ssize_t put_all(aco_cookie_jar_t *jar, const char *url, char *to, size_t size, int is_cut, const char *call)
+{
+    const int64_t now = wall_time();
+    jar_place_t place;
+    size_t n;
+    if (find_place(&place, url, call) != 0)
+        return -1;
+    lock_jar(jar);
+    n = put_chosen(choose_all(jar, &place, now), to, size, is_cut);
+    unlock_jar(jar);
+    return (ssize_t)n;
+}
+
 ssize_t aco__cookie_jar_put(aco_cookie_jar_t *jar, const char *url, char *to, size_t size)
 {
-    jar_place_t place;
-    if (find_place(&place, url, "aco_http_call") != 0)
-        return -1;
-    return (ssize_t)put_chosen(choose_all(jar, &place), to, size, 1);
+    return put_all(jar, url, to, size, 1, "aco_http_call");
 }
 
 ssize_t aco_cookie_jar_get(aco_cookie_jar_t *jar, const char *url, char *to, size_t size)
 {
     static const char call[] = "aco_cookie_jar_get";
-    jar_place_t place;
-    size_t n;
-    if (find_place(&place, url, call) != 0)
-        return -1;
-    n = put_chosen(choose_all(jar, &place), to, size, 0);
-    return n < size ? (ssize_t)n : aco__service_fail(ENOBUFS, call, "the buffer is too small");
+    ssize_t n = put_all(jar, url, to, size, 0, call);
+    return n < (ssize_t)size ? n : aco__service_fail(ENOBUFS, call, "the buffer is too small");
 }
 
 /* ---- Jars ---- */
@@ -509,6 +532,7 @@ aco_cookie_jar_t *aco_cookie_jar_new(const aco_cookie_jar_options_t *options)
     if (!jar)
         return NULL;
     memset(jar, 0, sizeof *jar);
+    pthread_mutex_init(&jar->lock, NULL);
     if (options)
         jar->options = *options;
     if (!jar->options.max_cookies)
@@ -523,20 +547,24 @@ void aco_cookie_jar_destroy(aco_cookie_jar_t *jar)
     if (!jar)
         return;
     aco_cookie_jar_clear(jar, 0);
+    pthread_mutex_destroy(&jar->lock);
     aco__service_free(jar, sizeof *jar);
 }
 
 void aco_cookie_jar_each(aco_cookie_jar_t *jar, void (*fn)(const aco_cookie_t *cookie, void *arg), void *arg)
 {
     const int64_t now = wall_time();
+    lock_jar(jar);
     for (size_t i = 0; i < JAR_BUCKETS; i++)
         for (const jar_cookie_t *c = jar->buckets[i]; c; c = c->next)
             if (c->is.expires > now)
                 fn(&c->is, arg);
+    unlock_jar(jar);
 }
 
 void aco_cookie_jar_clear(aco_cookie_jar_t *jar, int only_session)
 {
+    lock_jar(jar);
     for (size_t i = 0; i < JAR_BUCKETS; i++)
         for (jar_cookie_t **at = &jar->buckets[i]; *at;) {
             if (!only_session || (*at)->is.expires == INT64_MAX)
@@ -545,4 +573,5 @@ void aco_cookie_jar_clear(aco_cookie_jar_t *jar, int only_session)
                 at = &(*at)->next;
         }
     ACO__ASSERT(only_session || !jar->count);
+    unlock_jar(jar);
 }

@@ -341,7 +341,8 @@ static void h2_look(aco__http2_t *h)
 
 static int64_t h2_wait_until(const aco__http2_t *h)
 {
-    int64_t idle_time = h->server->options.idle_time;
+    const aco_http_server_options_t *options = &h->server->options;
+    int64_t idle_time = h->c->is_refused ? options->head_time : options->idle_time;
     int64_t until = h->leaving || h->in_head ? h->until : ACO_FOREVER;
     if (h->streams)
         return h->look < until ? h->look : until;

@@ -14,12 +14,6 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#ifdef O_PATH
-enum { HTTP_LOOK = O_PATH }; /* needs no permission to read the folder */
-#else
-enum { HTTP_LOOK = O_RDONLY };
-#endif
-
 static const struct {
     const char *end, *type;
 } content_types[] = {
@@ -92,21 +86,6 @@ static char *full_path(aco_http_request_t *request, const char *root, const char
         at = aco__http_put(at, index_name, sizeof index_name - 1);
     *at = 0;
     return full;
-}
-
-/* Whether the folders on the way from the root to the file are folders, and no links. 0, or -1 and errno. */
-ACO__SWITCHES static int check_folders(char *full, size_t root_n, const char *location)
-{
-    for (char *at = strchr(full + root_n + 1, '/'); at; at = strchr(at + 1, '/')) {
-        int fd;
-        *at = 0;
-        fd = aco_file_open_at(full, HTTP_LOOK | O_DIRECTORY | O_NOFOLLOW, 0, location);
-        *at = '/';
-        if (fd < 0)
-            return -1;
-        (void)aco_io_close(fd);
-    }
-    return 0;
 }
 
 /* ---- Conditions ---- */
@@ -274,13 +253,17 @@ ACO__SWITCHES
 static int open_file(aco_http_request_t *request, const char *root, const char *path, aco_file_status_t *status,
                      char **full, const char *location)
 {
-    const int no_links = aco__http_exchange_of(request)->server->options.no_links;
+    const aco_http_server_options_t *options = &aco__http_exchange_of(request)->server->options;
+    const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY; /* a FIFO does not wait */
     int fd, error;
     *full = full_path(request, root, path);
-    if (!*full || (no_links && check_folders(*full, strlen(root), location) != 0))
+    if (!*full)
         return -1;
-    fd = aco_file_open_at(*full, O_RDONLY | O_NONBLOCK | O_NOCTTY | (no_links ? O_NOFOLLOW : 0), 0,
-                          location); /* a FIFO does not wait */
+    if (options->no_links || options->links_inside)
+        fd = aco_file_open_beneath_at(*root ? root : "/", *full + strlen(root) + 1, flags, 0,
+                                      options->no_links ? ACO_FILE_NO_LINKS : ACO_FILE_LINKS_INSIDE, location);
+    else
+        fd = aco_file_open_at(*full, flags, 0, location);
     if (fd < 0)
         return -1;
     error = aco_file_fstat_at(fd, status, location) != 0 ? errno : S_ISREG(status->mode) ? 0 : ENOENT;
@@ -300,6 +283,7 @@ static int status_of_open(int error)
     case EACCES:
     case EPERM:
     case ELOOP:
+    case EXDEV: /* a link that leads out of the root */
     case ENAMETOOLONG:
     case EINVAL: /* the name, for this file system */
     case EILSEQ:

@@ -5,6 +5,7 @@
 #define _FILE_OFFSET_BITS 64
 #include "base/invariants.h"
 #include "io/descriptor.h"
+#include "io/file_beneath.h"
 #include "io/file_internal.h"
 #include "io/file_uring.h"
 #include "io/offload_internal.h"
@@ -87,6 +88,8 @@ static ssize_t perform_once(const file_call_t *c)
         return aco__system.mkdir(c->path, (mode_t)c->mode);
     case FILE_RMDIR:
         return aco__system.rmdir(c->path);
+    case FILE_OPEN_BENEATH:
+        return aco__file_open_beneath(c);
     }
     errno = EINVAL; /* not reached: without a default the compiler names an operation that is missing above */
     return -1;
@@ -108,7 +111,7 @@ static void *perform(void *arg)
 static void release_call(void *arg, void *result)
 {
     file_call_t *c = arg;
-    if (result && c->operation == FILE_OPEN && c->result >= 0)
+    if (result && (c->operation == FILE_OPEN || c->operation == FILE_OPEN_BENEATH) && c->result >= 0)
         aco__system.close((int)c->result);
     aco__service_free(c, c->sz);
 }
@@ -227,6 +230,24 @@ int aco_file_open_at(const char *path, int flags, unsigned mode, const char *loc
         return path ? -1 : fail_null(call);
     c->flags = flags;
     c->mode = mode;
+    return (int)have_performed(c, call, NULL, location);
+}
+
+int aco_file_open_beneath_at(const char *folder, const char *path, int flags, unsigned mode, int links,
+                             const char *location)
+{
+    static const char call[] = "aco_file_open_beneath";
+    file_call_t *c;
+    if (!folder || !path)
+        return fail_null(call);
+    if (links != ACO_FILE_NO_LINKS && links != ACO_FILE_LINKS_INSIDE)
+        return aco__service_fail(EINVAL, call, "`links`");
+    c = call_new(call, FILE_OPEN_BENEATH, -1, folder, path);
+    if (!c)
+        return -1;
+    c->flags = flags;
+    c->mode = mode;
+    c->links = links;
     return (int)have_performed(c, call, NULL, location);
 }
 

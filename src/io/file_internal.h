@@ -8,7 +8,7 @@
 
 typedef enum file_operation {
     FILE_OPEN, FILE_READ, FILE_WRITE, FILE_SYNC, FILE_STAT, FILE_RENAME,
-    FILE_TRUNCATE, FILE_LINK, FILE_UNLINK, FILE_MKDIR, FILE_RMDIR /* these never go by io_uring */
+    FILE_TRUNCATE, FILE_LINK, FILE_UNLINK, FILE_MKDIR, FILE_RMDIR, FILE_OPEN_BENEATH /* these never go by io_uring */
 } file_operation_t;
 
 typedef struct file_call {
@@ -16,6 +16,7 @@ typedef struct file_call {
     int fd;             /* -1: of a path */
     int flags;
     unsigned mode;
+    int links;          /* ACO_FILE_…_LINKS */
     int64_t offset;     /* -1: the file's own. Of a truncation: the size */
     void *p;            /* of a stat(): where the kernel writes, for io_uring */
     size_t n;

@@ -53,6 +53,7 @@ static void prepare_call(aco__io_op_t *op, struct io_uring_sqe *entry)
     case FILE_UNLINK:
     case FILE_MKDIR:
     case FILE_RMDIR:
+    case FILE_OPEN_BENEATH:
         ACO__ASSERT(0);
         break;
     }

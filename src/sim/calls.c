@@ -215,6 +215,15 @@ REFUSED_INT(pidfd_open, (pid_t process, unsigned flags), (process, flags))
 REFUSED_INT(pidfd_send_signal, (int process, int signal, void *information, unsigned flags),
             (process, signal, information, flags))
 
+/* A simulated file system has no links: what is done without this call is enough. */
+static int sim_openat2(int folder, const char *path, const struct aco__open_how *how, size_t sz)
+{
+    if (!aco_sim_current())
+        return real.openat2(folder, path, how, sz);
+    errno = ENOSYS;
+    return -1;
+}
+
 /* The last argument of fcntl() and ioctl(), of any type. */
 #define LAST_ARGUMENT(operation, last)                                                                                 \
     do {                                                                                                               \

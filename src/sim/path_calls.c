@@ -100,13 +100,13 @@ static aco__sim_inode_t *existing(aco_sim_t *sim, aco__sim_disk_t *disk, const a
 
 int aco__sim_open(aco_sim_t *sim, const char *path, int flags, unsigned mode)
 {
-    const int only_here = O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC | O_DIRECTORY | O_NOCTTY | O_NOFOLLOW;
+    const int only_here = O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC | O_DIRECTORY | O_NOCTTY | O_NOFOLLOW | O_PATH;
     int is_unnamed = (flags & O_TMPFILE) == O_TMPFILE;
     aco__sim_disk_t *disk = aco__sim_disk_here(sim);
     aco__sim_inode_t *inode;
     aco__sim_place_t place;
     aco__sim_file_t *file;
-    if (flags & O_PATH)
+    if (flags & O_PATH && !(flags & O_DIRECTORY)) /* of a folder it is one for reading: nobody checks permissions */
         return aco__sim_fail_with(aco__sim_refuse(sim, "open"));
     if ((flags & O_CREAT && flags & O_DIRECTORY) || (flags & O_ACCMODE) == O_ACCMODE ||
         (is_unnamed && (flags & O_ACCMODE) == O_RDONLY))

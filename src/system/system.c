@@ -62,6 +62,9 @@ typedef int64_t futex_number_t;
 #ifndef SYS_pidfd_send_signal
 #define SYS_pidfd_send_signal -1
 #endif
+#ifndef SYS_openat2
+#define SYS_openat2 -1
+#endif
 
 static int call_futex_wait(uint32_t *word, uint32_t value, int64_t until)
 {
@@ -107,6 +110,11 @@ static int call_epoll_pwait2(int epoll, struct epoll_event *events, int room, co
 {
     const int64_t time[] = {limit->tv_sec, limit->tv_nsec}; /* the kernel's form, on all systems */
     return (int)ASK(SYS_epoll_pwait2, epoll, events, room, time, NULL, 0);
+}
+
+static int call_openat2(int folder, const char *path, const struct aco__open_how *how, size_t sz)
+{
+    return (int)ASK(SYS_openat2, folder, path, how, sz);
 }
 
 static int call_pidfd_open(pid_t process, unsigned flags)
@@ -208,6 +216,9 @@ static const /* so that compilers see what is called */
         .sendmsg = sendmsg,
 
         .open = ACO__SYSTEM_64(open),
+#ifdef __linux__
+        .openat2 = call_openat2,
+#endif
         .fopen = ACO__SYSTEM_64(fopen),
         .pread = ACO__SYSTEM_64(pread),
         .pwrite = ACO__SYSTEM_64(pwrite),

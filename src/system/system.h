@@ -34,6 +34,11 @@ struct sigaction; /* for strict C, in which signal.h has none */
 struct stat;
 struct utsname;
 
+/* As `struct open_how` of linux/openat2.h, which old headers lack. */
+struct aco__open_how {
+    uint64_t flags, mode, resolve;
+};
+
 typedef struct aco__system {
     /* Memory pages. Never EINTR. Async-signal-safe: a handler of faults may discard pages. mmap() is for memory of no
      * file, and has no arguments for one. */
@@ -142,6 +147,9 @@ typedef struct aco__system {
 
     /* Files. EINTR where libc's may have it; they block the thread. open() and pwrite() are async-signal-safe. */
     int (*open)(const char *path, int flags, ...);
+#ifdef __linux__
+    int (*openat2)(int folder, const char *path, const struct aco__open_how *how, size_t sz); /* ENOSYS: before 5.6 */
+#endif
     FILE *(*fopen)(const char *path, const char *mode); /* the stream is libc's */
     ssize_t (*pread)(int fd, void *p, size_t n, int64_t offset);
     ssize_t (*pwrite)(int fd, const void *p, size_t n, int64_t offset);

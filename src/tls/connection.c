@@ -465,6 +465,8 @@ ACO__SWITCHES static int write_record(aco_tls_t *tls, const char *call, const vo
         return -1;
     }
     put = attempts(tls, call, TLS_WRITE, write_step, &bytes, location);
+    if (put == 0) /* the peer had sent its end: that is all that OpenSSL tells when sending fails then */
+        put = fail_for_good(tls, call, TLS_WRITE, SSL_ERROR_SYSCALL);
     if (put < 0) /* also after a wait that was ended: OpenSSL can have a part of the record left */
         tls->has_failed[TLS_WRITE] = 1;
     return put;
