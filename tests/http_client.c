@@ -125,7 +125,7 @@ static void *calls(void *arg)
     CHECK_EQ(got_n, 100000);
     call.length = left = 30000;
     CHECK_EQ(call_url(client, &stage, &call, "/stream"), 200);
-    CHECK_EQ(got_n, 30000);
+    CHECK(IS_SIMULATED ? got_n <= 30000 : got_n == 30000); /* a reply that comes earlier ends the sending */
     call.length = 10;
     left = 5;
     FAILS_WITH(call_url(client, &stage, &call, "/echo"), EMSGSIZE);
@@ -212,8 +212,7 @@ static void *answers_raw(void *arg)
     const raw_t *raw = arg;
     size_t n = strlen(raw->text), piece = raw->piece ? raw->piece : n;
     int fd = aco_io_accept(raw->listener);
-    char head[512];
-    CHECK(fd >= 0 && aco_io_read(fd, head, sizeof head) > 0);
+    CHECK(fd >= 0 && read_head(fd));
     for (size_t sent = 0; sent < n; sent += piece) {
         if (aco_io_write_all(fd, raw->text + sent, piece) < 0)
             break;
@@ -273,11 +272,10 @@ static int get_raw(aco_http_client_t *client, const char *text)
 static void *answers_third(void *listener)
 {
     static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-    char head[512];
     int fds[3];
     for (int i = 0; i < 3; i++) {
         fds[i] = aco_io_accept(*(const int *)listener);
-        CHECK(fds[i] >= 0 && aco_io_read(fds[i], head, sizeof head) > 0);
+        CHECK(fds[i] >= 0 && read_head(fds[i]));
         aco_io_write_all(fds[i], answer, sizeof answer - 1);
         if (i == 1) { /* the one of the two that was kept last is used again */
             CHECK(aco_io_wait_readable_until(fds[1], aco_after(10 * ACO_SECOND)) == 0);
@@ -326,16 +324,16 @@ static void *answers_with_empty_lines(void *listener)
     static const char *const answers[] = {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok\r\n",
                                           "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
                                           "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"};
-    char head[512];
+    char byte;
     for (int i = 0; i < 3; i++) {
         int fd = aco_io_accept(*(const int *)listener);
-        CHECK(fd >= 0 && aco_io_read(fd, head, sizeof head) > 0);
+        CHECK(fd >= 0 && read_head(fd));
         aco_io_write_all(fd, answers[i], strlen(answers[i]));
         if (i == 1) {
-            aco_task_yield(); /* the client keeps the connection */
+            CHECK_EQ(aco_sleep(ACO_SECOND), 0); /* the client keeps the connection */
             aco_io_write_all(fd, "\r\n", 2);
         }
-        CHECK_EQ(aco_io_read(fd, head, sizeof head), 0);
+        CHECK(aco_io_read(fd, &byte, 1) <= 0); /* a reset, if something was unread */
         aco_io_close(fd);
     }
     return NULL;
@@ -356,8 +354,7 @@ static void *drops_empty_lines(void *arg)
         CHECK(response != NULL);
         CHECK_EQ(aco_http_response_read(response, got, 100), 2);
         aco_http_response_end(response);
-        for (int turn = 0; turn < 10; turn++) /* the empty line comes */
-            aco_task_yield();
+        CHECK_EQ(aco_sleep(2 * ACO_SECOND), 0); /* the empty line comes */
     }
     aco_http_client_destroy(client);
     aco_group_end(&group);
@@ -915,10 +912,9 @@ static void *answers_once(void *arg)
 {
     static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
     host_t *host = arg;
-    char request[512];
     int fd;
     while ((fd = aco_io_accept(host->listener)) >= 0) {
-        CHECK(aco_io_read(fd, request, sizeof request) > 0);
+        CHECK(read_head(fd));
         CHECK_EQ(aco_io_write_all(fd, answer, sizeof answer - 1), sizeof answer - 1);
         host->fds[host->n++ % 8] = fd;
     }
@@ -1092,10 +1088,15 @@ static void *refuses_options(void *arg)
 int main(void)
 {
     static const aco_function_t tests[] = {
-        calls,              repeats_once,     drops_empty_lines, gets_wrong_responses, keeps_fields_apart,
-        resolves_locations, redirects_bodies, keeps_secrets,     names_hosts,          limits_redirects,
-        limits_heads,       limits_kept,      keeps_the_last,    obeys_deadlines,      refuses_options,
-        keeps_two_hosts};
+        calls,         repeats_once,     gets_wrong_responses, keeps_fields_apart, resolves_locations,
+        keeps_secrets, limits_redirects, limits_heads,         keeps_the_last,     redirects_bodies,
+        refuses_options, keeps_two_hosts, obeys_deadlines};
+    static const aco_function_t in_kernel[] = {names_hosts, limits_kept}; /* interfaces, /proc */
+    static const aco_function_t in_virtual_time[] = {drops_empty_lines};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
+    if (IS_SIMULATED)
+        run_http_tests(in_virtual_time, sizeof in_virtual_time / sizeof in_virtual_time[0]);
+    else
+        run_http_tests(in_kernel, sizeof in_kernel / sizeof in_kernel[0]);
     return check_result("http_client");
 }

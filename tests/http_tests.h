@@ -87,6 +87,20 @@ static inline ssize_t read_to_end(int fd)
     return n;
 }
 
+/* Reads a request's head, and no more if the peer then waits. Whether it came. */
+static inline int read_head(int fd)
+{
+    char head[1024] = "";
+    size_t n = 0;
+    while (n < sizeof head - 1 && !strstr(head, "\r\n\r\n")) {
+        ssize_t some = aco_io_read(fd, head + n, sizeof head - 1 - n);
+        if (some <= 0)
+            return 0;
+        head[n += (size_t)some] = 0;
+    }
+    return 1;
+}
+
 /* Reads until a reply has come whole, whose body has a Content-Length. Its status; 0: the connection has ended before. */
 static inline int read_reply(int fd)
 {
