@@ -69,7 +69,7 @@ static void *has_formats(void *arg)
     stage.server.log_arg = log;
     start(&stage, routes);
     ask(&stage, "GET /a/b?c=\"d\" HTTP/1.1\r\n" HOST "User-Agent: x\\y \"\xc3\tz\r\nReferer: http://r/\r\n\r\n");
-    ask(&stage, "nonsense\r\n\r\n");
+    ask(&stage, "?nonsense\r\n\r\n");
     stop(&stage);
     aco_access_log_destroy(log);
     read_file("common");

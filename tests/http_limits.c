@@ -94,7 +94,7 @@ static void *refuses_when_full(void *arg)
     }
     CHECK_EQ(logged[503], 3 * REFUSED);
     for (int i = 0; i < REFUSED; i++)
-        CHECK_EQ(status_within(ACO_MILLISECOND, &stage, "GET / HT", &silent[i]), 0); /* they hold the places */
+        CHECK_EQ(status_within(10 * ACO_MILLISECOND, &stage, "GET / HT", &silent[i]), 0); /* they hold the places */
     CHECK_EQ(status_within(20 * ACO_MILLISECOND, &stage, GET(""), &fd), 0); /* it waits to be accepted */
     aco_io_close(silent[0]);
     CHECK_EQ(read_to_end(fd), 0);
@@ -118,7 +118,7 @@ static void *refused_ones_have_little_time(void *arg)
     stage_t stage = {0};
     int fd, silent;
     stage.server.max_connections = stage.server.max_refused = 1;
-    stage.server.head_time = ACO_MILLISECOND;
+    stage.server.head_time = 20 * ACO_MILLISECOND;
     start(&stage, routes);
     CHECK_EQ(status_of(&stage, GET(""), &fd), 200);
     silent = dial(&stage);

@@ -560,10 +560,9 @@ int main(void)
                                                answers_backlog_without_descriptors, /* setrlimit() */
                                                answers_backlog_of_unix_socket_without_descriptors,
                                                ends_without_descriptors};
-    static const aco_function_t in_virtual_time[] = {waits_for_late,           ends_handshakes,
-                                                     waits_for_idle,           waits_behind_empty_lines,
-                                                     closes_behind_empty_lines, is_lame_first,
-                                                     ends_connections,         ends_as_asked};
+    static const aco_function_t in_virtual_time[] = {
+        waits_for_late, ends_handshakes,  waits_for_idle, waits_behind_empty_lines, closes_behind_empty_lines,
+        is_lame_first,  ends_connections, ends_as_asked};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     if (IS_SIMULATED) {
         run_http_tests(in_virtual_time, sizeof in_virtual_time / sizeof in_virtual_time[0]);

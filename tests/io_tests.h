@@ -24,6 +24,7 @@ enum { IS_SIMULATED = 0 };
 #ifdef IN_SIMULATION /* the same test in some runs, in which libc's calls of all tasks are hooked (tests/sim.cmake) */
 #include <aco/hook.h>
 #include <aco/sim.h>
+#include "sim_runs.h"
 
 typedef struct simulated_task {
     aco_function_t fn;
@@ -48,7 +49,7 @@ static inline void run_task(aco_function_t fn, void *arg)
     aco_sim_options_t how = {0};
     aco_sim_stats_t result;
     how.events = 20;
-    if (aco_sim_run(simulate_task, &task, IN_SIMULATION, &result, &how) != 0)
+    if (aco_sim_run(simulate_task, &task, sim_runs(IN_SIMULATION), &result, &how) != 0)
         CHECK(!"aco_sim_run");
 }
 #else
