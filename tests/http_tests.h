@@ -87,6 +87,39 @@ static inline ssize_t read_to_end(int fd)
     return n;
 }
 
+/* Reads a request's head, and no more if the peer then waits. Whether it came. */
+static inline int read_head(int fd)
+{
+    char head[1024] = "";
+    size_t n = 0;
+    while (n < sizeof head - 1 && !strstr(head, "\r\n\r\n")) {
+        ssize_t some = aco_io_read(fd, head + n, sizeof head - 1 - n);
+        if (some <= 0)
+            return 0;
+        head[n += (size_t)some] = 0;
+    }
+    return 1;
+}
+
+/* Reads until a reply has come whole, whose body has a Content-Length. Its status; 0: the connection has ended before. */
+static inline int read_reply(int fd)
+{
+    const char *head_end = NULL, *length;
+    size_t whole = sizeof got - 1;
+    got[got_n = 0] = 0;
+    while (got_n < whole) {
+        ssize_t n = aco_io_read(fd, got + got_n, sizeof got - 1 - got_n);
+        if (n <= 0)
+            return 0;
+        got[got_n += (size_t)n] = 0;
+        head_end = strstr(got, "\r\n\r\n");
+        length = head_end ? strstr(got, "\r\nContent-Length: ") : NULL;
+        if (head_end)
+            whole = (size_t)(head_end + 4 - got) + (length && length < head_end ? (size_t)atol(length + 18) : 0);
+    }
+    return atoi(got + 9);
+}
+
 enum { IN_ONE_PIECE, BYTE_BY_BYTE };
 
 /* Sends these bytes and the end of the stream, and reads what comes until the server closes. */

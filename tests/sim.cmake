@@ -103,6 +103,8 @@ if(TARGET acorn_io)
     target_link_libraries(test_sim_disk_${variant} PRIVATE acorn_sim_static acorn_io_static)
     acorn_test(sim_pipes.${variant} sim_pipes.c DEFINE ${define_${variant}})
     target_link_libraries(test_sim_pipes_${variant} PRIVATE acorn_sim_static acorn_io_static)
+    acorn_test(sim_restart.${variant} sim_restart.c DEFINE ${define_${variant}})
+    target_link_libraries(test_sim_restart_${variant} PRIVATE acorn_sim_static acorn_io_static)
     acorn_test(sim_replicas.${variant} sim_replicas.c DEFINE ${define_${variant}})
     target_link_libraries(test_sim_replicas_${variant} PRIVATE acorn_sim_static acorn_io_static)
     acorn_test(sim_edges.${variant} sim_edges.c DEFINE ${define_${variant}})
@@ -186,7 +188,8 @@ endif()
 
 # Acorn's own tests, in runs: tests/io_tests.h.
 if(TARGET acorn_hook_static AND TARGET acorn_http)
-  foreach(subject http_cookies http_forms http_decoding)
+  foreach(subject http_cookies http_forms http_decoding http_replies http_client http_websocket http_access_log
+                  http_limits http_stop)
     acorn_test(sim_agrees.${subject} ${subject}.c DEFINE IN_SIMULATION=5)
     target_link_libraries(test_sim_agrees_${subject} PRIVATE acorn_hook_static acorn_sim_static acorn_http_static
                                                              Threads::Threads)

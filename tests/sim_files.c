@@ -20,6 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MOST_CALLS = 40, SLOTS = 5, LINE = 512, MOST_BYTES = 9000, MOST_ENTRIES = 64 };
@@ -426,6 +428,161 @@ static void faults_are_found(void)
     CHECK(s.n <= 3); /* open, truncate, a look at the size */
 }
 
+/* ---- Times ---- */
+
+enum { TIMES_CALLS = 17, TIMES = 7 };
+static char times[2][TIMES_CALLS][TIMES + 1]; /* of the kernel and of a simulation: which ones a call has changed */
+
+/* The clock that files get their times from goes on. */
+static void tick(int is_simulated)
+{
+    struct timespec before, now;
+    if (is_simulated) {
+        (void)aco_sleep(ACO_SECOND);
+        return;
+    }
+    clock_gettime(CLOCK_REALTIME_COARSE, &before);
+    do
+        clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    while (now.tv_sec == before.tv_sec && now.tv_nsec == before.tv_nsec);
+}
+
+static void read_folder(void)
+{
+    DIR *names = aco__system.opendir(".");
+    CHECK(names != NULL);
+    while (names && aco__system.readdir(names))
+        ;
+    CHECK(names && aco__system.closedir(names) == 0);
+}
+
+static void make_times_call(int i, int *fd)
+{
+    char bytes[10] = "0123456789";
+    switch (i) {
+    case 0:
+        *fd = aco__system.open("a", O_RDWR | O_CREAT, 0644);
+        break;
+    case 1:
+    case 5:
+        CHECK_EQ(aco__system.write(*fd, bytes, 10), 10);
+        break;
+    case 2:
+    case 3: /* it was read since it was written */
+    case 6:
+        CHECK_EQ(aco__system.pread(*fd, bytes, 10, 0), 10);
+        break;
+    case 4:
+        CHECK_EQ(aco__system.pread(*fd, bytes, 0, 0), 0);
+        break;
+    case 7:
+        CHECK_EQ(aco__system.ftruncate(*fd, 5), 0);
+        break;
+    case 8:
+        CHECK_EQ(aco__system.write(*fd, bytes, 0), 0);
+        break;
+    case 9:
+        CHECK_EQ(aco__system.link("a", "b"), 0);
+        break;
+    case 10: /* the link has changed it */
+        CHECK_EQ(aco__system.pread(*fd, bytes, 10, 5), 0);
+        break;
+    case 11:
+        CHECK_EQ(aco__system.unlink("b"), 0);
+        break;
+    case 12:
+        read_folder();
+        break;
+    case 13:
+        CHECK_EQ(aco__system.mkdir("d", 0755), 0);
+        break;
+    case 14:
+        CHECK_EQ(aco__system.rename("a", "d/a"), 0);
+        break;
+    case 15:
+        CHECK_EQ(aco__system.rename("d/a", "a"), 0);
+        break;
+    default:
+        CHECK_EQ(aco__system.rmdir("d"), 0);
+    }
+}
+
+static char letter(struct timespec before, struct timespec after, char which)
+{
+    return before.tv_sec == after.tv_sec && before.tv_nsec == after.tv_nsec ? '-' : which;
+}
+
+static void compare_times(char *to, const struct stat *before, const struct stat *after)
+{
+    to[0] = letter(before->st_atim, after->st_atim, 'a');
+    to[1] = letter(before->st_mtim, after->st_mtim, 'm');
+    to[2] = letter(before->st_ctim, after->st_ctim, 'c');
+}
+
+static void change_times(int is_simulated)
+{
+    struct stat before[2], after[2];
+    int fd = -1;
+    memset(before, 0, sizeof before);
+    CHECK_EQ(aco__system.stat(".", &before[1]), 0);
+    for (int i = 0; i < TIMES_CALLS; i++) {
+        char *to = times[is_simulated][i];
+        tick(is_simulated);
+        make_times_call(i, &fd);
+        CHECK(aco__system.fstat(fd, &after[0]) == 0 && aco__system.stat(".", &after[1]) == 0);
+        snprintf(to, TIMES + 1, "    .  ");
+        compare_times(to, &before[0], &after[0]);
+        compare_times(to + 4, &before[1], &after[1]);
+        memcpy(before, after, sizeof before);
+    }
+    CHECK_EQ(aco__system.close(fd), 0);
+}
+
+static void change_times_in_run(aco_sim_t *sim, void *unused)
+{
+    (void)sim, (void)unused;
+    change_times(1);
+}
+
+/* The calls change the same times of a file and of its directory. Where a disk has no times of access, those are not
+ * compared. */
+static void times_agree(void)
+{
+    struct statvfs how;
+    change_times(0);
+    CHECK(aco_sim_run(change_times_in_run, NULL, 1, NULL, NULL) == 0);
+    CHECK_EQ(statvfs(".", &how), 0);
+    for (int i = 0; i < TIMES_CALLS; i++) {
+        if (how.f_flag & (ST_NOATIME | ST_NODIRATIME) || !(how.f_flag & ST_RELATIME))
+            times[0][i][0] = times[1][i][0] = times[0][i][4] = times[1][i][4] = '-';
+        if (strcmp(times[0][i], times[1][i]) != 0)
+            fprintf(stderr, "call %d: \"%s\" in the kernel, \"%s\" simulated\n", i, times[0][i], times[1][i]);
+        CHECK(strcmp(times[0][i], times[1][i]) == 0);
+    }
+    empty_folder(folder);
+}
+
+/* A node's files have the times of its own wall clock. */
+static void *makes_file(void *sim)
+{
+    struct stat status;
+    int fd;
+    (void)aco_sleep(ACO_SECOND); /* until the clock is set */
+    fd = aco__system.open("a", O_RDWR | O_CREAT, 0644);
+    CHECK(fd >= 0 && aco__system.fstat(fd, &status) == 0 && aco__system.close(fd) == 0);
+    CHECK_EQ((int64_t)status.st_mtim.tv_sec * ACO_SECOND + status.st_mtim.tv_nsec, aco_sim_wall_time(sim));
+    CHECK(status.st_atim.tv_sec == status.st_mtim.tv_sec && status.st_ctim.tv_sec == status.st_mtim.tv_sec);
+    return NULL;
+}
+
+static void tells_own_time(aco_sim_t *sim, void *unused)
+{
+    aco_sim_node_t *node = aco_sim_node(sim, "late", "10.0.0.1", makes_file, sim);
+    (void)unused;
+    CHECK_EQ(aco_sim_clock(node, -3600 * ACO_SECOND, 0), 0);
+    (void)aco_sleep(2 * ACO_SECOND);
+}
+
 /* In memory, if there is such a place. */
 static void enter_folder(void)
 {
@@ -443,6 +600,8 @@ int main(int argc, char **argv)
     enter_folder();
     faults_are_found();
     agree(seed, count);
+    times_agree();
+    CHECK(aco_sim_run(tells_own_time, NULL, 1, NULL, NULL) == 0);
     CHECK(chdir("/") == 0 && rmdir(folder) == 0);
     return check_result("sim_files");
 }

@@ -414,14 +414,35 @@ static void *looks_at_clock(void *unused)
     return unused;
 }
 
+static void *sends_at_once(void *fd)
+{
+    CHECK_EQ(send((int)(intptr_t)fd, "x", 1, MSG_DONTWAIT), 1); /* its first call */
+    return NULL;
+}
+
+static void *polls_at_once(void *fd)
+{
+    struct pollfd one = {(int)(intptr_t)fd, POLLIN, 0};
+    CHECK_EQ(poll(&one, 1, 0), 1);
+    return NULL;
+}
+
 /* For the rest of the process. */
 static void all_are_hooked(aco_sim_t *sim, void *unused)
 {
-    aco_t *task;
+    int ends[2];
+    aco_t *tasks[3];
     (void)sim, (void)unused;
     CHECK_EQ(aco_hook_begin_all(), 0);
-    task = aco_spawn(looks_at_clock, NULL, NULL);
-    CHECK_EQ(aco_join(task, NULL), 0);
+    CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    tasks[0] = aco_spawn(looks_at_clock, NULL, NULL);
+    tasks[1] = aco_spawn(sends_at_once, (void *)(intptr_t)ends[0], NULL);
+    CHECK_EQ(aco_join(tasks[1], NULL), 0);
+    tasks[2] = aco_spawn(polls_at_once, (void *)(intptr_t)ends[1], NULL);
+    CHECK_EQ(aco_join(tasks[0], NULL), 0);
+    CHECK_EQ(aco_join(tasks[2], NULL), 0);
+    CHECK_EQ(close(ends[0]), 0);
+    CHECK_EQ(close(ends[1]), 0);
 }
 
 int main(void)

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { SLOTS = 6, MOST_CALLS = 40, FEWEST_RANDOM = 6, MOST_RANDOM = 24 };
+enum { SLOTS = 6, MOST_CALLS = 48, FEWEST_RANDOM = 6, MOST_RANDOM = 24 };
 
 typedef enum call_kind {
     CALL_SOCKET,
@@ -112,6 +112,16 @@ static inline void watch_all(calls_t *calls, random_t *r)
     add_call(calls, CALL_WAIT, SLOTS - 1, 0, 0, 0);
 }
 
+/* Descriptors go along with some of what the client sends. */
+static inline void pass_descriptors(calls_t *calls, random_t *r)
+{
+    add_call(calls, CALL_EVENTFD, 3, 0, 0, 0);
+    for (int i = 0; i < 3; i++)
+        add_call(calls, CALL_SEND, 1, 3, below(r, 2) ? 2 + (int)below(r, 2) * 16 : 0, 1 + (int)below(r, 60));
+    for (int i = 0; i < 2; i++)
+        add_call(calls, CALL_RECEIVE, 2, (int)below(r, SLOTS), (int)below(r, 256), 60);
+}
+
 static inline void begin_sequence(calls_t *calls, random_t *r)
 {
     switch (below(r, 14)) {
@@ -129,10 +139,10 @@ static inline void begin_sequence(calls_t *calls, random_t *r)
         break;
     case 5:
     case 6:
-        open_connection(calls, r, SOCKET_STREAM);
-        break;
     case 7:
-        open_connection(calls, r, SOCKET_PACKETS);
+        open_connection(calls, r, below(r, 3) ? SOCKET_STREAM : SOCKET_PACKETS);
+        if (below(r, 2) == 0)
+            pass_descriptors(calls, r);
         break;
     case 8:
         open_connection(calls, r, SOCKET_TCP6);

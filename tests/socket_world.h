@@ -524,11 +524,49 @@ static inline void send_to(world_t *w, const call_t *call, const unsigned char *
     answer(w, aco__system.sendto(fd_of(w, call->slot), p, n, MSG_NOSIGNAL, (struct sockaddr *)&to.is, to.length));
 }
 
+typedef union rights { /* a control message with at most two descriptors */
+    struct cmsghdr head;
+    char bytes[CMSG_SPACE(2 * sizeof(int))];
+} rights_t;
+
+/* Half of the messages by unix sockets pass a descriptor, once or twice; none of a unix socket, as the kernel looks only
+ * now and then for those that nobody can receive any more. */
+static inline void add_rights(world_t *w, const call_t *call, rights_t *rights, struct msghdr *message)
+{
+    int fds[2] = {fd_of(w, call->other), fd_of(w, call->other)}, n = 1 + call->how / 16 % 2;
+    if (!is_socket(w->kind[call->slot]) || is_inet(w->kind[call->slot]) || call->how / 8 % 2 ||
+        (is_socket(w->kind[call->other]) && !is_inet(w->kind[call->other])))
+        return;
+    memset(rights, 0, sizeof *rights);
+    rights->head.cmsg_level = SOL_SOCKET;
+    rights->head.cmsg_type = SCM_RIGHTS;
+    rights->head.cmsg_len = CMSG_LEN((size_t)n * sizeof *fds);
+    memcpy(CMSG_DATA(&rights->head), fds, (size_t)n * sizeof *fds);
+    message->msg_control = rights;
+    message->msg_controllen = CMSG_SPACE((size_t)n * sizeof *fds);
+    say(w, "pass %d, %d times: ", call->other, n);
+}
+
+/* Closes what came along. */
+static inline void take_rights(world_t *w, struct msghdr *message)
+{
+    struct cmsghdr *head = CMSG_FIRSTHDR(message);
+    size_t n = head ? (head->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
+    for (size_t i = 0; i < n; i++) {
+        int fd;
+        memcpy(&fd, CMSG_DATA(head) + i * sizeof fd, sizeof fd);
+        say(w, " descriptor%s", aco__system.fcntl(fd, F_GETFD, 0) == FD_CLOEXEC ? " to close" : "");
+        aco__system.close(fd);
+    }
+}
+
 static inline void send_message(world_t *w, const call_t *call, unsigned char *p, size_t n)
 {
     struct iovec parts[2];
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+    rights_t rights;
     split(parts, p, n);
+    add_rights(w, call, &rights, &message);
     say(w, "sendmsg(%d, %d)", call->slot, (int)n);
     answer(w, aco__system.sendmsg(fd_of(w, call->slot), &message, MSG_NOSIGNAL));
 }
@@ -571,8 +609,12 @@ static inline void receive_message(world_t *w, const call_t *call, unsigned char
     address_t from;
     struct iovec parts[2];
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2, .msg_name = &from.is, .msg_namelen = sizeof from.is};
+    rights_t rights;
     int64_t got;
     split(parts, p, n);
+    message.msg_control = call->other % 4 ? &rights : NULL;
+    message.msg_controllen = call->other % 4 > 1 ? sizeof rights : call->other % 4 ? CMSG_LEN(sizeof(int)) : 0;
+    flags |= call->other == 3 ? MSG_CMSG_CLOEXEC : 0;
     say(w, "recvmsg(%d, %d, %#x)", call->slot, (int)n, (unsigned)flags);
     got = aco__system.recvmsg(fd_of(w, call->slot), &message, flags);
     answer(w, got);
@@ -582,6 +624,7 @@ static inline void receive_message(world_t *w, const call_t *call, unsigned char
     from.length = message.msg_namelen;
     say_address(w, w->kind[call->slot], &from);
     say(w, " flags %#x", (unsigned)message.msg_flags & ~(unsigned)MSG_CMSG_CLOEXEC);
+    take_rights(w, &message);
 }
 
 static inline void receive_from(world_t *w, const call_t *call, unsigned char *p, size_t n, int flags)

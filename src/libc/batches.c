@@ -56,7 +56,7 @@ ACO__HOOK(int, recvmmsg, (int fd, struct mmsghdr *messages, unsigned count, int 
 {
     int error = errno, done;
     int64_t deadline;
-    if (flags & (MSG_DONTWAIT | MSG_ERRQUEUE | MSG_OOB) || !count || !aco__hooked() ||
+    if (!aco__hooked() || flags & (MSG_DONTWAIT | MSG_ERRQUEUE | MSG_OOB) || !count ||
         (limit && !aco__hook_is_time(limit)))
         return aco__libc()->recvmmsg(fd, messages, count, flags, limit);
     deadline = limit ? aco_after(aco__hook_ns(limit->tv_sec, limit->tv_nsec)) : ACO_FOREVER;
@@ -71,7 +71,7 @@ ACO__HOOK(int, sendmmsg, (int fd, struct mmsghdr *messages, unsigned count, int 
 {
     int error = errno;
     unsigned done = 0;
-    if (flags & (MSG_DONTWAIT | MSG_OOB) || !count || !aco__hooked())
+    if (!aco__hooked() || flags & (MSG_DONTWAIT | MSG_OOB) || !count)
         return aco__libc()->sendmmsg(fd, messages, count, flags);
     while (done < count && done < IOV_MAX) { /* the system's limit, too */
         const struct msghdr *message = &messages[done].msg_hdr;
@@ -126,14 +126,14 @@ ACO__SWITCHES static ssize_t send_file(int to, int from, off64_t *offset, size_t
 
 ACO__HOOK(ssize_t, sendfile64, (int to, int from, off64_t *offset, size_t n))
 {
-    return n && aco__hooked() ? send_file(to, from, offset, n) : aco__libc()->sendfile64(to, from, offset, n);
+    return aco__hooked() && n ? send_file(to, from, offset, n) : aco__libc()->sendfile64(to, from, offset, n);
 }
 
 ACO__HOOK(ssize_t, sendfile, (int to, int from, off_t *offset, size_t n))
 {
     off64_t large;
     ssize_t sent;
-    if (!n || !aco__hooked() || (offset && !aco__hook_can_read(offset, sizeof *offset)))
+    if (!aco__hooked() || !n || (offset && !aco__hook_can_read(offset, sizeof *offset)))
         return aco__libc()->sendfile(to, from, offset, n);
     large = offset ? *offset : 0;
     sent = send_file(to, from, offset ? &large : NULL, n);

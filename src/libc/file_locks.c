@@ -10,7 +10,7 @@ ACO__HOOK(int, flock, (int fd, int operation))
 {
     aco__hook_wait_t wait = {ACO_FOREVER, 1, aco__hook_call(HOOK_RESTARTS), 0, 0};
     int error = errno, action = HOOK_TRIES_AGAIN;
-    if (operation & LOCK_NB || operation & LOCK_UN || !aco__hooked())
+    if (!aco__hooked() || operation & LOCK_NB || operation & LOCK_UN)
         return aco__libc()->flock(fd, operation);
     aco__hook_spend(-1, "libc's flock()");
     while (action == HOOK_TRIES_AGAIN) {
@@ -66,7 +66,7 @@ static int lock_range(int (*call)(int fd, int command, ...), int fd, int command
         va_start(list, command);                                                                                       \
         argument = va_arg(list, void *);                                                                               \
         va_end(list);                                                                                                  \
-        return trying_form(command) >= 0 && aco__hooked()                                                              \
+        return aco__hooked() && trying_form(command) >= 0                                                              \
                    ? lock_range(aco__libc()->name, fd, command, argument, "libc's fcntl()")                            \
                    : aco__libc()->name(fd, command, argument);                                                         \
     }
@@ -84,10 +84,10 @@ ACO__SWITCHES static int lock_from_here(int fd, off64_t n)
 
 ACO__HOOK(int, lockf, (int fd, int command, off_t n))
 {
-    return command == F_LOCK && aco__hooked() ? lock_from_here(fd, n) : aco__libc()->lockf(fd, command, n);
+    return aco__hooked() && command == F_LOCK ? lock_from_here(fd, n) : aco__libc()->lockf(fd, command, n);
 }
 
 ACO__HOOK(int, lockf64, (int fd, int command, off64_t n))
 {
-    return command == F_LOCK && aco__hooked() ? lock_from_here(fd, n) : aco__libc()->lockf64(fd, command, n);
+    return aco__hooked() && command == F_LOCK ? lock_from_here(fd, n) : aco__libc()->lockf64(fd, command, n);
 }

@@ -48,7 +48,8 @@ static inline int aco__hook_may_be_on(void)
 }
 
 ACO__HIDDEN ACO__COLD int aco__hook_is_on(const void *caller);
-/* Whether the calling task is hooked: in a hook's own function, as its caller counts. */
+/* Whether the calling task is hooked: in a hook's own function, as its caller counts. A hook asks this before all else:
+ * where all tasks are hooked, this may be a task's first call, and until then its calls are not a simulation's. */
 static inline __attribute__((always_inline)) int aco__hooked(void)
 {
     return aco__hook_may_be_on() && aco__hook_is_on(__builtin_return_address(0));

@@ -67,7 +67,7 @@ ACO__HOOK(int, poll, (struct pollfd * fds, nfds_t n, int ms))
 {
     aco__hook_call_t call = aco__hook_call(HOOK_NEVER_RESTARTS);
     int error = errno, ready;
-    if (ms == 0 || !aco__hooked())
+    if (!aco__hooked() || ms == 0)
         return aco__libc()->poll(fds, n, ms);
     ready = aco__hook_poll(fds, n, deadline_of_ms(ms), &call, "libc's poll()");
     return ready == HOOK_CANNOT_WAIT ? aco__libc()->poll(fds, n, ms) : (int)aco__hook_result(ready, error);
@@ -286,7 +286,7 @@ ACO__HOOK(int, select, (int n, fd_set *reads, fd_set *writes, fd_set *exceptions
 {
     fd_set *const sets[SETS] = {reads, writes, exceptions};
     int error = errno, result;
-    int64_t deadline = n >= 0 && aco__hooked() ? deadline_of_timeval(limit) : -1;
+    int64_t deadline = aco__hooked() && n >= 0 ? deadline_of_timeval(limit) : -1;
     if (deadline < 0)
         return aco__libc()->select(n, reads, writes, exceptions, limit);
     result = select_by_poll(n, sets, deadline, NULL);
@@ -307,7 +307,7 @@ ACO__HOOK(int, pselect,
     fd_set *const sets[SETS] = {reads, writes, exceptions};
     int error = errno, result;
     int64_t deadline;
-    if (n < 0 || !aco__hooked() || (deadline = deadline_of(limit)) < 0 || is_zero(limit))
+    if (!aco__hooked() || n < 0 || (deadline = deadline_of(limit)) < 0 || is_zero(limit))
         return aco__libc()->pselect(n, reads, writes, exceptions, limit, mask);
     result = select_by_poll(n, sets, deadline, mask);
     return result == HOOK_CANNOT_WAIT ? aco__libc()->pselect(n, reads, writes, exceptions, limit, mask)
@@ -346,7 +346,7 @@ static int wait_for_epoll(int epoll, struct epoll_event *events, int room, int64
 ACO__HOOK(int, epoll_wait, (int epoll, struct epoll_event *events, int room, int ms))
 {
     int error = errno;
-    return ms == 0 || !aco__hooked()
+    return !aco__hooked() || ms == 0
                ? aco__libc()->epoll_wait(epoll, events, room, ms)
                : (int)aco__hook_result(wait_for_epoll(epoll, events, room, deadline_of_ms(ms), NULL), error);
 }
@@ -354,7 +354,7 @@ ACO__HOOK(int, epoll_wait, (int epoll, struct epoll_event *events, int room, int
 ACO__HOOK(int, epoll_pwait, (int epoll, struct epoll_event *events, int room, int ms, const sigset_t *mask))
 {
     int error = errno;
-    return ms == 0 || !aco__hooked()
+    return !aco__hooked() || ms == 0
                ? aco__libc()->epoll_pwait(epoll, events, room, ms, mask)
                : (int)aco__hook_result(wait_for_epoll(epoll, events, room, deadline_of_ms(ms), mask), error);
 }

@@ -59,13 +59,13 @@ ACO__HOOK(pid_t, wait, (int *status))
 
 ACO__HOOK(pid_t, waitpid, (pid_t pid, int *status, int options))
 {
-    return !(options & WNOHANG) && aco__hooked() ? wait_for(pid, status, options, NULL, "libc's waitpid()")
+    return aco__hooked() && !(options & WNOHANG) ? wait_for(pid, status, options, NULL, "libc's waitpid()")
                                                  : aco__libc()->waitpid(pid, status, options);
 }
 
 ACO__HOOK(pid_t, wait4, (pid_t pid, int *status, int options, struct rusage *usage))
 {
-    return !(options & WNOHANG) && aco__hooked() ? wait_for(pid, status, options, usage, "libc's wait4()")
+    return aco__hooked() && !(options & WNOHANG) ? wait_for(pid, status, options, usage, "libc's wait4()")
                                                  : aco__libc()->wait4(pid, status, options, usage);
 }
 

@@ -237,7 +237,7 @@ ACO__HOOK(ssize_t, writev, (int fd, const struct iovec *parts, int count))
 /* Whether a call of a hooked task would wait with these flags. */
 static inline __attribute__((always_inline)) int may_wait(int flags) /* aco__hooked() wants the hook's caller */
 {
-    return !(flags & (MSG_DONTWAIT | MSG_ERRQUEUE | MSG_OOB)) && aco__hooked();
+    return aco__hooked() && !(flags & (MSG_DONTWAIT | MSG_ERRQUEUE | MSG_OOB));
 }
 
 ACO__HOOK(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags))

@@ -6,6 +6,7 @@
 #include "sim/datagram.h"
 #include "sim/arrivals.h"
 #include "sim/interest.h"
+#include "sim/passed.h"
 #include "sim/wire.h"
 #include "sim/world.h"
 
@@ -36,7 +37,6 @@ ssize_t aco__sim_datagram_receive(aco_sim_t *sim, aco__sim_file_t *file, struct 
     aco__sim_datagram_t *first = socket->received;
     aco__sim_bytes_t bytes;
     size_t n = aco__sim_parts_size(message), length;
-    (void)sim;
     if (socket->error) {
         int error = socket->error;
         socket->error = 0;
@@ -58,6 +58,7 @@ ssize_t aco__sim_datagram_receive(aco_sim_t *sim, aco__sim_file_t *file, struct 
         aco__sim_address_write(socket, &first->from, message->msg_name, &message->msg_namelen);
     else
         message->msg_namelen = 0;
+    aco__sim_passed_receive(sim, &first->passed, 1, message, flags);
     if (!(flags & MSG_PEEK)) {
         socket->received = first->next;
         socket->received_size -= length + OVERHEAD;
@@ -214,6 +215,7 @@ static void free_list(aco__sim_datagram_t *list)
 {
     while (list) {
         aco__sim_datagram_t *next = list->next;
+        aco__sim_passed_free(&list->passed);
         free(list);
         list = next;
     }

@@ -50,6 +50,7 @@ typedef struct aco__sim_pipe {
 typedef struct aco__sim_datagram {
     struct aco__sim_datagram *next, **place; /* place: what points to it, while it is on its way */
     aco__sim_address_t from, to;
+    struct aco__sim_passed *passed; /* descriptors that go along; NULL: none */
     size_t n;
     char bytes[];
 } aco__sim_datagram_t;
@@ -79,6 +80,7 @@ typedef struct aco__sim_socket {
     aco__sim_state_t state;     /* of streams, and so are the next ones */
     struct aco__sim_socket *peer; /* it is held; NULL: none, or both are closed */
     aco__sim_pipe_t out;
+    struct aco__sim_passed *passed; /* by a unix socket: descriptors that go along with bytes in `out` */
     int has_end;                /* the peer's end has arrived */
     int is_told;                /* connect() has returned 0 */
     uint64_t attempts;          /* of connect() */

@@ -54,6 +54,8 @@ ACO__HIDDEN int aco__sim_spawn(aco_sim_t *sim, aco_sim_node_t *node, const char 
 ACO__HIDDEN void aco__sim_node_start(aco_sim_node_t *node);
 /* What the wall clock of the node's tasks is ahead. */
 ACO__HIDDEN int64_t aco__sim_node_skew(const aco_sim_node_t *node);
+/* What the wall clock of the running node shows: nanoseconds since ACO__SIM_DATE. */
+ACO__HIDDEN int64_t aco__sim_node_time(const aco_sim_t *sim);
 /* This happens to the node. */
 ACO__HIDDEN void aco__sim_node_note(const aco_sim_node_t *node, aco__sim_fault_t fault);
 /* Prints what the nodes are, for a run that has come to a halt. */

@@ -19,6 +19,11 @@ int64_t aco__sim_node_skew(const aco_sim_node_t *node)
     return node->clock_offset + passed / million * node->clock_drift + passed % million * node->clock_drift / million;
 }
 
+int64_t aco__sim_node_time(const aco_sim_t *sim)
+{
+    return sim->now + aco__sim_node_skew(sim->nodes.here);
+}
+
 int aco_sim_clock(aco_sim_node_t *node, int64_t offset_ns, int drift_ppm)
 {
     static const char call[] = "aco_sim_clock";

@@ -92,8 +92,17 @@ void aco__sim_inode_status(const aco__sim_inode_t *inode, struct stat *status)
     status->st_size = is_folder ? ACO__SIM_PAGE : inode->content.size;
     status->st_blocks = (blkcnt_t)inode->content.pages_used * (ACO__SIM_PAGE / STATUS_BLOCK);
     status->st_blksize = ACO__SIM_PAGE;
-    status->st_atim = status->st_mtim = date_of(inode->modified);
+    status->st_atim = date_of(inode->accessed);
+    status->st_mtim = date_of(inode->modified);
     status->st_ctim = date_of(inode->changed);
+}
+
+void aco__sim_inode_accessed(const aco_sim_t *sim, aco__sim_inode_t *inode)
+{
+    const int64_t day = 24 * 3600 * ACO_SECOND;
+    int64_t now = aco__sim_node_time(sim);
+    if (inode->accessed <= inode->modified || inode->accessed <= inode->changed || now - inode->accessed >= day)
+        inode->accessed = now;
 }
 
 static void tell_status(aco__sim_file_t *file, void *status)
@@ -127,6 +136,8 @@ static ssize_t read_part(aco_sim_t *sim, open_file_t *f, void *p, size_t n, int6
 {
     if (is_misaligned(f, p, n, offset) || fails(sim, f, f->disk->options.read_errors))
         return -1;
+    if (!(f->file.flags & O_NOATIME))
+        aco__sim_inode_accessed(sim, f->inode);
     return (ssize_t)aco__sim_content_read(&f->inode->content, p, aco__sim_disk_part(sim, f->disk, n), offset);
 }
 
@@ -137,7 +148,7 @@ static ssize_t write_part(aco_sim_t *sim, open_file_t *f, const void *p, size_t 
         return -1;
     n = aco__sim_disk_part(sim, f->disk, n);
     written = aco__sim_content_write(&f->inode->content, &f->disk->tree.room, p, n, offset);
-    f->inode->modified = f->inode->changed = sim->now;
+    f->inode->modified = f->inode->changed = aco__sim_node_time(sim);
     if (written > 0 && f->file.flags & O_DSYNC) /* O_SYNC has it, too */
         aco__sim_content_sync(&f->inode->content, f->disk->sector);
     return written;
@@ -306,7 +317,7 @@ int aco__sim_ftruncate(aco_sim_t *sim, int fd, int64_t size)
         return aco__sim_fail_with(EINVAL);
     if (is_dead(f))
         return aco__sim_fail_with(EIO);
-    f->inode->modified = f->inode->changed = sim->now;
+    f->inode->modified = f->inode->changed = aco__sim_node_time(sim);
     return aco__sim_content_resize(&f->inode->content, &f->disk->tree.room, size);
 }
 

@@ -61,7 +61,7 @@ static int check_existing(const aco__sim_place_t *place, int flags)
 /* A new file without a name, held. NULL and errno. */
 static aco__sim_inode_t *new_file(aco_sim_t *sim, aco__sim_disk_t *disk, unsigned mode)
 {
-    return aco__sim_inode_new(&disk->tree, S_IFREG | (mode & PERMISSIONS & ~(unsigned)UMASK), sim->now);
+    return aco__sim_inode_new(&disk->tree, S_IFREG | (mode & PERMISSIONS & ~(unsigned)UMASK), aco__sim_node_time(sim));
 }
 
 /* The file to open, held. NULL and errno. */
@@ -74,7 +74,7 @@ static aco__sim_inode_t *create(aco_sim_t *sim, aco__sim_disk_t *disk, const aco
         return NULL;
     }
     inode = new_file(sim, disk, mode);
-    if (!inode || aco__sim_tree_name(&disk->tree, place, inode, sim->now) == 0)
+    if (!inode || aco__sim_tree_name(&disk->tree, place, inode, aco__sim_node_time(sim)) == 0)
         return inode;
     aco__sim_inode_drop(&disk->tree, inode);
     return NULL;
@@ -93,7 +93,7 @@ static aco__sim_inode_t *existing(aco_sim_t *sim, aco__sim_disk_t *disk, const a
     if (errno || (is_cut && aco__sim_content_resize(&place->inode->content, &disk->tree.room, 0) != 0))
         return NULL;
     if (is_cut)
-        place->inode->modified = place->inode->changed = sim->now;
+        place->inode->modified = place->inode->changed = aco__sim_node_time(sim);
     aco__sim_inode_hold(place->inode);
     return place->inode;
 }
@@ -172,7 +172,7 @@ int aco__sim_rename(aco_sim_t *sim, const char *from, const char *to)
         return aco__sim_fail_with(error);
     if (old.inode == new.inode)
         return 0;
-    return aco__sim_tree_move(&aco__sim_disk_here(sim)->tree, &old, &new, sim->now);
+    return aco__sim_tree_move(&aco__sim_disk_here(sim)->tree, &old, &new, aco__sim_node_time(sim));
 }
 
 static int check_link(const aco__sim_place_t *from, const aco__sim_place_t *to)
@@ -194,7 +194,7 @@ int aco__sim_link(aco_sim_t *sim, const char *from, const char *to)
         return -1;
     error = check_link(&old, &new);
     return error ? aco__sim_fail_with(error)
-                 : aco__sim_tree_name(&aco__sim_disk_here(sim)->tree, &new, old.inode, sim->now);
+                 : aco__sim_tree_name(&aco__sim_disk_here(sim)->tree, &new, old.inode, aco__sim_node_time(sim));
 }
 
 int aco__sim_unlink(aco_sim_t *sim, const char *path)
@@ -206,7 +206,7 @@ int aco__sim_unlink(aco_sim_t *sim, const char *path)
         return aco__sim_fail_with(ENOENT);
     if (place.inode->is_folder || place.has_slash)
         return aco__sim_fail_with(place.inode->is_folder ? EISDIR : ENOTDIR);
-    return aco__sim_tree_name(&aco__sim_disk_here(sim)->tree, &place, NULL, sim->now);
+    return aco__sim_tree_name(&aco__sim_disk_here(sim)->tree, &place, NULL, aco__sim_node_time(sim));
 }
 
 /* ---- Directories ---- */
@@ -221,10 +221,10 @@ int aco__sim_mkdir(aco_sim_t *sim, const char *path, unsigned mode)
         return -1;
     if (place.inode || !place.folder)
         return aco__sim_fail_with(EEXIST);
-    inode = aco__sim_inode_new(&disk->tree, S_IFDIR | (mode & 01777 & ~(unsigned)UMASK), sim->now);
+    inode = aco__sim_inode_new(&disk->tree, S_IFDIR | (mode & 01777 & ~(unsigned)UMASK), aco__sim_node_time(sim));
     if (!inode)
         return -1;
-    done = aco__sim_tree_name(&disk->tree, &place, inode, sim->now);
+    done = aco__sim_tree_name(&disk->tree, &place, inode, aco__sim_node_time(sim));
     aco__sim_inode_drop(&disk->tree, inode);
     return done;
 }
@@ -248,7 +248,7 @@ int aco__sim_rmdir(aco_sim_t *sim, const char *path)
         return -1;
     error = check_removal(&place);
     return error ? aco__sim_fail_with(error)
-                 : aco__sim_tree_name(&aco__sim_disk_here(sim)->tree, &place, NULL, sim->now);
+                 : aco__sim_tree_name(&aco__sim_disk_here(sim)->tree, &place, NULL, aco__sim_node_time(sim));
 }
 
 /* ---- Listings ---- */
@@ -320,8 +320,10 @@ struct dirent *aco__sim_readdir(aco_sim_t *sim, DIR *folder)
 {
     listing_t *listing = (listing_t *)(void *)folder;
     int error = errno;
-    if (!aco__sim_folder_of(sim, listing->fd, "readdir"))
+    aco__sim_inode_t *inode = aco__sim_folder_of(sim, listing->fd, "readdir");
+    if (!inode)
         return NULL;
+    aco__sim_inode_accessed(sim, inode);
     errno = error;
     return listing->next < listing->n ? &listing->entries[listing->next++] : NULL;
 }

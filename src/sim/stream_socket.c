@@ -12,6 +12,7 @@
 #include "sim/arrivals.h"
 #include "sim/draw.h"
 #include "sim/interest.h"
+#include "sim/passed.h"
 #include "sim/wire.h"
 #include "sim/segment.h"
 #include "sim/world.h"
@@ -252,13 +253,15 @@ static size_t length_of_record(const aco__sim_bytes_t *first)
 }
 
 /* Reads the peer's first record; what has no room is lost. */
-static ssize_t receive_record(aco__sim_socket_t *peer, struct msghdr *message, int flags)
+static ssize_t receive_record(aco_sim_t *sim, aco__sim_socket_t *peer, struct msghdr *message, int flags)
 {
     aco__sim_bytes_t record = peer->out.bytes;
     size_t length = length_of_record(&record), room = aco__sim_parts_size(message), n = room < length ? room : length;
     aco__sim_bytes_remove(&record, sizeof length);
     aco__sim_bytes_copy(&record, message, n);
     message->msg_flags = room < length ? MSG_TRUNC : 0;
+    if (!(flags & MSG_PEEK) || (peer->passed && !peer->passed->at))
+        aco__sim_passed_receive(sim, &peer->passed, sizeof length + length, message, flags);
     if (!(flags & MSG_PEEK)) {
         aco__sim_bytes_remove(&peer->out.bytes, sizeof length + length);
         peer->out.arrived = peer->out.sent = peer->out.bytes.n;
@@ -296,14 +299,14 @@ static ssize_t receive_bytes(aco_sim_t *sim, aco__sim_file_t *file, struct msghd
     else
         message->msg_namelen = 0;
     if (has_records(socket))
-        return receive_record(peer, message, flags);
+        return receive_record(sim, peer, message, flags);
     if (n > peer->out.arrived)
         n = peer->out.arrived;
-    if (!n && is_unix(socket))
-        return 0;
+    n = aco__sim_passed_limit(peer->passed, n);
     if (is_unix(socket) || !(flags & MSG_TRUNC)) /* TCP then throws it away */
         aco__sim_bytes_copy(&peer->out.bytes, message, n);
-    if (flags & MSG_PEEK)
+    aco__sim_passed_receive(sim, &peer->passed, n, message, flags);
+    if (flags & MSG_PEEK || (!n && is_unix(socket)))
         return (ssize_t)n;
     aco__sim_bytes_remove(&peer->out.bytes, n);
     peer->out.arrived -= n;
@@ -329,15 +332,13 @@ static int cannot_write(aco__sim_socket_t *socket)
     return EPIPE;
 }
 
-static ssize_t send_record(aco__sim_socket_t *socket, const struct msghdr *message)
+/* `passed`: NULL, or what goes along, which is the socket's afterwards if all is well. */
+static ssize_t send_record(aco__sim_socket_t *socket, const struct msghdr *message, aco__sim_passed_t *passed)
 {
     size_t n = aco__sim_parts_size(message), size = (size_t)socket->send_size;
     struct iovec part = {&n, sizeof n};
     const struct msghdr head = {.msg_iov = &part, .msg_iovlen = 1};
-    int error = socket->error                            ? take_error(socket)
-                : socket->state != ACO__SIM_CONNECTED    ? ENOTCONN
-                : size < sizeof n || n > size - sizeof n ? EMSGSIZE
-                                                         : cannot_write(socket);
+    int error = size < sizeof n || n > size - sizeof n ? EMSGSIZE : cannot_write(socket);
     if (error)
         return aco__sim_fail_with(error);
     if (n + sizeof n > room_to_write(socket)) {
@@ -346,6 +347,7 @@ static ssize_t send_record(aco__sim_socket_t *socket, const struct msghdr *messa
     }
     if (aco__sim_bytes_reserve(&socket->out.bytes, n + sizeof n) != 0)
         return aco__sim_fail_with(ENOMEM);
+    aco__sim_passed_append(&socket->passed, passed, socket->out.bytes.n, sizeof n + n);
     (void)aco__sim_bytes_append(&socket->out.bytes, &head, sizeof n);
     (void)aco__sim_bytes_append(&socket->out.bytes, message, n);
     socket->out.arrived = socket->out.sent = socket->out.bytes.n;
@@ -353,15 +355,12 @@ static ssize_t send_record(aco__sim_socket_t *socket, const struct msghdr *messa
     return (ssize_t)n;
 }
 
-static ssize_t send_bytes(aco_sim_t *sim, aco__sim_file_t *file, const struct msghdr *message, int flags)
+/* The same. */
+static ssize_t send_part(aco_sim_t *sim, aco__sim_socket_t *socket, const struct msghdr *message,
+                         aco__sim_passed_t *passed)
 {
-    aco__sim_socket_t *socket = aco__sim_socket_of(file);
     size_t n = aco__sim_parts_size(message), room = room_to_write(socket);
-    int error;
-    (void)flags;
-    if (has_records(socket))
-        return send_record(socket, message);
-    error = cannot_write(socket);
+    int error = cannot_write(socket);
     if (is_unix(socket) && message->msg_namelen)
         error = socket->state == ACO__SIM_CONNECTED ? EISCONN : EOPNOTSUPP;
     if (error)
@@ -372,10 +371,13 @@ static ssize_t send_bytes(aco_sim_t *sim, aco__sim_file_t *file, const struct ms
         if (!n)
             return aco__sim_fail_with(EAGAIN);
     }
-    if (!n)
+    if (!n) {
+        aco__sim_passed_drop(sim, passed);
         return 0;
+    }
     if (aco__sim_bytes_append(&socket->out.bytes, message, n) != 0)
         return aco__sim_fail_with(ENOMEM);
+    aco__sim_passed_append(&socket->passed, passed, socket->out.bytes.n - n, n);
     if (is_unix(socket)) {
         socket->out.arrived = socket->out.sent = socket->out.bytes.n;
         aco__sim_notify(&socket->peer->file, ACO__SIM_READABLE);
@@ -383,6 +385,22 @@ static ssize_t send_bytes(aco_sim_t *sim, aco__sim_file_t *file, const struct ms
         pump(sim, socket);
     }
     return (ssize_t)n;
+}
+
+static ssize_t send_bytes(aco_sim_t *sim, aco__sim_file_t *file, const struct msghdr *message, int flags)
+{
+    aco__sim_socket_t *socket = aco__sim_socket_of(file);
+    aco__sim_passed_t *passed;
+    ssize_t sent;
+    (void)flags;
+    if (has_records(socket) && (socket->error || socket->state != ACO__SIM_CONNECTED))
+        return aco__sim_fail_with(socket->error ? take_error(socket) : ENOTCONN);
+    if (aco__sim_passed_take(sim, message, &passed) != 0)
+        return -1;
+    sent = has_records(socket) ? send_record(socket, message, passed) : send_part(sim, socket, message, passed);
+    if (sent < 0)
+        aco__sim_passed_drop(sim, passed);
+    return sent;
 }
 
 /* ---- Ends ---- */
@@ -421,6 +439,7 @@ static void close_connection(aco_sim_t *sim, aco__sim_socket_t *socket)
     if (is_unix(socket)) {
         if (is_cut)
             peer->error = ECONNRESET;
+        aco__sim_passed_close(sim, &peer->passed);
         end_unix(socket, 1, 1);
     } else if (is_cut || (socket->linger.l_onoff && !socket->linger.l_linger)) {
         if (!aco__sim_stream_is_over(socket))
@@ -449,6 +468,7 @@ static void close_stream(aco_sim_t *sim, aco__sim_file_t *file)
 
 static void free_stream(aco__sim_file_t *file)
 {
+    aco__sim_passed_free(&aco__sim_socket_of(file)->passed);
     aco__sim_bytes_free(&aco__sim_socket_of(file)->out.bytes);
     aco__sim_endpoint_release(aco__sim_socket_of(file));
 }

@@ -96,7 +96,7 @@ static ssize_t send_message(aco_sim_t *sim, aco__sim_file_t *file, const struct 
         errno = file->type->send ? EMSGSIZE : cannot_by_mode(file);
         return -1;
     }
-    if (flags & ~known || message->msg_controllen) {
+    if (flags & ~known || (message->msg_controllen && aco__sim_socket_of(file)->family != AF_UNIX)) {
         errno = aco__sim_refuse(sim, call);
         return -1;
     }
@@ -200,13 +200,12 @@ ssize_t aco__sim_recvmsg(aco_sim_t *sim, int fd, struct msghdr *message, int fla
     struct msghdr own = *message;
     ssize_t n;
     own.msg_flags = 0;
-    own.msg_controllen = 0;
     if (!own.msg_name)
         own.msg_namelen = 0;
     n = receive_into(sim, file_for(sim, fd, 1, "recvmsg"), &own, flags, "recvmsg");
     if (n >= 0) {
         message->msg_namelen = own.msg_namelen;
-        message->msg_controllen = 0;
+        message->msg_controllen = (size_t)((char *)own.msg_control - (char *)message->msg_control);
         message->msg_flags = own.msg_flags;
     }
     return n;

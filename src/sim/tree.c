@@ -24,7 +24,7 @@ static void fill_inode(aco__sim_tree_t *tree, aco__sim_inode_t *inode, unsigned 
     inode->mode = mode;
     inode->is_folder = S_ISDIR(mode);
     inode->users = 1;
-    inode->modified = inode->changed = now;
+    inode->accessed = inode->modified = inode->changed = now;
     aco__links_empty(&inode->entries);
 }
 

@@ -12,7 +12,7 @@ typedef struct aco__sim_inode {
     unsigned mode;              /* S_IFREG or S_IFDIR, and permissions, which nobody looks at */
     int is_folder;
     unsigned names, users;      /* entries that name it; what holds it besides: open files, entries to be taken back */
-    int64_t modified, changed;  /* nanoseconds since the run's begin */
+    int64_t accessed, modified, changed; /* nanoseconds since ACO__SIM_DATE */
     aco__sim_content_t content; /* of a file */
     aco__links_t entries;       /* of a directory: aco__sim_entry_t */
     struct aco__sim_inode *parent; /* of a directory; NULL: it was removed */

@@ -6,6 +6,7 @@
 #include "sim/unix_datagram.h"
 #include "sim/datagram.h"
 #include "sim/interest.h"
+#include "sim/passed.h"
 #include "sim/world.h"
 
 #include <fcntl.h>
@@ -69,6 +70,7 @@ static void part_from(aco__sim_socket_t *socket, aco__sim_socket_t *former)
     while (socket->received) {
         aco__sim_datagram_t *first = socket->received;
         socket->received = first->next;
+        aco__sim_passed_close(socket->file.node->sim, &first->passed);
         free(first);
     }
     socket->received_size = 0;
@@ -112,14 +114,14 @@ static int cannot_send(aco__sim_socket_t *socket, aco__sim_socket_t *to)
     return finds_no_place(socket, to) ? EAGAIN : 0;
 }
 
-static ssize_t send_unix_datagram(aco_sim_t *sim, aco__sim_file_t *file, const struct msghdr *message, int flags)
+/* `passed`: NULL, or what goes along, which is the receiver's afterwards if all is well. */
+static ssize_t send_to_one(aco__sim_socket_t *socket, const struct msghdr *message, aco__sim_passed_t *passed)
 {
-    aco__sim_socket_t *socket = aco__sim_socket_of(file), *to;
+    aco__sim_socket_t *to;
     size_t n = aco__sim_parts_size(message);
     aco__sim_datagram_t *datagram;
     aco__sim_address_t name;
     int error = socket->error;
-    (void)sim, (void)flags;
     if (message->msg_namelen && read_name(socket, message->msg_name, message->msg_namelen, &name) != 0)
         return -1;
     if (n + UNIX_OVERHEAD > (size_t)socket->send_size)
@@ -138,14 +140,30 @@ static ssize_t send_unix_datagram(aco_sim_t *sim, aco__sim_file_t *file, const s
         return -1;
     datagram->from = socket->local;
     datagram->from.family = AF_UNIX;
+    aco__sim_passed_append(&datagram->passed, passed, 0, 1);
     aco__sim_datagram_enqueue(to, datagram);
     return (ssize_t)n;
+}
+
+static ssize_t send_unix_datagram(aco_sim_t *sim, aco__sim_file_t *file, const struct msghdr *message, int flags)
+{
+    aco__sim_passed_t *passed;
+    ssize_t sent;
+    (void)flags;
+    if (aco__sim_passed_take(sim, message, &passed) != 0)
+        return -1;
+    sent = send_to_one(aco__sim_socket_of(file), message, passed);
+    if (sent < 0)
+        aco__sim_passed_drop(sim, passed);
+    return sent;
 }
 
 static void close_unix_datagram(aco_sim_t *sim, aco__sim_file_t *file)
 {
     aco__sim_socket_t *socket = aco__sim_socket_of(file);
     socket->is_closed = 1;
+    for (aco__sim_datagram_t *d = socket->received; d; d = d->next)
+        aco__sim_passed_close(sim, &d->passed);
     aco__sim_endpoint_release(socket);
     leave_peer(socket);
     tell_senders(sim, socket);
