@@ -6,6 +6,8 @@
 
 #include <aco/grpc.h>
 #include <aco/sync.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 static stage_t stage;
 static aco_grpc_server_t *server;
@@ -69,6 +71,21 @@ static int metadata(aco_grpc_call_t *call, void *arg)
         if (aco_grpc_add_trailer(call, "x-bytes-bin", value, n) != 0)
             return ACO_GRPC_FROM_ERRNO;
     return echo(call, arg);
+}
+
+static char host[64], coding[16];
+/* Compresses; notes how it was asked. */
+static int packs(aco_grpc_call_t *call, void *arg)
+{
+    const char *is = aco_http_request_header(aco_grpc_request(call), "grpc-encoding");
+    snprintf(coding, sizeof coding, "%s", is ? is : "none");
+    snprintf(host, sizeof host, "%s", aco_grpc_request(call)->host);
+    return aco_grpc_compress(call, 1) == 0 ? echo(call, arg) : ACO_GRPC_FROM_ERRNO;
+}
+
+static int says(aco_grpc_call_t *call, void *text)
+{
+    return aco_grpc_write(call, text, 1) == 0 ? ACO_GRPC_OK : ACO_GRPC_FROM_ERRNO;
 }
 
 static int fails(aco_grpc_call_t *call, void *arg)
@@ -173,6 +190,8 @@ static aco_grpc_server_t *new_server(void)
     CHECK_EQ(aco_grpc_server_add(made, "/test.Test/FailsLate", fails_late, NULL), 0);
     CHECK_EQ(aco_grpc_server_add(made, "/test.Test/Sleeps", sleeps, NULL), 0);
     CHECK_EQ(aco_grpc_server_add(made, "/test.Test/FailsAtFirst", fails_at_first, NULL), 0);
+    CHECK_EQ(aco_grpc_server_add(made, "/test.Test/Packs", packs, NULL), 0);
+    CHECK_EQ(aco_grpc_server_add(made, "/test.Test/Says", says, (void *)(uintptr_t)"1"), 0);
     return made;
 }
 
@@ -517,6 +536,366 @@ static void test_wrong_grpc(void)
                ACO_GRPC_INTERNAL, NULL);
 }
 
+/* ---- Tests: servers that break HTTP/2's rules ---- */
+
+enum { RESETS, REFUSES_ONE, BREAKS, GOES_AWAY, HANGS_UP, IS_SILENT, ANSWERS };
+typedef struct aco_test_raw { /* a server that is written by hand */
+    int listener, does;
+    unsigned char code; /* with which it resets */
+    int requests;
+    aco_scope_t scope;
+} aco_test_raw_t;
+
+static void send_frame(int fd, int kind, int flags, unsigned id, const char *p, size_t n)
+{
+    const char head[9] = {(char)(n >> 16),  (char)(n >> 8),   (char)n,         (char)kind, (char)flags,
+                          (char)(id >> 24), (char)(id >> 16), (char)(id >> 8), (char)id};
+    (void)aco_io_write_all(fd, head, 9);
+    (void)aco_io_write_all(fd, p, n);
+}
+#define SEND(fd, kind, flags, id, text) send_frame(fd, kind, flags, id, text, sizeof(text) - 1)
+
+/* Answers the request on this stream. Whether the connection goes on. */
+static int raw_answer(aco_test_raw_t *raw, int fd, unsigned id)
+{
+    const char code[] = {0, 0, 0, (char)raw->code};
+    raw->requests++;
+    switch (raw->does) {
+    case RESETS:
+        send_frame(fd, 3, 0, id, code, 4);
+        return 1;
+    case REFUSES_ONE:
+        raw->does = ANSWERS;
+        SEND(fd, 3, 0, id, "\0\0\0\7");
+        return 1;
+    case BREAKS:
+        SEND(fd, 0, 0, 0, "DATA on no stream");
+        return 1;
+    case GOES_AWAY:
+        SEND(fd, 7, 0, 0, "\0\0\0\0\0\0\0\0"); /* no request was looked at */
+        raw->does = ANSWERS;
+        return 0;
+    case HANGS_UP:
+        return 0;
+    case ANSWERS:
+        SEND(fd, 1, 4, id,
+             "\x88\0\x0c"
+             "content-type"
+             "\x10"
+             "application/grpc");
+        SEND(fd, 0, 0, id, "\0\0\0\0\1a");
+        SEND(fd, 1, 5, id,
+             "\0\x0b"
+             "grpc-status"
+             "\1"
+             "0");
+        return 1;
+    default:
+        return 1;
+    }
+}
+
+static int raw_frame(aco_test_raw_t *raw, int fd)
+{
+    unsigned char head[9], payload[16384];
+    size_t n;
+    if (aco_io_read_exactly(fd, head, 9) != 9)
+        return 0;
+    n = (size_t)head[0] << 16 | (size_t)head[1] << 8 | head[2];
+    if (n > sizeof payload || (n && aco_io_read_exactly(fd, payload, n) != (ssize_t)n))
+        return 0;
+    if (head[3] == 4 && !(head[4] & 1))
+        SEND(fd, 4, 1, 0, "");
+    return head[3] != 1 || raw_answer(raw, fd, (unsigned)head[7] << 8 | head[8]);
+}
+
+static void *raw_serves(void *arg)
+{
+    aco_test_raw_t *raw = arg;
+    char preface[24];
+    int fd;
+    CHECK_EQ(aco_scope_begin(&raw->scope, ACO_FOREVER), 0);
+    while ((fd = aco_io_accept(raw->listener)) >= 0) {
+        SEND(fd, 4, 0, 0, "");
+        if (aco_io_read_exactly(fd, preface, sizeof preface) == (ssize_t)sizeof preface)
+            while (raw_frame(raw, fd))
+                ;
+        aco_io_close(fd);
+    }
+    (void)aco_scope_end(&raw->scope);
+    aco_io_close(raw->listener);
+    return NULL;
+}
+
+/* A call to a server that does this ends with this status; with OK, the message is "a". Returns how many requests the
+ * server has seen. */
+static int raw_call(int does, unsigned char code, int status, int is_only, const aco_grpc_channel_options_t *options)
+{
+    aco_test_raw_t raw = {.does = does, .code = code};
+    char address[ACO_IO_ADDRESS_SIZE];
+    aco_grpc_call_t *call;
+    const void *message;
+    size_t n;
+    aco_t *task;
+    raw.listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
+    CHECK_EQ(aco_io_local_address(raw.listener, address, sizeof address), 0);
+    CHECK((task = aco_spawn(raw_serves, &raw, NULL)) != NULL);
+    channel = aco_grpc_channel_new(address, options);
+    call = new_call("/test.Test/Echo");
+    if ((is_only ? aco_grpc_write_only(call, "a", 1) : aco_grpc_write(call, "a", 1)) == 0 &&
+        aco_grpc_read_only(call, &message, &n) == 0)
+        IS(message, n, "a");
+    CHECK_EQ(aco_grpc_finish(call), status);
+    aco_grpc_call_destroy(call);
+    aco_grpc_channel_destroy(channel);
+    CHECK_EQ(aco_scope_cancel(&raw.scope), 0);
+    CHECK_EQ(aco_join(task, NULL), 0);
+    return raw.requests;
+}
+
+static void test_wrong_http2(void)
+{
+    static const aco_grpc_channel_options_t pings = {.ping_time = 5 * ACO_MILLISECOND};
+    static const struct {
+        unsigned char code;
+        int status;
+    } codes[] = {{0, ACO_GRPC_INTERNAL},
+                 {1, ACO_GRPC_INTERNAL},
+                 {2, ACO_GRPC_INTERNAL},
+                 {8, ACO_GRPC_CANCELLED},
+                 {11, ACO_GRPC_RESOURCE_EXHAUSTED},
+                 {12, ACO_GRPC_PERMISSION_DENIED},
+                 {99, ACO_GRPC_INTERNAL}};
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
+        CHECK_EQ(raw_call(RESETS, codes[i].code, codes[i].status, 1, NULL), 1);
+    CHECK_EQ(raw_call(RESETS, 7, ACO_GRPC_UNAVAILABLE, 0, NULL), 1);
+    CHECK_EQ(raw_call(REFUSES_ONE, 0, ACO_GRPC_OK, 1, NULL), 2);
+    CHECK_EQ(raw_call(GOES_AWAY, 0, ACO_GRPC_OK, 1, NULL), 2);
+    CHECK_EQ(raw_call(BREAKS, 0, ACO_GRPC_INTERNAL, 1, NULL), 1);
+    CHECK_EQ(raw_call(HANGS_UP, 0, ACO_GRPC_UNAVAILABLE, 1, NULL), 1);
+    CHECK_EQ(raw_call(HANGS_UP, 0, ACO_GRPC_UNAVAILABLE, 0, NULL), 1);
+    CHECK_EQ(raw_call(IS_SILENT, 0, ACO_GRPC_UNAVAILABLE, 1, &pings), 1);
+    CHECK_EQ(raw_call(ANSWERS, 0, ACO_GRPC_OK, 0, NULL), 1);
+}
+
+/* ---- Tests: limits, gzip, authority ---- */
+
+static void test_limits(void)
+{
+    static const aco_grpc_call_options_t ten = {.max_message = 10};
+    static const char long_text[300] = "";
+    aco_grpc_channel_options_t small = {.max_metadata = 400};
+    aco_grpc_call_t *call;
+    const void *message;
+    char text[301];
+    size_t n;
+    begin(&small);
+    call = aco_grpc_call_new(channel, "/test.Test/Echo", &ten);
+    CHECK_EQ(aco_grpc_write_only(call, long_text, 11), 0);
+    FAILS_WITH(aco_grpc_read_only(call, &message, &n), EMSGSIZE);
+    CHECK_EQ(aco_grpc_finish(call), ACO_GRPC_RESOURCE_EXHAUSTED);
+    aco_grpc_call_destroy(call);
+    call = new_call("/test.Test/Metadata");
+    memset(text, 'a', 300);
+    CHECK_EQ(aco_grpc_add_metadata(call, "x-text", text, 300), 0);
+    CHECK_EQ(aco_grpc_write_only(call, long_text, 11), -1);
+    CHECK_EQ(aco_grpc_finish(call), ACO_GRPC_INTERNAL);
+    aco_grpc_call_destroy(call);
+    end();
+}
+
+static void test_gzip(void)
+{
+    static char zeros[100000];
+    const aco_grpc_channel_options_t packed = {.compresses = 1, .authority = "example.test:443"};
+    static const aco_grpc_call_options_t thousand = {.max_message = 1000};
+    aco_grpc_call_t *call;
+    const void *message;
+    size_t n;
+    begin(&packed);
+    call = new_call("/test.Test/Packs");
+    CHECK_EQ(aco_grpc_write_only(call, zeros, sizeof zeros), 0);
+    CHECK_EQ(aco_grpc_read_only(call, &message, &n), 0);
+    CHECK_EQ(n, sizeof zeros);
+    CHECK_TEXT("the coding", coding, "gzip");
+    CHECK_TEXT("the authority", host, "example.test:443");
+    aco_grpc_call_destroy(call);
+    call = aco_grpc_call_new(channel, "/test.Test/Packs", &thousand); /* a bomb */
+    CHECK_EQ(aco_grpc_write_only(call, zeros, sizeof zeros), 0);
+    FAILS_WITH(aco_grpc_read_only(call, &message, &n), EMSGSIZE);
+    CHECK_EQ(aco_grpc_finish(call), ACO_GRPC_RESOURCE_EXHAUSTED);
+    aco_grpc_call_destroy(call);
+    call = new_call("/test.Test/Packs");
+    CHECK_EQ(aco_grpc_compress(call, 0), 0);
+    CHECK_EQ(aco_grpc_write_only(call, zeros, sizeof zeros), 0);
+    CHECK_EQ(aco_grpc_read_only(call, &message, &n), 0);
+    CHECK_TEXT("the coding", coding, "none");
+    aco_grpc_call_destroy(call);
+    end();
+}
+
+/* ---- Tests: retries ---- */
+
+/* A call that the server refuses so often, and that is made so often. */
+static void tries(int fails_n, int status, int asked_n)
+{
+    aco_grpc_call_t *call = new_call("/test.Test/FailsAtFirst");
+    times = fails_n;
+    asked = 0;
+    CHECK_EQ(aco_grpc_write_only(call, "a", 1), status == ACO_GRPC_OK ? 0 : -1);
+    CHECK_EQ(aco_grpc_finish(call), status);
+    CHECK_EQ(asked, asked_n);
+    if (status == ACO_GRPC_OK) {
+        char text[8];
+        snprintf(text, sizeof text, "%d", fails_n);
+        CHECK_TEXT("tries", aco_grpc_metadata(call, "x-tries", 0, NULL), fails_n ? text : "none");
+    }
+    aco_grpc_call_destroy(call);
+}
+
+static void test_retries(void)
+{
+    static const aco_grpc_policy_t policies[] = {{.method = NULL, .wait_for_ready = 1},
+                                                 {.method = "/test.Test/",
+                                                  .tries = 3,
+                                                  .retried = ACO_GRPC_BIT(ACO_GRPC_UNAVAILABLE),
+                                                  .first_pause = 1,
+                                                  .longest_pause = 1},
+                                                 {.method = "/test.Test/Sleeps", .timeout = 10 * ACO_MILLISECOND}};
+    aco_grpc_channel_options_t options = {.policies = policies, .policy_count = 3, .retry_tokens = -1};
+    begin(&options);
+    tries(0, ACO_GRPC_OK, 1);
+    tries(2, ACO_GRPC_OK, 3);
+    tries(3, ACO_GRPC_UNAVAILABLE, 3);
+    pushback = "1";
+    tries(1, ACO_GRPC_OK, 2);
+    pushback = "-1";
+    tries(1, ACO_GRPC_UNAVAILABLE, 1);
+    pushback = NULL;
+    fails_as("/test.Test/Sleeps", ACO_GRPC_DEADLINE_EXCEEDED, "the deadline");
+    fails_as("/test.Test/Fails", ACO_GRPC_NOT_FOUND, NULL);
+    end();
+    options.retry_tokens = 4;
+    options.retry_share = 1000;
+    begin(&options);
+    tries(9, ACO_GRPC_UNAVAILABLE, 2); /* 4 tokens, 3: a retry; 2: none */
+    tries(9, ACO_GRPC_UNAVAILABLE, 1);
+    for (int i = 0; i < 9; i++)
+        tries(0, ACO_GRPC_OK, 1);
+    tries(1, ACO_GRPC_OK, 2);
+    end();
+}
+
+/* ---- Tests: addresses ---- */
+
+/* A port that refuses connections, until somebody listens. */
+static int refusing_port(char *text, size_t n)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t length = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    CHECK_EQ(bind(fd, (struct sockaddr *)&address, length), 0);
+    CHECK_EQ(getsockname(fd, (struct sockaddr *)&address, &length), 0);
+    snprintf(text, n, "127.0.0.1:%d", ntohs(address.sin_port));
+    return fd;
+}
+
+static void *waits(void *arg)
+{
+    static const aco_grpc_call_options_t options = {.wait_for_ready = 1};
+    aco_grpc_call_t *call = aco_grpc_call_new(channel, "/test.Test/Echo", &options);
+    (void)arg;
+    CHECK_EQ(aco_grpc_write_only(call, "a", 1), 0);
+    CHECK_EQ(aco_grpc_finish(call), ACO_GRPC_OK);
+    aco_grpc_call_destroy(call);
+    return NULL;
+}
+
+static void test_wait_for_ready(void)
+{
+    static const aco_grpc_channel_options_t soon = {.first_pause = ACO_MILLISECOND, .longest_pause = ACO_MILLISECOND};
+    char text[32];
+    const int fd = refusing_port(text, sizeof text);
+    aco_t *task;
+    channel = aco_grpc_channel_new(text, &soon);
+    fails_as("/test.Test/Echo", ACO_GRPC_UNAVAILABLE, text);
+    CHECK((task = aco_spawn(waits, NULL, NULL)) != NULL);
+    aco_task_yield();
+    memset(&stage, 0, sizeof stage);
+    server = new_server();
+    stage.server.groups = aco_grpc_server_groups(server);
+    CHECK_EQ(listen(fd, 16), 0);
+    stage.listener = fd;
+    CHECK((stage.task = aco_spawn(serves, &stage, NULL)) != NULL);
+    CHECK_EQ(aco_join(task, NULL), 0);
+    end();
+}
+
+/* What the next call is answered, by which server. */
+static char said(void)
+{
+    aco_grpc_call_t *call = new_call("/test.Test/Says");
+    const void *message;
+    size_t n;
+    char who = '-';
+    if (aco_grpc_write_only(call, NULL, 0) == 0 && aco_grpc_read_only(call, &message, &n) == 0)
+        who = *(const char *)message;
+    aco_grpc_call_destroy(call);
+    return who;
+}
+
+static void test_addresses(void)
+{
+    aco_grpc_channel_options_t options = {.first_pause = ACO_SECOND * 3600};
+    aco_grpc_server_t *second = aco_grpc_server_new(NULL);
+    stage_t other = {0};
+    char text[128], closed[32];
+    const int fd = refusing_port(closed, sizeof closed);
+    CHECK_EQ(aco_grpc_server_add(second, "/test.Test/Says", says, (void *)(uintptr_t)"2"), 0);
+    other.server.groups = aco_grpc_server_groups(second);
+    other.server.drain_time = 1; /* the client does not read the connection that it keeps */
+    start(&other, NULL);
+    begin(NULL);
+    aco_grpc_channel_destroy(channel);
+    snprintf(text, sizeof text, "%s,127.0.0.1:%s,127.0.0.1:%s", closed, stage.port, other.port);
+    channel = aco_grpc_channel_new(text, &options);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(said(), '1');
+    aco_grpc_channel_destroy(channel);
+    options.round_robin = 1;
+    channel = aco_grpc_channel_new(text, &options);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(said(), '1');
+        CHECK_EQ(said(), '2');
+    }
+    stop(&other);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(said(), '1');
+    aco_grpc_server_destroy(second);
+    end();
+    close(fd);
+}
+
+static void test_options(void)
+{
+    static const char *const wrong[] = {"",      "host",  "host:", ":1",     "host:123456", "host:x",
+                                        "a b:1", "u@h:1", "h:1,",  "::1:50", "h/p:1",       "[::1]"};
+    static aco_grpc_policy_t policy = {.tries = 6};
+    aco_grpc_channel_options_t options = {.max_metadata = 1};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        FAILS_AS_NULL(aco_grpc_channel_new(wrong[i], NULL), EINVAL);
+    FAILS_AS_NULL(aco_grpc_channel_new("h:1", &options), EINVAL);
+    options = (aco_grpc_channel_options_t){.aco__reserved = {&options}};
+    FAILS_AS_NULL(aco_grpc_channel_new("h:1", &options), EINVAL);
+    options = (aco_grpc_channel_options_t){.policies = &policy, .policy_count = 1};
+    FAILS_AS_NULL(aco_grpc_channel_new("h:1", &options), EINVAL);
+    channel = aco_grpc_channel_new("[::1]:1,h:65535", NULL);
+    CHECK(channel != NULL);
+    aco_grpc_channel_destroy(channel);
+    aco_grpc_channel_destroy(NULL);
+}
+
 /* ---- Tests: no memory ---- */
 
 #ifdef GRPC_FAILURE
@@ -599,6 +978,14 @@ static void *test_all(void *arg)
     test_wrong_http();
     test_wrong_grpc();
     end();
+    test_wrong_http2();
+    test_limits();
+    if (aco_grpc_has_gzip())
+        test_gzip();
+    test_retries();
+    test_wait_for_ready();
+    test_addresses();
+    test_options();
 #ifdef GRPC_FAILURE
     test_failures();
 #endif

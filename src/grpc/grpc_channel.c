@@ -32,7 +32,7 @@ static char *take_target(char *text, aco__grpc_target_t *target, char *parts)
         colon--;
     if (colon == text || (is_ip6 ? colon[-1] != ']' : memchr(text, ':', (size_t)(colon - text)) != NULL) ||
         colon - text > MOST_TARGET || end - colon < 2 || end - colon > 6 ||
-        strspn(colon + 1, "0123456789") < (size_t)(end - colon - 1) || memchr(text, '/', n) || memchr(text, '@', n))
+        strspn(colon + 1, "0123456789") < (size_t)(end - colon - 1) || strcspn(text, " \t\r\n/@?#\\") < n)
         return NULL;
     target->text = text;
     target->host = parts;
