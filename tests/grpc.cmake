@@ -21,6 +21,7 @@ endforeach()
 if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING)
   add_test(NAME grpc.peers COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/grpc_peers.py
            ${PROJECT_BINARY_DIR}/grpc-venv $<TARGET_FILE:test_grpc_server_release>
+           $<TARGET_FILE:test_grpc_client_release>
            $<$<TARGET_EXISTS:example_greeter_c>:$<TARGET_FILE:example_greeter_c>>
            $<$<TARGET_EXISTS:example_greeter>:$<TARGET_FILE:example_greeter>> COMMAND_EXPAND_LISTS)
   set_tests_properties(grpc.peers PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)

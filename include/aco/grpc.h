@@ -288,6 +288,9 @@ ACO_API int aco_grpc_await_metadata_at(aco_grpc_call_t *call, const char *locati
  * NULL: the status of errno, so that a call that could not be made need not be looked at apart. */
 ACO_API int aco_grpc_finish_at(aco_grpc_call_t *call, const char *location);
 #define aco_grpc_finish(call) aco_grpc_finish_at(call, ACO_PLACE)
+/* Returns the status of a client's call that has ended, as aco_grpc_finish(), without a wait; less than 0: it has not,
+ * or its end was not read. */
+ACO_API int aco_grpc_status(aco_grpc_call_t *call);
 /* Returns what explains the status of a client's call, in UTF-8, valid as the call; "" if there is nothing, or the call
  * has not ended. NULL: aco_error_message(). */
 ACO_API const char *aco_grpc_message(const aco_grpc_call_t *call);

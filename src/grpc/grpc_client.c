@@ -358,6 +358,17 @@ int aco_grpc_write_only_at(aco_grpc_call_t *call, const void *message, size_t n,
 
 /* ---- The end ---- */
 
+/* What came is wrong, whatever the server says. */
+int aco_grpc_status(aco_grpc_call_t *call)
+{
+    aco__grpc_client_t *c = client_of(call);
+    if (call->read_error && c->status <= ACO_GRPC_OK) {
+        c->status = -1;
+        (void)aco__grpc_end_with(c, aco_grpc_status_of_errno(call->read_error), call->read_reason);
+    }
+    return c->status;
+}
+
 int aco_grpc_finish_at(aco_grpc_call_t *call, const char *location)
 {
     aco__grpc_client_t *c = call ? client_of(call) : NULL;
@@ -372,10 +383,7 @@ int aco_grpc_finish_at(aco_grpc_call_t *call, const char *location)
         while (c->status < 0 && client_read(call, dropped, sizeof dropped, location) > 0)
             ;
     }
-    if (call->read_error && c->status <= ACO_GRPC_OK) { /* what came is wrong, whatever the server says */
-        c->status = -1;
-        (void)aco__grpc_end_with(c, aco_grpc_status_of_errno(call->read_error), call->read_reason);
-    } else if (c->status < 0) {
+    if (aco_grpc_status(call) < 0) {
         const int status = aco_grpc_status_of_errno(errno);
         (void)aco__grpc_end_with(c, status,
                                  status == ACO_GRPC_DEADLINE_EXCEEDED ? aco__grpc_late : aco_error_message());
