@@ -199,7 +199,7 @@ int main(void)
     aco_sim_stats_t stats;
     sim_alarm(60);
     o.check = 1;
-    CHECK(aco_sim_run(survives, NULL, sim_runs(60), &stats, &o) == 0);
+    CHECK(aco_sim_run(survives, NULL, sim_runs(20), &stats, &o) == 0);
     if (stats.seed)
         fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
     return check_result("sim_grpc");
