@@ -114,7 +114,7 @@ static void c2_put_pseudo(c2_head_t *head, const aco__http_step_t *step)
     if (step->upgrade)
         c2_put(head, ":protocol", "websocket");
     c2_put(head, ":scheme", url->is_tls ? "https" : "http");
-    c2_put(head, ":authority", head->authority);
+    c2_put(head, ":authority", step->authority ? step->authority : head->authority);
     c2_put(head, ":path", url->text + url->target_at);
 }
 

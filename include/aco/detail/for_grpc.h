@@ -10,6 +10,13 @@ ACO__BEGIN_C
  * it does nothing. */
 ACO__SWITCHES ACO_API void aco__http_reply_push(aco_http_request_t *request);
 
+/* aco_http_call_begin(), with this authority in place of the URL's; NULL: the URL's. */
+ACO__SWITCHES
+ACO_API aco_http_response_t *aco__http_call_begin_as(aco_http_client_t *client, const aco_http_call_t *call,
+                                                     const char *authority, const char *location);
+/* All trailers of a response, as far as they have come: their number in *count. They are valid as the response. */
+ACO_API const aco_http_header_t *aco__http_response_trailers(const aco_http_response_t *response, size_t *count);
+
 ACO__END_C
 
 #endif
