@@ -90,9 +90,9 @@ ACO_API const char *aco_grpc_method(const aco_grpc_call_t *call);
 
 /* Waits for the next message. Stores it, and its length; it is valid until the next read, or the call's end. Returns 1;
  * 0 if the peer sends no more; on error -1 with errno EMSGSIZE (longer than max_message, also when it is decompressed),
- * EBADMSG (a part of a message, a wrong flag or coding), ECONNRESET (the peer is gone), ETIMEDOUT (the deadline, or
- * another scope), ECANCELED, ENOMEM, EPERM (the caller cannot wait). After the end of a scope of the caller's own the
- * next call goes on; after any other error it fails again. */
+ * EBADMSG (a part of a message, a wrong flag or coding), ENOBUFS (a server's max_buffered), ECONNRESET (the peer is
+ * gone), ETIMEDOUT (the deadline, or another scope), ECANCELED, ENOMEM, EPERM (the caller cannot wait). After the end
+ * of a scope of the caller's own the next call goes on; after any other error it fails again. */
 ACO_API int aco_grpc_read_at(aco_grpc_call_t *call, const void **message, size_t *n, const char *location);
 #define aco_grpc_read(call, message, n) aco_grpc_read_at(call, message, n, ACO_PLACE)
 /* The same for a call in which the peer sends exactly one message. Returns 0; on error -1 with errno as

@@ -32,6 +32,15 @@ void aco__grpc_call_begin(aco_grpc_call_t *call)
     call->trailers.end = &call->trailers.first;
 }
 
+/* Tells the side how much memory messages that are read take by now. 0, or -1 and errno. */
+static int count_held(aco_grpc_call_t *call)
+{
+    const size_t now = (call->in != call->small ? call->in_room : 0) + call->plain.room;
+    const ptrdiff_t more = (ptrdiff_t)(now - call->held);
+    call->held = now;
+    return more && call->side->count ? call->side->count(call, more) : 0;
+}
+
 static void free_input(aco_grpc_call_t *call)
 {
     if (call->in != call->small)
@@ -45,6 +54,7 @@ void aco__grpc_call_end(aco_grpc_call_t *call)
 {
     free_input(call);
     aco__grpc_free(&call->plain);
+    (void)count_held(call);
     aco__grpc_free(&call->packed);
     if (call->gzip)
         aco__grpc_gzip_free(call->gzip);
@@ -63,6 +73,12 @@ const char *aco_grpc_method(const aco_grpc_call_t *call)
 
 /* ---- Reading ---- */
 
+static int fail_read(aco_grpc_call_t *call, int error, const char *reason)
+{
+    call->read_error = error;
+    return aco__service_fail(error, "aco_grpc_read", reason);
+}
+
 /* A larger buffer, of at most `n` bytes. It grows only when it is full, so a peer that announces much and sends little
  * costs little. */
 static int grow_input(aco_grpc_call_t *call, size_t n)
@@ -76,13 +92,7 @@ static int grow_input(aco_grpc_call_t *call, size_t n)
         aco__service_free(call->in, call->in_room);
     call->in = larger;
     call->in_room = room;
-    return 0;
-}
-
-static int fail_read(aco_grpc_call_t *call, int error, const char *reason)
-{
-    call->read_error = error;
-    return aco__service_fail(error, "aco_grpc_read", reason);
+    return count_held(call) == 0 ? 0 : fail_read(call, errno, "max_buffered of the server is reached");
 }
 
 /* Waits for `n` bytes from in_begin on. 1; 0: the end comes before the first; -1 and errno. */
@@ -120,6 +130,7 @@ static void drop_taken(aco_grpc_call_t *call)
         free_input(call);
     if (call->plain.room > GRPC_KEPT)
         aco__grpc_free(&call->plain);
+    (void)count_held(call);
 }
 
 static int check_prefix(aco_grpc_call_t *call, const unsigned char *prefix, size_t *n)
@@ -154,9 +165,16 @@ int aco_grpc_read_at(aco_grpc_call_t *call, const void **message, size_t *n, con
     if (!call->in[call->in_begin])
         return 1;
     if (aco__grpc_unpack(call, *message, length) != 0) {
-        call->taken = errno == ENOMEM ? 0 : call->taken;
-        return errno == ENOMEM ? -1 : fail_read(call, errno, "a compressed message is wrong, or too long");
+        const int error = errno;
+        aco__grpc_free(&call->plain);
+        if (error != ENOMEM)
+            return fail_read(call, error, "a compressed message is wrong, or too long");
+        call->taken = 0;
+        errno = ENOMEM;
+        return -1;
     }
+    if (count_held(call) != 0)
+        return fail_read(call, errno, "max_buffered of the server is reached");
     *message = call->plain.p;
     *n = call->plain.n;
     return 1;

@@ -32,6 +32,8 @@ typedef struct aco__grpc_side {
     ACO__SWITCHES int (*push)(aco_grpc_call_t *call, const char *location);
     /* The peer's metadata. NULL: there is none yet, or an error. */
     const aco_http_header_t *(*metadata)(aco_grpc_call_t *call, size_t *count);
+    /* Counts more or less bytes of messages that are held. 0; -1 and errno: they are too many. NULL: nobody counts. */
+    int (*count)(aco_grpc_call_t *call, ptrdiff_t n);
 } aco__grpc_side_t;
 
 /* Metadata to send. */
@@ -61,6 +63,7 @@ struct aco_grpc_call_s {
     size_t in_begin, in_end, in_room;
     size_t taken; /* bytes of the last message, which the caller still has */
     size_t max_message;
+    size_t held; /* bytes that side->count() was told of */
     aco__grpc_bytes_t plain; /* the last message, decompressed */
     int read_error;
     unsigned char peer_compresses; /* its grpc-encoding is gzip */
