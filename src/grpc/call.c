@@ -180,6 +180,12 @@ int aco_grpc_read_at(aco_grpc_call_t *call, const void **message, size_t *n, con
     return 1;
 }
 
+static int fail_count(aco_grpc_call_t *call, const char *reason)
+{
+    call->is_miscounted = 1;
+    return fail_read(call, EBADMSG, reason);
+}
+
 /* The message stays where it is while the end is awaited: what comes behind it is an error. */
 int aco_grpc_read_only_at(aco_grpc_call_t *call, const void **message, size_t *n, const char *location)
 {
@@ -189,10 +195,10 @@ int aco_grpc_read_only_at(aco_grpc_call_t *call, const void **message, size_t *n
     if (result < 0)
         return -1;
     if (!result)
-        return fail_read(call, EBADMSG, "there is no message");
+        return fail_count(call, "there is no message");
     got = call->in_end > call->in_begin + call->taken ? 1 : call->side->read(call, &beyond, 1, location);
     if (got > 0)
-        return fail_read(call, EBADMSG, "there is more than one message");
+        return fail_count(call, "there is more than one message");
     if (got < 0)
         call->taken = 0; /* the next call finds the message again */
     return (int)got;

@@ -66,6 +66,7 @@ struct aco_grpc_call_s {
     size_t held; /* bytes that side->count() was told of */
     aco__grpc_bytes_t plain; /* the last message, decompressed */
     int read_error;
+    unsigned char is_miscounted; /* the peer has sent no message or several where one was due */
     unsigned char peer_compresses; /* its grpc-encoding is gzip */
     /* Writing: */
     aco__grpc_fields_t metadata, trailers;
