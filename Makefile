@@ -35,6 +35,7 @@
 #   make bench-io   servers, files and timers beside other ways to write them; BENCH='--quick --rounds 5 --json FILE'
 #   make bench-threads   several threads beside other ways to use them; BENCH='--quick --rounds 5 --json FILE'
 #   make bench-http   HTTP servers beside others, loaded by wrk and h2load; BENCH='--quick --rounds 5 --json FILE'
+#   make bench-grpc   gRPC servers beside others, loaded by h2load and ghz; BENCH='--quick --rounds 5 --json FILE'
 #   make bench-http-stop   requests that are lost when a server is stopped under load; BENCH='--runs 20'
 #   make bench-compare BEFORE=PATH   the speed of this checkout beside the checkout PATH (bench/README.md);
 #                BENCH='--quick'
@@ -193,6 +194,10 @@ bench-http:
 	@sh tools/setup.sh bench bench-http
 	@$(PYTHON) bench/run_http.py $(BENCH)
 
+bench-grpc:
+	@sh tools/setup.sh bench bench-grpc
+	@$(PYTHON) bench/run_grpc.py $(BENCH)
+
 bench-http-stop: | build
 	@sh tools/setup.sh demo bench bench-http
 	@cmake -S . -B build/demo -G Ninja -DCMAKE_BUILD_TYPE=Release -DACORN_TESTS=OFF -DACORN_BENCH=ON >build/demo.log && \
@@ -216,4 +221,4 @@ clean:
 
 .PHONY: demo check test test-ci test-all nightly sim sim-nightly lint coverage dist packages abi site fuzz soak litmus \
 	prove prove-quick prove-model test-languages test-platforms test-platforms-quick apn bench bench-io bench-threads \
-	bench-http bench-http-stop bench-memory bench-paper bench-compare clean
+	bench-http bench-http-stop bench-grpc bench-memory bench-paper bench-compare clean

@@ -1,0 +1,40 @@
+/* The server of bench-grpc: server_acorn PORT. */
+#include "echo.acorn.hpp"
+
+#include <aco/io.hpp>
+#include <cstdio>
+
+using namespace grpc::examples::echo;
+
+class echo_service final : public Echo
+{
+    EchoResponse UnaryEcho(aco::grpc_call &, const EchoRequest &request) override
+    {
+        EchoResponse reply;
+        reply.set_message(request.message());
+        return reply;
+    }
+    void BidirectionalStreamingEcho(aco::grpc_call &, aco::grpc_reader<EchoRequest> &requests,
+                                    aco::grpc_writer<EchoResponse> &replies) override
+    {
+        EchoResponse reply;
+        for (const EchoRequest &request : requests) {
+            reply.set_message(request.message());
+            replies.write(reply);
+        }
+    }
+};
+
+int main(int argc, char **argv)
+{
+    const char *port = argc > 1 ? argv[1] : "50051";
+    auto served = aco::spawn([port] {
+        echo_service service;
+        aco::grpc_server server;
+        service.add_to(server);
+        aco::listener door("tcp", "127.0.0.1", port);
+        std::fprintf(stderr, "listening on %s\n", door.local_address().c_str());
+        server.serve(std::move(door));
+    });
+    return aco_run();
+}
