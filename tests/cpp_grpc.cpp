@@ -7,6 +7,122 @@
 namespace
 {
 
+/* What the classes of messages of protobuf have. */
+struct text {
+    std::string is;
+    bool ParseFromArray(const void *p, int n)
+    {
+        is.assign(static_cast<const char *>(p), static_cast<std::size_t>(n));
+        return is != "wrong";
+    }
+    bool AppendToString(std::string *to) const
+    {
+        to->append(is);
+        return is != "unsendable";
+    }
+};
+
+/* The methods that protoc-gen-acorn would add. */
+void add_methods(aco::grpc_server &server)
+{
+    server.add_unary<text>("/test.Test/Unary", [](aco::grpc_call &call, const text &request) {
+        if (request.is.empty())
+            throw aco::grpc_error(ACO_GRPC_INVALID_ARGUMENT, "empty", "details");
+        call.add_metadata("x-back", call.metadata("x-text").value_or("none")).add_trailer("x-end", "end");
+        return request;
+    });
+    server.add_server_stream<text, text>("/test.Test/Many",
+                                         [](aco::grpc_call &, const text &request, aco::grpc_writer<text> &replies) {
+                                             for (char c : request.is)
+                                                 replies.write(text{std::string(1, c)});
+                                         });
+    server.add_client_stream<text>("/test.Test/Sum", [](aco::grpc_call &, aco::grpc_reader<text> &requests) {
+        text all;
+        for (const text &each : requests)
+            all.is += each.is;
+        return all;
+    });
+    server.add_both_streams<text, text>(
+        "/test.Test/Chat", [](aco::grpc_call &, aco::grpc_reader<text> &requests, aco::grpc_writer<text> &replies) {
+            for (const text &each : requests)
+                replies.write(each);
+            throw aco::grpc_error(ACO_GRPC_ABORTED, "enough");
+        });
+    server.add("/test.Test/Sleeps", [](aco::grpc_call &) { aco_sleep_until(ACO_FOREVER); });
+}
+
+template <class F> void throws_status(int status, F f)
+{
+    try {
+        f();
+        ADD_FAILURE() << "nothing was thrown";
+    } catch (const aco::grpc_error &error) {
+        EXPECT_EQ(error.status(), status) << error.what();
+    }
+}
+
+void call_methods(aco::grpc_channel &channel)
+{
+    const auto unary = [&](const std::string &is, aco::grpc_context *context) {
+        return aco::detail::grpc_unary<text>(channel, "/test.Test/Unary", text{is}, context).is;
+    };
+    aco::grpc_context context;
+    EXPECT_EQ(unary("hello", nullptr), "hello");
+    EXPECT_EQ(unary("hello", &context.add_metadata("x-text", "text")), "hello");
+    EXPECT_EQ(context.call().metadata("x-back"), "text");
+    EXPECT_EQ(context.call().trailer("x-end"), "end");
+    EXPECT_EQ(context.call().trailer("x-none"), std::nullopt);
+    try {
+        unary("", &context);
+        ADD_FAILURE() << "nothing was thrown";
+    } catch (const aco::grpc_error &error) {
+        EXPECT_EQ(error.status(), ACO_GRPC_INVALID_ARGUMENT);
+        EXPECT_STREQ(error.what(), "empty");
+        EXPECT_EQ(error.details(), "details");
+    }
+    throws_status(ACO_GRPC_INTERNAL, [&] { unary("wrong", nullptr); });
+    throws_status(ACO_GRPC_INTERNAL, [&] { unary("unsendable", nullptr); });
+    aco::grpc_client_reader<text> many(channel, "/test.Test/Many", text{"abc"}, nullptr);
+    std::string all;
+    for (const text &each : many)
+        all += each.is + ".";
+    EXPECT_EQ(all, "a.b.c.");
+    aco::grpc_client_writer<text, text> sum(channel, "/test.Test/Sum", nullptr);
+    sum.write(text{"a"});
+    sum.write(text{"b"});
+    EXPECT_EQ(sum.finish().is, "ab");
+    aco::grpc_client_stream<text, text> chat(channel, "/test.Test/Chat", nullptr);
+    text reply;
+    chat.write(text{"a"});
+    EXPECT_TRUE(chat.read(reply));
+    chat.write_end();
+    throws_status(ACO_GRPC_ABORTED, [&] { chat.read(reply); });
+    aco::grpc_client_call sleeps(channel, "/test.Test/Sleeps");
+    EXPECT_FALSE(aco::try_for(std::chrono::milliseconds(5), [&] { sleeps.write_only("a"); }));
+    EXPECT_EQ(sleeps.status(), ACO_GRPC_DEADLINE_EXCEEDED);
+    throws_status(ACO_GRPC_DEADLINE_EXCEEDED, [&] { sleeps.finish(); });
+}
+
+TEST(grpc, clients_call_servers)
+{
+    auto all = aco::spawn([] {
+        aco::grpc_server server;
+        add_methods(server);
+        aco::listener door("tcp", "127.0.0.1", "0");
+        const std::string target = door.local_address();
+        aco::task_group group;
+        group.spawn([&] { server.serve(std::move(door)); });
+        {
+            aco::grpc_channel channel(target);
+            call_methods(channel);
+        }
+        group.cancel();
+        group.wait();
+    });
+    EXPECT_EQ(aco_run(), 0);
+    EXPECT_THROW(aco::grpc_channel("no port"), aco::error);
+}
+
 TEST(grpc, exceptions_are_statuses)
 {
     const auto status_of = [](auto f) { return aco::detail::grpc_run(nullptr, f); };

@@ -7,18 +7,21 @@ if(ACORN_ZLIB AND ACORN_HAS_ZLIB)
   set(grpc_zlib GRPC_WITH_ZLIB)
 endif()
 foreach(variant IN LISTS acorn_two_variants)
-  acorn_test(grpc_server.${variant} grpc_server.c DEFINE ${define_${variant}} TIMEOUT 200)
-  target_compile_definitions(test_grpc_server_${variant} PRIVATE ${grpc_zlib})
-  target_link_libraries(test_grpc_server_${variant} PRIVATE acorn_grpc_static Threads::Threads)
-  # gcc's link-time optimisation resolves some references before the linker's --wrap sees them.
-  if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
-    target_compile_definitions(test_grpc_server_${variant} PRIVATE GRPC_FAILURE)
-    target_link_options(test_grpc_server_${variant} PRIVATE -Wl,--wrap=aco__service_allocate)
-  endif()
+  foreach(side server client)
+    acorn_test(grpc_${side}.${variant} grpc_${side}.c DEFINE ${define_${variant}} TIMEOUT 200)
+    target_compile_definitions(test_grpc_${side}_${variant} PRIVATE ${grpc_zlib})
+    target_link_libraries(test_grpc_${side}_${variant} PRIVATE acorn_grpc_static Threads::Threads)
+    # gcc's link-time optimisation resolves some references before the linker's --wrap sees them.
+    if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
+      target_compile_definitions(test_grpc_${side}_${variant} PRIVATE GRPC_FAILURE)
+      target_link_options(test_grpc_${side}_${variant} PRIVATE -Wl,--wrap=aco__service_allocate)
+    endif()
+  endforeach()
 endforeach()
 if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING)
   add_test(NAME grpc.peers COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/grpc_peers.py
            ${PROJECT_BINARY_DIR}/grpc-venv $<TARGET_FILE:test_grpc_server_release>
+           $<TARGET_FILE:test_grpc_client_release>
            $<$<TARGET_EXISTS:example_greeter_c>:$<TARGET_FILE:example_greeter_c>>
            $<$<TARGET_EXISTS:example_greeter>:$<TARGET_FILE:example_greeter>> COMMAND_EXPAND_LISTS)
   set_tests_properties(grpc.peers PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)

@@ -1,4 +1,4 @@
-/* gRPC: servers, over HTTP/2. In the library acorn_grpc, on acorn_http where that was built with HTTP/2.
+/* gRPC: servers and clients, over HTTP/2. In the library acorn_grpc, on acorn_http where that was built with HTTP/2.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -16,11 +16,23 @@
  *   aco_grpc_server_add(server, "/helloworld.Greeter/SayHello", say_hello, NULL);
  *   aco_grpc_serve(aco_io_listen("tcp", NULL, "50051", NULL), server, NULL);
  *
+ * A client:
+ *
+ *   aco_grpc_channel_t *channel = aco_grpc_channel_new("localhost:50051", NULL);
+ *   ...
+ *   aco_grpc_call_t *call = aco_grpc_call_new(channel, "/helloworld.Greeter/SayHello", NULL);
+ *   if (call && aco_grpc_write_only(call, request, request_n) == 0 && aco_grpc_read_only(call, &reply, &n) == 0)
+ *       ... decode the reply ...
+ *   else
+ *       fprintf(stderr, "%s: %s\n", aco_grpc_status_name(aco_grpc_finish(call)), aco_grpc_message(call));
+ *   aco_grpc_call_destroy(call);
+ *
  * Messages are bytes: how they are coded is the program's business. A unary call reads one message and writes one. A
  * call with streams reads or writes more, in any order. Each call is served in a task of its own, which alone waits.
  *
  * A call's deadline (grpc-timeout) is a scope of its handler: waits fail with ETIMEDOUT when it is over, and
- * aco_deadline() tells it. If the client cancels the call or goes away, waits fail with ECANCELED.
+ * aco_deadline() tells it. If the client cancels the call or goes away, waits fail with ECANCELED. A client's call
+ * takes the deadline of its caller's scopes with it. Destroying a call that has not ended cancels it (RST_STREAM).
  *
  * Metadata are headers and trailers. The value of a name that ends with "-bin" is any bytes, which travel as base64.
  * Any other value is printable ASCII. Names are in lower case, and do not begin with "grpc-".
@@ -28,7 +40,7 @@
  * Compression is gzip, if the library was built with zlib (aco_grpc_has_gzip()).
  *
  * Waits obey scopes (aco/scope.h). Each plain form below is a macro for the form with `_at`. Texts end with a 0. No
- * pointer may be NULL unless its text says so. All calls for a server or call are made on one thread; one task
+ * pointer may be NULL unless its text says so. All calls for a server or a channel are made on one thread; one task
  * may read from a call while another one writes to it. */
 #ifndef ACO_GRPC_H
 #define ACO_GRPC_H
@@ -82,7 +94,7 @@ ACO_API int aco_grpc_has_gzip(void);
 
 /* ---- Calls ------------------------------------------------------------------------------------------------------- */
 
-/* One call, valid until its handler returns. */
+/* One call: a server's is valid until its handler returns, a client's until aco_grpc_call_destroy(). */
 typedef struct aco_grpc_call_s aco_grpc_call_t;
 
 /* Returns "/package.Service/Method". */
@@ -92,34 +104,37 @@ ACO_API const char *aco_grpc_method(const aco_grpc_call_t *call);
  * 0 if the peer sends no more; on error -1 with errno EMSGSIZE (longer than max_message, also when it is decompressed),
  * EBADMSG (a part of a message, a wrong flag or coding), ENOBUFS (a server's max_buffered), ECONNRESET (the peer is
  * gone), ETIMEDOUT (the deadline, or another scope), ECANCELED, ENOMEM, EPERM (the caller cannot wait). After the end
- * of a scope of the caller's own the next call goes on; after any other error it fails again. */
+ * of a scope of the caller's own the next call goes on; after any other error it fails again.
+ * For a client, 0 also says that the status is OK. Any other status is an error, with aco_grpc_errno_of_status(). */
 ACO_API int aco_grpc_read_at(aco_grpc_call_t *call, const void **message, size_t *n, const char *location);
 #define aco_grpc_read(call, message, n) aco_grpc_read_at(call, message, n, ACO_PLACE)
 /* The same for a call in which the peer sends exactly one message. Returns 0; on error -1 with errno as
  * aco_grpc_read(), and EBADMSG also if there is none, or more than one: a handler's ACO_GRPC_FROM_ERRNO is UNIMPLEMENTED
- * then. */
+ * then. A client also waits for the status. */
 ACO_API int aco_grpc_read_only_at(aco_grpc_call_t *call, const void **message, size_t *n, const char *location);
 #define aco_grpc_read_only(call, message, n) aco_grpc_read_only_at(call, message, n, ACO_PLACE)
 
 /* Sends a message, which may be NULL if `n` is 0. Waits while the peer takes nothing. The first one of a handler
- * waits in the library until the handler waits or returns, so that a unary reply is one packet. Returns 0; on error
- * -1 with errno EMSGSIZE (4 GiB and more), EPIPE, ECONNRESET (the peer is gone, or has ended the call), ETIMEDOUT,
- * ECANCELED, ENOMEM, EPERM. After an error no further message can be sent. */
+ * waits in the library until the handler waits or returns, so that a unary reply is one packet. A client's first one
+ * waits for the connection. Returns 0; on error -1 with errno EMSGSIZE (4 GiB and more), EPIPE, ECONNRESET (the peer is
+ * gone, or has ended the call: aco_grpc_finish() has the status), ETIMEDOUT, ECANCELED, ENOMEM, EPERM; for a client
+ * also EINVAL (it has ended its messages), and that of the status if the call cannot begin. After an error no further
+ * message can be sent. */
 ACO_API int aco_grpc_write_at(aco_grpc_call_t *call, const void *message, size_t n, const char *location);
 #define aco_grpc_write(call, message, n) aco_grpc_write_at(call, message, n, ACO_PLACE)
-/* Whether the next messages are compressed, if the peer takes gzip: 1 or 0. It is off at first unless the options of
- * the server or the call say else. Messages under 64 bytes, and those that would not become shorter, are sent as they
- * are. In a handler it has no effect if the first message was sent while it was off. Returns 0; on error -1 with errno
- * ENOTSUP (the library was built without gzip). */
+/* Whether the next messages are compressed: 1 or 0; a handler's, if the client takes gzip. It is off at first unless
+ * the options of the server or the channel say else. Messages under 64 bytes, and those that would not become shorter,
+ * are sent as they are. It has no effect if the first message was sent while it was off. Returns 0; on error -1 with
+ * errno ENOTSUP (the library was built without gzip). */
 ACO_API int aco_grpc_compress(aco_grpc_call_t *call, int on);
 
-/* Finds the value `i`, counted from 0, of metadata with this name: what the client sent with the call. Stores the
- * length in *n unless `n` is NULL. A 0 is behind the value. Returns the value, valid as the call; NULL: there is
- * none, or it is no base64; or, with errno ENOMEM, no memory. */
+/* Finds the value `i`, counted from 0, of metadata with this name: what the peer sent with the call. A client has it
+ * after its first read, or aco_grpc_await_metadata(). Stores the length in *n unless `n` is NULL. A 0 is behind the
+ * value. Returns the value, valid as the call; NULL: there is none, or it is no base64; or, with errno ENOMEM, no
+ * memory. */
 ACO_API const void *aco_grpc_metadata(aco_grpc_call_t *call, const char *name, size_t i, size_t *n);
-/* Adds metadata of `n` bytes, which are copied. In a handler: sent before its first message. Returns 0; on error -1
- * with errno EINVAL (a name or value that is not allowed), EBUSY (the first message was sent), ENOMEM (also: over 6
- * KiB). */
+/* Adds metadata of `n` bytes, which are copied. They are sent before this side's first message. Returns 0; on error -1
+ * with errno EINVAL (a name or value that is not allowed), EBUSY (they were sent), ENOMEM (also: over 6 KiB). */
 ACO_API int aco_grpc_add_metadata(aco_grpc_call_t *call, const char *name, const void *value, size_t n);
 
 /* ---- Servers ----------------------------------------------------------------------------------------------------- */
@@ -168,6 +183,123 @@ ACO_API int aco_grpc_serve_at(int listener, aco_grpc_server_t *server, const aco
 /* Returns what an HTTP server needs as `groups` of its options to serve gRPC beside its own `routes`, which come first.
  * It takes all other paths of two segments. Valid as long as the server. */
 ACO_API const aco_http_group_t *aco_grpc_server_groups(aco_grpc_server_t *server);
+
+/* ---- Clients ----------------------------------------------------------------------------------------------------- */
+
+/* A channel leads to a service, at one address or several. All of its calls share its connections: one for each address
+ * in use. It connects when a call needs it. All of its calls are made on one thread. */
+typedef struct aco_grpc_channel_s aco_grpc_channel_t;
+
+/* What calls of some methods do unless their own options say else: the "method config" of a service config. */
+typedef struct aco_grpc_policy_s {
+    /* "/package.Service/Method"; "/package.Service/", all methods of a service; NULL: all. The longest that fits
+     * counts, alone. */
+    const char *method;
+    int64_t timeout; /* ns from the call's beginning, for all tries; an earlier deadline counts. 0: none */
+    int wait_for_ready; /* as in aco_grpc_call_options_t */
+    /* Retries, of calls that are made by aco_grpc_write_only(): up to so many tries in all, the first one included, at
+     * most 5. They are sent while the server has sent nothing but a status, which must be one of `retried`: the bits
+     * ACO_GRPC_BIT(ACO_GRPC_UNAVAILABLE) and so on. The pause before the first retry is a random time up to
+     * first_pause, before each further one up to twice as long, at most longest_pause; unless the server asks for
+     * another one (grpc-retry-pushback-ms). Retry only methods that may be done twice. 0 or 1: none. */
+    int tries;
+    uint32_t retried;
+    int64_t first_pause, longest_pause; /* 100 ms, 1 s */
+    void *aco__reserved[4]; /* reserved fields are 0 */
+} aco_grpc_policy_t;
+#define ACO_GRPC_BIT(status) (UINT32_C(1) << (status))
+
+/* Zeros are the defaults. */
+typedef struct aco_grpc_channel_options_s {
+    /* Makes the stream of TLS to this host, as `open` of an HTTP client does: ALPN must offer "h2". NULL: no TLS. */
+    aco_stream_t *(*open)(int fd, const char *host, void *open_arg);
+    void *open_arg;
+    const char *authority; /* what the server is asked as (":authority"), up to 255 bytes. NULL: the target's first */
+    /* 0, "pick first": calls go to the first target that can be reached; of the addresses of its name, one is dialed.
+     * 1, "round robin": each address of the targets' names has a connection, and calls go to each in turn. The names
+     * are looked up again, at most once in 30 s, after a failure to connect. */
+    int round_robin;
+    int compresses; /* 1: messages are compressed by gzip, if the library has it. 0: if a call says so */
+    int64_t max_message; /* bytes of a message that is read, also decompressed: 4 MiB. Less than 0: no limit */
+    int max_metadata; /* bytes of a reply's metadata, as HPACK counts them: 16 KiB. At most 1 MiB */
+    int64_t connect_time; /* ns to dial, TLS included: 20 s */
+    /* After a failure to connect to an address, the next try waits so long, then 1.6 times as long each, up to
+     * longest_pause, by a fifth more or less: 1 s, 120 s. */
+    int64_t first_pause, longest_pause;
+    /* Keepalive: if nothing has come for so many ns while there are calls, the server is asked by PING; if it does not
+     * answer in as many again, the calls end with UNAVAILABLE. 0: it is not asked. Servers may refuse less than 5
+     * minutes. */
+    int64_t ping_time;
+    const aco_grpc_policy_t *policies; /* copied; their texts must stay valid. NULL: none */
+    size_t policy_count;
+    /* The budget of retries: it has so many tokens at first and at most. A failed try takes one, a success gives back
+     * `retry_share` thousandths. There are retries while more than half of the tokens are there. 0: 10 tokens, a share
+     * of 100. Tokens less than 0: no budget. */
+    int retry_tokens, retry_share;
+    void *aco__reserved[4]; /* reserved fields are 0 */
+} aco_grpc_channel_options_t;
+
+/* Makes a channel; the caller owns it. `target` is "host:port", or several with commas between them; IPv6 addresses
+ * stand in brackets. Does not wait. NULL options: the defaults; what they point to must stay valid. Returns the
+ * channel; on error NULL with errno EINVAL (the target, a limit, a reserved field), ENOMEM, ENOTSUP (no HTTP/2). */
+ACO_API aco_grpc_channel_t *aco_grpc_channel_new(const char *target, const aco_grpc_channel_options_t *options);
+/* Frees the channel and closes its connections. Its calls must have been destroyed. NULL: nothing happens. */
+ACO_API void aco_grpc_channel_destroy(aco_grpc_channel_t *channel);
+
+/* Zeros are the defaults. */
+typedef struct aco_grpc_call_options_s {
+    /* 1: the call waits, up to its deadline, while no address can be reached. Less than 0: it fails then, whatever the
+     * policy says. 0: as the policy says; without one, it fails. */
+    int wait_for_ready;
+    int64_t max_message; /* 0: the channel's */
+    void *aco__reserved[4]; /* reserved fields are 0 */
+} aco_grpc_call_options_t;
+
+/* Makes a call for a method, "/package.Service/Method"; the caller owns it. The text must stay valid. Sends nothing
+ * yet, so that metadata can be added: the first write or read begins the call, with the deadline of the scopes of the
+ * task that makes it. The calls above read and write. Returns the call; on error NULL with errno EINVAL (the path, a
+ * reserved field), ENOMEM. */
+ACO_API aco_grpc_call_t *aco_grpc_call_new(aco_grpc_channel_t *channel, const char *path,
+                                           const aco_grpc_call_options_t *options);
+/* Frees the call. If it has not ended, it is cancelled. Does not wait. NULL: nothing happens. */
+ACO_API void aco_grpc_call_destroy(aco_grpc_call_t *call);
+
+/* Sends the only message of a call, which may be NULL if `n` is 0, and ends them; then waits until the server answers,
+ * and sends it again where the policy says so. What the server refuses without looking at it is sent again in any case.
+ * Returns 0; on error -1 with errno as aco_grpc_write(), or aco_grpc_errno_of_status() of the status. */
+ACO_API int aco_grpc_write_only_at(aco_grpc_call_t *call, const void *message, size_t n, const char *location);
+#define aco_grpc_write_only(call, message, n) aco_grpc_write_only_at(call, message, n, ACO_PLACE)
+/* Ends a client's messages. Waits only if it begins the call. Returns 0, also if they have ended; on error -1 with
+ * errno as aco_grpc_write(). */
+ACO_API int aco_grpc_write_end_at(aco_grpc_call_t *call, const char *location);
+#define aco_grpc_write_end(call) aco_grpc_write_end_at(call, ACO_PLACE)
+/* Waits for the server's metadata, or for the end of the call. Returns 0; on error -1 with errno as aco_grpc_read(). */
+ACO_API int aco_grpc_await_metadata_at(aco_grpc_call_t *call, const char *location);
+#define aco_grpc_await_metadata(call) aco_grpc_await_metadata_at(call, ACO_PLACE)
+/* Ends a client's messages, and waits for the end of the call. Messages that were not read are dropped: to leave a
+ * stream early, destroy the call. Only one task may use the call from then on. If a scope of the caller ends meanwhile,
+ * the status is DEADLINE_EXCEEDED or CANCELLED, and the server will be told. Returns the status, each time the same:
+ *   the server's own;
+ *   of HTTP's 400 INTERNAL, 401 UNAUTHENTICATED, 403 PERMISSION_DENIED, 404 UNIMPLEMENTED, 429, 502, 503 and 504
+ *     UNAVAILABLE; UNKNOWN of others, and if there is no status, or what was sent is no gRPC;
+ *   of RST_STREAM's codes CANCEL CANCELLED, REFUSED_STREAM UNAVAILABLE, ENHANCE_YOUR_CALM RESOURCE_EXHAUSTED,
+ *     INADEQUATE_SECURITY PERMISSION_DENIED; INTERNAL of others;
+ *   UNAVAILABLE if there is no connection, or it is lost; INTERNAL and RESOURCE_EXHAUSTED for what aco_grpc_read()
+ *     reports as EBADMSG and EMSGSIZE.
+ * NULL: the status of errno, so that a call that could not be made need not be looked at apart. */
+ACO_API int aco_grpc_finish_at(aco_grpc_call_t *call, const char *location);
+#define aco_grpc_finish(call) aco_grpc_finish_at(call, ACO_PLACE)
+/* Returns the status of a client's call that has ended, as aco_grpc_finish(), without a wait; less than 0: it has not,
+ * or its end was not read. */
+ACO_API int aco_grpc_status(aco_grpc_call_t *call);
+/* Returns what explains the status of a client's call, in UTF-8, valid as the call; "" if there is nothing, or the call
+ * has not ended. NULL: aco_error_message(). */
+ACO_API const char *aco_grpc_message(const aco_grpc_call_t *call);
+/* Returns the details of the status of a client's call, a google.rpc.Status as bytes; stores their length in *n. NULL:
+ * there are none, or the call has not ended; or, with errno ENOMEM, no memory. */
+ACO_API const void *aco_grpc_details(aco_grpc_call_t *call, size_t *n);
+/* Finds metadata that came behind the last message of a client's call that has ended, as aco_grpc_metadata(). */
+ACO_API const void *aco_grpc_trailer(aco_grpc_call_t *call, const char *name, size_t i, size_t *n);
 
 /* ---- Health: grpc.health.v1 -------------------------------------------------------------------------------------- */
 

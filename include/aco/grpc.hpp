@@ -6,12 +6,18 @@
  *   server.add("/test.Echo/Say", [](aco::grpc_call &call) { call.write(call.read_only()); });
  *   server.serve(aco::listener("tcp", nullptr, "50051"));
  *
- * Messages are bytes. protoc-gen-acorn makes classes of services whose methods take and return messages of protobuf
- * (docs/grpc.md).
+ *   aco::grpc_channel channel("localhost:50051");
+ *   aco::grpc_client_call call(channel, "/test.Echo/Say");
+ *   call.write_only("hello");
+ *   std::cout << call.read_only();
+ *
+ * Messages are bytes. protoc-gen-acorn makes classes of services whose methods take and return messages of protobuf,
+ * and stubs that call them (docs/grpc.md).
  *
  * A handler that returns has succeeded. If an exception leaves it, the call ends with a status: an aco::grpc_error's
  * own; aco_grpc_status_of_errno() of an aco::error or aco::cancelled; UNKNOWN for any other, whose text is written to
- * stderr and not sent. */
+ * stderr and not sent. A client's call that ends with another status than OK throws an aco::grpc_error; when a scope of
+ * the caller has ended, aco::cancelled. */
 #ifndef ACO_GRPC_HPP
 #define ACO_GRPC_HPP
 
@@ -66,11 +72,11 @@ class grpc_error : public std::runtime_error
     std::string details_;
 };
 
-/* A call, for its handler. */
+/* A call: for its handler, or a client's (below). */
 class grpc_call
 {
   public:
-    explicit grpc_call(aco_grpc_call_t *call) noexcept : call_(call)
+    explicit grpc_call(aco_grpc_call_t *call) noexcept : grpc_call(call, false)
     {
     }
     grpc_call(const grpc_call &) = delete;
@@ -86,19 +92,19 @@ class grpc_call
         const void *message = nullptr;
         std::size_t n = 0;
         const int more = aco_grpc_read_at(call_, &message, &n, location);
-        detail::io_check(more, "aco::grpc_call::read");
+        check(more, "aco::grpc_call::read", location);
         return more ? std::optional<std::string_view>(text(message, n)) : std::nullopt;
     }
     std::string_view read_only(const char *location = ACO__CALLER)
     {
         const void *message = nullptr;
         std::size_t n = 0;
-        detail::io_check(aco_grpc_read_only_at(call_, &message, &n, location), "aco::grpc_call::read_only");
+        check(aco_grpc_read_only_at(call_, &message, &n, location), "aco::grpc_call::read_only", location);
         return text(message, n);
     }
     void write(std::string_view message, const char *location = ACO__CALLER)
     {
-        detail::io_check(aco_grpc_write_at(call_, message.data(), message.size(), location), "aco::grpc_call::write");
+        check(aco_grpc_write_at(call_, message.data(), message.size(), location), "aco::grpc_call::write", location);
     }
     void compress(bool on)
     {
@@ -109,9 +115,7 @@ class grpc_call
     {
         std::size_t n = 0;
         errno = 0;
-        const void *value = aco_grpc_metadata(call_, name, i, &n);
-        detail::io_check(value || errno != ENOMEM ? 0 : -1, "aco::grpc_call::metadata");
-        return value ? std::optional<std::string_view>(text(value, n)) : std::nullopt;
+        return found(aco_grpc_metadata(call_, name, i, &n), n);
     }
     grpc_call &add_metadata(const std::string &name, std::string_view value)
     {
@@ -134,13 +138,46 @@ class grpc_call
         return call_;
     }
 
-  private:
+  protected:
+    grpc_call(aco_grpc_call_t *call, bool is_client) noexcept : call_(call), is_client_(is_client)
+    {
+    }
     static std::string_view text(const void *p, std::size_t n)
     {
         return std::string_view(static_cast<const char *>(p), n);
     }
+    /* What a search has found, with errno. */
+    static std::optional<std::string_view> found(const void *value, std::size_t n)
+    {
+        detail::io_check(value || errno != ENOMEM ? 0 : -1, "aco::grpc_call");
+        return value ? std::optional<std::string_view>(text(value, n)) : std::nullopt;
+    }
+    /* Throws the status of a client's call that has ended, unless it is OK. */
+    void throw_status(int status) const
+    {
+        std::size_t n = 0;
+        if (status <= ACO_GRPC_OK)
+            return;
+        const std::string message = aco_grpc_message(call_);
+        const void *details = aco_grpc_details(call_, &n);
+        throw grpc_error(status, message, details ? std::string(text(details, n)) : std::string());
+    }
+    void check(int result, const char *what, const char *location) const
+    {
+        if (aco_likely(result >= 0))
+            return;
+        if (is_client_ && aco_check_cancelled() == 0) {
+            const int error = errno;
+            throw_status(error == EPIPE ? aco_grpc_finish_at(call_, location) : aco_grpc_status(call_));
+            errno = error;
+        }
+        detail::io_check(result, what);
+    }
 
     aco_grpc_call_t *call_;
+
+  private:
+    bool is_client_;
 };
 
 namespace detail
@@ -190,11 +227,16 @@ template <class Message> void grpc_parse(Message &message, std::string_view byte
         throw grpc_error(ACO_GRPC_INTERNAL, "a message cannot be decoded");
 }
 
+template <class Message> void grpc_put(const Message &message, std::string &bytes)
+{
+    if (!message.AppendToString(&bytes))
+        throw grpc_error(ACO_GRPC_INTERNAL, "a message cannot be encoded");
+}
+
 template <class Message> void grpc_send(grpc_call &call, const Message &message, std::string &room)
 {
     room.clear();
-    if (!message.AppendToString(&room))
-        throw grpc_error(ACO_GRPC_INTERNAL, "a message cannot be encoded");
+    grpc_put(message, room);
     call.write(room);
 }
 
@@ -202,7 +244,7 @@ template <class Message> void grpc_send(grpc_call &call, const Message &message,
 
 /* ---- Messages with types: any that have ParseFromArray() and AppendToString(), such as those of protobuf ---- */
 
-/* The messages of a call that its client sends: a range, or read(). */
+/* The messages that the peer sends: a range, or read(). */
 template <class Message> class grpc_reader
 {
   public:
@@ -279,7 +321,7 @@ template <class Message> class grpc_reader
     grpc_call *call_;
 };
 
-/* The messages of a call that its handler sends. */
+/* The messages that this side sends. */
 template <class Message> class grpc_writer
 {
   public:
@@ -295,6 +337,194 @@ template <class Message> class grpc_writer
     grpc_call *call_;
     std::string room_;
 };
+
+/* ---- Clients ---- */
+
+class grpc_channel
+{
+  public:
+    explicit grpc_channel(const std::string &target, const aco_grpc_channel_options_t &options = {})
+        : channel_(aco_grpc_channel_new(target.c_str(), &options))
+    {
+        detail::io_check(channel_ ? 0 : -1, "aco::grpc_channel");
+    }
+    grpc_channel(const grpc_channel &) = delete;
+    grpc_channel &operator=(const grpc_channel &) = delete;
+    ~grpc_channel()
+    {
+        aco_grpc_channel_destroy(channel_);
+    }
+    aco_grpc_channel_t *native_handle() const noexcept
+    {
+        return channel_;
+    }
+
+  private:
+    aco_grpc_channel_t *channel_;
+};
+
+/* A client's call, which is cancelled if it has not ended when this is destroyed. `path` must stay valid. */
+class grpc_client_call : public grpc_call
+{
+  public:
+    grpc_client_call(grpc_channel &channel, const char *path, const aco_grpc_call_options_t &options = {})
+        : grpc_call(aco_grpc_call_new(channel.native_handle(), path, &options), true)
+    {
+        detail::io_check(call_ ? 0 : -1, "aco::grpc_client_call");
+    }
+    ~grpc_client_call()
+    {
+        aco_grpc_call_destroy(call_);
+    }
+
+    void write_only(std::string_view message, const char *location = ACO__CALLER)
+    {
+        check(aco_grpc_write_only_at(call_, message.data(), message.size(), location),
+              "aco::grpc_client_call::write_only", location);
+    }
+    void write_end(const char *location = ACO__CALLER)
+    {
+        check(aco_grpc_write_end_at(call_, location), "aco::grpc_client_call::write_end", location);
+    }
+    void await_metadata(const char *location = ACO__CALLER)
+    {
+        check(aco_grpc_await_metadata_at(call_, location), "aco::grpc_client_call::await_metadata", location);
+    }
+    /* Waits for the end, and throws unless the status is OK. */
+    void finish(const char *location = ACO__CALLER)
+    {
+        throw_status(aco_grpc_finish_at(call_, location));
+    }
+    /* Less than 0: it has not ended. */
+    int status() const noexcept
+    {
+        return aco_grpc_status(call_);
+    }
+    std::optional<std::string_view> trailer(const char *name, std::size_t i = 0) const
+    {
+        std::size_t n = 0;
+        errno = 0;
+        return found(aco_grpc_trailer(call_, name, i, &n), n);
+    }
+    grpc_call &add_trailer(const std::string &name, std::string_view value) = delete;
+    const aco_http_request_t *request() const = delete;
+};
+
+/* What a stub's call takes with it, and afterwards what has come. For one call after the other. */
+class grpc_context
+{
+  public:
+    aco_grpc_call_options_t options = {};
+
+    grpc_context &add_metadata(std::string name, std::string value)
+    {
+        metadata_.emplace_back(std::move(name), std::move(value));
+        return *this;
+    }
+    /* The last call, for its metadata and trailers. */
+    const grpc_client_call &call() const
+    {
+        return call_.value();
+    }
+    /* For stubs. Begins a call; the last one ends. */
+    grpc_client_call &begin(grpc_channel &channel, const char *path)
+    {
+        call_.emplace(channel, path, options);
+        for (const std::pair<std::string, std::string> &each : metadata_)
+            call_->add_metadata(each.first, each.second);
+        return *call_;
+    }
+
+  private:
+    std::vector<std::pair<std::string, std::string>> metadata_;
+    std::optional<grpc_client_call> call_;
+};
+
+namespace detail
+{
+
+/* A call of a stub, in a context of its own if there is no other one. */
+struct grpc_begun {
+    grpc_begun(grpc_channel &channel, const char *path, grpc_context *context)
+        : call((context ? context : &own)->begin(channel, path))
+    {
+    }
+    grpc_context own;
+    grpc_client_call &call;
+};
+
+template <class Request> void grpc_ask(grpc_client_call &call, const Request &request)
+{
+    std::string bytes;
+    grpc_put(request, bytes);
+    call.write_only(bytes);
+}
+
+template <class Reply, class Request>
+Reply grpc_unary(grpc_channel &channel, const char *path, const Request &request, grpc_context *context)
+{
+    grpc_begun begun(channel, path, context);
+    Reply reply;
+    grpc_ask(begun.call, request);
+    grpc_parse(reply, begun.call.read_only());
+    return reply;
+}
+
+} // namespace detail
+
+/* The replies of a call: a range, or read(). Destroy it to leave early. */
+template <class Reply> class grpc_client_reader : private detail::grpc_begun, public grpc_reader<Reply>
+{
+  public:
+    template <class Request>
+    grpc_client_reader(grpc_channel &channel, const char *path, const Request &request, grpc_context *context)
+        : grpc_begun(channel, path, context), grpc_reader<Reply>(grpc_begun::call)
+    {
+        detail::grpc_ask(grpc_begun::call, request);
+    }
+    grpc_client_reader(const grpc_client_reader &) = delete;
+    grpc_client_reader &operator=(const grpc_client_reader &) = delete;
+};
+
+/* The requests of a call, and its reply. */
+template <class Request, class Reply> class grpc_client_writer : private detail::grpc_begun, public grpc_writer<Request>
+{
+  public:
+    grpc_client_writer(grpc_channel &channel, const char *path, grpc_context *context)
+        : grpc_begun(channel, path, context), grpc_writer<Request>(grpc_begun::call)
+    {
+    }
+    grpc_client_writer(const grpc_client_writer &) = delete;
+    grpc_client_writer &operator=(const grpc_client_writer &) = delete;
+    /* Ends the requests, and waits for the reply. */
+    Reply finish()
+    {
+        Reply reply;
+        grpc_begun::call.write_end();
+        detail::grpc_parse(reply, grpc_begun::call.read_only());
+        return reply;
+    }
+};
+
+/* A call with both. One task may write while another one reads. */
+template <class Request, class Reply>
+class grpc_client_stream : private detail::grpc_begun, public grpc_writer<Request>, public grpc_reader<Reply>
+{
+  public:
+    grpc_client_stream(grpc_channel &channel, const char *path, grpc_context *context)
+        : grpc_begun(channel, path, context), grpc_writer<Request>(grpc_begun::call),
+          grpc_reader<Reply>(grpc_begun::call)
+    {
+    }
+    grpc_client_stream(const grpc_client_stream &) = delete;
+    grpc_client_stream &operator=(const grpc_client_stream &) = delete;
+    void write_end()
+    {
+        grpc_begun::call.write_end();
+    }
+};
+
+/* ---- Servers ---- */
 
 /* A server and its handlers, which need not be copyable. */
 class grpc_server

@@ -76,6 +76,7 @@ const char *aco_grpc_method(const aco_grpc_call_t *call)
 static int fail_read(aco_grpc_call_t *call, int error, const char *reason)
 {
     call->read_error = error;
+    call->read_reason = reason;
     return aco__service_fail(error, "aco_grpc_read", reason);
 }
 
@@ -220,8 +221,7 @@ int aco_grpc_compress(aco_grpc_call_t *call, int on)
     return 0;
 }
 
-/* Puts the head before the first message. 0, or -1 and errno. */
-ACO__SWITCHES static int begin_once(aco_grpc_call_t *call, const char *location)
+int aco__grpc_begin_once(aco_grpc_call_t *call, const char *location)
 {
     if (call->has_begun)
         return 0;
@@ -252,7 +252,7 @@ int aco_grpc_write_at(aco_grpc_call_t *call, const void *message, size_t n, cons
     }
     if (n / 2 > UINT32_MAX / 2)
         return aco__service_fail(EMSGSIZE, "aco_grpc_write", "a message of 4 GiB");
-    if (aco_check_cancelled() != 0 || begin_once(call, location) != 0)
+    if (aco_check_cancelled() != 0 || aco__grpc_begin_once(call, location) != 0)
         return fail_write(call);
     packs = call->compresses && call->has_coding && n >= GRPC_LEAST_COMPRESSED;
     if (packs && aco__grpc_pack(call, message, n) != 0)

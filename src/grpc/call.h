@@ -18,7 +18,8 @@ enum {
     GRPC_MESSAGE = 1024, /* bytes of grpc-message */
     GRPC_DETAILS = 2048,
     GRPC_TRAILERS = 2048, /* bytes of trailing metadata */
-    GRPC_METADATA = 6144
+    GRPC_METADATA = 6144,
+    GRPC_TIMEOUT = 16 /* bytes of grpc-timeout */
 };
 
 /* How a side of a call sends and gets bytes. */
@@ -66,6 +67,7 @@ struct aco_grpc_call_s {
     size_t held; /* bytes that side->count() was told of */
     aco__grpc_bytes_t plain; /* the last message, decompressed */
     int read_error;
+    const char *read_reason; /* of messages that are wrong */
     unsigned char is_miscounted; /* the peer has sent no message or several where one was due */
     unsigned char peer_compresses; /* its grpc-encoding is gzip */
     /* Writing: */
@@ -89,6 +91,8 @@ struct aco_grpc_call_s {
 /* Begins a call in memory that is zeroed; `side` and `method` are set. Its end frees its memory. */
 ACO__HIDDEN void aco__grpc_call_begin(aco_grpc_call_t *call);
 ACO__HIDDEN void aco__grpc_call_end(aco_grpc_call_t *call);
+/* Sends the head, unless it was sent. 0, or -1 and errno. */
+ACO__SWITCHES ACO__HIDDEN int aco__grpc_begin_once(aco_grpc_call_t *call, const char *location);
 /* Memory that lives as long as the call. NULL and errno. */
 ACO__HIDDEN void *aco__grpc_allocate(aco_grpc_call_t *call, size_t n);
 
@@ -106,12 +110,18 @@ ACO__HIDDEN int aco__grpc_next_field(const char **at, const char *end, unsigned 
 /* ---- metadata.c ---- */
 /* Nanoseconds of a grpc-timeout; -1: it is none. */
 ACO__HIDDEN int64_t aco__grpc_timeout(const char *text);
+/* Puts it in `text`, rounded up. */
+ACO__HIDDEN void aco__grpc_put_timeout(char text[GRPC_TIMEOUT], int64_t ns);
 /* Whether the list of codings has gzip. */
 ACO__HIDDEN int aco__grpc_lists_gzip(const char *list);
 /* The text with escapes, cut. NULL and errno: no memory. */
 ACO__HIDDEN const char *aco__grpc_escape(aco_grpc_call_t *call, const char *text);
+/* The text without escapes; what is none stays. NULL and errno: no memory. */
+ACO__HIDDEN const char *aco__grpc_unescape(aco_grpc_call_t *call, const char *text);
 /* The bytes as base64. NULL and errno: no memory. */
 ACO__HIDDEN const char *aco__grpc_base64(aco_grpc_call_t *call, const void *p, size_t n);
+/* Whether it is "/package.Service/Method". */
+ACO__HIDDEN int aco__grpc_is_path(const char *path);
 ACO__HIDDEN int aco__grpc_add_field(aco_grpc_call_t *call, aco__grpc_fields_t *fields, size_t most, const char *name,
                                     const void *value, size_t n, const char *caller);
 /* The i-th value with this name among these fields. As aco_grpc_metadata(). */

@@ -304,9 +304,8 @@ static int grow_methods(aco_grpc_server_t *server)
 int aco_grpc_server_add(aco_grpc_server_t *server, const char *path, aco_grpc_handler_t handler, void *arg)
 {
     static const char caller[] = "aco_grpc_server_add";
-    const char *slash = *path == '/' ? strchr(path + 1, '/') : NULL;
     size_t i;
-    if (!slash || slash == path + 1 || !slash[1] || strchr(slash + 1, '/'))
+    if (!aco__grpc_is_path(path))
         return aco__service_fail(EINVAL, caller, "a path is \"/package.Service/Method\"");
     if (method_of(server, path))
         return aco__service_fail(EEXIST, caller, path);

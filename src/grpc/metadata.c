@@ -1,6 +1,7 @@
 /* What stands in headers and trailers: metadata, base64 (RFC 4648), percent-coded texts, time limits, codings. */
 #include "grpc/call.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char digits64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -28,6 +29,22 @@ int64_t aco__grpc_timeout(const char *text)
         if (units[i].unit == text[n])
             return value > INT64_MAX / 2 / units[i].ns ? INT64_MAX / 2 : value * units[i].ns;
     return -1;
+}
+
+void aco__grpc_put_timeout(char text[GRPC_TIMEOUT], int64_t ns)
+{
+    static const struct {
+        char unit;
+        int64_t ns;
+    } units[] = {{'n', 1}, {'u', 1000}, {'m', ACO_MILLISECOND}, {'S', ACO_SECOND}, {'M', 60 * ACO_SECOND}};
+    enum { MOST = 99999999 }; /* eight digits */
+    int64_t value = MOST;
+    size_t i = 0;
+    while (i < sizeof units / sizeof units[0] - 1 && ns / units[i].ns >= MOST)
+        i++;
+    if (ns / units[i].ns < MOST)
+        value = ns / units[i].ns + (ns % units[i].ns != 0);
+    (void)snprintf(text, GRPC_TIMEOUT, "%d%c", (int)value, units[i].unit);
 }
 
 int aco__grpc_lists_gzip(const char *list)
@@ -68,6 +85,29 @@ const char *aco__grpc_escape(aco_grpc_call_t *call, const char *text)
         return NULL;
     memcpy(kept, coded, n);
     kept[n] = 0;
+    return kept;
+}
+
+static int hex_of(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                  : -1;
+}
+
+const char *aco__grpc_unescape(aco_grpc_call_t *call, const char *text)
+{
+    char *kept = aco__grpc_allocate(call, strlen(text) + 1), *to = kept;
+    if (!kept)
+        return NULL;
+    while (*text) {
+        const int is_escape = *text == '%' && hex_of(text[1]) >= 0 && hex_of(text[2]) >= 0;
+        const int c = is_escape ? 16 * hex_of(text[1]) + hex_of(text[2]) : *text;
+        *to++ = c ? (char)c : ' '; /* a text ends with its 0 */
+        text += is_escape ? 3 : 1;
+    }
+    *to = 0;
     return kept;
 }
 
@@ -125,6 +165,12 @@ static char *from_base64(aco_grpc_call_t *call, const char *text, size_t n, size
 }
 
 /* ---- Metadata ---- */
+
+int aco__grpc_is_path(const char *path)
+{
+    const char *slash = *path == '/' ? strchr(path + 1, '/') : NULL;
+    return slash && slash > path + 1 && slash[1] && !strchr(slash + 1, '/');
+}
 
 static int is_binary(const char *name, size_t n)
 {

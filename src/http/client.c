@@ -513,8 +513,8 @@ static int authorize(call_memory_t *memory)
     return 0;
 }
 
-aco_http_response_t *aco__http_call_with(aco_http_client_t *client, const aco_http_call_t *call, int streams,
-                                         const char *upgrade, const char *location)
+aco_http_response_t *aco__http_call_with(aco_http_client_t *client, const aco_http_call_t *call, aco__http_step_t step,
+                                         const char *location)
 {
     size_t sz = sizeof(call_memory_t);
     call_memory_t *memory;
@@ -530,11 +530,11 @@ aco_http_response_t *aco__http_call_with(aco_http_client_t *client, const aco_ht
         return NULL;
     if (aco__http_client_url_set(&memory->first, call->url, client->options.open != NULL, memory->user) == 0 &&
         authorize(memory) == 0) {
-        aco__http_step_t step = {.call = call, .url = &memory->now, .authorization = memory->authorization};
-        step.upgrade = upgrade;
+        step.call = call;
+        step.url = &memory->now;
+        step.authorization = memory->authorization;
         step.method = call->method ? call->method : "GET";
-        step.has_body = !streams && (call->read_body || call->length > 0);
-        step.streams = (unsigned char)streams;
+        step.has_body = !step.streams && (call->read_body || call->length > 0);
         memory->now = memory->first;
         response = call_in_time(client, &step, &memory->first, location);
         if (!response)
@@ -546,7 +546,7 @@ aco_http_response_t *aco__http_call_with(aco_http_client_t *client, const aco_ht
 
 aco_http_response_t *aco_http_call_at(aco_http_client_t *client, const aco_http_call_t *call, const char *location)
 {
-    return aco__http_call_with(client, call, 0, NULL, location);
+    return aco__http_call_with(client, call, (aco__http_step_t){0}, location);
 }
 
 const char *aco_http_response_redirect(const aco_http_response_t *response, int i, int *status)

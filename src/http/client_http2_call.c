@@ -418,11 +418,10 @@ ssize_t aco__http2_read_call(aco__http2_call_t *s, void *p, size_t n, const char
     return (ssize_t)n;
 }
 
-const char *aco__http2_call_trailer(const aco__http2_call_t *s, const char *name)
+const aco_http_header_t *aco__http2_call_trailers(const aco__http2_call_t *s, size_t *count)
 {
-    const char *value;
-    (void)aco__http_find(s->headers + s->count, s->trailers, name, &value);
-    return value;
+    *count = s->trailers;
+    return s->headers + s->count;
 }
 
 int64_t aco__http2_reset_code(const aco__http2_call_t *s)
@@ -486,10 +485,10 @@ int aco__http2_has_read_all(const struct aco__http2_call *s)
     return 1;
 }
 
-const char *aco__http2_call_trailer(const struct aco__http2_call *s, const char *name)
+const aco_http_header_t *aco__http2_call_trailers(const struct aco__http2_call *s, size_t *count)
 {
     (void)s;
-    (void)name;
+    *count = 0;
     return NULL;
 }
 

@@ -92,7 +92,7 @@ static void c2_put_pseudo(c2_head_t *head, const aco__http_step_t *step)
                    is_ip6 ? "]" : "", has_port ? ":" : "", has_port ? url->port : "");
     c2_put(head, ":method", step->method);
     c2_put(head, ":scheme", url->is_tls ? "https" : "http");
-    c2_put(head, ":authority", head->authority);
+    c2_put(head, ":authority", step->authority ? step->authority : head->authority);
     c2_put(head, ":path", url->text + url->target_at);
 }
 

@@ -67,6 +67,7 @@ typedef struct aco__http_step { /* a request of a call, which redirects change *
     aco__http_client_url_t *url;
     const char *authorization; /* the value that the URL's user makes; "": none */
     const char *upgrade; /* lines of headers that ask for another protocol; NULL: none */
+    const char *authority; /* in place of the URL's, in HTTP/2; NULL: the URL's */
     aco__http_hop_t *hops;
     const char *method;
     unsigned char has_body, has_lost_body;
@@ -77,11 +78,11 @@ typedef struct aco__http_step { /* a request of a call, which redirects change *
 
 /* ---- client.c ---- */
 
-/* aco_http_call(), or aco_http_call_begin() if the caller `streams` the body; with these lines of headers, if they are
- * not NULL, on a connection of HTTP/1.1 that nobody else uses. */
+/* aco_http_call(), by a step of which at most these are set: `streams`, for aco_http_call_begin(); `upgrade`: lines of
+ * headers, sent on a connection of HTTP/1.1 that nobody else uses; `authority`. */
 ACO__SWITCHES
 ACO__HIDDEN aco_http_response_t *aco__http_call_with(aco_http_client_t *client, const aco_http_call_t *call,
-                                                     int streams, const char *upgrade, const char *location);
+                                                     aco__http_step_t step, const char *location);
 
 /* ---- Those that are kept: client_kept.c ---- */
 
@@ -189,7 +190,8 @@ ACO__SWITCHES
 ACO__HIDDEN ssize_t aco__http2_read_call(struct aco__http2_call *s, void *p, size_t n, const char *call,
                                          const char *location);
 ACO__HIDDEN int aco__http2_has_read_all(const struct aco__http2_call *s);
-ACO__HIDDEN const char *aco__http2_call_trailer(const struct aco__http2_call *s, const char *name);
+/* The trailers of the response, as far as they have come. */
+ACO__HIDDEN const aco_http_header_t *aco__http2_call_trailers(const struct aco__http2_call *s, size_t *count);
 ACO__HIDDEN int64_t aco__http2_reset_code(const struct aco__http2_call *s);
 /* Ends it; cancels it if it has not ended. Does not wait. */
 ACO__HIDDEN void aco__http2_end_call(struct aco__http2_call *s);

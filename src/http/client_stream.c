@@ -2,16 +2,25 @@
 #include "http/client_peer.h"
 #include "http/text.h"
 
+#include "aco/detail/for_grpc.h"
+
 #include <string.h>
 
-aco_http_response_t *aco_http_call_begin_at(aco_http_client_t *client, const aco_http_call_t *call,
-                                            const char *location)
+aco_http_response_t *aco__http_call_begin_as(aco_http_client_t *client, const aco_http_call_t *call,
+                                             const char *authority, const char *location)
 {
+    const aco__http_step_t step = {.streams = 1, .authority = authority};
     if (call && (call->read_body || call->body || call->length || call->trailer_count || call->continue_time)) {
         aco__service_fail(EINVAL, "aco_http_call_begin", "the body and the trailers are written later");
         return NULL;
     }
-    return aco__http_call_with(client, call, 1, NULL, location);
+    return aco__http_call_with(client, call, step, location);
+}
+
+aco_http_response_t *aco_http_call_begin_at(aco_http_client_t *client, const aco_http_call_t *call,
+                                            const char *location)
+{
+    return aco__http_call_begin_as(client, call, NULL, location);
 }
 
 /* What is done within total_time, and the call that it belongs to. */
@@ -77,10 +86,21 @@ int aco_http_response_await_at(aco_http_response_t *response, const char *locati
     return result;
 }
 
-const char *aco_http_response_trailer(const aco_http_response_t *response, const char *name)
+const aco_http_header_t *aco__http_response_trailers(const aco_http_response_t *response, size_t *count)
 {
     const aco__http_answer_t *answer = (const aco__http_answer_t *)(const void *)response;
-    return answer->http2 ? aco__http2_call_trailer(answer->http2, name) : NULL;
+    *count = 0;
+    return answer->http2 ? aco__http2_call_trailers(answer->http2, count) : NULL;
+}
+
+const char *aco_http_response_trailer(const aco_http_response_t *response, const char *name)
+{
+    size_t count;
+    const aco_http_header_t *trailers = aco__http_response_trailers(response, &count);
+    const char *value = NULL;
+    if (trailers)
+        (void)aco__http_find(trailers, count, name, &value);
+    return value;
 }
 
 int64_t aco_http_response_reset_code(const aco_http_response_t *response)

@@ -146,7 +146,7 @@ static int shake_hands(aco_http_client_t *client, aco_websocket_t *socket, shake
     call.url = shake->url;
     call.headers = headers;
     call.header_count = header_count;
-    socket->response = aco__http_call_with(client, &call, 0, shake->fields, location);
+    socket->response = aco__http_call_with(client, &call, (aco__http_step_t){.upgrade = shake->fields}, location);
     if (!socket->response)
         return -1;
     peer = (aco__http_peer_t *)(void *)socket->response;

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""grpc_peers.py FOLDER SERVER GREETER...: acorn_grpc with grpcio as the client of SERVER (tests/grpc_server.c), and of
-the greeters of examples/grpc. grpcio comes from PyPI into a virtual environment in FOLDER. Exit 77: it cannot be
-had."""
+"""grpc_peers.py FOLDER SERVER CLIENT GREETER...: acorn_grpc with grpcio as the client of SERVER (tests/grpc_server.c),
+as the server of CLIENT (tests/grpc_client.c), and as the client of the greeters of examples/grpc, which their clients
+call, too. grpcio comes from PyPI into a virtual environment in FOLDER. Exit 77: it cannot be had."""
 import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 PACKAGES = ['grpcio==1.66.2']
 
@@ -138,21 +139,91 @@ def test_greeter_of_protoc(channel):
     assert b'HelloRequest' in next(service(iter([b'\x22\x12helloworld.Greeter'])))
 
 
+class Methods:
+    """Those of tests/grpc_client.c."""
+
+    def Echo(self, message, context):
+        return message
+
+    def Chat(self, messages, context):
+        count = 0
+        for count, message in enumerate(messages, 1):
+            yield message
+        context.set_trailing_metadata((('x-count', str(count)),))
+
+    def Many(self, message, context):
+        for _ in range(message[0]):
+            yield b'message'
+
+    def Metadata(self, message, context):
+        sent = context.invocation_metadata()
+        context.send_initial_metadata([each for each in sent if each[0] == 'x-text'])
+        context.set_trailing_metadata([each for each in sent if each[0] == 'x-bytes-bin'])
+        return message
+
+    def Fails(self, message, context):
+        context.set_trailing_metadata((('grpc-status-details-bin', b'\0\1'), ('x-why', 'none')))
+        context.abort(grpc.StatusCode.NOT_FOUND, '\t100 % of ☺\n')
+
+    def FailsLate(self, message, context):
+        yield b'one'
+        context.abort(grpc.StatusCode.ABORTED, 'too late')
+
+    def Sleeps(self, message, context):
+        ended = threading.Event()
+        context.add_callback(ended.set)
+        ended.wait(10)
+        return b''
+
+
+def handlers():
+    methods = Methods()
+    kinds = {'Chat': grpc.stream_stream_rpc_method_handler, 'Many': grpc.unary_stream_rpc_method_handler,
+             'FailsLate': grpc.unary_stream_rpc_method_handler}
+    return grpc.method_handlers_generic_handler('test.Test', {
+        name: kinds.get(name, grpc.unary_unary_rpc_method_handler)(getattr(methods, name))
+        for name in vars(Methods) if not name.startswith('_')})
+
+
+def check_client(command):
+    server = grpc.server(ThreadPoolExecutor(max_workers=12))
+    server.add_generic_rpc_handlers((handlers(),))
+    port = server.add_insecure_port('127.0.0.1:0')
+    server.start()
+    try:
+        subprocess.run([*command, f'127.0.0.1:{port}'], check=True, timeout=60)
+        print('a client ok', flush=True)
+    finally:
+        server.stop(0)
+
+
+def check_greeter_client(address, greeter):
+    client = os.path.join(os.path.dirname(greeter), os.path.basename(greeter).replace('greeter', 'greeter_client'))
+    said = subprocess.run([client, address, 'you'], check=True, timeout=60, stdout=subprocess.PIPE, text=True).stdout
+    of_all_kinds = 'Hello you\n' * 4 + 'Hello you, all\nHello you 0\nHello you 1\nHello you 2\n'
+    assert said == ('Hello you\n' if greeter.endswith('_c') else of_all_kinds), said
+    print('its client ok', flush=True)
+
+
 def check(command, *tests):
     """Runs the tests with a server, which says at the end of its first line where it listens."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         try:
-            with grpc.insecure_channel(process.stdout.readline().split()[-1]) as channel:
+            address = process.stdout.readline().split()[-1]
+            with grpc.insecure_channel(address) as channel:
                 for test in tests:
                     test(channel)
                     print(test.__name__, 'ok', flush=True)
+            if test_greeter in tests:
+                check_greeter_client(address, command[0])
         finally:
             process.kill()
 
 
 def main():
     check([sys.argv[2], 'serve'], test_unary, test_streams, test_ends, test_statuses, test_metadata, test_gzip)
-    for greeter in sys.argv[3:]:
+    check_client([sys.argv[3]])
+    for greeter in sys.argv[4:]:
         check([greeter, '0'], test_greeter, *([] if greeter.endswith('_c') else [test_greeter_of_protoc]))
 
 

@@ -1,5 +1,5 @@
 /* protoc-gen-acorn: a plugin of protoc that writes NAME.acorn.hpp for NAME.proto: a class for each service, whose
- * virtual functions are its methods (docs/grpc.md).
+ * virtual functions are its methods, and a stub in it that calls them (docs/grpc.md).
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <google/protobuf/compiler/code_generator.h>
@@ -101,6 +101,41 @@ void print_added(io::Printer &out, const MethodDescriptor *method)
     out.Print(variables_of(method), text.c_str());
 }
 
+/* A method's function in the stub. */
+std::string stub_form_of(const MethodDescriptor *method)
+{
+    const std::string unary = "$name$(const $request$ &request, ::aco::grpc_context *context = nullptr)";
+    const std::string stream = "$name$(::aco::grpc_context *context = nullptr)";
+    if (method->client_streaming() && method->server_streaming())
+        return "::aco::grpc_client_stream<$request$, $reply$> " + stream;
+    if (method->client_streaming())
+        return "::aco::grpc_client_writer<$request$, $reply$> " + stream;
+    return (method->server_streaming() ? "::aco::grpc_client_reader<$reply$> " : "$reply$ ") + unary;
+}
+
+std::string stub_result_of(const MethodDescriptor *method)
+{
+    if (method->client_streaming())
+        return std::string(method->server_streaming() ? "::aco::grpc_client_stream" : "::aco::grpc_client_writer") +
+               "<$request$, $reply$>(*channel_, \"$path$\", context)";
+    return std::string(method->server_streaming() ? "::aco::grpc_client_reader" : "::aco::detail::grpc_unary") +
+           "<$reply$>(*channel_, \"$path$\", request, context)";
+}
+
+void print_stub(io::Printer &out, const ServiceDescriptor *service)
+{
+    out.Print("\n    /* Calls the service by a channel, which must live longer. Any status but OK is thrown as an\n"
+              "     * aco::grpc_error. */\n    class stub\n    {\n      public:\n"
+              "        explicit stub(::aco::grpc_channel &channel) noexcept : channel_(&channel) {}\n");
+    for (int i = 0; i < service->method_count(); i++) {
+        const MethodDescriptor *method = service->method(i);
+        const std::string text = "        " + stub_form_of(method) + "\n        {\n            return " +
+                                 stub_result_of(method) + ";\n        }\n";
+        out.Print(variables_of(method), text.c_str());
+    }
+    out.Print("\n      private:\n        ::aco::grpc_channel *channel_;\n    };\n");
+}
+
 void print_service(io::Printer &out, const ServiceDescriptor *service)
 {
     out.Print("\n/* The service $full$. Each function runs in the task of its call; what it throws is the status. */\n"
@@ -117,7 +152,9 @@ void print_service(io::Printer &out, const ServiceDescriptor *service)
             "        ::aco::detail::grpc_add_files<google::protobuf::FileDescriptorProto>(\n"
             "            server, google::protobuf::DescriptorPool::generated_pool()->FindFileByName(\"$file$\"));\n",
             "file", service->file()->name());
-    out.Print("    }\n};\n");
+    out.Print("    }\n");
+    print_stub(out, service);
+    out.Print("};\n");
 }
 
 class generator : public compiler::CodeGenerator

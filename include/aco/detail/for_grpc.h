@@ -18,6 +18,13 @@ ACO_API int aco__http_drain_begin_early(aco_http_request_t *request, const char 
  * if it was more than 0, and is beyond now: it counts all the same. */
 ACO_API int aco__http_count_buffered(aco_http_request_t *request, ptrdiff_t n);
 
+/* aco_http_call_begin(), with this authority in place of the URL's; NULL: the URL's. */
+ACO__SWITCHES
+ACO_API aco_http_response_t *aco__http_call_begin_as(aco_http_client_t *client, const aco_http_call_t *call,
+                                                     const char *authority, const char *location);
+/* All trailers of a response, as far as they have come: their number in *count. They are valid as the response. */
+ACO_API const aco_http_header_t *aco__http_response_trailers(const aco_http_response_t *response, size_t *count);
+
 ACO__END_C
 
 #endif

@@ -1,0 +1,254 @@
+/* Channels of gRPC: options, targets, policies and the budget of retries. */
+#include "grpc/grpc_channel.h"
+
+#include "base/reserved.h"
+
+#include "aco/sim.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char new_call[] = "aco_grpc_channel_new";
+
+enum {
+    MOST_TARGETS = 64,
+    MOST_TARGET = 255, /* bytes of a host; of the authority */
+    MOST_TRIES = 5,
+    TOKENS = 10,
+    SHARE = 100, /* thousandths */
+    THOUSAND = 1000
+};
+static const int64_t day = 24 * 3600 * ACO_SECOND;
+
+/* ---- Targets ---- */
+
+/* Takes "host:port" apart, up to a comma, which is where it returns. NULL: it is no target. */
+static char *take_target(char *text, aco__grpc_target_t *target, char *parts)
+{
+    const size_t n = strcspn(text, ",");
+    const char *end = text + n, *colon = end;
+    const int is_ip6 = *text == '[';
+    while (colon > text && *colon != ':')
+        colon--;
+    if (colon == text || (is_ip6 ? colon[-1] != ']' : memchr(text, ':', (size_t)(colon - text)) != NULL) ||
+        colon - text > MOST_TARGET || end - colon < 2 || end - colon > 6 ||
+        strspn(colon + 1, "0123456789") < (size_t)(end - colon - 1) || strcspn(text, " \t\r\n/@?#\\") < n)
+        return NULL;
+    target->text = text;
+    target->host = parts;
+    memcpy(parts, text + is_ip6, (size_t)(colon - text - 2 * is_ip6));
+    parts += colon - text - 2 * is_ip6;
+    *parts++ = 0;
+    target->port = parts;
+    memcpy(parts, colon + 1, (size_t)(end - colon - 1));
+    parts[end - colon - 1] = 0;
+    return text + n;
+}
+
+/* `texts` has the targets, and room for their parts behind them. Whether they are targets. */
+static int take_targets(aco_grpc_channel_t *channel, char *texts)
+{
+    char *parts = texts + strlen(texts) + 1;
+    for (size_t i = 0; i < channel->target_count; i++) {
+        char *end = take_target(texts, &channel->targets[i], parts);
+        if (!end)
+            return 0;
+        parts = channel->targets[i].port + strlen(channel->targets[i].port) + 1;
+        *end = 0;
+        texts = end + 1;
+    }
+    return 1;
+}
+
+/* ---- Options ---- */
+
+static int64_t time_or(int64_t time, int64_t otherwise)
+{
+    return time == 0 ? otherwise : time < day ? time : day;
+}
+
+static void set_defaults(aco_grpc_channel_options_t *o)
+{
+    o->max_message = o->max_message ? o->max_message : GRPC_MAX_MESSAGE;
+    if (o->max_message < 0)
+        o->max_message = INT64_MAX;
+    o->max_metadata = o->max_metadata ? o->max_metadata : 16 << 10;
+    o->connect_time = time_or(o->connect_time, 20 * ACO_SECOND);
+    o->first_pause = time_or(o->first_pause, ACO_SECOND);
+    o->longest_pause = time_or(o->longest_pause, 120 * ACO_SECOND);
+    o->retry_tokens = o->retry_tokens ? o->retry_tokens : TOKENS;
+    o->retry_share = o->retry_share ? o->retry_share : SHARE;
+}
+
+static int policy_is_wrong(const aco_grpc_policy_t *policy)
+{
+    return policy->timeout < 0 || policy->tries < 0 || policy->tries > MOST_TRIES || policy->first_pause < 0 ||
+           policy->longest_pause < 0 || (policy->tries > 1 && !policy->retried) || ACO__RESERVED_IS_SET(policy);
+}
+
+/* What is wrong with the options, of which the defaults are set; NULL: nothing. */
+static const char *wrong_option(const aco_grpc_channel_options_t *o)
+{
+    if (ACO__RESERVED_IS_SET(o))
+        return "a reserved field is not 0";
+    if (o->max_metadata < 256 || o->max_metadata > 1 << 20 || o->retry_tokens > 1000 || o->retry_share < 0 ||
+        o->retry_share > 1000 * THOUSAND)
+        return "a limit";
+    if (o->connect_time < 0 || o->first_pause < 0 || o->longest_pause < 0 || o->ping_time < 0)
+        return "a time";
+    if (o->authority && (!*o->authority || strlen(o->authority) > MOST_TARGET || strpbrk(o->authority, " \t\r\n/@")))
+        return "the authority";
+    for (size_t i = 0; i < o->policy_count; i++)
+        if (policy_is_wrong(&o->policies[i]))
+            return "a policy";
+    return NULL;
+}
+
+/* ---- Channels ---- */
+
+static size_t count_targets(const char *target)
+{
+    size_t n = 1;
+    for (; *target; target++)
+        n += *target == ',';
+    return n;
+}
+
+/* Memory for the channel, its policies, its targets and their texts, which are in it. NULL and errno. */
+static aco_grpc_channel_t *allocate_channel(const char *target, const aco_grpc_channel_options_t *options)
+{
+    const size_t n = strlen(target), count = count_targets(target);
+    const size_t policies = options->policy_count * sizeof *options->policies;
+    const size_t targets = count * sizeof(aco__grpc_target_t);
+    size_t sz = sizeof(aco_grpc_channel_t) + policies + targets + 2 * n + 1 + 2 * count;
+    aco_grpc_channel_t *channel = aco__service_allocate(&sz, new_call);
+    if (!channel)
+        return NULL;
+    memset(channel, 0, sz);
+    channel->sz = sz;
+    channel->options = *options;
+    if (policies) {
+        memcpy(channel + 1, options->policies, policies);
+        channel->options.policies = (const aco_grpc_policy_t *)(const void *)(channel + 1);
+    }
+    channel->target_count = count;
+    channel->targets = (aco__grpc_target_t *)(void *)((char *)(channel + 1) + policies);
+    memcpy((char *)channel->targets + targets, target, n);
+    channel->must_look_up = 1;
+    channel->tokens = options->retry_tokens * THOUSAND;
+    return channel;
+}
+
+/* A backend for each target. 0, or -1 and errno. */
+static int add_targets(aco_grpc_channel_t *channel)
+{
+    aco__grpc_backend_t **end = &channel->first;
+    for (size_t i = 0; i < channel->target_count; i++) {
+        char url[MOST_TARGET + 32];
+        (void)snprintf(url, sizeof url, "http%s://%s", channel->options.open ? "s" : "", channel->targets[i].text);
+        *end = aco__grpc_backend_new(channel, &channel->targets[i], url);
+        if (!*end)
+            return -1;
+        end = &(*end)->next;
+    }
+    return 0;
+}
+
+aco_grpc_channel_t *aco_grpc_channel_new(const char *target, const aco_grpc_channel_options_t *options)
+{
+    aco_grpc_channel_options_t with_defaults = {0};
+    aco_grpc_channel_t *channel;
+    const char *fault;
+    if (options)
+        with_defaults = *options;
+    set_defaults(&with_defaults);
+    fault = wrong_option(&with_defaults);
+    if (!fault && count_targets(target) > MOST_TARGETS)
+        fault = "more than 64 targets";
+    if (fault || !aco_http_has_http2()) {
+        (void)aco__service_fail(fault ? EINVAL : ENOTSUP, new_call,
+                                fault ? fault : "acorn_http was built without HTTP/2");
+        return NULL;
+    }
+    channel = allocate_channel(target, &with_defaults);
+    if (!channel)
+        return NULL;
+    if (!take_targets(channel, (char *)(channel->targets + channel->target_count)))
+        (void)aco__service_fail(EINVAL, new_call, "a target is \"host:port\"");
+    else if (with_defaults.round_robin || add_targets(channel) == 0)
+        return channel;
+    aco_grpc_channel_destroy(channel);
+    return NULL;
+}
+
+void aco_grpc_channel_destroy(aco_grpc_channel_t *channel)
+{
+    const int error = errno;
+    if (!channel)
+        return;
+    while (channel->first) {
+        aco__grpc_backend_t *backend = channel->first;
+        ACO__ASSERT(!backend->users);
+        channel->first = backend->next;
+        aco__grpc_backend_destroy(backend);
+    }
+    aco__service_free(channel, channel->sz);
+    errno = error;
+}
+
+/* ---- Policies and the budget ---- */
+
+/* How well it fits: 0: not at all. */
+static size_t fit_of(const aco_grpc_policy_t *policy, const char *path)
+{
+    const size_t n = policy->method ? strlen(policy->method) : 0;
+    if (!n)
+        return 1;
+    return strncmp(policy->method, path, n) == 0 && (!path[n] || path[n - 1] == '/') ? 1 + n : 0;
+}
+
+const aco_grpc_policy_t *aco__grpc_policy_of(const aco_grpc_channel_t *channel, const char *path)
+{
+    const aco_grpc_policy_t *best = NULL;
+    size_t best_fit = 0;
+    for (size_t i = 0; i < channel->options.policy_count; i++) {
+        const size_t fit = fit_of(&channel->options.policies[i], path);
+        if (fit > best_fit) {
+            best = &channel->options.policies[i];
+            best_fit = fit;
+        }
+    }
+    return best;
+}
+
+/* The simulation's, or else a hash (SplitMix64) of the time and of a count. */
+int64_t aco__grpc_random(int64_t most)
+{
+    static uint32_t count; /* atomic */
+    uint64_t x;
+    aco_sim_t *sim = aco__sim_current_if_linked ? aco__sim_current_if_linked() : NULL;
+    if (sim)
+        return (int64_t)(aco__sim_random_if_linked(sim, 0) >> 1) % (most + 1);
+    x = (uint64_t)aco_now() + __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED) * UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return (int64_t)((x ^ (x >> 31)) >> 1) % (most + 1);
+}
+
+void aco__grpc_try_succeeded(aco_grpc_channel_t *channel)
+{
+    const int most = channel->options.retry_tokens * THOUSAND;
+    if (most > 0)
+        channel->tokens = most - channel->tokens < channel->options.retry_share
+                              ? most
+                              : channel->tokens + channel->options.retry_share;
+}
+
+int aco__grpc_try_failed(aco_grpc_channel_t *channel)
+{
+    const int most = channel->options.retry_tokens * THOUSAND;
+    if (most < 0)
+        return 1;
+    channel->tokens = channel->tokens > THOUSAND ? channel->tokens - THOUSAND : 0;
+    return channel->tokens > most / 2;
+}

@@ -1,0 +1,64 @@
+/* Channels: the addresses of a service, and what its calls do by its policies. */
+#ifndef ACO_GRPC_CHANNEL_H
+#define ACO_GRPC_CHANNEL_H
+
+#include "grpc/call.h"
+
+#include "aco/sync.h"
+
+typedef struct aco__grpc_target { /* "host:port" */
+    char *text, *host, *port;
+} aco__grpc_target_t;
+
+/* Where calls go: a target, or in a round robin an address of it. */
+typedef struct aco__grpc_backend {
+    struct aco__grpc_backend *next;
+    aco_grpc_channel_t *channel;
+    const aco__grpc_target_t *target;
+    aco_http_client_t *client; /* it keeps the connection */
+    uint32_t users; /* calls */
+    int64_t not_before; /* after a failure to connect */
+    int64_t pause; /* the last one; 0: it has not failed since it was reached */
+    unsigned char is_gone; /* its name has it no more: the last user frees it */
+    size_t sz;
+    char url[]; /* "http://host:port" */
+} aco__grpc_backend_t;
+
+struct aco_grpc_channel_s {
+    aco_grpc_channel_options_t options; /* with the defaults */
+    aco__grpc_backend_t *first;
+    aco__grpc_backend_t *last_used;
+    aco__grpc_target_t *targets;
+    size_t target_count;
+    int64_t look_up_after; /* of a round robin */
+    unsigned char must_look_up;
+    aco_mutex_t looking_up;
+    int tokens; /* thousandths */
+    int error; /* of the last failure to connect */
+    char reason[128];
+    size_t sz; /* of this, the targets, the policies and the texts behind it */
+};
+
+/* ---- grpc_backend.c ---- */
+ACO__HIDDEN aco__grpc_backend_t *aco__grpc_backend_new(aco_grpc_channel_t *channel, const aco__grpc_target_t *target,
+                                                       const char *url);
+ACO__HIDDEN void aco__grpc_backend_destroy(aco__grpc_backend_t *backend);
+/* Takes a backend for a call, which may have to wait until one can be tried. NULL and errno: none can, or a scope has
+ * ended. */
+ACO__SWITCHES ACO__HIDDEN aco__grpc_backend_t *aco__grpc_pick(aco_grpc_channel_t *channel, int may_wait, int64_t until,
+                                                              const char *location);
+ACO__HIDDEN void aco__grpc_let_go(aco__grpc_backend_t *backend);
+/* What came of connecting, errno if it has failed. */
+ACO__HIDDEN void aco__grpc_reached(aco__grpc_backend_t *backend);
+ACO__HIDDEN void aco__grpc_not_reached(aco__grpc_backend_t *backend, int error);
+
+/* ---- grpc_channel.c ---- */
+/* The policy of a method; NULL: there is none. */
+ACO__HIDDEN const aco_grpc_policy_t *aco__grpc_policy_of(const aco_grpc_channel_t *channel, const char *path);
+/* A random number of 0 to `most`. */
+ACO__HIDDEN int64_t aco__grpc_random(int64_t most);
+/* The budget: a try has succeeded; one has failed, and whether there may be another one. */
+ACO__HIDDEN void aco__grpc_try_succeeded(aco_grpc_channel_t *channel);
+ACO__HIDDEN int aco__grpc_try_failed(aco_grpc_channel_t *channel);
+
+#endif

@@ -1,0 +1,471 @@
+/* A client's call: where it goes, its head, its end, and the tries of a call whose request is one message. */
+#include "grpc/grpc_client.h"
+
+#include "base/reserved.h"
+
+#include "aco/detail/for_grpc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { OWN_HEADERS = 8, REFUSALS = 5, FIRST_PAUSE_MS = 10 };
+static const char write_call[] = "aco_grpc_write";
+
+static aco__grpc_client_t *client_of(aco_grpc_call_t *call)
+{
+    return (aco__grpc_client_t *)(void *)call;
+}
+
+/* ---- The head ---- */
+
+static void put(aco_http_header_t *headers, size_t *n, const char *name, const char *value)
+{
+    headers[*n].name = name;
+    headers[(*n)++].value = value;
+}
+
+static size_t count_fields(const aco__grpc_fields_t *fields)
+{
+    size_t n = 0;
+    for (const aco__grpc_field_t *field = fields->first; field; field = field->next)
+        n++;
+    return n;
+}
+
+/* Sends the head to this backend. 0, or -1 and errno. */
+ACO__SWITCHES static int send_head(aco__grpc_client_t *c, aco__grpc_backend_t *backend, const char *location)
+{
+    static const char *const numbers[] = {"0", "1", "2", "3", "4"};
+    aco_grpc_call_t *call = &c->call;
+    const size_t base = strlen(backend->url), path = strlen(call->method) + 1;
+    const char *authority = c->channel->options.authority;
+    aco_http_header_t *headers =
+        aco__grpc_allocate(call, (OWN_HEADERS + count_fields(&call->metadata)) * sizeof *headers);
+    char *url = aco__grpc_allocate(call, base + path), timeout[GRPC_TIMEOUT];
+    aco_http_call_t http = {0};
+    if (!headers || !url)
+        return -1;
+    memcpy(url, backend->url, base);
+    memcpy(url + base, call->method, path);
+    http.method = "POST";
+    http.url = url;
+    http.headers = headers;
+    put(headers, &http.header_count, "content-type", "application/grpc");
+    put(headers, &http.header_count, "te", "trailers");
+    put(headers, &http.header_count, "user-agent", "grpc-c-acorn/" ACORN_VERSION_STRING);
+    if (aco_grpc_has_gzip())
+        put(headers, &http.header_count, "grpc-accept-encoding", "identity,gzip");
+    if (call->compresses)
+        put(headers, &http.header_count, "grpc-encoding", "gzip");
+    if (c->until != ACO_FOREVER) {
+        aco__grpc_put_timeout(timeout, c->until - aco_now());
+        put(headers, &http.header_count, "grpc-timeout", timeout);
+    }
+    if (c->retries)
+        put(headers, &http.header_count, "grpc-previous-rpc-attempts", numbers[c->retries]);
+    for (const aco__grpc_field_t *field = call->metadata.first; field; field = field->next)
+        put(headers, &http.header_count, field->name, field->value);
+    c->response =
+        aco__http_call_begin_as(backend->client, &http, authority ? authority : backend->target->text, location);
+    call->has_coding = call->compresses;
+    return c->response ? 0 : -1;
+}
+
+/* Whether it is the connection that has failed, so that another one may do: not this call. */
+static int is_of_connection(int error)
+{
+    return error != EINVAL && error != EMSGSIZE && error != ENOMEM && error != EPERM && aco_check_cancelled() == 0;
+}
+
+/* Finds a backend that can be reached, and sends the head there. 0, or -1 and errno. */
+ACO__SWITCHES static int find_backend(aco__grpc_client_t *c, const char *location)
+{
+    aco__grpc_backend_t *backend;
+    int error;
+    while ((backend = aco__grpc_pick(c->channel, c->waits, c->until, location)) != NULL) {
+        if (send_head(c, backend, location) == 0) {
+            aco__grpc_reached(backend);
+            c->backend = backend;
+            return 0;
+        }
+        error = errno;
+        if (!is_of_connection(error)) {
+            aco__grpc_let_go(backend);
+            errno = error;
+            return -1;
+        }
+        aco__grpc_not_reached(backend, error);
+        aco__grpc_let_go(backend);
+    }
+    return -1;
+}
+
+/* The call's deadline, from its first try on. */
+static void set_deadline(aco__grpc_client_t *c)
+{
+    const int64_t timeout = c->policy ? c->policy->timeout : 0;
+    if (c->has_deadline)
+        return;
+    c->has_deadline = 1;
+    c->until = aco_deadline();
+    if (timeout && aco_after(timeout) < c->until)
+        c->until = aco_after(timeout);
+}
+
+/* Begins a scope that ends with the call, if the task's own do not end before. 1, 0: there is none; -1 and errno. */
+static int begin_limit(const aco__grpc_client_t *c, aco_scope_t *scope, const char *location)
+{
+    if (c->until >= aco_deadline())
+        return 0;
+    return aco_scope_begin_at(scope, c->until, location) == 0 ? 1 : -1;
+}
+
+/* Ends it, if it was begun. Keeps errno. */
+static void end_limit(int was_begun, aco_scope_t *scope)
+{
+    const int error = errno;
+    if (was_begun > 0)
+        (void)aco_scope_end(scope);
+    errno = error;
+}
+
+ACO__SWITCHES static int begin_call(aco__grpc_client_t *c, const char *location)
+{
+    aco_scope_t scope;
+    int limit, result = -1;
+    if (c->status > ACO_GRPC_OK)
+        return aco__grpc_end_with(c, c->status, c->text);
+    if (c->response)
+        return 0;
+    set_deadline(c);
+    if (c->until <= aco_now())
+        return aco__grpc_end_with(c, ACO_GRPC_DEADLINE_EXCEEDED, aco__grpc_late);
+    limit = begin_limit(c, &scope, location);
+    if (limit >= 0)
+        result = find_backend(c, location);
+    end_limit(limit, &scope);
+    return result == 0 ? 0 : aco__grpc_http_failed(c, errno);
+}
+
+/* One task may write while another reads, and both may begin. */
+ACO__SWITCHES static int client_begin(aco_grpc_call_t *call, const char *location)
+{
+    aco__grpc_client_t *c = client_of(call);
+    int result;
+    if (aco_mutex_lock_at(&c->beginning, location) != 0)
+        return -1;
+    result = begin_call(c, location);
+    (void)aco_mutex_unlock(&c->beginning);
+    return result;
+}
+
+/* ---- Writing ---- */
+
+ACO__SWITCHES static int client_write(aco_grpc_call_t *call, const void *p, size_t n, const char *location)
+{
+    aco__grpc_client_t *c = client_of(call);
+    aco_scope_t scope;
+    int limit, result = -1;
+    if (c->has_ended)
+        return aco__service_fail(EINVAL, write_call, "the messages have ended");
+    limit = begin_limit(c, &scope, location);
+    if (limit >= 0)
+        result = aco_http_call_write_at(c->response, p, n, location);
+    end_limit(limit, &scope);
+    return result == 0 || errno == EPIPE ? result : aco__grpc_http_failed(c, errno);
+}
+
+static int client_push(aco_grpc_call_t *call, const char *location)
+{
+    (void)call;
+    (void)location;
+    return 0;
+}
+
+int aco_grpc_write_end_at(aco_grpc_call_t *call, const char *location)
+{
+    aco__grpc_client_t *c = client_of(call);
+    ACO__MAY_SWITCH("aco_grpc_write_end", location);
+    if (c->has_ended)
+        return 0;
+    if (call->write_error) {
+        errno = call->write_error;
+        return -1;
+    }
+    if (aco__grpc_begin_once(call, location) != 0)
+        return -1;
+    if (aco_http_call_end(c->response, NULL, 0) != 0)
+        return aco__grpc_http_failed(c, errno);
+    c->has_ended = 1;
+    return 0;
+}
+
+/* ---- Reading ---- */
+
+/* Waits for the response's head. 0: the call goes on, or has ended with OK; -1 and errno. */
+ACO__SWITCHES static int await_head(aco__grpc_client_t *c, const char *location)
+{
+    aco_scope_t scope;
+    int limit, result = -1;
+    if (aco__grpc_begin_once(&c->call, location) != 0)
+        return -1;
+    if (c->status > ACO_GRPC_OK)
+        return aco__grpc_end_with(c, c->status, c->text);
+    if (c->has_head)
+        return 0;
+    limit = begin_limit(c, &scope, location);
+    if (limit >= 0)
+        result = aco_http_response_await_at(c->response, location);
+    end_limit(limit, &scope);
+    return result == 0 ? aco__grpc_take_head(c) : aco__grpc_http_failed(c, errno);
+}
+
+ACO__SWITCHES static ssize_t client_read(aco_grpc_call_t *call, void *p, size_t n, const char *location)
+{
+    aco__grpc_client_t *c = client_of(call);
+    aco_scope_t scope;
+    ssize_t got = -1;
+    int limit;
+    if (await_head(c, location) != 0)
+        return -1;
+    if (c->status == ACO_GRPC_OK)
+        return 0;
+    limit = begin_limit(c, &scope, location);
+    if (limit >= 0)
+        got = aco_http_response_read_at(c->response, p, n, location);
+    end_limit(limit, &scope);
+    if (got > 0)
+        return got;
+    return got == 0 ? aco__grpc_take_trailers(c) : aco__grpc_http_failed(c, errno);
+}
+
+static const aco_http_header_t *client_metadata(aco_grpc_call_t *call, size_t *count)
+{
+    const aco__grpc_client_t *c = client_of(call);
+    *count = 0;
+    if (!c->has_head || c->is_alone)
+        return NULL;
+    *count = c->response->header_count;
+    return c->response->headers;
+}
+
+int aco_grpc_await_metadata_at(aco_grpc_call_t *call, const char *location)
+{
+    ACO__MAY_SWITCH("aco_grpc_await_metadata", location);
+    return await_head(client_of(call), location);
+}
+
+static const aco__grpc_side_t client_side = {client_read, client_begin,    client_write,
+                                             client_push, client_metadata, NULL};
+
+/* ---- Tries ---- */
+
+/* Gives up the response and its backend. */
+static void leave(aco__grpc_client_t *c)
+{
+    aco_http_response_end(c->response);
+    c->response = NULL;
+    if (c->backend)
+        aco__grpc_let_go(c->backend);
+    c->backend = NULL;
+}
+
+/* Nothing has happened yet. */
+static void forget_try(aco__grpc_client_t *c)
+{
+    leave(c);
+    c->call.has_begun = c->call.peer_compresses = 0;
+    c->call.write_error = c->call.read_error = 0;
+    c->status = -1;
+    c->text = NULL;
+    c->has_head = c->is_alone = c->has_ended = c->was_refused = 0;
+}
+
+/* The pause that the server asks for; less than 0: none, `text` is not one. */
+static int64_t pushback_of(aco__grpc_client_t *c, const char **text)
+{
+    char *end;
+    long ms;
+    *text = aco_grpc_trailer(&c->call, "grpc-retry-pushback-ms", 0, NULL);
+    if (!*text)
+        return -1;
+    ms = strtol(*text, &end, 10);
+    return *end || end == *text || ms < 0 || ms > 1000L * 3600 ? -1 : ms * ACO_MILLISECOND;
+}
+
+/* The pause before the next try; less than 0: there is none. */
+static int64_t pause_before(aco__grpc_client_t *c)
+{
+    const aco_grpc_policy_t *policy = c->policy;
+    const int64_t longest = policy->longest_pause ? policy->longest_pause : ACO_SECOND;
+    int64_t first = policy->first_pause ? policy->first_pause : 100 * ACO_MILLISECOND, pushback;
+    const char *text;
+    if (!(policy->retried & ACO_GRPC_BIT(c->status)) || !aco__grpc_try_failed(c->channel) ||
+        c->retries + 1 >= policy->tries)
+        return -1;
+    pushback = pushback_of(c, &text);
+    if (text)
+        return pushback;
+    for (int i = 0; i < c->retries && first < longest; i++)
+        first *= 2;
+    return aco__grpc_random(first < longest ? first : longest);
+}
+
+/* A try has failed. Whether there is another one, after a pause. Keeps errno if not. */
+ACO__SWITCHES static int tries_again(aco__grpc_client_t *c, const char *location)
+{
+    const int error = errno;
+    const int was_refused = c->was_refused && c->refusals < REFUSALS;
+    int64_t pause = -1;
+    if (was_refused)
+        pause = c->refusals ? FIRST_PAUSE_MS * ACO_MILLISECOND << c->refusals : 0;
+    else if (c->status > ACO_GRPC_OK && c->policy && c->policy->tries > 1)
+        pause = pause_before(c);
+    if (pause < 0 || aco_now() >= c->until - pause || aco_sleep_at(pause, location) != 0) {
+        errno = error;
+        return 0;
+    }
+    if (was_refused)
+        c->refusals++;
+    else
+        c->retries++;
+    forget_try(c);
+    return 1;
+}
+
+/* 0: the server has begun to answer; -1 and errno. */
+ACO__SWITCHES static int try_once(aco__grpc_client_t *c, const void *message, size_t n, const char *location)
+{
+    int result = aco_grpc_write_at(&c->call, message, n, location);
+    if (result == 0)
+        result = aco_grpc_write_end_at(&c->call, location);
+    return result == 0 || (c->response && errno == EPIPE) ? await_head(c, location) : -1;
+}
+
+int aco_grpc_write_only_at(aco_grpc_call_t *call, const void *message, size_t n, const char *location)
+{
+    aco__grpc_client_t *c = client_of(call);
+    ACO__MAY_SWITCH("aco_grpc_write_only", location);
+    if (c->has_ended)
+        return aco__service_fail(EINVAL, write_call, "the messages have ended");
+    do
+        if (try_once(c, message, n, location) == 0) {
+            aco__grpc_try_succeeded(c->channel);
+            return 0;
+        }
+    while (tries_again(c, location));
+    return -1;
+}
+
+/* ---- The end ---- */
+
+/* What came is wrong, whatever the server says. */
+int aco_grpc_status(aco_grpc_call_t *call)
+{
+    aco__grpc_client_t *c = client_of(call);
+    if (call->read_error && c->status <= ACO_GRPC_OK) {
+        c->status = -1;
+        (void)aco__grpc_end_with(c, aco_grpc_status_of_errno(call->read_error), call->read_reason);
+    }
+    return c->status;
+}
+
+int aco_grpc_finish_at(aco_grpc_call_t *call, const char *location)
+{
+    aco__grpc_client_t *c = call ? client_of(call) : NULL;
+    char dropped[256];
+    ACO__MAY_SWITCH("aco_grpc_finish", location);
+    if (!c)
+        return errno ? aco_grpc_status_of_errno(errno) : ACO_GRPC_UNKNOWN;
+    if (c->status < 0 && call->write_error && call->write_error != EPIPE && !c->has_ended) {
+        (void)aco__grpc_end_with(c, aco_grpc_status_of_errno(call->write_error), "sending was cut");
+    } else if (c->status < 0 && !call->read_error) {
+        (void)aco_grpc_write_end_at(call, location);
+        while (c->status < 0 && client_read(call, dropped, sizeof dropped, location) > 0)
+            ;
+    }
+    if (aco_grpc_status(call) < 0) {
+        const int status = aco_grpc_status_of_errno(errno);
+        (void)aco__grpc_end_with(c, status,
+                                 status == ACO_GRPC_DEADLINE_EXCEEDED ? aco__grpc_late : aco_error_message());
+    }
+    return c->status;
+}
+
+const char *aco_grpc_message(const aco_grpc_call_t *call)
+{
+    const aco__grpc_client_t *c = (const aco__grpc_client_t *)(const void *)call;
+    if (!c)
+        return aco_error_message();
+    return c->status >= 0 && c->text ? c->text : "";
+}
+
+const void *aco_grpc_details(aco_grpc_call_t *call, size_t *n)
+{
+    return aco_grpc_trailer(call, "grpc-status-details-bin", 0, n);
+}
+
+const void *aco_grpc_trailer(aco_grpc_call_t *call, const char *name, size_t i, size_t *n)
+{
+    aco__grpc_client_t *c = client_of(call);
+    size_t count = 0;
+    const aco_http_header_t *fields = NULL;
+    if (c->status >= 0 && c->response)
+        fields = aco__grpc_trailers_of(c, &count);
+    return aco__grpc_find(call, fields, count, name, i, n);
+}
+
+/* ---- Calls ---- */
+
+static int is_free_of(const char *path, const char *characters)
+{
+    for (; *path; path++)
+        if (*path <= ' ' || *path > '~' || strchr(characters, *path))
+            return 0;
+    return 1;
+}
+
+aco_grpc_call_t *aco_grpc_call_new(aco_grpc_channel_t *channel, const char *path,
+                                   const aco_grpc_call_options_t *options)
+{
+    static const char caller[] = "aco_grpc_call_new";
+    static const aco_grpc_call_options_t none;
+    size_t sz = sizeof(aco__grpc_client_t);
+    aco__grpc_client_t *c;
+    int64_t most;
+    options = options ? options : &none;
+    if (ACO__RESERVED_IS_SET(options) || !aco__grpc_is_path(path) || !is_free_of(path, "?#%\\") ||
+        strlen(path) > 2048) {
+        (void)aco__service_fail(EINVAL, caller, "a reserved field, or the path: \"/package.Service/Method\"");
+        return NULL;
+    }
+    c = aco__service_allocate(&sz, caller);
+    if (!c)
+        return NULL;
+    memset(c, 0, sizeof *c);
+    c->sz = sz;
+    c->channel = channel;
+    c->policy = aco__grpc_policy_of(channel, path);
+    c->waits = options->wait_for_ready ? options->wait_for_ready > 0 : c->policy && c->policy->wait_for_ready;
+    c->status = -1;
+    c->until = ACO_FOREVER;
+    c->call.side = &client_side;
+    c->call.method = path;
+    c->call.compresses = channel->options.compresses && aco_grpc_has_gzip();
+    most = options->max_message ? options->max_message : channel->options.max_message;
+    c->call.max_message = (uint64_t)most < SIZE_MAX / 2 ? (size_t)most : SIZE_MAX / 2;
+    aco__grpc_call_begin(&c->call);
+    return &c->call;
+}
+
+void aco_grpc_call_destroy(aco_grpc_call_t *call)
+{
+    aco__grpc_client_t *c = client_of(call);
+    const int error = errno;
+    if (!call)
+        return;
+    leave(c);
+    aco__grpc_call_end(call);
+    aco__service_free(c, c->sz);
+    errno = error;
+}
