@@ -31,6 +31,7 @@ if(TARGET protoc-gen-acorn AND ACORN_TESTS_ONCE)
   add_subdirectory(grpc_interop)
   add_test(NAME grpc.peers.conformance
            COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/grpc_conformance.sh $<TARGET_FILE:conformance_server>)
-  add_test(NAME grpc.peers.go COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/grpc_interop.sh $<TARGET_FILE:interop_server>)
+  add_test(NAME grpc.peers.go COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/grpc_interop.sh $<TARGET_FILE:interop_server>
+           $<TARGET_FILE:interop_client>)
   set_tests_properties(grpc.peers.conformance grpc.peers.go PROPERTIES TIMEOUT 400 SKIP_RETURN_CODE 77)
 endif()

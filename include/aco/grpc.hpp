@@ -115,7 +115,8 @@ class grpc_call
     {
         std::size_t n = 0;
         errno = 0;
-        return found(aco_grpc_metadata(call_, name, i, &n), n);
+        const void *value = aco_grpc_metadata(call_, name, i, &n);
+        return found(value, n);
     }
     grpc_call &add_metadata(const std::string &name, std::string_view value)
     {
@@ -404,7 +405,8 @@ class grpc_client_call : public grpc_call
     {
         std::size_t n = 0;
         errno = 0;
-        return found(aco_grpc_trailer(call_, name, i, &n), n);
+        const void *value = aco_grpc_trailer(call_, name, i, &n);
+        return found(value, n);
     }
     grpc_call &add_trailer(const std::string &name, std::string_view value) = delete;
     const aco_http_request_t *request() const = delete;
