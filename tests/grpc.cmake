@@ -18,6 +18,10 @@ foreach(variant IN LISTS acorn_two_variants)
     endif()
   endforeach()
 endforeach()
+if(TARGET acorn_tls)
+  acorn_test(grpc_tls.default grpc_tls.c TIMEOUT 200)
+  target_link_libraries(test_grpc_tls_default PRIVATE acorn_grpc_static acorn_tls_static OpenSSL::SSL)
+endif()
 if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING)
   add_test(NAME grpc.peers COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/grpc_peers.py
            ${PROJECT_BINARY_DIR}/grpc-venv $<TARGET_FILE:test_grpc_server_release>

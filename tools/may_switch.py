@@ -58,6 +58,7 @@ CALLBACKS = {
     ('aco_http_server_options_s', 'log'): (True, 'the next request waits for it'),
     ('aco_http_server_options_s', 'failed'): (True, 'the same'),
     ('aco_http_client_options_s', 'open'): (True, 'a handshake'),
+    ('aco_grpc_channel_options_s', 'open'): (True, 'a handshake'),
     ('aco_cookie_jar_options_s', 'is_suffix'): (False, 'it must not wait'),
     ('aco_cookie_jar_each', 1): (False, 'the same'),
     ('aco_http_call_s', 'read_body'): (True, 'it may read what it sends'),

@@ -57,5 +57,6 @@ static void *ask(void *arg)
 int main(int argc, char **argv)
 {
     asked_t asked = {argc > 1 ? argv[1] : "localhost:50051", argc > 2 ? argv[2] : "world", 1};
-    return aco_spawn(ask, &asked, NULL) && aco_run() == 0 ? asked.failed : 1;
+    aco_t *task = aco_spawn(ask, &asked, NULL);
+    return task && aco_detach(task) == 0 && aco_run() == 0 ? asked.failed : 1;
 }

@@ -211,7 +211,8 @@ typedef struct aco_grpc_policy_s {
 
 /* Zeros are the defaults. */
 typedef struct aco_grpc_channel_options_s {
-    /* Makes the stream of TLS to this host, as `open` of an HTTP client does: ALPN must offer "h2". NULL: no TLS. */
+    /* Makes the stream of TLS to this host, as `open` of an HTTP client does: aco_tls_http_connect(), with a
+     * configuration whose ALPN offers "h2". NULL: no TLS. */
     aco_stream_t *(*open)(int fd, const char *host, void *open_arg);
     void *open_arg;
     const char *authority; /* what the server is asked as (":authority"), up to 255 bytes. NULL: the target's first */
