@@ -90,9 +90,12 @@ static int is_passing(int error)
 int aco__grpc_http_failed(aco__grpc_client_t *c, int error)
 {
     const int64_t code = c->response ? aco_http_response_reset_code(c->response) : -1;
+    const char *unreached = c->response ? "" : c->channel->reason;
     char text[160];
-    if (aco_now() >= c->until)
-        return aco__grpc_end_with(c, ACO_GRPC_DEADLINE_EXCEEDED, aco__grpc_late);
+    if (aco_now() >= c->until) {
+        (void)snprintf(text, sizeof text, "%s%s%s", aco__grpc_late, *unreached ? ": " : "", unreached);
+        return aco__grpc_end_with(c, ACO_GRPC_DEADLINE_EXCEEDED, text);
+    }
     if (is_passing(error)) {
         errno = error;
         return -1;

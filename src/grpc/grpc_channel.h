@@ -6,6 +6,8 @@
 
 #include "aco/sync.h"
 
+enum { GRPC_TOKEN = 1000 }; /* thousandths of one */
+
 typedef struct aco__grpc_target { /* "host:port" */
     char *text, *host, *port;
 } aco__grpc_target_t;
@@ -52,7 +54,7 @@ ACO__HIDDEN void aco__grpc_let_go(aco__grpc_backend_t *backend);
 ACO__HIDDEN void aco__grpc_reached(aco__grpc_backend_t *backend);
 ACO__HIDDEN void aco__grpc_not_reached(aco__grpc_backend_t *backend, int error);
 
-/* ---- grpc_channel.c ---- */
+/* ---- grpc_policy.c ---- */
 /* The policy of a method; NULL: there is none. */
 ACO__HIDDEN const aco_grpc_policy_t *aco__grpc_policy_of(const aco_grpc_channel_t *channel, const char *path);
 /* A random number of 0 to `most`. */

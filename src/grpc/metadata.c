@@ -40,6 +40,7 @@ void aco__grpc_put_timeout(char text[GRPC_TIMEOUT], int64_t ns)
     enum { MOST = 99999999 }; /* eight digits */
     int64_t value = MOST;
     size_t i = 0;
+    ns = ns > 0 ? ns : 1;
     while (i < sizeof units / sizeof units[0] - 1 && ns / units[i].ns >= MOST)
         i++;
     if (ns / units[i].ns < MOST)
