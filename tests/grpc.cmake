@@ -35,7 +35,8 @@ if(TARGET protoc-gen-acorn AND ACORN_TESTS_ONCE)
   add_subdirectory(grpc_conformance)
   add_subdirectory(grpc_interop)
   add_test(NAME grpc.peers.conformance
-           COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/grpc_conformance.sh $<TARGET_FILE:conformance_server>)
+           COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/grpc_conformance.sh $<TARGET_FILE:conformance_server>
+           $<TARGET_FILE:conformance_client>)
   add_test(NAME grpc.peers.go COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/grpc_interop.sh $<TARGET_FILE:interop_server>
            $<TARGET_FILE:interop_client> $<$<TARGET_EXISTS:example_route_guide>:$<TARGET_FILE:example_route_guide>>
            COMMAND_EXPAND_LISTS)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# grpc_conformance.sh SERVER: connect's conformance runner, its cases of gRPC for servers, with SERVER
-# (grpc_conformance/conformance_server.cpp). Exits with 77, "skipped", without Go or the module.
+# grpc_conformance.sh SERVER CLIENT: connect's conformance runner, its cases of gRPC, with both
+# (grpc_conformance/*.cpp). Exits with 77, "skipped", without Go or the module.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
@@ -15,4 +15,9 @@ command -v go >/dev/null || skip "go is not installed"
 (cd "$here/grpc_conformance/runner" && timeout 300 go build -mod=readonly -o "$work/runner" \
     connectrpc.com/conformance/cmd/connectconformance >"$work/build" 2>&1) ||
     skip "the module connectrpc.com/conformance cannot be had or built: $(tail -n 1 "$work/build")"
-timeout 100 "$work/runner" --mode server --conf "$here/grpc_conformance/grpc.yaml" -- "$1"
+conformance="$work/runner --conf $here/grpc_conformance/grpc.yaml"
+timeout 100 $conformance --mode server -- "$1"
+# Known to fail: a reply whose headers and trailers have a status, and a length of 0, which no server sends; and another
+# coding of messages, which a client of bytes does not look at.
+timeout 100 $conformance --mode client --known-failing '**/trailers-only/ignore-header-if-trailer-present' \
+    --known-failing '**/unexpected-codec' -- "$2"

@@ -286,7 +286,7 @@ ACO_API int aco_grpc_await_metadata_at(aco_grpc_call_t *call, const char *locati
  *   of RST_STREAM's codes CANCEL CANCELLED, REFUSED_STREAM UNAVAILABLE, ENHANCE_YOUR_CALM RESOURCE_EXHAUSTED,
  *     INADEQUATE_SECURITY PERMISSION_DENIED; INTERNAL of others;
  *   UNAVAILABLE if there is no connection, or it is lost; INTERNAL and RESOURCE_EXHAUSTED for what aco_grpc_read()
- *     reports as EBADMSG and EMSGSIZE.
+ *     reports as EBADMSG and EMSGSIZE; UNIMPLEMENTED for a wrong number of messages.
  * NULL: the status of errno, so that a call that could not be made need not be looked at apart. */
 ACO_API int aco_grpc_finish_at(aco_grpc_call_t *call, const char *location);
 #define aco_grpc_finish(call) aco_grpc_finish_at(call, ACO_PLACE)

@@ -187,6 +187,11 @@ static int fail_count(aco_grpc_call_t *call, const char *reason)
     return fail_read(call, EBADMSG, reason);
 }
 
+int aco__grpc_status_of(const aco_grpc_call_t *call, int error)
+{
+    return error == EBADMSG && call->is_miscounted ? ACO_GRPC_UNIMPLEMENTED : aco_grpc_status_of_errno(error);
+}
+
 /* The message stays where it is while the end is awaited: what comes behind it is an error. */
 int aco_grpc_read_only_at(aco_grpc_call_t *call, const void **message, size_t *n, const char *location)
 {

@@ -106,9 +106,7 @@ ACO__SWITCHES static void end_reply(aco_grpc_call_t *call, int status)
 static int status_of(aco_grpc_call_t *call, int result, int error)
 {
     if (result == ACO_GRPC_FROM_ERRNO) {
-        result = error ? aco_grpc_status_of_errno(error) : ACO_GRPC_UNKNOWN;
-        if (error == EBADMSG && call->is_miscounted)
-            result = ACO_GRPC_UNIMPLEMENTED; /* so says gRPC: the method is one of another kind */
+        result = error ? aco__grpc_status_of(call, error) : ACO_GRPC_UNKNOWN;
         if (!call->message)
             (void)aco_grpc_fail(call, result, strerror(error));
     }

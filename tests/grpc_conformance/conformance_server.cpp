@@ -1,11 +1,9 @@
 /* A server of acorn_grpc for connect's conformance runner, which says by stdin what it wants, and reads on stdout where
- * the server listens: each a message behind its length in four bytes. */
-#include "conformance.acorn.hpp"
+ * the server listens. */
+#include "conformance.h"
 
 #include <aco/io.hpp>
 #include <cstdio>
-#include <cstdlib>
-#include <string>
 
 using namespace connectrpc::conformance::v1;
 using request_info = ConformancePayload::RequestInfo;
@@ -33,30 +31,6 @@ static request_info info_of(aco::grpc_call &call)
 }
 
 /* ---- What goes ---- */
-
-static std::string from_base64(const std::string &text)
-{
-    static const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    std::string bytes;
-    unsigned bits = 0;
-    int count = 0;
-    for (const char c : text) {
-        const std::string::size_type digit = digits.find(c);
-        if (digit == std::string::npos)
-            break;
-        bits = bits << 6 | static_cast<unsigned>(digit);
-        count += 6;
-        if (count >= 8)
-            bytes += static_cast<char>(bits >> (count -= 8) & 0xff);
-    }
-    return bytes;
-}
-
-static std::string value_of(const std::string &name, const std::string &value)
-{
-    const bool is_binary = name.size() > 4 && name.compare(name.size() - 4, 4, "-bin") == 0;
-    return is_binary ? from_base64(value) : value;
-}
 
 template <class Definition> static void add_metadata(aco::grpc_call &call, const Definition &definition)
 {
@@ -189,31 +163,10 @@ class service final : public ConformanceService
     }
 };
 
-/* ---- The runner ---- */
-
-static std::string read_wish()
-{
-    unsigned char length[4];
-    if (std::fread(length, 1, sizeof length, stdin) != sizeof length)
-        std::exit(1);
-    std::string bytes(static_cast<std::size_t>(length[0]) << 24 | length[1] << 16 | length[2] << 8 | length[3], '\0');
-    if (std::fread(&bytes[0], 1, bytes.size(), stdin) != bytes.size())
-        std::exit(1);
-    return bytes;
-}
-
-static void say(const std::string &bytes)
-{
-    const char length[] = {0, 0, static_cast<char>(bytes.size() >> 8), static_cast<char>(bytes.size())};
-    std::fwrite(length, 1, sizeof length, stdout);
-    std::fwrite(bytes.data(), 1, bytes.size(), stdout);
-    std::fflush(stdout);
-}
-
 int main()
 {
     ServerCompatRequest wish;
-    if (!wish.ParseFromString(read_wish()))
+    if (!read_message(wish))
         return 1;
     aco_grpc_server_options_t options = {};
     options.max_message = wish.message_receive_limit();
@@ -226,7 +179,7 @@ int main()
         const std::string address = door.local_address();
         where.set_host("127.0.0.1");
         where.set_port(static_cast<std::uint32_t>(std::atoi(address.c_str() + address.rfind(':') + 1)));
-        say(where.SerializeAsString());
+        say(where);
         server.serve(std::move(door));
     });
     return aco_run();
