@@ -27,6 +27,9 @@ static int echo(aco_grpc_call_t *call, void *arg)
     return aco_grpc_write(call, message, n) == 0 ? ACO_GRPC_OK : ACO_GRPC_FROM_ERRNO;
 }
 
+static const aco_stream_t *connection; /* of the calls of chat() */
+static int connections;
+
 /* Each message goes back at once; at the end, how many there were. */
 static int chat(aco_grpc_call_t *call, void *arg)
 {
@@ -35,6 +38,8 @@ static int chat(aco_grpc_call_t *call, void *arg)
     size_t n;
     int more, count = 0;
     (void)arg;
+    connections += connection != aco_grpc_request(call)->stream;
+    connection = aco_grpc_request(call)->stream;
     while ((more = aco_grpc_read(call, &message, &n)) > 0) {
         count++;
         if (aco_grpc_write(call, message, n) != 0)
@@ -357,6 +362,7 @@ static void test_tasks(void)
         CHECK((tasks[i] = aco_spawn(calls_and_reads, NULL, NULL)) != NULL);
     for (int i = 0; i < 10; i++)
         CHECK_EQ(aco_join(tasks[i], NULL), 0);
+    CHECK(is_other || connections == 1);
 }
 
 static void test_metadata(void)

@@ -12,7 +12,7 @@ static const char pick_call[] = "aco_grpc_write"; /* whose errors these are */
 /* ---- One ---- */
 
 /* TLS is made for the target, also if an address of it was dialed. */
-static aco_stream_t *open_tls(int fd, const char *host, void *arg)
+ACO__SWITCHES static aco_stream_t *open_tls(int fd, const char *host, void *arg)
 {
     const aco__grpc_backend_t *backend = arg;
     const aco_grpc_channel_options_t *options = &backend->channel->options;

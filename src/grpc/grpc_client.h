@@ -1,4 +1,4 @@
-/* A client's call: grpc_client.c; its status: client_status.c. */
+/* A client's call: grpc_client.c; its status: client_status.c; its tries: client_tries.c. */
 #ifndef ACO_GRPC_CLIENT_H
 #define ACO_GRPC_CLIENT_H
 
@@ -23,6 +23,12 @@ typedef struct aco__grpc_client {
     unsigned char was_refused; /* the server has not looked at it */
     size_t sz;
 } aco__grpc_client_t;
+
+/* ---- grpc_client.c ---- */
+/* Waits for the response's head. 0: the call goes on, or has ended with OK; -1 and errno. */
+ACO__SWITCHES ACO__HIDDEN int aco__grpc_await_head(aco__grpc_client_t *c, const char *location);
+/* Gives up the response and its backend. */
+ACO__HIDDEN void aco__grpc_leave(aco__grpc_client_t *c);
 
 /* ---- client_status.c ---- */
 extern ACO__HIDDEN const char aco__grpc_late[];

@@ -1,0 +1,93 @@
+/* The tries of a client's call whose request is one message. */
+#include "grpc/grpc_client.h"
+
+#include <stdlib.h>
+
+enum { REFUSALS = 5, FIRST_PAUSE_MS = 10 };
+
+/* Nothing has happened yet. */
+static void forget_try(aco__grpc_client_t *c)
+{
+    aco__grpc_leave(c);
+    c->call.has_begun = c->call.peer_compresses = 0;
+    c->call.write_error = c->call.read_error = 0;
+    c->status = -1;
+    c->text = NULL;
+    c->has_head = c->is_alone = c->has_ended = c->was_refused = 0;
+}
+
+/* The pause that the server asks for; less than 0: none, `text` is not one. */
+static int64_t pushback_of(aco__grpc_client_t *c, const char **text)
+{
+    char *end;
+    long ms;
+    *text = aco_grpc_trailer(&c->call, "grpc-retry-pushback-ms", 0, NULL);
+    if (!*text)
+        return -1;
+    ms = strtol(*text, &end, 10);
+    return *end || end == *text || ms < 0 || ms > 1000L * 3600 ? -1 : ms * ACO_MILLISECOND;
+}
+
+/* The pause before the next try; less than 0: there is none. */
+static int64_t pause_before(aco__grpc_client_t *c)
+{
+    const aco_grpc_policy_t *policy = c->policy;
+    const int64_t longest = policy->longest_pause ? policy->longest_pause : ACO_SECOND;
+    int64_t first = policy->first_pause ? policy->first_pause : 100 * ACO_MILLISECOND, pushback;
+    const char *text;
+    if (!(policy->retried & ACO_GRPC_BIT(c->status)) || !aco__grpc_try_failed(c->channel) ||
+        c->retries + 1 >= policy->tries)
+        return -1;
+    pushback = pushback_of(c, &text);
+    if (text)
+        return pushback;
+    for (int i = 0; i < c->retries && first < longest; i++)
+        first *= 2;
+    return aco__grpc_random(first < longest ? first : longest);
+}
+
+/* A try has failed. Whether there is another one, after a pause. Keeps errno if not. */
+ACO__SWITCHES static int tries_again(aco__grpc_client_t *c, const char *location)
+{
+    const int error = errno;
+    const int was_refused = c->was_refused && c->refusals < REFUSALS;
+    int64_t pause = -1;
+    if (was_refused)
+        pause = c->refusals ? FIRST_PAUSE_MS * ACO_MILLISECOND << c->refusals : 0;
+    else if (c->status > ACO_GRPC_OK && c->policy && c->policy->tries > 1)
+        pause = pause_before(c);
+    if (pause < 0 || aco_now() >= c->until - pause || aco_sleep_at(pause, location) != 0) {
+        errno = error;
+        return 0;
+    }
+    if (was_refused)
+        c->refusals++;
+    else
+        c->retries++;
+    forget_try(c);
+    return 1;
+}
+
+/* 0: the server has begun to answer; -1 and errno. */
+ACO__SWITCHES static int try_once(aco__grpc_client_t *c, const void *message, size_t n, const char *location)
+{
+    int result = aco_grpc_write_at(&c->call, message, n, location);
+    if (result == 0)
+        result = aco_grpc_write_end_at(&c->call, location);
+    return result == 0 || (c->response && errno == EPIPE) ? aco__grpc_await_head(c, location) : -1;
+}
+
+int aco_grpc_write_only_at(aco_grpc_call_t *call, const void *message, size_t n, const char *location)
+{
+    aco__grpc_client_t *c = (aco__grpc_client_t *)(void *)call;
+    ACO__MAY_SWITCH("aco_grpc_write_only", location);
+    if (c->has_ended)
+        return aco__service_fail(EINVAL, "aco_grpc_write_only", "the messages have ended");
+    do
+        if (try_once(c, message, n, location) == 0) {
+            aco__grpc_try_succeeded(c->channel);
+            return 0;
+        }
+    while (tries_again(c, location));
+    return -1;
+}

@@ -1,0 +1,206 @@
+/* Promises of gRPC's clients, in many orders (include/aco/grpc.h): two servers crash, are suspended and cut off. Each
+ * call ends by its deadline, with a right reply or a status; what is not retried is done at most once; and when the
+ * faults have ended, calls go to both servers again. */
+#include "check.h"
+#include "sim_runs.h"
+
+#include "aco/grpc.h"
+#include "aco/io.h"
+#include "aco/sim.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { CALLERS = 5, CALLS = 12, NUMBERS = 1 << 12 };
+
+static const int64_t limit = 20 * ACO_SECOND;
+
+typedef struct world {
+    aco_sim_t *sim;
+    aco_grpc_channel_t *channel;
+    int numbers;
+    unsigned char times[NUMBERS]; /* that a call was served */
+} world_t;
+
+/* ---- The servers ---- */
+
+typedef struct greeter { /* a node's */
+    world_t *w;
+    char name;
+} greeter_t;
+
+/* Serves a call that must not be served twice. Replies with the server's name. */
+static int once(aco_grpc_call_t *call, void *arg)
+{
+    const greeter_t *g = arg;
+    const void *message;
+    size_t n;
+    int number;
+    if (aco_grpc_read_only(call, &message, &n) != 0 || n != sizeof number)
+        return ACO_GRPC_FROM_ERRNO;
+    memcpy(&number, message, n);
+    CHECK(number >= 0 && number < g->w->numbers);
+    CHECK_EQ(++g->w->times[number], 1);
+    (void)aco_sleep((int64_t)aco_sim_random(g->w->sim, 50) * ACO_MILLISECOND);
+    return aco_grpc_write(call, &g->name, 1) == 0 ? ACO_GRPC_OK : ACO_GRPC_FROM_ERRNO;
+}
+
+static int chat(aco_grpc_call_t *call, void *arg)
+{
+    const void *message;
+    size_t n;
+    int more;
+    (void)arg;
+    while ((more = aco_grpc_read(call, &message, &n)) > 0)
+        if (aco_grpc_write(call, message, n) != 0)
+            return ACO_GRPC_FROM_ERRNO;
+    return more == 0 ? ACO_GRPC_OK : ACO_GRPC_FROM_ERRNO;
+}
+
+/* It may be busy: then the call is to be made again. */
+static int maybe(aco_grpc_call_t *call, void *arg)
+{
+    const greeter_t *g = arg;
+    if (aco_sim_random(g->w->sim, 2))
+        return aco_grpc_fail(call, ACO_GRPC_UNAVAILABLE, "busy");
+    return chat(call, arg);
+}
+
+static void *serve(void *arg)
+{
+    greeter_t *g = arg;
+    aco_grpc_server_t *server = aco_grpc_server_new(NULL);
+    int listener = aco_io_listen("tcp", "0.0.0.0", "50051", NULL);
+    CHECK(listener >= 0);
+    CHECK_EQ(aco_grpc_server_add(server, "/test.Test/Once", once, g), 0);
+    CHECK_EQ(aco_grpc_server_add(server, "/test.Test/Chat", chat, g), 0);
+    CHECK_EQ(aco_grpc_server_add(server, "/test.Test/Maybe", maybe, g), 0);
+    (void)aco_grpc_serve(listener, server, NULL);
+    aco_grpc_server_destroy(server);
+    return NULL;
+}
+
+/* ---- The clients ---- */
+
+/* Calls this method with a number. Returns the first byte of the reply; -1: it has failed, with this status. */
+static int call_with(world_t *w, const char *path, int number, int *status)
+{
+    aco_grpc_call_t *call = aco_grpc_call_new(w->channel, path, NULL);
+    const void *message;
+    size_t n;
+    int result = -1;
+    if (aco_grpc_write_only(call, &number, sizeof number) == 0 && aco_grpc_read_only(call, &message, &n) == 0) {
+        CHECK(n >= 1);
+        result = *(const unsigned char *)message;
+    }
+    *status = aco_grpc_finish(call);
+    CHECK_EQ(*status == ACO_GRPC_OK, result >= 0);
+    aco_grpc_call_destroy(call);
+    return result;
+}
+
+static void talk(world_t *w)
+{
+    aco_grpc_call_t *call = aco_grpc_call_new(w->channel, "/test.Test/Chat", NULL);
+    const void *message;
+    size_t n;
+    int i = 0, got = 0;
+    for (; i < 5 && aco_grpc_write(call, &i, sizeof i) == 0 && aco_grpc_read(call, &message, &n) > 0; i++) {
+        CHECK(n == sizeof i && memcmp(message, &i, n) == 0);
+        got++;
+    }
+    if (aco_grpc_finish(call) == ACO_GRPC_OK)
+        CHECK_EQ(got, 5);
+    aco_grpc_call_destroy(call);
+}
+
+static void *calls(void *arg)
+{
+    world_t *w = arg;
+    for (int i = 0; i < CALLS; i++) {
+        const int64_t until = aco_after(limit);
+        aco_scope_t scope;
+        int status;
+        CHECK_EQ(aco_scope_begin(&scope, until), 0);
+        switch (aco_sim_random(w->sim, 3)) {
+        case 0:
+            (void)call_with(w, "/test.Test/Once", w->numbers++, &status);
+            break;
+        case 1:
+            (void)call_with(w, "/test.Test/Maybe", 7, &status);
+            break;
+        default:
+            talk(w);
+        }
+        (void)aco_scope_end(&scope);
+        CHECK(aco_now() <= until + ACO_SECOND);
+        (void)aco_sleep((int64_t)aco_sim_random(w->sim, 2000) * ACO_MILLISECOND);
+    }
+    return NULL;
+}
+
+static void run_callers(world_t *w)
+{
+    aco_t *tasks[CALLERS];
+    for (int i = 0; i < CALLERS; i++)
+        CHECK((tasks[i] = aco_spawn(calls, w, NULL)) != NULL);
+    for (int i = 0; i < CALLERS; i++)
+        CHECK_EQ(aco_join(tasks[i], NULL), 0);
+}
+
+/* Calls reach both servers in the end. */
+static void reaches_both(world_t *w)
+{
+    int has_a = 0, has_b = 0, status;
+    for (int i = 0; i < 100 && !(has_a && has_b); i++) {
+        const int name = call_with(w, "/test.Test/Once", w->numbers++, &status);
+        has_a |= name == 'a';
+        has_b |= name == 'b';
+        (void)aco_sleep(10 * ACO_SECOND);
+    }
+    CHECK(has_a && has_b);
+}
+
+static void survives(aco_sim_t *sim, void *arg)
+{
+    static const aco_grpc_policy_t policies[] = {
+        {.method = "/test.Test/Maybe", .tries = 4, .retried = ACO_GRPC_BIT(ACO_GRPC_UNAVAILABLE), .wait_for_ready = 1}};
+    static const aco_grpc_channel_options_t options = {.round_robin = 1,
+                                                       .policies = policies,
+                                                       .policy_count = 1,
+                                                       .retry_tokens = -1,
+                                                       .connect_time = 5 * ACO_SECOND,
+                                                       .longest_pause = 20 * ACO_SECOND,
+                                                       .ping_time = 5 * ACO_SECOND};
+    static world_t w; /* too large for the stack */
+    static greeter_t a, b;
+    (void)arg;
+    memset(&w, 0, sizeof w);
+    w.sim = sim;
+    a = (greeter_t){&w, 'a'};
+    b = (greeter_t){&w, 'b'};
+    CHECK(aco_sim_node(sim, "a", "10.0.0.1", serve, &a) && aco_sim_node(sim, "b", "10.0.0.2", serve, &b));
+    CHECK_EQ(aco_sim_name(sim, "greeter", "10.0.0.1,10.0.0.2"), 0);
+    w.channel = aco_grpc_channel_new("greeter:50051", &options);
+    CHECK(w.channel != NULL);
+    CHECK_EQ(aco_sim_nemesis(sim, ACO_SIM_FAULT_CRASH | ACO_SIM_FAULT_SUSPEND | ACO_SIM_FAULT_PARTITION |
+                                      ACO_SIM_FAULT_ONE_WAY | ACO_SIM_FAULT_SLOW | ACO_SIM_FAULT_LOSS),
+             0);
+    run_callers(&w);
+    CHECK_EQ(aco_sim_nemesis(sim, 0), 0);
+    reaches_both(&w);
+    aco_grpc_channel_destroy(w.channel);
+}
+
+int main(void)
+{
+    aco_sim_options_t o = {0};
+    aco_sim_stats_t stats;
+    sim_alarm(60);
+    o.check = 1;
+    CHECK(aco_sim_run(survives, NULL, sim_runs(20), &stats, &o) == 0);
+    if (stats.seed)
+        fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
+    return check_result("sim_grpc");
+}
