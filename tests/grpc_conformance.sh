@@ -17,7 +17,5 @@ command -v go >/dev/null || skip "go is not installed"
     skip "the module connectrpc.com/conformance cannot be had or built: $(tail -n 1 "$work/build")"
 conformance="$work/runner --conf $here/grpc_conformance/grpc.yaml"
 timeout 100 $conformance --mode server -- "$1"
-# Known to fail: a reply whose headers and trailers have a status, and a length of 0, which no server sends; and another
-# coding of messages, which a client of bytes does not look at.
-timeout 100 $conformance --mode client --known-failing '**/trailers-only/ignore-header-if-trailer-present' \
-    --known-failing '**/unexpected-codec' -- "$2"
+# Known to fail: another coding of messages, which a client of bytes does not look at.
+timeout 100 $conformance --mode client --known-failing '**/unexpected-codec' -- "$2"

@@ -15,8 +15,8 @@ CASES = (  # case, title, method, body, connections, streams of each, goals
     ('unary.100', 'unary hello, 1 connection, 100 calls at once', UNARY, HELLO, 1, 100, GOALS),
     ('unary.640', 'unary hello, 64 connections, 10 calls at once on each', UNARY, HELLO, 64, 10, GOALS),
     ('stream.1', 'a message of 1 kB and its echo in a stream, 1 connection, 1 call', STREAM, STREAMED, 1, 1, ()),
-    ('stream.80', 'a message of 1 kB and its echo in a stream, 8 connections, 10 calls on each', STREAM, STREAMED, 8, 10,
-     GOALS))
+    ('stream.80', 'a message of 1 kB and its echo in a stream, 8 connections, 10 calls on each', STREAM, STREAMED, 8,
+     10, GOALS))
 
 
 def cases(bench):

@@ -109,8 +109,8 @@ ACO_API const char *aco_grpc_method(const aco_grpc_call_t *call);
 ACO_API int aco_grpc_read_at(aco_grpc_call_t *call, const void **message, size_t *n, const char *location);
 #define aco_grpc_read(call, message, n) aco_grpc_read_at(call, message, n, ACO_PLACE)
 /* The same for a call in which the peer sends exactly one message. Returns 0; on error -1 with errno as
- * aco_grpc_read(), and EBADMSG also if there is none, or more than one: a handler's ACO_GRPC_FROM_ERRNO is UNIMPLEMENTED
- * then. A client also waits for the status. */
+ * aco_grpc_read(), and EBADMSG also if there is none, or more than one: a handler's ACO_GRPC_FROM_ERRNO is
+ * UNIMPLEMENTED then. A client also waits for the status. */
 ACO_API int aco_grpc_read_only_at(aco_grpc_call_t *call, const void **message, size_t *n, const char *location);
 #define aco_grpc_read_only(call, message, n) aco_grpc_read_only_at(call, message, n, ACO_PLACE)
 

@@ -553,8 +553,8 @@ class grpc_server
         }
         return *this;
     }
-    /* These four call f(call, ...) with messages that have types. A client that names another coding than "proto" in its
-     * content-type gets UNIMPLEMENTED. */
+    /* These four call f(call, ...) with messages that have types. A client that names another coding than "proto" in
+     * its content-type gets UNIMPLEMENTED. */
     template <class Request, class F> grpc_server &add_unary(std::string path, F f)
     {
         return add(std::move(path), [f](grpc_call &call) {

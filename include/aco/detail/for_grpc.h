@@ -14,8 +14,8 @@ ACO__SWITCHES ACO_API void aco__http_reply_push(aco_http_request_t *request);
  * aco_http_drain_end() leaves it. */
 ACO_API int aco__http_drain_begin_early(aco_http_request_t *request, const char *location);
 
-/* Adds `n` bytes, which may be less than 0, to what the server counts for max_buffered. Returns 0; -1 with errno ENOBUFS
- * if it was more than 0, and is beyond now: it counts all the same. */
+/* Adds `n` bytes, which may be less than 0, to what the server counts for max_buffered. Returns 0; -1 with errno
+ * ENOBUFS if it was more than 0, and is beyond now: it counts all the same. */
 ACO_API int aco__http_count_buffered(aco_http_request_t *request, ptrdiff_t n);
 
 /* aco_http_call_begin(), with this authority in place of the URL's; NULL: the URL's. */
