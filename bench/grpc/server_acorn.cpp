@@ -1,8 +1,9 @@
-/* The server of bench-grpc: server_acorn PORT. */
+/* The server of bench-grpc: server_acorn PORT. The variable SHARED puts calls on a share stack. */
 #include "echo.acorn.hpp"
 
 #include <aco/io.hpp>
 #include <cstdio>
+#include <cstdlib>
 
 using namespace grpc::examples::echo;
 
@@ -34,7 +35,11 @@ int main(int argc, char **argv)
         service.add_to(server);
         aco::listener door("tcp", "127.0.0.1", port);
         std::fprintf(stderr, "listening on %s\n", door.local_address().c_str());
-        server.serve(std::move(door));
+        aco_options_t how = {};
+        how.stack = std::getenv("SHARED") ? aco_share_stack_new(0) : nullptr;
+        aco_http_server_options_t options = {};
+        options.task = &how;
+        server.serve(std::move(door), options);
     });
     return aco_run();
 }

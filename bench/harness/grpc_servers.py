@@ -2,7 +2,7 @@
 from . import building
 from .io_servers import Server
 
-ACORN, GO, CPP = 'acorn', 'grpc-go', 'grpc++, callbacks'
+ACORN, SHARED, GO, CPP = 'acorn', 'acorn, share stack', 'grpc-go', 'grpc++, callbacks'
 ALL = (ACORN, GO, CPP)
 SOURCES = building.BENCH / 'grpc'
 
@@ -18,5 +18,6 @@ class Servers:
     def server(self, name):
         built = self.directory / 'bench' / 'grpc'
         path = {GO: self.go, CPP: built / 'grpc-server-grpcpp'}.get(name, built / 'grpc-server-acorn')
-        needs = {CPP: 'libgrpc++-dev', ACORN: 'libprotoc-dev'}.get(name)
-        return Server(path, self.go_failure if name == GO else None, needs, {'GOMAXPROCS': '1'})
+        needs = {CPP: 'libgrpc++-dev', GO: None}.get(name, 'libprotoc-dev')
+        return Server(path, self.go_failure if name == GO else None, needs,
+                      {'GOMAXPROCS': '1', **({'SHARED': '1'} if name == SHARED else {})})
