@@ -35,6 +35,7 @@
 #   make bench-io   servers, files and timers beside other ways to write them; BENCH='--quick --rounds 5 --json FILE'
 #   make bench-threads   several threads beside other ways to use them; BENCH='--quick --rounds 5 --json FILE'
 #   make bench-http   HTTP servers beside others, loaded by wrk and h2load; BENCH='--quick --rounds 5 --json FILE'
+#   make bench-grpc   gRPC servers beside others, loaded by h2load and ghz; BENCH='--quick --rounds 5 --json FILE'
 #   make bench-http-stop   requests that are lost when a server is stopped under load; BENCH='--runs 20'
 #   make bench-debug       what a look inside costs: looks at 100 000 tasks, profiles, metrics, spans
 #   make bench-compare BEFORE=PATH   the speed of this checkout beside the checkout PATH (bench/README.md);
@@ -194,6 +195,10 @@ bench-http:
 	@sh tools/setup.sh bench bench-http
 	@$(PYTHON) bench/run_http.py $(BENCH)
 
+bench-grpc:
+	@sh tools/setup.sh bench bench-grpc
+	@$(PYTHON) bench/run_grpc.py $(BENCH)
+
 bench-http-stop: | build
 	@sh tools/setup.sh demo bench bench-http
 	@cmake -S . -B build/demo -G Ninja -DCMAKE_BUILD_TYPE=Release -DACORN_TESTS=OFF -DACORN_BENCH=ON >build/demo.log && \
@@ -223,4 +228,4 @@ clean:
 
 .PHONY: demo check test test-ci test-all nightly sim sim-nightly lint coverage dist packages abi site fuzz soak litmus \
 	prove prove-quick prove-model test-languages test-platforms test-platforms-quick apn bench bench-io bench-threads \
-	bench-http bench-http-stop bench-debug bench-memory bench-paper bench-compare clean
+	bench-http bench-http-stop bench-grpc bench-debug bench-memory bench-paper bench-compare clean

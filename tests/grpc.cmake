@@ -34,6 +34,18 @@ if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING)
            ${PROJECT_BINARY_DIR}/grpc-venv $<TARGET_FILE:test_grpc_server_release>
            $<TARGET_FILE:test_grpc_client_release>
            $<$<TARGET_EXISTS:example_greeter_c>:$<TARGET_FILE:example_greeter_c>>
-           $<$<TARGET_EXISTS:example_greeter>:$<TARGET_FILE:example_greeter>> COMMAND_EXPAND_LISTS)
+           $<$<TARGET_EXISTS:example_greeter>:$<TARGET_FILE:example_greeter>>
+           $<$<TARGET_EXISTS:example_grpc_chat>:$<TARGET_FILE:example_grpc_chat>> COMMAND_EXPAND_LISTS)
   set_tests_properties(grpc.peers PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+endif()
+if(TARGET protoc-gen-acorn AND ACORN_TESTS_ONCE)
+  add_subdirectory(grpc_conformance)
+  add_subdirectory(grpc_interop)
+  add_test(NAME grpc.peers.conformance
+           COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/grpc_conformance.sh $<TARGET_FILE:conformance_server>
+           $<TARGET_FILE:conformance_client>)
+  add_test(NAME grpc.peers.go COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/grpc_interop.sh $<TARGET_FILE:interop_server>
+           $<TARGET_FILE:interop_client> $<$<TARGET_EXISTS:example_route_guide>:$<TARGET_FILE:example_route_guide>>
+           COMMAND_EXPAND_LISTS)
+  set_tests_properties(grpc.peers.conformance grpc.peers.go PROPERTIES TIMEOUT 400 SKIP_RETURN_CODE 77)
 endif()

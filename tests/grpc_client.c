@@ -525,8 +525,8 @@ static void test_wrong_grpc(void)
                   {BODY("\0\0\0"), ACO_GRPC_INTERNAL},
                   {BODY("\1\0\0\0\1a"), ACO_GRPC_INTERNAL}, /* compressed, by what? */
                   {BODY("\2\0\0\0\1a"), ACO_GRPC_INTERNAL},
-                  {BODY("\0\0\0\0\1a\0\0\0\0\1a"), ACO_GRPC_INTERNAL}, /* two, where one is due */
-                  {BODY(""), ACO_GRPC_INTERNAL},
+                  {BODY("\0\0\0\0\1a\0\0\0\0\1a"), ACO_GRPC_UNIMPLEMENTED}, /* two, where one is due */
+                  {BODY(""), ACO_GRPC_UNIMPLEMENTED},
                   {BODY("\0\377\377\377\377"), ACO_GRPC_RESOURCE_EXHAUSTED}};
     for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
         with_ok.body = bodies[i].body;

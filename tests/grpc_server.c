@@ -10,7 +10,7 @@
 #include <nghttp2/nghttp2.h>
 #include <sys/socket.h>
 
-enum { CLIENT_FIELDS = 600, CLIENT_ROOM = 1 << 16 };
+enum { CLIENT_FIELDS = 600, CLIENT_ROOM = 1 << 18 };
 
 /* What the client has sent of its call, and got. */
 static struct {
@@ -210,12 +210,29 @@ static int takes_field(nghttp2_session *session, const nghttp2_frame *frame, con
     return 0;
 }
 
+/* Of a watcher: after each of its messages something changes. */
+static struct {
+    aco_grpc_server_t *grpc;
+    aco_http_server_t *http;
+    int is_on, told;
+} watched;
+
+static void change_watched(void)
+{
+    if (watched.told++ == 0)
+        CHECK_EQ(aco_grpc_server_set_health(watched.grpc, "", ACO_GRPC_NOT_SERVING), 0);
+    else
+        aco_http_server_stop(watched.http);
+}
+
 static int takes_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *p, size_t n, void *arg)
 {
     (void)session, (void)flags, (void)id, (void)arg;
     CHECK(n <= sizeof answer.body - answer.n);
     memcpy(answer.body + answer.n, p, n);
     answer.n += n;
+    if (watched.is_on)
+        change_watched();
     return 0;
 }
 
@@ -329,6 +346,8 @@ static void call(const char *path, const void *body, size_t n)
     http.groups = aco_grpc_server_groups(grpc);
     of.server = aco_http_server_new(&http);
     CHECK(of.server != NULL);
+    watched.grpc = grpc;
+    watched.http = of.server;
     CHECK_EQ(aco_stream_pair(ends_of, 4096), 0);
     of.stream = ends_of[0];
     task = aco_spawn(serves_one, &of, NULL);
@@ -439,6 +458,24 @@ static void test_limits(void)
     HAS("grpc-status=4 ");
 }
 
+/* Messages count, as long as they are held, as much as bodies that nobody has read. */
+static void test_buffered(void)
+{
+    enum { COUNT = 5, EACH = 5 + (40000 & ~0xff) };
+    static char messages[COUNT * EACH];
+    http.max_buffered = 150000;
+    memset(messages, 0, sizeof messages);
+    for (int i = 0; i < COUNT; i++)
+        messages[i * EACH + 3] = (char)(40000 >> 8);
+    call("/test.Test/Chat", messages, sizeof messages);
+    HAS("x-count=5 ");
+    messages[2] = 3; /* the same bytes as one message */
+    messages[3] = 0;
+    call("/test.Test/Echo", messages, sizeof messages);
+    HAS("grpc-status=8 ");
+    http.max_buffered = 0;
+}
+
 /* Metadata beyond the server's limits end the call and not the server. */
 static void test_floods(void)
 {
@@ -471,9 +508,9 @@ static void test_hostile(void)
     CALL("/test.Test/Echo", "\2\0\0\0\1a");
     HAS("grpc-status=13 ");
     CALL("/test.Test/Echo", "\0\0\0\0\1a\0\0\0\0\1a"); /* two, where one is due */
-    HAS("grpc-status=13 ");
+    HAS("grpc-status=12 ");
     CALL("/test.Test/Echo", "");
-    HAS("grpc-status=13 ");
+    HAS("grpc-status=12 ");
     extra[0] = "grpc-encoding", extra[1] = "snappy";
     CALL("/test.Test/Echo", "\0\0\0\0\0");
     HAS("grpc-status=12 ");
@@ -488,6 +525,16 @@ static void test_health(void)
     HAS("grpc-status=5 ");
     CALL("/grpc.health.v1.Health/Check", "\0\0\0\0\3\x0a\7x"); /* no protobuf */
     HAS("grpc-status=3 ");
+}
+
+/* A watcher waits for a change and for the server's stop, and for nothing else. */
+static void test_health_watch(void)
+{
+    watched.is_on = 1;
+    CALL("/grpc.health.v1.Health/Watch", "\0\0\0\0\0");
+    watched.is_on = 0;
+    IS("\0\0\0\0\2\x08\1\0\0\0\0\2\x08\2\0\0\0\0\2\x08\2");
+    HAS("grpc-status=14 ");
 }
 
 static void test_reflection(void)
@@ -607,9 +654,11 @@ static void *test_all(void *arg)
     test_status();
     test_ends();
     test_limits();
+    test_buffered();
     test_floods();
     test_hostile();
     test_health();
+    test_health_watch();
     test_reflection();
 #ifdef GRPC_WITH_ZLIB
     test_gzip();

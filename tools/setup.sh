@@ -26,6 +26,8 @@ packages() {
         libboost-coroutine-dev libboost-fiber-dev golang-go libgoogle-perftools-dev libjemalloc-dev liburing-dev \
         libasio-dev libuv1-dev libtbb-dev fio ;;
     bench-http) echo nginx-light wrk nghttp2-client openssl libssl-dev nodejs ;;
+    bench-grpc) echo nghttp2-client libnghttp2-dev libgrpc++-dev protobuf-compiler protobuf-compiler-grpc \
+        libprotobuf-dev libprotoc-dev ;;
     paper) packages apn; echo valgrind mono-mcs mono-runtime ;;
     # A cross compiler for C++ brings the one for C and both libraries. ziglang, from PyPI, is tools/platforms/run.py's
     # business.

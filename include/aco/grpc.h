@@ -102,14 +102,15 @@ ACO_API const char *aco_grpc_method(const aco_grpc_call_t *call);
 
 /* Waits for the next message. Stores it, and its length; it is valid until the next read, or the call's end. Returns 1;
  * 0 if the peer sends no more; on error -1 with errno EMSGSIZE (longer than max_message, also when it is decompressed),
- * EBADMSG (a part of a message, a wrong flag or coding), ECONNRESET (the peer is gone), ETIMEDOUT (the deadline, or
- * another scope), ECANCELED, ENOMEM, EPERM (the caller cannot wait). After the end of a scope of the caller's own the
- * next call goes on; after any other error it fails again.
+ * EBADMSG (a part of a message, a wrong flag or coding), ENOBUFS (a server's max_buffered), ECONNRESET (the peer is
+ * gone), ETIMEDOUT (the deadline, or another scope), ECANCELED, ENOMEM, EPERM (the caller cannot wait). After the end
+ * of a scope of the caller's own the next call goes on; after any other error it fails again.
  * For a client, 0 also says that the status is OK. Any other status is an error, with aco_grpc_errno_of_status(). */
 ACO_API int aco_grpc_read_at(aco_grpc_call_t *call, const void **message, size_t *n, const char *location);
 #define aco_grpc_read(call, message, n) aco_grpc_read_at(call, message, n, ACO_PLACE)
 /* The same for a call in which the peer sends exactly one message. Returns 0; on error -1 with errno as
- * aco_grpc_read(), and EBADMSG also if there is none, or more than one. A client also waits for the status. */
+ * aco_grpc_read(), and EBADMSG also if there is none, or more than one: a handler's ACO_GRPC_FROM_ERRNO is
+ * UNIMPLEMENTED then. A client also waits for the status. */
 ACO_API int aco_grpc_read_only_at(aco_grpc_call_t *call, const void **message, size_t *n, const char *location);
 #define aco_grpc_read_only(call, message, n) aco_grpc_read_only_at(call, message, n, ACO_PLACE)
 
@@ -285,7 +286,7 @@ ACO_API int aco_grpc_await_metadata_at(aco_grpc_call_t *call, const char *locati
  *   of RST_STREAM's codes CANCEL CANCELLED, REFUSED_STREAM UNAVAILABLE, ENHANCE_YOUR_CALM RESOURCE_EXHAUSTED,
  *     INADEQUATE_SECURITY PERMISSION_DENIED; INTERNAL of others;
  *   UNAVAILABLE if there is no connection, or it is lost; INTERNAL and RESOURCE_EXHAUSTED for what aco_grpc_read()
- *     reports as EBADMSG and EMSGSIZE.
+ *     reports as EBADMSG and EMSGSIZE; UNIMPLEMENTED for a wrong number of messages.
  * NULL: the status of errno, so that a call that could not be made need not be looked at apart. */
 ACO_API int aco_grpc_finish_at(aco_grpc_call_t *call, const char *location);
 #define aco_grpc_finish(call) aco_grpc_finish_at(call, ACO_PLACE)

@@ -220,6 +220,15 @@ template <class F> int grpc_run(aco_grpc_call_t *raw, F &&f)
     return ACO_GRPC_FROM_ERRNO;
 }
 
+/* Messages with types are coded as "proto", whatever a client calls its own coding. */
+inline void grpc_check_coding(const grpc_call &call)
+{
+    const char *type = aco_http_request_header(call.request(), "content-type");
+    const std::string_view coding = std::string_view(type ? type : "").substr(sizeof "application/grpc" - 1);
+    if (!coding.empty() && coding[0] == '+' && coding.substr(1, coding.find(';') - 1) != "proto")
+        throw grpc_error(ACO_GRPC_UNIMPLEMENTED, "messages are coded as proto");
+}
+
 template <class Message> void grpc_parse(Message &message, std::string_view bytes)
 {
     if (bytes.size() > INT_MAX || !message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
@@ -551,12 +560,14 @@ class grpc_server
         }
         return *this;
     }
-    /* These four call f(call, ...) with messages that have types. */
+    /* These four call f(call, ...) with messages that have types. A client that names another coding than "proto" in
+     * its content-type gets UNIMPLEMENTED. */
     template <class Request, class F> grpc_server &add_unary(std::string path, F f)
     {
         return add(std::move(path), [f](grpc_call &call) {
             Request request;
             std::string room;
+            detail::grpc_check_coding(call);
             detail::grpc_parse(request, call.read_only());
             detail::grpc_send(call, f(call, static_cast<const Request &>(request)), room);
         });
@@ -566,6 +577,7 @@ class grpc_server
         return add(std::move(path), [f](grpc_call &call) {
             Request request;
             grpc_writer<Reply> replies(call);
+            detail::grpc_check_coding(call);
             detail::grpc_parse(request, call.read_only());
             f(call, static_cast<const Request &>(request), replies);
         });
@@ -575,6 +587,7 @@ class grpc_server
         return add(std::move(path), [f](grpc_call &call) {
             grpc_reader<Request> requests(call);
             std::string room;
+            detail::grpc_check_coding(call);
             detail::grpc_send(call, f(call, requests), room);
         });
     }
@@ -583,6 +596,7 @@ class grpc_server
         return add(std::move(path), [f](grpc_call &call) {
             grpc_reader<Request> requests(call);
             grpc_writer<Reply> replies(call);
+            detail::grpc_check_coding(call);
             f(call, requests, replies);
         });
     }

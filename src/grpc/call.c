@@ -32,6 +32,15 @@ void aco__grpc_call_begin(aco_grpc_call_t *call)
     call->trailers.end = &call->trailers.first;
 }
 
+/* Tells the side how much memory messages that are read take by now. 0, or -1 and errno. */
+static int count_held(aco_grpc_call_t *call)
+{
+    const size_t now = (call->in != call->small ? call->in_room : 0) + call->plain.room;
+    const ptrdiff_t more = (ptrdiff_t)(now - call->held);
+    call->held = now;
+    return more && call->side->count ? call->side->count(call, more) : 0;
+}
+
 static void free_input(aco_grpc_call_t *call)
 {
     if (call->in != call->small)
@@ -45,6 +54,7 @@ void aco__grpc_call_end(aco_grpc_call_t *call)
 {
     free_input(call);
     aco__grpc_free(&call->plain);
+    (void)count_held(call);
     aco__grpc_free(&call->packed);
     if (call->gzip)
         aco__grpc_gzip_free(call->gzip);
@@ -63,6 +73,13 @@ const char *aco_grpc_method(const aco_grpc_call_t *call)
 
 /* ---- Reading ---- */
 
+static int fail_read(aco_grpc_call_t *call, int error, const char *reason)
+{
+    call->read_error = error;
+    call->read_reason = reason;
+    return aco__service_fail(error, "aco_grpc_read", reason);
+}
+
 /* A larger buffer, of at most `n` bytes. It grows only when it is full, so a peer that announces much and sends little
  * costs little. */
 static int grow_input(aco_grpc_call_t *call, size_t n)
@@ -76,14 +93,7 @@ static int grow_input(aco_grpc_call_t *call, size_t n)
         aco__service_free(call->in, call->in_room);
     call->in = larger;
     call->in_room = room;
-    return 0;
-}
-
-static int fail_read(aco_grpc_call_t *call, int error, const char *reason)
-{
-    call->read_error = error;
-    call->read_reason = reason;
-    return aco__service_fail(error, "aco_grpc_read", reason);
+    return count_held(call) == 0 ? 0 : fail_read(call, errno, "max_buffered of the server is reached");
 }
 
 /* Waits for `n` bytes from in_begin on. 1; 0: the end comes before the first; -1 and errno. */
@@ -121,6 +131,7 @@ static void drop_taken(aco_grpc_call_t *call)
         free_input(call);
     if (call->plain.room > GRPC_KEPT)
         aco__grpc_free(&call->plain);
+    (void)count_held(call);
 }
 
 static int check_prefix(aco_grpc_call_t *call, const unsigned char *prefix, size_t *n)
@@ -155,12 +166,30 @@ int aco_grpc_read_at(aco_grpc_call_t *call, const void **message, size_t *n, con
     if (!call->in[call->in_begin])
         return 1;
     if (aco__grpc_unpack(call, *message, length) != 0) {
-        call->taken = errno == ENOMEM ? 0 : call->taken;
-        return errno == ENOMEM ? -1 : fail_read(call, errno, "a compressed message is wrong, or too long");
+        const int error = errno;
+        aco__grpc_free(&call->plain);
+        if (error != ENOMEM)
+            return fail_read(call, error, "a compressed message is wrong, or too long");
+        call->taken = 0;
+        errno = ENOMEM;
+        return -1;
     }
+    if (count_held(call) != 0)
+        return fail_read(call, errno, "max_buffered of the server is reached");
     *message = call->plain.p;
     *n = call->plain.n;
     return 1;
+}
+
+static int fail_count(aco_grpc_call_t *call, const char *reason)
+{
+    call->is_miscounted = 1;
+    return fail_read(call, EBADMSG, reason);
+}
+
+int aco__grpc_status_of(const aco_grpc_call_t *call, int error)
+{
+    return error == EBADMSG && call->is_miscounted ? ACO_GRPC_UNIMPLEMENTED : aco_grpc_status_of_errno(error);
 }
 
 /* The message stays where it is while the end is awaited: what comes behind it is an error. */
@@ -172,10 +201,10 @@ int aco_grpc_read_only_at(aco_grpc_call_t *call, const void **message, size_t *n
     if (result < 0)
         return -1;
     if (!result)
-        return fail_read(call, EBADMSG, "there is no message");
+        return fail_count(call, "there is no message");
     got = call->in_end > call->in_begin + call->taken ? 1 : call->side->read(call, &beyond, 1, location);
     if (got > 0)
-        return fail_read(call, EBADMSG, "there is more than one message");
+        return fail_count(call, "there is more than one message");
     if (got < 0)
         call->taken = 0; /* the next call finds the message again */
     return (int)got;

@@ -33,6 +33,8 @@ typedef struct aco__grpc_side {
     ACO__SWITCHES int (*push)(aco_grpc_call_t *call, const char *location);
     /* The peer's metadata. NULL: there is none yet, or an error. */
     const aco_http_header_t *(*metadata)(aco_grpc_call_t *call, size_t *count);
+    /* Counts more or less bytes of messages that are held. 0; -1 and errno: they are too many. NULL: nobody counts. */
+    int (*count)(aco_grpc_call_t *call, ptrdiff_t n);
 } aco__grpc_side_t;
 
 /* Metadata to send. */
@@ -62,9 +64,11 @@ struct aco_grpc_call_s {
     size_t in_begin, in_end, in_room;
     size_t taken; /* bytes of the last message, which the caller still has */
     size_t max_message;
+    size_t held; /* bytes that side->count() was told of */
     aco__grpc_bytes_t plain; /* the last message, decompressed */
     int read_error;
     const char *read_reason; /* of messages that are wrong */
+    unsigned char is_miscounted; /* the peer has sent no message or several where one was due */
     unsigned char peer_compresses; /* its grpc-encoding is gzip */
     /* Writing: */
     aco__grpc_fields_t metadata, trailers;
@@ -91,6 +95,8 @@ ACO__HIDDEN void aco__grpc_call_end(aco_grpc_call_t *call);
 ACO__SWITCHES ACO__HIDDEN int aco__grpc_begin_once(aco_grpc_call_t *call, const char *location);
 /* Memory that lives as long as the call. NULL and errno. */
 ACO__HIDDEN void *aco__grpc_allocate(aco_grpc_call_t *call, size_t n);
+/* aco_grpc_status_of_errno(); but of a wrong number of messages UNIMPLEMENTED: the method is one of another kind. */
+ACO__HIDDEN int aco__grpc_status_of(const aco_grpc_call_t *call, int error);
 
 /* ---- bytes.c ---- */
 /* Room for `n` bytes more, behind the last one. NULL: no memory. */

@@ -150,9 +150,11 @@ int aco__grpc_take_head(aco__grpc_client_t *c)
     const aco_http_response_t *response = c->response;
     const char *type = aco_http_response_header(response, "content-type");
     const char *coding = aco_http_response_header(response, "grpc-encoding");
+    size_t trailers;
     char text[160];
     c->has_head = 1;
-    c->is_alone = response->length == 0;
+    (void)aco__http_response_trailers(response, &trailers);
+    c->is_alone = response->length == 0 && !trailers;
     if (is_grpc(type) && c->is_alone && take_status(c, response->headers, response->header_count))
         return result_of(c);
     c->is_alone = 0;

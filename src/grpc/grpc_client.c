@@ -253,7 +253,8 @@ int aco_grpc_await_metadata_at(aco_grpc_call_t *call, const char *location)
     return aco__grpc_await_head(client_of(call), location);
 }
 
-static const aco__grpc_side_t client_side = {client_read, client_begin, client_write, client_push, client_metadata};
+static const aco__grpc_side_t client_side = {client_read, client_begin,    client_write,
+                                             client_push, client_metadata, NULL};
 
 /* ---- The end ---- */
 
@@ -272,7 +273,7 @@ int aco_grpc_status(aco_grpc_call_t *call)
     aco__grpc_client_t *c = client_of(call);
     if (call->read_error && c->status <= ACO_GRPC_OK) {
         c->status = -1;
-        (void)aco__grpc_end_with(c, aco_grpc_status_of_errno(call->read_error), call->read_reason);
+        (void)aco__grpc_end_with(c, aco__grpc_status_of(call, call->read_error), call->read_reason);
     }
     return c->status;
 }

@@ -48,7 +48,13 @@ static const aco_http_header_t *server_metadata(aco_grpc_call_t *call, size_t *c
     return call->request->headers;
 }
 
-static const aco__grpc_side_t server_side = {server_read, server_begin, server_write, server_push, server_metadata};
+static int server_count(aco_grpc_call_t *call, ptrdiff_t n)
+{
+    return aco__http_count_buffered(call->request, n);
+}
+
+static const aco__grpc_side_t server_side = {server_read, server_begin,    server_write,
+                                             server_push, server_metadata, server_count};
 
 /* ---- The status ---- */
 
@@ -100,7 +106,7 @@ ACO__SWITCHES static void end_reply(aco_grpc_call_t *call, int status)
 static int status_of(aco_grpc_call_t *call, int result, int error)
 {
     if (result == ACO_GRPC_FROM_ERRNO) {
-        result = error ? aco_grpc_status_of_errno(error) : ACO_GRPC_UNKNOWN;
+        result = error ? aco__grpc_status_of(call, error) : ACO_GRPC_UNKNOWN;
         if (!call->message)
             (void)aco_grpc_fail(call, result, strerror(error));
     }

@@ -1,11 +1,12 @@
 /* grpc.health.v1.Health: which services serve. */
 #include "grpc/grpc_server.h"
 
+#include "aco/detail/for_grpc.h"
 #include "aco/sync.h"
 
 #include <string.h>
 
-enum { HEALTH_SERVICE_UNKNOWN = 3, LOOK_MS = 1000 }; /* how often a watcher asks whether the server drains */
+enum { HEALTH_SERVICE_UNKNOWN = 3 };
 
 typedef struct aco__grpc_health_of {
     struct aco__grpc_health_of *next;
@@ -101,6 +102,19 @@ ACO__SWITCHES static int check_health(aco_grpc_call_t *call, void *arg)
     return write_state(call, state) == 0 ? ACO_GRPC_OK : ACO_GRPC_FROM_ERRNO;
 }
 
+/* Waits for a change, or until the server is stopped. 0, or -1 and errno. */
+ACO__SWITCHES static int await_change(aco_grpc_call_t *call, aco__grpc_health_t *health)
+{
+    int failed;
+    if (aco__http_drain_begin_early(call->request, ACO_PLACE) != 0)
+        return -1;
+    aco_event_reset(&health->changed);
+    failed = aco_event_wait_at(&health->changed, ACO_PLACE) != 0;
+    if (aco_http_drain_end(call->request) > 0 || !failed)
+        return aco_check_cancelled();
+    return -1;
+}
+
 ACO__SWITCHES static int watch_health(aco_grpc_call_t *call, void *arg)
 {
     aco__grpc_health_t *health = arg;
@@ -116,9 +130,7 @@ ACO__SWITCHES static int watch_health(aco_grpc_call_t *call, void *arg)
         told = state;
         if (state_for(call, health, service, n) != told)
             continue;
-        aco_event_reset(&health->changed);
-        if (aco_event_wait_until_at(&health->changed, aco_after(LOOK_MS * ACO_MILLISECOND), ACO_PLACE) != 0 &&
-            aco_check_cancelled() != 0)
+        if (await_change(call, health) != 0)
             return ACO_GRPC_FROM_ERRNO;
     }
     (void)write_state(call, ACO_GRPC_NOT_SERVING);

@@ -1,6 +1,8 @@
 /* Tells handlers that wait when their server ends: by the end of a scope. */
 #include "http/drain.h"
 
+#include "aco/detail/for_grpc.h"
+
 #include <string.h>
 
 /* In memory of its own: the stack of its task may be a shared one. A task that ends by aco_exit() leaves its scopes
@@ -11,13 +13,15 @@ typedef struct aco__http_drain {
     struct aco__http_drain *outer; /* of the same request; NULL: none */
     struct aco__http_drain *next, **place; /* of the server's */
     size_t sz;
+    unsigned char is_early; /* told of the stop, before lame_time */
 } aco__http_drain_t;
 
 void aco__http_tell_drains(aco_http_server_t *server)
 {
     ACO__NO_SWITCH_BEGIN(); /* handlers would end theirs */
     for (aco__http_drain_t *d = server->drains; d; d = d->next)
-        (void)aco_scope_cancel(&d->scope);
+        if (server->is_ending || d->is_early)
+            (void)aco_scope_cancel(&d->scope);
     ACO__NO_SWITCH_END();
 }
 
@@ -49,7 +53,7 @@ void aco__http_leave_drains(aco__http_exchange_t *x)
     }
 }
 
-int aco_http_drain_begin_at(aco_http_request_t *request, const char *location)
+static int begin_drain(aco_http_request_t *request, int is_early, const char *location)
 {
     aco__http_exchange_t *x = aco__http_exchange_of(request);
     aco_http_server_t *server = x->server;
@@ -61,6 +65,7 @@ int aco_http_drain_begin_at(aco_http_request_t *request, const char *location)
         return -1;
     memset(d, 0, sizeof *d);
     d->sz = sz;
+    d->is_early = is_early != 0;
     if (aco_scope_begin_at(&d->scope, ACO_FOREVER, location) != 0) {
         int error = errno;
         aco__service_free(d, sz);
@@ -74,9 +79,19 @@ int aco_http_drain_begin_at(aco_http_request_t *request, const char *location)
     if (d->next)
         d->next->place = &d->next;
     server->drains = d;
-    if (server->is_ending)
+    if (server->is_ending || (is_early && server->is_draining))
         (void)aco_scope_cancel(&d->scope);
     return 0;
+}
+
+int aco_http_drain_begin_at(aco_http_request_t *request, const char *location)
+{
+    return begin_drain(request, 0, location);
+}
+
+int aco__http_drain_begin_early(aco_http_request_t *request, const char *location)
+{
+    return begin_drain(request, 1, location);
 }
 
 /* Whether this scope ended because of the server: by itself, or by one around it. */

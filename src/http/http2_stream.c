@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum { HTTP2_LEAST_IN = 4096, HTTP2_LEAST_OUT = 512 }; /* bytes of buffers */
+enum { HTTP2_LEAST_IN = 512, HTTP2_LEAST_OUT = 512 }; /* bytes of buffers */
 
 static const char stream_place[] = "an HTTP/2 request";
 

@@ -3,6 +3,8 @@
 #include "http/server.h"
 #include "http/text.h"
 
+#include "aco/detail/for_grpc.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -262,6 +264,17 @@ char *aco_http_request_read_all_at(aco_http_request_t *request, size_t most, siz
 int aco_http_is_draining(const aco_http_request_t *request)
 {
     return aco__http_exchange_of(request)->server->is_draining;
+}
+
+int aco__http_count_buffered(aco_http_request_t *request, ptrdiff_t n)
+{
+    aco_http_server_t *server = aco__http_exchange_of(request)->server;
+    const int64_t most = server->options.max_buffered;
+    server->buffered += (size_t)n;
+    if (n <= 0 || most < 0 || server->buffered <= (uint64_t)most)
+        return 0;
+    errno = ENOBUFS;
+    return -1;
 }
 
 int aco_http_connection_error(const aco_http_request_t *request)

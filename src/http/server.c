@@ -232,6 +232,7 @@ ACO__SWITCHES static int serve(aco_http_server_t *server, int listener, const ch
     error = errno;
     was_stopped = aco_check_cancelled() != 0;
     server->is_draining = 1;
+    aco__http_tell_drains(server);
     if (was_stopped && options->lame_time > 0)
         (void)accept_until(server, listener, aco_after(options->lame_time), location);
     server->is_ending = 1;

@@ -3,9 +3,12 @@
 as the server of CLIENT (tests/grpc_client.c), and as the client of the greeters of examples/grpc, which their clients
 call, too. grpcio comes from PyPI into a virtual environment in FOLDER. Exit 77: it cannot be had."""
 import os
+import socket
 import subprocess
 import sys
 import threading
+import urllib.error
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
 PACKAGES = ['grpcio==1.66.2']
@@ -205,6 +208,57 @@ def check_greeter_client(address, greeter):
     print('its client ok', flush=True)
 
 
+def said(name, words):
+    """A Said of examples/grpc/chat.proto."""
+    return b''.join(bytes([8 * i + 2, len(word)]) + word for i, word in enumerate((b'room', name, words), 1) if word)
+
+
+def test_chat(channel):
+    join = channel.stream_stream('/chat.Chat/Join')
+    ended = threading.Event()
+    def says(name, *words):
+        yield said(name, b'')
+        yield from (said(b'', word) for word in words)
+        ended.wait(10)
+    hears = join(says(b'one'))
+    assert next(hears) == said(b'one', b'')
+    talks = join(says(b'two', b'hello', b'bye'))
+    assert next(talks) == said(b'two', b'')
+    assert [next(hears), next(hears)] == [said(b'two', b'hello'), said(b'two', b'bye')]
+    talks.cancel()
+    ended.set()
+    assert not list(hears)
+    raises(grpc.StatusCode.INVALID_ARGUMENT, lambda: join(iter([said(b'', b'')])))
+
+
+def status_of(url):
+    try:
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+
+
+def check_gateway(gateway, address):
+    """Its greeter, and one that is not there."""
+    with subprocess.Popen([gateway, '0', address], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            url = f'http://{process.stdout.readline().split()[-1]}/hello'
+            assert status_of(f'{url}/you') == (200, b'Hello you\n')
+        finally:
+            process.kill()
+    with socket.socket() as nobody:
+        nobody.bind(('127.0.0.1', 0))
+        with subprocess.Popen([gateway, '0', f'127.0.0.1:{nobody.getsockname()[1]}'], stdout=subprocess.PIPE,
+                              text=True) as process:
+            try:
+                url = f'http://{process.stdout.readline().split()[-1]}/hello'
+                assert status_of(f'{url}/you')[0] == 503
+            finally:
+                process.kill()
+    print('a gateway ok', flush=True)
+
+
 def check(command, *tests):
     """Runs the tests with a server, which says at the end of its first line where it listens."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
@@ -216,6 +270,9 @@ def check(command, *tests):
                     print(test.__name__, 'ok', flush=True)
             if test_greeter in tests:
                 check_greeter_client(address, command[0])
+            gateway = os.path.join(os.path.dirname(command[0]), 'example_gateway')
+            if test_greeter_of_protoc in tests and os.path.exists(gateway):
+                check_gateway(gateway, address)
         finally:
             process.kill()
 
@@ -224,6 +281,9 @@ def main():
     check([sys.argv[2], 'serve'], test_unary, test_streams, test_ends, test_statuses, test_metadata, test_gzip)
     check_client([sys.argv[3]])
     for greeter in sys.argv[4:]:
+        if os.path.basename(greeter) == 'example_grpc_chat':
+            check([greeter, '0'], test_chat)
+            continue
         check([greeter, '0'], test_greeter, *([] if greeter.endswith('_c') else [test_greeter_of_protoc]))
 
 

@@ -10,6 +10,14 @@ ACO__BEGIN_C
  * it does nothing. */
 ACO__SWITCHES ACO_API void aco__http_reply_push(aco_http_request_t *request);
 
+/* As aco_http_drain_begin(), but the scope ends as soon as the server is stopped, before lame_time.
+ * aco_http_drain_end() leaves it. */
+ACO_API int aco__http_drain_begin_early(aco_http_request_t *request, const char *location);
+
+/* Adds `n` bytes, which may be less than 0, to what the server counts for max_buffered. Returns 0; -1 with errno
+ * ENOBUFS if it was more than 0, and is beyond now: it counts all the same. */
+ACO_API int aco__http_count_buffered(aco_http_request_t *request, ptrdiff_t n);
+
 /* aco_http_call_begin(), with this authority in place of the URL's; NULL: the URL's. */
 ACO__SWITCHES
 ACO_API aco_http_response_t *aco__http_call_begin_as(aco_http_client_t *client, const aco_http_call_t *call,
