@@ -23,7 +23,7 @@ ACO_API int aco__service_fail(int error, const char *call, const char *reason);
 #endif
 /* Prints "acorn: call: reason" as one line on stderr, by one call of the system's. The reason is cut after some 450
  * bytes. Never switches; keeps errno. */
-ACO_API __attribute__((format(ACO__PRINTF, 2, 3))) void aco__service_warn(const char *call, const char *reason, ...);
+ACO_API __attribute__((format(printf, 2, 3))) void aco__service_warn(const char *call, const char *reason, ...);
 
 /* Stores `s` as the inside of a JSON string in `json`, which has `size` bytes, 7 at least: 6 for each byte of `s` and
  * one suffice; else the end is cut. What is no UTF-8 becomes U+FFFD. Returns `json`. */
