@@ -5,6 +5,8 @@
 // Each round runs the three servers in turn, each for the same echoes of 64 bytes over socketpairs; a client thread
 // writes to all connections, then reads from all. Prints the median of the server thread's processor time for an echo
 // (getrusage()), and of the ratios in one round.
+#include "asio_session.hpp"
+
 #include <aco/asio.hpp>
 
 #include <asio.hpp>
@@ -27,34 +29,10 @@ using bytes = std::array<char, SIZE>;
 
 static int connections = 1;
 
-class session : public std::enable_shared_from_this<session> {
-public:
-    explicit session(peer_socket &&peer) : peer_(std::move(peer)) {}
-    void start()
-    {
-        peer_.async_read_some(asio::buffer(bytes_), [self = shared_from_this()](std::error_code error, std::size_t n) {
-            if (!error)
-                self->answer(n);
-        });
-    }
-
-private:
-    void answer(std::size_t n)
-    {
-        asio::async_write(peer_, asio::buffer(bytes_, n),
-                          [self = shared_from_this()](std::error_code error, std::size_t) {
-                              if (!error)
-                                  self->start();
-                          });
-    }
-    peer_socket peer_;
-    bytes bytes_;
-};
-
 static void callbacks(asio::io_context &context, std::vector<peer_socket> &peers)
 {
     for (peer_socket &peer : peers)
-        std::make_shared<session>(std::move(peer))->start();
+        std::make_shared<session<peer_socket, SIZE>>(std::move(peer))->start();
     context.run();
 }
 

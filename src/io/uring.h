@@ -36,8 +36,8 @@ ACO__HIDDEN int aco__io_ring(aco__io_t *io, const char *call);
 /* Makes the thread's ring for the value of an environment variable that wants it. 0, or -1 and errno. */
 ACO__HIDDEN int aco__io_ring_need(aco__io_t *io, const char *variable, const char *call);
 #ifdef ACO_CONFIG_URING
-/* An entry of the kernel's queue, to be filled in. The ends of watches come before it. Its user data: 0, then nobody is told of its end; or an odd number
- * above 1, with which io->ring_event() is called. NULL and errno. */
+/* An entry of the kernel's queue, to be filled in. The ends of watches come before it. Its user data: 0, then nobody is
+ * told of its end; or an odd number above 1, with which io->ring_event() is called. NULL and errno. */
 ACO__HIDDEN struct io_uring_sqe *aco__io_ring_entry(aco__io_t *io);
 ACO__HIDDEN void aco__io_ring_submit(aco__io_t *io);
 /* Before the number is closed: what tasks have asked for of it is submitted, for the file that it is now. */

@@ -31,6 +31,8 @@ enum {
     TRIM_BEFORE_LONG = 1024, /* the same before a wait longer than ACO__TRIM_NS */
     STACKS_AT_ONCE = 256 /* idle stacks whose pages go back before the thread looks for events again */
 };
+/* As the time of the last poll: it was just before this round. So the clock is not read for it. */
+static const int64_t JUST_NOW = INT64_MAX;
 
 /* Calls the idle hook. Returns its result, or -1 if it failed. */
 static int call_idle_hook(aco__tasks_t *s, int64_t timeout_ns)
@@ -135,7 +137,7 @@ static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
         self->looked_at = aco__os_milliseconds();
     now = aco__timers_expire(self);
     if (s->poller) /* else the first turn of the poll task would look again at once */
-        s->polled_at = now ? now : aco__os_now();
+        s->polled_at = now ? now : JUST_NOW;
     return 0;
 }
 
@@ -197,7 +199,9 @@ static int poll_turn(aco__thread_t *self, aco__tasks_t *s)
     if (s->poller && (self->task || s->chooser)) { /* without a task that can run, wait_idle() comes next */
         if (!now)
             now = aco__os_now();
-        if (now - s->polled_at >= POLL_NS) {
+        if (s->polled_at == JUST_NOW) {
+            s->polled_at = now;
+        } else if (now - s->polled_at >= POLL_NS) {
             s->polled_at = now;
             if (poll_events(s, 0, 0) < 0)
                 return -1;

@@ -13,6 +13,12 @@ void aco__service_free(void *p, size_t sz)
     (void)sz;
 }
 
+void aco__service_warn(const char *call, const char *reason, ...)
+{
+    (void)call;
+    (void)reason;
+}
+
 int aco__service_fail(int error, const char *call, const char *reason)
 {
     (void)error;

@@ -1,4 +1,6 @@
 // The server of bench-io by Asio, with callbacks. io-server-asio PORT echo|stream
+#include "../asio_session.hpp"
+
 #include <asio.hpp>
 
 #include <array>
@@ -12,29 +14,7 @@ using asio::ip::tcp;
 
 static std::array<char, 64 * 1024> block;
 
-class echo : public std::enable_shared_from_this<echo> {
-public:
-    explicit echo(tcp::socket &&peer) : peer_(std::move(peer)) {}
-    void start()
-    {
-        peer_.async_read_some(asio::buffer(bytes_), [self = shared_from_this()](std::error_code error, std::size_t n) {
-            if (!error)
-                self->answer(n);
-        });
-    }
-
-private:
-    void answer(std::size_t n)
-    {
-        asio::async_write(peer_, asio::buffer(bytes_, n),
-                          [self = shared_from_this()](std::error_code error, std::size_t) {
-                              if (!error)
-                                  self->start();
-                          });
-    }
-    tcp::socket peer_;
-    std::array<char, 4096> bytes_;
-};
+using echo = session<tcp::socket, 4096>;
 
 class stream : public std::enable_shared_from_this<stream> {
 public:

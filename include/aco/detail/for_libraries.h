@@ -23,7 +23,7 @@ ACO_API int aco__service_fail(int error, const char *call, const char *reason);
 #endif
 /* Prints "acorn: call: reason" as one line on stderr, by one call of the system's. The reason is cut after some 450
  * bytes. Never switches; keeps errno. */
-ACO_API __attribute__((format(ACO__PRINTF, 2, 3))) void aco__service_warn(const char *call, const char *reason, ...);
+ACO_API __attribute__((format(printf, 2, 3))) void aco__service_warn(const char *call, const char *reason, ...);
 
 /* A coroutine-local value that members of groups and submitted work inherit: they begin with a copy of the value of the
  * task that spawns or submits them. There is one such key in the process, which is never deleted: of acorn_debug's
