@@ -1251,7 +1251,9 @@ static void case_actions(void)
     action.sa_flags = SA_SIGINFO | SA_RESETHAND | SA_RESTART;
     sigaddset(&action.sa_mask, SIGUSR2);
     NOTE(sigaction(SIGUSR1, &action, &before));
-    note("before", before.sa_handler == handles && !(before.sa_flags & SA_SIGINFO));
+    CHECK(before.sa_handler == handles && !(before.sa_flags & SA_SIGINFO)); /* the hook answers in both runs */
+    CHECK_EQ(sigaction(SIGUSR1, NULL, &before), 0);
+    CHECK(before.sa_sigaction == informs && before.sa_flags & SA_SIGINFO);
     note_action();
     CHECK_EQ(raise(SIGUSR1), 0);
     note("handled", handled);
@@ -1259,7 +1261,7 @@ static void case_actions(void)
     install((int)SA_RESETHAND);
     CHECK_EQ(raise(SIGUSR1), 0);
     note_action();
-    CHECK_EQ(sigaction(SIGUSR1, NULL, &before), 0); /* which is hooked in both runs */
+    CHECK_EQ(sigaction(SIGUSR1, NULL, &before), 0);
     CHECK(before.sa_handler == SIG_DFL && !(before.sa_flags & SA_SIGINFO));
     note("signal()", signal(SIGUSR1, handles) == SIG_DFL);
     note_action();
