@@ -284,6 +284,18 @@ static void *transfers(void *co)
     return co;
 }
 
+/* It returns if it fails only. */
+static void *exits(void *co)
+{
+    int injected_before = injected;
+    errno = 0;
+    CHECK_EQ(aco_exit_to(co, NULL), -1);
+    check_refusal(__LINE__, injected_before, "aco_exit_to");
+    aco_exit_to(co, NULL);
+    CHECK(!"it does not return again");
+    return NULL;
+}
+
 static aco_t *new_of(aco_function_t fn, void *arg, const aco_options_t *options)
 {
     aco_t *co;
@@ -362,15 +374,16 @@ static void on_a_stack_in_use(aco_share_stack_t *stack)
         CHECK(got == &key); /* by `other` */
         finish(other);
         finish(who);
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 3; i++) {
+            static const aco_function_t ways[] = {sends, transfers, exits};
             owner = new_owner(&options);
             other = new_of(holds_much, &key, &options);
-            who = new_of(i ? transfers : sends, other, &elsewhere);
+            who = new_of(ways[i], other, &elsewhere);
             ATTEMPT(got, ACO_ERROR, aco_send(who, NULL), "aco_send");
             CHECK(got == (i ? (void *)&key : other));
             finish(other);
             finish(owner);
-            if (i)
+            if (i == 1)
                 finish(who);
             else
                 aco_destroy(who);

@@ -1,11 +1,20 @@
 /* aco_hook_begin_all(): the tasks of all threads are hooked, without a call of theirs (aco/hook.h). In a program of its
  * own, as there is no end to it. */
 #define _GNU_SOURCE
+#define _FILE_OFFSET_BITS 64 /* the table's */
+#include "system/system.h" /* first */
 #include "hook_tests.h"
+#include "sanitizers.h"
 
+#include <dirent.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
 
 static void *reads(void *fd)
 {
@@ -101,6 +110,42 @@ static void *runs_tasks(void *unused)
     return unused;
 }
 
+#define IS_NO_HOOK(name) CHECK((void (*)(void))aco__system.name != (void (*)(void))name)
+
+/* acorn's libraries do not call the hooks. */
+static void test_table(void)
+{
+    IS_NO_HOOK(read);
+    IS_NO_HOOK(write);
+    IS_NO_HOOK(readv);
+    IS_NO_HOOK(writev);
+    IS_NO_HOOK(recv);
+    IS_NO_HOOK(recvmsg);
+    IS_NO_HOOK(send);
+    IS_NO_HOOK(sendmsg);
+    IS_NO_HOOK(connect);
+    IS_NO_HOOK(close);
+    IS_NO_HOOK(poll);
+    IS_NO_HOOK(accept4);
+    IS_NO_HOOK(nanosleep);
+    IS_NO_HOOK(sched_yield);
+    IS_NO_HOOK(pthread_mutex_lock);
+    IS_NO_HOOK(pthread_mutex_unlock);
+    IS_NO_HOOK(waitpid);
+    IS_NO_HOOK(socket);
+#if defined(__LP64__) && defined(__GLIBC_PREREQ)
+#if __GLIBC_PREREQ(2, 33)
+    IS_NO_HOOK(rename);
+    IS_NO_HOOK(link);
+    IS_NO_HOOK(unlink);
+    IS_NO_HOOK(mkdir);
+    IS_NO_HOOK(rmdir);
+    IS_NO_HOOK(opendir);
+    IS_NO_HOOK(closedir);
+#endif
+#endif
+}
+
 int main(void)
 {
     pthread_t threads[2];
@@ -108,6 +153,8 @@ int main(void)
     CHECK_EQ(aco_hook_begin_all(), 0);
     CHECK(!aco_hook_active()); /* no task */
     CHECK(aco_io_poll_fd() >= 0);
+    if (!SANITIZED) /* whose own functions may stand before the hooks */
+        test_table();
     test_first_in_handler();
     for (size_t i = 0; i < sizeof mutexes / sizeof *mutexes; i++)
         run_task(test_first_is_a_lock, &mutexes[i]);

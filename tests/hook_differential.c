@@ -917,10 +917,11 @@ static void case_limits(void)
 
 static volatile sig_atomic_t handled;
 static volatile int is_over; /* atomic */
+static int sent = SIGUSR1;
 
 static void handles(int number)
 {
-    handled += number == SIGUSR1;
+    handled += number == sent;
 }
 
 static void informs(int number, siginfo_t *info, void *context)
@@ -930,7 +931,7 @@ static void informs(int number, siginfo_t *info, void *context)
 
 static void send_signal(void)
 {
-    CHECK_EQ(syscall(SYS_tgkill, getpid(), caller, SIGUSR1), 0);
+    CHECK_EQ(syscall(SYS_tgkill, getpid(), caller, sent), 0);
 }
 
 /* One would not do: it may come before the call. */
@@ -968,7 +969,7 @@ static void install(int flags)
     memset(&action, 0, sizeof action);
     action.sa_handler = handles;
     action.sa_flags = flags;
-    CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
+    CHECK_EQ(sigaction(sent, &action, NULL), 0);
 }
 
 /* The call ends by the signal. */
@@ -1183,6 +1184,15 @@ static void case_other_ways(void)
     note_action();
 }
 
+static void case_lowest_number(void)
+{
+    int pair[2];
+    CHECK_EQ(pipe2(pair, O_CLOEXEC), 0);
+    sent = SIGHUP;
+    INTERRUPTED(install(0), read(pair[0], room, 5));
+    sent = SIGUSR1;
+}
+
 extern void (*bsd_signal(int number, void (*handler)(int)))(int);
 
 /* Calls that POSIX no longer has. Handlers that they install end waits, too. */
@@ -1241,7 +1251,9 @@ static void case_actions(void)
     action.sa_flags = SA_SIGINFO | SA_RESETHAND | SA_RESTART;
     sigaddset(&action.sa_mask, SIGUSR2);
     NOTE(sigaction(SIGUSR1, &action, &before));
-    note("before", before.sa_handler == handles && !(before.sa_flags & SA_SIGINFO));
+    CHECK(before.sa_handler == handles && !(before.sa_flags & SA_SIGINFO)); /* the hook answers in both runs */
+    CHECK_EQ(sigaction(SIGUSR1, NULL, &before), 0);
+    CHECK(before.sa_sigaction == informs && before.sa_flags & SA_SIGINFO);
     note_action();
     CHECK_EQ(raise(SIGUSR1), 0);
     note("handled", handled);
@@ -1249,7 +1261,7 @@ static void case_actions(void)
     install((int)SA_RESETHAND);
     CHECK_EQ(raise(SIGUSR1), 0);
     note_action();
-    CHECK_EQ(sigaction(SIGUSR1, NULL, &before), 0); /* which is hooked in both runs */
+    CHECK_EQ(sigaction(SIGUSR1, NULL, &before), 0);
     CHECK(before.sa_handler == SIG_DFL && !(before.sa_flags & SA_SIGINFO));
     note("signal()", signal(SIGUSR1, handles) == SIG_DFL);
     note_action();
@@ -1301,6 +1313,7 @@ static const test_case_t cases[] = {
     {"an ignored signal", case_ignored_signal, 0},
     {"actions", case_actions, 0},
     {"other ways", case_other_ways, 0},
+    {"the lowest signal", case_lowest_number, 0},
     {"old names", case_old_names, 0},
 };
 

@@ -125,13 +125,18 @@ static int connects_to(const char *host)
     struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *found = NULL;
     struct timeval limit = {5, 0}, kept = {0, 0};
     socklen_t length = sizeof kept;
-    int fd;
+    int fd, datagram, size = 0;
     CHECK_EQ(getaddrinfo("unknown.example", "7", &hints, &found), EAI_NONAME);
     CHECK_EQ(getaddrinfo(host, "7", &hints, &found), 0);
     fd = socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, found->ai_protocol);
     CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
     CHECK_EQ(getsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &kept, &length), 0);
     CHECK_EQ(kept.tv_sec, 5);
+    datagram = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    length = sizeof size;
+    CHECK_EQ(getsockopt(datagram, SOL_SOCKET, SO_RCVBUF, &size, &length), 0);
+    CHECK_EQ(size, 212992); /* Linux's default */
+    CHECK_EQ(close(datagram), 0);
     CHECK_EQ(connect(fd, found->ai_addr, found->ai_addrlen), 0);
     freeaddrinfo(found);
     return fd;
