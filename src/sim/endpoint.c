@@ -254,7 +254,8 @@ int aco__sim_endpoint_bind(aco_sim_t *sim, aco__sim_socket_t *socket, const aco_
         choose_name(sim, &socket->local);
     if (address->family != AF_UNIX && !address->port) {
         done = choose_port(sim, socket, 0);
-    } else if (is_address_taken(sim, socket, 0) || (socket->type == SOCK_STREAM && aco__sim_port_is_kept(sim, socket))) {
+    } else if (is_address_taken(sim, socket, 0) ||
+               (socket->type == SOCK_STREAM && aco__sim_port_is_kept(sim, socket))) {
         errno = EADDRINUSE;
         done = -1;
     }
