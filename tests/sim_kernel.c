@@ -115,9 +115,16 @@ static int is_second_connect(world_t *w, const call_t *call)
     return call->kind == CALL_CONNECT && is_tcp(w->kind[slot]) && w->has_begun[slot] && !has_peer(w, slot);
 }
 
+/* In the kernel, the address may still be taken since an earlier sequence. */
+static int is_bind_to_old_address(world_t *w, const call_t *call)
+{
+    return call->kind == CALL_BIND && is_tcp(w->kind[call->slot]) && call->how % 16 >= 10 &&
+           is_tcp(w->kind[call->other]) && !w->has_name[call->other];
+}
+
 static int is_second_bind(world_t *w, const call_t *call)
 {
-    return call->kind == CALL_BIND && is_tcp(w->kind[call->slot]) && (w->has_begun[call->slot] || call->how % 16 == 14);
+    return call->kind == CALL_BIND && is_tcp(w->kind[call->slot]) && w->has_begun[call->slot];
 }
 
 static int is_shutdown_of_listener(world_t *w, const call_t *call)
@@ -149,7 +156,8 @@ static const struct {
     {"edges of EPOLLOUT on unix sockets", is_edge_of_unix_writing},
     {"epolls that watch each other", is_ring_of_epolls},
     {"TCP: connect() after a failure", is_second_connect},
-    {"bind() of a TCP socket that was connected, or to the address of one that was closed", is_second_bind},
+    {"bind() of a TCP socket that was connected", is_second_bind},
+    {"TCP: bind() to an address that the system has chosen", is_bind_to_old_address},
     {"TCP: shutdown() of a listener", is_shutdown_of_listener},
     {"TCP: shutdown() after a failure", is_second_shutdown},
     {"the edge when the peer acknowledges the end of a TCP stream", is_shutdown_with_edges},
@@ -214,14 +222,15 @@ static int64_t microseconds(void)
     return (int64_t)now.tv_sec * US_PER_S + now.tv_nsec / NS_PER_US;
 }
 
-/* At an address of this process alone. Once more if the machine stood still, so that TCP's timers may have run, or if a
+/* At an address that no call has had for a minute: ports of connections that have ended stay taken. Once more if the machine stood still, so that TCP's timers may have run, or if a
  * socket got the port to which it connects. */
 static int make_in_kernel(world_t *w, const calls_t *calls)
 {
+    static uint32_t next;
     int64_t began;
     for (int i = 0; i < MOST_TRIES; i++) {
         began = microseconds();
-        w->loopback = 0x7f000000 | (uint32_t)(getpid() & 0xfffff) << 4 | 2;
+        w->loopback = 0x7f800000 | (uint32_t)(getpid() & 0x7f) << 16 | (1 + next++ % 0xfffe);
         w->settle = settle_kernel;
         w->leaves_out = is_known;
         make_calls(w, calls);
@@ -248,7 +257,7 @@ static void make_in_run(aco_sim_t *sim, void *arg)
 {
     const run_t *run = arg;
     (void)sim;
-    run->w->loopback = INADDR_LOOPBACK;
+    run->w->loopback = 0x7f800001;
     run->w->settle = settle_simulation;
     run->w->leaves_out = is_known;
     make_calls(run->w, run->calls);

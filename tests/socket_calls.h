@@ -91,6 +91,38 @@ static inline void open_connection(calls_t *calls, random_t *r, int kind)
     add_call(calls, CALL_ACCEPT, 0, 0, 0, 0);
 }
 
+/* The variants of CALL_SET and CALL_BIND that bind to an address which was another one's. */
+enum { SET_REUSEADDR = 25, SET_REUSEPORT = 26, BIND_TO_GONE = 14 };
+
+static inline void let_reuse(calls_t *calls, random_t *r, int slot)
+{
+    if (below(r, 2) == 0)
+        add_call(calls, CALL_SET, slot, 0, below(r, 3) ? SET_REUSEADDR : SET_REUSEPORT, 1);
+}
+
+/* The ends of a connection and its listener close in some order, and another socket wants the address. */
+static inline void use_again(calls_t *calls, random_t *r, int kind)
+{
+    int first = (int)below(r, 3), step = 1 + (int)below(r, 2);
+    add_call(calls, CALL_SOCKET, 0, 0, kind, 0);
+    let_reuse(calls, r, 0);
+    add_call(calls, CALL_BIND, 0, 0, 0, 0);
+    add_call(calls, CALL_LISTEN, 0, 0, 2, 0);
+    add_call(calls, CALL_SOCKET, 1, 0, kind, 0);
+    add_call(calls, CALL_BIND, 1, 0, 0, 0);
+    add_call(calls, CALL_CONNECT, 1, 0, 0, 0);
+    add_call(calls, CALL_ACCEPT, 0, 0, 0, 0);
+    if (below(r, 3) == 0)
+        add_call(calls, CALL_SHUTDOWN, 1 + (int)below(r, 2), 0, (int)below(r, 256), 0);
+    if (below(r, 3) == 0)
+        add_call(calls, CALL_SEND, 1 + (int)below(r, 2), 0, 0, 10);
+    for (int i = 0; i < 3; i++)
+        add_call(calls, CALL_CLOSE, (first + i * step) % 3, 0, 0, 0);
+    add_call(calls, CALL_SOCKET, 3, 0, kind, 0);
+    let_reuse(calls, r, 3);
+    add_call(calls, CALL_BIND, 3, 0, BIND_TO_GONE, 0);
+}
+
 static inline void open_two(calls_t *calls, random_t *r, int kind)
 {
     for (int i = 0; i < 2; i++) {
@@ -124,7 +156,7 @@ static inline void pass_descriptors(calls_t *calls, random_t *r)
 
 static inline void begin_sequence(calls_t *calls, random_t *r)
 {
-    switch (below(r, 14)) {
+    switch (below(r, 15)) {
     case 0:
         return;
     case 1:
@@ -146,6 +178,9 @@ static inline void begin_sequence(calls_t *calls, random_t *r)
         break;
     case 8:
         open_connection(calls, r, SOCKET_TCP6);
+        break;
+    case 9:
+        use_again(calls, r, SOCKET_TCP);
         break;
     default:
         open_connection(calls, r, SOCKET_TCP);

@@ -37,6 +37,7 @@ typedef struct world {
     int fd[SLOTS];
     int kind[SLOTS]; /* of the open descriptor: SOCKET_..., OPEN_... */
     char listens[SLOTS], has_begun[SLOTS], has_edges[SLOTS]; /* has_begun: a connection. has_edges: EPOLLET */
+    char has_name[SLOTS]; /* TCP: at `loopback`: no earlier sequence has left a connection there */
     int (*leaves_out)(struct world *w, const call_t *call); /* whether the call is not made; or NULL */
     address_t gone[SOCKET_KINDS]; /* of a socket of the kind that was closed; length 0: none */
     unsigned ports[MOST_PORTS];
@@ -125,7 +126,7 @@ static inline void opened(world_t *w, int slot, int kind, int fd)
     answer(w, fd < 0 ? fd : slot);
     w->fd[slot] = fd;
     w->kind[slot] = fd < 0 ? OPEN_NOTHING : kind;
-    w->listens[slot] = w->has_begun[slot] = w->has_edges[slot] = 0;
+    w->listens[slot] = w->has_begun[slot] = w->has_edges[slot] = w->has_name[slot] = 0;
 }
 
 static inline int set_option(const world_t *w, int slot, int level, int option, int value)
@@ -395,6 +396,7 @@ static inline void duplicate(world_t *w, const call_t *call)
     opened(w, slot, w->kind[call->slot], aco__system.fcntl(fd_of(w, call->slot), F_DUPFD_CLOEXEC, 0));
     w->listens[slot] = w->listens[call->slot];
     w->has_begun[slot] = w->has_begun[call->slot];
+    w->has_name[slot] = w->has_name[call->slot];
     w->has_edges[slot] = w->has_edges[call->slot];
 }
 
@@ -404,7 +406,7 @@ static inline void close_slot(world_t *w, const call_t *call)
     address_t own;
     if (w->fd[call->slot] >= 0 && is_inet(kind)) {
         own_address(w, call->slot, kind, &own);
-        if (own.length && port_of(&own))
+        if (own.length && port_of(&own) && (!is_tcp(kind) || w->has_name[call->slot]))
             w->gone[kind] = own;
     }
     say(w, "close(%d)", call->slot);
@@ -417,12 +419,14 @@ static inline void close_slot(world_t *w, const call_t *call)
 
 static inline void bind_socket(world_t *w, const call_t *call)
 {
-    int kind = w->kind[call->slot];
+    int kind = w->kind[call->slot], done;
     address_t own;
     say(w, "bind(%d, ", call->slot);
     choose_own(w, call, kind, &own);
     say(w, ")");
-    answer(w, aco__system.bind(fd_of(w, call->slot), (struct sockaddr *)&own.is, own.length));
+    done = aco__system.bind(fd_of(w, call->slot), (struct sockaddr *)&own.is, own.length);
+    answer(w, done);
+    w->has_name[call->slot] |= done == 0 && kind == SOCKET_TCP && host_of(&own, 0) == w->loopback;
 }
 
 static inline void listen_at(world_t *w, const call_t *call)
@@ -465,6 +469,7 @@ static inline void accept_one(world_t *w, const call_t *call)
            aco__system.accept4(fd_of(w, call->slot), wants ? (struct sockaddr *)&from.is : NULL,
                                wants ? &from.length : NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
     w->has_begun[slot] = 1;
+    w->has_name[slot] = w->has_name[call->slot];
     if (w->fd[slot] >= 0 && wants)
         say_address(w, kind, &from);
     if (w->fd[slot] >= 0)
@@ -971,7 +976,7 @@ static inline void make_calls(world_t *w, const calls_t *calls)
     for (int i = 0; i < SLOTS; i++) {
         w->fd[i] = -1;
         w->kind[i] = OPEN_NOTHING;
-        w->listens[i] = w->has_begun[i] = w->has_edges[i] = 0;
+        w->listens[i] = w->has_begun[i] = w->has_edges[i] = w->has_name[i] = 0;
     }
     w->ports_n = w->next = w->has_met_itself = 0;
     memset(w->gone, 0, sizeof w->gone);

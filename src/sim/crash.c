@@ -1,5 +1,6 @@
 /* Nodes crash and start again. Both happen when the running task's turn ends: it may be one of the node's. */
 #include "sim/crash.h"
+#include "sim/time_wait.h"
 #include "sim/world.h"
 
 #include "aco/detail/for_libraries.h"
@@ -30,6 +31,8 @@ static void crash(aco_sim_t *sim, aco_sim_node_t *node)
     if (how == ACO_SIM_CRASH_ANY)
         how = aco__sim_chance(sim, 2) ? ACO_SIM_CRASH_SILENT : ACO_SIM_CRASH_RESET;
     node->is_dark = how == ACO_SIM_CRASH_SILENT;
+    if (node->is_dark)
+        aco__sim_ports_forget(node->sim, node);
     end_tasks_of_node(sim, node);
     aco__sim_opened_crash(sim, node);
     if (node->is_dark)

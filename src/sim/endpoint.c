@@ -4,6 +4,7 @@
 #endif
 #include "sim/endpoint.h"
 #include "sim/arrivals.h"
+#include "sim/time_wait.h"
 #include "sim/world.h"
 
 #include <errno.h>
@@ -154,13 +155,16 @@ static aco__sim_socket_t *of_port(aco__links_t *links)
     return ACO__LINKED(links, aco__sim_socket_t, same_port);
 }
 
-/* Whether what is sent to the second address may come to a socket that has the first. */
-static int covers(const aco__sim_socket_t *socket, const aco__sim_address_t *to)
+int aco__sim_address_covers(const aco__sim_address_t *local, int only_ipv6, const aco__sim_address_t *to)
 {
-    const aco__sim_address_t *local = &socket->local;
     if (local->family == AF_UNIX || to->family == AF_UNIX || !aco__sim_address_is_any(local))
         return aco__sim_address_equal(local, to);
-    return local->port == to->port && (is_ipv4(local) ? is_ipv4(to) : !(socket->only_ipv6 && is_ipv4(to)));
+    return local->port == to->port && (is_ipv4(local) ? is_ipv4(to) : !(only_ipv6 && is_ipv4(to)));
+}
+
+static int covers(const aco__sim_socket_t *socket, const aco__sim_address_t *to)
+{
+    return aco__sim_address_covers(&socket->local, socket->only_ipv6, to);
 }
 
 /* `is_to_listen`: two sockets may share an address, but only one may listen. */
@@ -250,7 +254,8 @@ int aco__sim_endpoint_bind(aco_sim_t *sim, aco__sim_socket_t *socket, const aco_
         choose_name(sim, &socket->local);
     if (address->family != AF_UNIX && !address->port) {
         done = choose_port(sim, socket, 0);
-    } else if (is_address_taken(sim, socket, 0)) {
+    } else if (is_address_taken(sim, socket, 0) ||
+               (socket->type == SOCK_STREAM && aco__sim_port_is_kept(sim, socket))) {
         errno = EADDRINUSE;
         done = -1;
     }

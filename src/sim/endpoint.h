@@ -82,6 +82,9 @@ typedef struct aco__sim_socket {
     aco__sim_pipe_t out;
     struct aco__sim_passed *passed; /* by a unix socket: descriptors that go along with bytes in `out` */
     int has_end;                /* the peer's end has arrived */
+    int64_t end_came;           /* when */
+    int has_ended_first;        /* its own end was sent before that */
+    struct aco__sim_kept *kept; /* its address, if that is kept: time_wait.c */
     int is_told;                /* connect() has returned 0 */
     uint64_t attempts;          /* of connect() */
     int64_t asked_at;           /* when the request for a connection was sent last */
@@ -103,7 +106,10 @@ static inline aco__sim_socket_t *aco__sim_socket_of(aco__sim_file_t *file)
 
 enum { ACO__SIM_PORTS = 64 };
 
+typedef struct aco__sim_kept aco__sim_kept_t;
+
 typedef struct aco__sim_ports {
+    aco__sim_kept_t *kept, *last_kept; /* addresses after a connection's end, the oldest first */
     aco__links_t by_port[ACO__SIM_PORTS]; /* sockets, by the remainder of the port; names are in the first one */
 } aco__sim_ports_t;
 
@@ -121,6 +127,9 @@ ACO__HIDDEN void aco__sim_address_write(const aco__sim_socket_t *socket, const a
                                         struct sockaddr *result, socklen_t *length);
 ACO__HIDDEN int aco__sim_address_is_any(const aco__sim_address_t *address);
 ACO__HIDDEN int aco__sim_address_equal(const aco__sim_address_t *a, const aco__sim_address_t *b);
+
+/* Whether what is sent to `to` may come to a socket that has `local`, and has IPV6_V6ONLY or not. */
+ACO__HIDDEN int aco__sim_address_covers(const aco__sim_address_t *local, int only_ipv6, const aco__sim_address_t *to);
 
 /* Gives the socket an address; port 0: a free one. 0, or -1 and errno. */
 ACO__HIDDEN int aco__sim_endpoint_bind(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *address);

@@ -14,6 +14,7 @@
 #include "sim/operations.h"
 #include "sim/refusal.h"
 #include "sim/scatter.h"
+#include "sim/time_wait.h"
 #include "sim/world.h"
 
 #include "aco/detail/for_libraries.h"
@@ -271,6 +272,7 @@ static void end_run(aco_sim_t *sim)
     aco__sim_opened_judge(sim);
     aco__sim_arrivals_end(sim);
     aco__sim_names_end(sim);
+    aco__sim_ports_forget(sim, NULL);
     aco__sim_opened_end(sim);
     aco__sim_endings_call(sim);
     aco__sim_nemesis_end(sim);

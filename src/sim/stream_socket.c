@@ -2,7 +2,7 @@
  *
  * TCP. Requests for connections, segments, ends and resets each travel for a latency; those of one direction arrive in
  * order (segment.c). An acknowledgement takes no time: the sender knows at once what has arrived, and how much room the
- * peer has. A segment has a random length. There is no TIME_WAIT, no Nagle's algorithm and no urgent data.
+ * peer has. A segment has a random length. There is no Nagle's algorithm and no urgent data.
  *
  * Unix sockets. What is sent is there at once. */
 #if !defined(_GNU_SOURCE)
@@ -15,6 +15,7 @@
 #include "sim/passed.h"
 #include "sim/wire.h"
 #include "sim/segment.h"
+#include "sim/time_wait.h"
 #include "sim/world.h"
 
 #include <errno.h>
@@ -91,6 +92,7 @@ static void drop_connection(aco__sim_socket_t *socket, int error)
     socket->error = error;
     socket->cannot_read = socket->cannot_write = 1;
     socket->out.sent = socket->out.arrived;
+    aco__sim_port_free(socket);
     if (socket->has_chosen_port)
         aco__sim_endpoint_release(socket);
     if (!socket->is_closed)
@@ -169,6 +171,11 @@ static void on_end(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unused)
         return;
     aco__sim_note(sim, ACO__NOTED_END, file->number, 0, NULL);
     socket->has_end = 1;
+    socket->end_came = sim->now;
+    if (socket->kept && socket->has_ended_first)
+        aco__sim_port_keep(sim, socket, sim->now);
+    else
+        aco__sim_port_free(socket);
     sender->out.end_has_arrived = 1;
     if (!socket->is_closed)
         aco__sim_notify(file, ANY);
@@ -212,6 +219,7 @@ static void pump(aco_sim_t *sim, aco__sim_socket_t *socket)
     }
     if (socket->cannot_write && !out->has_sent_end && out->sent == out->bytes.n && !out->losses) {
         out->has_sent_end = 1;
+        socket->has_ended_first = !socket->has_end;
         aco__sim_segment_send(sim, socket, on_end, 0);
     }
 }
@@ -442,12 +450,21 @@ static void close_connection(aco_sim_t *sim, aco__sim_socket_t *socket)
         aco__sim_passed_close(sim, &peer->passed);
         end_unix(socket, 1, 1);
     } else if (is_cut || (socket->linger.l_onoff && !socket->linger.l_linger)) {
-        if (!aco__sim_stream_is_over(socket))
+        int is_over = aco__sim_stream_is_over(socket);
+        if (!is_over) {
             reset_peer(sim, socket);
+            aco__sim_port_free(peer);
+        }
         drop_connection(socket, 0);
+        if (is_over && socket->has_ended_first)
+            aco__sim_port_keep(sim, socket, socket->end_came);
     } else {
         socket->cannot_write = 1;
         pump(sim, socket);
+        if (socket->state == ACO__SIM_CONNECTED && (!socket->has_end || socket->has_ended_first))
+            aco__sim_port_keep(sim, socket, socket->has_end ? socket->end_came : sim->now);
+        if (peer->is_closed && peer->kept)
+            aco__sim_port_keep(sim, peer, sim->now);
     }
     if (peer->is_closed)
         part(socket);
@@ -469,6 +486,7 @@ static void close_stream(aco_sim_t *sim, aco__sim_file_t *file)
 static void free_stream(aco__sim_file_t *file)
 {
     aco__sim_passed_free(&aco__sim_socket_of(file)->passed);
+    aco__sim_port_part(aco__sim_socket_of(file));
     aco__sim_bytes_free(&aco__sim_socket_of(file)->out.bytes);
     aco__sim_endpoint_release(aco__sim_socket_of(file));
 }
