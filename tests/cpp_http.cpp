@@ -390,6 +390,7 @@ TEST(http, cookies_of_clients)
     EXPECT_EQ(jar.get("http://example.org/").size(), 1502u);
     jar.each([&count](const aco_cookie_t &cookie) { count += cookie.domain == std::string("example.org"); });
     EXPECT_EQ(count, 1);
+    EXPECT_THROW(jar.each([](const aco_cookie_t &) { throw std::runtime_error("no more"); }), std::runtime_error);
     jar.clear(true);
     EXPECT_EQ(jar.get("http://example.org/"), "");
     EXPECT_EQ(thrown_by([&jar] { jar.set("ftp://a", "a=b"); }), EINVAL);
@@ -436,13 +437,16 @@ TEST(http, tables_of_c)
             const std::string address = door.local_address();
             aco::task_group serving;
             serving.spawn([&] { server.serve(std::move(door)); });
-            aco::http_client client;
+            aco_http_client_options_t shared = {};
+            shared.is_shared = 1;
+            aco::http_client client(&shared);
             const std::string site = "http://" + address;
             around = 0;
             for (const char *path : {"/own/2", "/c/3", "/g/4"})
                 EXPECT_EQ(client.get(site + path).read_all(), path[1] == 'g'   ? "4group"
                                                               : path[1] == 'c' ? "3route"
                                                                                : "2route");
+            client.close_idle();
             EXPECT_EQ(client.get(site + "/own/1").read_all(), "own");
             EXPECT_EQ(around, 4);
             serving.cancel();

@@ -364,6 +364,9 @@ TEST(File, Calls)
         EXPECT_EQ(file.stat().mode & 0777u, 0600u);
         aco::file::rename(path.c_str(), other.c_str());
         EXPECT_EQ(aco::file::stat_path(other.c_str()).inode, file.stat().inode);
+        const std::string root = path.substr(0, path.rfind('/'));
+        EXPECT_EQ(aco::file::beneath(root.c_str(), "b", O_RDONLY).stat().inode, file.stat().inode);
+        expect_error(thrown_by([&] { aco::file::beneath(root.c_str(), "../b", O_RDONLY); }), EXDEV, "../b");
         aco::file::link(other.c_str(), path.c_str());
         EXPECT_EQ(file.stat().links, 2u);
         aco::file::unlink(path.c_str());

@@ -556,8 +556,9 @@ typedef struct aco_http_client_options_s {
  * valid. Returns the client; on error NULL with errno ENOMEM, EINVAL (a limit out of bounds, a
  * reserved field, proxy_host without proxy_port, one of the two longer than 255 or 5 bytes). */
 ACO_API aco_http_client_t *aco_http_client_new(const aco_http_client_options_t *options);
-/* Frees the client and closes the kept connections. All responses must have been ended before, on all threads, and no
- * thread may use the client any more. NULL: nothing happens. */
+/* Frees the client and closes the kept connections. All responses must have been ended before. Of a shared client, the
+ * other threads that have used it must have ended: as aco_threads_run() and aco_service_run() end theirs. NULL: nothing
+ * happens. */
 ACO_API void aco_http_client_destroy(aco_http_client_t *client);
 /* Closes the connections that the client keeps for further requests: of a shared one, those of the calling thread.
  * Calls that are under way go on. A thread that ends before a shared client is destroyed calls it when its last
