@@ -74,7 +74,8 @@ def of_profile(program):
         port = int(run.stdout.readline())
         for _ in range(ROUNDS):
             for hertz, of in times.items():
-                profile = threading.Thread(target=get, args=(port, f'/debug/pprof/profile?seconds={PROFILE_S}&hz={hertz}'))
+                path = f'/debug/pprof/profile?seconds={PROFILE_S}&hz={hertz}'
+                profile = threading.Thread(target=get, args=(port, path))
                 if hertz:
                     profile.start()
                     time.sleep(0.2)

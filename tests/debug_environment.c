@@ -1,5 +1,6 @@
 /* ACO_DEBUG in the environment: of a program that is linked with the static library, of which it calls something else;
- * and (WITH_DLOPEN) of one that loads the shared library, its argument, by dlopen(), which must not wait for a thread. */
+ * and (WITH_DLOPEN) of one that loads the shared library, its argument, by dlopen(), which must not wait for a
+ * thread. */
 #define _GNU_SOURCE
 #ifdef WITH_DLOPEN
 #include <dlfcn.h>

@@ -4,6 +4,8 @@
 #define _GNU_SOURCE
 #include "tls_tests.h"
 
+#include "aco/detail/counted.h"
+
 #include <pthread.h>
 
 /* ---- Handshakes ---- */
@@ -460,6 +462,17 @@ static void without_task(void)
     CHECK_EQ(aco_tls_config_destroy(c), 0);
 }
 
+/* What all of them have counted, for metrics. */
+static void counts(void)
+{
+    const aco__counted_set_t *set = aco__counted_sets();
+    while (set && strcmp(set->counted[0].name, "acorn_tls_handshakes") != 0)
+        set = set->next;
+    CHECK(set != NULL);
+    for (size_t i = 0; set && i < set->n; i++) /* done and failed, of both sides */
+        CHECK(set->read(set->counted[i].which) > 0);
+}
+
 int main(void)
 {
     static const aco_function_t tests[] = {
@@ -468,6 +481,7 @@ int main(void)
         replaced_meanwhile,   misuse};
     run_tls_tests(tests, sizeof tests / sizeof *tests);
     without_task();
+    counts();
     free_certificates();
     return check_result("tls_handshakes");
 }

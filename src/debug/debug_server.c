@@ -1,6 +1,7 @@
 /* The thread that serves the pages: it begins by a call, or by the environment when the library is loaded. */
 #define _GNU_SOURCE
 #include "base/reserved.h"
+#include "debug/debug_server.h"
 #include "debug/live.h"
 #include "debug/metrics.h"
 #include "debug/own_thread.h"
@@ -52,12 +53,11 @@ static void has_begun(int error)
 {
     if (is_by_environment && error) {
         aco__service_warn("ACO_DEBUG", "%s", strerror(error));
-        (void)pthread_detach(pthread_self());
     } else if (is_by_environment) {
         aco__service_warn("ACO_DEBUG", "http://%s:%d/debug/pprof/", strchr(host, ':') ? "[::1]" : host, open_port);
     }
     server_error = error;
-    set_state(!error ? IS_OPEN : is_by_environment ? IS_STOPPED : HAS_FAILED);
+    set_state(error ? HAS_FAILED : IS_OPEN);
 }
 
 /* The port of the listener. */
@@ -74,7 +74,7 @@ ACO__SWITCHES static void *serve_pages(void *unused)
     static const aco_options_t task = {.name = "acorn_debug", .stack_size = TASK_STACK};
     static const aco_http_route_t first_page[] = {{"GET", "/", aco__live_page, NULL}, {NULL, NULL, NULL, NULL}};
     static const aco_http_group_t groups[] = {{first_page, NULL}, {NULL, NULL}};
-    aco_http_server_options_t options = {.routes = aco_debug_routes(),
+    aco_http_server_options_t options = {.routes = aco__debug_routes(),
                                          .groups = groups,
                                          .max_connections = 32,
                                          .max_body = 256 << 10,
@@ -86,6 +86,7 @@ ACO__SWITCHES static void *serve_pages(void *unused)
     if (aco_scope_begin(&whole, ACO_FOREVER) != 0) {
         int error = errno;
         aco__system.close(listener);
+        listener = -1;
         has_begun(error);
         return unused;
     }
@@ -112,9 +113,11 @@ static void *serves(void *unused)
     open_port = listener < 0 ? 0 : port_of(listener);
     task = listener < 0 || !aco_scheduler_open() ? NULL : aco_spawn(serve_pages, NULL, &of_task);
     if (!task) {
+        error = listener < 0 ? error : ENOMEM;
         if (listener >= 0)
             aco__system.close(listener);
-        has_begun(listener < 0 ? error : ENOMEM);
+        listener = -1;
+        has_begun(error);
         return unused;
     }
     (void)aco_detach(task);
@@ -158,10 +161,20 @@ static void leave_to_parent(void)
     server_changed = free_cond;
 }
 
+/* A thread that the environment began has failed: nobody has waited for it. The caller has the lock. */
+static void join_failed(void)
+{
+    if (state != HAS_FAILED)
+        return;
+    aco__system.pthread_join(thread, NULL);
+    state = IS_STOPPED;
+}
+
 /* The caller has the lock. The port, or -1 and errno; 0 and more: the thread says what came of it. */
 static int start_server(const char *address, const aco_debug_options_t *options, int by_environment)
 {
     int error;
+    join_failed();
     if (state != IS_STOPPED)
         return aco__service_fail(EBUSY, serve_call, "the pages are served already");
     if (options && ACO__RESERVED_IS_SET(options))
@@ -187,8 +200,7 @@ static int start_server(const char *address, const aco_debug_options_t *options,
         aco__system.pthread_cond_wait(&server_changed, &server_lock);
     if (state == IS_OPEN || is_by_environment)
         return open_port;
-    aco__system.pthread_join(thread, NULL);
-    state = IS_STOPPED;
+    join_failed();
     return aco__service_fail(server_error, serve_call, strerror(server_error));
 }
 
@@ -208,12 +220,18 @@ int aco_debug_serve(const char *address, const aco_debug_options_t *options)
     return serve(address, options, 0);
 }
 
+const aco_http_route_t *aco_debug_routes(void)
+{
+    return aco__debug_routes();
+}
+
 void aco_debug_stop(void)
 {
     int is_ours;
     aco__system.pthread_mutex_lock(&server_lock);
     while (state == IS_STARTING)
         aco__system.pthread_cond_wait(&server_changed, &server_lock);
+    join_failed();
     is_ours = state == IS_OPEN;
     if (is_ours)
         state = IS_STOPPING;

@@ -43,8 +43,6 @@ struct aco_metric_s {
     int64_t bounds[MOST_BOUNDS];
 };
 
-ACO__READS_ENVIRONMENT(metrics);
-
 static pthread_mutex_t metrics_lock = PTHREAD_MUTEX_INITIALIZER; /* for those who add metrics and series */
 static aco_metric_t *metrics, **metrics_end = &metrics;
 static size_t metrics_n;
@@ -237,32 +235,6 @@ aco_metric_t *aco__metric_new(const char *name, const char *help, int kind, int 
     if (error)
         (void)aco__service_fail(error, call, error == EINVAL ? "there is another metric with this name" : "no room");
     return metric;
-}
-
-static aco_metric_t *metric_of_program(const char *name, const char *help, int kind, int unit, const char *label,
-                                       const int64_t *bounds, size_t n)
-{
-    if (name && strncmp(name, "acorn_", 6) == 0) {
-        (void)aco__service_fail(EINVAL, "aco_metric", "names with acorn_ are the library's");
-        return NULL;
-    }
-    return aco__metric_new(name, help, kind, unit, label, bounds, n);
-}
-
-aco_metric_t *aco_metric_counter(const char *name, const char *help, int unit, const char *label)
-{
-    return metric_of_program(name, help, ACO__METRIC_COUNTER, unit, label, NULL, 0);
-}
-
-aco_metric_t *aco_metric_gauge(const char *name, const char *help, int unit, const char *label)
-{
-    return metric_of_program(name, help, ACO__METRIC_GAUGE, unit, label, NULL, 0);
-}
-
-aco_metric_t *aco_metric_histogram(const char *name, const char *help, int unit, const char *label,
-                                   const int64_t *bounds, size_t n)
-{
-    return metric_of_program(name, help, ACO__METRIC_HISTOGRAM, unit, label, bounds, n);
 }
 
 /* ---- Counting ---- */

@@ -49,8 +49,8 @@ static void read_build_id(aco__module_t *module, const struct dl_phdr_info *info
     }
 }
 
-/* The file that is mapped at `at`, of which the loader may know a name that was relative to another folder; the kernel's
- * own library has none. NULL: unknown. */
+/* The file that is mapped at `at`, of which the loader may know a name that was relative to another folder; the
+ * kernel's own library has none. NULL: unknown. */
 static char *mapped_path(uintptr_t at)
 {
     char line[4096 + 128], *path = NULL;

@@ -11,11 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Whose object reads ACO_DEBUG: so a program that is linked with any public call of the library has it. */
-ACO__HIDDEN extern const char aco__debug_environment;
-#define ACO__READS_ENVIRONMENT(name) \
-    __attribute__((used)) static const char *const name##_reads_environment = &aco__debug_environment
-
 /* Zeros: empty. A page that does not get its memory, or becomes too long, is broken and stays so. */
 typedef struct aco__page {
     char *at;

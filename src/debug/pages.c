@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-ACO__READS_ENVIRONMENT(pages);
-
 static const char plain[] = "text/plain; charset=utf-8";
 
 ACO__SWITCHES static void index_page(aco_http_request_t *request, void *unused)
@@ -116,7 +114,7 @@ ACO__SWITCHES static void threads_page(aco_http_request_t *request, void *unused
     aco__page_reply(request, debug ? plain : "application/octet-stream", &page);
 }
 
-const aco_http_route_t *aco_debug_routes(void)
+const aco_http_route_t *aco__debug_routes(void)
 {
     static char tasks[] = "tasks", goroutine[] = "goroutine", leaked[] = "leaked";
     static int locks = ACO__SEEN_LOCK, blocks = ACO__SEEN_LOCK | ACO__SEEN_TASKS;

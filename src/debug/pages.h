@@ -10,4 +10,7 @@ ACO__SWITCHES ACO__HIDDEN void aco__debug_check_host(aco_http_request_t *request
 /* Whether this is a loopback address, or "localhost". */
 ACO__HIDDEN int aco__debug_is_loopback(const char *host);
 
+/* aco_debug_routes() */
+ACO__HIDDEN const aco_http_route_t *aco__debug_routes(void);
+
 #endif

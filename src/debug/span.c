@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "debug/samples.h"
 #include "debug/span.h"
-#include "debug/span_export.h"
+#include "debug/span_queue.h"
 #include "system/system.h"
 
 #include "aco/detail/for_libraries.h"
@@ -14,7 +14,6 @@
 #include <string.h>
 #include <time.h>
 
-int aco__spans_are_on;
 static pthread_mutex_t key_lock = PTHREAD_MUTEX_INITIALIZER;
 static int has_key;          /* the key is there; it stays */
 static aco_local_key_t span_key;
@@ -76,17 +75,6 @@ static int64_t time_of_day(void)
 }
 
 /* ---- The chain ---- */
-
-void aco__span_free(aco_span_t *span)
-{
-    while (span->attributes) {
-        aco__attribute_t *attribute = span->attributes;
-        span->attributes = attribute->next;
-        free(attribute);
-    }
-    free(span->state);
-    free(span);
-}
 
 static void finish_span(aco_span_t *span)
 {

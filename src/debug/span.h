@@ -27,8 +27,6 @@ struct aco_span_s {
     char name[ACO__SPAN_NAME], message[ACO__SPAN_MESSAGE];
 };
 
-/* Whether spans are made. Atomic. */
-ACO__HIDDEN extern int aco__spans_are_on;
 /* From now on spans are made, of this many of a million traces. 0, or -1 and errno: EAGAIN. */
 ACO__HIDDEN int aco__spans_begin(int per_million);
 ACO__HIDDEN void aco__spans_end(void);
@@ -38,7 +36,6 @@ ACO__HIDDEN aco_span_t *aco__span_own(void);
 /* Begins one inside of this one, which may be another program's: `parent` NULL: the first of a trace. */
 ACO__HIDDEN aco_span_t *aco__span_begin(const char *name, aco_span_kind_t kind, const aco__trace_context_t *parent,
                                         const char *state);
-ACO__HIDDEN void aco__span_free(aco_span_t *span);
 /* Numbers of a trace that nobody samples: for the exporter's own requests. */
 ACO__HIDDEN void aco__span_unsampled(aco__trace_context_t *context);
 

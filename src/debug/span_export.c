@@ -1,11 +1,12 @@
-/* The thread that sends spans to a collector, in batches. Tasks push spans that have ended onto a list; the thread's
- * task takes the whole list each second, and keeps what it cannot send for the next time. */
+/* The thread that sends spans to a collector, in batches. Its task takes all that have ended each second, and keeps what
+ * it cannot send for the next time. */
 #define _GNU_SOURCE
 #define _FILE_OFFSET_BITS 64
 #include "base/reserved.h"
 #include "debug/own_thread.h"
-#include "debug/span_export.h"
 #include "debug/span_http.h"
+#include "debug/span_json.h"
+#include "debug/span_queue.h"
 #include "system/system.h"
 
 #include "aco/detail/for_libraries.h"
@@ -31,11 +32,7 @@ enum {
 
 typedef enum export_state { IS_OFF, IS_BEGINNING, IS_ON, IS_DRAINING, IS_BROKEN } export_state_t;
 
-ACO__READS_ENVIRONMENT(span_export);
-
-static aco_span_t *ended_spans; /* the last one first. Atomic, like these numbers */
-static size_t queued, most_queued;
-static uint64_t exported, dropped, failures;
+static uint64_t exported, failures; /* atomic */
 
 static pthread_mutex_t export_lock = PTHREAD_MUTEX_INITIALIZER; /* protects all below */
 static pthread_cond_t export_changed = PTHREAD_COND_INITIALIZER;
@@ -46,67 +43,6 @@ static aco_scope_t *export_scope;
 static aco_spans_options_t own_options; /* with the defaults; the thread reads these while it runs */
 static char endpoint[ENDPOINT_SIZE], service[SERVICE_SIZE];
 static int64_t drain_until;
-
-/* ---- The queue ---- */
-
-static void count_dropped(uint64_t n)
-{
-    __atomic_fetch_add(&dropped, n, __ATOMIC_RELAXED);
-}
-
-void aco__span_export(aco_span_t *span)
-{
-    aco_span_t *first = __atomic_load_n(&ended_spans, __ATOMIC_RELAXED);
-    if (!__atomic_load_n(&aco__spans_are_on, __ATOMIC_ACQUIRE)) {
-        aco__span_free(span);
-        return;
-    }
-    if (__atomic_fetch_add(&queued, 1, __ATOMIC_RELAXED) >= __atomic_load_n(&most_queued, __ATOMIC_RELAXED)) {
-        __atomic_fetch_sub(&queued, 1, __ATOMIC_RELAXED);
-        count_dropped(1);
-        aco__span_free(span);
-        return;
-    }
-    do
-        span->outer = first;
-    while (!__atomic_compare_exchange_n(&ended_spans, &first, span, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
-}
-
-/* All that have ended behind `list`, in the order of their ends. */
-static aco_span_t *take_ended(aco_span_t *list)
-{
-    aco_span_t *last_first = __atomic_exchange_n(&ended_spans, NULL, __ATOMIC_ACQUIRE), *first = NULL, **end = &list;
-    while (last_first) {
-        aco_span_t *span = last_first;
-        last_first = span->outer;
-        span->outer = first;
-        first = span;
-    }
-    while (*end)
-        end = &(*end)->outer;
-    *end = first;
-    return list;
-}
-
-/* Frees the first `n`; the others. */
-static aco_span_t *free_spans(aco_span_t *list, size_t n)
-{
-    for (; list && n; n--) {
-        aco_span_t *span = list;
-        list = span->outer;
-        aco__span_free(span);
-        __atomic_fetch_sub(&queued, 1, __ATOMIC_RELAXED);
-    }
-    return list;
-}
-
-static size_t count_spans(const aco_span_t *list)
-{
-    size_t n = 0;
-    for (; list; list = list->outer)
-        n++;
-    return n;
-}
 
 /* ---- Requests ---- */
 
@@ -169,8 +105,8 @@ ACO__SWITCHES static aco_span_t *send_spans(aco_http_client_t *client, aco_span_
         if (sent == WAS_TAKEN)
             __atomic_fetch_add(&exported, n, __ATOMIC_RELAXED);
         else
-            count_dropped(n);
-        list = free_spans(list, n);
+            aco__spans_count_dropped(n);
+        list = aco__spans_free(list, n);
     }
     return list;
 }
@@ -193,19 +129,18 @@ ACO__SWITCHES static void send_until_end(aco_http_client_t *client, aco_scope_t 
     int64_t until;
     set_export_state(IS_ON);
     while (aco_sleep(own_options.interval) == 0)
-        list = send_spans(client, take_ended(list));
+        list = send_spans(client, aco__spans_take(list));
     aco__system.pthread_mutex_lock(&export_lock);
     export_scope = NULL;
     until = drain_until;
     aco__system.pthread_mutex_unlock(&export_lock);
     (void)aco_scope_end(whole);
-    list = take_ended(list);
+    list = aco__spans_take(list);
     if (aco_scope_begin(&last, until) == 0) {
         list = send_spans(client, list);
         (void)aco_scope_end(&last);
     }
-    count_dropped(count_spans(list));
-    (void)free_spans(list, SIZE_MAX);
+    aco__spans_drop(list);
 }
 
 ACO__SWITCHES static void *export_task(void *unused)
@@ -288,9 +223,7 @@ static int start_exporter(const aco_spans_options_t *options)
         return aco__service_fail(EBUSY, call, "spans are made already");
     if (take_options(options) != 0)
         return aco__service_fail(EINVAL, call, "the endpoint, a number or a reserved field");
-    (void)free_spans(take_ended(NULL), SIZE_MAX); /* a parent's before fork(), which sends them */
-    __atomic_store_n(&queued, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&most_queued, (size_t)own_options.max_queued, __ATOMIC_RELAXED);
+    aco__spans_queue_begin((size_t)own_options.max_queued);
     export_process = aco__system.getpid();
     export_state = IS_BEGINNING;
     error = aco__own_thread(&export_thread, exports);
@@ -348,8 +281,7 @@ int aco_spans_stats(aco_spans_stats_t *stats)
     if (!stats)
         return aco__service_fail(EINVAL, "aco_spans_stats", "the statistics are NULL");
     stats->exported = __atomic_load_n(&exported, __ATOMIC_RELAXED);
-    stats->dropped = __atomic_load_n(&dropped, __ATOMIC_RELAXED);
     stats->failures = __atomic_load_n(&failures, __ATOMIC_RELAXED);
-    stats->queued = __atomic_load_n(&queued, __ATOMIC_RELAXED);
+    aco__spans_queue_stats(stats);
     return 0;
 }

@@ -2,6 +2,7 @@
  * queries may hold secrets: routes and hosts are what a span tells of them. */
 #define _GNU_SOURCE
 #include "debug/span_http.h"
+#include "debug/span_queue.h"
 
 #include "aco/detail/http_observer.h"
 

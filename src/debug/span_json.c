@@ -1,7 +1,7 @@
 /* Spans as OTLP/HTTP has them in JSON: numbers of 64 bits are texts, trace and span are hexadecimal. */
 #define _GNU_SOURCE
 #include "debug/samples.h"
-#include "debug/span_export.h"
+#include "debug/span_json.h"
 
 #include "aco/detail/for_libraries.h"
 
