@@ -37,9 +37,10 @@ static Feature feature_of(const place &at, const char *name)
 static double distance(const Point &from, const Point &to)
 {
     const double unit = 3.14159265358979 / 180 / 1e7, radius = 6371000;
-    const double y = (to.latitude() - from.latitude()) * unit, x = (to.longitude() - from.longitude()) * unit;
-    const double a = std::pow(std::sin(y / 2), 2) +
-                     std::cos(from.latitude() * unit) * std::cos(to.latitude() * unit) * std::pow(std::sin(x / 2), 2);
+    const double y = from.latitude() * unit, to_y = to.latitude() * unit;
+    const double x = to.longitude() * unit - from.longitude() * unit;
+    const double a =
+        std::pow(std::sin((to_y - y) / 2), 2) + std::cos(y) * std::cos(to_y) * std::pow(std::sin(x / 2), 2);
     return 2 * radius * std::atan2(std::sqrt(a), std::sqrt(1 - a));
 }
 
@@ -53,8 +54,8 @@ class route_guide final : public RouteGuide
     }
     void ListFeatures(aco::grpc_call &, const Rectangle &within, aco::grpc_writer<Feature> &features) override
     {
-        const auto y = std::minmax(within.lo().latitude(), within.hi().latitude());
-        const auto x = std::minmax(within.lo().longitude(), within.hi().longitude());
+        const auto y = std::minmax({within.lo().latitude(), within.hi().latitude()});
+        const auto x = std::minmax({within.lo().longitude(), within.hi().longitude()});
         for (const auto &[at, name] : names)
             if (at.first >= y.first && at.first <= y.second && at.second >= x.first && at.second <= x.second)
                 features.write(feature_of(at, name));
@@ -71,7 +72,7 @@ class route_guide final : public RouteGuide
             summary.set_feature_count(summary.feature_count() + static_cast<int>(names.count(place_of(point))));
             last = point;
         }
-        summary.set_distance(static_cast<int>(metres));
+        summary.set_distance(static_cast<int>(std::min(metres, 2e9)));
         summary.set_elapsed_time(static_cast<int>((aco_now() - begin) / ACO_SECOND));
         return summary;
     }
