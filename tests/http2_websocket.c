@@ -210,7 +210,8 @@ static ssize_t gives(nghttp2_session *session, int32_t id, uint8_t *p, size_t n,
     (void)unused;
     if (n > content->n)
         n = content->n;
-    memcpy(p, content->bytes, n);
+    if (n)
+        memcpy(p, content->bytes, n);
     content->bytes += n;
     content->n -= n;
     if (!content->n && content->ends)
