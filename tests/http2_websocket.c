@@ -210,10 +210,11 @@ static ssize_t gives(nghttp2_session *session, int32_t id, uint8_t *p, size_t n,
     (void)unused;
     if (n > content->n)
         n = content->n;
-    if (n)
+    if (n) {
         memcpy(p, content->bytes, n);
-    content->bytes += n;
-    content->n -= n;
+        content->bytes += n;
+        content->n -= n;
+    }
     if (!content->n && content->ends)
         *flags |= NGHTTP2_DATA_FLAG_EOF;
     return n || content->ends ? (ssize_t)n : NGHTTP2_ERR_DEFERRED;
