@@ -195,7 +195,8 @@ ACO__HIDDEN int aco__http2_end_call_body(struct aco__http2_call *s, const aco_ht
 ACO__SWITCHES
 ACO__HIDDEN ssize_t aco__http2_read_call(struct aco__http2_call *s, void *p, size_t n, const char *call,
                                          const char *location);
-/* Waits, 1 s at most, until what was written is under way, with the end of the body; or `until_end`: of the response. */
+/* Waits, 1 s at most, until what was written is under way, with the end of the body; `until_end`: until the response
+ * has ended, too. */
 ACO__SWITCHES ACO__HIDDEN void aco__http2_flush_call(struct aco__http2_call *s, int until_end, const char *location);
 ACO__HIDDEN int aco__http2_has_read_all(const struct aco__http2_call *s);
 ACO__HIDDEN const char *aco__http2_call_trailer(const struct aco__http2_call *s, const char *name);
