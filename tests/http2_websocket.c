@@ -210,9 +210,11 @@ static ssize_t gives(nghttp2_session *session, int32_t id, uint8_t *p, size_t n,
     (void)unused;
     if (n > content->n)
         n = content->n;
-    memcpy(p, content->bytes, n);
-    content->bytes += n;
-    content->n -= n;
+    if (n) {
+        memcpy(p, content->bytes, n);
+        content->bytes += n;
+        content->n -= n;
+    }
     if (!content->n && content->ends)
         *flags |= NGHTTP2_DATA_FLAG_EOF;
     return n || content->ends ? (ssize_t)n : NGHTTP2_ERR_DEFERRED;
@@ -410,6 +412,28 @@ static void *count_as_requests(void *arg)
     return arg;
 }
 
+/* The client's end of a stream comes together with the next request: that has the place. */
+static void *the_next_follows_the_end(void *arg)
+{
+    h2_reply_t *reply, *next;
+    begin();
+    stage.server.max_streams = 1;
+    connects();
+    reply = asks("/ws", NULL, NULL);
+    SAYS(reply, "\x88\x82\0\0\0\0\x03\xe8", 0);
+    GOT(reply, "\x88\2\x03\xe8");
+    h2_round(&client);
+    next = asks("/ws", NULL, NULL);
+    SAYS(next, HELLO, 0);
+    SAYS(reply, "", 1);
+    GOT(next, "\x81\5hello");
+    SAYS(next, "\x88\x80\0\0\0\0", 1);
+    h2_await(&client, next->id);
+    await_ends(2);
+    end_both();
+    return arg;
+}
+
 /* A client that takes nothing stops the handler, which holds little meanwhile, and ends it after write_time. */
 static void *slow_clients_stop_the_handler(void *arg)
 {
@@ -450,8 +474,9 @@ static void *talks_to_others(void *address)
 int main(int argc, char **argv)
 {
     static const aco_function_t tests[] = {
-        talks_to_itself,         begins_by_http1,        is_closed_by_the_end, other_handshakes_are_refused,
-        frames_come_in_any_data, cuts_reach_the_handler, count_as_requests,    slow_clients_stop_the_handler,
+        talks_to_itself,          begins_by_http1,        is_closed_by_the_end, other_handshakes_are_refused,
+        frames_come_in_any_data,  cuts_reach_the_handler, count_as_requests,    slow_clients_stop_the_handler,
+        the_next_follows_the_end,
     };
     signal(SIGPIPE, SIG_IGN);
     if (argc > 1 && strcmp(argv[1], "serve") == 0) {

@@ -1,5 +1,6 @@
 /* Promises of HTTP/2, in many orders (include/aco/http.h): a client whose connections travel slowly and are reset gets
- * whole and right responses or errors, what is not idempotent is done at most once, and nobody waits for ever. */
+ * whole and right responses, and messages of WebSockets, or errors, what is not idempotent is done at most once, and
+ * nobody waits for ever. */
 #include "check.h"
 #include "sim_runs.h"
 
@@ -7,6 +8,7 @@
 #include "aco/io.h"
 #include "aco/scope.h"
 #include "aco/sim.h"
+#include "aco/websocket.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -49,6 +51,18 @@ static void sends_back(aco_http_request_t *request, void *arg)
             return;
     if (n == 0)
         (void)aco_http_reply_trailer(request, "x-end", "yes");
+}
+
+static void sends_messages_back(aco_http_request_t *request, void *arg)
+{
+    aco_websocket_t *socket = aco_websocket_accept(request, NULL);
+    const char *data;
+    size_t n;
+    int type;
+    (void)arg;
+    while (socket && (type = aco_websocket_receive(socket, &data, &n)) > 0)
+        if (aco_websocket_send(socket, type, data, n) != 0)
+            break;
 }
 
 static void *serve(void *arg)
@@ -132,6 +146,26 @@ static void call_both_ways(world_t *w, aco_scope_t *scope)
     aco_http_response_end(body.response);
 }
 
+static void chat(world_t *w)
+{
+    aco_websocket_t *socket = aco_websocket_connect(w->client, "ws://10.0.0.1/chat", NULL, 0, NULL);
+    const size_t n = (size_t)aco_sim_random(w->sim, MOST);
+    const char *data;
+    size_t came;
+    int type = -1;
+    CHECK(socket || w->has_faults);
+    if (!socket)
+        return;
+    if (aco_websocket_send(socket, ACO_WEBSOCKET_TEXT, bytes, n) == 0)
+        type = aco_websocket_receive(socket, &data, &came);
+    CHECK(type <= 0 || (type == ACO_WEBSOCKET_TEXT && came == n && memcmp(data, bytes, n) == 0));
+    if (type > 0 && aco_websocket_close(socket, 1000, NULL) == 0)
+        w->answers++;
+    else
+        CHECK(w->has_faults);
+    aco_websocket_end(socket);
+}
+
 static void *calls(void *arg)
 {
     world_t *w = arg;
@@ -139,11 +173,17 @@ static void *calls(void *arg)
         int64_t time = (int64_t)aco_sim_random(w->sim, 2000) * ACO_MILLISECOND;
         aco_scope_t scope;
         CHECK(aco_scope_begin(&scope, w->has_faults ? aco_after(time) : ACO_FOREVER) == 0);
-        if (aco_sim_random(w->sim, 2)) {
+        switch (aco_sim_random(w->sim, 3)) {
+        case 0:
+            call_both_ways(w, &scope);
+            break;
+        case 1:
+            chat(w);
+            (void)aco_scope_end(&scope);
+            break;
+        default:
             call_once(w);
             (void)aco_scope_end(&scope);
-        } else {
-            call_both_ways(w, &scope);
         }
     }
     return NULL;
@@ -161,8 +201,10 @@ static void run_callers(world_t *w)
 static void survives(aco_sim_t *sim, void *arg)
 {
     world_t w = {.sim = sim, .has_faults = 1};
-    const aco_http_route_t routes[] = {
-        {"POST", "/once", is_done_once, &w}, {"POST", "/back", sends_back, &w}, {NULL, NULL, NULL, NULL}};
+    const aco_http_route_t routes[] = {{"POST", "/once", is_done_once, &w},
+                                       {"POST", "/back", sends_back, &w},
+                                       {"GET", "/chat", sends_messages_back, &w},
+                                       {NULL, NULL, NULL, NULL}};
     const aco_http_client_options_t options = {.prior_knowledge = 1, .ping_time = 10 * ACO_SECOND};
     const aco_sim_link_t bad = {.latency = {0, 50 * ACO_MILLISECOND}, .resets = 0.02, .loss = 0.02}, good = {.loss = 0};
     aco_t *server;

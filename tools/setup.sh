@@ -25,7 +25,7 @@ packages() {
     bench) echo gcc g++ make cmake ninja-build python3 python3-matplotlib clang-19 lld-19 libboost-context-dev \
         libboost-coroutine-dev libboost-fiber-dev golang-go libgoogle-perftools-dev libjemalloc-dev liburing-dev \
         libasio-dev libuv1-dev libtbb-dev fio ;;
-    bench-http) echo nginx-light wrk nghttp2-client openssl libssl-dev nodejs ;;
+    bench-http) echo nginx-light wrk nghttp2-client nghttp2-server openssl libssl-dev nodejs ;;
     bench-grpc) echo nghttp2-client libnghttp2-dev libgrpc++-dev protobuf-compiler protobuf-compiler-grpc \
         libprotobuf-dev libprotoc-dev ;;
     paper) packages apn; echo valgrind mono-mcs mono-runtime ;;

@@ -80,8 +80,8 @@ ACO_API aco_websocket_t *aco_websocket_connect_at(aco_http_client_t *client, con
 #define aco_websocket_connect(client, url, headers, header_count, options) \
     aco_websocket_connect_at(client, url, headers, header_count, options, ACO_PLACE)
 /* Ends a client's WebSocket: closes its connection, or ends its request of HTTP/2, and frees it. No other task may use
- * it any more. Waits if the code 1001 has to be sent: not after a close; by HTTP/2, up to 1 s until the end is sent.
- * NULL: nothing happens. */
+ * it any more. Waits if the code 1001 has to be sent: not after a close; by HTTP/2, up to 1 s until the end is sent,
+ * and if the peer has closed, until it ends, too. NULL: nothing happens. */
 ACO_API void aco_websocket_end_at(aco_websocket_t *socket, const char *location);
 #define aco_websocket_end(socket) aco_websocket_end_at(socket, ACO_PLACE)
 

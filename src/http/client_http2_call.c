@@ -399,11 +399,11 @@ int aco__http2_end_call_body(aco__http2_call_t *s, const aco_http_header_t *trai
     return c2_end_body(s, trailers, n);
 }
 
-void aco__http2_flush_call(aco__http2_call_t *s, const char *location)
+void aco__http2_flush_call(aco__http2_call_t *s, int until_end, const char *location)
 {
     const int64_t until = aco_after(ACO_SECOND);
     aco__http2_peer_writes(s->h);
-    while (!s->has_sent_all && s->is_open && !s->error) {
+    while ((!s->has_sent_all || until_end) && s->is_open && !s->error) {
         aco_event_reset(&s->changed);
         if (aco_event_wait_until_at(&s->changed, until, location) != 0)
             break;
@@ -491,9 +491,10 @@ ssize_t aco__http2_read_call(struct aco__http2_call *s, void *p, size_t n, const
     return -1;
 }
 
-void aco__http2_flush_call(struct aco__http2_call *s, const char *location)
+void aco__http2_flush_call(struct aco__http2_call *s, int until_end, const char *location)
 {
     (void)s;
+    (void)until_end;
     (void)location;
 }
 

@@ -34,14 +34,20 @@ int aco__http_leads_to(const aco__http_peer_t *peer, const aco_http_client_t *cl
            strcmp(peer->port, aco__http_port_of(client, url)) == 0;
 }
 
-/* Takes a connection for this URL's host out of the list; `for_websocket`: by HTTP/2, if its server takes WebSockets.
- * NULL: there is none. */
+/* `for_websocket`: by HTTP/2, from a server that takes WebSockets. */
+static int kept_fits(const aco__http_peer_t *peer, const aco_http_client_t *client, const aco__http_client_url_t *url,
+                     int for_websocket)
+{
+    return aco__http_leads_to(peer, client, url) &&
+           (!for_websocket || (peer->http2 && aco__http2_takes_websockets(peer->http2)));
+}
+
+/* Takes a connection for this URL's host out of the list; NULL: there is none that fits. */
 static aco__http_peer_t *take_kept(aco_http_client_t *client, const aco__http_client_url_t *url, int for_websocket)
 {
     aco__http_peer_t **place = &client->kept, *peer;
     ACO__NO_SWITCH_BEGIN();
-    while ((peer = *place) != NULL && !(aco__http_leads_to(peer, client, url) &&
-                                        (!for_websocket || (peer->http2 && aco__http2_takes_websockets(peer->http2)))))
+    while ((peer = *place) != NULL && !kept_fits(peer, client, url, for_websocket))
         place = &peer->next;
     if (peer) {
         ACO__ASSERT(client->kept_count > 0);

@@ -206,8 +206,9 @@ ACO__HIDDEN int aco__http2_end_call_body(struct aco__http2_call *s, const aco_ht
 ACO__SWITCHES
 ACO__HIDDEN ssize_t aco__http2_read_call(struct aco__http2_call *s, void *p, size_t n, const char *call,
                                          const char *location);
-/* Waits for some time until what was written is under way, with the end of the body. */
-ACO__SWITCHES ACO__HIDDEN void aco__http2_flush_call(struct aco__http2_call *s, const char *location);
+/* Waits, 1 s at most, until what was written is under way, with the end of the body; `until_end`: until the response
+ * has ended, too. */
+ACO__SWITCHES ACO__HIDDEN void aco__http2_flush_call(struct aco__http2_call *s, int until_end, const char *location);
 ACO__HIDDEN int aco__http2_has_read_all(const struct aco__http2_call *s);
 /* The trailers of the response, as far as they have come. */
 ACO__HIDDEN const aco_http_header_t *aco__http2_call_trailers(const struct aco__http2_call *s, size_t *count);

@@ -32,6 +32,7 @@ typedef struct aco__http2 {
     struct aco__http2_stream *filling; /* whose head comes; NULL: none, or it is refused */
     struct aco__http2_stream *begun, **begun_end; /* heads have come; they get their tasks when the input is parsed */
     int streams; /* records of them: also those whose client has left, while a handler runs */
+    int ending; /* of these, closed ones whose tasks have nothing left to do but to end */
     unsigned requests; /* so far */
     unsigned refused; /* streams whose client has not been told yet, and then is not to blame, or has been blamed */
     unsigned char leaving;
@@ -62,6 +63,7 @@ typedef struct aco__http2_stream {
     unsigned char is_deferred; /* nghttp2 asks for no data until it is told of some */
     unsigned char was_reset; /* by the server's own will */
     unsigned char is_whole; /* the handler's part of the reply is complete */
+    unsigned char is_ending; /* it is one of the connection's `ending` */
     int error; /* the errno with which it has failed */
     /* The head: */
     aco_http_header_t *headers;

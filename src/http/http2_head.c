@@ -28,6 +28,7 @@ static void h2_unlink(aco__http2_stream_t *s)
     if (s->next)
         s->next->place = s->place;
     s->h->streams--;
+    s->h->ending -= s->is_ending;
     s->h->server->streams--;
 }
 
@@ -82,7 +83,7 @@ aco__http2_stream_t *aco__http2_begin_stream(aco__http2_t *h, int32_t id)
 {
     const aco_http_server_options_t *options = &h->server->options;
     aco__http2_stream_t *s;
-    if (h->streams >= options->max_streams) /* handlers of streams that the client has reset count, too */
+    if (h->streams - h->ending >= options->max_streams) /* handlers of streams that the client has reset count, too */
         return NULL;
     s = options->max_streams_in_all > 0 && h->server->streams >= (size_t)options->max_streams_in_all
             ? NULL

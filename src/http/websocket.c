@@ -570,7 +570,7 @@ void aco_websocket_end_at(aco_websocket_t *socket, const char *location)
     ACO__ASSERT(socket->response); /* a server's ends with its handler */
     leave(socket, location);
     if (socket->tunnel && aco__http2_end_call_body(socket->tunnel->call, NULL, 0, "aco_websocket_end") == 0)
-        aco__http2_flush_call(socket->tunnel->call, location);
+        aco__http2_flush_call(socket->tunnel->call, socket->code != 1006, location); /* it ends, too */
     aco_http_response_end(socket->response);
     aco__http_websocket_free(socket);
 }
