@@ -347,7 +347,7 @@ static void tell_deadlock(aco_sim_t *sim)
 {
     for (aco__sim_thread_t *thread = &sim->threads.first; thread; thread = aco__sim_thread_after(sim, thread))
         if (thread->call) {
-            aco__sim_say(sim, "thread %" PRIu64 " waits in %s\n", thread->number, thread->call);
+            aco__sim_say(sim, "thread %" PRIu64 " waits in %s", thread->number, thread->call);
             tell_tasks(sim, thread);
         }
     aco__sim_fail(sim, "a deadlock: no thread can ever go on");
@@ -360,7 +360,7 @@ static aco__sim_thread_t *resort_to_first(aco_sim_t *sim)
     if (!threads->is_ending && !sim->has_failed)
         tell_deadlock(sim);
     if (!threads->is_ending && ++threads->deadlocks > MOST_DEADLOCKS) {
-        aco__sim_say(sim, "the thread waits for ever in %s\n", threads->first.call);
+        aco__sim_say(sim, "the thread waits for ever in %s", threads->first.call);
         abort();
     }
     end_wait(&threads->first, EDEADLK);

@@ -14,7 +14,7 @@ static int fails_again(aco_sim_t *sim, const aco__sim_search_t *search)
 {
     if (search->first.has_failed && aco__sim_same_reason(search->first.reason, sim->reason))
         return 1;
-    aco__sim_say(sim, "it is not shortened: its repetition %s%.150s\n",
+    aco__sim_say(sim, "it is not shortened: its repetition %s%.150s",
                  search->first.has_failed ? "fails for another reason: " : "does not fail",
                  search->first.has_failed ? search->first.reason : "");
     return 0;
@@ -31,7 +31,7 @@ static int write_best(aco_sim_t *sim, const aco__sim_search_t *search, const cha
     recorded.decisions = search->best;
     if (aco__sim_recorded_write(&recorded, sim->options.shrink) == 0)
         return 0;
-    aco__sim_say(sim, "%.200s cannot be written: %s\n", sim->options.shrink, strerror(errno));
+    aco__sim_say(sim, "%.200s cannot be written: %s", sim->options.shrink, strerror(errno));
     return -1;
 }
 
@@ -41,7 +41,7 @@ static void show_best(aco_sim_t *sim, aco__sim_runner_t run, aco__sim_search_t *
     aco__last_words_replay(strcmp(sim->options.shrink, "-") == 0 ? NULL : sim->options.shrink);
     sim->trace = sim->options.trace;
     if (aco__sim_show(sim, run, search->shared) != 0)
-        aco__sim_say(sim, "it cannot be shown: %s\n", strerror(errno));
+        aco__sim_say(sim, "it cannot be shown: %s", strerror(errno));
     sim->trace = NULL;
     aco__last_words_replay(NULL);
 }
@@ -50,12 +50,12 @@ void aco__sim_shorten(aco_sim_t *sim, aco__sim_runner_t run, aco__sim_search_t *
 {
     uint64_t most = sim->options.attempts ? (uint64_t)sim->options.attempts : ACO__SIM_ATTEMPTS;
     if (!search->shared && aco__sim_search_begin(search, sim, run) != 0) {
-        aco__sim_say(sim, "it is not shortened: %s\n", strerror(errno));
+        aco__sim_say(sim, "it is not shortened: %s", strerror(errno));
         return;
     }
     if (!fails_again(sim, search) || aco__sim_search(search, most) != 0 || write_best(sim, search, program) != 0)
         return;
-    aco__sim_say(sim, "shortened in %" PRIu64 " runs; choices that are not the simplest: %zu of %zu; %s%.100s\n",
+    aco__sim_say(sim, "shortened in %" PRIu64 " runs; choices that are not the simplest: %zu of %zu; %s%.100s",
                  search->attempts, aco__sim_count_choices(&search->best), search->recorded,
                  strcmp(sim->options.shrink, "-") == 0 ? "they are on stdout" : "they are in ",
                  strcmp(sim->options.shrink, "-") == 0 ? "" : sim->options.shrink);
@@ -67,9 +67,9 @@ void aco__sim_trace_again(aco_sim_t *sim, aco__sim_runner_t run)
     aco__sim_shared_t *shared = aco__sim_shared_new();
     sim->trace = sim->options.trace;
     if (!shared || aco__sim_attempt(sim, run, shared) != 0)
-        aco__sim_say(sim, "there is no trace: %s\n", strerror(errno));
+        aco__sim_say(sim, "there is no trace: %s", strerror(errno));
     else if (!shared->outcome.could_run)
-        aco__sim_say(sim, "there is no trace, or a part of it: %s\n", shared->outcome.reason);
+        aco__sim_say(sim, "there is no trace, or a part of it: %s", shared->outcome.reason);
     sim->trace = NULL;
     aco__sim_shared_free(shared);
 }

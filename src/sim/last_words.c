@@ -11,11 +11,13 @@
 #include "base/invariants.h"
 #include "system/system.h"
 
+#include "aco/detail/for_libraries.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { STDERR_FILE = 2, FAULTS = 4 /* the first ones */, SIGNALS = 14, SLOTS = 4 };
+enum { FAULTS = 4 /* the first ones */, SIGNALS = 14, SLOTS = 4 };
 static const int fatal[SIGNALS] = {SIGSEGV, SIGBUS, SIGFPE,  SIGILL, SIGABRT, SIGTRAP, SIGSYS,
                                    SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGALRM, SIGXCPU, SIGPIPE};
 /* A handler that the program sets during a run may know that of the run, and give the signal to it when the run is
@@ -35,15 +37,11 @@ ACO__OPTIONAL(void, __libfuzzer_is_present, (void));
 
 void aco__last_words_tell(const char *why)
 {
-    char text[ACO_SIM_REASON_SIZE + 64];
     uint64_t seed = running_seed;
-    int n;
     if (!seed || aco__system.getpid() != process)
         return;
     running_seed = 0;
-    n = snprintf(text, sizeof text, "acorn: simulation: seed %" PRIu64 ": %s\n", seed, why);
-    ACO__ASSERT(n > 0 && (size_t)n < sizeof text);
-    (void)!aco__system.write(STDERR_FILE, text, (size_t)n);
+    aco__service_warn("simulation", "seed %" PRIu64 ": %s", seed, why);
     aco__sim_notes_print(told_notes);
     if (told_notes->trace)
         aco__sim_trace_flush(told_notes->trace);

@@ -254,7 +254,7 @@ void aco__sim_node_note(const aco_sim_node_t *node, aco__sim_fault_t fault)
 void aco__sim_nodes_print(const aco_sim_t *sim)
 {
     ACO__SIM_EACH_NODE(sim, node)
-    aco__sim_say(sim, "node \"%s\" %s, with %zu tasks\n", node->name,
+    aco__sim_say(sim, "node \"%s\" %s, with %zu tasks", node->name,
                  !node->is_up         ? "has crashed"
                  : node->is_suspended ? "is suspended"
                                       : "is up",

@@ -295,7 +295,7 @@ static void end_trace(aco_sim_t *sim)
 {
     int error = errno;
     if (sim->notes.trace && aco__sim_trace_end(sim->notes.trace) != 0)
-        aco__sim_say(sim, "the trace is not complete: %s\n", strerror(errno));
+        aco__sim_say(sim, "the trace is not complete: %s", strerror(errno));
     sim->notes.trace = NULL;
     errno = error;
 }
@@ -508,7 +508,7 @@ static int run_alone(ACO__SWITCHES aco_sim_function_t scenario, void *arg, uint6
     done = run_seeds(sim, runs, stats, &search, name_of_program(command));
     error = errno;
     if (recorded && done == 0)
-        aco__sim_say(sim, "the run of %.100s does not fail any more; it failed: %s\n", options->replay,
+        aco__sim_say(sim, "the run of %.100s does not fail any more; it failed: %s", options->replay,
                      recorded->reason);
     aco__last_words_end();
     aco__sim_search_end(&search);

@@ -270,12 +270,12 @@ int aco__sim_search(aco__sim_search_t *search, uint64_t most)
     const aco__sim_decisions_t *recorded = &search->shared->decisions;
     uint64_t max_turns = search->sim->options.max_turns;
     if (is_too_long(recorded)) {
-        aco__sim_say(search->sim, "it is not shortened: it makes more than %d decisions of a kind\n",
+        aco__sim_say(search->sim, "it is not shortened: it makes more than %d decisions of a kind",
                      ACO__SIM_MOST_CHOICES);
         return -1;
     }
     if (make_lists(&search->best, recorded) != 0 || make_lists(&search->tried, recorded) != 0) {
-        aco__sim_say(search->sim, "it is not shortened: there is no memory\n");
+        aco__sim_say(search->sim, "it is not shortened: there is no memory");
         return -1;
     }
     copy_decisions(&search->best, recorded);

@@ -51,14 +51,12 @@ void aco__sim_jump(aco_sim_t *sim, int64_t then)
 
 void aco__sim_say(const aco_sim_t *sim, const char *what, ...)
 {
-    enum { STDERR = 2 };
-    char line[ACO_SIM_REASON_SIZE + 64];
+    char text[ACO_SIM_REASON_SIZE + 64];
     va_list list;
-    int n = snprintf(line, sizeof line, "acorn: simulation: seed %" PRIu64 ": ", sim->seed);
     va_start(list, what);
-    n += vsnprintf(line + n, sizeof line - (size_t)n, what, list);
+    vsnprintf(text, sizeof text, what, list);
     va_end(list);
-    (void)!aco__system.write(STDERR, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+    aco__service_warn("simulation", "seed %" PRIu64 ": %s", sim->seed, text);
 }
 
 /* Which call of the library was made is known when that has failed: it stores its name for aco_error_message(). */
@@ -75,7 +73,7 @@ void aco__sim_settle(aco_sim_t *sim)
     else
         snprintf(text, sizeof text, "%s() is not simulated; it was called %s", call, sim->refused_in);
     if (sim->has_failed && sim->refusals <= ACO__SIM_MOST_TOLD)
-        aco__sim_say(sim, "%s\n", text);
+        aco__sim_say(sim, "%s", text);
     aco__sim_fail(sim, "%s", text);
 }
 

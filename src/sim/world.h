@@ -74,7 +74,7 @@ ACO__HIDDEN uint64_t aco__sim_disk_draw(aco_sim_t *sim, uint64_t limit);
 /* aco_sim_fail() with a format. */
 ACO__HIDDEN ACO__COLD __attribute__((format(ACO__PRINTF, 2, 3)))
 void aco__sim_fail(aco_sim_t *sim, const char *reason, ...);
-/* Prints a message with the seed. */
+/* Prints a line with the seed. */
 ACO__HIDDEN ACO__COLD __attribute__((format(ACO__PRINTF, 2, 3)))
 void aco__sim_say(const aco_sim_t *sim, const char *what, ...);
 /* Lets the run fail because of the call that it was refused last, `refused`. */
