@@ -39,8 +39,8 @@ typedef struct failure {
     X(epoll_create1) X(eventfd) X(epoll_ctl) X(epoll_wait) X(read) X(write) X(readv) X(writev) X(recv) X(send)         \
     X(recvmsg) X(sendmsg) X(sendfile) X(splice) X(accept4) X(connect) X(socket) X(bind) X(listen) X(setsockopt)        \
     X(getsockopt) X(fcntl) X(fstat) X(poll) X(getsockname) X(getpeername) X(shutdown) X(close) X(pthread_create)       \
-    X(recvfrom) X(sendto) \
-    X(open) X(openat2) X(pread) X(pwrite) X(fsync) X(ftruncate) X(rename) X(link) X(unlink) X(mkdir) X(rmdir) X(opendir) X(readdir)
+    X(recvfrom) X(sendto) X(openat2)                                                                                   \
+    X(open) X(pread) X(pwrite) X(fsync) X(ftruncate) X(rename) X(link) X(unlink) X(mkdir) X(rmdir) X(opendir) X(readdir)
 #define NUMBER(name) F_##name,
 enum { FUNCTIONS(NUMBER) F_COUNT };
 
@@ -83,9 +83,9 @@ static const struct function {
     {"pthread_create", {{EAGAIN, EITHER}}}, /* one_thread_is_enough() has more */
     {"recvfrom", BYTES},
     {"sendto", MOVES},
-    {"open", {{EINTR, UNNOTICED}, {EACCES, NOTICED}, {EMFILE, NOTICED}}},
     {"openat2",
      {{EINTR, UNNOTICED}, {EAGAIN, UNNOTICED}, {ENOSYS, UNNOTICED}, {EPERM, UNNOTICED}, {EACCES, NOTICED}}},
+    {"open", {{EINTR, UNNOTICED}, {EACCES, NOTICED}, {EMFILE, NOTICED}}},
     {"pread", {{EINTR, UNNOTICED}, {EIO, NOTICED}}},
     {"pwrite", {{EINTR, UNNOTICED}, {EIO, NOTICED}, {ENOSPC, NOTICED}}},
     {"fsync", {{EINTR, UNNOTICED}, {EIO, NOTICED}}},

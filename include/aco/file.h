@@ -50,8 +50,8 @@ enum { /* symbolic links on the way */
  * path or by a symbolic link, also if somebody changes folders or links meanwhile. The way to the folder itself may
  * have links. Other file systems may be mounted below it. Before Linux 5.6, under filters of system calls that do not
  * know openat2(), and on other systems, no link is followed, and the folders are looked at one after the other: that is
- * no protection from who changes them meanwhile. Goes by the pool. Returns the descriptor, as aco_file_open(); on error -1
- * with errno, also EXDEV (the path or a link leads out), ELOOP, EINVAL (`links`; flags that open() would ignore). */
+ * no protection from who changes them meanwhile. Goes by the pool. Returns the descriptor, as aco_file_open(); on error
+ * -1 with errno, also EXDEV (the path or a link leads out), ELOOP, EINVAL (`links`; flags that open() would ignore). */
 ACO_API int aco_file_open_beneath_at(const char *folder, const char *path, int flags, unsigned mode, int links,
                                      const char *location);
 #define aco_file_open_beneath(folder, path, flags, mode, links) \

@@ -25,7 +25,7 @@
     X(getsockname) X(getpeername) X(shutdown) X(recv) X(recvfrom) X(recvmsg) X(send) X(sendto) X(sendmsg)
 /* Simulated: files. open() also opens files of /proc. */
 #define ACO__SIM_EACH_OF_FILES(X)                                                                                      \
-    X(open) X(openat2) X(pread) X(pwrite) X(preadv2) X(lseek) X(fsync) X(ftruncate) X(sendfile) X(stat) X(rename)                 \
+    X(open) X(openat2) X(pread) X(pwrite) X(preadv2) X(lseek) X(fsync) X(ftruncate) X(sendfile) X(stat) X(rename)      \
     X(link) X(unlink) X(mkdir) X(rmdir) X(opendir) X(readdir) X(closedir)
 /* Not simulated yet. */
 #define ACO__SIM_EACH_REFUSED(X)                                                                                       \
