@@ -91,8 +91,9 @@ typedef struct aco_spans_options_s {
  * 0; on error -1 with errno EINVAL (the endpoint, a number, a reserved field), EBUSY (it has begun already), ENOMEM,
  * EAGAIN (no thread, no free key). A child of fork() has no such thread, and may call it. */
 ACO_API int aco_spans_start(const aco_spans_options_t *options);
-/* Sends what is queued, for `drain_time` ns at most, and ends the thread. No spans are made from now on; those that
- * have not ended are not sent. Blocks the calling thread meanwhile. Any thread. Nothing happens if there is none. */
+/* Sends what is queued, for `drain_time` ns at most, and ends the thread. A request that is under way is cut and sent
+ * again, so a collector may get its spans twice. No spans are made from now on; those that have not ended are not sent.
+ * Blocks the calling thread meanwhile. Any thread. Nothing happens if there is none. */
 ACO_API void aco_spans_stop(int64_t drain_time);
 
 /* The numbers are of the process, since it began; /metrics has them, too. */

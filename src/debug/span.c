@@ -22,15 +22,15 @@ static unsigned seeds; /* threads take new random numbers when it has changed: a
 
 /* ---- Numbers ---- */
 
-typedef struct numbers {
+typedef struct random_numbers {
     uint64_t at[32];
     unsigned left, seed;
-} numbers_t;
+} random_numbers_t;
 
 /* No number is 0: that would be none. */
 static uint64_t random_number(void)
 {
-    static __thread numbers_t own;
+    static __thread random_numbers_t own;
     unsigned seed = __atomic_load_n(&seeds, __ATOMIC_RELAXED);
     uint64_t number;
     if (!own.left || own.seed != seed) {
@@ -198,7 +198,7 @@ static aco__attribute_t *add_attribute(aco_span_t *span, const char *name, size_
 void aco_span_set_text(aco_span_t *span, const char *name, const char *text)
 {
     enum { MOST_TEXT = 255 };
-    size_t n = text ? strnlen(text, MOST_TEXT) : 0;
+    size_t length = text ? strlen(text) : 0, n = length < MOST_TEXT ? length : MOST_TEXT;
     aco__attribute_t *attribute = text ? add_attribute(span, name, n + 1) : NULL;
     if (!attribute)
         return;

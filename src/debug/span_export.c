@@ -1,5 +1,5 @@
-/* The thread that sends spans to a collector, in batches. Its task takes all that have ended each second, and keeps what
- * it cannot send for the next time. */
+/* The thread that sends spans to a collector, in batches. Its task takes all that have ended each second, and keeps
+ * what it cannot send for the next time. */
 #define _GNU_SOURCE
 #define _FILE_OFFSET_BITS 64
 #include "base/reserved.h"

@@ -19,7 +19,7 @@
 enum {
     BLOCKS = 16,      /* control blocks between two looks at the clock */
     LINES_AHEAD = 4,
-    LINE = 64,        /* bytes of a cache line, or not more */
+    STACK_LINE = 64,  /* bytes of a cache line, or not more */
     SLICE_NS = 200000 /* then others have their turn */
 };
 
@@ -118,7 +118,7 @@ static int note_own(aco_t *co, void *arg)
     if (aco__is_task(co) && co->share_stack->aco__thread == batch->self) {
         const char *sp = co->aco__self.sp;
         for (int i = 0; i < LINES_AHEAD; i++) /* of many tasks, most of a look is waiting for their stacks' memory */
-            __builtin_prefetch(sp + (ptrdiff_t)i * LINE);
+            __builtin_prefetch(sp + (ptrdiff_t)i * STACK_LINE);
         batch->tasks[batch->n++] = co;
     }
     return 0;
