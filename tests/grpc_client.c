@@ -405,6 +405,22 @@ static void test_status(void)
     fails_as("/test.Test/Nothing", ACO_GRPC_UNIMPLEMENTED, is_other ? NULL : "the method is not known");
 }
 
+/* The server ends the call without reading what is sent. */
+static void test_early_end(void)
+{
+    static const char large[1 << 20];
+    aco_grpc_call_t *call = new_call("/test.Test/Fails");
+    FAILS_WITH(aco_grpc_write_only(call, large, sizeof large), ENOENT);
+    CHECK_EQ(aco_grpc_finish(call), ACO_GRPC_NOT_FOUND);
+    aco_grpc_call_destroy(call);
+    call = new_call("/test.Test/Fails");
+    while (aco_grpc_write(call, large, sizeof large) == 0)
+        ;
+    CHECK_EQ(errno, EPIPE);
+    CHECK_EQ(aco_grpc_finish(call), ACO_GRPC_NOT_FOUND);
+    aco_grpc_call_destroy(call);
+}
+
 /* ---- Tests: ends ---- */
 
 static void test_deadline(void)
@@ -981,6 +997,7 @@ static void *test_all(void *arg)
     test_tasks();
     test_metadata();
     test_status();
+    test_early_end();
     test_deadline();
     test_inner_scope();
     test_cancel();

@@ -262,7 +262,8 @@ typedef struct aco_grpc_call_options_s {
  * reserved field), ENOMEM. */
 ACO_API aco_grpc_call_t *aco_grpc_call_new(aco_grpc_channel_t *channel, const char *path,
                                            const aco_grpc_call_options_t *options);
-/* Frees the call. If it has not ended, it is cancelled. Does not wait. NULL: nothing happens. */
+/* Frees the call, which no other task may use any more. If it has not ended, it is cancelled. Does not wait. NULL:
+ * nothing happens. */
 ACO_API void aco_grpc_call_destroy(aco_grpc_call_t *call);
 
 /* Sends the only message of a call, which may be NULL if `n` is 0, and ends them; then waits until the server answers,

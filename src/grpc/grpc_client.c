@@ -289,7 +289,7 @@ int aco_grpc_finish_at(aco_grpc_call_t *call, const char *location)
         (void)aco__grpc_end_with(c, aco_grpc_status_of_errno(call->write_error), "sending was cut");
     } else if (c->status < 0 && !call->read_error) {
         (void)aco_grpc_write_end_at(call, location);
-        while (c->status < 0 && client_read(call, dropped, sizeof dropped, location) > 0)
+        while (client_read(call, dropped, sizeof dropped, location) > 0)
             ;
     }
     if (aco_grpc_status(call) < 0) {

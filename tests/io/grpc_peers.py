@@ -188,8 +188,8 @@ def handlers():
         for name in vars(Methods) if not name.startswith('_')})
 
 
-def check_client(command):
-    server = grpc.server(ThreadPoolExecutor(max_workers=12))
+def check_client(command, compression):
+    server = grpc.server(ThreadPoolExecutor(max_workers=12), compression=compression)
     server.add_generic_rpc_handlers((handlers(),))
     port = server.add_insecure_port('127.0.0.1:0')
     server.start()
@@ -279,7 +279,8 @@ def check(command, *tests):
 
 def main():
     check([sys.argv[2], 'serve'], test_unary, test_streams, test_ends, test_statuses, test_metadata, test_gzip)
-    check_client([sys.argv[3]])
+    for compression in grpc.Compression.NoCompression, grpc.Compression.Gzip:
+        check_client([sys.argv[3]], compression)
     for greeter in sys.argv[4:]:
         if os.path.basename(greeter) == 'example_grpc_chat':
             check([greeter, '0'], test_chat)
