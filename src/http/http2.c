@@ -275,17 +275,29 @@ static void h2_free_all(aco__http2_t *h)
 
 /* ---- Reading ---- */
 
+/* Lets tasks of requests begin before there are more: each that waits for its turn has a stack, and the heads of many
+ * connections would come first. 64 connections of 100 streams took 6400 stacks, and three times the processor time. */
+ACO__SWITCHES static void h2_let_begin(const aco_http_server_t *server)
+{
+    enum { H2_FRESH = 64 };
+    while (server->fresh_streams >= H2_FRESH)
+        aco__service_yield();
+}
+
 /* Those whose heads have come get their tasks. */
 ACO__SWITCHES static void h2_spawn_streams(aco__http2_t *h, const char *location)
 {
     while (h->begun) {
         aco__http2_stream_t *s = h->begun;
+        h2_let_begin(h->server);
         h->begun = s->next_begun;
         if (!h->begun)
             h->begun_end = &h->begun;
         if (s->is_open &&
-            aco_group_spawn_at(&h->group, aco__http2_run_stream, s, NULL, h->server->options.task, location))
+            aco_group_spawn_at(&h->group, aco__http2_run_stream, s, NULL, h->server->options.task, location)) {
+            h->server->fresh_streams++;
             continue;
+        }
         s->has_task = 0; /* the client has reset it already; or there is no memory */
         if (s->is_open)
             aco__http2_reset(s, NGHTTP2_REFUSED_STREAM);
@@ -310,6 +322,7 @@ ACO__SWITCHES static int h2_parse(aco__http2_t *h, const char *location)
 {
     aco_io_reader_t *in = &h->c->link->in;
     ssize_t n = 0;
+    h2_let_begin(h->server);
     ACO__NO_SWITCH_BEGIN();
     if (in->end > in->begin)
         n = nghttp2_session_mem_recv(h->wire.session, (const uint8_t *)in->buffer + in->begin, in->end - in->begin);

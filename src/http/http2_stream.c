@@ -632,6 +632,7 @@ void *aco__http2_run_stream(void *stream)
 {
     aco__http2_stream_t *s = stream;
     aco__http2_t *h = s->h;
+    h->server->fresh_streams--;
     if (aco_defer(h2_end_task, s) != 0) {
         h2_end_task(s);
     } else {

@@ -25,6 +25,7 @@ struct aco_http_server_s {
     int serving; /* connections within max_connections, if max_refused bounds the others */
     int encoders; /* of replies that are compressed at the moment */
     size_t streams, buffered; /* HTTP/2: of all connections: requests; bytes of their bodies, also in calls of gRPC */
+    size_t fresh_streams; /* of these, those whose tasks have not begun */
     unsigned char is_draining; /* stopped: handlers are told */
     unsigned char is_ending; /* replies end their connections */
     unsigned char is_left; /* aco_http_serve() could not wait: the keeper frees this record */
