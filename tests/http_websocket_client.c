@@ -278,7 +278,7 @@ typedef struct script {
     int listener;
 } script_t;
 
-static void read_head(int fd)
+static void read_request_head(int fd)
 {
     for (got_n = 0, got[0] = 0; !strstr(got, "\r\n\r\n");) {
         ssize_t n = aco_io_read(fd, got + got_n, sizeof got - got_n - 1);
@@ -294,11 +294,11 @@ static void *answers(void *arg)
     const script_t *script = arg;
     char text[1024], *at = text;
     int fd = aco_io_accept(script->listener);
-    read_head(fd);
+    read_request_head(fd);
     if (script->is_proxy) {
         CHECK(strncmp(got, "CONNECT a.test:80 HTTP/1.1\r\n", 28) == 0);
         CHECK(aco_io_write_all(fd, tunnel, sizeof tunnel - 1) > 0);
-        read_head(fd);
+        read_request_head(fd);
     }
     CHECK(strncmp(got, "GET /path?query HTTP/1.1\r\n", 26) == 0);
     CHECK(strstr(got, "X-Own: yes\r\n") && strstr(got, "Sec-WebSocket-Protocol: a, b\r\n"));
