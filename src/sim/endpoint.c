@@ -98,13 +98,12 @@ int aco__sim_address_read(const aco__sim_socket_t *socket, const struct sockaddr
     return 0;
 }
 
+/* `un` is all zeros, and so is what follows it. */
 static size_t write_unix(const aco__sim_address_t *address, struct sockaddr_un *un)
 {
     size_t n = address->name_length;
     un->sun_family = AF_UNIX;
     memcpy(un->sun_path, address->name, n);
-    if (n && un->sun_path[0] && n < sizeof un->sun_path)
-        un->sun_path[n] = 0;
     return offsetof(struct sockaddr_un, sun_path) + n + (n && un->sun_path[0]);
 }
 
@@ -112,11 +111,11 @@ void aco__sim_address_write(const aco__sim_socket_t *socket, const aco__sim_addr
                             socklen_t *length)
 {
     union {
+        char longest[sizeof(struct sockaddr_un) + 1]; /* the first one: C sets no more of a union to zeros */
         struct sockaddr_in in;
         struct sockaddr_in6 in6;
         struct sockaddr_un un;
-        char longest[sizeof(struct sockaddr_un) + 1];
-    } is = {0};
+    } is = {{0}};
     size_t n = sizeof is.in6;
     if (socket->family == AF_UNIX) {
         n = write_unix(address, &is.un);
