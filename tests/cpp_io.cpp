@@ -94,7 +94,8 @@ TEST(CppFormat, WritesStatesAndAddresses)
     out << ACO_STATE_SUSPENDED << " " << static_cast<aco_state_t>(9) << " " << aco::address("tcp", "::1", "80");
     EXPECT_EQ(out.str(), "suspended unknown [::1]:80");
 #ifdef __cpp_lib_format
-    EXPECT_EQ(std::format("{:>9} {}", ACO_STATE_DONE, aco::address("tcp", "127.0.0.1", "80")), "     done 127.0.0.1:80");
+    const aco::address home("tcp", "127.0.0.1", "80");
+    EXPECT_EQ(std::format("{:>9} {}", ACO_STATE_DONE, home), "     done 127.0.0.1:80");
 #endif
 }
 

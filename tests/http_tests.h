@@ -101,7 +101,7 @@ static inline int read_head(int fd)
     return 1;
 }
 
-/* Reads until a reply has come whole, whose body has a Content-Length. Its status; 0: the connection has ended before. */
+/* Reads until a reply has come whole, whose body has a Content-Length. Its status; 0: the connection ended before. */
 static inline int read_reply(int fd)
 {
     const char *head_end = NULL, *length;

@@ -1,4 +1,4 @@
-/* The module `acorn` (aco/acorn.cppm) in a program that includes no header of the library. tests/module.sh builds it. */
+/* The module `acorn` (aco/acorn.cppm) in a program that includes no header of the library. module.sh builds it. */
 import acorn;
 #include <cstdio>
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# module.sh CLANG++ DIR LIBRARY...: builds the module `acorn` (aco/acorn.cppm) and a program that imports it, and runs the
-# program. Then every public name in namespace aco must stand in the module.
+# module.sh CLANG++ DIR LIBRARY...: builds the module `acorn` (aco/acorn.cppm) and a program that imports it, and runs
+# the program. Then every public name in namespace aco must stand in the module.
 set -eu
 compiler=$1 dir=$2
 shift 2
@@ -19,7 +19,8 @@ sed -n '/^#include/p' "$root/include/aco/acorn.cppm" >all.cpp
 "$compiler" $options -fsyntax-only -Xclang -ast-list all.cpp >listed
 sed -n 's/^using \(aco::[a-z_:]*\);$/\1/p' "$root/include/aco/acorn.cppm" | sort >exported
 sed -E 's/aco::(debug|release)::/aco::/; s/::(debug|release)::/::/' listed |
-    grep -E '^aco::((mt|threads|execution)::)?[a-z_]+$' | grep -vxE 'aco::(detail|mt|threads|execution|debug|release|aco)' |
+    grep -E '^aco::((mt|threads|execution)::)?[a-z_]+$' |
+    grep -vxE 'aco::(detail|mt|threads|execution|debug|release|aco)' |
     sort -u >public
 test -s public
 diff exported public || { echo "the module and the headers differ (<: module, >: headers)"; exit 1; }

@@ -222,8 +222,8 @@ static int64_t microseconds(void)
     return (int64_t)now.tv_sec * US_PER_S + now.tv_nsec / NS_PER_US;
 }
 
-/* At an address that no call has had for a minute: ports of connections that have ended stay taken. Once more if the machine stood still, so that TCP's timers may have run, or if a
- * socket got the port to which it connects. */
+/* At an address that no call has had for a minute: ports of connections that have ended stay taken. Once more if the
+ * machine stood still, so that TCP's timers may have run, or if a socket got the port to which it connects. */
 static int make_in_kernel(world_t *w, const calls_t *calls)
 {
     static uint32_t next;

@@ -534,8 +534,8 @@ typedef union rights { /* a control message with at most two descriptors */
     char bytes[CMSG_SPACE(2 * sizeof(int))];
 } rights_t;
 
-/* Half of the messages by unix sockets pass a descriptor, once or twice; none of a unix socket, as the kernel looks only
- * now and then for those that nobody can receive any more. */
+/* Half of the messages by unix sockets pass a descriptor, once or twice; none of a unix socket, as the kernel looks
+ * only now and then for those that nobody can receive any more. */
 static inline void add_rights(world_t *w, const call_t *call, rights_t *rights, struct msghdr *message)
 {
     int fds[2] = {fd_of(w, call->other), fd_of(w, call->other)}, n = 1 + call->how / 16 % 2;

@@ -5,8 +5,8 @@ import subprocess
 import sys
 
 compiler, include, path = sys.argv[1:]
-limit = ["-ferror-limit=0"] if "clang" in subprocess.run([compiler, "--version"], capture_output=True, text=True).stdout \
-    else []
+version = subprocess.run([compiler, "--version"], capture_output=True, text=True).stdout
+limit = ["-ferror-limit=0"] if "clang" in version else []
 done = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", "-I", include, *limit, path], capture_output=True,
                       text=True)
 said = [line for line in done.stderr.splitlines() if "static assertion failed" in line]

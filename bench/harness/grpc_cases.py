@@ -55,4 +55,5 @@ def cases(bench):
 
     yield Case('idle', f'idle streams, {bench.idle}, 100 on each connection', [SHARED, *ALL],
                lambda name: {'bytes': (anonymous_with(name, bench.idle) - anonymous_with(name, 1)) / (bench.idle - 1)},
-               {'bytes': 'user memory of the server for a stream, bytes'}, 'bytes', GO, [Goal('bytes', ACORN, 5000), Goal('bytes', SHARED, 5000)])
+               {'bytes': 'user memory of the server for a stream, bytes'}, 'bytes', GO,
+               [Goal('bytes', ACORN, 5000), Goal('bytes', SHARED, 5000)])

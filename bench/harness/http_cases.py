@@ -63,12 +63,14 @@ def cases(bench):
 
     for streams, connections in HTTP2:
         yield Case(f'h2.{streams}.{connections}',
-                   f'hello, HTTP/2, streams on each connection: {streams}, connections: {connections}', list(WITH_HTTP2),
+                   f'hello, HTTP/2, streams on each connection: {streams}, connections: {connections}',
+                   list(WITH_HTTP2),
                    lambda name, streams=streams, connections=connections: by_http2(name, connections, streams), COLUMNS,
                    'cpu_us', NGHTTPD, HTTP2_GOALS)
     for streams in 1, 100:
         yield Case(f'h2-tls.{streams}.64',
-                   f'hello, HTTP/2 by TLS, streams on each connection: {streams}, connections: 64', list(WITH_HTTP2_TLS),
+                   f'hello, HTTP/2 by TLS, streams on each connection: {streams}, connections: 64',
+                   list(WITH_HTTP2_TLS),
                    lambda name, streams=streams: by_http2(name, 64, streams, True), COLUMNS, 'cpu_us', NGINX,
                    HTTP2_TLS_GOALS)
     yield Case('cores.64', f'hello, keep-alive, connections: 64, {TWO} threads, the client on the last core', list(ALL),

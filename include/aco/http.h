@@ -440,8 +440,8 @@ typedef struct aco_http_server_options_s {
     int stream_window;      /* bytes of a request's body that the client may send before the handler reads them, and
                                that the server holds: 64 KiB; at least 1024 */
     int connection_window;  /* the same of all requests of a connection: 1 MiB; at least 65535 */
-    int64_t max_buffered;   /* the same of all connections of the server, and messages of gRPC (aco/grpc.h) that are read:
-                               64 MiB. A body beyond is not taken: its handler's read fails with ENOBUFS, and the
+    int64_t max_buffered;   /* the same of all connections of the server, with messages of gRPC (aco/grpc.h) that are
+                               read: 64 MiB. A body beyond is not taken: its handler's read fails with ENOBUFS, and the
                                answer is 503 */
     int no_escaped_slashes; /* 1: the answer to a path with "%2F" is 400. A program that compares paths before they are
                                decoded, such as a front-end, sees another path than the server. 0: it is a "/" */

@@ -73,7 +73,7 @@ typedef struct aco__http_step { /* a request of a call, which redirects change *
     const aco_http_call_t *call;
     aco__http_client_url_t *url;
     const char *authorization; /* the value that the URL's user makes; "": none */
-    const char *upgrade; /* lines of headers that ask for WebSocket by HTTP/1.1; NULL: none. HTTP/2 takes some of them */
+    const char *upgrade; /* lines of headers that ask for WebSocket, by HTTP/1.1; NULL: none. HTTP/2 takes some of it */
     const char *authority; /* in place of the URL's, in HTTP/2; NULL: the URL's */
     aco__http_hop_t *hops;
     const aco__http_traced_t *traced; /* NULL: nobody traces */

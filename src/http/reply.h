@@ -36,7 +36,8 @@ static inline int aco__http_status_of_body(int error)
 }
 /* A reply that the server itself makes, by the program's function or with a short text. 0, or -1 and errno. */
 ACO__SWITCHES ACO__HIDDEN int aco__http_answer(struct aco__http_exchange *x, int status, const char *location);
-/* The answer after which the link, or the bodies, have another protocol. The fields may be changed. 0, or -1 and errno. */
+/* The answer after which the link, or the bodies, have another protocol. The fields may be changed. 0; on error -1 with
+ * errno. */
 ACO__SWITCHES
 ACO__HIDDEN int aco__http_switch(struct aco__http_exchange *x, char *fields, size_t n, const char *location);
 

@@ -20,8 +20,8 @@ ACO__HIDDEN void aco__sim_passed_drop(aco_sim_t *sim, aco__sim_passed_t *passed)
 ACO__HIDDEN void aco__sim_passed_append(aco__sim_passed_t **list, aco__sim_passed_t *passed, size_t at, size_t n);
 /* How many of the first `n` bytes of the queue one read gets: it ends with a message that has descriptors. */
 ACO__HIDDEN size_t aco__sim_passed_limit(const aco__sim_passed_t *list, size_t n);
-/* The first `n` bytes are read, maybe none. The descriptors of the first one are received: the control buffer of `message` then begins behind what
- * was written there. `flags`: MSG_PEEK and MSG_CMSG_CLOEXEC count. */
+/* The first `n` bytes are read, maybe none. The descriptors of the first one are received: the control buffer of
+ * `message` then begins behind what was written there. `flags`: MSG_PEEK and MSG_CMSG_CLOEXEC count. */
 ACO__HIDDEN void aco__sim_passed_receive(aco_sim_t *sim, aco__sim_passed_t **list, size_t n, struct msghdr *message,
                                          int flags);
 ACO__HIDDEN void aco__sim_passed_close(aco_sim_t *sim, aco__sim_passed_t **list);

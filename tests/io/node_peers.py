@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """node_peers.py TRAILERS [WEBSOCKET]: acorn_http with Node. TRAILERS is the program of tests/http_trailers.c, WEBSOCKET
-that of tests/http2_websocket.c, where HTTP/2 is: trailers of HTTP/1.1, and WebSockets over HTTP/2 (RFC 8441), both ways.
-Exit 77: node is not here."""
+that of tests/http2_websocket.c, where HTTP/2 is: trailers of HTTP/1.1, and WebSockets over HTTP/2 (RFC 8441), both
+ways. Exit 77: node is not here."""
 import contextlib
 import os
 import shutil

@@ -28,7 +28,8 @@ for options in -O0 "-O0 -g" -O1 -O2 "-O3 -march=native" \
     case $options in *-flto*) linker="-Wl,--load-pass-plugin=$plugin" ;; esac
     # shellcheck disable=SC2086
     build "$dir/plain" $options && "$dir/plain" >"$dir/plain.txt" &&
-        APN_RETURNS=$returns APN_REPORT=$dir/report build "$dir/infected" -fplugin="$plugin" -fpass-plugin="$plugin" $options $linker &&
+        APN_RETURNS=$returns APN_REPORT=$dir/report \
+            build "$dir/infected" -fplugin="$plugin" -fpass-plugin="$plugin" $options $linker &&
         "$dir/infected" >"$dir/infected.txt" && cmp "$dir/plain.txt" "$dir/infected.txt" ||
         { echo "$options: FAILED"; failed=1; continue; }
     for name in yieldsm throwsmPm jumpsm doublesdddddddddd; do
