@@ -348,6 +348,18 @@ struct slot<void> {
     void get() const noexcept {}
 };
 
+template<class F, bool = std::is_invocable_v<F>>
+struct call_of {
+    using result = std::invoke_result_t<F>;
+};
+template<class F>
+struct call_of<F, false> {
+    static_assert(std::is_invocable_v<F>, "the callable is called as f()");
+    using result = void;
+};
+template<class F>
+using result_of_call = typename call_of<F>::result;
+
 template<class Return>
 struct result_slot {
     std::optional<Return> result;
@@ -598,10 +610,9 @@ private:
 /* Calls f() on a stack of its own, as aco_call_on_stack() does, and returns its result. Throws what `f` throws, and
  * what the constructor of aco::coroutine throws. */
 template<class F>
-decltype(auto) call_on_stack(F &&f, const options &how = {})
+detail::result_of_call<F &> call_on_stack(F &&f, const options &how = {})
 {
-    static_assert(std::is_invocable_v<F &>, "aco::call_on_stack: the callable is called as f()");
-    using result = std::invoke_result_t<F &>;
+    using result = detail::result_of_call<F &>;
     struct call : detail::result_slot<result> {
         explicit call(F &from) : f(from) {}
         static void *entry(void *itself)

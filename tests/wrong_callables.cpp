@@ -18,12 +18,12 @@ void use(aco::http_server &server, aco::channel<int> &numbers, aco::once_flag &o
          aco::mt::task_group &of_threads)
 {
     const aco_retry_options_t often = {};
-    aco::spawn(wrong());                                      // the callable of a task or thread is called as f()
-    aco::offload(wrong());                                    // the callable of a task or thread is called as f()
+    aco::spawn(wrong());                                      // the callable is called as f()
+    aco::offload(wrong());                                    // the callable is called as f()
     aco::coroutine<int> coroutine{wrong()};                   // aco::coroutine: the callable is called as f(self)
     aco::coroutine<int, int> both{wrong()};                   // called as f(self, Send) or f(self)
     aco::generator<int> generator{wrong()};                   // aco::generator: the callable is called as f(yielder)
-    aco::call_on_stack(wrong());                              // aco::call_on_stack: the callable is called as f()
+    aco::call_on_stack(wrong());                              // the callable is called as f()
     aco::try_for(std::chrono::seconds(1), wrong());           // the callable of a scope is called as f()
     aco::call_once(once, wrong());                            // aco::call_once: the callable is called as f()
     aco::retry(often, wrong(), wrong());                      // aco::retry: the callable is called as f()

@@ -107,7 +107,7 @@ SHARED_HEADERS = {
     **{name: 'a contract with an implementation for each system' for name in ('clock.h', 'events.h', 'entry.h')},
     **{name: 'a record, and the files that know it' for name in (
         'call.h', 'client_http2.h', 'client_peer.h', 'form.h', 'http2.h', 'lifecycle.h', 'metrics.h', 'node.h',
-        'reply.h', 'samples.h', 'websocket_internal.h', 'world.h')},
+        'reply.h', 'samples.h', 'grpc_channel.h', 'grpc_client.h', 'websocket_internal.h', 'world.h')},
     'request.h': "drain.c's, for an inline function",
     'hooked.h': "simulated.c's, for hooks in a simulation",
     'libc.h': "hooked.c's, for an inline function",

@@ -29,6 +29,7 @@ module;
 #include <aco/service.hpp>
 #include <aco/sim.hpp>
 #include <aco/singleflight.hpp>
+#include <aco/spans.hpp>
 #include <aco/stream.hpp>
 #include <aco/sync.hpp>
 #include <aco/task.hpp>
@@ -74,6 +75,12 @@ using aco::event_stream;
 using aco::file;
 using aco::generator;
 using aco::grpc_call;
+using aco::grpc_channel;
+using aco::grpc_client_call;
+using aco::grpc_client_reader;
+using aco::grpc_client_stream;
+using aco::grpc_client_writer;
+using aco::grpc_context;
 using aco::grpc_errno_of_status;
 using aco::grpc_error;
 using aco::grpc_has_gzip;
@@ -142,6 +149,13 @@ using aco::singleflight;
 using aco::sleep_for;
 using aco::sleep_until;
 using aco::socket;
+using aco::span;
+using aco::span_kind;
+using aco::span_traceparent;
+using aco::span_tracestate;
+using aco::spans_start;
+using aco::spans_stats;
+using aco::spans_stop;
 using aco::spawn;
 using aco::spawn_with;
 using aco::standard;

@@ -259,17 +259,8 @@ struct outcome_owner {
 template<class T>
 struct outcome_owner<T, true> {};
 
-template<class F, bool = std::is_invocable_v<std::decay_t<F>>>
-struct result_of_call {
-    using type = std::invoke_result_t<std::decay_t<F>>;
-};
 template<class F>
-struct result_of_call<F, false> {
-    static_assert(std::is_invocable_v<std::decay_t<F>>, "the callable of a task or thread is called as f()");
-    using type = void;
-};
-template<class F>
-using result_of = typename result_of_call<F>::type;
+using result_of = result_of_call<std::decay_t<F>>;
 
 } // namespace detail
 

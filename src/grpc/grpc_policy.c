@@ -1,7 +1,6 @@
 /* The policies of a channel, the budget of its retries, and chance. */
 #include "grpc/grpc_channel.h"
-
-#include "aco/sim.h"
+#include "system/system.h"
 
 #include <string.h>
 
@@ -28,18 +27,13 @@ const aco_grpc_policy_t *aco__grpc_policy_of(const aco_grpc_channel_t *channel, 
     return best;
 }
 
-/* The simulation's, or else a hash (SplitMix64) of the time and of a count. */
+/* Of a machine that has no random numbers: the middle. */
 int64_t aco__grpc_random(int64_t most)
 {
-    static uint32_t count; /* atomic */
     uint64_t x;
-    aco_sim_t *sim = aco__sim_current_if_linked ? aco__sim_current_if_linked() : NULL;
-    if (sim)
-        return (int64_t)(aco__sim_random_if_linked(sim, 0) >> 1) % (most + 1);
-    x = (uint64_t)aco_now() + __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED) * UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return (int64_t)((x ^ (x >> 31)) >> 1) % (most + 1);
+    if (aco__system.getrandom(&x, sizeof x, 0) != (ssize_t)sizeof x)
+        return most / 2;
+    return (int64_t)(x >> 1) % (most + 1);
 }
 
 void aco__grpc_try_succeeded(aco_grpc_channel_t *channel)

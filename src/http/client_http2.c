@@ -160,11 +160,6 @@ int aco__http2_read_on(aco__http2_peer_t *h)
 
 /* ---- Those that are in use ---- */
 
-int aco__http2_takes_websockets(const aco__http2_peer_t *h)
-{
-    return nghttp2_session_get_remote_settings(h->wire.session, NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL) == 1;
-}
-
 aco__http2_peer_t *aco__http2_used_peer(const aco_http_client_t *client, const aco__http_client_url_t *url)
 {
     for (aco__http2_peer_t *h = client->http2; h; h = h->next)
@@ -200,12 +195,6 @@ void aco__http2_forget_client(aco_http_client_t *client)
 #else
 
 /* Nobody calls these. */
-int aco__http2_takes_websockets(const aco__http2_peer_t *h)
-{
-    (void)h;
-    return 0;
-}
-
 aco__http2_peer_t *aco__http2_used_peer(const aco_http_client_t *client, const aco__http_client_url_t *url)
 {
     (void)client;

@@ -355,6 +355,11 @@ int aco__http2_catch_up(aco__http_peer_t *peer)
     return came >= 0 && !h->is_leaving && !h->wire.refusal && nghttp2_session_check_request_allowed(h->wire.session);
 }
 
+int aco__http2_takes_websockets(const aco__http2_peer_t *h)
+{
+    return nghttp2_session_get_remote_settings(h->wire.session, NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL) == 1;
+}
+
 #else
 
 /* Nobody calls these. */
@@ -373,6 +378,12 @@ int aco__http2_catch_up(aco__http_peer_t *peer)
 void aco__http2_hang_up(aco__http2_peer_t *h)
 {
     (void)h;
+}
+
+int aco__http2_takes_websockets(const aco__http2_peer_t *h)
+{
+    (void)h;
+    return 0;
 }
 
 #endif

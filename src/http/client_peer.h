@@ -173,13 +173,13 @@ ACO__SWITCHES ACO__HIDDEN int aco__http_send_request(aco__http_peer_t *peer, con
 ACO__HIDDEN int aco__http2_speak(aco__http_peer_t *peer);
 /* Takes what has come on one that is kept. Whether it can be used further. */
 ACO__SWITCHES ACO__HIDDEN int aco__http2_catch_up(aco__http_peer_t *peer);
+/* Whether its server has announced that it takes WebSockets (RFC 8441). */
+ACO__HIDDEN int aco__http2_takes_websockets(const aco__http2_peer_t *h);
 /* Frees what HTTP/2 needs, before the connection is closed. */
 ACO__HIDDEN void aco__http2_hang_up(aco__http2_peer_t *h);
 
 /* ---- Those in use: client_http2.c ---- */
 
-/* Whether its server has announced that it takes WebSockets (RFC 8441). */
-ACO__HIDDEN int aco__http2_takes_websockets(const aco__http2_peer_t *h);
 /* The connection in use for this URL that takes a request; NULL: there is none. */
 ACO__HIDDEN aco__http2_peer_t *aco__http2_used_peer(const aco_http_client_t *client, const aco__http_client_url_t *url);
 /* From now on the connection is in use by all tasks, until it rests. It has this place until then. */

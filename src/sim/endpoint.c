@@ -154,7 +154,8 @@ static aco__sim_socket_t *of_port(aco__links_t *links)
     return ACO__LINKED(links, aco__sim_socket_t, same_port);
 }
 
-int aco__sim_address_covers(const aco__sim_address_t *local, int only_ipv6, const aco__sim_address_t *to)
+/* Whether what is sent to `to` may come to a socket that has `local`, and has IPV6_V6ONLY or not. */
+static int address_covers(const aco__sim_address_t *local, int only_ipv6, const aco__sim_address_t *to)
 {
     if (local->family == AF_UNIX || to->family == AF_UNIX || !aco__sim_address_is_any(local))
         return aco__sim_address_equal(local, to);
@@ -163,7 +164,7 @@ int aco__sim_address_covers(const aco__sim_address_t *local, int only_ipv6, cons
 
 static int covers(const aco__sim_socket_t *socket, const aco__sim_address_t *to)
 {
-    return aco__sim_address_covers(&socket->local, socket->only_ipv6, to);
+    return address_covers(&socket->local, socket->only_ipv6, to);
 }
 
 /* `is_to_listen`: two sockets may share an address, but only one may listen. */
@@ -235,6 +236,20 @@ aco_sim_node_t *aco__sim_endpoint_node(const aco__sim_socket_t *socket, const ac
     return to->family == AF_UNIX ? socket->file.node : aco__sim_node_at(socket->file.node, &to->ip);
 }
 
+/* Whether another one's end keeps the socket from getting its address. */
+static int is_kept(const aco_sim_t *sim, const aco__sim_socket_t *socket)
+{
+    for (const aco__sim_kept_t *kept = sim->ports.kept; kept; kept = kept->next) {
+        if (kept->until <= sim->now || kept->node != socket->file.node ||
+            (kept->reuses_address && socket->reuses_address) || (kept->reuses_port && socket->reuses_port))
+            continue;
+        if (address_covers(&kept->address, kept->only_ipv6, &socket->local) ||
+            address_covers(&socket->local, socket->only_ipv6, &kept->address))
+            return 1;
+    }
+    return 0;
+}
+
 int aco__sim_endpoint_bind(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *address)
 {
     int done = 0, is_unix = address->family == AF_UNIX, has_name = is_unix && socket->local.name_length;
@@ -253,8 +268,7 @@ int aco__sim_endpoint_bind(aco_sim_t *sim, aco__sim_socket_t *socket, const aco_
         choose_name(sim, &socket->local);
     if (address->family != AF_UNIX && !address->port) {
         done = choose_port(sim, socket, 0);
-    } else if (is_address_taken(sim, socket, 0) ||
-               (socket->type == SOCK_STREAM && aco__sim_port_is_kept(sim, socket))) {
+    } else if (is_address_taken(sim, socket, 0) || (socket->type == SOCK_STREAM && is_kept(sim, socket))) {
         errno = EADDRINUSE;
         done = -1;
     }

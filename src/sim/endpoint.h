@@ -128,9 +128,6 @@ ACO__HIDDEN void aco__sim_address_write(const aco__sim_socket_t *socket, const a
 ACO__HIDDEN int aco__sim_address_is_any(const aco__sim_address_t *address);
 ACO__HIDDEN int aco__sim_address_equal(const aco__sim_address_t *a, const aco__sim_address_t *b);
 
-/* Whether what is sent to `to` may come to a socket that has `local`, and has IPV6_V6ONLY or not. */
-ACO__HIDDEN int aco__sim_address_covers(const aco__sim_address_t *local, int only_ipv6, const aco__sim_address_t *to);
-
 /* Gives the socket an address; port 0: a free one. 0, or -1 and errno. */
 ACO__HIDDEN int aco__sim_endpoint_bind(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *address);
 /* Gives a socket without an address the one from which it sends to `to`. */

@@ -8,15 +8,6 @@
 
 static const int64_t KEPT_FOR = 60 * ACO_SECOND;
 
-struct aco__sim_kept {
-    aco__sim_kept_t *next;
-    aco__sim_socket_t *socket; /* NULL: its memory is gone */
-    const aco_sim_node_t *node;
-    aco__sim_address_t address;
-    int only_ipv6, reuses_address, reuses_port;
-    int64_t until;
-};
-
 static void forget_first(aco_sim_t *sim)
 {
     aco__sim_kept_t *kept = sim->ports.kept;
@@ -59,19 +50,6 @@ void aco__sim_port_part(aco__sim_socket_t *socket)
     if (socket->kept)
         socket->kept->socket = NULL;
     socket->kept = NULL;
-}
-
-int aco__sim_port_is_kept(aco_sim_t *sim, const aco__sim_socket_t *socket)
-{
-    for (const aco__sim_kept_t *kept = sim->ports.kept; kept; kept = kept->next) {
-        if (kept->until <= sim->now || kept->node != socket->file.node ||
-            (kept->reuses_address && socket->reuses_address) || (kept->reuses_port && socket->reuses_port))
-            continue;
-        if (aco__sim_address_covers(&kept->address, kept->only_ipv6, &socket->local) ||
-            aco__sim_address_covers(&socket->local, socket->only_ipv6, &kept->address))
-            return 1;
-    }
-    return 0;
 }
 
 void aco__sim_ports_forget(aco_sim_t *sim, const aco_sim_node_t *node)
