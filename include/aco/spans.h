@@ -1,5 +1,5 @@
 /* Spans of traces across services: what a request cost where, in the format of OpenTelemetry. In the library
- * acorn_debug, beside acorn_http; for Linux. docs/see-inside.md shows how to use it.
+ * acorn_debug, beside acorn_http; for Linux. docs/traces.md shows how to use it.
  *
  * SPDX-License-Identifier: Apache-2.0
  *

@@ -122,7 +122,8 @@ ACO__HIDDEN aco__cold_t *aco__cold_of(const aco_t *co);
 ACO__HIDDEN aco__cold_t *aco__cold_make(aco_t *co);
 /* Frees what the cold data holds without calling any destructor. Frees the record too unless the stack is private. */
 ACO__HIDDEN void aco__cold_free(aco_t *co);
-/* If nothing is in it any more, the coroutine, on a private stack, is as one that never had any: it can be cached. */
+/* If nothing is in it any more, and nothing will be at the next switch (it is not instrumented), the coroutine, on a
+ * private stack, is as one that never had any: it can be cached. */
 ACO__HIDDEN void aco__cold_leave(aco_t *co);
 ACO__HIDDEN void aco__values_free(aco__cold_t *cold);
 #else /* no coroutine has any */
