@@ -48,6 +48,19 @@ void add_methods(aco::grpc_server &server)
                 replies.write(each);
             throw aco::grpc_error(ACO_GRPC_ABORTED, "enough");
         });
+    /* These end before the client does. */
+    server.add_client_stream<text>("/test.Test/First", [](aco::grpc_call &, aco::grpc_reader<text> &requests) {
+        text first;
+        requests.read(first);
+        return first;
+    });
+    server.add_both_streams<text, text>(
+        "/test.Test/Five", [](aco::grpc_call &, aco::grpc_reader<text> &requests, aco::grpc_writer<text> &replies) {
+            text first;
+            requests.read(first);
+            for (int i = 0; i < 5; i++)
+                replies.write(text{std::string(2000, 'r')});
+        });
     server.add("/test.Test/Sleeps", [](aco::grpc_call &) { aco_sleep_until(ACO_FOREVER); });
 }
 
@@ -103,6 +116,33 @@ void call_methods(aco::grpc_channel &channel)
     throws_status(ACO_GRPC_DEADLINE_EXCEEDED, [&] { sleeps.finish(); });
 }
 
+/* Writes until the server takes no more; the errno of that. */
+template <class Writer> int write_on(Writer &call)
+{
+    try {
+        for (;;)
+            call.write(text{std::string(1000, 'w')});
+    } catch (const aco::error &error) {
+        return error.code().value();
+    }
+}
+
+/* What a server has sent before it ended is not lost when the client's next message is refused. */
+void call_early_ends(aco::grpc_channel &channel)
+{
+    aco::grpc_client_writer<text, text> first(channel, "/test.Test/First", nullptr);
+    first.write(text{"first"});
+    EXPECT_EQ(write_on(first), EPIPE);
+    EXPECT_EQ(first.finish().is, "first");
+    aco::grpc_client_stream<text, text> five(channel, "/test.Test/Five", nullptr);
+    EXPECT_EQ(write_on(five), EPIPE);
+    five.write_end();
+    text reply;
+    for (int i = 0; i < 5; i++)
+        EXPECT_TRUE(five.read(reply) && reply.is.size() == 2000);
+    EXPECT_FALSE(five.read(reply));
+}
+
 TEST(grpc, clients_call_servers)
 {
     auto all = aco::spawn([] {
@@ -115,6 +155,7 @@ TEST(grpc, clients_call_servers)
         {
             aco::grpc_channel channel(target);
             call_methods(channel);
+            call_early_ends(channel);
         }
         group.cancel();
         group.wait();

@@ -92,19 +92,20 @@ class grpc_call
         const void *message = nullptr;
         std::size_t n = 0;
         const int more = aco_grpc_read_at(call_, &message, &n, location);
-        check(more, "aco::grpc_call::read", location);
+        check(more, "aco::grpc_call::read");
         return more ? std::optional<std::string_view>(text(message, n)) : std::nullopt;
     }
     std::string_view read_only(const char *location = ACO__CALLER)
     {
         const void *message = nullptr;
         std::size_t n = 0;
-        check(aco_grpc_read_only_at(call_, &message, &n, location), "aco::grpc_call::read_only", location);
+        check(aco_grpc_read_only_at(call_, &message, &n, location), "aco::grpc_call::read_only");
         return text(message, n);
     }
+    /* A client's throws aco::error with EPIPE if the server takes no more: reading, or finish(), tells the status. */
     void write(std::string_view message, const char *location = ACO__CALLER)
     {
-        check(aco_grpc_write_at(call_, message.data(), message.size(), location), "aco::grpc_call::write", location);
+        check(aco_grpc_write_at(call_, message.data(), message.size(), location), "aco::grpc_call::write");
     }
     void compress(bool on)
     {
@@ -170,16 +171,23 @@ class grpc_call
         const void *details = aco_grpc_details(call_, &n);
         throw grpc_error(status, message, details ? std::string(text(details, n)) : std::string());
     }
-    void check(int result, const char *what, const char *location) const
+    void check(int result, const char *what) const
     {
         if (aco_likely(result >= 0))
             return;
         if (is_client_ && aco_check_cancelled() == 0) {
             const int error = errno;
-            throw_status(error == EPIPE ? aco_grpc_finish_at(call_, location) : aco_grpc_status(call_));
+            throw_status(aco_grpc_status(call_)); /* EPIPE: it stands behind messages that are the reader's */
             errno = error;
         }
         detail::io_check(result, what);
+    }
+    /* As above, of a call that writes the last: if the server takes no more, reading tells why. */
+    void check_last(int result, const char *what) const
+    {
+        if (result < 0 && is_client_ && errno == EPIPE)
+            return;
+        check(result, what);
     }
 
     aco_grpc_call_t *call_;
@@ -387,16 +395,16 @@ class grpc_client_call : public grpc_call
 
     void write_only(std::string_view message, const char *location = ACO__CALLER)
     {
-        check(aco_grpc_write_only_at(call_, message.data(), message.size(), location),
-              "aco::grpc_client_call::write_only", location);
+        check_last(aco_grpc_write_only_at(call_, message.data(), message.size(), location),
+                   "aco::grpc_client_call::write_only");
     }
     void write_end(const char *location = ACO__CALLER)
     {
-        check(aco_grpc_write_end_at(call_, location), "aco::grpc_client_call::write_end", location);
+        check_last(aco_grpc_write_end_at(call_, location), "aco::grpc_client_call::write_end");
     }
     void await_metadata(const char *location = ACO__CALLER)
     {
-        check(aco_grpc_await_metadata_at(call_, location), "aco::grpc_client_call::await_metadata", location);
+        check(aco_grpc_await_metadata_at(call_, location), "aco::grpc_client_call::await_metadata");
     }
     /* Waits for the end, and throws unless the status is OK. */
     void finish(const char *location = ACO__CALLER)
