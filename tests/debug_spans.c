@@ -12,6 +12,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define TRACE "0af7651916cd43dd8448eb211c80319c"
 #define REMOTE "b7ad6b7169203331"
@@ -282,6 +284,19 @@ static void test_samples(void)
     stop_spans();
 }
 
+/* A child of fork() has no exporter: it makes no spans, and nothing waits in its queue. */
+static void child_has_none(void)
+{
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        aco_spans_stats_t stats;
+        _exit(aco_span_begin("") || aco_spans_stats(&stats) != 0 || stats.queued);
+    }
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK_EQ(status, 0);
+}
+
 static void test_limits(void)
 {
     char text[400];
@@ -301,6 +316,7 @@ static void test_limits(void)
     CHECK_EQ(aco_spans_stats(&after), 0);
     CHECK_EQ(after.dropped - before.dropped, 4);
     CHECK_EQ(after.queued, 3);
+    child_has_none();
     stop_spans();
     CHECK_EQ(seen_n, 3);
     CHECK_EQ(strlen(seen[0].name), 95);

@@ -69,7 +69,7 @@ class _Object(ctypes.Structure):
 
 _ENDED, _WANTED, _ABANDONED = range(3)
 _object = ctypes.POINTER(_Object)
-_c = ctypes.PyDLL(os.path.join(os.environ.get("ACORN_LIBRARY_PATH", ""), "libacorn_asyncio.so"))
+_c = ctypes.PyDLL(os.path.join(os.environ.get("ACORN_LIBRARY_PATH", ""), "libacorn_asyncio.so"), use_errno=True)
 for _name, _result, *_arguments in [
     ("acorn_asyncio_spawn", _object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t),
     ("acorn_asyncio_turn", ctypes.c_int, ctypes.POINTER(ctypes.c_int64)),

@@ -152,7 +152,7 @@ static void leave_to_parent(void)
 {
     const pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
     const pthread_cond_t free_cond = PTHREAD_COND_INITIALIZER;
-    if (state != IS_STOPPED && listener >= 0)
+    if ((state == IS_STARTING || state == IS_OPEN) && listener >= 0) /* a server that stops may have closed it */
         aco__system.close(listener);
     listener = -1;
     state = IS_STOPPED;

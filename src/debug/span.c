@@ -165,13 +165,19 @@ aco_span_t *aco_span_continue(const char *name, aco_span_kind_t kind, const char
                            has_parent && tracestate && aco__tracestate_is_good(tracestate) ? tracestate : NULL);
 }
 
+int aco__span_is_open(const aco_span_t *span)
+{
+    const aco_span_t *at = span ? aco_get_local(span_key) : NULL;
+    while (at && at != span)
+        at = at->outer;
+    return at != NULL;
+}
+
 void aco_span_end(aco_span_t *span)
 {
     int error = errno;
-    aco_span_t *own = span ? aco_get_local(span_key) : NULL, *at = own;
-    while (at && at != span)
-        at = at->outer;
-    if (!at)
+    aco_span_t *own = span ? aco_get_local(span_key) : NULL;
+    if (!aco__span_is_open(span))
         return;
     (void)aco_set_local(span_key, span->outer); /* it has room: it has held the chain */
     span->outer = NULL;
@@ -265,4 +271,11 @@ int aco__spans_begin(int per_million)
 void aco__spans_end(void)
 {
     __atomic_store_n(&aco__spans_are_on, 0, __ATOMIC_RELEASE);
+}
+
+void aco__spans_leave_to_parent(void)
+{
+    const pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
+    key_lock = free_lock;
+    aco__spans_end();
 }

@@ -30,9 +30,13 @@ struct aco_span_s {
 /* From now on spans are made, of this many of a million traces. 0, or -1 and errno: EAGAIN. */
 ACO__HIDDEN int aco__spans_begin(int per_million);
 ACO__HIDDEN void aco__spans_end(void);
+/* The same in a child of fork(), where another thread of its parent may have held the lock. */
+ACO__HIDDEN void aco__spans_leave_to_parent(void);
 
 /* The innermost of the caller; NULL: none. */
 ACO__HIDDEN aco_span_t *aco__span_own(void);
+/* Whether the caller is inside of it, which may be freed already. */
+ACO__HIDDEN int aco__span_is_open(const aco_span_t *span);
 /* Begins one inside of this one, which may be another program's: `parent` NULL: the first of a trace. */
 ACO__HIDDEN aco_span_t *aco__span_begin(const char *name, aco_span_kind_t kind, const aco__trace_context_t *parent,
                                         const char *state);

@@ -38,7 +38,7 @@ static pthread_mutex_t export_lock = PTHREAD_MUTEX_INITIALIZER; /* protects all 
 static pthread_cond_t export_changed = PTHREAD_COND_INITIALIZER;
 static export_state_t export_state;
 static pthread_t export_thread;
-static pid_t export_process; /* whose thread it is */
+static int has_export_atfork;
 static aco_scope_t *export_scope;
 static aco_spans_options_t own_options; /* with the defaults; the thread reads these while it runs */
 static char endpoint[ENDPOINT_SIZE], service[SERVICE_SIZE];
@@ -214,17 +214,31 @@ static int take_options(const aco_spans_options_t *options)
     return take_texts(&own_options);
 }
 
+/* A child of fork() has no such thread, and makes no spans until it starts one: their numbers would be its parent's. */
+static void leave_export_to_parent(void)
+{
+    const pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
+    const pthread_cond_t free_cond = PTHREAD_COND_INITIALIZER;
+    export_lock = free_lock; /* another thread may have held it */
+    export_changed = free_cond;
+    export_state = IS_OFF;
+    export_scope = NULL;
+    aco__spans_leave_to_parent();
+    aco__spans_queue_forget();
+}
+
 /* The caller has the lock. */
 static int start_exporter(const aco_spans_options_t *options)
 {
     static const char call[] = "aco_spans_start";
     int error;
-    if (export_state != IS_OFF && export_process == aco__system.getpid())
+    if (export_state != IS_OFF)
         return aco__service_fail(EBUSY, call, "spans are made already");
     if (take_options(options) != 0)
         return aco__service_fail(EINVAL, call, "the endpoint, a number or a reserved field");
     aco__spans_queue_begin((size_t)own_options.max_queued);
-    export_process = aco__system.getpid();
+    if (!has_export_atfork)
+        has_export_atfork = pthread_atfork(NULL, NULL, leave_export_to_parent) == 0;
     export_state = IS_BEGINNING;
     error = aco__own_thread(&export_thread, exports);
     while (!error && export_state == IS_BEGINNING)
@@ -259,7 +273,7 @@ void aco_spans_stop(int64_t drain_time)
 {
     int is_ours;
     aco__system.pthread_mutex_lock(&export_lock);
-    is_ours = export_state == IS_ON && export_process == aco__system.getpid();
+    is_ours = export_state == IS_ON;
     if (is_ours) {
         aco__spans_end();
         export_state = IS_DRAINING;
@@ -267,7 +281,7 @@ void aco_spans_stop(int64_t drain_time)
         if (export_scope)
             (void)aco_scope_cancel(export_scope);
     }
-    while (!is_ours && export_state == IS_DRAINING && export_process == aco__system.getpid()) /* another thread does */
+    while (!is_ours && export_state == IS_DRAINING) /* another thread does */
         aco__system.pthread_cond_wait(&export_changed, &export_lock);
     aco__system.pthread_mutex_unlock(&export_lock);
     if (!is_ours)

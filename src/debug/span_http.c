@@ -76,6 +76,8 @@ static void *request_begins(const aco_http_request_t *request)
 static void request_ends(const aco_http_request_t *request, void *arg)
 {
     aco_span_t *span = arg;
+    if (!aco__span_is_open(span))
+        return; /* it has ended with one around it, of the connection's task */
     if (!(span->context.flags & ACO__IS_SAMPLED)) {
         aco_span_end(span);
         return;
@@ -122,7 +124,7 @@ static void call_ends(aco__http_traced_t *call, int status)
 {
     aco_span_t *span = call->span;
     int error = errno;
-    if (!span)
+    if (!aco__span_is_open(span)) /* NULL; or it has ended with one around it, by the body's function */
         return;
     if (status)
         aco_span_set_number(span, "http.response.status_code", status);

@@ -80,9 +80,14 @@ void aco__spans_drop(aco_span_t *list)
 
 void aco__spans_queue_begin(size_t most)
 {
-    (void)aco__spans_free(aco__spans_take(NULL), SIZE_MAX); /* a parent's before fork(), which sends them */
-    __atomic_store_n(&queued, 0, __ATOMIC_RELAXED);
+    (void)aco__spans_free(aco__spans_take(NULL), SIZE_MAX); /* whose tasks did not see that spans were off */
     __atomic_store_n(&most_queued, most, __ATOMIC_RELAXED);
+}
+
+void aco__spans_queue_forget(void)
+{
+    (void)aco__spans_free(aco__spans_take(NULL), SIZE_MAX);
+    __atomic_store_n(&queued, 0, __ATOMIC_RELAXED); /* also what the parent's thread had taken */
 }
 
 void aco__spans_queue_stats(aco_spans_stats_t *stats)

@@ -13,6 +13,8 @@ ACO__HIDDEN void aco__span_export(aco_span_t *span);
 
 /* For who sends them: an empty queue for so many spans, those that are being sent included. */
 ACO__HIDDEN void aco__spans_queue_begin(size_t most);
+/* In a child of fork(): its parent sends what was there. */
+ACO__HIDDEN void aco__spans_queue_forget(void);
 /* All that have ended, behind those of `list`, in the order of their ends. */
 ACO__HIDDEN aco_span_t *aco__spans_take(aco_span_t *list);
 /* Frees the first `n`; the others. */
