@@ -37,7 +37,9 @@ static inline void simulate_task(aco_sim_t *sim, void *of)
     aco_t *task;
     (void)sim;
     CHECK_EQ(aco_hook_begin_all(), 0);
+#ifdef __LP64__ /* else calls with paths are not hooked */
     CHECK_EQ(mkdir("/tmp", 0777), 0);
+#endif
     task = aco_spawn(t->fn, t->arg, NULL);
     CHECK(task != NULL);
     CHECK_EQ(aco_join(task, NULL), 0);

@@ -196,9 +196,11 @@ static int start_server(const char *address, const aco_debug_options_t *options,
         state = IS_STOPPED;
         return aco__service_fail(error, serve_call, "no thread");
     }
-    while (state == IS_STARTING && !is_by_environment)
+    if (by_environment)
+        return 0; /* the thread says its port, or what went wrong */
+    while (state == IS_STARTING)
         aco__system.pthread_cond_wait(&server_changed, &server_lock);
-    if (state == IS_OPEN || is_by_environment)
+    if (state == IS_OPEN)
         return open_port;
     join_failed();
     return aco__service_fail(server_error, serve_call, strerror(server_error));
