@@ -113,26 +113,29 @@ static int add_address(aco_grpc_channel_t *channel, const aco__grpc_target_t *ta
         *end = backend;
     }
     backend->target = target;
-    backend->is_gone = 0;
+    backend->is_marked = 0;
     return 0;
 }
 
-static void mark_all(aco_grpc_channel_t *channel, const aco__grpc_target_t *target)
+/* Those of this target. */
+static void mark_all(aco_grpc_channel_t *channel, const aco__grpc_target_t *target, unsigned char is_marked)
 {
     for (aco__grpc_backend_t *backend = channel->first; backend; backend = backend->next)
         if (backend->target == target)
-            backend->is_gone = 1;
+            backend->is_marked = is_marked;
 }
 
 static void drop_marked(aco_grpc_channel_t *channel)
 {
     aco__grpc_backend_t **at = &channel->first, *backend;
     while ((backend = *at) != NULL) {
-        if (!backend->is_gone) {
+        ACO__ASSERT(!backend->is_gone);
+        if (!backend->is_marked) {
             at = &backend->next;
             continue;
         }
         *at = backend->next;
+        backend->is_gone = 1;
         if (channel->last_used == backend)
             channel->last_used = NULL;
         if (!backend->users)
@@ -152,7 +155,7 @@ ACO__SWITCHES static int look_up_target(aco_grpc_channel_t *channel, const aco__
     n = aco_io_look_up_at("tcp", target->host, target->port, addresses, MOST_ADDRESSES, location);
     if (n > 0) {
         ACO__NO_SWITCH_BEGIN();
-        mark_all(channel, target);
+        mark_all(channel, target, 1);
         result = 0;
         for (int i = 0; i < n && result == 0; i++)
             result = add_address(channel, target, &addresses[i]);

@@ -21,7 +21,8 @@ typedef struct aco__grpc_backend {
     uint32_t users; /* calls */
     int64_t not_before; /* after a failure to connect */
     int64_t pause; /* the last one; 0: it has not failed since it was reached */
-    unsigned char is_gone; /* its name has it no more: the last user frees it */
+    unsigned char is_marked; /* a look-up has not found it yet; it is still in the list */
+    unsigned char is_gone; /* its name has it no more, nor has the list: the last user frees it */
     size_t sz;
     char url[]; /* "http://host:port" */
 } aco__grpc_backend_t;
