@@ -159,6 +159,8 @@ ACO__SWITCHES static int look_up_target(aco_grpc_channel_t *channel, const aco__
         result = 0;
         for (int i = 0; i < n && result == 0; i++)
             result = add_address(channel, target, &addresses[i]);
+        if (result != 0) /* no memory: which ones are gone is not known */
+            mark_all(channel, target, 0);
         ACO__NO_SWITCH_END();
     }
     aco__service_free(addresses, sz);
