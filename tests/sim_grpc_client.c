@@ -253,6 +253,29 @@ static void ends_in_look_up(aco_sim_t *sim, void *arg)
     aco_grpc_channel_destroy(small.channel);
 }
 
+static void *is_impatient(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(status_within(50 * ACO_MILLISECOND), ACO_GRPC_DEADLINE_EXCEEDED);
+    return NULL;
+}
+
+/* A call's deadline passes while it looks a name up, for which others wait, too. */
+static void is_late_in_look_up(aco_sim_t *sim, void *arg)
+{
+    aco_t *impatient, *patient;
+    (void)arg;
+    begin_small(sim, "alpha:50051", &in_turn);
+    CHECK_EQ(aco_sim_name(sim, "alpha", "10.0.0.1"), 0);
+    CHECK((impatient = aco_spawn(is_impatient, NULL, NULL)) != NULL);
+    CHECK_EQ(aco_sleep(10 * ACO_MILLISECOND), 0);
+    CHECK((patient = aco_spawn(is_patient, NULL, NULL)) != NULL);
+    CHECK_EQ(aco_join(impatient, NULL), 0);
+    CHECK_EQ(aco_join(patient, NULL), 0);
+    CHECK_EQ(status_within(limit), ACO_GRPC_OK);
+    aco_grpc_channel_destroy(small.channel);
+}
+
 static void runs(aco_sim_function_t scenario, uint64_t times)
 {
     aco_sim_options_t o = {0};
@@ -268,5 +291,6 @@ int main(void)
     sim_alarm(60);
     runs(survives, sim_runs(20));
     runs(ends_in_look_up, 2);
+    runs(is_late_in_look_up, 2);
     return check_result("sim_grpc");
 }

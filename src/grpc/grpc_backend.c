@@ -185,6 +185,10 @@ ACO__SWITCHES static int look_all_up(aco_grpc_channel_t *channel, const char *lo
     if (!error)
         return 0;
     channel->must_look_up = 1;
+    if (aco_check_cancelled() != 0) { /* the caller's own end is no failure of the channel: the next one looks up */
+        channel->look_up_after = aco_now();
+        return channel->first ? 0 : -1;
+    }
     if (channel->first)
         return 0;
     channel->look_up_after = aco_after(channel->options.first_pause);
