@@ -276,6 +276,24 @@ static void is_late_in_look_up(aco_sim_t *sim, void *arg)
     aco_grpc_channel_destroy(small.channel);
 }
 
+/* Dialing takes longer than the pause before the next try: a call that does not wait tries each address once. */
+static void ends_unreached(aco_sim_t *sim, void *arg)
+{
+    static const aco_grpc_channel_options_t options = {
+        .connect_time = ACO_SECOND, .first_pause = 50 * ACO_MILLISECOND, .longest_pause = 100 * ACO_MILLISECOND};
+    const int64_t begin = aco_now();
+    (void)arg;
+    begin_small(sim, "10.0.0.1:50051,10.0.0.2:50051", &options);
+    CHECK_EQ(aco_sim_partition(sim, "scenario", "a", 1), 0);
+    CHECK_EQ(aco_sim_partition(sim, "scenario", "b", 1), 0);
+    CHECK_EQ(status_within(limit), ACO_GRPC_UNAVAILABLE);
+    CHECK_EQ(aco_now() - begin, 2 * ACO_SECOND);
+    CHECK_EQ(aco_sim_partition(sim, "scenario", "b", 0), 0);
+    CHECK_EQ(aco_sleep(ACO_SECOND), 0);
+    CHECK_EQ(status_within(limit), ACO_GRPC_OK);
+    aco_grpc_channel_destroy(small.channel);
+}
+
 static void runs(aco_sim_function_t scenario, uint64_t times)
 {
     aco_sim_options_t o = {0};
@@ -292,5 +310,6 @@ int main(void)
     runs(survives, sim_runs(20));
     runs(ends_in_look_up, 2);
     runs(is_late_in_look_up, 2);
+    runs(ends_unreached, 2);
     return check_result("sim_grpc");
 }

@@ -34,6 +34,7 @@ aco__grpc_backend_t *aco__grpc_backend_new(aco_grpc_channel_t *channel, const ac
     backend->sz = sz;
     backend->channel = channel;
     backend->target = target;
+    backend->failed = -1;
     memcpy(backend->url, url, n);
     http.open = o->open ? open_tls : NULL;
     http.open_arg = backend;
@@ -66,6 +67,7 @@ void aco__grpc_reached(aco__grpc_backend_t *backend)
 {
     backend->pause = 0;
     backend->not_before = 0;
+    backend->failed = -1;
 }
 
 /* Several calls may have waited for one try. */
@@ -76,6 +78,7 @@ void aco__grpc_not_reached(aco__grpc_backend_t *backend, int error)
     channel->error = error;
     (void)snprintf(channel->reason, sizeof channel->reason, "%s: %.60s", backend->target->text, aco_error_message());
     channel->must_look_up = 1;
+    backend->failed = now;
     if (now < backend->not_before)
         return;
     backend->pause = backend->pause ? backend->pause / 5 * 8 : channel->options.first_pause;
@@ -213,25 +216,32 @@ ACO__SWITCHES static int look_up(aco_grpc_channel_t *channel, const char *locati
 
 /* ---- Picking ---- */
 
-/* The first one from here on that may be tried now; NULL: none. */
-static aco__grpc_backend_t *ready_from(aco__grpc_backend_t *backend, int64_t now)
+/* Whether it may be tried now. Dialing may take longer than the pause after it: a call that has `since` ends all the
+ * same when all have failed. */
+static int is_ready(const aco__grpc_backend_t *backend, int64_t now, int64_t since)
 {
-    while (backend && backend->not_before > now)
+    return backend->not_before <= now && backend->failed < since;
+}
+
+/* The first one from here on that is ready; NULL: none. */
+static aco__grpc_backend_t *ready_from(aco__grpc_backend_t *backend, int64_t now, int64_t since)
+{
+    while (backend && !is_ready(backend, now, since))
         backend = backend->next;
     return backend;
 }
 
-static aco__grpc_backend_t *choose(const aco_grpc_channel_t *channel, int64_t now)
+static aco__grpc_backend_t *choose(const aco_grpc_channel_t *channel, int64_t now, int64_t since)
 {
     aco__grpc_backend_t *from = channel->last_used;
     if (from && channel->options.round_robin)
         from = from->next;
-    if (from && (channel->options.round_robin || from->not_before <= now)) {
-        from = ready_from(from, now);
+    if (from && (channel->options.round_robin || is_ready(from, now, since))) {
+        from = ready_from(from, now, since);
         if (from)
             return from;
     }
-    return ready_from(channel->first, now);
+    return ready_from(channel->first, now, since);
 }
 
 /* When the next one may be tried. */
@@ -244,11 +254,11 @@ static int64_t next_time(const aco_grpc_channel_t *channel)
     return next;
 }
 
-aco__grpc_backend_t *aco__grpc_pick(aco_grpc_channel_t *channel, int may_wait, int64_t until, const char *location)
+aco__grpc_backend_t *aco__grpc_pick(aco_grpc_channel_t *channel, int64_t since, int64_t until, const char *location)
 {
     for (;;) {
         const int looked_up = look_up(channel, location);
-        aco__grpc_backend_t *backend = looked_up == 0 ? choose(channel, aco_now()) : NULL;
+        aco__grpc_backend_t *backend = looked_up == 0 ? choose(channel, aco_now(), since) : NULL;
         const int64_t next = next_time(channel);
         if (backend) {
             channel->last_used = backend;
@@ -257,7 +267,7 @@ aco__grpc_backend_t *aco__grpc_pick(aco_grpc_channel_t *channel, int may_wait, i
         }
         if (aco_check_cancelled() != 0)
             return NULL;
-        if (!may_wait) {
+        if (since != ACO_FOREVER) {
             (void)aco__service_fail(channel->error ? channel->error : ECONNREFUSED, pick_call, channel->reason);
             return NULL;
         }

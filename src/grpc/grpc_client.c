@@ -79,9 +79,10 @@ static int is_of_connection(int error)
 /* Finds a backend that can be reached, and sends the head there. 0, or -1 and errno. */
 ACO__SWITCHES static int find_backend(aco__grpc_client_t *c, const char *location)
 {
+    const int64_t since = c->waits ? ACO_FOREVER : aco_now();
     aco__grpc_backend_t *backend;
     int error;
-    while ((backend = aco__grpc_pick(c->channel, c->waits, c->until, location)) != NULL) {
+    while ((backend = aco__grpc_pick(c->channel, since, c->until, location)) != NULL) {
         if (send_head(c, backend, location) == 0) {
             aco__grpc_reached(backend);
             c->backend = backend;
