@@ -65,6 +65,7 @@ void aco__grpc_let_go(aco__grpc_backend_t *backend)
 
 void aco__grpc_reached(aco__grpc_backend_t *backend)
 {
+    backend->news++;
     backend->pause = 0;
     backend->not_before = 0;
     backend->failed = -1;
@@ -79,6 +80,7 @@ void aco__grpc_not_reached(aco__grpc_backend_t *backend, int error)
     (void)snprintf(channel->reason, sizeof channel->reason, "%s: %.60s", backend->target->text, aco_error_message());
     channel->must_look_up = 1;
     backend->failed = now;
+    backend->news++;
     if (now < backend->not_before)
         return;
     backend->pause = backend->pause ? backend->pause / 5 * 8 : channel->options.first_pause;

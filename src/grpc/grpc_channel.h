@@ -22,6 +22,7 @@ typedef struct aco__grpc_backend {
     int64_t not_before; /* after a failure to connect */
     int64_t failed; /* when connecting has failed last; -1: it has not since the backend was reached */
     int64_t pause; /* the last one; 0: it has not failed since it was reached */
+    uint32_t news; /* how often connecting has succeeded or failed */
     unsigned char is_marked; /* a look-up has not found it yet; it is still in the list */
     unsigned char is_gone; /* its name has it no more, nor has the list: the last user frees it */
     size_t sz;
@@ -53,7 +54,7 @@ ACO__HIDDEN void aco__grpc_backend_destroy(aco__grpc_backend_t *backend);
 ACO__SWITCHES ACO__HIDDEN aco__grpc_backend_t *aco__grpc_pick(aco_grpc_channel_t *channel, int64_t since, int64_t until,
                                                               const char *location);
 ACO__HIDDEN void aco__grpc_let_go(aco__grpc_backend_t *backend);
-/* What came of connecting, errno if it has failed. */
+/* What came of connecting, errno if it has failed. It has succeeded when something of the server has come. */
 ACO__HIDDEN void aco__grpc_reached(aco__grpc_backend_t *backend);
 ACO__HIDDEN void aco__grpc_not_reached(aco__grpc_backend_t *backend, int error);
 
