@@ -6,6 +6,7 @@
 
 #include <aco/grpc.h>
 #include <aco/sync.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -902,6 +903,36 @@ static void test_addresses(void)
     close(fd);
 }
 
+/* A server that hangs up before it has said anything. */
+static int hung_up; /* on so many connections */
+static void *hangs_up(void *arg)
+{
+    int fd;
+    while ((fd = aco_io_accept(*(int *)arg)) >= 0) {
+        hung_up++;
+        aco_io_close(fd);
+    }
+    return NULL;
+}
+
+/* A connection by which nothing has come counts as none: there is a pause before the next one. */
+static void test_unheard(void)
+{
+    static const aco_grpc_channel_options_t late = {.first_pause = ACO_SECOND * 3600};
+    int listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
+    char address[ACO_IO_ADDRESS_SIZE];
+    aco_t *task;
+    CHECK_EQ(aco_io_local_address(listener, address, sizeof address), 0);
+    CHECK((task = aco_spawn(hangs_up, &listener, NULL)) != NULL);
+    channel = aco_grpc_channel_new(address, &late);
+    for (int i = 0; i < 3; i++)
+        fails_as("/test.Test/Echo", ACO_GRPC_UNAVAILABLE, NULL);
+    CHECK_EQ(hung_up, 1);
+    aco_grpc_channel_destroy(channel);
+    aco_io_close(listener);
+    CHECK_EQ(aco_join(task, NULL), 0);
+}
+
 static void test_options(void)
 {
     static const char *const wrong[] = {"",      "host",  "host:", ":1",     "host:123456", "host:x",
@@ -915,6 +946,14 @@ static void test_options(void)
     FAILS_AS_NULL(aco_grpc_channel_new("h:1", &options), EINVAL);
     options = (aco_grpc_channel_options_t){.policies = &policy, .policy_count = 1};
     FAILS_AS_NULL(aco_grpc_channel_new("h:1", &options), EINVAL);
+    policy = (aco_grpc_policy_t){.first_pause = 25 * 3600 * ACO_SECOND};
+    FAILS_AS_NULL(aco_grpc_channel_new("h:1", &options), EINVAL);
+    policy = (aco_grpc_policy_t){.longest_pause = INT64_MAX};
+    FAILS_AS_NULL(aco_grpc_channel_new("h:1", &options), EINVAL);
+    options = (aco_grpc_channel_options_t){.retry_tokens = INT_MIN}; /* no budget */
+    channel = aco_grpc_channel_new("h:1", &options);
+    CHECK(channel != NULL);
+    aco_grpc_channel_destroy(channel);
     channel = aco_grpc_channel_new("[::1]:1,h:65535", NULL);
     CHECK(channel != NULL);
     aco_grpc_channel_destroy(channel);
@@ -1011,6 +1050,7 @@ static void *test_all(void *arg)
     test_retries();
     test_wait_for_ready();
     test_addresses();
+    test_unheard();
     test_options();
 #ifdef GRPC_FAILURE
     test_failures();

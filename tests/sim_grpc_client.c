@@ -193,14 +193,123 @@ static void survives(aco_sim_t *sim, void *arg)
     aco_grpc_channel_destroy(w.channel);
 }
 
-int main(void)
+/* ---- Looking up and dialing, which take their time ---- */
+
+static world_t small; /* of the scenarios below: too large for the stack */
+static greeter_t greeter_a, greeter_b;
+
+static void begin_small(aco_sim_t *sim, const char *target, const aco_grpc_channel_options_t *options)
+{
+    static const aco_sim_link_t slow = {.latency = {100 * ACO_MILLISECOND, 100 * ACO_MILLISECOND}};
+    memset(&small, 0, sizeof small);
+    small.sim = sim;
+    greeter_a = (greeter_t){&small, 'a'};
+    greeter_b = (greeter_t){&small, 'b'};
+    CHECK(aco_sim_node(sim, "a", "10.0.0.1", serve, &greeter_a) &&
+          aco_sim_node(sim, "b", "10.0.0.2", serve, &greeter_b));
+    CHECK_EQ(aco_sim_link(sim, "scenario", "scenario", &slow), 0); /* so names are looked up in 200 ms */
+    small.channel = aco_grpc_channel_new(target, options);
+    CHECK(small.channel != NULL);
+}
+
+static const aco_grpc_channel_options_t in_turn = {.round_robin = 1};
+
+/* Makes a call within this time. Its status. */
+static int status_within(int64_t time)
+{
+    aco_scope_t scope;
+    int status;
+    CHECK_EQ(aco_scope_begin(&scope, aco_after(time)), 0);
+    (void)call_with(&small, "/test.Test/Chat", 1, &status);
+    (void)aco_scope_end(&scope);
+    return status;
+}
+
+static void *is_patient(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(status_within(limit), ACO_GRPC_OK);
+    return NULL;
+}
+
+/* The last call of an address ends after a look-up has not found the address, while another name is looked up. */
+static void ends_in_look_up(aco_sim_t *sim, void *arg)
+{
+    aco_grpc_call_t *call;
+    aco_t *task;
+    int number = 7;
+    (void)arg;
+    begin_small(sim, "alpha:50051,beta:50051", &in_turn);
+    CHECK_EQ(aco_sim_name(sim, "alpha", "10.0.0.1"), 0); /* beta is unknown, so both are looked up again */
+    call = aco_grpc_call_new(small.channel, "/test.Test/Chat", NULL);
+    CHECK_EQ(aco_grpc_write(call, &number, sizeof number), 0);
+    CHECK_EQ(aco_sleep(31 * ACO_SECOND), 0);
+    CHECK_EQ(aco_sim_name(sim, "alpha", "10.0.0.2"), 0);
+    CHECK((task = aco_spawn(is_patient, NULL, NULL)) != NULL);
+    CHECK_EQ(aco_sleep(300 * ACO_MILLISECOND), 0);
+    aco_grpc_call_destroy(call);
+    CHECK_EQ(aco_join(task, NULL), 0);
+    CHECK_EQ(status_within(limit), ACO_GRPC_OK);
+    aco_grpc_channel_destroy(small.channel);
+}
+
+static void *is_impatient(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(status_within(50 * ACO_MILLISECOND), ACO_GRPC_DEADLINE_EXCEEDED);
+    return NULL;
+}
+
+/* A call's deadline passes while it looks a name up, for which others wait, too. */
+static void is_late_in_look_up(aco_sim_t *sim, void *arg)
+{
+    aco_t *impatient, *patient;
+    (void)arg;
+    begin_small(sim, "alpha:50051", &in_turn);
+    CHECK_EQ(aco_sim_name(sim, "alpha", "10.0.0.1"), 0);
+    CHECK((impatient = aco_spawn(is_impatient, NULL, NULL)) != NULL);
+    CHECK_EQ(aco_sleep(10 * ACO_MILLISECOND), 0);
+    CHECK((patient = aco_spawn(is_patient, NULL, NULL)) != NULL);
+    CHECK_EQ(aco_join(impatient, NULL), 0);
+    CHECK_EQ(aco_join(patient, NULL), 0);
+    CHECK_EQ(status_within(limit), ACO_GRPC_OK);
+    aco_grpc_channel_destroy(small.channel);
+}
+
+/* Dialing takes longer than the pause before the next try: a call that does not wait tries each address once. */
+static void ends_unreached(aco_sim_t *sim, void *arg)
+{
+    static const aco_grpc_channel_options_t options = {
+        .connect_time = ACO_SECOND, .first_pause = 50 * ACO_MILLISECOND, .longest_pause = 100 * ACO_MILLISECOND};
+    const int64_t begin = aco_now();
+    (void)arg;
+    begin_small(sim, "10.0.0.1:50051,10.0.0.2:50051", &options);
+    CHECK_EQ(aco_sim_partition(sim, "scenario", "a", 1), 0);
+    CHECK_EQ(aco_sim_partition(sim, "scenario", "b", 1), 0);
+    CHECK_EQ(status_within(limit), ACO_GRPC_UNAVAILABLE);
+    CHECK_EQ(aco_now() - begin, 2 * ACO_SECOND);
+    CHECK_EQ(aco_sim_partition(sim, "scenario", "b", 0), 0);
+    CHECK_EQ(aco_sleep(ACO_SECOND), 0);
+    CHECK_EQ(status_within(limit), ACO_GRPC_OK);
+    aco_grpc_channel_destroy(small.channel);
+}
+
+static void runs(aco_sim_function_t scenario, uint64_t times)
 {
     aco_sim_options_t o = {0};
     aco_sim_stats_t stats;
-    sim_alarm(60);
     o.check = 1;
-    CHECK(aco_sim_run(survives, NULL, sim_runs(20), &stats, &o) == 0);
+    CHECK(aco_sim_run(scenario, NULL, times, &stats, &o) == 0);
     if (stats.seed)
         fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
+}
+
+int main(void)
+{
+    sim_alarm(60);
+    runs(survives, sim_runs(20));
+    runs(ends_in_look_up, 2);
+    runs(is_late_in_look_up, 2);
+    runs(ends_unreached, 2);
     return check_result("sim_grpc");
 }

@@ -87,6 +87,14 @@ static int is_passing(int error)
            ((error == ETIMEDOUT || error == ECANCELED) && aco_check_cancelled() != 0);
 }
 
+/* A server that has hung up before it said anything was not reached: dialing it again has to wait. Other calls may have
+ * learned so before, or dialed again since. Keeps aco_error_message(). */
+static void note_unheard(const aco__grpc_client_t *c, int error)
+{
+    if (c->backend && c->news == c->backend->news && aco__http_response_is_heard(c->response) < 0)
+        aco__grpc_not_reached(c->backend, error);
+}
+
 int aco__grpc_http_failed(aco__grpc_client_t *c, int error)
 {
     const int64_t code = c->response ? aco_http_response_reset_code(c->response) : -1;
@@ -100,6 +108,8 @@ int aco__grpc_http_failed(aco__grpc_client_t *c, int error)
         errno = error;
         return -1;
     }
+    if (code < 0)
+        note_unheard(c, error);
     c->was_refused = code == H2_REFUSED_STREAM;
     if (code < 0)
         return aco__grpc_end_with(c, status_of_failure(error, c->response != NULL), aco_error_message());

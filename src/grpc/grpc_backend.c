@@ -34,6 +34,7 @@ aco__grpc_backend_t *aco__grpc_backend_new(aco_grpc_channel_t *channel, const ac
     backend->sz = sz;
     backend->channel = channel;
     backend->target = target;
+    backend->failed = -1;
     memcpy(backend->url, url, n);
     http.open = o->open ? open_tls : NULL;
     http.open_arg = backend;
@@ -64,8 +65,10 @@ void aco__grpc_let_go(aco__grpc_backend_t *backend)
 
 void aco__grpc_reached(aco__grpc_backend_t *backend)
 {
+    backend->news++;
     backend->pause = 0;
     backend->not_before = 0;
+    backend->failed = -1;
 }
 
 /* Several calls may have waited for one try. */
@@ -76,6 +79,8 @@ void aco__grpc_not_reached(aco__grpc_backend_t *backend, int error)
     channel->error = error;
     (void)snprintf(channel->reason, sizeof channel->reason, "%s: %.60s", backend->target->text, aco_error_message());
     channel->must_look_up = 1;
+    backend->failed = now;
+    backend->news++;
     if (now < backend->not_before)
         return;
     backend->pause = backend->pause ? backend->pause / 5 * 8 : channel->options.first_pause;
@@ -113,26 +118,29 @@ static int add_address(aco_grpc_channel_t *channel, const aco__grpc_target_t *ta
         *end = backend;
     }
     backend->target = target;
-    backend->is_gone = 0;
+    backend->is_marked = 0;
     return 0;
 }
 
-static void mark_all(aco_grpc_channel_t *channel, const aco__grpc_target_t *target)
+/* Those of this target. */
+static void mark_all(aco_grpc_channel_t *channel, const aco__grpc_target_t *target, unsigned char is_marked)
 {
     for (aco__grpc_backend_t *backend = channel->first; backend; backend = backend->next)
         if (backend->target == target)
-            backend->is_gone = 1;
+            backend->is_marked = is_marked;
 }
 
 static void drop_marked(aco_grpc_channel_t *channel)
 {
     aco__grpc_backend_t **at = &channel->first, *backend;
     while ((backend = *at) != NULL) {
-        if (!backend->is_gone) {
+        ACO__ASSERT(!backend->is_gone);
+        if (!backend->is_marked) {
             at = &backend->next;
             continue;
         }
         *at = backend->next;
+        backend->is_gone = 1;
         if (channel->last_used == backend)
             channel->last_used = NULL;
         if (!backend->users)
@@ -152,10 +160,12 @@ ACO__SWITCHES static int look_up_target(aco_grpc_channel_t *channel, const aco__
     n = aco_io_look_up_at("tcp", target->host, target->port, addresses, MOST_ADDRESSES, location);
     if (n > 0) {
         ACO__NO_SWITCH_BEGIN();
-        mark_all(channel, target);
+        mark_all(channel, target, 1);
         result = 0;
         for (int i = 0; i < n && result == 0; i++)
             result = add_address(channel, target, &addresses[i]);
+        if (result != 0) /* no memory: which ones are gone is not known */
+            mark_all(channel, target, 0);
         ACO__NO_SWITCH_END();
     }
     aco__service_free(addresses, sz);
@@ -180,6 +190,10 @@ ACO__SWITCHES static int look_all_up(aco_grpc_channel_t *channel, const char *lo
     if (!error)
         return 0;
     channel->must_look_up = 1;
+    if (aco_check_cancelled() != 0) { /* the caller's own end is no failure of the channel: the next one looks up */
+        channel->look_up_after = aco_now();
+        return channel->first ? 0 : -1;
+    }
     if (channel->first)
         return 0;
     channel->look_up_after = aco_after(channel->options.first_pause);
@@ -204,25 +218,32 @@ ACO__SWITCHES static int look_up(aco_grpc_channel_t *channel, const char *locati
 
 /* ---- Picking ---- */
 
-/* The first one from here on that may be tried now; NULL: none. */
-static aco__grpc_backend_t *ready_from(aco__grpc_backend_t *backend, int64_t now)
+/* Whether it may be tried now. Dialing may take longer than the pause after it: a call that has `since` ends all the
+ * same when all have failed. */
+static int is_ready(const aco__grpc_backend_t *backend, int64_t now, int64_t since)
 {
-    while (backend && backend->not_before > now)
+    return backend->not_before <= now && backend->failed < since;
+}
+
+/* The first one from here on that is ready; NULL: none. */
+static aco__grpc_backend_t *ready_from(aco__grpc_backend_t *backend, int64_t now, int64_t since)
+{
+    while (backend && !is_ready(backend, now, since))
         backend = backend->next;
     return backend;
 }
 
-static aco__grpc_backend_t *choose(const aco_grpc_channel_t *channel, int64_t now)
+static aco__grpc_backend_t *choose(const aco_grpc_channel_t *channel, int64_t now, int64_t since)
 {
     aco__grpc_backend_t *from = channel->last_used;
     if (from && channel->options.round_robin)
         from = from->next;
-    if (from && (channel->options.round_robin || from->not_before <= now)) {
-        from = ready_from(from, now);
+    if (from && (channel->options.round_robin || is_ready(from, now, since))) {
+        from = ready_from(from, now, since);
         if (from)
             return from;
     }
-    return ready_from(channel->first, now);
+    return ready_from(channel->first, now, since);
 }
 
 /* When the next one may be tried. */
@@ -235,11 +256,11 @@ static int64_t next_time(const aco_grpc_channel_t *channel)
     return next;
 }
 
-aco__grpc_backend_t *aco__grpc_pick(aco_grpc_channel_t *channel, int may_wait, int64_t until, const char *location)
+aco__grpc_backend_t *aco__grpc_pick(aco_grpc_channel_t *channel, int64_t since, int64_t until, const char *location)
 {
     for (;;) {
         const int looked_up = look_up(channel, location);
-        aco__grpc_backend_t *backend = looked_up == 0 ? choose(channel, aco_now()) : NULL;
+        aco__grpc_backend_t *backend = looked_up == 0 ? choose(channel, aco_now(), since) : NULL;
         const int64_t next = next_time(channel);
         if (backend) {
             channel->last_used = backend;
@@ -248,7 +269,7 @@ aco__grpc_backend_t *aco__grpc_pick(aco_grpc_channel_t *channel, int may_wait, i
         }
         if (aco_check_cancelled() != 0)
             return NULL;
-        if (!may_wait) {
+        if (since != ACO_FOREVER) {
             (void)aco__service_fail(channel->error ? channel->error : ECONNREFUSED, pick_call, channel->reason);
             return NULL;
         }

@@ -20,8 +20,11 @@ typedef struct aco__grpc_backend {
     aco_http_client_t *client; /* it keeps the connection */
     uint32_t users; /* calls */
     int64_t not_before; /* after a failure to connect */
+    int64_t failed; /* when connecting has failed last; -1: it has not since the backend was reached */
     int64_t pause; /* the last one; 0: it has not failed since it was reached */
-    unsigned char is_gone; /* its name has it no more: the last user frees it */
+    uint32_t news; /* how often connecting has succeeded or failed */
+    unsigned char is_marked; /* a look-up has not found it yet; it is still in the list */
+    unsigned char is_gone; /* its name has it no more, nor has the list: the last user frees it */
     size_t sz;
     char url[]; /* "http://host:port" */
 } aco__grpc_backend_t;
@@ -45,12 +48,13 @@ struct aco_grpc_channel_s {
 ACO__HIDDEN aco__grpc_backend_t *aco__grpc_backend_new(aco_grpc_channel_t *channel, const aco__grpc_target_t *target,
                                                        const char *url);
 ACO__HIDDEN void aco__grpc_backend_destroy(aco__grpc_backend_t *backend);
-/* Takes a backend for a call, which may have to wait until one can be tried. NULL and errno: none can, or a scope has
+/* Takes a backend for a call, but none to which connecting has failed at the time `since` or later. If that is
+ * ACO_FOREVER, any will do, and the call waits until one can be tried. NULL and errno: there is none, or a scope has
  * ended. */
-ACO__SWITCHES ACO__HIDDEN aco__grpc_backend_t *aco__grpc_pick(aco_grpc_channel_t *channel, int may_wait, int64_t until,
+ACO__SWITCHES ACO__HIDDEN aco__grpc_backend_t *aco__grpc_pick(aco_grpc_channel_t *channel, int64_t since, int64_t until,
                                                               const char *location);
 ACO__HIDDEN void aco__grpc_let_go(aco__grpc_backend_t *backend);
-/* What came of connecting, errno if it has failed. */
+/* What came of connecting, errno if it has failed. It has succeeded when something of the server has come. */
 ACO__HIDDEN void aco__grpc_reached(aco__grpc_backend_t *backend);
 ACO__HIDDEN void aco__grpc_not_reached(aco__grpc_backend_t *backend, int error);
 

@@ -79,12 +79,15 @@ static int is_of_connection(int error)
 /* Finds a backend that can be reached, and sends the head there. 0, or -1 and errno. */
 ACO__SWITCHES static int find_backend(aco__grpc_client_t *c, const char *location)
 {
+    const int64_t since = c->waits ? ACO_FOREVER : aco_now();
     aco__grpc_backend_t *backend;
     int error;
-    while ((backend = aco__grpc_pick(c->channel, c->waits, c->until, location)) != NULL) {
+    while ((backend = aco__grpc_pick(c->channel, since, c->until, location)) != NULL) {
         if (send_head(c, backend, location) == 0) {
-            aco__grpc_reached(backend);
+            if (aco__http_response_is_heard(c->response) > 0)
+                aco__grpc_reached(backend);
             c->backend = backend;
+            c->news = backend->news;
             return 0;
         }
         error = errno;
@@ -215,7 +218,10 @@ int aco__grpc_await_head(aco__grpc_client_t *c, const char *location)
     if (limit >= 0)
         result = aco_http_response_await_at(c->response, location);
     end_limit(limit, &scope);
-    return result == 0 ? aco__grpc_take_head(c) : aco__grpc_http_failed(c, errno);
+    if (result != 0)
+        return aco__grpc_http_failed(c, errno);
+    aco__grpc_reached(c->backend);
+    return aco__grpc_take_head(c);
 }
 
 ACO__SWITCHES static ssize_t client_read(aco_grpc_call_t *call, void *p, size_t n, const char *location)

@@ -9,6 +9,7 @@ typedef struct aco__grpc_client {
     aco_grpc_channel_t *channel;
     const aco_grpc_policy_t *policy; /* NULL: none */
     aco__grpc_backend_t *backend;
+    uint32_t news; /* of the backend, when the call was sent there */
     aco_http_response_t *response; /* NULL: the call has not begun */
     aco_mutex_t beginning;
     int64_t until; /* the deadline, for all tries */

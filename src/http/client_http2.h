@@ -31,6 +31,7 @@ struct aco__http2_peer {
     unsigned char is_waiting; /* that task, in `waiting` */
     unsigned char is_leaving; /* no further requests */
     unsigned char was_pinged; /* and has not answered */
+    unsigned char has_heard; /* anything of the server */
     int error; /* with which it has failed; 0: it has not */
     int64_t heard; /* when something came last */
     aco_scope_t waiting;

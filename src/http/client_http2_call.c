@@ -441,6 +441,11 @@ int64_t aco__http2_reset_code(const aco__http2_call_t *s)
     return s->reset_code;
 }
 
+int aco__http2_is_heard(const aco__http2_call_t *s)
+{
+    return s->h->has_heard ? 1 : s->h->error ? -1 : 0;
+}
+
 #else
 
 /* Nobody calls these. */
@@ -515,6 +520,12 @@ int64_t aco__http2_reset_code(const struct aco__http2_call *s)
 {
     (void)s;
     return -1;
+}
+
+int aco__http2_is_heard(const struct aco__http2_call *s)
+{
+    (void)s;
+    return 0;
 }
 
 void aco__http2_end_call(struct aco__http2_call *s)

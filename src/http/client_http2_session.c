@@ -325,6 +325,7 @@ void aco__http2_parse_peer(aco__http2_peer_t *h)
     if (n > 0) {
         aco__http2_count_bytes(&h->wire, (size_t)n);
         h->heard = aco_now();
+        h->has_heard = 1;
     }
     in->begin = in->end = 0;
     if (n < 0)

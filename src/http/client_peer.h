@@ -213,6 +213,7 @@ ACO__HIDDEN int aco__http2_has_read_all(const struct aco__http2_call *s);
 /* The trailers of the response, as far as they have come. */
 ACO__HIDDEN const aco_http_header_t *aco__http2_call_trailers(const struct aco__http2_call *s, size_t *count);
 ACO__HIDDEN int64_t aco__http2_reset_code(const struct aco__http2_call *s);
+ACO__HIDDEN int aco__http2_is_heard(const struct aco__http2_call *s); /* aco__http_response_is_heard() */
 /* Ends it; cancels it if it has not ended. Does not wait. */
 ACO__HIDDEN void aco__http2_end_call(struct aco__http2_call *s);
 

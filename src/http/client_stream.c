@@ -107,6 +107,12 @@ const char *aco_http_response_trailer(const aco_http_response_t *response, const
     return value;
 }
 
+int aco__http_response_is_heard(const aco_http_response_t *response)
+{
+    const aco__http_answer_t *answer = (const aco__http_answer_t *)(const void *)response;
+    return answer->http2 ? aco__http2_is_heard(answer->http2) : 1;
+}
+
 int64_t aco_http_response_reset_code(const aco_http_response_t *response)
 {
     const aco__http_answer_t *answer = (const aco__http_answer_t *)(const void *)response;

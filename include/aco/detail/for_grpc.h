@@ -25,6 +25,10 @@ ACO_API aco_http_response_t *aco__http_call_begin_as(aco_http_client_t *client, 
 /* All trailers of a response, as far as they have come: their number in *count. They are valid as the response. */
 ACO_API const aco_http_header_t *aco__http_response_trailers(const aco_http_response_t *response, size_t *count);
 
+/* Whether anything of the server has come by the response's connection. 1; 0: not yet; -1: nothing, and the connection
+ * has ended. */
+ACO_API int aco__http_response_is_heard(const aco_http_response_t *response);
+
 ACO__END_C
 
 #endif
