@@ -155,6 +155,26 @@ static void *talks_to_itself(void *arg)
     return arg;
 }
 
+/* A handshake's fields count once: they fit where their bytes and the rest fit. */
+static void *long_lines_fit(void *arg)
+{
+    char protocols[400] = "chat, ";
+    const aco_websocket_options_t options = {.protocols = protocols, .compresses = 1};
+    aco_http_client_t *http = new_client();
+    begin();
+    memset(protocols + 6, 'p', 300);
+    stage.server.max_head = 1600;
+    start(&stage, routes);
+    server_options.protocols = "chat";
+    check_get(http);
+    aco_websocket_end(aco_websocket_connect(http, url_of("ws", "/ws"), NULL, 0, &options));
+    await_ends(1);
+    CHECK_EQ(last_major, 2);
+    aco_http_client_destroy(http);
+    stop(&stage);
+    return arg;
+}
+
 /* Without a connection of HTTP/2 there is nothing that would have been announced. */
 static void *begins_by_http1(void *arg)
 {
@@ -476,7 +496,7 @@ int main(int argc, char **argv)
     static const aco_function_t tests[] = {
         talks_to_itself,          begins_by_http1,        is_closed_by_the_end, other_handshakes_are_refused,
         frames_come_in_any_data,  cuts_reach_the_handler, count_as_requests,    slow_clients_stop_the_handler,
-        the_next_follows_the_end,
+        the_next_follows_the_end, long_lines_fit,
     };
     signal(SIGPIPE, SIG_IGN);
     if (argc > 1 && strcmp(argv[1], "serve") == 0) {

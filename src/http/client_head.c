@@ -145,7 +145,8 @@ int aco__http_wants_coded(const aco_http_client_t *client, const aco__http_step_
 {
     const aco_http_call_t *call = step->call;
     const char *own;
-    return client->options.decodes && !aco__http_find(call->headers, call->header_count, "Accept-Encoding", &own) &&
+    return client->options.decodes && !step->upgrade && /* what comes then is another protocol */
+           !aco__http_find(call->headers, call->header_count, "Accept-Encoding", &own) &&
            !aco__http_find(call->headers, call->header_count, "Range", &own);
 }
 

@@ -28,12 +28,17 @@ static void c2_set(nghttp2_nv *field, const char *name, const char *value)
     field->flags = NGHTTP2_NV_FLAG_NONE;
 }
 
+static void c2_put_part(c2_head_t *head, const char *name, size_t name_n, const char *value, size_t value_n)
+{
+    ACO__ASSERT(head->n < head->room);
+    head->fields[head->n++] = (nghttp2_nv){(uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value, name_n, value_n,
+                                           NGHTTP2_NV_FLAG_NONE};
+    head->size += name_n + value_n + HTTP2_FIELD;
+}
+
 static void c2_put(c2_head_t *head, const char *name, const char *value)
 {
-    nghttp2_nv *field = &head->fields[head->n++];
-    ACO__ASSERT(head->n <= head->room);
-    c2_set(field, name, value);
-    head->size += field->namelen + field->valuelen + HTTP2_FIELD;
+    c2_put_part(head, name, strlen(name), value, strlen(value));
 }
 
 /* Of the lines that ask for WebSocket by HTTP/1.1, those that HTTP/2 has, too (RFC 8441, 5). */
@@ -42,14 +47,10 @@ static void c2_put_upgrade(c2_head_t *head, const char *line)
     for (size_t n; line && *line; line += n + 2) {
         const char *value = strchr(line, ':') + 2;
         const size_t name_n = (size_t)(value - 2 - line);
-        nghttp2_nv *field = &head->fields[head->n];
         n = strcspn(line, "\r");
-        if (aco__http_is(line, name_n, "connection") || aco__http_is(line, name_n, "upgrade") ||
-            aco__http_is(line, name_n, "sec-websocket-key"))
-            continue;
-        c2_put(head, line, value); /* both are cut: */
-        field->namelen = name_n;
-        field->valuelen = (size_t)(line + n - value);
+        if (!aco__http_is(line, name_n, "connection") && !aco__http_is(line, name_n, "upgrade") &&
+            !aco__http_is(line, name_n, "sec-websocket-key"))
+            c2_put_part(head, line, name_n, value, (size_t)(line + n - value));
     }
 }
 
