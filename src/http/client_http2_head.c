@@ -10,11 +10,11 @@
 
 /* ---- Requests ---- */
 
-enum { C2_OWN_FIELDS = 12 }; /* of the client itself, at most */
+enum { C2_OWN_FIELDS = 16 }; /* of the client itself, at most */
 
 typedef struct c2_head {
     nghttp2_nv *fields;
-    size_t n, sz, size; /* fields; bytes of memory; bytes as HPACK counts them */
+    size_t n, room, sz, size; /* fields; at most; bytes of memory; bytes as HPACK counts them */
     char authority[CLIENT_HOST + CLIENT_PORT + 3], length[24];
     char cookies[HTTP_OUT];
 } c2_head_t;
@@ -31,6 +31,7 @@ static void c2_set(nghttp2_nv *field, const char *name, const char *value)
 static void c2_put(c2_head_t *head, const char *name, const char *value)
 {
     nghttp2_nv *field = &head->fields[head->n++];
+    ACO__ASSERT(head->n <= head->room);
     c2_set(field, name, value);
     head->size += field->namelen + field->valuelen + HTTP2_FIELD;
 }
@@ -153,6 +154,7 @@ int aco__http2_submit_call(aco__http2_call_t *s, const aco__http_step_t *step, n
     if (!head)
         return -1;
     head->sz = sz;
+    head->room = fields;
     head->n = head->size = 0;
     head->fields = (nghttp2_nv *)(void *)(head + 1);
     c2_put_pseudo(head, step);
