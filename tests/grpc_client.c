@@ -6,6 +6,7 @@
 
 #include <aco/grpc.h>
 #include <aco/sync.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -945,6 +946,14 @@ static void test_options(void)
     FAILS_AS_NULL(aco_grpc_channel_new("h:1", &options), EINVAL);
     options = (aco_grpc_channel_options_t){.policies = &policy, .policy_count = 1};
     FAILS_AS_NULL(aco_grpc_channel_new("h:1", &options), EINVAL);
+    policy = (aco_grpc_policy_t){.first_pause = 25 * 3600 * ACO_SECOND};
+    FAILS_AS_NULL(aco_grpc_channel_new("h:1", &options), EINVAL);
+    policy = (aco_grpc_policy_t){.longest_pause = INT64_MAX};
+    FAILS_AS_NULL(aco_grpc_channel_new("h:1", &options), EINVAL);
+    options = (aco_grpc_channel_options_t){.retry_tokens = INT_MIN}; /* no budget */
+    channel = aco_grpc_channel_new("h:1", &options);
+    CHECK(channel != NULL);
+    aco_grpc_channel_destroy(channel);
     channel = aco_grpc_channel_new("[::1]:1,h:65535", NULL);
     CHECK(channel != NULL);
     aco_grpc_channel_destroy(channel);

@@ -204,7 +204,7 @@ typedef struct aco_grpc_policy_s {
      * another one (grpc-retry-pushback-ms). Retry only methods that may be done twice. 0 or 1: none. */
     int tries;
     uint32_t retried;
-    int64_t first_pause, longest_pause; /* 100 ms, 1 s */
+    int64_t first_pause, longest_pause; /* 100 ms, 1 s; at most a day */
     void *aco__reserved[4]; /* reserved fields are 0 */
 } aco_grpc_policy_t;
 #define ACO_GRPC_BIT(status) (UINT32_C(1) << (status))

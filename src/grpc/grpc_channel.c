@@ -73,14 +73,15 @@ static void set_defaults(aco_grpc_channel_options_t *o)
     o->connect_time = time_or(o->connect_time, 20 * ACO_SECOND);
     o->first_pause = time_or(o->first_pause, ACO_SECOND);
     o->longest_pause = time_or(o->longest_pause, 120 * ACO_SECOND);
-    o->retry_tokens = o->retry_tokens ? o->retry_tokens : TOKENS;
+    o->retry_tokens = o->retry_tokens < 0 ? -1 : o->retry_tokens ? o->retry_tokens : TOKENS;
     o->retry_share = o->retry_share ? o->retry_share : SHARE;
 }
 
 static int policy_is_wrong(const aco_grpc_policy_t *policy)
 {
     return policy->timeout < 0 || policy->tries < 0 || policy->tries > MOST_TRIES || policy->first_pause < 0 ||
-           policy->longest_pause < 0 || (policy->tries > 1 && !policy->retried) || ACO__RESERVED_IS_SET(policy);
+           policy->first_pause > day || policy->longest_pause < 0 || policy->longest_pause > day ||
+           (policy->tries > 1 && !policy->retried) || ACO__RESERVED_IS_SET(policy);
 }
 
 /* What is wrong with the options, of which the defaults are set; NULL: nothing. */
