@@ -2,11 +2,13 @@
  * groups and submitted work, as a collector of the test's own gets it; lines of traceparent that are none; what is
  * dropped, sampled, and sent again. */
 #define _GNU_SOURCE
+#include <aco/cookie_jar.h>
 #include <aco/group.h>
 #include <aco/offload.h>
 #include <aco/spans.h>
 #include <aco/sync.h>
 #include <aco/threads.h>
+#include <aco/websocket.h>
 #include "check.h"
 
 #include <errno.h>
@@ -97,6 +99,7 @@ static int count_spans(const char *name)
 static aco_http_client_t *http1, *http2;
 enum { URL_SIZE = ACO_IO_ADDRESS_SIZE + 64 };
 static char middle_url[URL_SIZE], back_url[URL_SIZE], front_url[URL_SIZE], collector_url[URL_SIZE];
+static char chat_url[URL_SIZE];
 static char back_parent[64], back_state[64];
 
 static int get_with(aco_http_client_t *client, const char *url, const aco_http_header_t *headers, size_t n)
@@ -166,6 +169,16 @@ static void back(aco_http_request_t *request, void *unused)
     snprintf(back_parent, sizeof back_parent, "%s", parent ? parent : "");
     snprintf(back_state, sizeof back_state, "%s", state ? state : "");
     (void)aco_http_reply(request, 204, NULL, NULL, 0);
+}
+
+static const aco_websocket_options_t with_all = {.protocols = "chat", .compresses = ACO_WEBSOCKET_COMPRESS};
+
+static void chats(aco_http_request_t *request, void *unused)
+{
+    const char *state = aco_http_request_header(request, "tracestate");
+    (void)unused;
+    snprintf(back_state, sizeof back_state, "%d %s", request->major, state ? state : "");
+    (void)aco_websocket_accept(request, &with_all);
 }
 
 typedef struct service {
@@ -442,9 +455,31 @@ static void test_several_lines(void)
     CHECK_EQ(strcmp(seen[1].state, "a=1,b=2"), 0);
 }
 
+/* A WebSocket by HTTP/2 with all fields that a client has of its own. */
+static void test_websocket(void)
+{
+    const aco_http_client_options_t options = {.prior_knowledge = 1, .decodes = 1, .jar = aco_cookie_jar_new(NULL)};
+    aco_http_client_t *client = aco_http_client_new(&options);
+    aco_websocket_t *socket;
+    aco_span_t *root;
+    char url[2 * URL_SIZE];
+    CHECK_EQ(aco_cookie_jar_set(options.jar, chat_url, "a=b"), 1);
+    CHECK_EQ(get(client, chat_url), 400); /* no handshake; the connection is kept */
+    start_spans(0, 0);
+    root = aco_span_continue("root", ACO_SPAN_CONSUMER, "00-" TRACE "-" REMOTE "-01", "vendor=1");
+    snprintf(url, sizeof url, "ws://user:secret@%s", chat_url + strlen("http://"));
+    CHECK((socket = aco_websocket_connect(client, url, NULL, 0, &with_all)) != NULL);
+    aco_websocket_end(socket);
+    CHECK_EQ(strcmp(back_state, "2 vendor=1"), 0);
+    aco_span_end(root);
+    aco_http_client_destroy(client);
+    aco_cookie_jar_destroy(options.jar);
+    stop_spans();
+}
+
 static void *tests(void *unused)
 {
-    static service_t services[4];
+    static service_t services[5];
     const aco_http_client_options_t options = {.prior_knowledge = aco_http_has_http2()};
     aco_group_t group;
     if (aco_threads_index() != 0)
@@ -457,6 +492,7 @@ static void *tests(void *unused)
     start_service(&group, &services[2], (aco_http_route_t){"GET", "/middle", middle, NULL}, middle_url,
                   sizeof middle_url);
     start_service(&group, &services[3], (aco_http_route_t){"GET", "/back", back, NULL}, back_url, sizeof back_url);
+    start_service(&group, &services[4], (aco_http_route_t){"GET", "/chat", chats, NULL}, chat_url, sizeof chat_url);
     http1 = aco_http_client_new(NULL);
     http2 = aco_http_client_new(&options);
     test_three_services();
@@ -465,6 +501,8 @@ static void *tests(void *unused)
     test_sends_again();
     test_wrong_lines();
     test_several_lines();
+    if (aco_http_has_http2())
+        test_websocket();
     aco_http_client_destroy(http1);
     aco_http_client_destroy(http2);
     CHECK_EQ(aco_scope_cancel(&group.scope), 0);
