@@ -7,6 +7,7 @@
 #include "sanitizers.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -110,6 +111,31 @@ static void *runs_tasks(void *unused)
     return unused;
 }
 
+/* A child of vfork() has its parent's memory: its calls leave that of the thread as it is. */
+static void *calls_vfork(void *unused)
+{
+    int status = -1;
+    pid_t child = vfork(); // NOLINT(clang-analyzer-security.insecureAPI.vfork): its memory is what is tested
+    if (child == 0)
+        _exit(fcntl(0, F_GETFD) < 0);
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(aco_hook_active());
+    return unused;
+}
+
+static void *stays_hooked(void *unused)
+{
+    CHECK(aco_hook_active());
+    return unused;
+}
+
+static void *runs_vfork(void *unused)
+{
+    run_task(calls_vfork, NULL);
+    run_task(stays_hooked, NULL);
+    return unused;
+}
+
 #define IS_NO_HOOK(name) CHECK((void (*)(void))aco__system.name != (void (*)(void))name)
 
 /* acorn's libraries do not call the hooks. */
@@ -164,5 +190,7 @@ int main(void)
     for (int i = 0; i < 2; i++)
         CHECK_EQ(pthread_join(threads[i], NULL), 0);
     CHECK(count_waits() > 0);
+    CHECK_EQ(pthread_create(&threads[0], NULL, runs_vfork, NULL), 0); /* the last: gcov counts nothing behind vfork() */
+    CHECK_EQ(pthread_join(threads[0], NULL), 0);
     return check_result("hook_all");
 }

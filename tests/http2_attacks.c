@@ -194,6 +194,21 @@ static void is_late(aco_http_request_t *r, void *arg)
         aco_event_set(&all_have_ended);
 }
 
+/* What the handler has of the trailers stays as it is when more of them come. */
+static aco_event_t has_first;
+static void keeps_trailer(aco_http_request_t *r, void *arg)
+{
+    const char *first;
+    while (!(first = aco_http_request_trailer(r, "x-first")))
+        aco_task_yield();
+    aco_event_set(&has_first);
+    while (!aco_http_request_trailer(r, "x-last"))
+        aco_task_yield();
+    CHECK(aco_http_request_trailer(r, "x-first") != NULL);
+    CHECK_TEXT("the first trailer", first, "the value of the first trailer");
+    hello(r, arg);
+}
+
 static void ignores_failure(const aco_http_failure_t *failure, void *arg)
 {
     if (failure->kind == ACO_HTTP_REFUSED)
@@ -211,6 +226,7 @@ static const aco_http_route_t routes[] = {{"GET", "/", hello, NULL},
                                           {"PUT", "/", replies_big, NULL},
                                           {"NOT", "/", replies_nothing, NULL},
                                           {"SLP", "/", sleeps_and_replies, NULL},
+                                          {"TRL", "/", keeps_trailer, NULL},
                                           {NULL, NULL, NULL, NULL}};
 
 static void begin(void)
@@ -589,6 +605,32 @@ static void *heads_may_come_in_parts(void *arg)
     return arg;
 }
 
+static void *trailers_come_in_parts(void *arg)
+{
+    unsigned char head[32], field[256];
+    size_t n = 4 + put_head(head + 4, GET_INDEX);
+    int fd;
+    begin();
+    aco_event_reset(&has_first);
+    memcpy(head, "\2\3TRL", 5); /* the method, in place of its index */
+    frame(HEADERS, END_HEADERS, 1, head, n);
+    frame(HEADERS, END_STREAM, 1, field, put_field(field, "x-first", "the value of the first trailer"));
+    fd = dial(&stage);
+    CHECK(aco_io_write_all(fd, bytes, bytes_n) > 0);
+    CHECK_EQ(aco_event_wait(&has_first), 0);
+    bytes_n = 0;
+    for (int i = 0; i < 3; i++)
+        frame(CONTINUATION, 0, 1, field, put_field(field, "x-more", "more bytes than the first memory has room for"));
+    frame(CONTINUATION, END_HEADERS, 1, field, put_field(field, "x-last", "1"));
+    CHECK(aco_io_write_all(fd, bytes, bytes_n) > 0);
+    (void)aco_io_shutdown(fd, SHUT_WR);
+    read_to_end(fd);
+    aco_io_close(fd);
+    CHECK_EQ(handled, 1);
+    end();
+    return arg;
+}
+
 /* Windows that are wide open, and a client that reads nothing, until more than the sockets hold is on its way. */
 static void begin_big_replies(const char *method)
 {
@@ -643,6 +685,7 @@ int main(void)
         narrow_windows_end,           closed_windows_end_replies,
         ignored_heads_have_come,      late_handlers_take_their_bytes_back,
         unread_refusals_are_cut_off,  heads_may_come_in_parts,
+        trailers_come_in_parts,
     };
     signal(SIGPIPE, SIG_IGN);
     run_http_tests(tests, sizeof tests / sizeof tests[0]);

@@ -109,6 +109,12 @@ static void waits_at_gate(aco_http_request_t *request, void *arg)
     tells(request, arg);
 }
 
+static void waits_to_log(const aco_http_request_t *request, void *arg)
+{
+    CHECK_EQ(aco_event_wait(&gate), 0);
+    logs(request, arg);
+}
+
 static void replies_file(aco_http_request_t *request, void *arg)
 {
     (void)arg;
@@ -420,6 +426,30 @@ static void *streams_have_a_limit(void *arg)
     return arg;
 }
 
+/* A stream whose client has its reply counts as long as the program's log waits. */
+static void *logs_that_wait_count(void *arg)
+{
+    int ids[3];
+    begin();
+    stage.server.max_streams = 1;
+    stage.server.log = waits_to_log;
+    begin_with_client();
+    for (int i = 0; i < 3; i++) {
+        if (i == 2)
+            aco_event_set(&gate);
+        while (i == 2 && !logged[0])
+            aco_task_yield();
+        ids[i] = h2_request(&client, "GET", "/", NULL, 0);
+        h2_await(&client, ids[i]);
+    }
+    CHECK_REPLY(h2_reply(&client, ids[0]), 200, "hello\n");
+    CHECK_EQ(h2_reply(&client, ids[1])->error_code, NGHTTP2_REFUSED_STREAM);
+    CHECK_REPLY(h2_reply(&client, ids[2]), 200, "hello\n");
+    end_both();
+    CHECK_TEXT("what was logged", logged, "200 200");
+    return arg;
+}
+
 static void *all_streams_have_a_limit(void *arg)
 {
     int ids[2];
@@ -611,7 +641,7 @@ int main(int argc, char **argv)
         bodies_have_limits,       streams_have_a_limit,          all_streams_have_a_limit,
         resets_reach_the_handler, lost_connections_end_handlers, stopped_servers_end_streams,
         drain_time_ends_handlers, idle_connections_end,          requests_have_a_limit,
-        full_servers_refuse,      versions_can_be_refused,
+        full_servers_refuse,      versions_can_be_refused,       logs_that_wait_count,
     };
     (void)argv;
     signal(SIGPIPE, SIG_IGN);

@@ -358,6 +358,29 @@ static void exchange_records(aco_sim_t *sim, void *arg)
     CHECK(aco_io_close(fd) == 0 && aco_join(reader, NULL) == 0 && aco_io_close(listener) == 0);
 }
 
+/* A socket whose last descriptor is on its way in the socket itself: nobody can take it out when the client closes. */
+static void send_itself(aco_sim_t *sim, void *arg)
+{
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } rights;
+    char byte = 'x';
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &rights, .msg_controllen = sizeof rights};
+    int listener = aco_io_listen("unix", "@itself", NULL, NULL), fd = aco_io_dial("unix", "@itself", NULL, NULL);
+    int own = aco_io_accept(listener);
+    (void)sim, (void)arg;
+    memset(&rights, 0, sizeof rights);
+    rights.head.cmsg_level = SOL_SOCKET;
+    rights.head.cmsg_type = SCM_RIGHTS;
+    rights.head.cmsg_len = CMSG_LEN(sizeof own);
+    memcpy(CMSG_DATA(&rights.head), &own, sizeof own);
+    CHECK_EQ(aco_io_sendmsg(own, &message, MSG_NOSIGNAL), 1);
+    CHECK(aco_io_close(own) == 0 && aco_io_close(fd) == 0 && aco_io_close(listener) == 0);
+}
+
 /* ---- Unix datagrams ---- */
 
 enum { NUMBERS = 40 /* more than a queue has places */ };
@@ -434,6 +457,7 @@ int main(void)
     passes(know_addresses, NULL, RUNS);
     passes(exchange_datagrams, NULL, RUNS);
     passes(exchange_records, NULL, RUNS);
+    passes(send_itself, NULL, 1);
     passes(exchange_unix_datagrams, NULL, RUNS);
     passes(mistake_links, NULL, 1);
     CHECK(is_in(reason_of(leak, NULL), "descriptors that were not closed: 1; the first is "));

@@ -5,6 +5,8 @@
 #include <aco/mt.h>
 #include "threads_work.h"
 
+#include "aco/detail/for_libraries.h"
+
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -445,6 +447,64 @@ static void *wake_the_dead(void *arg)
     return arg;
 }
 
+/* ---- Members that inherit a value ---- */
+
+static aco_local_key_t value_key;
+static int value_waits;
+
+static void *copy_value(void *value)
+{
+    return value;
+}
+
+static void drop_value(void *value)
+{
+    (void)value;
+}
+
+static void *sleep_with_value(void *arg)
+{
+    CHECK(aco_get_local(value_key) == arg);
+    add(&value_waits, 1);
+    (void)aco_sleep_until(ACO_FOREVER);
+    CHECK(!"its thread has ended");
+    return arg;
+}
+
+static void *end_thread_with_value(void *arg)
+{
+    CHECK(aco_get_local(value_key) == arg);
+    UNTIL(load(&value_waits) == 1);
+    pthread_exit(arg);
+}
+
+static void *exit_with_value(void *arg)
+{
+    CHECK(aco_get_local(value_key) == arg);
+    aco_exit();
+    return arg;
+}
+
+/* Their results are the same as without it. */
+static void *leave_results(void *arg)
+{
+    static const aco__inheritance_t by = {copy_value, drop_value};
+    static const aco_function_t fns[] = {exit_with_value, sleep_with_value, end_thread_with_value};
+    void *results[3] = {&value_waits, NULL, NULL};
+    aco_mt_group_t group;
+    CHECK_EQ(aco_local_key_create(&value_key, NULL), 0);
+    aco__inherit(value_key, &by);
+    CHECK_EQ(aco_set_local(value_key, &value_waits), 0);
+    begin(&group, ACO_KEEP_GOING);
+    for (int i = 0; i < 3; i++) {
+        aco_submit_options_t options = {.where = ACO_SUBMIT_TO, .thread = 1, .result = &results[i]};
+        CHECK_EQ(aco_submit(&group, fns[i], &value_waits, &options), 0);
+    }
+    FAILS_WITH(aco_mt_group_end(&group), ECANCELED);
+    CHECK(results[0] == NULL && results[1] == ACO_ERROR && results[2] == ACO_ERROR);
+    return arg;
+}
+
 static void *around_dead_threads(void *arg)
 {
     static aco_mt_group_t lost;
@@ -807,6 +867,7 @@ int main(int argc, char **argv)
     if (!SANITIZED) { /* they do not follow threads that end on another stack */
         run_on(4, around_dead_threads, NULL);
         run_on(2, wake_the_dead, NULL);
+        run_on(2, leave_results, NULL);
         test_signals_of_dead_threads();
     }
     if (!UNDER_TSAN) { /* nor that one a child that makes threads */

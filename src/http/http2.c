@@ -175,7 +175,7 @@ static int h2_on_close(nghttp2_session *session, int32_t id, uint32_t code, void
         h->filling = NULL;
     (void)nghttp2_session_set_stream_user_data(session, id, NULL);
     s->is_open = 0;
-    s->is_ending = s->is_whole && s->has_task;
+    s->is_ending = s->is_whole && !s->is_logged && s->has_task;
     h->ending += s->is_ending;
     h->promised -= s->promised;
     s->promised = 0;

@@ -63,6 +63,7 @@ typedef struct aco__http2_stream {
     unsigned char is_deferred; /* nghttp2 asks for no data until it is told of some */
     unsigned char was_reset; /* by the server's own will */
     unsigned char is_whole; /* the handler's part of the reply is complete */
+    unsigned char is_logged; /* now: the program's functions may wait, and the stream counts meanwhile */
     unsigned char is_ending; /* it is one of the connection's `ending` */
     int error; /* the errno with which it has failed */
     /* The head: */

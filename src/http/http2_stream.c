@@ -574,6 +574,23 @@ ACO__SWITCHES static void h2_log(aco__http2_stream_t *s)
         options->log(&s->x.is, options->log_arg);
 }
 
+/* A closed stream is no longer one that ends, or becomes it. */
+static void h2_set_ending(aco__http2_stream_t *s, int is_ending)
+{
+    s->h->ending += is_ending - s->is_ending;
+    s->is_ending = (unsigned char)is_ending;
+}
+
+/* Tells the program. As long as its functions wait, the stream counts among those that the client may have. */
+ACO__SWITCHES static void h2_tell_end(aco__http2_stream_t *s)
+{
+    s->is_logged = 1;
+    h2_set_ending(s, 0);
+    h2_log(s);
+    s->is_logged = 0;
+    h2_set_ending(s, !s->is_open);
+}
+
 /* What the handler did not reply. 0: it has, or nobody waits for it. */
 ACO__SWITCHES static int h2_status_without_reply(aco__http2_stream_t *s, int status)
 {
@@ -604,7 +621,7 @@ ACO__SWITCHES static void h2_answer(aco__http2_stream_t *s, const char *location
         aco__http_refuse(x, status, location);
     if (x->reply.has_begun)
         h2_end_reply(s, location);
-    h2_log(s);
+    h2_tell_end(s);
     if (x->reply.will_close)
         aco__http2_leave(s->h);
     h2_end_request(s, location);

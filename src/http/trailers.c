@@ -8,6 +8,23 @@
 #include <errno.h>
 #include <string.h>
 
+/* Makes room for `n` bytes more. The program may hold a value that was found: the first memory stays when it is full,
+ * and the second one has room for all there can be. 0, or -1 and errno. */
+static int extend_trailers(aco__http_trailers_t *t, size_t n)
+{
+    size_t room = t->bytes ? HTTP_MOST_TRAILERS : n + 128;
+    char *larger = aco__service_allocate(&room, "an HTTP message");
+    if (!larger)
+        return -1;
+    ACO__ASSERT(!t->first && t->n + n <= room);
+    aco__http_put(larger, t->bytes, t->n);
+    t->first = t->bytes;
+    t->first_room = t->room;
+    t->bytes = larger;
+    t->room = room;
+    return 0;
+}
+
 static int append_trailer(aco__http_trailers_t *t, const char *p, size_t n)
 {
     ACO__ASSERT(t->n <= HTTP_MOST_TRAILERS);
@@ -15,17 +32,8 @@ static int append_trailer(aco__http_trailers_t *t, const char *p, size_t n)
         errno = EFBIG;
         return -1;
     }
-    if (n > t->room - t->n) {
-        size_t room = 2 * t->room + n + 128;
-        char *larger = aco__service_allocate(&room, "an HTTP message");
-        if (!larger)
-            return -1;
-        aco__http_put(larger, t->bytes, t->n);
-        if (t->bytes)
-            aco__service_free(t->bytes, t->room);
-        t->bytes = larger;
-        t->room = room;
-    }
+    if (n > t->room - t->n && extend_trailers(t, n) != 0)
+        return -1;
     aco__http_put(t->bytes + t->n, p, n);
     t->n += n;
     return 0;
@@ -63,5 +71,7 @@ void aco__http_drop_trailers(aco__http_trailers_t *t)
 {
     if (t->bytes)
         aco__service_free(t->bytes, t->room);
+    if (t->first)
+        aco__service_free(t->first, t->first_room);
     memset(t, 0, sizeof *t);
 }

@@ -24,6 +24,16 @@ static pthread_mutex_t counts_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the 
 static aco__io_t *first_io;
 static aco_io_stats_t of_ended; /* threads */
 
+static void lock_counts(void)
+{
+    aco__system.pthread_mutex_lock(&counts_lock);
+}
+
+static void unlock_counts(void)
+{
+    aco__system.pthread_mutex_unlock(&counts_lock);
+}
+
 static uint64_t number_of(const aco_io_stats_t *stats, int which)
 {
     switch (which) {
@@ -61,32 +71,32 @@ static uint64_t read_io(int which)
     uint64_t sum;
     if (which >= IO_JOBS)
         return aco__io_pool_done(which == IO_LOOK_UPS);
-    aco__system.pthread_mutex_lock(&counts_lock);
+    lock_counts();
     sum = number_of(&of_ended, which);
     for (const aco__io_t *io = first_io; io; io = io->next) {
         aco_io_stats_t stats;
         read_stats(&stats, &io->stats);
         sum += number_of(&stats, which);
     }
-    aco__system.pthread_mutex_unlock(&counts_lock);
+    unlock_counts();
     return sum;
 }
 
 void aco__io_counts_join(aco__io_t *io)
 {
-    aco__system.pthread_mutex_lock(&counts_lock);
+    lock_counts();
     io->next = first_io;
     io->place = &first_io;
     if (io->next)
         io->next->place = &io->next;
     first_io = io;
-    aco__system.pthread_mutex_unlock(&counts_lock);
+    unlock_counts();
 }
 
 void aco__io_counts_leave(aco__io_t *io)
 {
     aco_io_stats_t *sum = &of_ended;
-    aco__system.pthread_mutex_lock(&counts_lock);
+    lock_counts();
     ACO__ASSERT(*io->place == io);
     *io->place = io->next;
     if (io->next)
@@ -98,7 +108,7 @@ void aco__io_counts_leave(aco__io_t *io)
     sum->registrations += io->stats.registrations;
     sum->bytes_read += io->stats.bytes_read;
     sum->bytes_written += io->stats.bytes_written;
-    aco__system.pthread_mutex_unlock(&counts_lock);
+    unlock_counts();
 }
 
 ACO__AT_LOAD static void register_io_counts(void)
@@ -116,4 +126,6 @@ ACO__AT_LOAD static void register_io_counts(void)
     };
     static aco__counted_set_t set = {counted, sizeof counted / sizeof *counted, read_io, NULL};
     aco__counted_add(&set);
+    /* In the child the records of other threads stay: nobody frees them there, and what they counted was counted. */
+    (void)pthread_atfork(lock_counts, unlock_counts, unlock_counts);
 }

@@ -69,10 +69,7 @@ int aco_hook_begin(void)
 int aco_hook_begin_all(void)
 {
     static const char call[] = "aco_hook_begin_all";
-    if (begin(call) != 0)
-        return -1;
-    __atomic_store_n(&aco__hook_everyone, 1, __ATOMIC_RELEASE);
-    return 0;
+    return begin(call) == 0 ? aco__hook_begin_everyone(call) : -1;
 }
 
 int aco_hook_end(void)

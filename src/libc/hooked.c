@@ -22,6 +22,7 @@ static aco_local_key_t record_key;
 static int key_error;
 static void (*begin_on_thread)(void); /* written once, as the next */
 static int (*begin_in_run)(void);
+static pid_t everyones_process; /* where all tasks are hooked. Atomic */
 
 static void call_ends(aco__hook_task_t *task)
 {
@@ -97,13 +98,24 @@ static int prepare_thread(void)
     return 0;
 }
 
+static void note_process(void)
+{
+    __atomic_store_n(&everyones_process, getpid(), __ATOMIC_RELAXED);
+}
+
+/* Whether the caller is a child of vfork(), or the like: the memory is its parent's. */
+static int is_behind_vfork(void)
+{
+    return __atomic_load_n(&everyones_process, __ATOMIC_RELAXED) != getpid();
+}
+
 /* The first hooked call of a task, where all are hooked: whether this one is. Not in an inner coroutine, whose values
  * are its own. */
 static int adopt(aco_t *task)
 {
     aco__hook_task_t *record;
     int error = errno;
-    if (!aco__hook_everyone || aco_get_co() != task)
+    if (!aco__hook_everyone || aco_get_co() != task || is_behind_vfork())
         return 0;
     aco__hooks_hold();
     record = prepare_thread() == 0 && aco__hook_is_own_process() ? new_record(task, "acorn_hook") : NULL;
@@ -174,6 +186,25 @@ int aco__hook_begin(void (*on_thread)(void), int (*in_run)(void), const char *ca
         __atomic_store_n(&begin_in_run, in_run, __ATOMIC_RELAXED);
     pthread_once(&once, make_key);
     return key_error ? aco__service_fail(key_error, call, "no key for values of tasks") : 0;
+}
+
+static int everyones_error;
+
+/* A child of fork() has memory of its own; vfork() does not call this. */
+static void note_children(void)
+{
+    note_process();
+    everyones_error = pthread_atfork(NULL, NULL, note_process);
+}
+
+int aco__hook_begin_everyone(const char *call)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, note_children);
+    if (everyones_error)
+        return aco__service_fail(everyones_error, call, "no memory for what follows fork()");
+    __atomic_store_n(&aco__hook_everyone, 1, __ATOMIC_RELEASE);
+    return 0;
 }
 
 int aco__hook_task_begin(const char *call)

@@ -68,6 +68,8 @@ ACO__HIDDEN int aco__hook_task_begin(const char *call);
 ACO__HIDDEN int aco__hook_task_end(const char *call);
 /* The calling task, in a simulation, is about to be hooked. 0, or -1 and errno. */
 ACO__HIDDEN int aco__hook_run_begin(void);
+/* From now on all tasks are hooked. 0, or -1 and errno. */
+ACO__HIDDEN int aco__hook_begin_everyone(const char *call);
 /* Whether this is still the process in which tasks were hooked: no child of fork() or vfork(). */
 ACO__HIDDEN int aco__hook_is_own_process(void);
 /* A call that may wait begins: from time to time it lets other tasks run before it looks at anything, so that calls

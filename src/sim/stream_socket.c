@@ -443,11 +443,13 @@ static int leaves_unread(const aco__sim_socket_t *sender)
 static void close_connection(aco_sim_t *sim, aco__sim_socket_t *socket)
 {
     aco__sim_socket_t *peer = socket->peer;
+    aco__sim_passed_t *unread = NULL;
     int is_cut = leaves_unread(peer);
     if (is_unix(socket)) {
         if (is_cut)
             peer->error = ECONNRESET;
-        aco__sim_passed_close(sim, &peer->passed);
+        unread = peer->passed;
+        peer->passed = NULL;
         end_unix(socket, 1, 1);
     } else if (is_cut || (socket->linger.l_onoff && !socket->linger.l_linger)) {
         int is_over = aco__sim_stream_is_over(socket);
@@ -470,6 +472,7 @@ static void close_connection(aco_sim_t *sim, aco__sim_socket_t *socket)
         part(socket);
     else
         pump(sim, peer); /* it no longer looks for room */
+    aco__sim_passed_close(sim, &unread); /* it may free both sockets: their own descriptors may be among these */
 }
 
 static void close_stream(aco_sim_t *sim, aco__sim_file_t *file)

@@ -157,6 +157,23 @@ static void end_with_group(aco__run_t *run)
         aco__scope_end_early(&run->base.scope, ended);
 }
 
+/* An item whose task inherits a value of its submitter's: the argument of one whose function is NULL. */
+typedef struct heir {
+    void (*free_unrun)(void *itself); /* ACO__FREED_UNRUN */
+    aco__item_t item;
+    void *value; /* inherited */
+    size_t sz;
+} heir_t;
+
+/* The calling task inherits the value, and the member is what was submitted. */
+static ACO__COLD void begin_heir(aco__item_t *item)
+{
+    heir_t *heir = item->arg;
+    *item = heir->item;
+    aco__inherited_give(NULL, heir->value);
+    aco__service_free(heir, heir->sz);
+}
+
 ACO__SWITCHES ACO__FORCE_INLINE void run_member(aco__set_worker_t *worker, const aco__item_t *item, int is_sent)
 {
     __attribute__((cleanup(run_left))) aco__run_t run;
@@ -169,6 +186,8 @@ ACO__SWITCHES ACO__FORCE_INLINE void run_member(aco__set_worker_t *worker, const
     run.base.exits = run_exits;
     aco__member_begin(&run.base, run.item.group->aco__deadline);
     link_run(&run);
+    if (aco_unlikely(!run.item.fn))
+        begin_heir(&run.item);
     end_with_group(&run);
     errno = 0;
     result = run.item.fn(run.item.arg);
@@ -574,14 +593,6 @@ static int submit_where(const aco__item_t *item, const aco_submit_options_t *opt
     return options->where == ACO_SUBMIT_TO ? submit_to_thread(item, options->thread) : submit_evenly(item);
 }
 
-/* An item whose task inherits a value of its submitter's. */
-typedef struct heir {
-    void (*free_unrun)(void *itself); /* ACO__FREED_UNRUN */
-    aco__item_t item;
-    void *value; /* inherited */
-    size_t sz;
-} heir_t;
-
 static void free_heir(void *itself)
 {
     heir_t *heir = itself;
@@ -594,28 +605,12 @@ static void free_heir(void *itself)
         *item.result = ACO_ERROR;
 }
 
-ACO__SWITCHES static void *run_heir(void *arg)
-{
-    heir_t *heir = arg;
-    const aco__item_t item = heir->item;
-    const int wants_result = item.result && item.result != ACO__FREED_UNRUN;
-    void *result;
-    aco__inherited_give(NULL, heir->value);
-    aco__service_free(heir, heir->sz);
-    if (wants_result)
-        *item.result = NULL; /* it may call aco_exit() */
-    result = item.fn(item.arg);
-    if (wants_result)
-        *item.result = result;
-    return result;
-}
-
 /* Submits the item with a copy of the caller's value. */
 static int submit_heir(const aco__item_t *item, void *value, const aco_submit_options_t *options)
 {
     size_t sz = sizeof(heir_t);
     heir_t *heir = aco__service_allocate(&sz, call_submit);
-    const aco__item_t inheriting = {run_heir, heir, item->group, ACO__FREED_UNRUN};
+    const aco__item_t inheriting = {NULL, heir, item->group, ACO__FREED_UNRUN};
     int result = -1;
     if (heir) {
         *heir = (heir_t){free_heir, *item, value, sz};
