@@ -45,7 +45,7 @@ typedef struct slot {
 } slot_t;
 
 /* sival_int of a timer: one of these, plus for a profile its number, as a signal may come when that is over. */
-enum { FOR_LOOK, FOR_PROFILE, PROFILES = 1 << 30 };
+enum { FOR_LOOK = 0, FOR_PROFILE = 1, PROFILES = 1 << 30 };
 
 static slot_t *slots;         /* SLOTS of them, from the first profile on; atomic */
 static slot_t look;

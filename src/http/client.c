@@ -422,6 +422,7 @@ static aco_http_response_t *call_in_time(aco_http_client_t *client, aco__http_st
 typedef struct call_memory { /* too large for a small stack */
     aco__http_client_url_t first, now;
     char user[CLIENT_USER], authorization[HTTP_BASIC(CLIENT_USER)];
+    aco__http_traced_t traced; /* if somebody traces */
 } call_memory_t;
 
 /* Makes the value of Authorization of the URL's user. 0, or -1 and errno. */
@@ -442,18 +443,18 @@ static int authorize(call_memory_t *memory)
 
 /* The same, told to who traces, if there is somebody. */
 ACO__SWITCHES
-static aco_http_response_t *call_traced(aco_http_client_t *client, aco__http_step_t *step,
-                                        const aco__http_client_url_t *first, const char *location)
+static aco_http_response_t *call_traced(aco_http_client_t *client, aco__http_step_t *step, call_memory_t *memory,
+                                        const char *location)
 {
     const aco__http_tracer_t *tracer = __atomic_load_n(&aco__http_tracer, __ATOMIC_ACQUIRE);
-    aco__http_traced_t traced = {NULL, {{NULL, NULL}, {NULL, NULL}}, ""};
     aco_http_response_t *response;
     if (aco_likely(!tracer))
-        return call_in_time(client, step, first, location);
-    tracer->call_begins(&traced, step->method, first->text, step->streams);
-    step->traced = &traced;
-    response = call_in_time(client, step, first, location);
-    tracer->call_ends(&traced, response ? response->status : 0);
+        return call_in_time(client, step, &memory->first, location);
+    memory->traced = (aco__http_traced_t){NULL, {{NULL, NULL}, {NULL, NULL}}, ""};
+    tracer->call_begins(&memory->traced, step->method, memory->first.text, step->streams);
+    step->traced = &memory->traced;
+    response = call_in_time(client, step, &memory->first, location);
+    tracer->call_ends(&memory->traced, response ? response->status : 0);
     return response;
 }
 
@@ -481,7 +482,7 @@ aco_http_response_t *aco__http_call_with(aco_http_client_t *client, const aco_ht
         step.method = call->method ? call->method : "GET";
         step.has_body = !step.streams && (call->read_body || call->length > 0);
         memory->now = memory->first;
-        response = call_traced(client, &step, &memory->first, location);
+        response = call_traced(client, &step, memory, location);
         if (!response)
             aco__http_free_hops(step.hops);
     }

@@ -110,17 +110,17 @@ static aco_http_client_t *add_here(aco_http_client_t *client)
     own->proxy_authorization = client->proxy_authorization;
     aco__http_places_open(&own->places, own->options.max_connections, own->options.max_per_host);
     own->next = __atomic_load_n(&client->of_threads, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(&client->of_threads, &own->next, own, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-        continue;
+    while (!__atomic_compare_exchange_n(&client->of_threads, &own->next, own, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
     return own;
 }
 
 aco_http_client_t *aco__http_client_here(aco_http_client_t *client)
 {
-    aco_http_client_t *own = client;
-    if (client->options.is_shared && !(own = find_here(client)))
-        own = add_here(client);
-    return own;
+    aco_http_client_t *own;
+    if (!client->options.is_shared)
+        return client;
+    own = find_here(client);
+    return own ? own : add_here(client);
 }
 
 /* ---- Ends ---- */

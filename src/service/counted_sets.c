@@ -8,8 +8,7 @@ static aco__counted_set_t *first_set; /* atomic */
 void aco__counted_add(aco__counted_set_t *set)
 {
     set->next = __atomic_load_n(&first_set, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(&first_set, &set->next, set, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-        continue;
+    while (!__atomic_compare_exchange_n(&first_set, &set->next, set, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
 const aco__counted_set_t *aco__counted_sets(void)

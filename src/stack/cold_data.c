@@ -86,8 +86,10 @@ void aco__values_free(aco__cold_t *cold)
 void aco__cold_leave(aco_t *co)
 {
     static const aco__cold_t nothing;
-    if (aco__has(co, ACO__HAS_COLD) && aco__has(co, ACO__PRIVATE) && !aco__has(co, ACO__INSTRUMENTED) &&
-        memcmp(aco__stack_cold(co->share_stack), &nothing, sizeof nothing) == 0)
+    if (!aco__has(co, ACO__HAS_COLD) || !aco__has(co, ACO__PRIVATE) || aco__has(co, ACO__INSTRUMENTED))
+        return;
+    // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison,cert-exp42-c,cert-flp37-c): bytes between: 0, or it stays
+    if (memcmp(aco__stack_cold(co->share_stack), &nothing, sizeof nothing) == 0)
         aco__set_state_byte(co, co->aco__state & ~(unsigned)ACO__HAS_COLD);
 }
 
