@@ -42,6 +42,24 @@ static int failing_openat2(int at, const char *path, const struct aco__open_how 
     return -1;
 }
 
+/* A filter of system calls that does not know it. */
+static int filtered_openat2(int at, const char *path, const struct aco__open_how *how, size_t sz)
+{
+    (void)at, (void)path, (void)how, (void)sz;
+    errno = EPERM;
+    return -1;
+}
+
+/* The file may not be opened like this; the folder may. */
+static int refusing_openat2(int at, const char *path, const struct aco__open_how *how, size_t sz)
+{
+    (void)at, (void)how, (void)sz;
+    if (strcmp(path, ".") == 0)
+        return open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    errno = EPERM;
+    return -1;
+}
+
 /* Without openat2() no link is followed. */
 static void check_beneath(int has_openat2)
 {
@@ -94,6 +112,10 @@ static void *beneath(void *unused)
         printf("skipped: this system has no openat2()\n");
     REPLACE(openat2);
     check_beneath(0);
+    aco__system.openat2 = filtered_openat2;
+    check_beneath(0);
+    aco__system.openat2 = refusing_openat2;
+    CHECK_EQ(why_not("file", ACO_FILE_NO_LINKS), EPERM);
     aco__system.openat2 = real_openat2;
     FAILS_WITH(aco_file_open_beneath(NULL, "a", O_RDONLY, 0, 0), EINVAL);
     FAILS_WITH(aco_file_open_beneath("/", NULL, O_RDONLY, 0, 0), EINVAL);

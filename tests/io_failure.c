@@ -84,7 +84,7 @@ static const struct function {
     {"recvfrom", BYTES},
     {"sendto", MOVES},
     {"openat2",
-     {{EINTR, UNNOTICED}, {EAGAIN, UNNOTICED}, {ENOSYS, UNNOTICED}, {EPERM, UNNOTICED}, {EACCES, NOTICED}}},
+     {{EINTR, UNNOTICED}, {EAGAIN, UNNOTICED}, {ENOSYS, UNNOTICED}, {EPERM, NOTICED}, {EACCES, NOTICED}}},
     {"open", {{EINTR, UNNOTICED}, {EACCES, NOTICED}, {EMFILE, NOTICED}}},
     {"pread", {{EINTR, UNNOTICED}, {EIO, NOTICED}}},
     {"pwrite", {{EINTR, UNNOTICED}, {EIO, NOTICED}, {ENOSPC, NOTICED}}},

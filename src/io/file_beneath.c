@@ -47,10 +47,12 @@ static int open_step_by_step(const file_call_t *c)
 }
 
 #ifdef __linux__
+enum { NO_MAGIC_LINKS = 2, NO_LINKS = 4, BENEATH = 8 }; /* linux/openat2.h */
+
 /* A folder that is moved while it is on the way has the kernel ask to try again. */
 static int open_in(int folder, const file_call_t *c)
 {
-    enum { TIMES = 16, NO_MAGIC_LINKS = 2, NO_LINKS = 4, BENEATH = 8 }; /* linux/openat2.h */
+    enum { TIMES = 16 };
     const int makes = (c->flags & O_CREAT) || (c->flags & O_TMPFILE) == O_TMPFILE;
     struct aco__open_how how = {0, 0, BENEATH | NO_MAGIC_LINKS};
     int fd, times = 0;
@@ -64,9 +66,23 @@ static int open_in(int folder, const file_call_t *c)
     return fd;
 }
 
+/* Whether openat2() has failed because the system lacks it. EPERM comes from a filter of system calls that lacks
+ * it too, or it is the file's: then the folder itself can be opened. */
+static int lacks_openat2(int folder, int error)
+{
+    struct aco__open_how how = {O_PATH | O_CLOEXEC, 0, BENEATH | NO_MAGIC_LINKS};
+    int fd;
+    if (error != EPERM)
+        return error == ENOSYS;
+    fd = aco__system.openat2(folder, ".", &how, sizeof how);
+    if (fd >= 0)
+        (void)aco__system.close(fd);
+    return fd < 0;
+}
+
 int aco__file_open_beneath(const file_call_t *c)
 {
-    int folder, fd, error;
+    int folder, fd, error, is_missing;
     c->other[-1] = 0;
     folder = aco__system.open(c->path, LOOK, 0);
     if (folder < 0)
@@ -74,10 +90,10 @@ int aco__file_open_beneath(const file_call_t *c)
     c->other[-1] = '/';
     fd = open_in(folder, c);
     error = errno;
+    is_missing = fd < 0 && lacks_openat2(folder, error);
     (void)aco__system.close(folder);
     errno = error;
-    /* EPERM: a filter of system calls that does not know this one */
-    return fd < 0 && (error == ENOSYS || error == EPERM) ? open_step_by_step(c) : fd;
+    return is_missing ? open_step_by_step(c) : fd;
 }
 #else
 int aco__file_open_beneath(const file_call_t *c)

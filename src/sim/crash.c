@@ -31,12 +31,12 @@ static void crash(aco_sim_t *sim, aco_sim_node_t *node)
     if (how == ACO_SIM_CRASH_ANY)
         how = aco__sim_chance(sim, 2) ? ACO_SIM_CRASH_SILENT : ACO_SIM_CRASH_RESET;
     node->is_dark = how == ACO_SIM_CRASH_SILENT;
-    if (node->is_dark)
-        aco__sim_ports_forget(node->sim, node);
     end_tasks_of_node(sim, node);
     aco__sim_opened_crash(sim, node);
-    if (node->is_dark)
+    if (node->is_dark) {
+        aco__sim_ports_forget(node->sim, node); /* behind the sockets' end: closing them keeps ports */
         aco__sim_disk_crash(sim, &node->disk);
+    }
     node->is_up = node->is_suspended = 0;
     sim->nodes.have_crashed = 1;
 }
