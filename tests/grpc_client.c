@@ -440,7 +440,7 @@ static void test_deadline(void)
     aco_grpc_call_destroy(call);
     if (!is_other) {
         CHECK_EQ(aco_event_wait(&has_left), 0);
-        CHECK_EQ(left_with, ETIMEDOUT);
+        CHECK(left_with == ETIMEDOUT || left_with == ECANCELED); /* or the client's reset has come before */
         CHECK(deadline_was != ACO_FOREVER);
     }
     call = new_call("/test.Test/Echo"); /* it has passed before the call begins */
