@@ -237,7 +237,7 @@ aco_sim_node_t *aco__sim_endpoint_node(const aco__sim_socket_t *socket, const ac
 }
 
 /* Whether another one's end keeps the socket from getting its address. */
-static int is_kept(const aco_sim_t *sim, const aco__sim_socket_t *socket)
+static int port_is_kept(const aco_sim_t *sim, const aco__sim_socket_t *socket)
 {
     for (const aco__sim_kept_t *kept = sim->ports.kept; kept; kept = kept->next) {
         if (kept->until <= sim->now || kept->node != socket->file.node ||
@@ -268,7 +268,7 @@ int aco__sim_endpoint_bind(aco_sim_t *sim, aco__sim_socket_t *socket, const aco_
         choose_name(sim, &socket->local);
     if (address->family != AF_UNIX && !address->port) {
         done = choose_port(sim, socket, 0);
-    } else if (is_address_taken(sim, socket, 0) || (socket->type == SOCK_STREAM && is_kept(sim, socket))) {
+    } else if (is_address_taken(sim, socket, 0) || (socket->type == SOCK_STREAM && port_is_kept(sim, socket))) {
         errno = EADDRINUSE;
         done = -1;
     }

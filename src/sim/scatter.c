@@ -27,7 +27,7 @@ typedef struct block {
     size_t sz; /* of the library's heap; 0: malloc()'s */
 } block_t;
 
-static block_t kept[BLOCKS], freed[BLOCKS];
+static block_t kept_blocks[BLOCKS], freed[BLOCKS];
 
 static void allocate(block_t *block, uint64_t *draws, int number)
 {
@@ -54,7 +54,7 @@ static void scatter_blocks(uint64_t *draws)
 {
     for (int i = 0; i < BLOCKS; i++) {
         allocate(&freed[i], draws, i);
-        allocate(&kept[i], draws, i);
+        allocate(&kept_blocks[i], draws, i);
     }
     for (size_t n = BLOCKS; n > 0; n--) {
         size_t at = (size_t)aco__draw_below(draws, n);
@@ -85,7 +85,7 @@ static void scatter_coroutines(uint64_t *draws)
 void aco__scatter_begin(uint64_t seed)
 {
     uint64_t draws = aco__mix(seed);
-    ACO__ASSERT(!kept[0].p && !aco_sim_current());
+    ACO__ASSERT(!kept_blocks[0].p && !aco_sim_current());
     scatter_blocks(&draws);
     scatter_coroutines(&draws);
 }
@@ -94,8 +94,8 @@ void aco__scatter_end(void)
 {
     int error = errno;
     for (int i = 0; i < BLOCKS; i++) {
-        release(&kept[i]);
-        kept[i].p = NULL;
+        release(&kept_blocks[i]);
+        kept_blocks[i].p = NULL;
     }
     errno = error;
 }
