@@ -143,6 +143,11 @@ int aco__listen_tell(const aco__listener_t *listener, int signal, int32_t sender
     (void)listener, (void)signal, (void)sender;
     return 0;
 }
+/* No value is inherited here. */
+int aco__inherits;
+void *aco__inherited_copy(void) { return NULL; }
+void aco__inherited_drop(void *copy) { (void)copy; }
+void aco__inherited_give(aco_t *co, void *copy) { (void)co, (void)copy; }
 int aco_scope_cancel(aco_scope_t *scope) { (void)scope; return 0; }
 const aco_scope_t *aco_scope_ended_by(const aco_scope_t *scope) { (void)scope; return NULL; }
 int64_t aco_deadline(void) { return ACO_FOREVER; }
