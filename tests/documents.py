@@ -83,12 +83,12 @@ def links(root):
 # ---- sizes of stacks ----
 
 SIZES = [  # where the source has a size in bytes; places that repeat it
-    ("include/aco/detail/coroutine.h", r"ACO__PRIVATE_SIZE = (\d+ << \d+)", [
+    ("include/aco/detail/config.h", r"ACO__PRIVATE_SIZE = (\d+ << \d+)", [
         ("include/aco.h", r"to pages or less\. 0: ({}) "),
         ("docs/memory.md", r"default size of a private stack, ({}), is"),
         ("tests/debugger/check.py", r"private stack of ({}) bytes"),
         ("bindings/rust/tests/coroutine.rs", r"private stack of ({}) bytes")]),
-    ("include/aco/detail/coroutine.h", r"ACO__SHARE_SIZE = (\d+ << \d+)", [
+    ("include/aco/detail/config.h", r"ACO__SHARE_SIZE = (\d+ << \d+)", [
         ("include/aco.h", r"a share stack of at least `sz` bytes; 0 means ({}),"),
         ("docs/guide.md", r"aco_share_stack_new\(0\); +/\* ({}) \*/"),
         ("docs/migrating-from-libaco.md", r"one page more: ({}) and")]),

@@ -3,7 +3,7 @@
  * What does not fit aborts. It allocates nothing and walks no list further than there can be members. */
 #include "scheduler/inbox.h"
 #include "scheduler/sync/back_off.h"
-#include "scheduler/sync/channels.h"
+#include "scheduler/sync/channel.h"
 #include "scheduler/valid.h"
 #include "scheduler/wait.h"
 

@@ -1,5 +1,5 @@
-/* The compiler, the target and the program's options, each tested once: attributes, unsupported configurations, and the
- * choices that the other headers depend on. Everything named aco__ or ACO__ is internal and may change. */
+/* The compiler, the target and the program's options, each tested once: attributes, unsupported configurations, the
+ * choices that the other headers depend on, and the default sizes of stacks. Everything named aco__ or ACO__ is internal and may change. */
 #ifndef ACO_DETAIL_CONFIG_H
 #define ACO_DETAIL_CONFIG_H
 
@@ -154,5 +154,10 @@
 #elif defined(__SANITIZE_ADDRESS__) || ACO__HAS_FEATURE(address_sanitizer) || defined(ACO_USE_ASAN)
 #define ACO__SANITIZED 1
 #endif
+
+enum { /* default sizes in bytes; tests/documents.py knows who repeats them */
+    ACO__PRIVATE_SIZE = 256 << 10,
+    ACO__SHARE_SIZE = 2 << 20
+};
 
 #endif

@@ -77,8 +77,6 @@ enum {
 };
 
 enum {
-    ACO__PRIVATE_SIZE = 256 << 10, /* bytes of a private stack by default; tests/documents.py: who repeats it */
-    ACO__SHARE_SIZE = 2 << 20,     /* of a share stack */
     ACO__MOST_CACHED = 64,
     ACO__SLAB = 2 << 20 /* bytes and alignment of a slab; it begins with the address of its heap */
 };

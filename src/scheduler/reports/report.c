@@ -2,7 +2,7 @@
  * each of the first MOST_TASKS tasks at a place, and one for the others there, so that a report of any number of tasks
  * has at most some hundred lines. A place is where tasks wait and for what kind of thing, or where they stopped. */
 #include "scheduler/reports/report.h"
-#include "scheduler/sync/channels.h"
+#include "scheduler/sync/channel.h"
 #include "scheduler/wait.h"
 
 #include "os/clock.h"

@@ -1,6 +1,6 @@
 /* Channels, and selecting among several. A sender copies its element directly to a waiting receiver, and a receiver
  * directly from a waiting sender: the one that arrives serves the one that waits. */
-#include "scheduler/sync/channels.h"
+#include "scheduler/sync/channel.h"
 #include "scheduler/wait.h"
 
 #include "aco/detail/worker.h"

@@ -1,6 +1,6 @@
-/* channels.c: what reports and valid.c ask. */
-#ifndef ACO_CHANNELS_H
-#define ACO_CHANNELS_H
+/* channel.c: what reports and valid.c ask. */
+#ifndef ACO_CHANNEL_H
+#define ACO_CHANNEL_H
 
 #include "scheduler/task.h"
 
