@@ -17,12 +17,13 @@ ACO__HIDDEN int aco__inbox_run(aco__thread_t *self, aco__tasks_t *s);
 /* Whether news of other threads may make a task runnable. */
 static inline int aco__expects_news(const aco__tasks_t *s)
 {
-    return s->open || s->askers;
+    return (s->open | s->askers) != 0; /* one branch: asked several times in each round */
 }
 /* Whether anything can be posted to the scheduler while it runs tasks. */
 static inline int aco__inbox_is_used(const aco__tasks_t *s)
 {
-    return s->dumps || __atomic_load_n(&s->answers, __ATOMIC_RELAXED) || s->blocked || aco__expects_news(s);
+    return (s->blocked | s->askers | s->open | (unsigned char)s->dumps |
+            (unsigned char)__atomic_load_n(&s->answers, __ATOMIC_RELAXED)) != 0;
 }
 /* The thread has nothing else to do until that time: spins, if that is likely to pay (scheduler/spin.h). Whether
  * something was posted. `now` is the time. */
