@@ -191,13 +191,16 @@ static int wait_idle(aco__thread_t *self, aco__tasks_t *s)
 /* The poll task's turn. 0, or -1. */
 static int poll_turn(aco__thread_t *self, aco__tasks_t *s)
 {
-    int64_t now;
+    int64_t now = 0;
+    int listens = aco__inbox_is_used(s);
     aco__poll_task_stop(self);
-    if (aco__inbox_is_used(s)) {
+    if (listens) {
         aco__inbox_run(self, s);
         note_time(self, s);
     }
-    now = aco__timers_expire(self, s);
+    /* Without a task that can run, sleep_idle() comes next and looks for timers, unless it finds other work first. */
+    if (s->timers_count && (self->task || listens || s->worker || s->chooser))
+        now = aco__timers_expire_some(self, s);
     if (aco_unlikely(s->is_watched))
         (void)aco__stuck_check(self, s, 0);
     if (s->worker)
