@@ -89,11 +89,23 @@ static inline void note_time(aco__thread_t *self, const aco__tasks_t *s)
         self->looked_at = aco__os_milliseconds();
 }
 
+/* Before a wait: whether something was posted, and need not be waited for. Else, if it listens, the thread is said to be
+ * asleep. */
+static int has_posts_already(aco__tasks_t *s, int listens, int64_t now, int64_t until)
+{
+    if (!listens)
+        return !aco__inbox_is_empty(s);
+    return (waits_for_posts_only(s) && aco__inbox_spin(s, now, until < 0 ? ACO_FOREVER : until)) ||
+           !aco__inbox_sleeps(s);
+}
+
 /* Waits until a task may run. 0, or -1 if none ever will or the hook failed. */
 static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
 {
     int64_t now, deadline, until, left = -1;
-    int more = 0, open = aco__expects_news(s), listens = aco__inbox_is_used(s), is_alone = !open;
+    int more = 0, open = aco__expects_news(s), used = aco__inbox_is_used(s), is_alone = !open;
+    /* Who only asks what tasks do wakes the poller in any case. */
+    int listens = used && (aco__inbox_has_posters(s) || s->idle || !(s->poller && s->poller->waiters));
     if (s->opened && !open && aco__inbox_run(self, s)) /* posted before it was closed */
         return 0;
     now = aco__os_now();
@@ -103,9 +115,9 @@ static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
     if (self->task)
         return 0;
     until = aco_unlikely(s->is_watched) ? aco__stuck_check(self, s, deadline) : deadline;
-    if (listens && ((waits_for_posts_only(s) && aco__inbox_spin(s, now, until < 0 ? ACO_FOREVER : until)) ||
-                    !aco__inbox_sleeps(s))) { /* something is there already */
+    if (aco_unlikely(used) && has_posts_already(s, listens, now, until)) {
         aco__inbox_run(self, s);
+        aco__timers_expire(self, s);
         return 0;
     }
     if (aco_unlikely(s->chooser != NULL)) {
@@ -140,8 +152,9 @@ static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
         return -1;
     if (listens)
         aco__inbox_run(self, s);
-    note_time(self, s);
     now = aco__timers_expire(self, s);
+    if (!now)
+        note_time(self, s);
     if (s->poller) /* else the first turn of the poll task would look again at once */
         s->polled_at = now ? now : JUST_NOW;
     return 0;
@@ -192,15 +205,14 @@ static int wait_idle(aco__thread_t *self, aco__tasks_t *s)
 static int poll_turn(aco__thread_t *self, aco__tasks_t *s)
 {
     int64_t now = 0;
-    int listens = aco__inbox_is_used(s);
     aco__poll_task_stop(self);
-    if (listens) {
-        aco__inbox_run(self, s);
-        note_time(self, s);
+    if (self->task || s->worker || s->chooser) { /* else wait_idle() comes next, and looks for all of this */
+        if (aco__inbox_is_used(s))
+            aco__inbox_run(self, s);
+        now = aco__timers_expire(self, s);
+        if (!now)
+            note_time(self, s);
     }
-    /* Without a task that can run, sleep_idle() comes next and looks for timers, unless it finds other work first. */
-    if (s->timers_count && (self->task || listens || s->worker || s->chooser))
-        now = aco__timers_expire_some(self, s);
     if (aco_unlikely(s->is_watched))
         (void)aco__stuck_check(self, s, 0);
     if (s->worker)
