@@ -25,11 +25,12 @@ ACO__AT_LOAD static void register_scratch_exit(void)
 aco__scratch_t *aco__scratch(void)
 {
     aco__thread_t *self = aco__self();
-    size_t page = aco__os_page_size();
     aco__scratch_t *scratch = self->scratch;
+    size_t page;
     char *map;
     if (aco_likely(scratch != NULL))
         return scratch;
+    page = aco__os_page_size();
     map = aco__map(mapping_size());
     if (!map)
         return NULL;

@@ -111,14 +111,14 @@ static int take_authority(aco__http_exchange_t *x, const char **whole)
 
 int aco__http_understand_target(aco__http_exchange_t *x)
 {
-    const char *target = x->is.target, *at;
+    const char *target = x->is.target;
     size_t n;
+    const unsigned has = aco__http_look_at_target(target, &n);
     ptrdiff_t decoded;
     char *path;
     int status;
-    for (at = target; *at; at++)
-        if ((unsigned char)*at <= ' ' || (unsigned char)*at >= 0x7f || *at == '#')
-            return 400;
+    if (has & HTTP_TARGET_IS_WRONG)
+        return 400;
     if (strcmp(target, "*") == 0) {
         x->is.path = target;
         x->is.query = "";
@@ -126,13 +126,21 @@ int aco__http_understand_target(aco__http_exchange_t *x)
     }
     if (*target != '/' && (status = take_authority(x, &target)) != 0)
         return status;
-    n = strcspn(target, "?");
-    x->is.query = target[n] ? target + n + 1 : "";
+    n -= (size_t)(target - x->is.target);
+    if (aco_unlikely(has & HTTP_TARGET_HAS_QUERY)) {
+        n = strcspn(target, "?");
+        x->is.query = target + n + 1;
+    }
     path = allocate(x, n + 2, "aco_http_serve");
     if (!path)
         return 500;
     if (n == 0) { /* "http://host" */
         memcpy(path, "/", 2);
+        x->is.path = path;
+        return 0;
+    }
+    if (aco_likely(!(has & (HTTP_TARGET_HAS_ESCAPES | HTTP_TARGET_HAS_DOTS)))) {
+        *aco__http_put(path, target, n) = 0;
         x->is.path = path;
         return 0;
     }

@@ -49,18 +49,20 @@ static int fits(aco__http_exchange_t *x, const char *pattern)
     aco__http_match_t *match = &x->match;
     const char *path = x->is.path;
     match->param_count = 0;
-    while (*pattern) {
-        size_t name_n = *pattern == '{' ? strcspn(pattern, "}") : 0, n;
+    for (;;) {
+        size_t name_n, n;
         char *value;
-        if (*pattern == '*' && !pattern[1]) {
+        for (; *pattern != '{' && (*pattern != '*' || pattern[1]); pattern++, path++) {
+            if (*pattern != *path)
+                return 0;
+            if (!*pattern)
+                return 1;
+        }
+        if (*pattern == '*') {
             add_param(match, "*", 1, path);
             return 1;
         }
-        if (!name_n) {
-            if (*pattern++ != *path++)
-                return 0;
-            continue;
-        }
+        name_n = strcspn(pattern, "}");
         n = strcspn(path, "/");
         value = n ? aco_http_request_allocate(&x->is, n + 1) : NULL;
         if (!value)
@@ -70,7 +72,6 @@ static int fits(aco__http_exchange_t *x, const char *pattern)
         path += n;
         pattern += name_n + 1;
     }
-    return !*path;
 }
 
 static int takes_method(const char *wanted, const aco__http_exchange_t *x)

@@ -156,18 +156,25 @@ int aco__http_has(aco__http_list_t list, const char *element, size_t n)
 }
 
 /* What a character may be in. */
-enum { IN_TOKEN = 1, IN_HOST = 2, IN_VALUE = 4 };
-#define CLASS(c) \
+enum { IN_TOKEN = 1, IN_NAME = 2, IN_VALUE = 4 }; /* a name: of a host, but "%" */
+#define GRAMMAR(c) \
     (((c) >= '0' && (c) <= '9') || ((c) >= 'a' && (c) <= 'z') || ((c) >= 'A' && (c) <= 'Z') \
-         ? IN_TOKEN | IN_HOST | IN_VALUE \
-     : (c) == '!' || (c) == '$' || (c) == '%' || (c) == '&' || (c) == '\'' || (c) == '*' || (c) == '+' || \
-             (c) == '-' || (c) == '.' || (c) == '_' || (c) == '~' \
-         ? IN_TOKEN | IN_HOST | IN_VALUE \
-     : (c) == '#' || (c) == '^' || (c) == '`' || (c) == '|' ? IN_TOKEN | IN_VALUE \
-     : (c) == '(' || (c) == ')' || (c) == ';' || (c) == '=' || (c) == ':' || (c) == '[' || (c) == ']' \
-         ? IN_HOST | IN_VALUE \
+         ? IN_TOKEN | IN_NAME | IN_VALUE \
+     : (c) == '!' || (c) == '$' || (c) == '&' || (c) == '\'' || (c) == '*' || (c) == '+' || (c) == '-' || \
+             (c) == '.' || (c) == '_' || (c) == '~' \
+         ? IN_TOKEN | IN_NAME | IN_VALUE \
+     : (c) == '%' || (c) == '#' || (c) == '^' || (c) == '`' || (c) == '|' ? IN_TOKEN | IN_VALUE \
+     : (c) == '(' || (c) == ')' || (c) == ';' || (c) == '=' ? IN_NAME | IN_VALUE \
      : ((c) >= ' ' && (c) != 0x7f) || (c) == '\t' ? IN_VALUE \
                                                   : 0)
+/* What one of them in a target means: text.h. */
+#define IN_TARGET(c) \
+    ((c) <= ' ' || (c) >= 0x7f || (c) == '#' ? HTTP_TARGET_IS_WRONG \
+     : (c) == '?'                            ? HTTP_TARGET_HAS_QUERY \
+     : (c) == '%'                            ? HTTP_TARGET_HAS_ESCAPES \
+     : (c) == '.'                            ? HTTP_TARGET_HAS_DOTS \
+                                             : 0)
+#define CLASS(c) (GRAMMAR(c) | IN_TARGET(c))
 #define CLASS4(c) CLASS(c), CLASS((c) + 1), CLASS((c) + 2), CLASS((c) + 3)
 #define CLASS16(c) CLASS4(c), CLASS4((c) + 4), CLASS4((c) + 8), CLASS4((c) + 12)
 #define CLASS64(c) CLASS16(c), CLASS16((c) + 16), CLASS16((c) + 32), CLASS16((c) + 48)
@@ -219,9 +226,14 @@ int aco__http_must_come_first(const char *name)
     return 0;
 }
 
-int aco__http_is_host(const char *text, size_t n)
+unsigned aco__http_look_at_target(const char *target, size_t *n)
 {
-    return all_in(text, n, IN_HOST);
+    const char *at = target;
+    unsigned has = 0;
+    for (; *at; at++)
+        has |= classes[(unsigned char)*at];
+    *n = (size_t)(at - target);
+    return has & (HTTP_TARGET_IS_WRONG | HTTP_TARGET_HAS_QUERY | HTTP_TARGET_HAS_ESCAPES | HTTP_TARGET_HAS_DOTS);
 }
 
 int aco__http_digit_of(char c)
@@ -243,12 +255,12 @@ static const char *after_brackets(const char *text, const char *end)
 /* Behind a name or an address without brackets. */
 static const char *after_name(const char *at, const char *end)
 {
-    while (at < end && *at != ':' && *at != '[' && *at != ']' && aco__http_is_host(at, 1)) {
-        if (*at == '%' && (end - at < 3 || aco__http_digit_of(at[1]) < 0 || aco__http_digit_of(at[2]) < 0))
-            break;
-        at++;
+    for (;; at += 3) {
+        while (at < end && classes[(unsigned char)*at] & IN_NAME)
+            at++;
+        if (end - at < 3 || *at != '%' || aco__http_digit_of(at[1]) < 0 || aco__http_digit_of(at[2]) < 0)
+            return at;
     }
-    return at;
 }
 
 int aco__http_is_authority(const char *text, size_t n)

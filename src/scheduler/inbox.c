@@ -28,7 +28,8 @@ static void release(aco__post_t *post)
     aco__store_then_load(&post->next, NULL);
 }
 
-void aco__inbox_post(aco__tasks_t *s, aco__post_t *post)
+/* `wakes`: the poller in any case, also if the thread does not say that it is asleep. */
+static void add_post(aco__tasks_t *s, aco__post_t *post, int wakes)
 {
     aco__post_t *next = NULL;
     aco__poller_t *poller;
@@ -48,13 +49,24 @@ void aco__inbox_post(aco__tasks_t *s, aco__post_t *post)
         if ((poller = __atomic_load_n(&s->poller, __ATOMIC_ACQUIRE)) != NULL)
             poller->wake(poller);
         aco__os_wake(&s->is_asleep); /* also then: it may wait without the hook */
+    } else if (wakes && (poller = __atomic_load_n(&s->poller, __ATOMIC_SEQ_CST)) != NULL) {
+        poller->wake(poller);
     }
     __atomic_fetch_sub(&s->posting, 1, __ATOMIC_RELEASE);
     ACO__NO_SWITCH_END();
 }
 
-/* What is posted at this moment may be missed. */
-static int is_empty(const aco__tasks_t *s)
+void aco__inbox_post(aco__tasks_t *s, aco__post_t *post)
+{
+    add_post(s, post, 0);
+}
+
+void aco__inbox_ask(aco__tasks_t *s, aco__post_t *post)
+{
+    add_post(s, post, 1);
+}
+
+int aco__inbox_is_empty(const aco__tasks_t *s)
 {
     return !__atomic_load_n(&s->inbox, __ATOMIC_RELAXED) && (!s->posts || s->posts == &end_of_list);
 }
@@ -102,7 +114,7 @@ int aco__inbox_run(aco__thread_t *self, aco__tasks_t *s)
     aco__post_t *post;
     size_t left = 0;
     int any = 0;
-    if (aco_likely(is_empty(s)))
+    if (aco_likely(aco__inbox_is_empty(s)))
         return 0;
     collect(s);
     for (post = s->posts; post && post != &end_of_list; post = next_of(post))
@@ -149,7 +161,7 @@ void aco__inbox_forget(aco__tasks_t *s, aco__post_t *post)
 void aco__inbox_filter(aco__tasks_t *s, int (*unwanted)(const aco__post_t *post, const void *arg), const void *arg)
 {
     aco__post_t *before = NULL, *post, *next;
-    if (aco_likely(is_empty(s)))
+    if (aco_likely(aco__inbox_is_empty(s)))
         return;
     collect(s);
     for (post = s->posts; post && post != &end_of_list; post = next) {
@@ -168,7 +180,7 @@ void aco__inbox_filter(aco__tasks_t *s, int (*unwanted)(const aco__post_t *post,
 
 static int has_posts(const void *s)
 {
-    return !is_empty(s);
+    return !aco__inbox_is_empty(s);
 }
 
 int aco__inbox_spin(aco__tasks_t *s, int64_t now, int64_t until)

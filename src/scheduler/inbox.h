@@ -7,22 +7,31 @@
 /* Posts to the scheduler: it will call post->run(). A post that is under way already is not posted again. Any thread;
  * async-signal-safe on a thread other than the scheduler's, if its wake function is. */
 ACO__HIDDEN void aco__inbox_post(aco__tasks_t *s, aco__post_t *post);
+/* The same; it ends a wait of the poller, or the next one, even if the thread has not said that it waits. */
+ACO__HIDDEN void aco__inbox_ask(aco__tasks_t *s, aco__post_t *post);
 /* Makes sure that the post is not under way. Only the scheduler's thread may call these. */
 ACO__HIDDEN void aco__inbox_forget(aco__tasks_t *s, aco__post_t *post);
 /* Forgets the posts for which unwanted(post, arg) is not 0. */
 ACO__HIDDEN void aco__inbox_filter(aco__tasks_t *s, int (*unwanted)(const aco__post_t *post, const void *arg),
                                    const void *arg);
+/* What is posted at this moment may be missed. */
+ACO__HIDDEN int aco__inbox_is_empty(const aco__tasks_t *s);
 /* Runs what was posted. Returns whether anything was. */
 ACO__HIDDEN int aco__inbox_run(aco__thread_t *self, aco__tasks_t *s);
 /* Whether news of other threads may make a task runnable. */
 static inline int aco__expects_news(const aco__tasks_t *s)
 {
-    return s->open || s->askers;
+    return (s->open | s->askers) != 0; /* one branch: asked several times in each round */
+}
+/* Whether others may post who wake the thread only if it says that it is asleep: all but aco__inbox_ask(). */
+static inline int aco__inbox_has_posters(const aco__tasks_t *s)
+{
+    return (s->blocked | s->askers | s->open | (unsigned char)s->dumps) != 0;
 }
 /* Whether anything can be posted to the scheduler while it runs tasks. */
 static inline int aco__inbox_is_used(const aco__tasks_t *s)
 {
-    return s->dumps || __atomic_load_n(&s->answers, __ATOMIC_RELAXED) || s->blocked || aco__expects_news(s);
+    return aco__inbox_has_posters(s) | __atomic_load_n(&s->answers, __ATOMIC_RELAXED);
 }
 /* The thread has nothing else to do until that time: spins, if that is likely to pay (scheduler/spin.h). Whether
  * something was posted. `now` is the time. */

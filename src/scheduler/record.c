@@ -185,7 +185,7 @@ int aco__poller_install(aco__poller_t *poller, const char *call)
         return -1;
     poller->scheduler = s;
     poller->waiters = 0;
-    __atomic_store_n(&s->poller, poller, __ATOMIC_RELEASE);
+    aco__store_then_load(&s->poller, poller); /* who asks sees it, or this thread what is asked: aco__inbox_ask() */
     return 0;
 }
 

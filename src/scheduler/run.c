@@ -82,11 +82,30 @@ static int waits_for_posts_only(const aco__tasks_t *s)
     return aco__expects_news(s) && !s->idle && !(s->poller && s->poller->waiters);
 }
 
+/* Waits are told by their times, if somebody may ask for them. */
+static inline void note_time(aco__thread_t *self, const aco__tasks_t *s)
+{
+    if (aco_unlikely(s->dumps | __atomic_load_n(&s->answers, __ATOMIC_RELAXED)))
+        self->looked_at = aco__os_milliseconds();
+}
+
+/* Before a wait: whether something was posted, and need not be waited for. Else, if it listens, the thread is said to be
+ * asleep. */
+static int has_posts_already(aco__tasks_t *s, int listens, int64_t now, int64_t until)
+{
+    if (!listens)
+        return !aco__inbox_is_empty(s);
+    return (waits_for_posts_only(s) && aco__inbox_spin(s, now, until < 0 ? ACO_FOREVER : until)) ||
+           !aco__inbox_sleeps(s);
+}
+
 /* Waits until a task may run. 0, or -1 if none ever will or the hook failed. */
 static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
 {
     int64_t now, deadline, until, left = -1;
-    int more = 0, open = aco__expects_news(s), listens = aco__inbox_is_used(s), is_alone = !open;
+    int more = 0, open = aco__expects_news(s), used = aco__inbox_is_used(s), is_alone = !open;
+    /* Who only asks what tasks do wakes the poller in any case. */
+    int listens = used && (aco__inbox_has_posters(s) || s->idle || !(s->poller && s->poller->waiters));
     if (s->opened && !open && aco__inbox_run(self, s)) /* posted before it was closed */
         return 0;
     now = aco__os_now();
@@ -96,9 +115,9 @@ static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
     if (self->task)
         return 0;
     until = aco_unlikely(s->is_watched) ? aco__stuck_check(self, s, deadline) : deadline;
-    if (listens && ((waits_for_posts_only(s) && aco__inbox_spin(s, now, until < 0 ? ACO_FOREVER : until)) ||
-                    !aco__inbox_sleeps(s))) { /* something is there already */
+    if (aco_unlikely(used) && has_posts_already(s, listens, now, until)) {
         aco__inbox_run(self, s);
+        aco__timers_expire(self, s);
         return 0;
     }
     if (aco_unlikely(s->chooser != NULL)) {
@@ -133,9 +152,9 @@ static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
         return -1;
     if (listens)
         aco__inbox_run(self, s);
-    if (s->dumps || __atomic_load_n(&s->answers, __ATOMIC_RELAXED)) /* waits are told by their times */
-        self->looked_at = aco__os_milliseconds();
-    now = aco__timers_expire(self);
+    now = aco__timers_expire(self, s);
+    if (!now)
+        note_time(self, s);
     if (s->poller) /* else the first turn of the poll task would look again at once */
         s->polled_at = now ? now : JUST_NOW;
     return 0;
@@ -149,7 +168,7 @@ static int look_around(aco__thread_t *self, aco__tasks_t *s)
         return -1;
     if (listens)
         aco__inbox_run(self, s);
-    aco__timers_expire(self);
+    aco__timers_expire(self, s);
     if (s->is_watched && !self->task)
         (void)aco__stuck_check(self, s, 0);
     return self->task != NULL;
@@ -185,13 +204,15 @@ static int wait_idle(aco__thread_t *self, aco__tasks_t *s)
 /* The poll task's turn. 0, or -1. */
 static int poll_turn(aco__thread_t *self, aco__tasks_t *s)
 {
-    int64_t now;
+    int64_t now = 0;
     aco__poll_task_stop(self);
-    if (aco__inbox_is_used(s))
-        aco__inbox_run(self, s);
-    if (s->dumps || __atomic_load_n(&s->answers, __ATOMIC_RELAXED)) /* waits are told by their times */
-        self->looked_at = aco__os_milliseconds();
-    now = aco__timers_expire(self);
+    if (self->task || s->worker || s->chooser) { /* else wait_idle() comes next, and looks for all of this */
+        if (aco__inbox_is_used(s))
+            aco__inbox_run(self, s);
+        now = aco__timers_expire(self, s);
+        if (!now)
+            note_time(self, s);
+    }
     if (aco_unlikely(s->is_watched))
         (void)aco__stuck_check(self, s, 0);
     if (s->worker)
@@ -229,8 +250,14 @@ static void give_to_chooser(aco__thread_t *self, aco__tasks_t *s)
     }
 }
 
-/* The ring becomes what the chooser chooses, and the poll task behind, so that a task that yields leaves. 0, or -1 and
- * errno. */
+/* No task is left, and the thread does not wait for more. */
+static int has_none(const aco__thread_t *self, const aco__tasks_t *s)
+{
+    return !self->tasks && !worker_stays(s);
+}
+
+/* The ring becomes what the chooser chooses, and the poll task behind, so that a task that yields leaves. 0; 1: no task
+ * is left; -1 and errno. */
 ACO__COLD static int let_choose(aco__thread_t *self, aco__tasks_t *s)
 {
     aco__chooser_t *chooser = s->chooser;
@@ -251,7 +278,7 @@ ACO__COLD static int let_choose(aco__thread_t *self, aco__tasks_t *s)
     }
     if (s->poll_task_is_queued)
         aco__ring_append(self, &s->poll_task);
-    return 0;
+    return has_none(self, s);
 }
 
 /* Makes sure that self->task can run: 1. Returns 0 if no tasks are left, -1 if none can ever run or the hook failed.
@@ -259,9 +286,10 @@ ACO__COLD static int let_choose(aco__thread_t *self, aco__tasks_t *s)
 static int choose_task(aco__thread_t *self, aco__tasks_t *s)
 {
     while (self->tasks || (s->opened && aco__inbox_run(self, s)) || worker_stays(s)) {
-        if (aco_unlikely(s->chooser != NULL) && let_choose(self, s) != 0)
+        int over = aco_unlikely(s->chooser != NULL) ? let_choose(self, s) : !self->task && has_none(self, s);
+        if (over < 0)
             return -1;
-        if (!self->tasks && !worker_stays(s)) {
+        if (over) {
             continue; /* look again */
         } else if (!self->task && s->until) {
             int found = look_around(self, s);
@@ -276,8 +304,8 @@ static int choose_task(aco__thread_t *self, aco__tasks_t *s)
             if (s->until && self->task && aco__os_now() >= s->until)
                 return 0;
         } else {
-            if (s->until || s->timers_count || s->idle || s->is_watched || aco__inbox_is_used(s) ||
-                (s->poller && s->poller->waiters) || s->chooser) /* so that no task that yields goes on unseen */
+            if ((s->poller && s->poller->waiters) || s->timers_count || s->until || s->idle || s->is_watched ||
+                aco__inbox_is_used(s) || s->chooser) /* so that no task that yields goes on unseen */
                 aco__poll_task_start(self); /* cannot fail: its memory was allocated with what it is for */
             return 1;
         }

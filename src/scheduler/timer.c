@@ -219,10 +219,10 @@ ACO__COLD static void tell_late_wake(aco__thread_t *self, int64_t late)
         tell(self, self->last_task, late);
 }
 
-int64_t aco__timers_expire(aco__thread_t *self)
+/* The first one, or more of them, are due. */
+static __attribute__((noinline)) void expire_due(aco__thread_t *self, aco__tasks_t *s, int64_t now)
 {
-    aco__tasks_t *s = aco__tasks(self);
-    int64_t now = s->timers_count ? aco__os_now() : 0, late;
+    int64_t late;
     const aco_t *last;
     int told = 0;
     while (s->timers_count && s->timers[0].deadline <= now) {
@@ -242,9 +242,14 @@ int64_t aco__timers_expire(aco__thread_t *self)
             self->last_task != &s->poll_task && told++ < ACO__MOST_LATE)
             tell_late_wake(self, late);
     }
-    if (now) {
-        s->looked_at = now;
-        self->looked_at = (uint32_t)(now / ACO_MILLISECOND);
-    }
+}
+
+int64_t aco__timers_expire_some(aco__thread_t *self, aco__tasks_t *s)
+{
+    int64_t now = aco__os_now();
+    if (s->timers[0].deadline <= now)
+        expire_due(self, s, now);
+    s->looked_at = now;
+    self->looked_at = (uint32_t)(now / ACO_MILLISECOND);
     return now;
 }

@@ -12,8 +12,12 @@ ACO__HIDDEN void aco__timer_set(aco__thread_t *self, aco__timed_t *timed, int64_
 ACO__HIDDEN void aco__timer_cancel(aco__tasks_t *s, aco__timed_t *timed);
 /* Has a timer first in the heap, if there is any. */
 ACO__HIDDEN void aco__timers_settle(aco__tasks_t *s);
+ACO__HIDDEN int64_t aco__timers_expire_some(aco__thread_t *self, aco__tasks_t *s);
 /* Removes the timers with a deadline in the past and calls their due(). The time of that; 0: there is none. */
-ACO__HIDDEN int64_t aco__timers_expire(aco__thread_t *self);
+static inline int64_t aco__timers_expire(aco__thread_t *self, aco__tasks_t *s)
+{
+    return s->timers_count ? aco__timers_expire_some(self, s) : 0;
+}
 /* Told of at most ACO__MOST_LATE tasks that a timer wakes at once, over ACO__LATE_NS late; NULL: nobody. Atomic. */
 ACO__HIDDEN extern void (*aco__timers_tell)(aco__thread_t *self, const aco_t *task, int64_t late_ns);
 

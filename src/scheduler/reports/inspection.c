@@ -311,7 +311,7 @@ void aco__inspect_turns(aco__turn_observer_t observer)
     __atomic_store_n(&turn_observer, observer, __ATOMIC_RELEASE);
     aco__lock();
     for (aco__tasks_t *s = first_scheduler; s && observer; s = s->inspected.next) {
-        aco__inbox_post(s, &s->inspected.trace_post);
+        aco__inbox_ask(s, &s->inspected.trace_post);
     }
     aco__unlock();
 }
@@ -348,7 +348,7 @@ int aco__inspect_on(void)
     is_inspected = 1;
     for (aco__tasks_t *s = first_scheduler; s; s = s->inspected.next) {
         __atomic_store_n(&s->answers, 1, __ATOMIC_RELAXED);
-        aco__inbox_post(s, &s->inspected.post);
+        aco__inbox_ask(s, &s->inspected.post);
     }
     aco__unlock();
     return 0;
@@ -370,7 +370,7 @@ void aco__inspect_begin(aco__inspection_t *inspection)
         inspection->holders++;
         __atomic_add_fetch(&inspection->pending, 1, __ATOMIC_RELAXED);
         s->inspected.inspection = inspection;
-        aco__inbox_post(s, &s->inspected.post);
+        aco__inbox_ask(s, &s->inspected.post);
     }
     aco__unlock();
 }
