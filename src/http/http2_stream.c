@@ -53,8 +53,9 @@ static void h2_send_continue(aco__http2_stream_t *s)
     static uint8_t name[] = ":status", value[] = "100";
     const nghttp2_nv field = {name, value, sizeof name - 1, sizeof value - 1,
                               NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE};
-    if (s->may_continue && s->is_open && !s->has_response && !s->body_n)
-        (void)nghttp2_submit_headers(s->h->wire.session, NGHTTP2_FLAG_NONE, s->id, NULL, &field, 1, NULL);
+    if (s->may_continue && s->is_open && !s->has_response && !s->body_n &&
+        nghttp2_submit_headers(s->h->wire.session, NGHTTP2_FLAG_NONE, s->id, NULL, &field, 1, NULL) < 0)
+        aco__http2_reset(s, NGHTTP2_INTERNAL_ERROR);
     s->may_continue = 0;
 }
 
