@@ -63,6 +63,14 @@ int aco__http2_begin_session(aco__http2_wire_t *wire, void (*set_callbacks)(nght
     return -1;
 }
 
+/* ---- Fields ---- */
+
+int aco__http2_is_of_connection(const char *name, size_t n)
+{
+    return aco__http_is(name, n, "keep-alive") || aco__http_is(name, n, "proxy-connection") ||
+           aco__http_is(name, n, "upgrade");
+}
+
 /* ---- Bodies ---- */
 
 void aco__http2_free_buffer(aco__http2_buffer_t *buffer)
