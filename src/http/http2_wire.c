@@ -1,8 +1,8 @@
 /* What both sides of HTTP/2 have in common: the session, the bytes of bodies, and the sending. One task of a connection
  * asks nghttp2 for frames and sends them together. */
-#include "http/coder_memory.h" /* also for others, where the sources are one file */
 #ifdef ACO_CONFIG_HTTP2
 
+#include "http/coder_memory.h"
 #include "http/http2_wire.h"
 #include "http/text.h"
 
