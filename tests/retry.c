@@ -1,5 +1,7 @@
 /* Promise: the pauses before retries are random and grow up to their limit; no pause ends after a deadline; of all
  * calls with a budget, only its share are retries; who gives up has the errno of the last try. */
+#include "system/system.h"
+
 #include "resilience_tests.h"
 
 #include <aco/retry.h>
@@ -114,11 +116,36 @@ static void budget(void)
     MUST(retries <= RESERVE + CALLS * SHARE / 1000 && retries > CALLS * SHARE / 2000);
 }
 
+static ssize_t fails(void *p, size_t n, unsigned flags)
+{
+    (void)p;
+    (void)n;
+    (void)flags;
+    errno = ENOSYS;
+    return -1;
+}
+
+/* Without random numbers each pause is half of the longest one. */
+static void without_chance(void)
+{
+    const aco_retry_options_t o = options_of(TRIES, NULL);
+    ssize_t (*const before)(void *, size_t, unsigned) = aco__system.getrandom;
+    aco_retry_t retry;
+    aco__system.getrandom = fails;
+    aco_retry_begin(&retry, &o);
+    for (int i = 0; i < TRIES - 1; i++) {
+        const int64_t begin = aco_now();
+        MUST(aco_retry_again(&retry, OTHER) == 0 && aco_now() - begin == ms(bounds[i]) / 2);
+    }
+    aco__system.getrandom = before;
+}
+
 static void scenario(aco_sim_t *run, void *arg)
 {
     (void)arg;
     sim = run;
     pauses();
+    without_chance();
     deadline();
     cancelled();
     budget();

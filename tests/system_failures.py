@@ -8,7 +8,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TABLE = 'src/system/system.h'
 # Where a wrapper in the table fails: these and *_failure.c.
-TESTS = {'io_process.c', 'io_names.c'}
+TESTS = {'io_process.c', 'io_names.c', 'retry.c'}
 
 ELSEWHERE = 'only on macOS or FreeBSD, where no test runs'
 HARDWARE = 'called on a processor with shadow stacks only: tests/hardening/check.py runs out of them on a model of one'
@@ -37,7 +37,6 @@ UNTESTED = {
     'pthread_sigmask': NEVER + ': what is wanted is a constant',
     'raise': 'called by handlers for their own signal only: a valid one, which needs no memory',
     'socketpair': 'only hooked tasks of simulations call it, by its libc name: its failure is theirs',
-    'getrandom': 'only simulations use the entry; OpenSSL fails then, and no task goes on',
     'sigpending': NEVER + ': the set is one of the caller',
 }
 

@@ -3,8 +3,9 @@
 # `cc acosw.S aco.c app.c` needs to build a program with nothing else at hand, as with libaco: aco.h, aco.c and an empty
 # acosw.S. Beside them, for programs that include them: aco_assert_override.h, aco.hpp, and the other public headers
 # under aco/. The sources after --own are left out under ACO_CONFIG_LIBACO_ONLY; those after --io become aco_io.c, for
-# programs that use aco/io.h; those after --threads, --sim,
-# --resilience, --http, --tls and --hook likewise. aco_http.c needs llhttp/renamed_*.c.
+# programs that use aco/io.h; those after --threads, --sim, --resilience, --service, --http, --grpc, --debug, --tls and
+# --hook likewise. aco_http.c needs llhttp/renamed_*.c. It fails where a header would be missing in one of these files
+# (amalgamate.awk says when).
 set -eu
 root=$1 out=$2
 shift 2

@@ -33,11 +33,12 @@ import tempfile
 LAYERS = ['system', 'os', 'base', 'stack', 'tools', 'coroutine', 'scheduler', 'service', 'threads', 'io', 'libc',
           'http', 'grpc', 'tls', 'sim', 'resilience', 'lifecycle', 'debug']
 BESIDE = [{'threads', 'io'}, {'libc', 'http'}, {'libc', 'tls'},
+          {'sim', 'resilience'},
           *({top, other} for top in ('sim', 'resilience') for other in ('threads', 'io', 'libc', 'http', 'tls')),
           *({'lifecycle', other} for other in ('libc', 'http', 'tls', 'sim', 'resilience')),
           *({'debug', other} for other in ('threads', 'libc', 'tls', 'sim', 'resilience', 'lifecycle')),
           *({'grpc', other} for other in ('threads', 'libc', 'tls', 'sim', 'resilience', 'lifecycle', 'debug'))]
-# Neither uses the other. But src/resilience may look whether its thread simulates (weak references).
+# Neither uses the other.
 PUBLIC = 'include'  # the public headers stand below all layers,
 BELOW_ALL = ['src/os/platform.h']  # and so do these: what every file includes first
 LISTED = 'src/sources.txt'

@@ -140,11 +140,12 @@ ACO_API int aco_grpc_add_metadata(aco_grpc_call_t *call, const char *name, const
 /* ---- Servers ----------------------------------------------------------------------------------------------------- */
 
 /* Adds metadata that is sent behind the last message. As aco_grpc_add_metadata(), but EBUSY cannot occur, and ENOMEM
- * also means: over 2 KiB. */
+ * also means: over 2 KiB. A call whose metadata, trailers or details cannot be sent for lack of memory ends with
+ * RESOURCE_EXHAUSTED. */
 ACO_API int aco_grpc_add_trailer(aco_grpc_call_t *call, const char *name, const void *value, size_t n);
 /* Sets the message that explains the status, in UTF-8; the text is copied, and cut where it would travel as more than
- * 1024 bytes. Returns `status`, so that a handler can return it: return aco_grpc_fail(call, ACO_GRPC_NOT_FOUND, "no
- * such user"). */
+ * 1024 bytes; without memory it says that the message is lost. Returns `status`, so that a handler can return it:
+ * return aco_grpc_fail(call, ACO_GRPC_NOT_FOUND, "no such user"). */
 ACO_API int aco_grpc_fail(aco_grpc_call_t *call, int status, const char *message);
 /* Sets the details of the status: a google.rpc.Status as bytes, at most 2 KiB, which are copied. Returns 0; on error -1
  * with errno EINVAL (more), ENOMEM. */

@@ -416,8 +416,6 @@ ACO_API int aco__sim_takes(aco_sim_t *sim, double chance);
 #ifdef __linux__
 /* The same functions. NULL: the program is not linked with them. */
 static aco_sim_t *aco__sim_current_if_linked(void) __attribute__((weakref("aco_sim_current"), unused));
-static uint64_t aco__sim_random_if_linked(aco_sim_t *sim, uint64_t limit)
-    __attribute__((weakref("aco_sim_random"), unused));
 static int aco__sim_takes_if_linked(aco_sim_t *sim, double chance) __attribute__((weakref("aco__sim_takes"), unused));
 
 ACO__FORCE_INLINE int aco__sim_maybe(double chance)

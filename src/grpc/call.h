@@ -116,10 +116,12 @@ ACO__HIDDEN int64_t aco__grpc_timeout(const char *text);
 ACO__HIDDEN void aco__grpc_put_timeout(char text[GRPC_TIMEOUT], int64_t ns);
 /* Whether the list of codings has gzip. */
 ACO__HIDDEN int aco__grpc_lists_gzip(const char *list);
-/* The text with escapes, cut. NULL and errno: no memory. */
+/* Of these three the text says so if there is no memory. The text with escapes, cut: */
 ACO__HIDDEN const char *aco__grpc_escape(aco_grpc_call_t *call, const char *text);
-/* The text without escapes; what is none stays. NULL and errno: no memory. */
+/* The text without escapes; what is none stays: */
 ACO__HIDDEN const char *aco__grpc_unescape(aco_grpc_call_t *call, const char *text);
+/* A copy that lives as long as the call: */
+ACO__HIDDEN const char *aco__grpc_keep_text(aco_grpc_call_t *call, const char *text);
 /* The bytes as base64. NULL and errno: no memory. */
 ACO__HIDDEN const char *aco__grpc_base64(aco_grpc_call_t *call, const void *p, size_t n);
 /* Whether it is "/package.Service/Method". */

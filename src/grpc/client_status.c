@@ -11,10 +11,7 @@ const char aco__grpc_late[] = "the deadline has passed";
 int aco__grpc_end_with(aco__grpc_client_t *c, int status, const char *text)
 {
     if (c->status < 0) {
-        char *kept = text && *text ? aco__grpc_allocate(&c->call, strlen(text) + 1) : NULL;
-        if (kept)
-            memcpy(kept, text, strlen(text) + 1);
-        c->text = kept;
+        c->text = text && *text ? aco__grpc_keep_text(&c->call, text) : NULL;
         c->status = status;
     }
     if (c->status == ACO_GRPC_OK)

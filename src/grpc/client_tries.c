@@ -1,5 +1,6 @@
 /* The tries of a client's call whose request is one message. */
 #include "grpc/grpc_client.h"
+#include "service/jitter.h"
 
 #include <stdlib.h>
 
@@ -33,17 +34,15 @@ static int64_t pause_before(aco__grpc_client_t *c)
 {
     const aco_grpc_policy_t *policy = c->policy;
     const int64_t longest = policy->longest_pause ? policy->longest_pause : ACO_SECOND;
-    int64_t first = policy->first_pause ? policy->first_pause : 100 * ACO_MILLISECOND, pushback;
+    int64_t pushback;
     const char *text;
     if (!(policy->retried & ACO_GRPC_BIT(c->status)) || !aco__grpc_try_failed(c->channel) ||
         c->retries + 1 >= policy->tries)
         return -1;
     pushback = pushback_of(c, &text);
-    if (text)
-        return pushback;
-    for (int i = 0; i < c->retries && first < longest; i++)
-        first *= 2;
-    return aco__grpc_random(first < longest ? first : longest);
+    if (!c->pause || text)
+        c->pause = policy->first_pause ? policy->first_pause : 100 * ACO_MILLISECOND;
+    return text ? pushback : aco__back_off(&c->pause, longest);
 }
 
 /* A try has failed. Whether there is another one, after a pause. Keeps errno if not. */

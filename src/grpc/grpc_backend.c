@@ -1,5 +1,6 @@
 /* Where the calls of a channel go: pick first or round robin, back-off after failures to connect, looking up names. */
 #include "grpc/grpc_channel.h"
+#include "service/jitter.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -86,7 +87,7 @@ void aco__grpc_not_reached(aco__grpc_backend_t *backend, int error)
     backend->pause = backend->pause ? backend->pause / 5 * 8 : channel->options.first_pause;
     if (backend->pause > channel->options.longest_pause)
         backend->pause = channel->options.longest_pause;
-    backend->not_before = now + backend->pause / 5 * 4 + aco__grpc_random(backend->pause / 5 * 2);
+    backend->not_before = now + backend->pause / 5 * 4 + aco__jitter(backend->pause / 5 * 2);
 }
 
 /* ---- Looking up, for a round robin ---- */

@@ -61,8 +61,6 @@ ACO__HIDDEN void aco__grpc_not_reached(aco__grpc_backend_t *backend, int error);
 /* ---- grpc_policy.c ---- */
 /* The policy of a method; NULL: there is none. */
 ACO__HIDDEN const aco_grpc_policy_t *aco__grpc_policy_of(const aco_grpc_channel_t *channel, const char *path);
-/* A random number of 0 to `most`. */
-ACO__HIDDEN int64_t aco__grpc_random(int64_t most);
 /* The budget: a try has succeeded; one has failed, and whether there may be another one. */
 ACO__HIDDEN void aco__grpc_try_succeeded(aco_grpc_channel_t *channel);
 ACO__HIDDEN int aco__grpc_try_failed(aco_grpc_channel_t *channel);

@@ -16,6 +16,7 @@ typedef struct aco__grpc_client {
     int status; /* less than 0: the call has not ended */
     const char *text; /* that explains it */
     int retries, refusals;
+    int64_t pause; /* at most before the next retry; 0: the policy's first */
     unsigned char waits; /* for a backend */
     unsigned char has_deadline; /* `until` is set */
     unsigned char has_head; /* of the response */

@@ -1,6 +1,5 @@
-/* The policies of a channel, the budget of its retries, and chance. */
+/* The policies of a channel, and the budget of its retries. */
 #include "grpc/grpc_channel.h"
-#include "system/system.h"
 
 #include <string.h>
 
@@ -25,15 +24,6 @@ const aco_grpc_policy_t *aco__grpc_policy_of(const aco_grpc_channel_t *channel, 
         }
     }
     return best;
-}
-
-/* Of a machine that has no random numbers: the middle. */
-int64_t aco__grpc_random(int64_t most)
-{
-    uint64_t x;
-    if (aco__system.getrandom(&x, sizeof x, 0) != (ssize_t)sizeof x)
-        return most / 2;
-    return (int64_t)(x >> 1) % (most + 1);
 }
 
 void aco__grpc_try_succeeded(aco_grpc_channel_t *channel)

@@ -77,29 +77,45 @@ const aco_http_request_t *aco_grpc_request(const aco_grpc_call_t *call)
     return call->request;
 }
 
+typedef int (*aco__grpc_put_t)(aco_http_request_t *, const char *, const char *);
+
+/* A part of the reply is lost, by errno: the client must not take the rest for all. */
+static int status_of_loss(void)
+{
+    return errno == ENOMEM ? ACO_GRPC_RESOURCE_EXHAUSTED : ACO_GRPC_INTERNAL;
+}
+
+/* The fields that end a reply. If one is lost, the status tells. 0; -1 and errno: there is no status. */
+static int put_end(aco_grpc_call_t *call, int status, aco__grpc_put_t put)
+{
+    aco_http_request_t *request = call->request;
+    const char *message = call->message;
+    char number[16];
+    int lost = status != ACO_GRPC_OK && call->details && put(request, "grpc-status-details-bin", call->details) != 0;
+    for (const aco__grpc_field_t *field = call->trailers.first; field && !lost; field = field->next)
+        lost = put(request, field->name, field->value) != 0;
+    if (lost) {
+        status = status_of_loss();
+        message = "details or trailers are lost";
+    }
+    if (status != ACO_GRPC_OK && message && put(request, "grpc-message", message) != 0)
+        status = status_of_loss();
+    (void)snprintf(number, sizeof number, "%d", status);
+    return put(request, "grpc-status", number);
+}
+
 /* Ends the reply: with trailers, or with headers alone if an error is all there is. */
 ACO__SWITCHES static void end_reply(aco_grpc_call_t *call, int status)
 {
-    aco_http_request_t *request = call->request;
-    char number[16];
-    int alone = !call->has_begun && status != ACO_GRPC_OK && !call->metadata.first;
-    int (*put)(aco_http_request_t *, const char *, const char *) =
-        alone ? aco_http_reply_header : aco_http_reply_trailer;
-    if (!alone && !call->has_begun && call->side->begin(call, serve_place) != 0)
-        return;
-    (void)snprintf(number, sizeof number, "%d", status);
-    if (put(request, "grpc-status", number) != 0) {
-        aco_http_reply_abort(request);
-        return;
+    int alone = !call->has_begun && status != ACO_GRPC_OK && (!call->metadata.first || call->write_error);
+    if (!alone && !call->has_begun && call->side->begin(call, serve_place) != 0) {
+        status = aco_grpc_fail(call, status_of_loss(), "the metadata are lost");
+        alone = 1;
     }
-    if (call->message && status != ACO_GRPC_OK)
-        (void)put(request, "grpc-message", call->message);
-    if (call->details && status != ACO_GRPC_OK)
-        (void)put(request, "grpc-status-details-bin", call->details);
-    for (const aco__grpc_field_t *field = call->trailers.first; field; field = field->next)
-        (void)put(request, field->name, field->value);
-    if (alone)
-        (void)aco_http_reply_at(request, 200, content_type, NULL, 0, serve_place);
+    if (put_end(call, status, alone ? aco_http_reply_header : aco_http_reply_trailer) != 0)
+        aco_http_reply_abort(call->request);
+    else if (alone)
+        (void)aco_http_reply_at(call->request, 200, content_type, NULL, 0, serve_place);
 }
 
 /* Which status a handler's result, and the errno it left, are. */
@@ -165,7 +181,8 @@ static int take_codings(aco_grpc_call_t *call, const aco_grpc_server_t *server)
     call->peer_compresses = has_gzip && strcmp(coding, "gzip") == 0;
     if (call->peer_compresses)
         return 0;
-    (void)aco_http_reply_header(call->request, "grpc-accept-encoding", has_gzip ? "identity,gzip" : "identity");
+    if (aco_http_reply_header(call->request, "grpc-accept-encoding", has_gzip ? "identity,gzip" : "identity") != 0)
+        return aco_grpc_fail(call, ACO_GRPC_RESOURCE_EXHAUSTED, "no memory");
     return aco_grpc_fail(call, ACO_GRPC_UNIMPLEMENTED, "the grpc-encoding is not known");
 }
 

@@ -62,11 +62,23 @@ int aco__grpc_lists_gzip(const char *list)
 
 /* ---- Percent-coded texts ---- */
 
+static const char lost_text[] = "the message is lost: no memory";
+
+static const char *copy_text(aco_grpc_call_t *call, const char *text, size_t n)
+{
+    char *kept = aco__grpc_allocate(call, n + 1);
+    if (!kept)
+        return NULL;
+    if (n)
+        memcpy(kept, text, n);
+    kept[n] = 0;
+    return kept;
+}
+
 const char *aco__grpc_escape(aco_grpc_call_t *call, const char *text)
 {
     static const char hex[] = "0123456789ABCDEF";
-    char coded[GRPC_MESSAGE + 1], *to = coded, *kept;
-    size_t n;
+    char coded[GRPC_MESSAGE + 1], *to = coded;
     for (; *text; text++) {
         const unsigned char c = (unsigned char)*text;
         const int is_plain = c >= ' ' && c < 127 && c != '%' && !((c == ' ') && (!text[1] || to == coded));
@@ -80,13 +92,8 @@ const char *aco__grpc_escape(aco_grpc_call_t *call, const char *text)
             *to++ = hex[c & 15];
         }
     }
-    n = (size_t)(to - coded);
-    kept = aco__grpc_allocate(call, n + 1);
-    if (!kept)
-        return NULL;
-    memcpy(kept, coded, n);
-    kept[n] = 0;
-    return kept;
+    *to = 0;
+    return aco__grpc_keep_text(call, coded);
 }
 
 static int hex_of(char c)
@@ -101,7 +108,7 @@ const char *aco__grpc_unescape(aco_grpc_call_t *call, const char *text)
 {
     char *kept = aco__grpc_allocate(call, strlen(text) + 1), *to = kept;
     if (!kept)
-        return NULL;
+        return lost_text;
     while (*text) {
         const int is_escape = *text == '%' && hex_of(text[1]) >= 0 && hex_of(text[2]) >= 0;
         const int c = is_escape ? 16 * hex_of(text[1]) + hex_of(text[2]) : *text;
@@ -110,6 +117,12 @@ const char *aco__grpc_unescape(aco_grpc_call_t *call, const char *text)
     }
     *to = 0;
     return kept;
+}
+
+const char *aco__grpc_keep_text(aco_grpc_call_t *call, const char *text)
+{
+    const char *kept = copy_text(call, text, strlen(text));
+    return kept ? kept : lost_text;
 }
 
 /* ---- Base64, which is sent without padding ---- */
@@ -198,17 +211,6 @@ static int is_text(const char *value, size_t n)
         if (value[i] < ' ' || value[i] > '~')
             return 0;
     return !n || (value[0] != ' ' && value[n - 1] != ' ');
-}
-
-static const char *copy_text(aco_grpc_call_t *call, const char *text, size_t n)
-{
-    char *kept = aco__grpc_allocate(call, n + 1);
-    if (!kept)
-        return NULL;
-    if (n)
-        memcpy(kept, text, n);
-    kept[n] = 0;
-    return kept;
 }
 
 int aco__grpc_add_field(aco_grpc_call_t *call, aco__grpc_fields_t *fields, size_t most, const char *name,

@@ -19,20 +19,10 @@ typedef struct c2_head {
     char cookies[HTTP_OUT];
 } c2_head_t;
 
-static void c2_set(nghttp2_nv *field, const char *name, const char *value)
-{
-    field->name = (uint8_t *)(uintptr_t)name;
-    field->value = (uint8_t *)(uintptr_t)value;
-    field->namelen = strlen(name);
-    field->valuelen = strlen(value);
-    field->flags = NGHTTP2_NV_FLAG_NONE;
-}
-
 static void c2_put_part(c2_head_t *head, const char *name, size_t name_n, const char *value, size_t value_n)
 {
     ACO__ASSERT(head->n < head->room);
-    head->fields[head->n++] = (nghttp2_nv){(uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value, name_n, value_n,
-                                           NGHTTP2_NV_FLAG_NONE};
+    head->fields[head->n++] = aco__http2_field(name, name_n, value, value_n);
     head->size += name_n + value_n + HTTP2_FIELD;
 }
 
@@ -62,11 +52,9 @@ static void c2_put_own(c2_head_t *head, const aco__http_step_t *step, const char
         c2_put(head, name, value);
 }
 
-/* Fields that only HTTP/1 has (RFC 9113, 8.2.2). */
 static int c2_is_of_connection(const aco_http_header_t *header)
 {
-    return aco__http_same(header->name, "keep-alive") || aco__http_same(header->name, "proxy-connection") ||
-           aco__http_same(header->name, "upgrade") ||
+    return aco__http2_is_of_connection(header->name, strlen(header->name)) ||
            (aco__http_same(header->name, "te") && !aco__http_same(header->value, "trailers"));
 }
 
@@ -175,18 +163,17 @@ int aco__http2_keep_trailers(aco__http2_call_t *s, const aco_http_header_t *trai
     if (!n)
         return 0;
     for (size_t i = 0; i < n; i++)
-        sz += strlen(trailers[i].name) + strlen(trailers[i].value) + 2;
+        sz += strlen(trailers[i].name) + strlen(trailers[i].value);
     s->own_trailers = aco__service_allocate(&sz, CLIENT_CALL);
     if (!s->own_trailers)
         return -1;
     s->own_trailers_sz = sz;
     text = (char *)(s->own_trailers + n);
     for (size_t i = 0; i < n; i++) {
-        const char *name = text, *value;
-        text = aco__http_put(text, trailers[i].name, strlen(trailers[i].name) + 1);
-        value = text;
-        text = aco__http_put(text, trailers[i].value, strlen(trailers[i].value) + 1);
-        c2_set(&s->own_trailers[i], name, value);
+        const size_t name_n = strlen(trailers[i].name), value_n = strlen(trailers[i].value);
+        char *value = aco__http_put(text, trailers[i].name, name_n);
+        s->own_trailers[i] = aco__http2_field(text, name_n, value, value_n);
+        text = aco__http_put(value, trailers[i].value, value_n);
     }
     s->own_trailers_n = n;
     return 0;

@@ -50,11 +50,10 @@ static void h2_drop_body(aco__http2_stream_t *s)
 /* The client waits to be told that it may send the body. */
 static void h2_send_continue(aco__http2_stream_t *s)
 {
-    static uint8_t name[] = ":status", value[] = "100";
-    const nghttp2_nv field = {name, value, sizeof name - 1, sizeof value - 1,
-                              NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE};
-    if (s->may_continue && s->is_open && !s->has_response && !s->body_n)
-        (void)nghttp2_submit_headers(s->h->wire.session, NGHTTP2_FLAG_NONE, s->id, NULL, &field, 1, NULL);
+    const nghttp2_nv field = aco__http2_field(":status", 7, "100", 3);
+    if (s->may_continue && s->is_open && !s->has_response && !s->body_n &&
+        nghttp2_submit_headers(s->h->wire.session, NGHTTP2_FLAG_NONE, s->id, NULL, &field, 1, NULL) < 0)
+        aco__http2_reset(s, NGHTTP2_INTERNAL_ERROR);
     s->may_continue = 0;
 }
 
@@ -137,19 +136,7 @@ static void http2_limit_body(aco__http_exchange_t *x, int64_t max_body, int64_t 
 
 enum { H2_OWN_FIELDS = 4, H2_FIELDS_ON_STACK = 12 };
 
-static nghttp2_nv h2_field(const char *name, size_t name_n, const char *value, size_t value_n)
-{
-    nghttp2_nv field = {(uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value, name_n, value_n, NGHTTP2_NV_FLAG_NONE};
-    return field;
-}
-#define H2_FIELD(name, value, value_n) h2_field(name, sizeof(name) - 1, value, value_n)
-
-/* Fields that only HTTP/1 has (RFC 9113, 8.2.2). */
-static int h2_is_of_connection(const char *name, size_t n)
-{
-    return aco__http_is(name, n, "keep-alive") || aco__http_is(name, n, "proxy-connection") ||
-           aco__http_is(name, n, "upgrade") || aco__http_is(name, n, "te");
-}
+#define H2_FIELD(name, value, value_n) aco__http2_field(name, sizeof(name) - 1, value, value_n)
 
 /* The next line of fields, as HTTP/1 sends them, becomes a field. The line behind it. */
 static char *h2_next_field(char *line, nghttp2_nv *field)
@@ -158,7 +145,7 @@ static char *h2_next_field(char *line, nghttp2_nv *field)
     for (size_t i = 0; i < name_n; i++)
         if (line[i] >= 'A' && line[i] <= 'Z')
             line[i] = (char)(line[i] + ('a' - 'A'));
-    *field = h2_field(line, name_n, line + name_n + 2, value_n);
+    *field = aco__http2_field(line, name_n, line + name_n + 2, value_n);
     return line + name_n + 2 + value_n + 2;
 }
 
@@ -168,8 +155,11 @@ static size_t h2_put_fields(char *at, size_t n, nghttp2_nv *fields)
     const char *end = n ? at + n : at;
     size_t count_of = 0;
     while (at < end) {
+        const char *name = at;
+        size_t name_n;
         at = h2_next_field(at, &fields[count_of]);
-        if (!h2_is_of_connection((const char *)fields[count_of].name, fields[count_of].namelen))
+        name_n = fields[count_of].namelen;
+        if (!aco__http2_is_of_connection(name, name_n) && !aco__http_is(name, name_n, "te"))
             count_of++;
     }
     return count_of;

@@ -1,8 +1,8 @@
 /* What both sides of HTTP/2 have in common: the session, the bytes of bodies, and the sending. One task of a connection
  * asks nghttp2 for frames and sends them together. */
-#include "http/coder_memory.h" /* also for others, where the sources are one file */
 #ifdef ACO_CONFIG_HTTP2
 
+#include "http/coder_memory.h"
 #include "http/http2_wire.h"
 #include "http/text.h"
 
@@ -61,6 +61,14 @@ int aco__http2_begin_session(aco__http2_wire_t *wire, void (*set_callbacks)(nght
     nghttp2_session_del(wire->session);
     errno = ENOMEM;
     return -1;
+}
+
+/* ---- Fields ---- */
+
+int aco__http2_is_of_connection(const char *name, size_t n)
+{
+    return aco__http_is(name, n, "keep-alive") || aco__http_is(name, n, "proxy-connection") ||
+           aco__http_is(name, n, "upgrade");
 }
 
 /* ---- Bodies ---- */

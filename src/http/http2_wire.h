@@ -49,6 +49,15 @@ static inline size_t aco__http2_data_left(const aco__http2_data_t *data)
     return data->out.end - data->out.begin + data->direct_n;
 }
 
+/* A field, whose texts nghttp2 copies when it takes it. */
+static inline nghttp2_nv aco__http2_field(const char *name, size_t name_n, const char *value, size_t value_n)
+{
+    nghttp2_nv field = {(uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value, name_n, value_n, NGHTTP2_NV_FLAG_NONE};
+    return field;
+}
+
+/* Whether it is a field that only HTTP/1 has (RFC 9113, 8.2.2); "te" depends on the side. */
+ACO__HIDDEN int aco__http2_is_of_connection(const char *name, size_t n);
 /* Begins nghttp2's session, with these callbacks besides the common ones, settings, and window of the connection;
  * `link` and `cut_off` are set. 0; on error -1, errno ENOMEM, and the wire has no session. */
 ACO__HIDDEN int aco__http2_begin_session(aco__http2_wire_t *wire, void (*set_callbacks)(nghttp2_session_callbacks *),

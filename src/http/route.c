@@ -99,7 +99,8 @@ static const aco_http_route_t *find(aco__http_exchange_t *x, const aco_http_rout
     return NULL;
 }
 
-static void add_allow(aco__http_exchange_t *x)
+/* 0, or -1 and errno. */
+static int add_allow(aco__http_exchange_t *x)
 {
     const aco__http_match_t *match = &x->match;
     char text[128];
@@ -113,13 +114,13 @@ static void add_allow(aco__http_exchange_t *x)
         n += (size_t)part;
     }
     text[n] = 0;
-    (void)aco_http_reply_header(&x->is, "Allow", text);
+    return aco_http_reply_header(&x->is, "Allow", text);
 }
 
 void aco__http_refuse(aco__http_exchange_t *x, int status, const char *location)
 {
-    if (status == 405)
-        add_allow(x);
+    if (status == 405 && add_allow(x) != 0)
+        status = 500;
     (void)aco__http_answer(x, status, location);
 }
 

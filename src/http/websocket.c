@@ -6,7 +6,6 @@
 #include "http/websocket_internal.h"
 #include "system/system.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { CONTINUATION = 0, TEXT = ACO_WEBSOCKET_TEXT, BINARY = ACO_WEBSOCKET_BINARY, CLOSE = 8, PING = 9, PONG = 10 };
@@ -100,12 +99,8 @@ static void take_back(aco_websocket_t *socket, size_t frame, int opcode)
 static int next_mask(aco_websocket_t *socket, unsigned char mask[WS_MASK])
 {
     if (!socket->keys_n) {
-#ifdef __linux__
         if (aco__system.getrandom(socket->keys, sizeof socket->keys, 0) != (ssize_t)sizeof socket->keys)
             return -1;
-#else
-        arc4random_buf(socket->keys, sizeof socket->keys);
-#endif
         socket->keys_n = sizeof socket->keys;
     }
     socket->keys_n -= WS_MASK;

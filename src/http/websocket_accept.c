@@ -79,10 +79,9 @@ static int check_handshake(const aco__http_exchange_t *x, const aco_websocket_op
 ACO__SWITCHES
 static int refuse_handshake(aco_http_request_t *request, int status, const char *call, const char *location)
 {
-    if (status == 426) {
-        (void)aco_http_reply_header(request, "Upgrade", "websocket");
-        (void)aco_http_reply_header(request, "Sec-WebSocket-Version", "13");
-    }
+    if (status == 426 && (aco_http_reply_header(request, "Upgrade", "websocket") != 0 ||
+                          aco_http_reply_header(request, "Sec-WebSocket-Version", "13") != 0))
+        status = 500;
     (void)aco__http_answer(aco__http_exchange_of(request), status, location);
     return status == 403 ? aco__service_fail(EACCES, call, "a page of this origin may not connect")
                          : aco__service_fail(EPROTO, call, "this is no handshake of WebSocket");

@@ -8,7 +8,6 @@
 #include "system/system.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char connect_call[] = "aco_websocket_connect";
@@ -35,12 +34,8 @@ static int rewrite_url(shake_t *shake, const char *url)
 static int make_key(char key[HTTP_WEBSOCKET_KEY + 8])
 {
     unsigned char bytes[16];
-#ifdef __linux__
     if (aco__system.getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return -1;
-#else
-    arc4random_buf(bytes, sizeof bytes);
-#endif
     *aco__http_put_base64(key, bytes, sizeof bytes) = 0;
     return 0;
 }

@@ -1,9 +1,8 @@
 /* Retries: pauses and the budget. */
-#include "base/invariants.h"
+#include "service/jitter.h"
 
 #include "aco/retry.h"
 #include "aco/scope.h"
-#include "aco/sim.h"
 
 #include <errno.h>
 
@@ -45,22 +44,6 @@ void aco_retry_begin(aco_retry_t *retry, const aco_retry_options_t *options)
         (void)spend(options->budget, -(int64_t)options->budget->share);
 }
 
-/* A random number of 63 bits: the simulation's, or else a hash (SplitMix64) of the time and of a count. */
-static int64_t random_number(int64_t now)
-{
-    static uint32_t count; /* atomic */
-    uint64_t x;
-#ifdef __linux__
-    aco_sim_t *sim = aco__sim_current_if_linked ? aco__sim_current_if_linked() : NULL;
-    if (sim)
-        return (int64_t)(aco__sim_random_if_linked(sim, 0) >> 1);
-#endif
-    x = (uint64_t)now + __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED) * UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return (int64_t)((x ^ (x >> 31)) >> 1);
-}
-
 static int give_up(int error)
 {
     errno = error;
@@ -69,19 +52,18 @@ static int give_up(int error)
 
 int aco_retry_again_at(aco_retry_t *retry, int error, const char *location)
 {
-    int64_t now = aco_now(), pause;
+    int64_t pause;
     ACO__MAY_SWITCH("aco_retry_again", location);
     if (retry->tries < INT32_MAX)
         retry->tries++;
     if (aco_check_cancelled() != 0)
         return -1;
-    if (retry->aco__pause > retry->aco__longest)
-        retry->aco__pause = retry->aco__longest;
-    pause = random_number(now) % (retry->aco__pause + 1);
-    if ((retry->aco__most >= 0 && retry->tries >= retry->aco__most) || now + pause >= aco_deadline())
+    if (retry->aco__most >= 0 && retry->tries >= retry->aco__most)
+        return give_up(error);
+    pause = aco__back_off(&retry->aco__pause, retry->aco__longest);
+    if (aco_after(pause) >= aco_deadline())
         return give_up(error);
     if (retry->aco__budget && !spend(retry->aco__budget, THOUSAND))
         return give_up(error);
-    retry->aco__pause *= 2;
     return aco_sleep_at(pause, location);
 }

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -81,11 +82,6 @@ static int call_futex_wake(uint32_t *word, int threads)
     return (int)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, threads, NULL, NULL, 0);
 }
 
-static ssize_t call_getrandom(void *p, size_t n, unsigned flags)
-{
-    return syscall(SYS_getrandom, p, n, flags);
-}
-
 static pid_t call_gettid(void)
 {
     return (pid_t)syscall(SYS_gettid);
@@ -127,6 +123,17 @@ static int call_pidfd_send_signal(int process, int signal, void *information, un
     return (int)ASK(SYS_pidfd_send_signal, process, signal, information, flags);
 }
 #endif
+
+static ssize_t call_getrandom(void *p, size_t n, unsigned flags)
+{
+#ifdef __linux__
+    return syscall(SYS_getrandom, p, n, flags);
+#else
+    (void)flags;
+    arc4random_buf(p, n);
+    return (ssize_t)n;
+#endif
+}
 
 #ifdef ACO_CONFIG_LIBACO_ONLY
 static const /* so that compilers see what is called */
@@ -253,9 +260,9 @@ static const /* so that compilers see what is called */
         .getrlimit = ACO__SYSTEM_AS(getrlimit, getrlimit),
 #ifdef __linux__
         .uname = uname,
-        .getrandom = call_getrandom,
         .prctl = prctl,
 #endif
+        .getrandom = call_getrandom,
 
         .sigaction = sigaction,
         .sigaltstack = ACO__SYSTEM_AS(sigaltstack, sigaltstack),

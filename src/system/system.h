@@ -194,9 +194,9 @@ typedef struct aco__system {
     int (*getrlimit)(int resource, struct rlimit *limit);
 #ifdef __linux__
     int (*uname)(struct utsname *names);
-    ssize_t (*getrandom)(void *p, size_t n, unsigned flags); /* async-signal-safe */
     int (*prctl)(int operation, ...);
 #endif
+    ssize_t (*getrandom)(void *p, size_t n, unsigned flags); /* async-signal-safe */
 
     /* Signals. All but the waits are async-signal-safe. pthread_sigmask() and pthread_kill() return error numbers; the
      * waits may have EINTR. With acorn_hook, sigaction() of a fault is its hook (src/libc/handlers.c). */

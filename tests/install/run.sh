@@ -249,6 +249,12 @@ amalgamation) # libaco's own build lines
             -o app
         io_fails ./app
     fi
+    if [ -e aco_grpc.c ]; then # without HTTP/2 there is no server, but all names are there
+        # shellcheck disable=SC2086
+        "$cc" $flags -O1 -std=c11 $strict -I. aco.o aco_io.o aco_http.o aco_grpc.o renamed_*.o \
+            "$source/examples/grpc/greeter.c" -o app
+        io_fails ./app
+    fi
     # shellcheck disable=SC2086
     "$cc" $flags -O1 -std=c11 $strict -I. aco.o aco_threads.o "$source/examples/threads_tree.c" -o app -pthread
     ./app
@@ -258,6 +264,16 @@ amalgamation) # libaco's own build lines
             -lcrypto
         tls_fails ./app
     fi
+    mkdir parts # a header that comes first under a condition would be missing where the condition does not hold
+    printf '#ifndef ACO_X_H\n#define ACO_X_H\n#endif\n' > parts/x.h
+    printf '#ifndef A\n#else\n#include "x.h"\n#endif\n' > parts/one.c
+    printf '#include "x.h"\n' > parts/two.c
+    awk -v root=parts -f "$source/tools/amalgamate.awk" -- parts/two.c parts/one.c > both.c
+    if awk -v root=parts -f "$source/tools/amalgamate.awk" -- parts/one.c parts/two.c > both.c 2> refused.txt; then
+        echo "a header under a condition was taken"
+        exit 1
+    fi
+    grep -q '^amalgamate: two.c:1 includes x.h, which one.c:3 includes first, under "#ifdef A": ' refused.txt
     mkdir two # these two files are all that libaco's programs need; names of other headers are the program's
     cp aco.h aco.c two/
     cat > two/app.c <<'END'
