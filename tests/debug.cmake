@@ -7,6 +7,10 @@ foreach(variant IN LISTS acorn_two_variants)
   target_link_libraries(test_debug_pages_${variant} PRIVATE acorn_debug_static Threads::Threads)
   acorn_test(debug_spans.${variant} debug_spans.c DEFINE ${define_${variant}} TIMEOUT 60)
   target_link_libraries(test_debug_spans_${variant} PRIVATE acorn_debug_static acorn_threads_static Threads::Threads)
+  if(TARGET acorn_grpc)
+    acorn_test(debug_grpc.${variant} debug_grpc.c DEFINE ${define_${variant}} TIMEOUT 60)
+    target_link_libraries(test_debug_grpc_${variant} PRIVATE acorn_debug_static acorn_grpc_static Threads::Threads)
+  endif()
 endforeach()
 
 # ACO_DEBUG where nothing calls the library's server.
