@@ -37,6 +37,12 @@ if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING AND NOT CMAKE_C_F
   set_tests_properties(debug.readers PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
 endif()
 
+# perf's samples with tasks' names.
+if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING AND NOT CMAKE_C_FLAGS MATCHES "-fsanitize=")
+  add_test(NAME debug.perf COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/debug/perf.py $<TARGET_FILE:debug_problems>)
+  set_tests_properties(debug.perf PROPERTIES TIMEOUT 100 SKIP_RETURN_CODE 77)
+endif()
+
 # The live page, in Chromium if it is here.
 if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING AND NOT CMAKE_C_FLAGS MATCHES "-fsanitize=")
   find_program(DEBUG_NODE node)
