@@ -7,6 +7,10 @@ foreach(variant IN LISTS acorn_two_variants)
   target_link_libraries(test_debug_pages_${variant} PRIVATE acorn_debug_static Threads::Threads)
   acorn_test(debug_spans.${variant} debug_spans.c DEFINE ${define_${variant}} TIMEOUT 60)
   target_link_libraries(test_debug_spans_${variant} PRIVATE acorn_debug_static acorn_threads_static Threads::Threads)
+  if(TARGET acorn_grpc)
+    acorn_test(debug_grpc.${variant} debug_grpc.c DEFINE ${define_${variant}} TIMEOUT 60)
+    target_link_libraries(test_debug_grpc_${variant} PRIVATE acorn_debug_static acorn_grpc_static Threads::Threads)
+  endif()
 endforeach()
 
 # ACO_DEBUG where nothing calls the library's server.
@@ -31,6 +35,12 @@ if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING AND NOT CMAKE_C_F
            $<TARGET_FILE:test_debug_pages_release> "$<$<BOOL:${DEBUG_GO}>:${DEBUG_GO}>"
            "$<$<BOOL:${DEBUG_PROMETHEUS}>:${DEBUG_PROMETHEUS}>")
   set_tests_properties(debug.readers PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
+endif()
+
+# perf's samples with tasks' names.
+if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING AND NOT CMAKE_C_FLAGS MATCHES "-fsanitize=")
+  add_test(NAME debug.perf COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/debug/perf.py $<TARGET_FILE:debug_problems>)
+  set_tests_properties(debug.perf PROPERTIES TIMEOUT 100 SKIP_RETURN_CODE 77)
 endif()
 
 # The live page, in Chromium if it is here.

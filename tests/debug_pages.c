@@ -95,12 +95,23 @@ FAR_FROM_OTHERS void *waits_for_end(void *arg)
     return arg;
 }
 
+static aco_rwlock_t shared;
+
 FAR_FROM_OTHERS void *private_task(void *arg);
 FAR_FROM_OTHERS void *private_task(void *arg)
 {
-    void *result = waits_for_end(arg);
-    __asm__ volatile("");
+    void *result;
+    CHECK_EQ(aco_rwlock_rdlock(&shared), 0);
+    result = waits_for_end(arg);
+    CHECK_EQ(aco_rwlock_unlock(&shared), 0);
     return result;
+}
+
+static void *writes_shared(void *unused)
+{
+    CHECK_EQ(aco_rwlock_wrlock(&shared), 0);
+    CHECK_EQ(aco_rwlock_unlock(&shared), 0);
+    return unused;
 }
 
 FAR_FROM_OTHERS void *task_on_share_stack(void *arg);
@@ -161,6 +172,7 @@ static void *waiting_thread(void *unused)
         spawn_detached(private_task, &options);
         spawn_detached(task_on_share_stack, &on_share_stack);
     }
+    spawn_detached(writes_shared, NULL);
     spawn_detached(spawns_embrace, NULL);
     spawn_detached(tells, &of_tells);
     CHECK_EQ(aco_run(), 0);
@@ -213,6 +225,9 @@ static void tasks(void)
     HAS("debug_pages.c:");
     HAS("waits_for_end(...)");
     HAS("private_task(...)");
+    HAS(", held by 5 reader(s): coroutine 0x");
+    HAS(" (sleeper 0), coroutine 0x");
+    HAS(" (sleeper 2) and 2 more");
     HAS("\"shares a stack\" [waits for event ");
     HAS("task_on_share_stack(...)");
     HAS("task \"hog\" [does not give way, thread ");

@@ -179,6 +179,77 @@ static void each_state(void)
     FAILS(aco_tasks_dump(-1), -1, EBADF, "aco_tasks_dump", NULL, "descriptor -1");
 }
 
+#ifndef _WIN32
+/* ---- Who has a lock for reading ---- */
+
+static int readers_may_go;
+
+static void *reads(void *how)
+{
+    CHECK_EQ(how ? aco_rwlock_try_rdlock(&readers) : aco_rwlock_rdlock(&readers), 0);
+    while (!readers_may_go)
+        aco_task_yield();
+    return (void *)(intptr_t)aco_rwlock_unlock(&readers);
+}
+
+static void *ends_as_reader(void *arg)
+{
+    CHECK_EQ(aco_rwlock_rdlock(&readers), 0);
+    return arg;
+}
+
+static void *lets_readers_wait(void *arg)
+{
+    CHECK_EQ(aco_rwlock_wrlock(&readers), 0);
+    aco_task_yield();
+    CHECK_EQ(aco_rwlock_unlock(&readers), 0);
+    return arg;
+}
+
+static void *dumps_readers(void *arg)
+{
+    char ended_one[60];
+    aco_t *ended, *late;
+    spawn_detached(lets_readers_wait, NULL);
+    spawn_as(reads, NULL, ACO_DETACHED, "Rita"); /* it waits for the lock */
+    for (int i = 0; i < 3; i++)
+        aco_task_yield();
+    ended = spawn_as(ends_as_reader, NULL, ACO_DETACHED, "Ralph");
+    spawn_as(reads, arg, ACO_DETACHED, "Rosa");
+    spawn_detached(reads, NULL);
+    aco_task_yield();
+    writing = spawn_detached(waits_to_write, NULL);
+    aco_task_yield();
+    snprintf(ended_one, sizeof ended_one, ", coroutine %p (Ralph, which has ended), ", (void *)ended);
+    dump();
+    HAS(line_of(writing), ", held by 4 reader(s): coroutine ", " (Rita)", ended_one, " (Rosa) and 1 more; has waited");
+    readers_may_go = 1;
+    CHECK_EQ(aco_rwlock_unlock(&readers), 0); /* Ralph's */
+    while (readers.readers)
+        aco_task_yield();
+    CHECK_EQ(aco_tasks_dump_on(0, 2), 0);
+    readers_may_go = 0;
+    while (readers.writer)
+        aco_task_yield();
+    late = spawn_as(reads, NULL, ACO_DETACHED, "Lena");
+    aco_task_yield();
+    writing = spawn_detached(waits_to_write, NULL);
+    aco_task_yield();
+    dump();
+    HAS(line_of(writing), ", held by 1 reader(s); has waited");
+    readers_may_go = 1;
+    return late;
+}
+
+/* Promise: readers are named that have locked while somebody might ask. */
+static void readers_are_named(void)
+{
+    CHECK_EQ(aco_tasks_dump_on(SIGUSR2, 2), 0);
+    spawn_detached(dumps_readers, &readers);
+    run();
+}
+#endif
+
 /* ---- Many ---- */
 
 static void *waits_at(void *location)
@@ -623,6 +694,7 @@ int main(void)
 #ifdef _WIN32
     FAILS(aco_tasks_dump_on(2, 2), -1, ENOSYS, "aco_tasks_dump_on", NULL, "signal 2");
 #else
+    readers_are_named();
     CHECK_EQ(pipe(ends), 0);
     signal_while_tasks_run();
     signal_while_open();

@@ -18,8 +18,8 @@ PERIOD_S = 2
 OWN = re.compile(r'^(aco_|_?aco__|__|clone|start_thread|0x)')  # the library's functions, and those below
 
 
-def get(url, body=None):
-    with urllib.request.urlopen(url, data=body, timeout=10) as page:
+def get(url, body=None, limit=10):
+    with urllib.request.urlopen(url, data=body, timeout=limit) as page:
         return page.read().decode()
 
 

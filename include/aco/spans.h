@@ -12,9 +12,9 @@
  *   aco_span_set_number(span, "items", n);
  *   aco_span_end(span);
  *
- * From aco_spans_start() on each request of an HTTP server (of gRPC, too) is a span, and each call of an HTTP client
- * inside of one. The server continues the trace that the request's headers `traceparent` and `tracestate` name (W3C
- * Trace Context); the client sends these headers, unless the call has its own.
+ * From aco_spans_start() on each request of an HTTP server is a span, and each call of an HTTP client inside of one. So
+ * are calls of gRPC, under their methods' names. The server continues the trace that the request's headers
+ * `traceparent` and `tracestate` name (W3C Trace Context); the client sends these headers, unless the call has its own.
  *
  * A span is a coroutine-local value. It ends in the task that began it, at the latest when that task ends. Members of
  * groups and submitted work (aco/group.h, aco/threads.h) begin inside the span of the task that spawns or submits them.

@@ -18,8 +18,8 @@ ACO__BEGIN_C
 
 /* Fair: a reader waits behind a waiting writer, so neither kind starves the other. A task that has the lock for reading
  * must not lock it again, not even for reading: if a writer waits in between, both wait for ever. That is not
- * checked. Reports name the writer that has it, but only count readers: to know them, each lock for reading would have
- * to note its task, and each unlock to search for the note. */
+ * checked. Reports name the writer that has it. Of readers they name three, and count the others; but only count those
+ * who have locked it before somebody might ask (aco_tasks_dump_on(), acorn_debug), as notes are not free. */
 typedef struct aco_rwlock_s {
     aco_t *writer;  /* NULL: no writer has it. Read-only, like the next */
     size_t readers; /* how many readers have it */

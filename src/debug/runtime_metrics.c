@@ -105,13 +105,10 @@ static void observe_request(const aco_http_request_t *request)
 
 void aco__metrics_count_http(void)
 {
-    static const int64_t bounds[] = {100000,     250000,     500000,     1000000,    2500000,   5000000,
-                                     10000000,   25000000,   50000000,   100000000,  250000000, 500000000,
-                                     1000000000, 2500000000, 5000000000, 10000000000};
     aco_metric_t *metric =
         aco__metric_new("acorn_http_request_duration_seconds",
                         "Requests of HTTP servers, from their first bytes to the end of the reply.",
-                        ACO__METRIC_HISTOGRAM, ACO_METRIC_SECONDS, "route", bounds, sizeof bounds / sizeof *bounds);
+                        ACO__METRIC_HISTOGRAM, ACO_METRIC_SECONDS, "route", aco__counted_bounds, ACO__COUNTED_BOUNDS);
     if (!metric)
         return;
     __atomic_store_n(&http_requests, metric, __ATOMIC_RELAXED);
@@ -258,6 +255,40 @@ static void write_counted(aco__page_t *page, const aco__counted_set_t *set)
     }
 }
 
+static void write_row(aco__page_t *page, const aco__counted_rows_t *rows, const aco__counted_row_t *row)
+{
+    uint64_t count = 0;
+    if (rows->kind != ACO__COUNTED_TIMES) {
+        aco__page_print(page, "%s%s{%s} %" PRIu64 "\n", rows->name, rows->kind == ACO__COUNTED_COUNTER ? "_total" : "",
+                        row->labels, row->value);
+        return;
+    }
+    for (size_t i = 0; i <= ACO__COUNTED_BOUNDS; i++) {
+        count += row->times[i];
+        aco__page_print(page, "%s_bucket{%s,le=\"", rows->name, row->labels);
+        if (i == ACO__COUNTED_BOUNDS)
+            aco__page_print(page, "+Inf");
+        else
+            aco__metric_number(page, aco__counted_bounds[i], ACO_METRIC_SECONDS);
+        aco__page_print(page, "\"} %" PRIu64 "\n", count);
+    }
+    aco__page_print(page, "%s_count{%s} %" PRIu64 "\n%s_sum{%s} ", rows->name, row->labels, count, rows->name,
+                    row->labels);
+    aco__metric_number(page, (int64_t)row->value, ACO_METRIC_SECONDS);
+    aco__page_print(page, "\n");
+}
+
+static void write_rows(aco__page_t *page, const aco__counted_rows_t *rows)
+{
+    static const char *const types[] = {"counter", "gauge", "histogram"};
+    aco__counted_row_t row;
+    int is_there;
+    write_head(page, rows->name, types[rows->kind], *rows->unit ? rows->unit : NULL, rows->help);
+    for (size_t i = 0; (is_there = rows->read(rows->which, i, &row)) >= 0; i++)
+        if (is_there)
+            write_row(page, rows, &row);
+}
+
 static void write_spans(aco__page_t *page)
 {
     aco_spans_stats_t spans;
@@ -279,6 +310,8 @@ ACO__SWITCHES void aco__metrics_page(aco_http_request_t *request, void *unused)
     write_http(&page);
     for (const aco__counted_set_t *set = aco__counted_sets(); set; set = set->next)
         write_counted(&page, set);
+    for (const aco__counted_rows_t *rows = aco__counted_all_rows(); rows; rows = rows->next)
+        write_rows(&page, rows);
     write_spans(&page);
     write_process(&page);
     aco__metrics_write(&page);

@@ -76,7 +76,7 @@ static int64_t time_of_day(void)
 
 /* ---- The chain ---- */
 
-static void finish_span(aco_span_t *span)
+void aco__span_finish(aco_span_t *span)
 {
     if (span->is_outside || !(span->context.flags & ACO__IS_SAMPLED)) {
         aco__span_free(span);
@@ -91,7 +91,7 @@ static void finish_chain(void *chain)
 {
     for (aco_span_t *span = chain, *outer; span; span = outer) {
         outer = span->outer;
-        finish_span(span);
+        aco__span_finish(span);
     }
 }
 
@@ -117,8 +117,8 @@ aco_span_t *aco__span_own(void)
     return __atomic_load_n(&aco__spans_are_on, __ATOMIC_ACQUIRE) ? aco_get_local(span_key) : NULL;
 }
 
-aco_span_t *aco__span_begin(const char *name, aco_span_kind_t kind, const aco__trace_context_t *parent,
-                            const char *state)
+aco_span_t *aco__span_begin_apart(const char *name, aco_span_kind_t kind, const aco__trace_context_t *parent,
+                                  const char *state)
 {
     aco_span_t *span = calloc(1, sizeof *span);
     if (!span)
@@ -136,6 +136,15 @@ aco_span_t *aco__span_begin(const char *name, aco_span_kind_t kind, const aco__t
     aco__sample_text(span->name, sizeof span->name, name ? name : "");
     if (span->context.flags & ACO__IS_SAMPLED)
         span->began = time_of_day();
+    return span;
+}
+
+aco_span_t *aco__span_begin(const char *name, aco_span_kind_t kind, const aco__trace_context_t *parent,
+                            const char *state)
+{
+    aco_span_t *span = aco__span_begin_apart(name, kind, parent, state);
+    if (!span)
+        return NULL;
     span->outer = aco_get_local(span_key);
     if (aco_set_local(span_key, span) == 0)
         return span;

@@ -1,6 +1,7 @@
 /* Spans of HTTP: a server's requests, which continue what their traceparent names, and a client's calls. Paths and
  * queries may hold secrets: routes and hosts are what a span tells of them. */
 #define _GNU_SOURCE
+#include "debug/samples.h"
 #include "debug/span_http.h"
 #include "debug/span_queue.h"
 
@@ -101,6 +102,15 @@ static void set_host(aco_span_t *span, const char *url)
     aco_span_set_text(span, "server.address", text);
 }
 
+/* The call is one inside of this span. */
+static void put_headers(aco__http_traced_t *call, const aco_span_t *span)
+{
+    aco__traceparent_write(call->parent, &span->context);
+    call->headers[0] = (aco_http_header_t){"traceparent", call->parent};
+    if (span->state)
+        call->headers[1] = (aco_http_header_t){"tracestate", span->state};
+}
+
 static void call_begins(aco__http_traced_t *call, const char *method, const char *url, int streams)
 {
     const aco_span_t *own = aco__span_own();
@@ -114,10 +124,7 @@ static void call_begins(aco__http_traced_t *call, const char *method, const char
         call->span = span;
         own = span ? span : own;
     }
-    aco__traceparent_write(call->parent, &own->context);
-    call->headers[0] = (aco_http_header_t){"traceparent", call->parent};
-    if (own->state)
-        call->headers[1] = (aco_http_header_t){"tracestate", own->state};
+    put_headers(call, own);
 }
 
 static void call_ends(aco__http_traced_t *call, int status)
@@ -134,8 +141,63 @@ static void call_ends(aco__http_traced_t *call, int status)
     errno = error;
 }
 
+/* ---- gRPC ---- */
+
+static void set_method(aco_span_t *span, const char *method)
+{
+    aco_span_set_text(span, "rpc.system.name", "grpc");
+    aco_span_set_text(span, "rpc.method", method);
+}
+
+static void set_status(aco_span_t *span, const char *status, int has_failed)
+{
+    aco_span_set_text(span, "rpc.response.status_code", status);
+    if (has_failed) {
+        aco_span_set_text(span, "error.type", status);
+        aco_span_fail(span, status);
+    }
+}
+
+static void rpc_begins(aco__http_traced_t *call, const char *method, const char *target)
+{
+    const aco_span_t *own = aco__span_own();
+    aco_span_t *span;
+    if (!own)
+        return;
+    span = aco__span_begin_apart(method, ACO_SPAN_CLIENT, &own->context, own->state);
+    if (span) {
+        set_method(span, method);
+        aco_span_set_text(span, "server.address", target);
+    }
+    call->span = span;
+    put_headers(call, span ? span : own);
+}
+
+static void rpc_ends(aco__http_traced_t *call, const char *status, int has_failed)
+{
+    const int error = errno;
+    aco_span_t *span = call->span;
+    if (!span)
+        return;
+    set_status(span, status, has_failed);
+    aco__span_finish(span);
+    errno = error;
+}
+
+static void rpc_is_served(void *arg, const char *method, const char *status, int has_failed)
+{
+    aco_span_t *span = arg;
+    if (!aco__span_is_open(span) || !(span->context.flags & ACO__IS_SAMPLED))
+        return;
+    if (method)
+        aco__sample_text(span->name, sizeof span->name, method);
+    set_method(span, method ? method : "_OTHER");
+    set_status(span, status, has_failed);
+}
+
 void aco__spans_of_http(void)
 {
-    static const aco__http_tracer_t tracer = {request_begins, request_ends, call_begins, call_ends};
+    static const aco__http_tracer_t tracer = {request_begins, request_ends, call_begins,  call_ends,
+                                              rpc_begins,     rpc_ends,     rpc_is_served};
     __atomic_store_n(&aco__http_tracer, &tracer, __ATOMIC_RELEASE);
 }

@@ -76,8 +76,9 @@ int aco__tracestate_is_good(const char *text)
     if (!n || n > ACO__TRACESTATE)
         return 0;
     for (size_t i = 0; i < n; i++) {
-        members += text[i] == ',';
-        if ((text[i] < ' ' && text[i] != '\t') || text[i] == 127)
+        const unsigned char c = (unsigned char)text[i]; /* a char may be signed */
+        members += c == ',';
+        if ((c < ' ' && c != '\t') || c > '~')
             return 0;
     }
     return members <= MOST_MEMBERS && strchr(text, '=') != NULL;

@@ -54,7 +54,7 @@ static int compare_turns(const void *a, const void *b)
     return (x->began > y->began) - (x->began < y->began);
 }
 
-/* "ts", from the first moment of the trace: microseconds. */
+/* "ts", from the first moment of the trace, which is "monotonic_ns" of CLOCK_MONOTONIC: microseconds. */
 static void write_moment(aco__page_t *page, const char *name, int64_t ns)
 {
     aco__page_print(page, ",\"%s\":%" PRId64 ".%03d", name, ns / 1000, (int)(ns % 1000));
@@ -105,8 +105,9 @@ static void write_trace(aco__page_t *page, turn_t *all, size_t n, uint64_t misse
     qsort(all, n, sizeof *all, compare_turns);
     aco__page_print(page,
                     "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"turns\":%zu,\"lost\":%" PRIu64
+                    ",\"monotonic_ns\":%" PRId64
                     "},\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":%ld,\"name\":\"process_name\",\"args\":{\"n\":0",
-                    n, missed, process);
+                    n, missed, first, process);
     aco__json_member(page, "name", "acorn");
     aco__page_print(page, "}}");
     for (size_t i = 0; i < n; i++) {

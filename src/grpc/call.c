@@ -1,5 +1,5 @@
 /* Messages of a call: five bytes and the message, one after the other, in the body. */
-#include "grpc/call.h"
+#include "grpc/seen.h"
 
 #include <string.h>
 
@@ -144,11 +144,11 @@ static int check_prefix(aco_grpc_call_t *call, const unsigned char *prefix, size
     return 0;
 }
 
-int aco_grpc_read_at(aco_grpc_call_t *call, const void **message, size_t *n, const char *location)
+/* The next message, not counted. */
+ACO__SWITCHES static int read_message(aco_grpc_call_t *call, const void **message, size_t *n, const char *location)
 {
     int result;
     size_t length;
-    ACO__MAY_SWITCH("aco_grpc_read", location);
     if (call->read_error) {
         errno = call->read_error;
         return -1;
@@ -181,6 +181,21 @@ int aco_grpc_read_at(aco_grpc_call_t *call, const void **message, size_t *n, con
     return 1;
 }
 
+static void see_received(aco_grpc_call_t *call)
+{
+    aco__grpc_see_message(call, GRPC_RECEIVED, call->taken - GRPC_PREFIX);
+}
+
+int aco_grpc_read_at(aco_grpc_call_t *call, const void **message, size_t *n, const char *location)
+{
+    int result;
+    ACO__MAY_SWITCH("aco_grpc_read", location);
+    result = read_message(call, message, n, location);
+    if (result > 0)
+        see_received(call);
+    return result;
+}
+
 static int fail_count(aco_grpc_call_t *call, const char *reason)
 {
     call->is_miscounted = 1;
@@ -197,7 +212,9 @@ int aco_grpc_read_only_at(aco_grpc_call_t *call, const void **message, size_t *n
 {
     char beyond;
     ssize_t got;
-    int result = aco_grpc_read_at(call, message, n, location);
+    int result;
+    ACO__MAY_SWITCH("aco_grpc_read_only", location);
+    result = read_message(call, message, n, location);
     if (result < 0)
         return -1;
     if (!result)
@@ -207,6 +224,8 @@ int aco_grpc_read_only_at(aco_grpc_call_t *call, const void **message, size_t *n
         return fail_count(call, "there is more than one message");
     if (got < 0)
         call->taken = 0; /* the next call finds the message again */
+    else
+        see_received(call);
     return (int)got;
 }
 
@@ -265,6 +284,7 @@ int aco_grpc_write_at(aco_grpc_call_t *call, const void *message, size_t n, cons
     packs = packs && call->packed.n < n;
     if (write_with_prefix(call, packs, packs ? call->packed.p : message, packs ? call->packed.n : n, location) != 0)
         return fail_write(call);
+    aco__grpc_see_message(call, GRPC_SENT, packs ? call->packed.n : n);
     if (call->packed.room > GRPC_KEPT)
         aco__grpc_free(&call->packed);
     return 0;

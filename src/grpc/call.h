@@ -58,6 +58,7 @@ typedef struct aco__grpc_bytes {
 struct aco_grpc_call_s {
     const aco__grpc_side_t *side;
     const char *method;
+    struct aco__grpc_seen *seen; /* seen.c's; NULL: nobody looks */
     struct aco__grpc_block *blocks; /* memory that lives as long as the call */
     /* Reading: */
     char *in; /* the buffer: `small`, or memory of its own */

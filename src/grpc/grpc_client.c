@@ -1,5 +1,6 @@
 /* A client's call: where it goes, its head, its messages and its end. */
 #include "grpc/grpc_client.h"
+#include "grpc/seen.h"
 
 #include "base/reserved.h"
 
@@ -7,7 +8,7 @@
 
 #include <string.h>
 
-enum { OWN_HEADERS = 8 };
+enum { OWN_HEADERS = 9 };
 static const char write_call[] = "aco_grpc_write";
 
 static aco__grpc_client_t *client_of(aco_grpc_call_t *call)
@@ -29,6 +30,19 @@ static size_t count_fields(const aco__grpc_fields_t *fields)
     for (const aco__grpc_field_t *field = fields->first; field; field = field->next)
         n++;
     return n;
+}
+
+/* Of the call's span, unless the caller's metadata have the field. */
+static void put_traced(aco_http_header_t *headers, size_t *n, const aco_grpc_call_t *call)
+{
+    for (size_t i = 0; call->seen && i < 2 && call->seen->traced.headers[i].name; i++) {
+        const aco_http_header_t *own = &call->seen->traced.headers[i];
+        const aco__grpc_field_t *field = call->metadata.first;
+        while (field && strcmp(field->name, own->name) != 0)
+            field = field->next;
+        if (!field)
+            put(headers, n, own->name, own->value);
+    }
 }
 
 /* Sends the head to this backend. 0, or -1 and errno. */
@@ -62,6 +76,7 @@ ACO__SWITCHES static int send_head(aco__grpc_client_t *c, aco__grpc_backend_t *b
     }
     if (c->retries)
         put(headers, &http.header_count, "grpc-previous-rpc-attempts", numbers[c->retries]);
+    put_traced(headers, &http.header_count, call);
     for (const aco__grpc_field_t *field = call->metadata.first; field; field = field->next)
         put(headers, &http.header_count, field->name, field->value);
     c->response =
@@ -102,13 +117,14 @@ ACO__SWITCHES static int find_backend(aco__grpc_client_t *c, const char *locatio
     return -1;
 }
 
-/* The call's deadline, from its first try on. */
+/* The call's deadline, from its first try on; and who looks sees it from there. */
 static void set_deadline(aco__grpc_client_t *c)
 {
     const int64_t timeout = c->policy ? c->policy->timeout : 0;
     if (c->has_deadline)
         return;
     c->has_deadline = 1;
+    aco__grpc_see_begin(&c->call, GRPC_CALLS, c->call.method, c->channel->targets[0].text);
     c->until = aco_deadline();
     if (timeout && aco_after(timeout) < c->until)
         c->until = aco_after(timeout);
@@ -303,6 +319,7 @@ int aco_grpc_finish_at(aco_grpc_call_t *call, const char *location)
         (void)aco__grpc_end_with(c, status,
                                  status == ACO_GRPC_DEADLINE_EXCEEDED ? aco__grpc_late : aco_error_message());
     }
+    aco__grpc_see_end(call, c->status);
     return c->status;
 }
 
@@ -378,6 +395,8 @@ void aco_grpc_call_destroy(aco_grpc_call_t *call)
     const int error = errno;
     if (!call)
         return;
+    if (aco_unlikely(call->seen != NULL))
+        aco__grpc_see_end(call, aco_grpc_status(call) < 0 ? ACO_GRPC_CANCELLED : c->status);
     aco__grpc_leave(c);
     aco__grpc_call_end(call);
     aco__service_free(c, c->sz);

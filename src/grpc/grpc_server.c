@@ -1,6 +1,7 @@
 /* A server of gRPC: finds the method of a request, calls its handler in the scope of the deadline, and ends the reply
  * with the status. */
 #include "grpc/grpc_server.h"
+#include "grpc/seen.h"
 
 #include "aco/detail/for_grpc.h"
 
@@ -207,6 +208,7 @@ ACO__SWITCHES static int answer(aco_grpc_call_t *call, const aco_grpc_server_t *
     const int64_t timeout = timeout_text ? aco__grpc_timeout(timeout_text) : -1;
     const aco__grpc_method_t *method = method_of(server, call->method);
     int status;
+    aco__grpc_see_begin(call, GRPC_SERVES, method ? method->path : NULL, NULL);
     if (!method)
         return aco_grpc_fail(call, ACO_GRPC_UNIMPLEMENTED, "the method is not known");
     if (timeout_text && timeout < 0)
@@ -217,6 +219,7 @@ ACO__SWITCHES static int answer(aco_grpc_call_t *call, const aco_grpc_server_t *
 
 static void end_call(void *call)
 {
+    aco__grpc_see_end(call, ACO_GRPC_UNKNOWN); /* unless it has ended: its handler has ended the task */
     aco__grpc_call_end(call);
 }
 
@@ -248,6 +251,7 @@ ACO__SWITCHES static void serve_request(aco_http_request_t *request, void *arg)
             aco_grpc_status_of_errno(call->write_error); /* what was sent is not all, and the handler looked away */
     if (!aco_http_connection_error(request))
         end_reply(call, status);
+    aco__grpc_see_end(call, status);
     (void)aco_defer_pop(1);
 }
 

@@ -274,6 +274,11 @@ int aco_http_is_draining(const aco_http_request_t *request)
     return aco__http_exchange_of(request)->server->is_draining;
 }
 
+void *aco__http_request_span(const aco_http_request_t *request)
+{
+    return aco__http_exchange_of(request)->span;
+}
+
 int aco__http_count_buffered(aco_http_request_t *request, ptrdiff_t n)
 {
     aco_http_server_t *server = aco__http_exchange_of(request)->server;

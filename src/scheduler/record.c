@@ -6,6 +6,7 @@
 #include "scheduler/reports/dump_signal.h"
 #include "scheduler/reports/inspection.h"
 #include "scheduler/reports/watchdog.h"
+#include "scheduler/sync/readers.h"
 #include "scheduler/wait.h"
 
 #include "os/clock.h"
@@ -74,6 +75,7 @@ static void scheduler_ends(aco__thread_t *self)
     aco__unwatch(s);
     if (s->ended_tasks)
         aco__memory_free(s->ended_tasks, s->ended_tasks_sz);
+    aco__readers_free(s);
     if (s->poller)
         s->poller->close(s->poller);
     if (s->timers)

@@ -102,6 +102,8 @@ typedef struct aco__tasks {
     struct aco__tasks *next_blocker, **blocker_link; /* others with such signals */
     struct aco__ended_task *ended_tasks; /* names: report.c. NULL: none yet */
     size_t ended_tasks_sz;
+    struct aco__reader *readers; /* notes: readers.c. NULL: none yet */
+    size_t readers_sz;
     int64_t stuck_at;    /* when tasks were looked for that never wake, on the clock of aco_now() */
     uint32_t stuck_turns; /* `turns` then */
     unsigned stuck_reports;

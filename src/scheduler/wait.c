@@ -1,5 +1,6 @@
 /* The parts of waiting that are not inline: who the caller is, why it cannot wait, and how a wait ends early. */
 #include "scheduler/sync/back_off.h"
+#include "scheduler/sync/readers.h"
 #include "scheduler/wait.h"
 
 #include "base/slab.h"
@@ -72,7 +73,7 @@ static void relock(aco__thread_t *self, aco__wait_t *wait, int error)
     aco__enqueue(&mutex->aco__waiters, &wait->waiter);
 }
 
-int aco__rwlock_take(aco_rwlock_t *lock, const aco__wait_t *wait)
+int aco__rwlock_take(const aco__thread_t *self, aco_rwlock_t *lock, const aco__wait_t *wait)
 {
     int writes = wait->kind == ACO__WAIT_WRLOCK;
     ACO__ASSERT(writes || wait->kind == ACO__WAIT_RDLOCK);
@@ -81,15 +82,17 @@ int aco__rwlock_take(aco_rwlock_t *lock, const aco__wait_t *wait)
         return 0;
     if (writes)
         lock->writer = wait->task;
-    else
+    else {
         lock->readers++;
+        aco__reader_joins(aco__tasks(self), lock, wait->task);
+    }
     return 1;
 }
 
 void aco__rwlock_pass(aco__thread_t *self, aco_rwlock_t *lock)
 {
     aco__waiter_t *first;
-    while ((first = lock->aco__waiters.first) != NULL && aco__rwlock_take(lock, first->wait)) {
+    while ((first = lock->aco__waiters.first) != NULL && aco__rwlock_take(self, lock, first->wait)) {
         if (aco_likely(first->wait->error != ACO__LEFT_FREE)) {
             aco__wake(self, first->wait, 0);
             continue;

@@ -167,7 +167,7 @@ ACO__HIDDEN void aco__interrupt(aco__thread_t *self, aco__wait_t *wait, int erro
 /* Gives the lock to the first in its queue that can have it now: a writer, or all readers before the next writer. */
 ACO__HIDDEN void aco__rwlock_pass(aco__thread_t *self, aco_rwlock_t *lock);
 /* Locks it for this wait, if it is free for that: whether it is. */
-ACO__HIDDEN int aco__rwlock_take(aco_rwlock_t *lock, const aco__wait_t *wait);
+ACO__HIDDEN int aco__rwlock_take(const aco__thread_t *self, aco_rwlock_t *lock, const aco__wait_t *wait);
 
 /* The result of a wait that has ended. */
 static inline int aco__wait_result(const aco__wait_t *wait)

@@ -1,5 +1,6 @@
 /* problems.c PROBLEM: a program with a problem, to be found by its debug pages alone (docs/see-inside.md): "leak",
- * "convoy", "hog", "all", or "many": 100 000 tasks and no problem. It prints its port and ends with its input. */
+ * "convoy", "hog", "all", or "many": 100 000 tasks and no problem. "1" to "3" are the first three, for those who are to
+ * find what it is. It prints its port and ends with its input. */
 #define _GNU_SOURCE
 #include <aco/debug.h>
 #include <aco/group.h>
@@ -170,13 +171,15 @@ static void *other_thread(void *problem)
 
 int main(int argc, char **argv)
 {
+    static const char *const numbered[] = {"leak", "convoy", "hog"};
     pthread_t threads[2];
     char problem[16] = "many";
     int port = aco_debug_serve("127.0.0.1:0", NULL);
     if (port < 0)
         return fprintf(stderr, "%s\n", aco_error_message()), 1;
     if (argc > 1)
-        snprintf(problem, sizeof problem, "%s", argv[1]);
+        snprintf(problem, sizeof problem, "%s",
+                 argv[1][0] >= '1' && argv[1][0] <= '3' ? numbered[argv[1][0] - '1'] : argv[1]);
     pthread_create(&threads[0], NULL, one_thread, problem);
     pthread_create(&threads[1], NULL, other_thread, problem);
     printf("%d\n", port);

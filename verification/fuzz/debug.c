@@ -2,7 +2,7 @@
  * tells which. The request line itself is acorn_http's, whose target is http.c.
  *
  * The property: each request gets a whole answer that is no failure of the server's, and JSON ends as it should. Pages
- * that take seconds are left out. */
+ * that take seconds are asked for none. */
 #define _GNU_SOURCE
 #define FUZZ_NAME "debug"
 #include "aco/debug.h"
@@ -37,9 +37,16 @@ static int connect_to(int port)
 
 static size_t make_request(char *request, unsigned which, const uint8_t *bytes, size_t n)
 {
-    static const char *const queries[] = {"state?filter=",       "state?",        "pprof/tasks?",
-                                          "pprof/leaked?debug=", "pprof/symbol?", "pprof/threadcreate?debug=",
-                                          "pprof/tasks?json="};
+    static const char *const queries[] = {"state?filter=",
+                                          "state?",
+                                          "pprof/tasks?",
+                                          "pprof/leaked?debug=",
+                                          "pprof/symbol?",
+                                          "pprof/threadcreate?debug=",
+                                          "pprof/tasks?json=",
+                                          "pprof/late?seconds=0&ms=",
+                                          "pprof/mutex?seconds=0&debug=",
+                                          "pprof/trace?seconds=0&"};
     enum { QUERIES = sizeof queries / sizeof *queries };
     size_t at_end = 0;
     if (which % (QUERIES + 2) < QUERIES) {

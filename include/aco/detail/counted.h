@@ -29,6 +29,29 @@ ACO_API void aco__counted_add(aco__counted_set_t *set);
 /* The first one. NULL: there is none. */
 ACO_API const aco__counted_set_t *aco__counted_sets(void);
 
+/* Numbers with labels that become more while the program runs: a row for each. */
+enum { ACO__COUNTED_BOUNDS = 16 };
+typedef enum aco__counted_kind { ACO__COUNTED_COUNTER, ACO__COUNTED_GAUGE, ACO__COUNTED_TIMES } aco__counted_kind_t;
+typedef struct aco__counted_row {
+    char labels[320]; /* as above */
+    uint64_t value;   /* of times: their sum, ns */
+    uint64_t times[ACO__COUNTED_BOUNDS + 1]; /* how many were up to each of aco__counted_bounds[] but not the one
+                                              * before, and beyond the last */
+} aco__counted_row_t;
+typedef struct aco__counted_rows {
+    const char *name, *unit, *help; /* as above */
+    aco__counted_kind_t kind;
+    int which; /* for read() */
+    /* Stores the i-th row. 1; 0: it is empty; -1: there are not so many. Any thread; it must not wait. */
+    int (*read)(int which, size_t i, aco__counted_row_t *row);
+    struct aco__counted_rows *next; /* the registry's */
+} aco__counted_rows_t;
+ACO_API extern const int64_t aco__counted_bounds[ACO__COUNTED_BOUNDS]; /* 0.1 ms to 10 s, in ns */
+
+/* The same for rows. */
+ACO_API void aco__counted_rows_add(aco__counted_rows_t *rows);
+ACO_API const aco__counted_rows_t *aco__counted_all_rows(void);
+
 ACO__END_C
 
 #endif

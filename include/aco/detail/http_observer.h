@@ -24,6 +24,13 @@ typedef struct aco__http_tracer {
     void (*call_begins)(aco__http_traced_t *call, const char *method, const char *url, int streams);
     /* It has the response's head, with this status; 0: it has failed. Keeps errno. */
     void (*call_ends)(aco__http_traced_t *call, int status);
+    /* A client's call of gRPC begins in the running task: its span is no task's, and any may end it, on any thread.
+     * `method` is "package.Service/Method". */
+    void (*rpc_begins)(aco__http_traced_t *call, const char *method, const char *target);
+    /* It has ended with this status, such as "OK". Keeps errno. */
+    void (*rpc_ends)(aco__http_traced_t *call, const char *status, int has_failed);
+    /* A server's request, with this span, is a call of this method; NULL: of none that is known. It has ended so. */
+    void (*rpc_is_served)(void *span, const char *method, const char *status, int has_failed);
 } aco__http_tracer_t;
 ACO_API extern const aco__http_tracer_t *aco__http_tracer;
 

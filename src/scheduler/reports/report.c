@@ -3,6 +3,7 @@
  * has at most some hundred lines. A place is where tasks wait and for what kind of thing, or where they stopped. */
 #include "scheduler/reports/report.h"
 #include "scheduler/sync/channel.h"
+#include "scheduler/sync/readers.h"
 #include "scheduler/wait.h"
 
 #include "os/clock.h"
@@ -11,7 +12,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { TEXT = ACO__REPORT_TEXT, LINE = 1024, MOST_PLACES = 32, MOST_TASKS = 8 };
+enum { TEXT = ACO__REPORT_TEXT, LINE = 1024, MOST_PLACES = 32, MOST_TASKS = 8, MOST_READERS_NAMED = 3 };
 
 typedef enum turn { RUNS, CAN_RUN, NOT_BEGUN, WAITS } turn_t;
 static const char *const states[] = {"runs", "can run", "has not begun", "waits"};
@@ -72,6 +73,7 @@ void aco__remember_name(aco__thread_t *self, const aco_t *task)
     struct aco__ended_task *entry;
     if (!name[0])
         return;
+    aco__reader_ends(s, task, name);
     if (!s->ended_tasks) {
         s->ended_tasks_sz = ENDED_TASKS * sizeof *s->ended_tasks;
         s->ended_tasks = aco__memory_new(&s->ended_tasks_sz);
@@ -124,6 +126,26 @@ static const char *name_of(report_t *report, const aco_t *task, char text[TEXT])
 
 /* ---- What a task waits for ---- */
 
+/* "held by 3 reader(s): coroutine 0x1 (name) and 2 more"; or without those who are not known. */
+static void describe_readers(report_t *report, const aco_rwlock_t *lock, char text[TEXT], int n)
+{
+    char name[TEXT];
+    const aco__reader_t *reader;
+    size_t known = 0, i = 0;
+    n += snprintf(text + n, TEXT - (size_t)n, ", held by %zu reader(s)", lock->readers);
+    while (known < MOST_READERS_NAMED && (reader = aco__reader_next(aco__tasks(report->self), lock, &i)) != NULL) {
+        n += snprintf(text + n, TEXT - (size_t)n, "%s coroutine %p", known ? "," : ":", (const void *)reader->task);
+        if (n < TEXT)
+            n += reader->name[0] ? snprintf(text + n, TEXT - (size_t)n, " (%s, which has ended)", reader->name)
+                                 : snprintf(text + n, TEXT - (size_t)n, "%s", name_of(report, reader->task, name));
+        if (n >= TEXT)
+            return;
+        known++;
+    }
+    if (known && known < lock->readers)
+        (void)snprintf(text + n, TEXT - (size_t)n, " and %zu more", lock->readers - known);
+}
+
 static void describe(report_t *report, const aco__wait_t *wait, char text[TEXT])
 {
     char name[TEXT];
@@ -174,7 +196,7 @@ static void describe(report_t *report, const aco__wait_t *wait, char text[TEXT])
             snprintf(text, TEXT, "for reader-writer lock %p, held by coroutine %p%s", wait->object,
                      (void *)lock->writer, name_of(report, lock->writer, name));
         else
-            snprintf(text, TEXT, "for reader-writer lock %p, held by %zu reader(s)", wait->object, lock->readers);
+            describe_readers(report, lock, text, snprintf(text, TEXT, "for reader-writer lock %p", wait->object));
         break;
     case ACO__WAIT_ONCE:
         snprintf(text, TEXT, "for the function that coroutine %p%s runs once", (void *)once->running,

@@ -1,6 +1,7 @@
 /* Reader-writer lock, once, barrier, event. */
 #include "scheduler/sync/back_off.h"
 #include "scheduler/sync/more_sync.h"
+#include "scheduler/sync/readers.h"
 #include "scheduler/wait.h"
 
 /* ---- Reader-writer lock ---- */
@@ -12,15 +13,17 @@ static int fail_busy(void)
 }
 
 /* Locks without waiting, if nobody is before the caller: whether it did. */
-static int take(aco_t *task, aco_rwlock_t *lock, int writes)
+static int take(aco__tasks_t *s, aco_t *task, aco_rwlock_t *lock, int writes)
 {
     const aco__waiter_t *first = lock->aco__waiters.first;
     if (lock->writer || (first && first->wait->error != ACO__LEFT_FREE) || (writes && lock->readers))
         return 0;
     if (writes)
         lock->writer = task;
-    else
+    else {
         lock->readers++;
+        aco__reader_joins(s, lock, task);
+    }
     return 1;
 }
 
@@ -30,7 +33,7 @@ ACO__SWITCHES int aco__rwlock_lock(aco_rwlock_t *lock, int writes, aco__wait_t *
     aco__thread_t *self = aco__self();
     if (aco__check_waiting(self, call) != 0)
         return -1;
-    if (take(self->task, lock, writes))
+    if (take(aco__tasks(self), self->task, lock, writes))
         return 0;
     if (lock->writer == self->task)
         return aco__fail(0, EDEADLK, call, self->task, "has already locked %p for writing", (void *)lock);
@@ -48,7 +51,7 @@ static int try_lock(aco_rwlock_t *lock, int writes, const char *call)
     if (!task)
         return aco__fail_waiting(call);
     aco__uses(self, &lock->aco__waiters, lock, call);
-    return take(task, lock, writes) ? 0 : fail_busy();
+    return take(aco__tasks(self), task, lock, writes) ? 0 : fail_busy();
 }
 
 int aco__rwlock_trylock_or_back_off(aco_rwlock_t *lock, int writes)
@@ -71,7 +74,7 @@ int aco__rwlock_again(aco__wait_t *wait)
         *aco__task_flags(wait->task) &= ~(size_t)TASK_EARLY;
         aco__tasks(self)->backs_off = NULL;
         wait->error = 0;
-        if (aco__rwlock_take(lock, wait) || (self->scoped_tasks && (failed = aco__scope_admit(self, wait)) != 0)) {
+        if (aco__rwlock_take(self, lock, wait) || (self->scoped_tasks && (failed = aco__scope_admit(self, wait)) != 0)) {
             aco__dequeue(&wait->waiter);
             aco__rwlock_pass(self, lock); /* readers behind this one */
             return failed;
@@ -104,12 +107,14 @@ int aco_rwlock_unlock(aco_rwlock_t *lock)
     aco__uses(self, &lock->aco__waiters, lock, call);
     if (lock->writer)
         lock->writer = NULL;
-    else
+    else {
         lock->readers--;
+        aco__reader_leaves(aco__tasks(self), lock, task);
+    }
     first = lock->aco__waiters.first;
     if (first && aco__tasks(self)->backs_off == task && aco__may_leave_free(first->wait))
         aco__leave_free(self, first);
-    else
+    else if (first)
         aco__rwlock_pass(self, lock);
     return 0;
 }
