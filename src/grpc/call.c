@@ -84,7 +84,8 @@ static int fail_read(aco_grpc_call_t *call, int error, const char *reason)
  * costs little. */
 static int grow_input(aco_grpc_call_t *call, size_t n)
 {
-    size_t room = n / 4 > call->in_room ? 4 * call->in_room : n;
+    const size_t most = call->in == call->small ? GRPC_LARGER : 4 * call->in_room;
+    size_t room = n < most ? n : most;
     char *larger = aco__service_allocate(&room, "aco_grpc_read");
     if (!larger)
         return -1;
@@ -127,7 +128,7 @@ static void drop_taken(aco_grpc_call_t *call)
     call->taken = 0;
     if (call->in_begin == call->in_end)
         call->in_begin = call->in_end = 0;
-    if (!call->in_end && call->in_room > GRPC_KEPT)
+    if (!call->in_end && call->in != call->small)
         free_input(call);
     if (call->plain.room > GRPC_KEPT)
         aco__grpc_free(&call->plain);

@@ -11,8 +11,9 @@
 
 enum {
     GRPC_PREFIX = 5, /* bytes before a message: a flag, and the length */
-    GRPC_SMALL = 256, /* bytes of the first buffer */
-    GRPC_KEPT = 16384, /* of a buffer that an idle call keeps */
+    GRPC_SMALL = 128, /* bytes of the buffer that a waiting call keeps, */
+    GRPC_LARGER = 2048, /* and of the next one at most */
+    GRPC_KEPT = 16384, /* of a buffer for (de)compressed messages that an idle call keeps */
     GRPC_MAX_MESSAGE = 4 << 20, /* the default */
     GRPC_LEAST_COMPRESSED = 64,
     GRPC_MESSAGE = 1024, /* bytes of grpc-message */

@@ -5,7 +5,7 @@
 
 #include "http/text.h"
 
-enum { C2_LEAST_OUT = 512, C2_PART = 8192 }; /* bytes of a buffer at first; of read_body */
+enum { C2_PART = 8192 }; /* bytes of read_body */
 
 /* ---- Data that goes out ---- */
 
@@ -115,7 +115,7 @@ static int c2_write_part(aco__http2_call_t *s, const char *p, size_t n, int unti
         part = n < HTTP2_STREAM_OUT ? n : HTTP2_STREAM_OUT;
         if (out->end - out->begin + part > HTTP2_STREAM_OUT && (result = c2_await_taken(s, until_head, location)) != 0)
             return result;
-        if (aco__http2_make_room(out, C2_LEAST_OUT, part, CLIENT_CALL) != 0)
+        if (aco__http2_make_room(out, HTTP2_LEAST_OUT, part, CLIENT_CALL) != 0)
             return -1;
         aco__http_put(out->bytes + out->end, p, part);
         out->end += part;
