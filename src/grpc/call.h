@@ -12,7 +12,7 @@
 enum {
     GRPC_PREFIX = 5, /* bytes before a message: a flag, and the length */
     GRPC_SMALL = 128, /* bytes of the buffer that a waiting call keeps, */
-    GRPC_LARGER = 2048, /* and of the next one at most */
+    GRPC_LARGER = 2048, /* and of the next one */
     GRPC_KEPT = 16384, /* of a buffer for (de)compressed messages that an idle call keeps */
     GRPC_MAX_MESSAGE = 4 << 20, /* the default */
     GRPC_LEAST_COMPRESSED = 64,
@@ -63,6 +63,7 @@ struct aco_grpc_call_s {
     /* Reading: */
     char *in; /* the buffer: `small`, or memory of its own */
     size_t in_begin, in_end, in_room;
+    unsigned char is_drained; /* the last part that was read is all that had come */
     size_t taken; /* bytes of the last message, which the caller still has */
     size_t max_message;
     size_t held; /* bytes that side->count() was told of */

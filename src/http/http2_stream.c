@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum { HTTP2_LEAST_IN = 512 }; /* bytes of a buffer */
+enum { HTTP2_LEAST_IN = 1024 }; /* bytes of a buffer */
 
 static const char stream_place[] = "an HTTP/2 request";
 

@@ -74,12 +74,13 @@ void aco__http2_free_buffer(aco__http2_buffer_t *buffer)
 
 int aco__http2_make_room(aco__http2_buffer_t *buffer, size_t least, size_t n, const char *call)
 {
+    enum { GROWTH = 4 }; /* it begins anew each time that all was taken */
     size_t have = buffer->end - buffer->begin, room = buffer->room < least ? least : buffer->room;
     char *larger;
     if (buffer->bytes && n <= buffer->room - buffer->end)
         return 0;
     while (room < have + n)
-        room *= 2;
+        room *= GROWTH;
     if (buffer->bytes && room == buffer->room) {
         memmove(buffer->bytes, buffer->bytes + buffer->begin, have);
     } else {
