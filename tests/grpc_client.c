@@ -366,6 +366,15 @@ static void test_tasks(void)
     CHECK(is_other || connections == 1);
 }
 
+/* That these names, in any order, are all. NULL: any will do. */
+static void check_names(aco_grpc_call_t *call, const char *(*next)(aco_grpc_call_t *, const char *), const char *names)
+{
+    size_t n = 0;
+    for (const char *name = NULL; (name = next(call, name)) != NULL; n += strlen(name) + 1)
+        CHECK(!names || strstr(names, name));
+    CHECK(!names || n == strlen(names) + 1);
+}
+
 static void test_metadata(void)
 {
     aco_grpc_call_t *call = new_call("/test.Test/Metadata");
@@ -387,6 +396,8 @@ static void test_metadata(void)
     message = aco_grpc_trailer(call, "x-bytes-bin", 1, &n);
     CHECK(message && n == 0);
     CHECK(aco_grpc_trailer(call, "x-bytes-bin", 2, &n) == NULL);
+    check_names(call, aco_grpc_next_metadata, is_other ? NULL : "x-text date");
+    check_names(call, aco_grpc_next_trailer, "x-bytes-bin");
     aco_grpc_call_destroy(call);
 }
 

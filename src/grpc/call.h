@@ -128,6 +128,9 @@ ACO__HIDDEN const char *aco__grpc_base64(aco_grpc_call_t *call, const void *p, s
 ACO__HIDDEN int aco__grpc_is_path(const char *path);
 ACO__HIDDEN int aco__grpc_add_field(aco_grpc_call_t *call, aco__grpc_fields_t *fields, size_t most, const char *name,
                                     const void *value, size_t n, const char *caller);
+/* The first name among these fields, or the one behind `name`: each once, those that a program can send. NULL: there
+ * are no more. */
+ACO__HIDDEN const char *aco__grpc_next_name(const aco_http_header_t *fields, size_t count, const char *name);
 /* The i-th value with this name among these fields. As aco_grpc_metadata(). */
 ACO__HIDDEN const void *aco__grpc_find(aco_grpc_call_t *call, const aco_http_header_t *fields, size_t count,
                                        const char *name, size_t i, size_t *n);

@@ -319,14 +319,26 @@ const void *aco_grpc_details(aco_grpc_call_t *call, size_t *n)
     return aco_grpc_trailer(call, "grpc-status-details-bin", 0, n);
 }
 
+/* Of a call that has ended. */
+static const aco_http_header_t *client_trailers(aco_grpc_call_t *call, size_t *count)
+{
+    const aco__grpc_client_t *c = client_of(call);
+    *count = 0;
+    return c->status >= 0 && c->response ? aco__grpc_trailers_of(c, count) : NULL;
+}
+
 const void *aco_grpc_trailer(aco_grpc_call_t *call, const char *name, size_t i, size_t *n)
 {
-    aco__grpc_client_t *c = client_of(call);
-    size_t count = 0;
-    const aco_http_header_t *fields = NULL;
-    if (c->status >= 0 && c->response)
-        fields = aco__grpc_trailers_of(c, &count);
+    size_t count;
+    const aco_http_header_t *fields = client_trailers(call, &count);
     return aco__grpc_find(call, fields, count, name, i, n);
+}
+
+const char *aco_grpc_next_trailer(aco_grpc_call_t *call, const char *name)
+{
+    size_t count;
+    const aco_http_header_t *fields = client_trailers(call, &count);
+    return aco__grpc_next_name(fields, count, name);
 }
 
 /* ---- Calls ---- */
