@@ -944,10 +944,60 @@ static void test_unheard(void)
     CHECK_EQ(aco_join(task, NULL), 0);
 }
 
+/* The target, of a server at this path, is asked as "localhost". */
+static void ask_unix(const char *path, const char *form, int round_robin)
+{
+    const aco_grpc_channel_options_t options = {.round_robin = round_robin, .connect_time = ACO_SECOND};
+    stage_t other = {.server.groups = aco_grpc_server_groups(server)};
+    const void *message;
+    char text[200];
+    size_t n;
+    other.listener = aco_io_listen("unix", path, NULL, NULL);
+    CHECK(other.listener >= 0);
+    other.task = aco_spawn(serves, &other, NULL);
+    CHECK(other.task != NULL);
+    snprintf(text, sizeof text, form, path + (*path == '@'));
+    channel = aco_grpc_channel_new(text, &options);
+    CHECK(channel != NULL);
+    for (int i = 0; i < 3; i++) {
+        aco_grpc_call_t *call = new_call("/test.Test/Echo");
+        CHECK_EQ(aco_grpc_write_only(call, "u", 1), 0);
+        CHECK_EQ(aco_grpc_read_only(call, &message, &n), 0);
+        IS(message, n, "u");
+        CHECK_EQ(aco_grpc_finish(call), ACO_GRPC_OK);
+        aco_grpc_call_destroy(call);
+    }
+    stop(&other);
+    if (*path != '@')
+        CHECK_EQ(unlink(path), 0);
+    fails_as("/test.Test/Echo", ACO_GRPC_UNAVAILABLE, "unix");
+    aco_grpc_channel_destroy(channel);
+}
+
+static void test_unix(void)
+{
+    char path[64];
+    begin(NULL);
+    aco_grpc_channel_destroy(channel);
+    snprintf(path, sizeof path, "/tmp/acorn-grpc-%d", (int)getpid());
+    for (int i = 0; i < 2; i++) {
+        ask_unix(path, "unix:%s", i);
+        ask_unix(path, "unix://%s,unix:/none", i);
+#ifdef __linux__
+        snprintf(path, sizeof path, "@acorn-grpc-%d", (int)getpid());
+        ask_unix(path, "unix-abstract:%s", i);
+        snprintf(path, sizeof path, "/tmp/acorn-grpc-%d", (int)getpid());
+#endif
+    }
+    channel = NULL;
+    end();
+}
+
 static void test_options(void)
 {
-    static const char *const wrong[] = {"",      "host",  "host:", ":1",     "host:123456", "host:x",
-                                        "a b:1", "u@h:1", "h:1,",  "::1:50", "h/p:1",       "[::1]"};
+    static const char *const wrong[] = {"",      "host",  "host:",      ":1",     "host:123456", "host:x",
+                                        "a b:1", "u@h:1", "h:1,",       "::1:50", "h/p:1",       "[::1]",
+                                        "unix:", "unix:,h:1", "unix://h/a", "unix://", "unix-abstract:"};
     static aco_grpc_policy_t policy = {.tries = 6};
     aco_grpc_channel_options_t options = {.max_metadata = 1};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
@@ -1062,6 +1112,7 @@ static void *test_all(void *arg)
     test_wait_for_ready();
     test_addresses();
     test_unheard();
+    test_unix();
     test_options();
 #ifdef GRPC_FAILURE
     test_failures();

@@ -64,8 +64,9 @@ ACO__SWITCHES static int send_head(aco__grpc_client_t *c, aco__grpc_backend_t *b
         put(headers, &http.header_count, "grpc-previous-rpc-attempts", numbers[c->retries]);
     for (const aco__grpc_field_t *field = call->metadata.first; field; field = field->next)
         put(headers, &http.header_count, field->name, field->value);
-    c->response =
-        aco__http_call_begin_as(backend->client, &http, authority ? authority : backend->target->text, location);
+    if (!authority)
+        authority = backend->target->path ? backend->target->host : backend->target->text;
+    c->response = aco__http_call_begin_as(backend->client, &http, authority, location);
     call->has_coding = call->compresses;
     return c->response ? 0 : -1;
 }

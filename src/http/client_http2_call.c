@@ -203,7 +203,8 @@ static int c2_send_body(aco__http2_call_t *s, const aco_http_call_t *call, int *
 /* NULL and errno. */
 static aco__http2_call_t *c2_new_call(aco__http2_peer_t *h)
 {
-    size_t headers = (size_t)h->client->options.max_headers * sizeof(aco_http_header_t);
+    enum { FIELDS = 12 }; /* of which there is room at first */
+    size_t headers = FIELDS * sizeof(aco_http_header_t);
     size_t sz = sizeof(aco__http2_call_t) + headers + HTTP2_TEXT;
     aco__http2_call_t *s = aco__service_allocate(&sz, CLIENT_CALL);
     if (!s)
@@ -214,6 +215,7 @@ static aco__http2_call_t *c2_new_call(aco__http2_peer_t *h)
     s->answer.client = h->client;
     s->answer.http2 = s;
     s->headers = (aco_http_header_t *)(void *)(s + 1);
+    s->most = FIELDS;
     s->text = (char *)s->headers + headers;
     s->text_end = (char *)s + sz;
     s->reset_code = -1;

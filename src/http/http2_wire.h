@@ -13,7 +13,7 @@ enum {
     HTTP2_OUT = 36864, /* bytes that are sent at once: two frames of data, and some others */
     HTTP2_STREAM_OUT = 16384, /* bytes of a body that are collected, */
     HTTP2_LEAST_OUT = 1024, /* in a buffer of at least so many */
-    HTTP2_TEXT = 1024, /* bytes of a head's fields before it needs more memory */
+    HTTP2_TEXT = 512, /* bytes of a response's fields before it needs more memory */
     HTTP2_FIELD = 32 /* bytes of a field besides its texts, as HPACK counts them */
 };
 

@@ -18,6 +18,10 @@ ACO_API int aco__http_drain_begin_early(aco_http_request_t *request, const char 
  * ENOBUFS if it was more than 0, and is beyond now: it counts all the same. */
 ACO_API int aco__http_count_buffered(aco_http_request_t *request, ptrdiff_t n);
 
+/* The client, of one thread, dials this unix socket, as aco_io_dial() takes it, whatever the host is. The text must stay
+ * valid. */
+ACO_API void aco__http_client_dial_unix(aco_http_client_t *client, const char *path);
+
 /* aco_http_call_begin(), with this authority in place of the URL's; NULL: the URL's. */
 ACO__SWITCHES
 ACO_API aco_http_response_t *aco__http_call_begin_as(aco_http_client_t *client, const aco_http_call_t *call,
