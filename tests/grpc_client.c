@@ -1027,17 +1027,55 @@ static void test_options(void)
 void *__real_aco__service_allocate(size_t *sz, const char *call);
 void *__wrap_aco__service_allocate(size_t *sz, const char *call);
 
+void __real_aco__service_free(void *p, size_t sz);
+void __wrap_aco__service_free(void *p, size_t sz);
+
 static long left = -1; /* allocations until one fails; less than 0: none does */
 static int has_failed;
+static size_t held; /* bytes that are allocated */
+
+void __wrap_aco__service_free(void *p, size_t sz)
+{
+    held -= sz;
+    __real_aco__service_free(p, sz);
+}
 
 void *__wrap_aco__service_allocate(size_t *sz, const char *call)
 {
+    void *p;
     if (left >= 0 && left-- == 0) {
         has_failed = 1;
         errno = ENOMEM;
         return NULL;
     }
-    return __real_aco__service_allocate(sz, call);
+    p = __real_aco__service_allocate(sz, call);
+    held += p ? *sz : 0;
+    return p;
+}
+
+/* A stream that waits has given its buffers back, on both sides. */
+static void test_idle_memory(void)
+{
+    enum { STREAMS = 32, MOST = 6500, SMALL = 10, LARGE = 20000 }; /* bytes for a stream, on both sides; of messages */
+    static char text[LARGE];
+    aco_grpc_call_t *calls[STREAMS];
+    size_t before = 0;
+    begin(NULL);
+    for (int i = 0; i < STREAMS; i++) {
+        const void *message;
+        calls[i] = new_call("/test.Test/Chat");
+        for (int j = 0; j < 2; j++) {
+            size_t n = j ? SMALL : LARGE;
+            CHECK_EQ(aco_grpc_write(calls[i], text, n), 0);
+            CHECK_EQ(aco_grpc_read(calls[i], &message, &n), 1);
+        }
+        if (i == 0)
+            before = held;
+    }
+    CHECK((held - before) / (STREAMS - 1) <= MOST);
+    for (int i = 0; i < STREAMS; i++)
+        aco_grpc_call_destroy(calls[i]);
+    end();
 }
 
 /* Calls that may fail, in a channel of their own. */
@@ -1115,6 +1153,7 @@ static void *test_all(void *arg)
     test_unix();
     test_options();
 #ifdef GRPC_FAILURE
+    test_idle_memory();
     test_failures();
 #endif
     return NULL;
