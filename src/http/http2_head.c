@@ -8,9 +8,9 @@
 
 enum {
     H2_BOMB = 4, /* times max_head: such a head is not read */
-    H2_MEMORY = 1280, /* bytes of a request: those of most requests, with their fields */
+    H2_MEMORY = 1024, /* bytes of a request: with its fields, those of a plain call of gRPC */
     H2_MORE_MEMORY = 1024, /* then for text of the head, together */
-    H2_FIELDS = 12 /* of which there is room at first */
+    H2_FIELDS = 8 /* of which there is room at first */
 };
 
 /* ---- Records ---- */
