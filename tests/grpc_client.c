@@ -366,6 +366,15 @@ static void test_tasks(void)
     CHECK(is_other || connections == 1);
 }
 
+/* That these names, in any order, are all. NULL: any will do. */
+static void check_names(aco_grpc_call_t *call, const char *(*next)(aco_grpc_call_t *, const char *), const char *names)
+{
+    size_t n = 0;
+    for (const char *name = NULL; (name = next(call, name)) != NULL; n += strlen(name) + 1)
+        CHECK(!names || strstr(names, name));
+    CHECK(!names || n == strlen(names) + 1);
+}
+
 static void test_metadata(void)
 {
     aco_grpc_call_t *call = new_call("/test.Test/Metadata");
@@ -387,6 +396,8 @@ static void test_metadata(void)
     message = aco_grpc_trailer(call, "x-bytes-bin", 1, &n);
     CHECK(message && n == 0);
     CHECK(aco_grpc_trailer(call, "x-bytes-bin", 2, &n) == NULL);
+    check_names(call, aco_grpc_next_metadata, is_other ? NULL : "x-text date");
+    check_names(call, aco_grpc_next_trailer, "x-bytes-bin");
     aco_grpc_call_destroy(call);
 }
 
@@ -933,10 +944,60 @@ static void test_unheard(void)
     CHECK_EQ(aco_join(task, NULL), 0);
 }
 
+/* The target, of a server at this path, is asked as "localhost". */
+static void ask_unix(const char *path, const char *form, int round_robin)
+{
+    const aco_grpc_channel_options_t options = {.round_robin = round_robin, .connect_time = ACO_SECOND};
+    stage_t other = {.server.groups = aco_grpc_server_groups(server)};
+    const void *message;
+    char text[200];
+    size_t n;
+    other.listener = aco_io_listen("unix", path, NULL, NULL);
+    CHECK(other.listener >= 0);
+    other.task = aco_spawn(serves, &other, NULL);
+    CHECK(other.task != NULL);
+    snprintf(text, sizeof text, form, path + (*path == '@'));
+    channel = aco_grpc_channel_new(text, &options);
+    CHECK(channel != NULL);
+    for (int i = 0; i < 3; i++) {
+        aco_grpc_call_t *call = new_call("/test.Test/Echo");
+        CHECK_EQ(aco_grpc_write_only(call, "u", 1), 0);
+        CHECK_EQ(aco_grpc_read_only(call, &message, &n), 0);
+        IS(message, n, "u");
+        CHECK_EQ(aco_grpc_finish(call), ACO_GRPC_OK);
+        aco_grpc_call_destroy(call);
+    }
+    stop(&other);
+    if (*path != '@')
+        CHECK_EQ(unlink(path), 0);
+    fails_as("/test.Test/Echo", ACO_GRPC_UNAVAILABLE, "unix");
+    aco_grpc_channel_destroy(channel);
+}
+
+static void test_unix(void)
+{
+    char path[64];
+    begin(NULL);
+    aco_grpc_channel_destroy(channel);
+    snprintf(path, sizeof path, "/tmp/acorn-grpc-%d", (int)getpid());
+    for (int i = 0; i < 2; i++) {
+        ask_unix(path, "unix:%s", i);
+        ask_unix(path, "unix://%s,unix:/none", i);
+#ifdef __linux__
+        snprintf(path, sizeof path, "@acorn-grpc-%d", (int)getpid());
+        ask_unix(path, "unix-abstract:%s", i);
+        snprintf(path, sizeof path, "/tmp/acorn-grpc-%d", (int)getpid());
+#endif
+    }
+    channel = NULL;
+    end();
+}
+
 static void test_options(void)
 {
-    static const char *const wrong[] = {"",      "host",  "host:", ":1",     "host:123456", "host:x",
-                                        "a b:1", "u@h:1", "h:1,",  "::1:50", "h/p:1",       "[::1]"};
+    static const char *const wrong[] = {"",      "host",  "host:",      ":1",     "host:123456", "host:x",
+                                        "a b:1", "u@h:1", "h:1,",       "::1:50", "h/p:1",       "[::1]",
+                                        "unix:", "unix:,h:1", "unix://h/a", "unix://", "unix-abstract:"};
     static aco_grpc_policy_t policy = {.tries = 6};
     aco_grpc_channel_options_t options = {.max_metadata = 1};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
@@ -966,17 +1027,55 @@ static void test_options(void)
 void *__real_aco__service_allocate(size_t *sz, const char *call);
 void *__wrap_aco__service_allocate(size_t *sz, const char *call);
 
+void __real_aco__service_free(void *p, size_t sz);
+void __wrap_aco__service_free(void *p, size_t sz);
+
 static long left = -1; /* allocations until one fails; less than 0: none does */
 static int has_failed;
+static size_t held; /* bytes that are allocated */
+
+void __wrap_aco__service_free(void *p, size_t sz)
+{
+    held -= sz;
+    __real_aco__service_free(p, sz);
+}
 
 void *__wrap_aco__service_allocate(size_t *sz, const char *call)
 {
+    void *p;
     if (left >= 0 && left-- == 0) {
         has_failed = 1;
         errno = ENOMEM;
         return NULL;
     }
-    return __real_aco__service_allocate(sz, call);
+    p = __real_aco__service_allocate(sz, call);
+    held += p ? *sz : 0;
+    return p;
+}
+
+/* A stream that waits has given its buffers back, on both sides. */
+static void test_idle_memory(void)
+{
+    enum { STREAMS = 32, MOST = 6500, SMALL = 10, LARGE = 20000 }; /* bytes for a stream, on both sides; of messages */
+    static char text[LARGE];
+    aco_grpc_call_t *calls[STREAMS];
+    size_t before = 0;
+    begin(NULL);
+    for (int i = 0; i < STREAMS; i++) {
+        const void *message;
+        calls[i] = new_call("/test.Test/Chat");
+        for (int j = 0; j < 2; j++) {
+            size_t n = j ? SMALL : LARGE;
+            CHECK_EQ(aco_grpc_write(calls[i], text, n), 0);
+            CHECK_EQ(aco_grpc_read(calls[i], &message, &n), 1);
+        }
+        if (i == 0)
+            before = held;
+    }
+    CHECK((held - before) / (STREAMS - 1) <= MOST);
+    for (int i = 0; i < STREAMS; i++)
+        aco_grpc_call_destroy(calls[i]);
+    end();
 }
 
 /* Calls that may fail, in a channel of their own. */
@@ -1054,8 +1153,10 @@ static void *test_all(void *arg)
     test_wait_for_ready();
     test_addresses();
     test_unheard();
+    test_unix();
     test_options();
 #ifdef GRPC_FAILURE
+    test_idle_memory();
     test_failures();
 #endif
     return NULL;

@@ -100,6 +100,9 @@ static int metadata(aco_grpc_call_t *call, void *arg)
             return ACO_GRPC_FROM_ERRNO;
     if (errno == ENOMEM)
         return ACO_GRPC_FROM_ERRNO;
+    CHECK_TEXT("a name", aco_grpc_next_metadata(call, NULL), text ? "x-text" : "x-bytes-bin");
+    CHECK_TEXT("the next name", text ? aco_grpc_next_metadata(call, "x-text") : "x-bytes-bin", "x-bytes-bin");
+    CHECK(aco_grpc_next_metadata(call, "x-bytes-bin") == NULL);
     if (aco_grpc_add_metadata(call, "transfer-encoding-x", "1", 1) != 0) /* "transfer-encoding" is not free */
         return ACO_GRPC_FROM_ERRNO;
     FAILS_WITH(aco_grpc_add_metadata(call, "transfer-encoding", "1", 1), EINVAL);

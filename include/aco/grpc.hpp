@@ -119,6 +119,11 @@ class grpc_call
         const void *value = aco_grpc_metadata(call_, name, i, &n);
         return found(value, n);
     }
+    /* Each name once, in the order in which they came. */
+    std::vector<std::string_view> metadata_names() const
+    {
+        return names(aco_grpc_next_metadata);
+    }
     grpc_call &add_metadata(const std::string &name, std::string_view value)
     {
         detail::io_check(aco_grpc_add_metadata(call_, name.c_str(), value.data(), value.size()),
@@ -160,6 +165,13 @@ class grpc_call
     {
         detail::io_check(value || errno != ENOMEM ? 0 : -1, "aco::grpc_call");
         return value ? std::optional<std::string_view>(text(value, n)) : std::nullopt;
+    }
+    std::vector<std::string_view> names(const char *(*next)(aco_grpc_call_t *, const char *)) const
+    {
+        std::vector<std::string_view> all;
+        for (const char *name = nullptr; (name = next(call_, name)) != nullptr;)
+            all.emplace_back(name);
+        return all;
     }
     /* Throws the status of a client's call that has ended, unless it is OK. */
     void throw_status(int status) const
@@ -422,6 +434,10 @@ class grpc_client_call : public grpc_call
         errno = 0;
         const void *value = aco_grpc_trailer(call_, name, i, &n);
         return found(value, n);
+    }
+    std::vector<std::string_view> trailer_names() const
+    {
+        return names(aco_grpc_next_trailer);
     }
     grpc_call &add_trailer(const std::string &name, std::string_view value) = delete;
     const aco_http_request_t *request() const = delete;

@@ -80,11 +80,11 @@ static int fail_read(aco_grpc_call_t *call, int error, const char *reason)
     return aco__service_fail(error, "aco_grpc_read", reason);
 }
 
-/* A larger buffer, of at most `n` bytes. It grows only when it is full, so a peer that announces much and sends little
- * costs little. */
+/* A larger buffer, at last of more than `n` bytes. It grows only when it is full, so a peer that announces much and sends
+ * little costs little. */
 static int grow_input(aco_grpc_call_t *call, size_t n)
 {
-    size_t room = n / 4 > call->in_room ? 4 * call->in_room : n;
+    size_t room = n < GRPC_LARGER ? GRPC_LARGER : n / 4 > call->in_room ? 4 * call->in_room : n + GRPC_PREFIX;
     char *larger = aco__service_allocate(&room, "aco_grpc_read");
     if (!larger)
         return -1;
@@ -111,6 +111,7 @@ ACO__SWITCHES static int await_input(aco_grpc_call_t *call, size_t n, const char
         got = call->side->read(call, call->in + call->in_end, call->in_room - call->in_end, location);
         if (got < 0)
             return -1;
+        call->is_drained = (size_t)got < call->in_room - call->in_end;
         if (!got && call->in_end == 0 && n == GRPC_PREFIX)
             return 0;
         if (!got)
@@ -127,7 +128,7 @@ static void drop_taken(aco_grpc_call_t *call)
     call->taken = 0;
     if (call->in_begin == call->in_end)
         call->in_begin = call->in_end = 0;
-    if (!call->in_end && call->in_room > GRPC_KEPT)
+    if (!call->in_end && (call->is_drained || call->in_room > GRPC_KEPT))
         free_input(call);
     if (call->plain.room > GRPC_KEPT)
         aco__grpc_free(&call->plain);

@@ -11,8 +11,9 @@
 
 enum {
     GRPC_PREFIX = 5, /* bytes before a message: a flag, and the length */
-    GRPC_SMALL = 256, /* bytes of the first buffer */
-    GRPC_KEPT = 16384, /* of a buffer that an idle call keeps */
+    GRPC_SMALL = 128, /* bytes of the buffer that a waiting call keeps, */
+    GRPC_LARGER = 2048, /* and of the next one */
+    GRPC_KEPT = 16384, /* of a buffer for (de)compressed messages that an idle call keeps */
     GRPC_MAX_MESSAGE = 4 << 20, /* the default */
     GRPC_LEAST_COMPRESSED = 64,
     GRPC_MESSAGE = 1024, /* bytes of grpc-message */
@@ -63,6 +64,7 @@ struct aco_grpc_call_s {
     /* Reading: */
     char *in; /* the buffer: `small`, or memory of its own */
     size_t in_begin, in_end, in_room;
+    unsigned char is_drained; /* the last part that was read is all that had come */
     size_t taken; /* bytes of the last message, which the caller still has */
     size_t max_message;
     size_t held; /* bytes that side->count() was told of */
@@ -129,6 +131,9 @@ ACO__HIDDEN const char *aco__grpc_base64(aco_grpc_call_t *call, const void *p, s
 ACO__HIDDEN int aco__grpc_is_path(const char *path);
 ACO__HIDDEN int aco__grpc_add_field(aco_grpc_call_t *call, aco__grpc_fields_t *fields, size_t most, const char *name,
                                     const void *value, size_t n, const char *caller);
+/* The first name among these fields, or the one behind `name`: each once, those that a program can send. NULL: there
+ * are no more. */
+ACO__HIDDEN const char *aco__grpc_next_name(const aco_http_header_t *fields, size_t count, const char *name);
 /* The i-th value with this name among these fields. As aco_grpc_metadata(). */
 ACO__HIDDEN const void *aco__grpc_find(aco_grpc_call_t *call, const aco_http_header_t *fields, size_t count,
                                        const char *name, size_t i, size_t *n);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "aco/detail/for_grpc.h"
 #include "aco/names.h"
 
 enum { MOST_ADDRESSES = 16, LOOK_UP_SECONDS = 30, HEADERS = 128 };
@@ -22,11 +23,12 @@ ACO__SWITCHES static aco_stream_t *open_tls(int fd, const char *host, void *arg)
 }
 
 aco__grpc_backend_t *aco__grpc_backend_new(aco_grpc_channel_t *channel, const aco__grpc_target_t *target,
-                                           const char *url)
+                                           const char *authority)
 {
     const aco_grpc_channel_options_t *o = &channel->options;
-    const size_t n = strlen(url) + 1;
-    size_t sz = sizeof(aco__grpc_backend_t) + n;
+    const char *scheme = o->open ? "https://" : "http://";
+    const size_t scheme_n = strlen(scheme), n = strlen(authority) + 1;
+    size_t sz = sizeof(aco__grpc_backend_t) + scheme_n + n;
     aco_http_client_options_t http = {0};
     aco__grpc_backend_t *backend = aco__service_allocate(&sz, pick_call);
     if (!backend)
@@ -36,7 +38,8 @@ aco__grpc_backend_t *aco__grpc_backend_new(aco_grpc_channel_t *channel, const ac
     backend->channel = channel;
     backend->target = target;
     backend->failed = -1;
-    memcpy(backend->url, url, n);
+    memcpy(backend->url, scheme, scheme_n);
+    memcpy(backend->url + scheme_n, authority, n);
     http.open = o->open ? open_tls : NULL;
     http.open_arg = backend;
     http.prior_knowledge = 1;
@@ -45,10 +48,13 @@ aco__grpc_backend_t *aco__grpc_backend_new(aco_grpc_channel_t *channel, const ac
     http.connect_time = o->connect_time;
     http.ping_time = o->ping_time;
     backend->client = aco_http_client_new(&http);
-    if (backend->client)
-        return backend;
-    aco__service_free(backend, sz);
-    return NULL;
+    if (!backend->client) {
+        aco__service_free(backend, sz);
+        return NULL;
+    }
+    if (target->path)
+        aco__http_client_dial_unix(backend->client, target->path);
+    return backend;
 }
 
 void aco__grpc_backend_destroy(aco__grpc_backend_t *backend)
@@ -92,26 +98,22 @@ void aco__grpc_not_reached(aco__grpc_backend_t *backend, int error)
 
 /* ---- Looking up, for a round robin ---- */
 
-static aco__grpc_backend_t *backend_with(const aco_grpc_channel_t *channel, const char *url)
+/* The backend with this address, or of this path, whose authority is the same for all. NULL: there is none. */
+static aco__grpc_backend_t *backend_with(const aco_grpc_channel_t *channel, const char *authority, const char *path)
 {
-    aco__grpc_backend_t *backend = channel->first;
-    while (backend && strcmp(backend->url, url) != 0)
-        backend = backend->next;
-    return backend;
+    for (aco__grpc_backend_t *backend = channel->first; backend; backend = backend->next)
+        if (path && backend->target->path ? strcmp(backend->target->path, path) == 0
+                                          : !path && strcmp(strstr(backend->url, "//") + 2, authority) == 0)
+            return backend;
+    return NULL;
 }
 
-/* The channel has this address. 0, or -1 and errno. */
-static int add_address(aco_grpc_channel_t *channel, const aco__grpc_target_t *target,
-                       const struct sockaddr_storage *address)
+/* The channel has this one. 0, or -1 and errno. */
+static int add_backend(aco_grpc_channel_t *channel, const aco__grpc_target_t *target, const char *authority)
 {
-    char text[ACO_IO_ADDRESS_SIZE], url[ACO_IO_ADDRESS_SIZE + 16];
-    aco__grpc_backend_t *backend, **end = &channel->first;
-    if (aco_io_text_of_address((const struct sockaddr *)address, sizeof *address, text, sizeof text) != 0)
-        return -1;
-    (void)snprintf(url, sizeof url, "http%s://%s", channel->options.open ? "s" : "", text);
-    backend = backend_with(channel, url);
+    aco__grpc_backend_t *backend = backend_with(channel, authority, target->path), **end = &channel->first;
     if (!backend) {
-        backend = aco__grpc_backend_new(channel, target, url);
+        backend = aco__grpc_backend_new(channel, target, authority);
         if (!backend)
             return -1;
         while (*end)
@@ -121,6 +123,15 @@ static int add_address(aco_grpc_channel_t *channel, const aco__grpc_target_t *ta
     backend->target = target;
     backend->is_marked = 0;
     return 0;
+}
+
+static int add_address(aco_grpc_channel_t *channel, const aco__grpc_target_t *target,
+                       const struct sockaddr_storage *address)
+{
+    char text[ACO_IO_ADDRESS_SIZE];
+    if (aco_io_text_of_address((const struct sockaddr *)address, sizeof *address, text, sizeof text) != 0)
+        return -1;
+    return add_backend(channel, target, text);
 }
 
 /* Those of this target. */
@@ -154,8 +165,11 @@ ACO__SWITCHES static int look_up_target(aco_grpc_channel_t *channel, const aco__
                                         const char *location)
 {
     size_t sz = MOST_ADDRESSES * sizeof(struct sockaddr_storage);
-    struct sockaddr_storage *addresses = aco__service_allocate(&sz, pick_call); /* too large for a small stack */
+    struct sockaddr_storage *addresses;
     int n, result = -1;
+    if (target->path)
+        return add_backend(channel, target, target->host);
+    addresses = aco__service_allocate(&sz, pick_call); /* too large for a small stack */
     if (!addresses)
         return -1;
     n = aco_io_look_up_at("tcp", target->host, target->port, addresses, MOST_ADDRESSES, location);

@@ -19,26 +19,54 @@ static const int64_t day = 24 * 3600 * ACO_SECOND;
 
 /* ---- Targets ---- */
 
-/* Takes "host:port" apart, up to a comma, which is where it returns. NULL: it is no target. */
-static char *take_target(char *text, aco__grpc_target_t *target, char *parts)
+static const char *put_part(char **parts, const char *text, size_t n)
+{
+    char *part = *parts;
+    memcpy(part, text, n);
+    part[n] = 0;
+    *parts = part + n + 1;
+    return part;
+}
+
+/* The path of "unix:path", "unix:///path" or "unix-abstract:name", as aco_io_dial() takes it. 0: it is none of these. */
+static int take_path(const char *text, size_t n, aco__grpc_target_t *target, char **parts)
+{
+    static const struct {
+        const char *begin, *mark;
+    } forms[] = {{"unix://", ""}, {"unix:", ""}, {"unix-abstract:", "@"}};
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        const size_t begin_n = strlen(forms[i].begin), mark_n = strlen(forms[i].mark);
+        if (n < begin_n || strncmp(text, forms[i].begin, begin_n) != 0)
+            continue;
+        if (n == begin_n || (i == 0 && text[begin_n] != '/')) /* a host */
+            return 0;
+        target->host = "localhost";
+        target->path = *parts;
+        memcpy(*parts, forms[i].mark, mark_n);
+        *parts += mark_n;
+        (void)put_part(parts, text + begin_n, n - begin_n);
+        return 1;
+    }
+    return 0;
+}
+
+/* Takes a target apart, up to a comma, which is where it returns. NULL: it is none. */
+static char *take_target(char *text, aco__grpc_target_t *target, char **parts)
 {
     const size_t n = strcspn(text, ",");
     const char *end = text + n, *colon = end;
     const int is_ip6 = *text == '[';
+    target->text = text;
+    if (take_path(text, n, target, parts))
+        return text + n;
     while (colon > text && *colon != ':')
         colon--;
     if (colon == text || (is_ip6 ? colon[-1] != ']' : memchr(text, ':', (size_t)(colon - text)) != NULL) ||
         colon - text > MOST_TARGET || end - colon < 2 || end - colon > 6 ||
         strspn(colon + 1, "0123456789") < (size_t)(end - colon - 1) || strcspn(text, " \t\r\n/@?#\\") < n)
         return NULL;
-    target->text = text;
-    target->host = parts;
-    memcpy(parts, text + is_ip6, (size_t)(colon - text - 2 * is_ip6));
-    parts += colon - text - 2 * is_ip6;
-    *parts++ = 0;
-    target->port = parts;
-    memcpy(parts, colon + 1, (size_t)(end - colon - 1));
-    parts[end - colon - 1] = 0;
+    target->host = put_part(parts, text + is_ip6, (size_t)(colon - text - 2 * is_ip6));
+    target->port = put_part(parts, colon + 1, (size_t)(end - colon - 1));
     return text + n;
 }
 
@@ -47,10 +75,9 @@ static int take_targets(aco_grpc_channel_t *channel, char *texts)
 {
     char *parts = texts + strlen(texts) + 1;
     for (size_t i = 0; i < channel->target_count; i++) {
-        char *end = take_target(texts, &channel->targets[i], parts);
+        char *end = take_target(texts, &channel->targets[i], &parts);
         if (!end)
             return 0;
-        parts = channel->targets[i].port + strlen(channel->targets[i].port) + 1;
         *end = 0;
         texts = end + 1;
     }
@@ -142,9 +169,8 @@ static int add_targets(aco_grpc_channel_t *channel)
 {
     aco__grpc_backend_t **end = &channel->first;
     for (size_t i = 0; i < channel->target_count; i++) {
-        char url[MOST_TARGET + 32];
-        (void)snprintf(url, sizeof url, "http%s://%s", channel->options.open ? "s" : "", channel->targets[i].text);
-        *end = aco__grpc_backend_new(channel, &channel->targets[i], url);
+        const aco__grpc_target_t *target = &channel->targets[i];
+        *end = aco__grpc_backend_new(channel, target, target->path ? target->host : target->text);
         if (!*end)
             return -1;
         end = &(*end)->next;
@@ -172,7 +198,7 @@ aco_grpc_channel_t *aco_grpc_channel_new(const char *target, const aco_grpc_chan
     if (!channel)
         return NULL;
     if (!take_targets(channel, (char *)(channel->targets + channel->target_count)))
-        (void)aco__service_fail(EINVAL, new_call, "a target is \"host:port\"");
+        (void)aco__service_fail(EINVAL, new_call, "a target is \"host:port\", or \"unix:path\"");
     else if (with_defaults.round_robin || add_targets(channel) == 0)
         return channel;
     aco_grpc_channel_destroy(channel);

@@ -8,8 +8,9 @@
 
 enum { GRPC_TOKEN = 1000 }; /* thousandths of one */
 
-typedef struct aco__grpc_target { /* "host:port" */
-    char *text, *host, *port;
+typedef struct aco__grpc_target { /* "host:port", "unix:path" */
+    const char *text, *host, *port;
+    const char *path; /* of a unix socket, whose host is "localhost"; NULL: it is none */
 } aco__grpc_target_t;
 
 /* Where calls go: a target, or in a round robin an address of it. */

@@ -79,8 +79,9 @@ ACO__SWITCHES static int send_head(aco__grpc_client_t *c, aco__grpc_backend_t *b
     put_traced(headers, &http.header_count, call);
     for (const aco__grpc_field_t *field = call->metadata.first; field; field = field->next)
         put(headers, &http.header_count, field->name, field->value);
-    c->response =
-        aco__http_call_begin_as(backend->client, &http, authority ? authority : backend->target->text, location);
+    if (!authority)
+        authority = backend->target->path ? backend->target->host : backend->target->text;
+    c->response = aco__http_call_begin_as(backend->client, &http, authority, location);
     call->has_coding = call->compresses;
     return c->response ? 0 : -1;
 }
@@ -336,14 +337,26 @@ const void *aco_grpc_details(aco_grpc_call_t *call, size_t *n)
     return aco_grpc_trailer(call, "grpc-status-details-bin", 0, n);
 }
 
+/* Of a call that has ended. */
+static const aco_http_header_t *client_trailers(aco_grpc_call_t *call, size_t *count)
+{
+    const aco__grpc_client_t *c = client_of(call);
+    *count = 0;
+    return c->status >= 0 && c->response ? aco__grpc_trailers_of(c, count) : NULL;
+}
+
 const void *aco_grpc_trailer(aco_grpc_call_t *call, const char *name, size_t i, size_t *n)
 {
-    aco__grpc_client_t *c = client_of(call);
-    size_t count = 0;
-    const aco_http_header_t *fields = NULL;
-    if (c->status >= 0 && c->response)
-        fields = aco__grpc_trailers_of(c, &count);
+    size_t count;
+    const aco_http_header_t *fields = client_trailers(call, &count);
     return aco__grpc_find(call, fields, count, name, i, n);
+}
+
+const char *aco_grpc_next_trailer(aco_grpc_call_t *call, const char *name)
+{
+    size_t count;
+    const aco_http_header_t *fields = client_trailers(call, &count);
+    return aco__grpc_next_name(fields, count, name);
 }
 
 /* ---- Calls ---- */

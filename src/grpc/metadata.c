@@ -285,6 +285,23 @@ const void *aco__grpc_find(aco_grpc_call_t *call, const aco_http_header_t *field
     return value;
 }
 
+static size_t place_of_name(const aco_http_header_t *fields, size_t count, const char *name)
+{
+    size_t at = 0;
+    while (at < count && strcmp(fields[at].name, name) != 0)
+        at++;
+    return at;
+}
+
+const char *aco__grpc_next_name(const aco_http_header_t *fields, size_t count, const char *name)
+{
+    for (size_t at = name ? place_of_name(fields, count, name) + 1 : 0; at < count; at++)
+        if (is_free_name(fields[at].name, strlen(fields[at].name)) &&
+            place_of_name(fields, at, fields[at].name) == at)
+            return fields[at].name;
+    return NULL;
+}
+
 /* ---- Of calls ---- */
 
 const void *aco_grpc_metadata(aco_grpc_call_t *call, const char *name, size_t i, size_t *n)
@@ -292,6 +309,13 @@ const void *aco_grpc_metadata(aco_grpc_call_t *call, const char *name, size_t i,
     size_t count = 0;
     const aco_http_header_t *fields = call->side->metadata(call, &count);
     return aco__grpc_find(call, fields, count, name, i, n);
+}
+
+const char *aco_grpc_next_metadata(aco_grpc_call_t *call, const char *name)
+{
+    size_t count = 0;
+    const aco_http_header_t *fields = call->side->metadata(call, &count);
+    return aco__grpc_next_name(fields, count, name);
 }
 
 int aco_grpc_add_metadata(aco_grpc_call_t *call, const char *name, const void *value, size_t n)

@@ -18,8 +18,9 @@ ACO__SWITCHES static aco__http_peer_t *dial_peer(aco_http_client_t *client, cons
     size_t headers = (size_t)options->max_headers * sizeof(aco_http_header_t);
     size_t sz = sizeof(aco__http_peer_t) + headers + HTTP_OUT;
     const char *host = aco__http_host_of(client, url), *port = aco__http_port_of(client, url);
-    int fd = aco_io_dial_at("tcp", options->proxy_host ? options->proxy_host : host,
-                            options->proxy_host ? options->proxy_port : port, NULL, location);
+    int fd = client->unix_path ? aco_io_dial_at("unix", client->unix_path, NULL, NULL, location)
+                               : aco_io_dial_at("tcp", options->proxy_host ? options->proxy_host : host,
+                                                options->proxy_host ? options->proxy_port : port, NULL, location);
     aco__http_peer_t *peer = fd >= 0 ? aco__service_allocate(&sz, CLIENT_CALL) : NULL;
     if (!peer) {
         if (fd >= 0)

@@ -61,7 +61,8 @@ typedef struct aco__http2_call {
     int interims;
     /* The response's head, and behind it the trailers: */
     aco_http_header_t *headers;
-    size_t count, trailers, head_n; /* headers; trailers; bytes as HPACK counts them */
+    size_t count, trailers, most; /* headers; trailers; of both there is room */
+    size_t head_n; /* bytes as HPACK counts them */
     char *text, *text_end; /* free memory for fields */
     struct aco__http2_text *more; /* further memory */
     aco__http2_buffer_t body; /* of the response */

@@ -5,7 +5,7 @@
 
 #include "http/text.h"
 
-enum { C2_LEAST_OUT = 512, C2_PART = 8192 }; /* bytes of a buffer at first; of read_body */
+enum { C2_PART = 8192 }; /* bytes of read_body */
 
 /* ---- Data that goes out ---- */
 
@@ -115,7 +115,7 @@ static int c2_write_part(aco__http2_call_t *s, const char *p, size_t n, int unti
         part = n < HTTP2_STREAM_OUT ? n : HTTP2_STREAM_OUT;
         if (out->end - out->begin + part > HTTP2_STREAM_OUT && (result = c2_await_taken(s, until_head, location)) != 0)
             return result;
-        if (aco__http2_make_room(out, C2_LEAST_OUT, part, CLIENT_CALL) != 0)
+        if (aco__http2_make_room(out, HTTP2_LEAST_OUT, part, CLIENT_CALL) != 0)
             return -1;
         aco__http_put(out->bytes + out->end, p, part);
         out->end += part;
@@ -203,7 +203,8 @@ static int c2_send_body(aco__http2_call_t *s, const aco_http_call_t *call, int *
 /* NULL and errno. */
 static aco__http2_call_t *c2_new_call(aco__http2_peer_t *h)
 {
-    size_t headers = (size_t)h->client->options.max_headers * sizeof(aco_http_header_t);
+    enum { FIELDS = 12 }; /* of which there is room at first */
+    size_t headers = FIELDS * sizeof(aco_http_header_t);
     size_t sz = sizeof(aco__http2_call_t) + headers + HTTP2_TEXT;
     aco__http2_call_t *s = aco__service_allocate(&sz, CLIENT_CALL);
     if (!s)
@@ -214,6 +215,7 @@ static aco__http2_call_t *c2_new_call(aco__http2_peer_t *h)
     s->answer.client = h->client;
     s->answer.http2 = s;
     s->headers = (aco_http_header_t *)(void *)(s + 1);
+    s->most = FIELDS;
     s->text = (char *)s->headers + headers;
     s->text_end = (char *)s + sz;
     s->reset_code = -1;

@@ -195,24 +195,49 @@ void aco__http2_free_texts(aco__http2_call_t *s)
     }
 }
 
+/* Memory that lives as long as the call. NULL: there is none. */
+static void *c2_allocate(aco__http2_call_t *s, size_t n)
+{
+    size_t sz = sizeof(aco__http2_text_t) + n;
+    aco__http2_text_t *more = aco__service_allocate(&sz, CLIENT_CALL);
+    if (!more)
+        return NULL;
+    more->next = s->more;
+    more->sz = sz;
+    s->more = more;
+    return more + 1;
+}
+
 /* Text with a 0 behind it. NULL: no memory. */
 static char *c2_keep(aco__http2_call_t *s, const char *text, size_t n)
 {
     char *kept = s->text;
     if (n >= (size_t)(s->text_end - s->text)) {
-        size_t sz = sizeof(aco__http2_text_t) + (n < HTTP2_TEXT ? 2 * HTTP2_TEXT : n + 1);
-        aco__http2_text_t *more = aco__service_allocate(&sz, CLIENT_CALL);
-        if (!more)
+        const size_t room = n < HTTP2_TEXT ? 2 * HTTP2_TEXT : n + 1;
+        kept = c2_allocate(s, room);
+        if (!kept)
             return NULL;
-        more->next = s->more;
-        more->sz = sz;
-        s->more = more;
-        kept = (char *)(more + 1);
-        s->text_end = (char *)more + sz;
+        s->text_end = kept + room;
     }
     *aco__http_put(kept, text, n) = 0;
     s->text = kept + n + 1;
     return kept;
+}
+
+/* Room for one more field. The caller may have the array that there was. 0; -1: no memory. */
+static int c2_grow_headers(aco__http2_call_t *s)
+{
+    const size_t count = s->count + s->trailers;
+    aco_http_header_t *larger;
+    if (count < s->most)
+        return 0;
+    larger = c2_allocate(s, 2 * count * sizeof *larger);
+    if (!larger)
+        return -1;
+    memcpy(larger, s->headers, count * sizeof *larger);
+    s->headers = larger;
+    s->most = 2 * count;
+    return 0;
 }
 
 void aco__http2_begin_response(aco__http2_call_t *s)
@@ -236,7 +261,7 @@ int aco__http2_add_response_field(aco__http2_call_t *s, const char *name, size_t
                                   size_t value_n)
 {
     const aco_http_client_options_t *options = &s->answer.client->options;
-    aco_http_header_t *header = &s->headers[s->count + s->trailers];
+    aco_http_header_t header = {NULL, NULL};
     s->head_n += name_n + value_n + HTTP2_FIELD; /* interim responses and trailers count, too */
     if (s->head_n > (size_t)options->max_head)
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
@@ -246,12 +271,14 @@ int aco__http2_add_response_field(aco__http2_call_t *s, const char *name, size_t
     }
     if (s->count + s->trailers == (size_t)options->max_headers)
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-    header->name = c2_keep(s, name, name_n);
-    header->value = header->name ? c2_keep(s, value, value_n) : NULL;
-    if (!header->value) {
+    if (c2_grow_headers(s) == 0)
+        header.name = c2_keep(s, name, name_n);
+    header.value = header.name ? c2_keep(s, value, value_n) : NULL;
+    if (!header.value) {
         aco__http2_call_fails(s, ENOMEM, "memory for the response");
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     }
+    s->headers[s->count + s->trailers] = header;
     if (s->has_head)
         s->trailers++;
     else

@@ -4,6 +4,8 @@
 #include "http/base64.h"
 #include "http/client_peer.h"
 
+#include "aco/detail/for_grpc.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -149,6 +151,12 @@ static void end_client(aco_http_client_t *client)
     if (client->proxy_authorization_sz)
         aco__service_free(client->proxy_authorization, client->proxy_authorization_sz);
     aco__service_free(client, sizeof *client);
+}
+
+void aco__http_client_dial_unix(aco_http_client_t *client, const char *path)
+{
+    ACO__ASSERT(!client->options.is_shared && !client->options.proxy_host);
+    client->unix_path = path;
 }
 
 void aco_http_client_destroy(aco_http_client_t *client)

@@ -64,6 +64,7 @@ struct aco_http_client_s {
     aco__http_places_t places;
     char *proxy_authorization; /* its value; NULL: none */
     size_t proxy_authorization_sz; /* 0: it is another client's */
+    const char *unix_path; /* a socket that is dialed for all hosts; NULL: none */
     struct aco_http_client_s *of_threads; /* of a shared client, which has no connections itself. Atomic */
     struct aco_http_client_s *next; /* of those */
     uint64_t thread; /* that uses this one */

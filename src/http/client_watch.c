@@ -24,10 +24,11 @@ static const char watch_place[] = "aco_http_end_with_client";
 typedef struct aco__http_client_watch {
     aco__http_exchange_t *x; /* NULL: the handler has ended */
     struct aco__http_client_watch *outer; /* of the same request; NULL: none */
-    aco_scope_t handler, looking; /* that of the handler; that of the task while it waits for the client's end */
+    aco_scope_t handler;
     aco_t *task; /* NULL: the version tells of the end */
-    unsigned char is_looking; /* in its scope */
     size_t sz;
+    unsigned char is_looking; /* in its scope: */
+    aco_scope_t looking; /* while it waits for the client's end. Last: without a task there is no memory for it */
 } client_watch_t;
 
 /* The client is gone. */
@@ -118,13 +119,15 @@ static void end_watch(void *arg)
 /* NULL and errno. */
 static client_watch_t *begin_watch(aco__http_exchange_t *x)
 {
-    size_t sz = sizeof(client_watch_t);
+    const int needs_task = !x->version->tells_end;
+    const size_t used = needs_task ? sizeof(client_watch_t) : offsetof(client_watch_t, looking);
+    size_t sz = used;
     client_watch_t *w = aco__service_allocate(&sz, watch_place);
     aco_t *task;
-    int deferred, needs_task = !x->version->tells_end;
+    int deferred;
     if (!w)
         return NULL;
-    memset(w, 0, sizeof *w);
+    memset(w, 0, used);
     w->sz = sz;
     if (aco_scope_begin_at(&w->handler, ACO_FOREVER, watch_place) != 0) {
         aco__service_free(w, sz);

@@ -52,7 +52,7 @@ typedef struct aco__http2_stream {
     aco__http_exchange_t x; /* first */
     aco__http2_t *h;
     struct aco__http2_stream *next, **place, *next_begun;
-    size_t sz; /* of this record and what follows it: headers, the request's memory, text */
+    size_t sz; /* of this record and the request's memory behind it */
     int32_t id;
     unsigned char is_open; /* nghttp2 has it */
     unsigned char has_task; /* or will have one */
@@ -68,8 +68,8 @@ typedef struct aco__http2_stream {
     int error; /* the errno with which it has failed */
     /* The head: */
     aco_http_header_t *headers;
-    size_t count, head_n; /* bytes, as HPACK counts them */
-    char *text, *text_end; /* free memory for fields */
+    size_t count, most; /* fields; of them there is room */
+    size_t head_n; /* bytes, as HPACK counts them */
     const char *authority;
     const char *protocol; /* that the request asks for (RFC 8441); NULL: none */
     int refusal; /* the status with which to refuse it; 0: none */

@@ -6,7 +6,12 @@
 
 #include <string.h>
 
-enum { H2_BOMB = 4 }; /* times max_head: such a head is not read */
+enum {
+    H2_BOMB = 4, /* times max_head: such a head is not read */
+    H2_MEMORY = 1024, /* bytes of a request: with its fields, those of a plain call of gRPC */
+    H2_MORE_MEMORY = 1024, /* then for text of the head, together */
+    H2_FIELDS = 8 /* of which there is room at first */
+};
 
 /* ---- Records ---- */
 
@@ -55,9 +60,7 @@ void aco__http2_release(aco__http2_stream_t *s)
 /* NULL: no memory. */
 static aco__http2_stream_t *h2_new_stream(aco__http2_t *h, int32_t id)
 {
-    const aco_http_server_options_t *options = &h->server->options;
-    size_t headers = (size_t)options->max_headers * sizeof(aco_http_header_t);
-    size_t sz = sizeof(aco__http2_stream_t) + headers + HTTP_ARENA + HTTP2_TEXT;
+    size_t sz = sizeof(aco__http2_stream_t) + H2_MEMORY;
     aco__http2_stream_t *s = aco__service_allocate(&sz, "aco_http_serve");
     if (!s)
         return NULL;
@@ -66,15 +69,14 @@ static aco__http2_stream_t *h2_new_stream(aco__http2_t *h, int32_t id)
     s->h = h;
     s->id = id;
     s->headers = (aco_http_header_t *)(void *)(s + 1);
-    s->text = (char *)(s->headers + options->max_headers) + HTTP_ARENA;
-    s->text_end = s->text + HTTP2_TEXT;
+    s->most = H2_FIELDS;
     s->x.server = h->server;
     s->x.stream = s;
-    aco__http_request_begin(&s->x, s->text - HTTP_ARENA);
+    aco__http_request_begin(&s->x, (char *)(s->headers + H2_FIELDS));
+    s->x.end = (char *)s + sz;
     s->x.is.fd = h->c->link->own.fd;
     s->x.is.stream = h->c->link->stream;
     s->x.is.major = 2;
-    s->x.is.headers = s->headers;
     h2_link(h, s);
     return s;
 }
@@ -109,31 +111,56 @@ static void h2_refuse(aco__http2_stream_t *s, int status)
         s->refusal = status;
 }
 
-/* Text with a 0 behind it. NULL: no memory. */
+/* Memory of the request. NULL: there is none, and the request is refused. */
+static void *h2_allocate(aco__http2_stream_t *s, size_t n)
+{
+    void *p = aco_http_request_allocate(&s->x.is, n);
+    if (!p)
+        h2_refuse(s, 503);
+    return p;
+}
+
+/* Text with a 0 behind it, side by side with others. NULL: no memory. */
 static char *h2_keep(aco__http2_stream_t *s, const char *text, size_t n)
 {
-    char *kept = s->text;
-    if (n >= (size_t)(s->text_end - s->text)) {
-        size_t room = n < 1024 ? 2048 : n + 1;
-        kept = aco_http_request_allocate(&s->x.is, room);
-        if (!kept) {
-            h2_refuse(s, 503);
+    aco__http_exchange_t *x = &s->x;
+    char *kept = x->at;
+    if (n >= (size_t)(x->end - x->at)) {
+        const size_t room = n < H2_MORE_MEMORY / 2 ? H2_MORE_MEMORY : n + 1;
+        kept = h2_allocate(s, room);
+        if (!kept)
             return NULL;
-        }
-        s->text = kept;
-        s->text_end = kept + room;
+        x->end = kept + room;
     }
     *aco__http_put(kept, text, n) = 0;
-    s->text = kept + n + 1;
+    x->at = kept + n + 1;
     return kept;
+}
+
+/* Room for one more field. 0, or -1: the request is refused. */
+static int h2_grow_headers(aco__http2_stream_t *s)
+{
+    const size_t limit = (size_t)s->h->server->options.max_headers, most = 2 * s->most < limit ? 2 * s->most : limit;
+    aco_http_header_t *larger;
+    if (s->count >= limit) {
+        h2_refuse(s, 431);
+        return -1;
+    }
+    if (s->count < s->most)
+        return 0;
+    larger = h2_allocate(s, most * sizeof *larger);
+    if (!larger)
+        return -1;
+    memcpy(larger, s->headers, s->count * sizeof *larger);
+    s->headers = larger;
+    s->most = most;
+    return 0;
 }
 
 static void h2_add_header(aco__http2_stream_t *s, const char *name, size_t name_n, const char *value, size_t value_n)
 {
-    if (s->count == (size_t)s->h->server->options.max_headers) {
-        h2_refuse(s, 431);
+    if (h2_grow_headers(s) != 0)
         return;
-    }
     name = h2_keep(s, name, name_n);
     value = name ? h2_keep(s, value, value_n) : NULL;
     if (!value)
@@ -201,11 +228,9 @@ static void h2_join_cookies(aco__http2_stream_t *s)
         }
     if (cookies < 2)
         return;
-    whole = at = aco_http_request_allocate(&s->x.is, n);
-    if (!whole) {
-        h2_refuse(s, 503);
+    whole = at = h2_allocate(s, n);
+    if (!whole)
         return;
-    }
     for (size_t i = 0; i < s->count; i++) {
         aco_http_header_t header = s->headers[i];
         int is_cookie = strcmp(header.name, "cookie") == 0, is_first = is_cookie && at == whole;
@@ -283,6 +308,7 @@ void aco__http2_end_head(aco__http2_stream_t *s, int has_body)
     h2_take_length(s, has_body);
     if (!s->refusal)
         h2_refuse(s, h2_understand(s));
+    s->x.is.headers = s->headers;
     s->x.is.header_count = s->count;
 }
 

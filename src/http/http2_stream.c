@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum { HTTP2_LEAST_IN = 512, HTTP2_LEAST_OUT = 512 }; /* bytes of buffers */
+enum { HTTP2_LEAST_IN = 1024 }; /* bytes of a buffer */
 
 static const char stream_place[] = "an HTTP/2 request";
 
@@ -44,7 +44,7 @@ static void h2_drop_body(aco__http2_stream_t *s)
     if (n)
         (void)nghttp2_session_consume_connection(s->h->wire.session, n);
     s->h->server->buffered -= n;
-    s->body.begin = s->body.end = 0;
+    aco__http2_free_buffer(&s->body);
 }
 
 /* The client waits to be told that it may send the body. */
@@ -417,8 +417,11 @@ static int http2_write_file(aco__http_exchange_t *x, int fd, int64_t offset, int
         size_t part = n < HTTP2_STREAM_OUT ? (size_t)n : HTTP2_STREAM_OUT;
         char *to = h2_check_open(s) == 0 ? h2_out_room(s, part, call, location) : NULL;
         ssize_t got = -1;
-        if (to && h2_check_open(s) == 0)
+        if (to && h2_check_open(s) == 0) {
+            s->data.out.is_filled = 1;
             got = aco__http_read_part(fd, to, part, &offset, &n, location);
+            s->data.out.is_filled = 0;
+        }
         if (got < 0)
             return -1;
         if (to != s->data.out.bytes + s->data.out.end) /* what stood before it was sent meanwhile */

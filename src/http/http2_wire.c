@@ -82,12 +82,13 @@ void aco__http2_free_buffer(aco__http2_buffer_t *buffer)
 
 int aco__http2_make_room(aco__http2_buffer_t *buffer, size_t least, size_t n, const char *call)
 {
+    enum { GROWTH = 4 }; /* it begins anew each time that all was taken */
     size_t have = buffer->end - buffer->begin, room = buffer->room < least ? least : buffer->room;
     char *larger;
     if (buffer->bytes && n <= buffer->room - buffer->end)
         return 0;
     while (room < have + n)
-        room *= 2;
+        room *= GROWTH;
     if (buffer->bytes && room == buffer->room) {
         memmove(buffer->bytes, buffer->bytes + buffer->begin, have);
     } else {
@@ -96,13 +97,26 @@ int aco__http2_make_room(aco__http2_buffer_t *buffer, size_t least, size_t n, co
             return -1;
         if (have)
             aco__http_put(larger, buffer->bytes + buffer->begin, have);
-        aco__http2_free_buffer(buffer);
+        if (buffer->bytes)
+            aco__service_free(buffer->bytes, buffer->room);
         buffer->bytes = larger;
         buffer->room = room;
     }
     buffer->begin = 0;
     buffer->end = have;
     return 0;
+}
+
+/* So many bytes were taken. */
+static void h2_drop_taken(aco__http2_buffer_t *buffer, size_t n)
+{
+    buffer->begin += n;
+    ACO__ASSERT(buffer->begin <= buffer->end);
+    if (buffer->begin < buffer->end)
+        return;
+    buffer->begin = buffer->end = 0;
+    if (!buffer->is_filled)
+        aco__http2_free_buffer(buffer);
 }
 
 size_t aco__http2_read_buffer(aco__http2_wire_t *wire, aco__http2_buffer_t *buffer, int32_t id, void *p, size_t n)
@@ -112,9 +126,7 @@ size_t aco__http2_read_buffer(aco__http2_wire_t *wire, aco__http2_buffer_t *buff
     if (!n)
         return 0;
     memcpy(p, buffer->bytes + buffer->begin, n);
-    buffer->begin += n;
-    if (buffer->begin == buffer->end)
-        buffer->begin = buffer->end = 0;
+    h2_drop_taken(buffer, n);
     if (id)
         (void)nghttp2_session_consume(wire->session, id, n);
     else
@@ -127,11 +139,10 @@ static char *h2_take(aco__http2_data_t *data, char *to, size_t n)
 {
     aco__http2_buffer_t *out = &data->out;
     size_t collected = out->end - out->begin, part = n < collected ? n : collected;
-    if (part)
+    if (part) {
         to = aco__http_put(to, out->bytes + out->begin, part);
-    out->begin += part;
-    if (out->begin == out->end)
-        out->begin = out->end = 0;
+        h2_drop_taken(out, part);
+    }
     n -= part;
     if (!n)
         return to;

@@ -11,8 +11,9 @@
 
 enum {
     HTTP2_OUT = 36864, /* bytes that are sent at once: two frames of data, and some others */
-    HTTP2_STREAM_OUT = 16384, /* bytes of a body that are collected */
-    HTTP2_TEXT = 1024, /* bytes of a head's fields before it needs more memory */
+    HTTP2_STREAM_OUT = 16384, /* bytes of a body that are collected, */
+    HTTP2_LEAST_OUT = 1024, /* in a buffer of at least so many */
+    HTTP2_TEXT = 512, /* bytes of a response's fields before it needs more memory */
     HTTP2_FIELD = 32 /* bytes of a field besides its texts, as HPACK counts them */
 };
 
@@ -32,9 +33,11 @@ typedef struct aco__http2_wire {
     void (*cut_off)(struct aco__http2_wire *wire, uint32_t code, int error);
 } aco__http2_wire_t;
 
+/* Bytes on their way. Empty, it has no memory, so that a stream which waits holds none. */
 typedef struct aco__http2_buffer {
-    char *bytes; /* NULL: none yet */
+    char *bytes; /* NULL: none */
     size_t begin, end, room;
+    int is_filled; /* by a task that may wait meanwhile: then the memory stays */
 } aco__http2_buffer_t;
 
 /* A body that is sent: what was collected, then what the writing task waits to see taken. */
@@ -63,7 +66,7 @@ ACO__HIDDEN int aco__http2_is_of_connection(const char *name, size_t n);
 ACO__HIDDEN int aco__http2_begin_session(aco__http2_wire_t *wire, void (*set_callbacks)(nghttp2_session_callbacks *),
                                          int is_server, const nghttp2_settings_entry *settings, size_t n,
                                          int32_t window);
-/* Frees a buffer's memory. */
+/* Frees a buffer's memory: it is empty. */
 ACO__HIDDEN void aco__http2_free_buffer(aco__http2_buffer_t *buffer);
 /* Makes room for `n` bytes behind the end, in at least `least` bytes of memory. 0, or -1 and errno. */
 ACO__HIDDEN int aco__http2_make_room(aco__http2_buffer_t *buffer, size_t least, size_t n, const char *call);

@@ -103,12 +103,20 @@ int aco__http_begins(const char *text, const char *begin, size_t n)
     return 1;
 }
 
+/* A quick look: most names differ in their first letters. Also of others than letters it never denies that two are the
+ * same. */
+static int begin_alike(const char *a, const char *b)
+{
+    enum { CASE = 'a' ^ 'A' };
+    return ((*a ^ *b) & ~CASE) == 0;
+}
+
 size_t aco__http_find(const aco_http_header_t *headers, size_t count, const char *name, const char **value)
 {
     size_t found = 0;
     *value = NULL;
     for (size_t i = 0; i < count; i++)
-        if (aco__http_same(headers[i].name, name) && found++ == 0)
+        if (begin_alike(headers[i].name, name) && aco__http_same(headers[i].name, name) && found++ == 0)
             *value = headers[i].value;
     return found;
 }
@@ -221,7 +229,7 @@ int aco__http_must_come_first(const char *name)
                                         "expect",
                                         "max-forwards"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (aco__http_same(name, names[i]))
+        if (begin_alike(name, names[i]) && aco__http_same(name, names[i]))
             return 1;
     return 0;
 }
