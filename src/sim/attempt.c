@@ -1,8 +1,6 @@
 /* A run in a child process. A failed run leaves tasks and memory, it may die, and it may print: a search through
  * hundreds of them can have none of that. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* setrlimit() under -std=c11 */
-#endif
 #include "sim/attempt.h"
 #include "sim/last_words.h"
 #include "sim/world.h"
@@ -25,10 +23,8 @@ ACO__OPTIONAL(void *, __tsan_get_current_fiber, (void));
 aco__sim_shared_t *aco__sim_shared_new(void)
 {
     void *p;
-    if (__tsan_get_current_fiber) {
-        errno = ENOTSUP;
-        return NULL;
-    }
+    if (__tsan_get_current_fiber)
+        return aco__sim_null_with(ENOTSUP);
     p = aco__system.mmap(NULL, sizeof(aco__sim_shared_t), PROT_READ | PROT_WRITE,
                          MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE);
     return p == MAP_FAILED ? NULL : p; /* zeros */

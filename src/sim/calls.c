@@ -1,9 +1,7 @@
 /* What stands in the system's table (src/system/system.h). Each entry looks whether the calling thread has a run;
  * without one it is what was there before. */
 #define _FILE_OFFSET_BITS 64
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* CLOCK_BOOTTIME and others */
-#endif
 #include "sim/calls.h"
 #include "sim/call_lists.h"
 #include "sim/draw.h"
@@ -220,8 +218,7 @@ static int sim_openat2(int folder, const char *path, const struct aco__open_how 
 {
     if (!aco_sim_current())
         return real.openat2(folder, path, how, sz);
-    errno = ENOSYS;
-    return -1;
+    return aco__sim_fail_with(ENOSYS);
 }
 
 /* The last argument of fcntl() and ioctl(), of any type. */

@@ -1,7 +1,5 @@
 /* aco_sim_main(): options of the command line, what happened, and the command that repeats a failure. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* clock_gettime() under -std=c11 */
-#endif
 #include "sim/seeds.h"
 #include "sim/decision_file.h"
 #include "sim/schedule.h"

@@ -1,8 +1,6 @@
 /* UDP: each datagram travels for its own latency, so one may overtake another. What finds a full queue is lost: the
  * link's or the receiver's. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* S_IFSOCK */
-#endif
 #include "sim/datagram.h"
 #include "sim/arrivals.h"
 #include "sim/interest.h"
@@ -154,11 +152,11 @@ static int target_of(const aco__sim_socket_t *socket, const struct msghdr *messa
 {
     if (!message->msg_name || !message->msg_namelen) {
         *to = socket->remote;
-        return to->family ? 0 : (int)aco__sim_fail_with(EDESTADDRREQ);
+        return to->family ? 0 : aco__sim_fail_with(EDESTADDRREQ);
     }
     if (aco__sim_address_read(socket, message->msg_name, message->msg_namelen, to) != 0)
         return -1;
-    return to->port ? 0 : (int)aco__sim_fail_with(EINVAL);
+    return to->port ? 0 : aco__sim_fail_with(EINVAL);
 }
 
 aco__sim_datagram_t *aco__sim_datagram_make(const struct msghdr *message, size_t n)
@@ -167,8 +165,7 @@ aco__sim_datagram_t *aco__sim_datagram_make(const struct msghdr *message, size_t
     aco__sim_bytes_t bytes = {0};
     if (!datagram || aco__sim_bytes_append(&bytes, message, n) != 0) {
         free(datagram);
-        errno = ENOMEM;
-        return NULL;
+        return aco__sim_null_with(ENOMEM);
     }
     if (n)
         memcpy(datagram->bytes, bytes.p, n);
@@ -256,5 +253,5 @@ int aco__sim_datagram_shutdown(aco__sim_socket_t *socket, int how)
     socket->cannot_read |= how != SHUT_WR;
     socket->cannot_write |= how != SHUT_RD;
     aco__sim_notify(&socket->file, ~0u);
-    return socket->remote.family ? 0 : (int)aco__sim_fail_with(ENOTCONN);
+    return socket->remote.family ? 0 : aco__sim_fail_with(ENOTCONN);
 }

@@ -1,7 +1,5 @@
 /* Pipes: two files, of which the reader has the bytes. What is written is there at once. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* S_IFIFO, O_DIRECT */
-#endif
 #include "sim/fifo.h"
 #include "sim/byte_queue.h"
 #include "sim/interest.h"

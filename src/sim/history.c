@@ -2,6 +2,7 @@
  * of its second run with them: the first one that differs tells where the program does not repeat. */
 #include "sim/history.h"
 #include "sim/draw.h"
+#include "sim/grow.h"
 
 #include "base/invariants.h"
 #include "sim/call_lists.h"
@@ -9,10 +10,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-enum { FIRST_ROOM = 1024, MOST_KEPT = 1 << 22, EVENT_TEXT = 100 };
+enum { MOST_KEPT = 1 << 22, EVENT_TEXT = 100 };
 
 /* Of an entry of the system's table. */
 static const char *name_of(uint64_t call)
@@ -103,18 +102,16 @@ void aco__history_begin(aco__sim_history_t *history, int keeps, int compares)
 
 static void keep(aco__sim_history_t *history, const aco__sim_event_t *event)
 {
-    ACO__ASSERT(history->kept_length == history->length && history->kept_length <= history->room);
-    if (history->kept_length == history->room) {
-        size_t room = history->room ? 2 * history->room : FIRST_ROOM;
-        aco__sim_event_t *larger = room > MOST_KEPT ? NULL : realloc(history->kept, room * sizeof *larger);
-        if (!larger) {
-            history->keeps = 0; /* the hash tells whether the rest differs */
-            return;
-        }
-        history->kept = larger;
-        history->room = room;
+    size_t n = history->kept_length;
+    aco__sim_event_t *kept =
+        n == MOST_KEPT ? NULL : aco__sim_grown(history->kept, &history->room, n + 1, sizeof *kept);
+    ACO__ASSERT(n == history->length);
+    if (!kept) {
+        history->keeps = 0; /* the hash tells whether the rest differs */
+        return;
     }
-    history->kept[history->kept_length++] = *event;
+    history->kept = kept;
+    kept[history->kept_length++] = *event;
 }
 
 /* Compares event number `n` with the kept one. */

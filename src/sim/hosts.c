@@ -1,8 +1,6 @@
 /* Names of hosts: a list that the scenario makes, behind a link. The table's calls do not wait: who makes them waits
  * before, as aco__sim_look_up() says. What is a number is left to libc, which then asks nobody. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* EAI_NODATA */
-#endif
 #include "sim/hosts.h"
 #include "sim/wire.h"
 #include "sim/world.h"

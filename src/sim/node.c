@@ -1,7 +1,5 @@
 /* The nodes of a run. The run's tasks that no node has spawned are the scenario's, which counts as a node. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* strnlen() */
-#endif
 #include "sim/node.h"
 #include "sim/world.h"
 
@@ -187,8 +185,7 @@ aco_sim_node_t *aco_sim_node(aco_sim_t *sim, const char *name, const char *addre
     if (set_name(sim, node, name) != 0 || set_addresses(sim, node, addresses) != 0) {
         int error = errno;
         free(node);
-        errno = error;
-        return NULL;
+        return aco__sim_null_with(error);
     }
     aco__sim_disk_begin(sim, &node->disk);
     node->number = sim->nodes.last->number + 1;

@@ -1,9 +1,7 @@
 /* Open files of a simulated disk. The calls take no time: who waits for the disk does that before, for
  * aco__sim_disk_time(). After a crash of the disk an open file is dead. */
 #define _FILE_OFFSET_BITS 64
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* RWF_NOWAIT, O_DIRECT */
-#endif
 #include "sim/open_file.h"
 #include "sim/byte_queue.h"
 #include "sim/refusal.h"
@@ -217,8 +215,7 @@ static open_file_t *disk_file(aco_sim_t *sim, int fd, int error, const char *cal
     aco__sim_file_t *file = aco__sim_file_of(sim, fd, call);
     if (!file || file->type == &regular_type || file->type == &folder_type)
         return (open_file_t *)file;
-    errno = error;
-    return NULL;
+    return aco__sim_null_with(error);
 }
 
 aco__sim_inode_t *aco__sim_folder_of(aco_sim_t *sim, int fd, const char *call)

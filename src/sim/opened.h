@@ -73,6 +73,12 @@ static inline int aco__sim_fail_with(int error)
     return -1;
 }
 
+static inline void *aco__sim_null_with(int error)
+{
+    errno = error;
+    return NULL;
+}
+
 ACO__HIDDEN void aco__sim_opened_begin(aco_sim_t *sim);
 /* Descriptors that are still open fail the run. */
 ACO__HIDDEN void aco__sim_opened_judge(aco_sim_t *sim);

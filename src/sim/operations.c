@@ -1,23 +1,19 @@
 /* Histories of operations. Each step is written at once: so the file has all of them even if the process dies. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* O_CLOEXEC */
-#endif
 #include "sim/operations.h"
+#include "sim/grow.h"
 #include "sim/world.h"
 
 #include "aco/detail/for_libraries.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { MOST_PROCESSES = 1 << 20, STEP_LINE = 4096, STEP_WORD = 256 };
 
 /* What a process does. */
-typedef enum process_state { IDLE, WORKS, LOST } process_state_t;
+typedef enum process_state { IDLE = 0, WORKS, LOST } process_state_t;
 
 struct aco_sim_history_s {
     aco_sim_t *sim;
@@ -70,16 +66,11 @@ void aco__sim_histories_end(aco_sim_t *sim)
 /* NULL without memory. */
 static unsigned char *state_of(aco_sim_history_t *history, size_t process)
 {
-    if (process >= history->room) {
-        size_t room = 2 * process + 16;
-        unsigned char *larger = realloc(history->processes, room);
-        if (!larger)
-            return NULL;
-        memset(larger + history->room, IDLE, room - history->room);
-        history->processes = larger;
-        history->room = room;
-    }
-    return &history->processes[process];
+    unsigned char *processes = aco__sim_grown(history->processes, &history->room, process + 1, 1);
+    if (!processes)
+        return NULL;
+    history->processes = processes;
+    return &processes[process];
 }
 
 /* What is wrong with the step; NULL: nothing. */

@@ -1,8 +1,6 @@
 /* Calls that name a file by its path. The working directory is the root. */
 #define _FILE_OFFSET_BITS 64
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* O_TMPFILE, O_PATH */
-#endif
 #include "sim/path_calls.h"
 #include "sim/open_file.h"
 #include "sim/refusal.h"
@@ -69,10 +67,8 @@ static aco__sim_inode_t *create(aco_sim_t *sim, aco__sim_disk_t *disk, const aco
                                 unsigned mode)
 {
     aco__sim_inode_t *inode;
-    if (!(flags & O_CREAT) || !place->folder) {
-        errno = ENOENT;
-        return NULL;
-    }
+    if (!(flags & O_CREAT) || !place->folder)
+        return aco__sim_null_with(ENOENT);
     inode = new_file(sim, disk, mode);
     if (!inode || aco__sim_tree_name(&disk->tree, place, inode, aco__sim_node_time(sim)) == 0)
         return inode;
@@ -309,8 +305,7 @@ DIR *aco__sim_opendir(aco_sim_t *sim, const char *path)
     listing = list_folder(sim, inode);
     if (!listing) {
         aco__sim_close(sim, fd);
-        errno = ENOMEM;
-        return NULL;
+        return aco__sim_null_with(ENOMEM);
     }
     listing->fd = fd;
     return (DIR *)(void *)listing;

@@ -1,7 +1,5 @@
 /* Runs with one seed after the other, until one fails. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* program_invocation_short_name */
-#endif
 #include "sim/seeds.h"
 #include "sim/calls.h"
 #include "sim/crash.h"
@@ -404,8 +402,7 @@ static int tell_failure(aco_sim_t *sim, uint64_t runs, aco_sim_stats_t *stats, a
         aco__sim_shorten(sim, run_once, search, program);
     else if (sim->options.trace && runs > 1)
         aco__sim_trace_again(sim, run_once);
-    errno = ECANCELED;
-    return -1;
+    return aco__sim_fail_with(ECANCELED);
 }
 
 static int run_seeds(aco_sim_t *sim, uint64_t runs, aco_sim_stats_t *stats, aco__sim_search_t *search,

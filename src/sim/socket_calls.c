@@ -1,7 +1,5 @@
 /* Calls for sockets, by the kind of socket. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* S_ISSOCK() */
-#endif
 #include "sim/socket_calls.h"
 #include "sim/datagram.h"
 #include "sim/refusal.h"
@@ -23,8 +21,7 @@ static aco__sim_socket_t *socket_at(aco_sim_t *sim, int fd, const char *call)
     aco__sim_file_t *file = aco__sim_file_of(sim, fd, call);
     if (!file || S_ISSOCK(file->type->mode))
         return (aco__sim_socket_t *)file;
-    errno = ENOTSOCK;
-    return NULL;
+    return aco__sim_null_with(ENOTSOCK);
 }
 
 /* Whether such a socket is simulated. */

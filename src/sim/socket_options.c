@@ -1,7 +1,5 @@
 /* Options of sockets. One that is not known fails the run. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* SO_DOMAIN */
-#endif
 #include "sim/socket_options.h"
 #include "sim/refusal.h"
 
@@ -37,10 +35,8 @@ static aco__sim_option_t *option_kept(aco__sim_socket_t *socket, int level, int 
 static int keep_option(aco__sim_socket_t *socket, int level, int option, int value)
 {
     aco__sim_option_t *found = option_kept(socket, level, option);
-    if (!found && socket->options_count == ACO__SIM_MOST_OPTIONS) {
-        errno = ENOBUFS;
-        return -1;
-    }
+    if (!found && socket->options_count == ACO__SIM_MOST_OPTIONS)
+        return aco__sim_fail_with(ENOBUFS);
     if (!found)
         found = &socket->options[socket->options_count++];
     *found = (aco__sim_option_t){level, option, value};
@@ -111,10 +107,8 @@ int aco__sim_option_get(aco_sim_t *sim, aco__sim_socket_t *socket, int level, in
     }
     if (level == IPPROTO_IPV6 && option == IPV6_V6ONLY && socket->family == AF_INET6)
         result = socket->only_ipv6;
-    else if (!(level == SOL_SOCKET && get_own(socket, option, &result)) && !is_kept(socket, level, option)) {
-        errno = aco__sim_refuse(sim, "getsockopt");
-        return -1;
-    }
+    else if (!(level == SOL_SOCKET && get_own(socket, option, &result)) && !is_kept(socket, level, option))
+        return aco__sim_fail_with(aco__sim_refuse(sim, "getsockopt"));
     store(&result, sizeof result, value, length);
     return 0;
 }
@@ -171,27 +165,20 @@ int aco__sim_option_set(aco_sim_t *sim, aco__sim_socket_t *socket, int level, in
     int number;
     if (level == SOL_SOCKET && set_structure(socket, option, value, length))
         return 0;
-    if (length < sizeof number) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (length < sizeof number)
+        return aco__sim_fail_with(EINVAL);
     memcpy(&number, value, sizeof number);
-    if (level == SOL_SOCKET && option == SO_REUSEPORT && number && socket->family == AF_UNIX) {
-        errno = EOPNOTSUPP;
-        return -1;
-    }
+    if (level == SOL_SOCKET && option == SO_REUSEPORT && number && socket->family == AF_UNIX)
+        return aco__sim_fail_with(EOPNOTSUPP);
     if (level == SOL_SOCKET && set_own(socket, option, number))
         return 0;
     if (level == IPPROTO_IPV6 && option == IPV6_V6ONLY && socket->family == AF_INET6) {
-        if (socket->local.family) {
-            errno = EINVAL;
-            return -1;
-        }
+        if (socket->local.family)
+            return aco__sim_fail_with(EINVAL);
         socket->only_ipv6 = number != 0;
         return 0;
     }
     if (is_kept(socket, level, option))
         return keep_option(socket, level, option, number);
-    errno = aco__sim_refuse(sim, "setsockopt");
-    return -1;
+    return aco__sim_fail_with(aco__sim_refuse(sim, "setsockopt"));
 }

@@ -1,7 +1,5 @@
 /* Calls that move bytes: all become one call to receive a message, or one to send it. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* IOV_MAX, SPLICE_F_NONBLOCK */
-#endif
 #include "sim/transfers.h"
 #include "sim/byte_queue.h"
 #include "sim/fifo.h"
@@ -42,8 +40,7 @@ static aco__sim_file_t *file_for(aco_sim_t *sim, int fd, int is_for_sockets, con
     aco__sim_file_t *file = aco__sim_file_of(sim, fd, call);
     if (!file || !is_for_sockets || S_ISSOCK(file->type->mode))
         return file;
-    errno = ENOTSOCK;
-    return NULL;
+    return aco__sim_null_with(ENOTSOCK);
 }
 
 /* Why a file has no such call. */
@@ -58,13 +55,10 @@ static ssize_t receive_into(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr
     ssize_t n = -1;
     if (!file)
         return -1;
-    if (!file->type->receive || message->msg_iovlen > IOV_MAX) {
-        errno = file->type->receive ? EMSGSIZE : cannot_by_mode(file);
-        return -1;
-    }
+    if (!file->type->receive || message->msg_iovlen > IOV_MAX)
+        return aco__sim_fail_with(file->type->receive ? EMSGSIZE : cannot_by_mode(file));
     if (flags & ~known) { /* among them MSG_OOB, MSG_ERRQUEUE */
-        errno = aco__sim_refuse(sim, call);
-        return -1;
+        return aco__sim_fail_with(aco__sim_refuse(sim, call));
     }
     do
         n = file->type->receive(sim, file, message, flags);
@@ -92,14 +86,10 @@ static ssize_t send_message(aco_sim_t *sim, aco__sim_file_t *file, const struct 
     ssize_t n = -1;
     if (!file)
         return -1;
-    if (!file->type->send || message->msg_iovlen > IOV_MAX) {
-        errno = file->type->send ? EMSGSIZE : cannot_by_mode(file);
-        return -1;
-    }
-    if (flags & ~known || (message->msg_controllen && aco__sim_socket_of(file)->family != AF_UNIX)) {
-        errno = aco__sim_refuse(sim, call);
-        return -1;
-    }
+    if (!file->type->send || message->msg_iovlen > IOV_MAX)
+        return aco__sim_fail_with(file->type->send ? EMSGSIZE : cannot_by_mode(file));
+    if (flags & ~known || (message->msg_controllen && aco__sim_socket_of(file)->family != AF_UNIX))
+        return aco__sim_fail_with(aco__sim_refuse(sim, call));
     do
         n = file->type->send(sim, file, message, flags);
     while (n < 0 && may_try_again(sim, file, flags, call));
@@ -130,8 +120,7 @@ static int check_count(int n)
 {
     if (n >= 0 && n <= IOV_MAX)
         return 0;
-    errno = EINVAL;
-    return -1;
+    return aco__sim_fail_with(EINVAL);
 }
 
 ssize_t aco__sim_read(aco_sim_t *sim, int fd, void *p, size_t n)
@@ -280,8 +269,8 @@ static int check_splice(const aco__sim_file_t *from, const aco__sim_file_t *to, 
     if (!from || !to)
         return -1;
     if ((!aco__sim_is_fifo(from) && !aco__sim_is_fifo(to)) || !from->type->receive || !to->type->send)
-        return (int)aco__sim_fail_with(from->type->receive && to->type->send ? EINVAL : EBADF);
-    return from_offset || to_offset ? (int)aco__sim_fail_with(ESPIPE) : 0;
+        return aco__sim_fail_with(from->type->receive && to->type->send ? EINVAL : EBADF);
+    return from_offset || to_offset ? aco__sim_fail_with(ESPIPE) : 0;
 }
 
 ssize_t aco__sim_splice(aco_sim_t *sim, int from_fd, int64_t *from_offset, int to_fd, int64_t *to_offset, size_t n,

@@ -1,8 +1,6 @@
 /* Unix sockets of datagrams. What is sent is there at once. A queue has a few places; who is the peer of its own peer
  * may always send. Only a peer may send to a socket that has one. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* S_IFSOCK */
-#endif
 #include "sim/unix_datagram.h"
 #include "sim/datagram.h"
 #include "sim/interest.h"
@@ -94,7 +92,7 @@ static int read_name(const aco__sim_socket_t *socket, const struct sockaddr *add
 {
     if (aco__sim_address_read(socket, address, length, name) != 0)
         return -1;
-    return name->name_length ? 0 : (int)aco__sim_fail_with(EINVAL);
+    return name->name_length ? 0 : aco__sim_fail_with(EINVAL);
 }
 
 /* Why nothing can be sent: an errno; 0: it can. */
@@ -185,9 +183,9 @@ int aco__sim_unix_datagram_connect(aco__sim_socket_t *socket, const aco__sim_add
 {
     aco__sim_socket_t *peer = to ? socket_with(socket, to) : NULL, *former = socket->peer;
     if (to && !peer)
-        return to->name_length ? -1 : (int)aco__sim_fail_with(EINVAL);
+        return to->name_length ? -1 : aco__sim_fail_with(EINVAL);
     if (peer && peer->peer && peer->peer != socket)
-        return (int)aco__sim_fail_with(EPERM);
+        return aco__sim_fail_with(EPERM);
     if (peer)
         aco__sim_file_hold(&peer->file);
     socket->peer = peer;
