@@ -138,13 +138,7 @@ static aco__links_t *with_port(aco_sim_t *sim, uint16_t port)
     return &sim->ports.by_port[port % ACO__SIM_PORTS];
 }
 
-#define EACH_WITH_PORT(sim, port, links) \
-    for (aco__links_t *links = with_port(sim, port)->next; links != with_port(sim, port); links = links->next)
-
-static aco__sim_socket_t *of_port(aco__links_t *links)
-{
-    return ACO__LINKED(links, aco__sim_socket_t, same_port);
-}
+#define EACH_WITH_PORT(sim, port, socket) ACO__EACH_LINKED(aco__sim_socket_t, socket, with_port(sim, port), same_port)
 
 /* Whether what is sent to `to` may come to a socket that has `local`, and has IPV6_V6ONLY or not. */
 static int address_covers(const aco__sim_address_t *local, int only_ipv6, const aco__sim_address_t *to)
@@ -177,8 +171,8 @@ static int conflict(const aco__sim_socket_t *a, const aco__sim_socket_t *b, int 
 
 static int is_address_taken(aco_sim_t *sim, const aco__sim_socket_t *socket, int is_to_listen)
 {
-    EACH_WITH_PORT(sim, socket->local.port, links)
-    if (conflict(socket, of_port(links), is_to_listen))
+    EACH_WITH_PORT(sim, socket->local.port, other)
+    if (conflict(socket, other, is_to_listen))
         return 1;
     return 0;
 }
@@ -344,9 +338,8 @@ aco__sim_socket_t *aco__sim_endpoint_find(const aco__sim_socket_t *from, const a
     aco__sim_socket_t *best = NULL;
     int best_suits = 0;
     uint64_t equals = 0;
-    EACH_WITH_PORT(node->sim, to->port, links)
+    EACH_WITH_PORT(node->sim, to->port, socket)
     {
-        aco__sim_socket_t *socket = of_port(links);
         int how = socket->file.node == node && socket->type == from->type ? suits(socket, to, source) : 0;
         if (!how || how < best_suits)
             continue;

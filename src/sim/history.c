@@ -26,48 +26,27 @@ static const char *name_of(uint64_t call)
 const char *const aco__sim_fault_names[ACO__SIM_FAULT_KINDS] = {"crashed", "started again", "was suspended",
                                                               "was resumed", "got another clock", "got another disk"};
 
+#define EVENT(kind, ...)                                                                                               \
+    case ACO__SIM_##kind:                                                                                              \
+        snprintf(text, EVENT_TEXT, __VA_ARGS__);                                                                       \
+        break
+
 static void describe_event(const aco__sim_event_t *event, char text[EVENT_TEXT])
 {
+    uint64_t what = event->what, value = event->value;
     switch (event->kind) {
-    case ACO__SIM_TURN:
-        snprintf(text, EVENT_TEXT, "the turn of task %" PRIu64 ", when %" PRIu64 " could run", event->what,
-                 event->value);
-        break;
-    case ACO__SIM_POLL:
-        snprintf(text, EVENT_TEXT, "a look at timers, when %" PRIu64 " tasks could run", event->value);
-        break;
-    case ACO__SIM_TIME:
-        snprintf(text, EVENT_TEXT, "no task could run, and the time became %" PRIu64 " ns", event->value);
-        break;
-    case ACO__SIM_CLOCK:
-        snprintf(text, EVENT_TEXT, "clock %" PRIu64 " was read at %" PRIu64 " ns", event->what, event->value);
-        break;
-    case ACO__SIM_RANDOM:
-        snprintf(text, EVENT_TEXT, "aco_sim_random() returned %" PRIu64, event->value);
-        break;
-    case ACO__SIM_CALL:
-        snprintf(text, EVENT_TEXT, "a call that is not simulated");
-        break;
-    case ACO__SIM_DESCRIPTORS:
-        snprintf(text, EVENT_TEXT, "%s() returned %" PRId64, name_of(event->what), (int64_t)event->value);
-        break;
-    case ACO__SIM_SENT:
-        snprintf(text, EVENT_TEXT, "open file %" PRIu64 " was sent bytes with the hash %" PRIx64, event->what,
-                 event->value);
-        break;
-    case ACO__SIM_ARRIVAL:
-        snprintf(text, EVENT_TEXT, "something arrived at open file %" PRIu64 " at %" PRIu64 " ns", event->what,
-                 event->value);
-        break;
-    case ACO__SIM_FAULT:
-        ACO__ASSERT(event->value < ACO__SIM_FAULT_KINDS);
-        snprintf(text, EVENT_TEXT, "node %" PRIu64 " %s", event->what, aco__sim_fault_names[event->value]);
-        break;
-    case ACO__SIM_THREAD:
-        snprintf(text, EVENT_TEXT, "thread %" PRIu64 " went on, when %" PRIu64 " could", event->what, event->value);
-        break;
-    default:
-        snprintf(text, EVENT_TEXT, "the run %s", event->value ? "failed" : "ended");
+        EVENT(TURN, "the turn of task %" PRIu64 ", when %" PRIu64 " could run", what, value);
+        EVENT(POLL, "a look at timers, when %" PRIu64 " tasks could run", value);
+        EVENT(TIME, "no task could run, and the time became %" PRIu64 " ns", value);
+        EVENT(CLOCK, "clock %" PRIu64 " was read at %" PRIu64 " ns", what, value);
+        EVENT(RANDOM, "aco_sim_random() returned %" PRIu64, value);
+        EVENT(CALL, "a call that is not simulated");
+        EVENT(DESCRIPTORS, "%s() returned %" PRId64, name_of(what), (int64_t)value);
+        EVENT(SENT, "open file %" PRIu64 " was sent bytes with the hash %" PRIx64, what, value);
+        EVENT(ARRIVAL, "something arrived at open file %" PRIu64 " at %" PRIu64 " ns", what, value);
+        EVENT(FAULT, "node %" PRIu64 " %s", what, aco__sim_fault_names[value]);
+        EVENT(THREAD, "thread %" PRIu64 " went on, when %" PRIu64 " could", what, value);
+        EVENT(END, "the run %s", value ? "failed" : "ended");
     }
 }
 

@@ -63,6 +63,8 @@ ACO__HIDDEN void aco__sim_nodes_print(const aco_sim_t *sim);
 /* 0 if the node is one of the calling thread's run; else -1 and errno. */
 ACO__HIDDEN int aco__sim_node_check(const aco_sim_node_t *node, const char *call);
 
+/* Reads an address, an IPv4 one as ::ffff:…. 0, or -1: it is none. */
+ACO__HIDDEN int aco__sim_ip_read(const char *text, struct in6_addr *ip);
 /* Which node `from` reaches at this address. */
 ACO__HIDDEN aco_sim_node_t *aco__sim_node_at(aco_sim_node_t *from, const struct in6_addr *ip);
 /* The address by which the node sends to other nodes of this family. 0, or -1: it has none. */

@@ -74,8 +74,8 @@ static struct timespec date_of(int64_t ns)
 static unsigned count_folders(const aco__sim_inode_t *inode)
 {
     unsigned n = 0;
-    for (aco__links_t *links = inode->entries.next; links != &inode->entries; links = links->next)
-        n += (unsigned)ACO__LINKED(links, aco__sim_entry_t, links)->inode->is_folder;
+    ACO__EACH_LINKED(aco__sim_entry_t, entry, &inode->entries, links)
+    n += (unsigned)entry->inode->is_folder;
     return n;
 }
 

@@ -287,10 +287,8 @@ static listing_t *list_folder(aco_sim_t *sim, const aco__sim_inode_t *inode)
     }
     fill_entry(&listing->entries[listing->n++], inode, ".");
     fill_entry(&listing->entries[listing->n++], inode->parent ? inode->parent : inode, "..");
-    for (aco__links_t *links = inode->entries.next; links != &inode->entries; links = links->next) {
-        const aco__sim_entry_t *entry = ACO__LINKED(links, aco__sim_entry_t, links);
-        fill_entry(&listing->entries[listing->n++], entry->inode, entry->name);
-    }
+    ACO__EACH_LINKED(aco__sim_entry_t, entry, &inode->entries, links)
+    fill_entry(&listing->entries[listing->n++], entry->inode, entry->name);
     shuffle(sim, listing);
     return listing;
 }

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* S_ISSOCK() */
 #include "sim/socket_calls.h"
 #include "sim/datagram.h"
+#include "sim/interest.h"
 #include "sim/refusal.h"
 #include "sim/socket_notes.h"
 #include "sim/socket_options.h"
@@ -191,7 +192,10 @@ int aco__sim_shutdown(aco_sim_t *sim, int fd, int how)
     aco__sim_note(sim, ACO__NOTED_SHUTS, socket->file.number, 0, NULL);
     if (socket->type != SOCK_DGRAM)
         return aco__sim_stream_shutdown(sim, socket, how);
-    return (socket->family == AF_UNIX ? aco__sim_unix_datagram_shutdown : aco__sim_datagram_shutdown)(socket, how);
+    socket->cannot_read |= how != SHUT_WR;
+    socket->cannot_write |= how != SHUT_RD;
+    aco__sim_notify(&socket->file, ~0u);
+    return socket->family == AF_UNIX || socket->remote.family ? 0 : aco__sim_fail_with(ENOTCONN);
 }
 
 int aco__sim_ioctl(aco_sim_t *sim, int fd, unsigned long operation, void *last)

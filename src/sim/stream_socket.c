@@ -24,13 +24,6 @@
 enum { LARGEST_SEGMENT = 65536, SMALLEST_BUFFER = 4096, BUFFER_DOUBLINGS = 7, MOST_TRIES = 7, MOST_ANSWERS = 5 };
 static const unsigned ANY = ~0u;
 
-static int take_error(aco__sim_socket_t *socket)
-{
-    int error = socket->error;
-    socket->error = 0;
-    return error;
-}
-
 static int is_unix(const aco__sim_socket_t *socket)
 {
     return socket->family == AF_UNIX;
@@ -286,7 +279,7 @@ static ssize_t nothing_to_read(aco__sim_socket_t *socket)
     if (socket->has_end)
         return 0;
     if (socket->error)
-        return aco__sim_fail_with(take_error(socket));
+        return aco__sim_fail_with(aco__sim_take_error(socket));
     if (socket->cannot_read)
         return 0;
     return aco__sim_fail_with(socket->state == ACO__SIM_FRESH ? ENOTCONN : EAGAIN);
@@ -334,7 +327,7 @@ static int cannot_write(aco__sim_socket_t *socket)
     if (socket->state == ACO__SIM_CONNECTED && !socket->error && !socket->cannot_write)
         return 0;
     if (socket->error && !(is_unix(socket) && socket->cannot_write))
-        return take_error(socket);
+        return aco__sim_take_error(socket);
     return EPIPE;
 }
 
@@ -400,7 +393,7 @@ static ssize_t send_bytes(aco_sim_t *sim, aco__sim_file_t *file, const struct ms
     ssize_t sent;
     (void)flags;
     if (has_records(socket) && (socket->error || socket->state != ACO__SIM_CONNECTED))
-        return aco__sim_fail_with(socket->error ? take_error(socket) : ENOTCONN);
+        return aco__sim_fail_with(socket->error ? aco__sim_take_error(socket) : ENOTCONN);
     if (aco__sim_passed_take(sim, message, &passed) != 0)
         return -1;
     sent = has_records(socket) ? send_record(socket, message, passed) : send_part(sim, socket, message, passed);
@@ -788,7 +781,7 @@ static int connect_again(aco__sim_socket_t *socket)
     if (socket->state == ACO__SIM_CONNECTING)
         return aco__sim_fail_with(EALREADY);
     if (socket->state == ACO__SIM_RESET && !socket->is_told) { /* it has failed; the next call begins anew */
-        int error = take_error(socket);
+        int error = aco__sim_take_error(socket);
         begin_anew(socket);
         return aco__sim_fail_with(error ? error : ECONNABORTED);
     }

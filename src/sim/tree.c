@@ -73,11 +73,9 @@ int aco__sim_inode_is_in(const aco__sim_inode_t *folder, const aco__sim_inode_t 
 
 static aco__sim_entry_t *entry_named(const aco__sim_inode_t *folder, const char *name)
 {
-    for (aco__links_t *links = folder->entries.next; links != &folder->entries; links = links->next) {
-        aco__sim_entry_t *entry = ACO__LINKED(links, aco__sim_entry_t, links);
-        if (strcmp(entry->name, name) == 0)
-            return entry;
-    }
+    ACO__EACH_LINKED(aco__sim_entry_t, entry, &folder->entries, links)
+    if (strcmp(entry->name, name) == 0)
+        return entry;
     return NULL;
 }
 
@@ -363,11 +361,9 @@ static void take_back(aco__sim_tree_t *tree, const aco__sim_step_t *step)
 /* A directory in which something still is, although its own name is lost. */
 static aco__sim_inode_t *lost_folder(const aco__sim_tree_t *tree)
 {
-    for (aco__links_t *links = tree->inodes.next; links != &tree->inodes; links = links->next) {
-        aco__sim_inode_t *inode = ACO__LINKED(links, aco__sim_inode_t, all);
-        if (!inode->names && !aco__sim_inode_is_empty(inode))
-            return inode;
-    }
+    ACO__EACH_LINKED(aco__sim_inode_t, inode, &tree->inodes, all)
+    if (!inode->names && !aco__sim_inode_is_empty(inode))
+        return inode;
     return NULL;
 }
 
@@ -391,10 +387,8 @@ void aco__sim_tree_crash(aco_sim_t *sim, aco__sim_tree_t *tree, size_t sector)
             take_back(tree, &tree->steps[i - 1]);
     drop_steps(tree, 1);
     empty_lost_folders(tree);
-    for (aco__links_t *links = tree->inodes.next; links != &tree->inodes; links = links->next) {
-        aco__sim_inode_t *inode = ACO__LINKED(links, aco__sim_inode_t, all);
-        aco__sim_content_crash(sim, &inode->content, &tree->room, sector);
-    }
+    ACO__EACH_LINKED(aco__sim_inode_t, inode, &tree->inodes, all)
+    aco__sim_content_crash(sim, &inode->content, &tree->room, sector);
 }
 
 /* ---- The tree ---- */

@@ -142,23 +142,19 @@ static aco__sim_epoll_t *epoll_of(aco_sim_t *sim, int fd, const char *call)
 
 static aco__sim_watch_t *watch_of(const aco__sim_epoll_t *epoll, const aco__sim_file_t *file, int fd)
 {
-    for (aco__links_t *links = file->watches.next; links != &file->watches; links = links->next) {
-        aco__sim_watch_t *watch = ACO__LINKED(links, aco__sim_watch_t, of_file);
-        if (watch->epoll == epoll && watch->fd == fd)
-            return watch;
-    }
+    ACO__EACH_LINKED(aco__sim_watch_t, watch, &file->watches, of_file)
+    if (watch->epoll == epoll && watch->fd == fd)
+        return watch;
     return NULL;
 }
 
 /* Whether an epoll watches `file`, perhaps by way of others. */
 static int reaches(const aco__sim_epoll_t *epoll, const aco__sim_file_t *file)
 {
-    for (const aco__links_t *links = epoll->watches.next; links != &epoll->watches; links = links->next) {
-        const aco__sim_watch_t *watch = ACO__LINKED(links, aco__sim_watch_t, of_epoll);
-        if (watch->file == file ||
-            (watch->file->type == &epoll_type && reaches((const aco__sim_epoll_t *)watch->file, file)))
-            return 1;
-    }
+    ACO__EACH_LINKED(aco__sim_watch_t, watch, &epoll->watches, of_epoll)
+    if (watch->file == file ||
+        (watch->file->type == &epoll_type && reaches((const aco__sim_epoll_t *)watch->file, file)))
+        return 1;
     return 0;
 }
 
