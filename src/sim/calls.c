@@ -32,32 +32,26 @@ _Static_assert(ACO__SIM_EACH_PASSED(ONE) ACO__SIM_EACH_SIMULATED(ONE) ACO__SIM_E
                    sizeof(aco__system_t) / sizeof(void (*)(void)),
                "each entry of the table is in one of the lists");
 
-enum { NS_PER_SECOND = 1000000000 };
-static const int64_t MONOTONIC_AT_FIRST = (int64_t)1000 * NS_PER_SECOND;
+static const int64_t MONOTONIC_AT_FIRST = 1000 * ACO_SECOND;
 
 #define real aco__sim_real
 
 /* ---- Time ---- */
 
-static int64_t at_first(clockid_t clock)
+/* What the clock shows is this more than the time since the run's begin. */
+static int64_t zero_of(const aco_sim_t *sim, clockid_t clock)
 {
     switch (clock) {
     case CLOCK_REALTIME:
     case CLOCK_REALTIME_COARSE:
     case CLOCK_TAI:
-        return ACO__SIM_DATE;
+        return ACO__SIM_DATE + aco__sim_node_skew(sim->nodes.here);
     case CLOCK_PROCESS_CPUTIME_ID:
     case CLOCK_THREAD_CPUTIME_ID:
         return 0;
     default:
         return MONOTONIC_AT_FIRST;
     }
-}
-
-static int64_t nanoseconds_of(const struct timespec *time)
-{
-    int64_t seconds = time->tv_sec;
-    return seconds > INT64_MAX / NS_PER_SECOND - 1 ? INT64_MAX : seconds * NS_PER_SECOND + time->tv_nsec;
 }
 
 /* The coarse clock tells the library how old its memory is, which differs from run to run. */
@@ -72,20 +66,12 @@ static int sim_clock_gettime(clockid_t clock, struct timespec *now)
     int64_t ns;
     if (!sim)
         return real.clock_gettime(clock, now);
-    ns = at_first(clock) + sim->now;
-    if (at_first(clock) == ACO__SIM_DATE)
-        ns += aco__sim_node_skew(sim->nodes.here);
-    now->tv_sec = (time_t)(ns / NS_PER_SECOND);
-    now->tv_nsec = (long)(ns % NS_PER_SECOND);
+    ns = zero_of(sim, clock) + sim->now;
+    now->tv_sec = (time_t)(ns / ACO_SECOND);
+    now->tv_nsec = (long)(ns % ACO_SECOND);
     if (is_repeatable(sim, clock))
         aco__history_note(&sim->history, ACO__SIM_CLOCK, (uint64_t)clock, (uint64_t)ns);
     return 0;
-}
-
-static int64_t from_now(const aco_sim_t *sim, const struct timespec *time)
-{
-    int64_t ns = nanoseconds_of(time);
-    return ns < INT64_MAX - sim->now ? sim->now + ns : INT64_MAX;
 }
 
 static int sim_nanosleep(const struct timespec *time, struct timespec *rest)
@@ -93,7 +79,7 @@ static int sim_nanosleep(const struct timespec *time, struct timespec *rest)
     aco_sim_t *sim = aco_sim_current();
     if (!sim)
         return real.nanosleep(time, rest);
-    aco__sim_sleep_until(sim, from_now(sim, time));
+    aco__sim_sleep_until(sim, aco__sim_after(sim, aco__sim_nanoseconds(time)));
     return 0;
 }
 
@@ -104,7 +90,7 @@ static int sim_clock_nanosleep(clockid_t clock, int flags, const struct timespec
         return real.clock_nanosleep(clock, flags, time, rest);
     if (!(flags & TIMER_ABSTIME))
         return sim_nanosleep(time, rest) == 0 ? 0 : errno;
-    aco__sim_sleep_until(sim, nanoseconds_of(time) - at_first(clock));
+    aco__sim_sleep_until(sim, aco__sim_nanoseconds(time) - zero_of(sim, clock));
     return 0;
 }
 
@@ -136,7 +122,7 @@ static int sim_sigtimedwait(const sigset_t *signals, void *info, const struct ti
     aco_sim_t *sim = aco_sim_current();
     if (!sim || (time && !time->tv_sec && !time->tv_nsec))
         return real.sigtimedwait(signals, info, time);
-    return aco__sim_sigwait_until(sim, signals, info, time ? from_now(sim, time) : INT64_MAX);
+    return aco__sim_sigwait_until(sim, signals, info, time ? aco__sim_after(sim, aco__sim_nanoseconds(time)) : INT64_MAX);
 }
 
 static int sim_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
@@ -151,7 +137,7 @@ static int sim_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t
     aco_sim_t *sim = aco_sim_current();
     if (!sim)
         return real.pthread_cond_timedwait(condition, mutex, until);
-    return aco__sim_cond_wait_until(sim, condition, mutex, nanoseconds_of(until) - MONOTONIC_AT_FIRST);
+    return aco__sim_cond_wait_until(sim, condition, mutex, aco__sim_nanoseconds(until) - MONOTONIC_AT_FIRST);
 }
 
 static int sim_futex_wait(uint32_t *word, uint32_t value, int64_t until)

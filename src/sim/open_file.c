@@ -10,6 +10,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -227,49 +229,39 @@ aco__sim_inode_t *aco__sim_folder_of(aco_sim_t *sim, int fd, const char *call)
     return f->file.type == &folder_type && !is_dead(f) ? f->inode : NULL;
 }
 
-static struct msghdr one_part(struct iovec *part, const void *p, size_t n)
+/* As disk_file(), for an offset in the file. */
+static open_file_t *disk_file_at(aco_sim_t *sim, int fd, int64_t offset, const char *call)
 {
-    struct msghdr message = {0};
-    *part = (struct iovec){(void *)(uintptr_t)p, n};
-    message.msg_iov = part;
-    message.msg_iovlen = 1;
-    return message;
-}
-
-static ssize_t fail_if_negative(int64_t offset)
-{
-    return offset < 0 ? aco__sim_fail_with(EINVAL) : 0;
+    return offset < 0 ? aco__sim_null_with(EINVAL) : disk_file(sim, fd, ESPIPE, call);
 }
 
 ssize_t aco__sim_pread(aco_sim_t *sim, int fd, void *p, size_t n, int64_t offset)
 {
-    struct iovec part;
-    struct msghdr message = one_part(&part, p, n);
-    open_file_t *f = fail_if_negative(offset) == 0 ? disk_file(sim, fd, ESPIPE, "pread") : NULL;
+    struct iovec part = aco__sim_part(p, n);
+    struct msghdr message = aco__sim_message(&part, 1);
+    open_file_t *f = disk_file_at(sim, fd, offset, "pread");
     return f && may_read(f) ? each_part(sim, f, &message, offset, 0) : -1;
 }
 
 ssize_t aco__sim_pwrite(aco_sim_t *sim, int fd, const void *p, size_t n, int64_t offset)
 {
-    struct iovec part;
-    struct msghdr message = one_part(&part, p, n);
-    open_file_t *f = fail_if_negative(offset) == 0 ? disk_file(sim, fd, ESPIPE, "pwrite") : NULL;
+    struct iovec part = aco__sim_part(p, n);
+    struct msghdr message = aco__sim_message(&part, 1);
+    open_file_t *f = disk_file_at(sim, fd, offset, "pwrite");
     return f && may_write(f) ? each_part(sim, f, &message, write_offset(f, offset), 1) : -1;
 }
 
 /* With RWF_NOWAIT it may be that the bytes are not in memory. */
 ssize_t aco__sim_preadv2(aco_sim_t *sim, int fd, const struct iovec *parts, int n, int64_t offset, int flags)
 {
-    struct msghdr message = {0};
+    struct msghdr message = aco__sim_message(parts, (size_t)n);
     open_file_t *f = disk_file(sim, fd, offset < 0 ? EOPNOTSUPP : ESPIPE, "preadv2");
     if (!f || !may_read(f))
         return -1;
-    if (flags & ~RWF_NOWAIT)
-        return aco__sim_fail_with(EOPNOTSUPP);
+    if (flags & ~RWF_NOWAIT || n < 0 || n > IOV_MAX)
+        return aco__sim_fail_with(flags & ~RWF_NOWAIT ? EOPNOTSUPP : EINVAL);
     if (flags && aco__sim_disk_draw(sim, 2))
         return aco__sim_fail_with(EAGAIN);
-    message.msg_iov = (struct iovec *)(uintptr_t)parts;
-    message.msg_iovlen = (size_t)n;
     return offset < 0 ? read_on(sim, &f->file, &message, 0) : each_part(sim, f, &message, offset, 0);
 }
 
@@ -325,12 +317,17 @@ ssize_t aco__sim_sendfile(aco_sim_t *sim, int to, int from, int64_t *offset, siz
 {
     open_file_t *f = disk_file(sim, from, EINVAL, "sendfile");
     int64_t at = offset ? *offset : f ? f->position : 0;
-    static char buffer[MOST_SENT];
-    ssize_t got, sent;
-    if (!f || !may_read(f) || fail_if_negative(at) != 0)
-        return -1;
-    got = n ? read_part(sim, f, buffer, n < sizeof buffer ? n : sizeof buffer, at) : 0;
-    sent = got > 0 ? aco__sim_write(sim, to, buffer, (size_t)got) : got;
+    char *buffer;
+    ssize_t sent;
+    if (!f || !may_read(f) || at < 0)
+        return f && at < 0 ? aco__sim_fail_with(EINVAL) : -1;
+    buffer = malloc(MOST_SENT); /* of its own: while a write waits, another thread may call this */
+    if (!buffer)
+        return aco__sim_fail_with(ENOMEM);
+    sent = n ? read_part(sim, f, buffer, n < MOST_SENT ? n : MOST_SENT, at) : 0;
+    if (sent > 0)
+        sent = aco__sim_write(sim, to, buffer, (size_t)sent);
+    free(buffer);
     if (sent > 0)
         *(offset ? offset : &f->position) = at + sent;
     return sent;

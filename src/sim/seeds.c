@@ -57,8 +57,7 @@ static void runnable(aco__chooser_t *chooser, aco_t *task)
 static int goes_on(aco_sim_t *sim, const aco__sim_schedule_t *schedule)
 {
     const char *refused = aco__chooser_refused();
-    if (sim->refused)
-        aco__sim_settle(sim);
+    aco__sim_settle(sim);
     if (refused)
         aco__sim_fail(sim, "%s", refused);
     if (schedule->lacks_memory)
@@ -129,8 +128,7 @@ static int check_invariants(aco_sim_t *sim)
 {
     if (!sim->has_failed && sim->options.invariants)
         sim->options.invariants(sim, sim->arg);
-    if (sim->refused)
-        aco__sim_settle(sim);
+    aco__sim_settle(sim);
     errno = ECANCELED;
     return sim->has_failed ? -1 : 0;
 }
@@ -161,8 +159,7 @@ static int admits(aco__chooser_t *chooser)
 static void failed(aco__chooser_t *chooser)
 {
     aco_sim_t *sim = sim_of(chooser);
-    if (sim->refused)
-        aco__sim_settle(sim);
+    aco__sim_settle(sim);
 }
 
 static void refuse(aco__chooser_t *chooser, const char *refused)
@@ -245,8 +242,7 @@ static void judge(aco_sim_t *sim, int done, size_t before)
     size_t live;
     sim->is_in_turn = 0;
     aco__sim_note_stop(sim);
-    if (sim->refused)
-        aco__sim_settle(sim);
+    aco__sim_settle(sim);
     if (refused) /* else it looks like a deadlock */
         aco__sim_fail(sim, "%s", refused);
     else if (done != 0 && errno == EDEADLK)

@@ -103,36 +103,16 @@ static ssize_t send_message(aco_sim_t *sim, aco__sim_file_t *file, const struct 
     return n;
 }
 
-static struct msghdr message_of(const struct iovec *parts, size_t n)
-{
-    struct msghdr message = {0};
-    message.msg_iov = (struct iovec *)(uintptr_t)parts;
-    message.msg_iovlen = n;
-    return message;
-}
-
-static struct iovec part_of(const void *p, size_t n)
-{
-    return (struct iovec){(void *)(uintptr_t)p, n};
-}
-
-static int check_count(int n)
-{
-    if (n >= 0 && n <= IOV_MAX)
-        return 0;
-    return aco__sim_fail_with(EINVAL);
-}
-
 ssize_t aco__sim_read(aco_sim_t *sim, int fd, void *p, size_t n)
 {
-    struct iovec part = part_of(p, n);
+    struct iovec part = aco__sim_part(p, n);
     return aco__sim_readv(sim, fd, &part, 1);
 }
 
 ssize_t aco__sim_write(aco_sim_t *sim, int fd, const void *p, size_t n)
 {
-    struct iovec part = part_of(p, n);
-    struct msghdr message = message_of(&part, 1);
+    struct iovec part = aco__sim_part(p, n);
+    struct msghdr message = aco__sim_message(&part, 1);
     return send_message(sim, file_for(sim, fd, 0, "write"), &message, 0, "write");
 }
 
@@ -146,10 +126,10 @@ static int is_nothing(const aco__sim_file_t *file, const struct msghdr *message)
 static ssize_t transfer_parts(aco_sim_t *sim, int fd, const struct iovec *parts, int n, int is_read)
 {
     const char *call = is_read ? "read" : "write";
-    struct msghdr message = message_of(parts, (size_t)n);
+    struct msghdr message = aco__sim_message(parts, (size_t)n);
     aco__sim_file_t *file = file_for(sim, fd, 0, call);
-    if (check_count(n) != 0)
-        return -1;
+    if (n < 0 || n > IOV_MAX)
+        return aco__sim_fail_with(EINVAL);
     if (is_nothing(file, &message))
         return 0;
     return is_read ? receive_into(sim, file, &message, 0, call) : send_message(sim, file, &message, 0, call);
@@ -168,8 +148,8 @@ ssize_t aco__sim_writev(aco_sim_t *sim, int fd, const struct iovec *parts, int n
 ssize_t aco__sim_recvfrom(aco_sim_t *sim, int fd, void *p, size_t n, int flags, struct sockaddr *from,
                           socklen_t *length)
 {
-    struct iovec part = part_of(p, n);
-    struct msghdr message = message_of(&part, 1);
+    struct iovec part = aco__sim_part(p, n);
+    struct msghdr message = aco__sim_message(&part, 1);
     ssize_t got;
     message.msg_name = from;
     message.msg_namelen = from && length ? *length : 0;
@@ -203,8 +183,8 @@ ssize_t aco__sim_recvmsg(aco_sim_t *sim, int fd, struct msghdr *message, int fla
 ssize_t aco__sim_sendto(aco_sim_t *sim, int fd, const void *p, size_t n, int flags, const struct sockaddr *to,
                         socklen_t length)
 {
-    struct iovec part = part_of(p, n);
-    struct msghdr message = message_of(&part, 1);
+    struct iovec part = aco__sim_part(p, n);
+    struct msghdr message = aco__sim_message(&part, 1);
     message.msg_name = (void *)(uintptr_t)to;
     message.msg_namelen = to ? length : 0;
     return send_message(sim, file_for(sim, fd, 1, "sendto"), &message, flags, "sendto");
@@ -227,7 +207,7 @@ enum { MOST_SPLICED = 65536 };
 /* From anything to a pipe, which has room for all of it. */
 static ssize_t fill_fifo(aco_sim_t *sim, aco__sim_file_t *from, aco__sim_file_t *to, struct iovec *part)
 {
-    struct msghdr message = message_of(part, 1);
+    struct msghdr message = aco__sim_message(part, 1);
     size_t room = aco__sim_fifo_room(to);
     ssize_t n;
     part->iov_len = part->iov_len < room ? part->iov_len : room;
@@ -235,30 +215,30 @@ static ssize_t fill_fifo(aco_sim_t *sim, aco__sim_file_t *from, aco__sim_file_t 
         return aco__sim_fail_with(EAGAIN);
     n = receive_into(sim, from, &message, MSG_DONTWAIT, "splice");
     part->iov_len = n > 0 ? (size_t)n : 0;
-    message = message_of(part, 1);
+    message = aco__sim_message(part, 1);
     return n > 0 ? send_message(sim, to, &message, MSG_DONTWAIT, "splice") : n;
 }
 
 /* From a pipe to something else. */
 static ssize_t drain_fifo(aco_sim_t *sim, aco__sim_file_t *from, aco__sim_file_t *to, struct iovec *part)
 {
-    struct msghdr message = message_of(part, 1);
+    struct msghdr message = aco__sim_message(part, 1);
     ssize_t n = from->type->receive(sim, from, &message, MSG_PEEK), sent;
     if (n <= 0)
         return n;
     part->iov_len = (size_t)n;
-    message = message_of(part, 1);
+    message = aco__sim_message(part, 1);
     sent = send_message(sim, to, &message, MSG_DONTWAIT, "splice");
     if (sent <= 0)
         return sent;
     part->iov_len = (size_t)sent;
-    message = message_of(part, 1);
+    message = aco__sim_message(part, 1);
     return from->type->receive(sim, from, &message, 0);
 }
 
 static ssize_t splice_once(aco_sim_t *sim, aco__sim_file_t *from, aco__sim_file_t *to, char *bytes, size_t n)
 {
-    struct iovec part = part_of(bytes, n < MOST_SPLICED ? n : MOST_SPLICED);
+    struct iovec part = aco__sim_part(bytes, n < MOST_SPLICED ? n : MOST_SPLICED);
     return (aco__sim_is_fifo(to) ? fill_fifo : drain_fifo)(sim, from, to, &part);
 }
 

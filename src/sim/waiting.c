@@ -17,8 +17,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MS = 1000000, S = 1000000000 };
-
 /* Lets the time pass until the next arrival, at most until `until`, and something arrive. 0; or -1: nothing ever will,
  * and `until` is INT64_MAX; or the run has failed. */
 static int pass(aco_sim_t *sim, int64_t until)
@@ -48,6 +46,17 @@ int aco__sim_block(aco_sim_t *sim, const char *call)
     return aco__sim_fail_with(EDEADLK);
 }
 
+static int block_until(aco_sim_t *sim, int64_t until, const char *call)
+{
+    return until == INT64_MAX ? aco__sim_block(sim, call) : pass(sim, until);
+}
+
+/* Negative: never. */
+static int64_t after_ms(const aco_sim_t *sim, int milliseconds)
+{
+    return milliseconds < 0 ? INT64_MAX : aco__sim_after(sim, milliseconds * ACO_MILLISECOND);
+}
+
 /* ---- eventfd ---- */
 
 typedef struct counter {
@@ -69,7 +78,7 @@ static ssize_t read_counter(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr
     aco__sim_bytes_t bytes = {(char *)&value, 0, sizeof value, sizeof value};
     (void)sim, (void)flags;
     if (aco__sim_parts_size(message) < sizeof value || !counter->value)
-        return aco__sim_fail_with(counter->value ? EINVAL : aco__sim_parts_size(message) < sizeof value ? EINVAL : EAGAIN);
+        return aco__sim_fail_with(aco__sim_parts_size(message) < sizeof value ? EINVAL : EAGAIN);
     counter->value -= value;
     aco__sim_bytes_copy(&bytes, message, sizeof value);
     aco__sim_notify(file, ACO__SIM_WRITABLE);
@@ -209,27 +218,19 @@ static int epoll_wait_until(aco_sim_t *sim, int fd, struct epoll_event *events, 
     if (room <= 0)
         return aco__sim_fail_with(EINVAL);
     while ((n = aco__sim_collect(epoll, events, room)) == 0 && sim->now < until)
-        if ((until == INT64_MAX ? aco__sim_block(sim, call) : pass(sim, until)) != 0)
+        if (block_until(sim, until, call) != 0)
             return until == INT64_MAX ? -1 : 0;
     return n;
 }
 
-static int64_t later(const aco_sim_t *sim, int64_t ns)
-{
-    return ns < INT64_MAX - sim->now ? sim->now + ns : INT64_MAX;
-}
-
 int aco__sim_epoll_wait(aco_sim_t *sim, int epoll, struct epoll_event *events, int room, int milliseconds)
 {
-    int64_t until = milliseconds < 0 ? INT64_MAX : later(sim, (int64_t)milliseconds * MS);
-    return epoll_wait_until(sim, epoll, events, room, until, "epoll_wait");
+    return epoll_wait_until(sim, epoll, events, room, after_ms(sim, milliseconds), "epoll_wait");
 }
 
 int aco__sim_epoll_pwait2(aco_sim_t *sim, int epoll, struct epoll_event *events, int room, const struct timespec *limit)
 {
-    int64_t seconds = limit ? limit->tv_sec : INT64_MAX, until = INT64_MAX;
-    if (seconds < INT64_MAX / S - 1)
-        until = later(sim, seconds * S + limit->tv_nsec);
+    int64_t until = limit ? aco__sim_after(sim, aco__sim_nanoseconds(limit)) : INT64_MAX;
     return epoll_wait_until(sim, epoll, events, room, until, "epoll_pwait2");
 }
 
@@ -249,10 +250,10 @@ static int look(aco_sim_t *sim, struct pollfd *fds, nfds_t n)
 
 int aco__sim_poll(aco_sim_t *sim, struct pollfd *fds, nfds_t n, int milliseconds)
 {
-    int64_t until = milliseconds < 0 ? INT64_MAX : later(sim, (int64_t)milliseconds * MS);
+    int64_t until = after_ms(sim, milliseconds);
     int ready;
     while ((ready = look(sim, fds, n)) == 0 && sim->now < until)
-        if ((until == INT64_MAX ? aco__sim_block(sim, "poll") : pass(sim, until)) != 0)
+        if (block_until(sim, until, "poll") != 0)
             return until == INT64_MAX ? -1 : 0;
     return ready;
 }

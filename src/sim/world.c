@@ -60,7 +60,7 @@ void aco__sim_say(const aco_sim_t *sim, const char *what, ...)
 }
 
 /* Which call of the library was made is known when that has failed: it stores its name for aco_error_message(). */
-void aco__sim_settle(aco_sim_t *sim)
+void aco__sim_settle_refused(aco_sim_t *sim)
 {
     const char *message = aco_error_message(), *call = sim->refused;
     int n = (int)strcspn(message, ":");
@@ -82,8 +82,7 @@ void aco__sim_fail(aco_sim_t *sim, const char *reason, ...)
     va_list list;
     int error = errno;
     ACO__ASSERT(!current || sim == current);
-    if (sim->refused)
-        aco__sim_settle(sim); /* it came first */
+    aco__sim_settle(sim); /* it came first */
     if (sim->has_failed)
         return;
     sim->has_failed = 1;

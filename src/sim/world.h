@@ -64,6 +64,18 @@ static inline uint64_t aco__sim_decide(aco_sim_t *sim, aco__sim_source_t source,
     return aco_likely(!sim->decisions) ? drawn : aco__decisions_next(sim->decisions, source, drawn, limit);
 }
 
+/* Nanoseconds since the run's begin, `ns` or a time from now on; INT64_MAX: never. */
+static inline int64_t aco__sim_after(const aco_sim_t *sim, int64_t ns)
+{
+    return ns < INT64_MAX - sim->now ? sim->now + ns : INT64_MAX;
+}
+
+static inline int64_t aco__sim_nanoseconds(const struct timespec *time)
+{
+    int64_t seconds = time->tv_sec;
+    return seconds > INT64_MAX / ACO_SECOND - 1 ? INT64_MAX : seconds * ACO_SECOND + time->tv_nsec;
+}
+
 /* The clock jumps to `then`, nanoseconds since the run's begin, unless that has passed. */
 ACO__HIDDEN void aco__sim_jump(aco_sim_t *sim, int64_t then);
 ACO__HIDDEN void aco__sim_enter(aco_sim_t *sim); /* the calling thread's run; NULL: none any more */
@@ -77,8 +89,13 @@ void aco__sim_fail(aco_sim_t *sim, const char *reason, ...);
 /* Prints a line with the seed. */
 ACO__HIDDEN ACO__COLD __attribute__((format(ACO__PRINTF, 2, 3)))
 void aco__sim_say(const aco_sim_t *sim, const char *what, ...);
-/* Lets the run fail because of the call that it was refused last, `refused`. */
-ACO__HIDDEN ACO__COLD void aco__sim_settle(aco_sim_t *sim);
+/* Lets the run fail because of the call that it was refused last, `refused`, if there is one. */
+ACO__HIDDEN ACO__COLD void aco__sim_settle_refused(aco_sim_t *sim);
+static inline void aco__sim_settle(aco_sim_t *sim)
+{
+    if (aco_unlikely(sim->refused != NULL))
+        aco__sim_settle_refused(sim);
+}
 
 /* 0 if it is the calling thread's run; else -1 and EINVAL. NULL is none. */
 ACO__HIDDEN int aco__sim_check_run(const aco_sim_t *sim, const char *call);
