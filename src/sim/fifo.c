@@ -120,7 +120,7 @@ size_t aco__sim_fifo_room(const aco__sim_file_t *file)
     return writer->other ? room_in(writer->other) : 0;
 }
 
-int aco__sim_pipe2(aco_sim_t *sim, int fds[2], int flags)
+int aco__sim_pipe2(aco_sim_t *sim, int *fds, int flags)
 {
     int fd_flags = (flags & O_CLOEXEC) ? FD_CLOEXEC : 0, numbers[2];
     fifo_t *reader, *writer;

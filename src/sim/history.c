@@ -19,7 +19,9 @@ static const char *name_of(uint64_t call)
 #define NAME_IF(name)                                                                                                  \
     if (call == offsetof(aco__system_t, name) / sizeof(void (*)(void)))                                                \
         return #name;
-    ACO__SIM_EACH_OF_DESCRIPTORS(NAME_IF)
+#define NAME_IF_USUAL(parameters, type, name, types) NAME_IF(name)
+    ACO__SIM_EACH_USUAL(NAME_IF_USUAL)
+    ACO__SIM_EACH_UNUSUAL(NAME_IF)
     return "a call";
 }
 

@@ -5,7 +5,7 @@
 #include "sim/open_file.h"
 #include "sim/byte_queue.h"
 #include "sim/refusal.h"
-#include "sim/transfers.h"
+#include "sim/call_lists.h"
 #include "sim/world.h"
 
 #include <errno.h>

@@ -163,20 +163,19 @@ int aco__sim_fcntl(aco_sim_t *sim, int fd, int operation, void *last)
     }
 }
 
-int aco__sim_fstat(aco_sim_t *sim, int fd, void *status)
+int aco__sim_fstat(aco_sim_t *sim, int fd, struct stat *status)
 {
     aco__sim_file_t *file = aco__sim_file_of(sim, fd, "fstat");
-    struct stat *result = status;
     if (!file)
         return -1;
     if (file->type->status) {
-        file->type->status(file, result);
+        file->type->status(file, status);
         return 0;
     }
-    memset(result, 0, sizeof *result);
-    result->st_mode = file->type->mode;
-    result->st_ino = file->number;
-    result->st_nlink = 1;
+    memset(status, 0, sizeof *status);
+    status->st_mode = file->type->mode;
+    status->st_ino = file->number;
+    status->st_nlink = 1;
     return 0;
 }
 

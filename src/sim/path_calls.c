@@ -1,7 +1,7 @@
 /* Calls that name a file by its path. The working directory is the root. */
 #define _FILE_OFFSET_BITS 64
 #define _GNU_SOURCE /* O_TMPFILE, O_PATH */
-#include "sim/path_calls.h"
+#include "sim/call_lists.h"
 #include "sim/open_file.h"
 #include "sim/refusal.h"
 #include "sim/world.h"
@@ -207,7 +207,7 @@ int aco__sim_unlink(aco_sim_t *sim, const char *path)
 
 /* ---- Directories ---- */
 
-int aco__sim_mkdir(aco_sim_t *sim, const char *path, unsigned mode)
+int aco__sim_mkdir(aco_sim_t *sim, const char *path, mode_t mode)
 {
     aco__sim_disk_t *disk = aco__sim_disk_here(sim);
     aco__sim_inode_t *inode;

@@ -1,6 +1,6 @@
 /* Calls for sockets, by the kind of socket. */
 #define _GNU_SOURCE /* S_ISSOCK() */
-#include "sim/socket_calls.h"
+#include "sim/call_lists.h"
 #include "sim/datagram.h"
 #include "sim/interest.h"
 #include "sim/refusal.h"
@@ -54,7 +54,7 @@ int aco__sim_socket(aco_sim_t *sim, int family, int type, int protocol)
     return socket ? aco__sim_file_open(sim, &socket->file, (type & SOCK_CLOEXEC) ? FD_CLOEXEC : 0, "socket") : -1;
 }
 
-int aco__sim_socketpair(aco_sim_t *sim, int family, int type, int protocol, int fds[2])
+int aco__sim_socketpair(aco_sim_t *sim, int family, int type, int protocol, int *fds)
 {
     int error;
     if (family != AF_UNIX || (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == SOCK_DGRAM)

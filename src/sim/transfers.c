@@ -1,6 +1,6 @@
 /* Calls that move bytes: all become one call to receive a message, or one to send it. */
 #define _GNU_SOURCE /* IOV_MAX, SPLICE_F_NONBLOCK */
-#include "sim/transfers.h"
+#include "sim/call_lists.h"
 #include "sim/byte_queue.h"
 #include "sim/fifo.h"
 #include "sim/refusal.h"
