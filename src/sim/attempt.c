@@ -81,7 +81,7 @@ static void judge_death(aco__sim_outcome_t *outcome, int status)
         snprintf(outcome->reason, sizeof outcome->reason, "the process ends by exit(), or a sanitizer ends it");
 }
 
-static int run_in_child(aco_sim_t *sim, aco__sim_runner_t run, aco__sim_shared_t *shared, int is_shown)
+int aco__sim_attempt(aco_sim_t *sim, aco__sim_runner_t run, aco__sim_shared_t *shared, int is_shown)
 {
     int status = 0;
     pid_t child, ended;
@@ -99,14 +99,4 @@ static int run_in_child(aco_sim_t *sim, aco__sim_runner_t run, aco__sim_shared_t
     if (!shared->outcome.could_run)
         judge_death(&shared->outcome, status);
     return 0;
-}
-
-int aco__sim_attempt(aco_sim_t *sim, aco__sim_runner_t run, aco__sim_shared_t *shared)
-{
-    return run_in_child(sim, run, shared, 0);
-}
-
-int aco__sim_show(aco_sim_t *sim, aco__sim_runner_t run, aco__sim_shared_t *shared)
-{
-    return run_in_child(sim, run, shared, 1);
 }

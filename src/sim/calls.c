@@ -2,11 +2,10 @@
  * without one it is what was there before. */
 #define _FILE_OFFSET_BITS 64
 #define _GNU_SOURCE /* CLOCK_BOOTTIME and others */
-#include "sim/calls.h"
+#include "sim/world.h"
 #include "sim/call_lists.h"
 #include "sim/draw.h"
 #include "sim/hosts.h"
-#include "sim/refusal.h"
 #include "sim/thread_calls.h"
 
 #include "system/point.h"

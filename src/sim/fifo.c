@@ -3,7 +3,6 @@
 #include "sim/fifo.h"
 #include "sim/byte_queue.h"
 #include "sim/interest.h"
-#include "sim/refusal.h"
 #include "sim/world.h"
 
 #include <fcntl.h>

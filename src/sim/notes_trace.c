@@ -8,7 +8,7 @@
 #include "sim/notes_trace.h"
 #include "sim/grow.h"
 #include "sim/notes_text.h"
-#include "sim/real_system.h"
+#include "sim/world.h"
 
 #include "aco/detail/for_libraries.h"
 

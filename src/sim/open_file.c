@@ -4,7 +4,6 @@
 #define _GNU_SOURCE /* RWF_NOWAIT, O_DIRECT */
 #include "sim/open_file.h"
 #include "sim/byte_queue.h"
-#include "sim/refusal.h"
 #include "sim/call_lists.h"
 #include "sim/world.h"
 

@@ -4,7 +4,6 @@
 #include "sim/opened.h"
 #include "sim/grow.h"
 #include "sim/interest.h"
-#include "sim/refusal.h"
 #include "sim/world.h"
 
 #include <fcntl.h>

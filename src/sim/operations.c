@@ -1,6 +1,5 @@
 /* Histories of operations. Each step is written at once: so the file has all of them even if the process dies. */
 #define _GNU_SOURCE /* O_CLOEXEC */
-#include "sim/operations.h"
 #include "sim/grow.h"
 #include "sim/world.h"
 

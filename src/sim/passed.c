@@ -2,7 +2,7 @@
  * finds no room in the control buffer is closed, and MSG_CTRUNC says so. */
 #define _GNU_SOURCE /* MSG_CMSG_CLOEXEC */
 #include "sim/passed.h"
-#include "sim/refusal.h"
+#include "sim/world.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE /* O_TMPFILE, O_PATH */
 #include "sim/call_lists.h"
 #include "sim/open_file.h"
-#include "sim/refusal.h"
 #include "sim/world.h"
 
 #include <errno.h>
@@ -41,6 +40,13 @@ static int find(aco_sim_t *sim, const char *path, aco__sim_place_t *place, const
     return place->is_too_long ? aco__sim_fail_with(ENAMETOOLONG) : 0;
 }
 
+/* The name stands for `inode`; NULL: for nothing. But not with an error. 0, or -1 and errno. */
+static int give_name(aco_sim_t *sim, int error, const aco__sim_place_t *place, aco__sim_inode_t *inode)
+{
+    return error ? aco__sim_fail_with(error)
+                 : aco__sim_tree_move(&aco__sim_disk_here(sim)->tree, NULL, place, inode, aco__sim_node_time(sim));
+}
+
 /* ---- open() ---- */
 
 /* A file that is there. 0, or an errno. */
@@ -70,7 +76,7 @@ static aco__sim_inode_t *create(aco_sim_t *sim, aco__sim_disk_t *disk, const aco
     if (!(flags & O_CREAT) || !place->folder)
         return aco__sim_null_with(ENOENT);
     inode = new_file(sim, disk, mode);
-    if (!inode || aco__sim_tree_name(&disk->tree, place, inode, aco__sim_node_time(sim)) == 0)
+    if (!inode || give_name(sim, 0, place, inode) == 0)
         return inode;
     aco__sim_inode_drop(&disk->tree, inode);
     return NULL;
@@ -164,11 +170,9 @@ int aco__sim_rename(aco_sim_t *sim, const char *from, const char *to)
     if (find_folder(sim, from, &old, "rename") != 0 || find_folder(sim, to, &new, "rename") != 0)
         return -1;
     error = check_move(&old, &new);
-    if (error)
-        return aco__sim_fail_with(error);
-    if (old.inode == new.inode)
-        return 0;
-    return aco__sim_tree_move(&aco__sim_disk_here(sim)->tree, &old, &new, aco__sim_node_time(sim));
+    if (error || old.inode == new.inode)
+        return error ? aco__sim_fail_with(error) : 0;
+    return aco__sim_tree_move(&aco__sim_disk_here(sim)->tree, &old, &new, old.inode, aco__sim_node_time(sim));
 }
 
 static int check_link(const aco__sim_place_t *from, const aco__sim_place_t *to)
@@ -181,16 +185,13 @@ static int check_link(const aco__sim_place_t *from, const aco__sim_place_t *to)
 int aco__sim_link(aco_sim_t *sim, const char *from, const char *to)
 {
     aco__sim_place_t old, new;
-    int error;
     if (find(sim, from, &old, "link") != 0)
         return -1;
     if (!old.inode || (old.has_slash && !old.inode->is_folder))
         return aco__sim_fail_with(old.inode ? ENOTDIR : ENOENT);
     if (find(sim, to, &new, "link") != 0)
         return -1;
-    error = check_link(&old, &new);
-    return error ? aco__sim_fail_with(error)
-                 : aco__sim_tree_name(&aco__sim_disk_here(sim)->tree, &new, old.inode, aco__sim_node_time(sim));
+    return give_name(sim, check_link(&old, &new), &new, old.inode);
 }
 
 int aco__sim_unlink(aco_sim_t *sim, const char *path)
@@ -202,7 +203,7 @@ int aco__sim_unlink(aco_sim_t *sim, const char *path)
         return aco__sim_fail_with(ENOENT);
     if (place.inode->is_folder || place.has_slash)
         return aco__sim_fail_with(place.inode->is_folder ? EISDIR : ENOTDIR);
-    return aco__sim_tree_name(&aco__sim_disk_here(sim)->tree, &place, NULL, aco__sim_node_time(sim));
+    return give_name(sim, 0, &place, NULL);
 }
 
 /* ---- Directories ---- */
@@ -220,7 +221,7 @@ int aco__sim_mkdir(aco_sim_t *sim, const char *path, mode_t mode)
     inode = aco__sim_inode_new(&disk->tree, S_IFDIR | (mode & 01777 & ~(unsigned)UMASK), aco__sim_node_time(sim));
     if (!inode)
         return -1;
-    done = aco__sim_tree_name(&disk->tree, &place, inode, aco__sim_node_time(sim));
+    done = give_name(sim, 0, &place, inode);
     aco__sim_inode_drop(&disk->tree, inode);
     return done;
 }
@@ -239,12 +240,7 @@ static int check_removal(const aco__sim_place_t *place)
 int aco__sim_rmdir(aco_sim_t *sim, const char *path)
 {
     aco__sim_place_t place;
-    int error;
-    if (find(sim, path, &place, "rmdir") != 0)
-        return -1;
-    error = check_removal(&place);
-    return error ? aco__sim_fail_with(error)
-                 : aco__sim_tree_name(&aco__sim_disk_here(sim)->tree, &place, NULL, aco__sim_node_time(sim));
+    return find(sim, path, &place, "rmdir") == 0 ? give_name(sim, check_removal(&place), &place, NULL) : -1;
 }
 
 /* ---- Listings ---- */

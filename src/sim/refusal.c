@@ -1,5 +1,5 @@
 /* A call that is not simulated: the run fails, and says who made it. */
-#include "sim/refusal.h"
+#include "sim/world.h"
 
 #include "aco/backtrace.h"
 

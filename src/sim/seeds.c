@@ -1,17 +1,11 @@
 /* Runs with one seed after the other, until one fails. */
 #define _GNU_SOURCE /* program_invocation_short_name */
 #include "sim/seeds.h"
-#include "sim/calls.h"
-#include "sim/crash.h"
 #include "sim/decision_file.h"
 #include "sim/draw.h"
 #include "sim/failing.h"
 #include "sim/hosts.h"
-#include "sim/nemesis.h"
 #include "sim/notes_trace.h"
-#include "sim/operations.h"
-#include "sim/refusal.h"
-#include "sim/scatter.h"
 #include "sim/time_wait.h"
 #include "sim/world.h"
 

@@ -1,7 +1,6 @@
 /* Options of sockets. One that is not known fails the run. */
 #define _GNU_SOURCE /* SO_DOMAIN */
-#include "sim/socket_options.h"
-#include "sim/refusal.h"
+#include "sim/world.h"
 
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -87,13 +86,16 @@ static void store(const void *result, size_t n, void *value, socklen_t *length)
     memcpy(value, result, *length);
 }
 
-int aco__sim_option_get(aco_sim_t *sim, aco__sim_socket_t *socket, int level, int option, void *value,
-                        socklen_t *length)
+int aco__sim_getsockopt(aco_sim_t *sim, int fd, int level, int option, void *value, socklen_t *length)
 {
-    const aco__sim_option_t *found = option_kept(socket, level, option);
+    aco__sim_socket_t *socket = aco__sim_socket_at(sim, fd, "getsockopt");
+    const aco__sim_option_t *found = socket ? option_kept(socket, level, option) : NULL;
     int result = found ? found->value : 0;
     size_t n;
-    const void *structure = structure_of(socket, level, option, &n);
+    const void *structure;
+    if (!socket)
+        return -1;
+    structure = structure_of(socket, level, option, &n);
     if (structure) {
         store(structure, n, value, length);
         return 0;
@@ -148,10 +150,12 @@ static int set_structure(aco__sim_socket_t *socket, int level, int option, const
     return socket->is_deaf = 1; /* no filter is simulated but the one that drops what begins a connection */
 }
 
-int aco__sim_option_set(aco_sim_t *sim, aco__sim_socket_t *socket, int level, int option, const void *value,
-                        socklen_t length)
+int aco__sim_setsockopt(aco_sim_t *sim, int fd, int level, int option, const void *value, socklen_t length)
 {
+    aco__sim_socket_t *socket = aco__sim_socket_at(sim, fd, "setsockopt");
     int number;
+    if (!socket)
+        return -1;
     if (set_structure(socket, level, option, value, length))
         return 0;
     if (length < sizeof number)

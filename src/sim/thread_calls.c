@@ -4,7 +4,7 @@
 #define _GNU_SOURCE /* siginfo_t under -std=c11 */
 #include "sim/thread_calls.h"
 #include "sim/baton.h"
-#include "sim/refusal.h"
+#include "sim/world.h"
 
 #include "aco/detail/worker.h"
 

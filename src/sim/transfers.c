@@ -3,8 +3,6 @@
 #include "sim/call_lists.h"
 #include "sim/byte_queue.h"
 #include "sim/fifo.h"
-#include "sim/refusal.h"
-#include "sim/socket_notes.h"
 #include "sim/waiting.h"
 #include "sim/world.h"
 
@@ -35,12 +33,9 @@ static int may_try_again(aco_sim_t *sim, const aco__sim_file_t *file, int flags,
     return errno == EAGAIN && !(file->flags & O_NONBLOCK) && !(flags & MSG_DONTWAIT) && aco__sim_block(sim, call) == 0;
 }
 
-static aco__sim_file_t *file_for(aco_sim_t *sim, int fd, int is_for_sockets, const char *call)
+static aco__sim_file_t *socket_file(aco_sim_t *sim, int fd, const char *call)
 {
-    aco__sim_file_t *file = aco__sim_file_of(sim, fd, call);
-    if (!file || !is_for_sockets || S_ISSOCK(file->type->mode))
-        return file;
-    return aco__sim_null_with(ENOTSOCK);
+    return (aco__sim_file_t *)aco__sim_socket_at(sim, fd, call);
 }
 
 /* Why a file has no such call. */
@@ -113,7 +108,7 @@ ssize_t aco__sim_write(aco_sim_t *sim, int fd, const void *p, size_t n)
 {
     struct iovec part = aco__sim_part(p, n);
     struct msghdr message = aco__sim_message(&part, 1);
-    return send_message(sim, file_for(sim, fd, 0, "write"), &message, 0, "write");
+    return send_message(sim, aco__sim_file_of(sim, fd, "write"), &message, 0, "write");
 }
 
 /* To read no bytes, or to write no bytes in parts, is nothing to do for a socket, whatever its state. */
@@ -127,7 +122,7 @@ static ssize_t transfer_parts(aco_sim_t *sim, int fd, const struct iovec *parts,
 {
     const char *call = is_read ? "read" : "write";
     struct msghdr message = aco__sim_message(parts, (size_t)n);
-    aco__sim_file_t *file = file_for(sim, fd, 0, call);
+    aco__sim_file_t *file = aco__sim_file_of(sim, fd, call);
     if (n < 0 || n > IOV_MAX)
         return aco__sim_fail_with(EINVAL);
     if (is_nothing(file, &message))
@@ -153,7 +148,7 @@ ssize_t aco__sim_recvfrom(aco_sim_t *sim, int fd, void *p, size_t n, int flags, 
     ssize_t got;
     message.msg_name = from;
     message.msg_namelen = from && length ? *length : 0;
-    got = receive_into(sim, file_for(sim, fd, 1, "recvfrom"), &message, flags, "recvfrom");
+    got = receive_into(sim, socket_file(sim, fd, "recvfrom"), &message, flags, "recvfrom");
     if (got >= 0 && from && length)
         *length = message.msg_namelen;
     return got;
@@ -171,7 +166,7 @@ ssize_t aco__sim_recvmsg(aco_sim_t *sim, int fd, struct msghdr *message, int fla
     own.msg_flags = 0;
     if (!own.msg_name)
         own.msg_namelen = 0;
-    n = receive_into(sim, file_for(sim, fd, 1, "recvmsg"), &own, flags, "recvmsg");
+    n = receive_into(sim, socket_file(sim, fd, "recvmsg"), &own, flags, "recvmsg");
     if (n >= 0) {
         message->msg_namelen = own.msg_namelen;
         message->msg_controllen = (size_t)((char *)own.msg_control - (char *)message->msg_control);
@@ -187,7 +182,7 @@ ssize_t aco__sim_sendto(aco_sim_t *sim, int fd, const void *p, size_t n, int fla
     struct msghdr message = aco__sim_message(&part, 1);
     message.msg_name = (void *)(uintptr_t)to;
     message.msg_namelen = to ? length : 0;
-    return send_message(sim, file_for(sim, fd, 1, "sendto"), &message, flags, "sendto");
+    return send_message(sim, socket_file(sim, fd, "sendto"), &message, flags, "sendto");
 }
 
 ssize_t aco__sim_send(aco_sim_t *sim, int fd, const void *p, size_t n, int flags)
@@ -197,7 +192,7 @@ ssize_t aco__sim_send(aco_sim_t *sim, int fd, const void *p, size_t n, int flags
 
 ssize_t aco__sim_sendmsg(aco_sim_t *sim, int fd, const struct msghdr *message, int flags)
 {
-    return send_message(sim, file_for(sim, fd, 1, "sendmsg"), message, flags, "sendmsg");
+    return send_message(sim, socket_file(sim, fd, "sendmsg"), message, flags, "sendmsg");
 }
 
 /* ---- splice() ---- */
@@ -256,7 +251,7 @@ static int check_splice(const aco__sim_file_t *from, const aco__sim_file_t *to, 
 ssize_t aco__sim_splice(aco_sim_t *sim, int from_fd, int64_t *from_offset, int to_fd, int64_t *to_offset, size_t n,
                         unsigned flags)
 {
-    aco__sim_file_t *from = file_for(sim, from_fd, 0, "splice"), *to = from ? file_for(sim, to_fd, 0, "splice") : NULL;
+    aco__sim_file_t *from = aco__sim_file_of(sim, from_fd, "splice"), *to = from ? aco__sim_file_of(sim, to_fd, "splice") : NULL;
     int message_flags = (flags & SPLICE_F_NONBLOCK) ? MSG_DONTWAIT : 0;
     char *bytes;
     ssize_t moved;

@@ -264,25 +264,14 @@ static int take_step(aco__sim_tree_t *tree, aco__sim_step_t *step, int64_t now)
     return 0;
 }
 
-int aco__sim_tree_name(aco__sim_tree_t *tree, const aco__sim_place_t *place, aco__sim_inode_t *inode, int64_t now)
+int aco__sim_tree_move(aco__sim_tree_t *tree, const aco__sim_place_t *from, const aco__sim_place_t *to,
+                       aco__sim_inode_t *inode, int64_t now)
 {
     aco__sim_step_t step = {0};
-    ACO__ASSERT(place->folder);
+    ACO__ASSERT(to->folder && (!from || (from->folder && from->inode == inode)));
     if (make_steps_room(tree) != 0)
         return -1;
-    if (add_naming(&step, place, inode) == 0 && take_step(tree, &step, now) == 0)
-        return 0;
-    free_step(tree, &step);
-    return -1;
-}
-
-int aco__sim_tree_move(aco__sim_tree_t *tree, const aco__sim_place_t *from, const aco__sim_place_t *to, int64_t now)
-{
-    aco__sim_step_t step = {0};
-    ACO__ASSERT(from->folder && from->inode && to->folder);
-    if (make_steps_room(tree) != 0)
-        return -1;
-    if (add_naming(&step, from, NULL) == 0 && add_naming(&step, to, from->inode) == 0 &&
+    if ((!from || add_naming(&step, from, NULL) == 0) && add_naming(&step, to, inode) == 0 &&
         take_step(tree, &step, now) == 0)
         return 0;
     free_step(tree, &step);

@@ -5,7 +5,6 @@
 #include "sim/arrivals.h"
 #include "sim/byte_queue.h"
 #include "sim/interest.h"
-#include "sim/refusal.h"
 #include "sim/world.h"
 
 #include <errno.h>

@@ -12,6 +12,7 @@
 
 static const int64_t LATEST = (int64_t)3600 * 24 * 365 * 30 * ACO_SECOND; /* 32 bits hold it */
 
+aco__system_t aco__sim_real;
 static __thread aco_sim_t *current;
 
 aco_sim_t *aco_sim_current(void)

@@ -12,11 +12,13 @@
 #include "sim/opened.h"
 #include "sim/endpoint.h"
 #include "sim/wire.h"
-#include "sim/real_system.h"
+#include "sim/world.h"
 #include "sim/schedule.h"
 #include "system/system.h"
 
 #include "aco/detail/chooser.h"
+
+ACO__HIDDEN_EXTERN aco__system_t aco__sim_real; /* the system's table as it was before */
 
 #define ACO__SIM_DATE ((int64_t)1000000000 * ACO_SECOND) /* of a run's begin: in September 2001 */
 enum { ACO__SIM_MOST_TOLD = 20 }; /* refused calls of a run that are printed */
@@ -96,6 +98,24 @@ static inline void aco__sim_settle(aco_sim_t *sim)
     if (aco_unlikely(sim->refused != NULL))
         aco__sim_settle_refused(sim);
 }
+
+/* Puts the stand-ins into the system's table, once. A thread without a run passes through them. */
+ACO__HIDDEN void aco__sim_calls_install(void);
+/* The run fails, because of this call, which is not simulated. Returns the error for its caller, ENOSYS. */
+ACO__HIDDEN ACO__COLD int aco__sim_refuse(aco_sim_t *sim, const char *call);
+/* Other addresses of memory, coroutines and stacks, in another order, until aco__scatter_end(), for a seed's repetition.
+ * No run lasts. Without memory it does less. */
+ACO__HIDDEN void aco__scatter_begin(uint64_t seed);
+ACO__HIDDEN void aco__scatter_end(void);
+/* The run is over: its histories are complete, their handles end, and so do the nemeses. */
+ACO__HIDDEN void aco__sim_histories_end(aco_sim_t *sim);
+ACO__HIDDEN void aco__sim_nemesis_end(aco_sim_t *sim);
+
+/* aco__sim_note() for a socket. `address`: the other end's, or the socket's own. NULL: none. */
+ACO__HIDDEN void aco__sim_note_socket(aco_sim_t *sim, aco__sim_noted_t kind, const aco__sim_socket_t *socket,
+                                      int64_t value, const aco__sim_address_t *address);
+/* The socket of a descriptor; NULL and errno: as aco__sim_file_of(), or ENOTSOCK. */
+ACO__HIDDEN aco__sim_socket_t *aco__sim_socket_at(aco_sim_t *sim, int fd, const char *call);
 
 /* 0 if it is the calling thread's run; else -1 and EINVAL. NULL is none. */
 ACO__HIDDEN int aco__sim_check_run(const aco_sim_t *sim, const char *call);
