@@ -141,10 +141,8 @@ int aco__sim_pipe2(aco_sim_t *sim, int *fds, int flags)
     numbers[1] = numbers[0] < 0 ? -1 : aco__sim_file_open(sim, &writer->file, fd_flags, "pipe2");
     if (numbers[1] < 0) {
         int error = errno;
-        if (numbers[0] >= 0)
+        if (numbers[0] >= 0) /* else both are gone with the reader */
             (void)aco__sim_close(sim, numbers[0]);
-        else
-            aco__sim_file_close(sim, &writer->file);
         return aco__sim_fail_with(error);
     }
     memcpy(fds, numbers, sizeof numbers);

@@ -55,26 +55,11 @@ static void append(aco__sim_trace_t *trace, const char *format, ...)
     ACO__ASSERT(trace->used < ROOM - LONGEST_EVENT + 1);
 }
 
-static int write_at(aco__sim_trace_t *trace, const char *text, size_t n, int64_t at)
-{
-    while (n > 0) {
-        ssize_t done = aco__sim_real.pwrite(trace->file, text, n, at);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return -1;
-        text += done;
-        n -= (size_t)done;
-        at += done;
-    }
-    return 0;
-}
-
 void aco__sim_trace_flush(aco__sim_trace_t *trace)
 {
     int saved = errno;
     memcpy(trace->text + trace->used, trace_end_text, ENDING);
-    if (!trace->error && write_at(trace, trace->text, trace->used + ENDING, trace->at) != 0)
+    if (!trace->error && aco__sim_write_real(trace->file, trace->text, trace->used + ENDING, trace->at) != 0)
         trace->error = errno;
     trace->at += (int64_t)trace->used;
     trace->used = 0;

@@ -110,20 +110,6 @@ static size_t write_line(const aco_sim_history_t *history, aco_sim_step_t step, 
                             value ? value : "null");
 }
 
-static int write_all(int file, const char *text, size_t n)
-{
-    while (n > 0) {
-        ssize_t done = aco__sim_real.write(file, text, n);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return -1;
-        text += done;
-        n -= (size_t)done;
-    }
-    return 0;
-}
-
 static void note_step(aco_sim_t *sim, aco_sim_step_t step, int64_t process, const char *f, const char *key,
                       const char *value)
 {
@@ -152,7 +138,7 @@ int aco_sim_history_add(aco_sim_history_t *history, aco_sim_step_t step, int64_t
     n = wrong ? 0 : write_line(history, step, process, f, key, value, line);
     if (wrong || n >= STEP_LINE)
         return aco__service_fail(EINVAL, call, wrong ? wrong : "the value is too long");
-    if (write_all(history->file, line, n) != 0) {
+    if (aco__sim_write_real(history->file, line, n, -1) != 0) {
         int error = errno;
         aco__sim_fail(history->sim, "a history cannot be written: %s", strerror(error));
         return aco__service_fail(error, call, "the file cannot be written");

@@ -100,7 +100,8 @@ static aco__sim_inode_t *existing(aco_sim_t *sim, aco__sim_disk_t *disk, const a
     return place->inode;
 }
 
-int aco__sim_open(aco_sim_t *sim, const char *path, int flags, unsigned mode)
+/* A new open file. NULL and errno. */
+static aco__sim_file_t *open_path(aco_sim_t *sim, const char *path, int flags, unsigned mode)
 {
     const int only_here = O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC | O_DIRECTORY | O_NOCTTY | O_NOFOLLOW | O_PATH;
     int is_unnamed = (flags & O_TMPFILE) == O_TMPFILE;
@@ -109,23 +110,36 @@ int aco__sim_open(aco_sim_t *sim, const char *path, int flags, unsigned mode)
     aco__sim_place_t place;
     aco__sim_file_t *file;
     if (flags & O_PATH && !(flags & O_DIRECTORY)) /* of a folder it is one for reading: nobody checks permissions */
-        return aco__sim_fail_with(aco__sim_refuse(sim, "open"));
+        return aco__sim_null_with(aco__sim_refuse(sim, "open"));
     if ((flags & O_CREAT && flags & O_DIRECTORY) || (flags & O_ACCMODE) == O_ACCMODE ||
         (is_unnamed && (flags & O_ACCMODE) == O_RDONLY))
-        return aco__sim_fail_with(EINVAL);
+        return aco__sim_null_with(EINVAL);
     if (find_folder(sim, path, &place, "open") != 0)
-        return -1;
+        return NULL;
     if ((flags & O_CREAT && place.folder && place.has_slash) || place.is_too_long)
-        return aco__sim_fail_with(flags & O_CREAT && place.has_slash ? EISDIR : ENAMETOOLONG);
+        return aco__sim_null_with(flags & O_CREAT && place.has_slash ? EISDIR : ENAMETOOLONG);
     inode = is_unnamed    ? unnamed(sim, disk, &place, mode)
             : place.inode ? existing(sim, disk, &place, flags)
                           : create(sim, disk, &place, flags, mode);
-    if (!inode)
-        return -1;
-    file = aco__sim_file_of_inode(sim, disk, inode, flags & ~only_here);
-    aco__sim_inode_drop(&disk->tree, inode);
-    return file ? aco__sim_file_open(sim, file, (flags & O_CLOEXEC) ? FD_CLOEXEC : 0, "open") : -1;
+    file = inode ? aco__sim_file_of_inode(sim, disk, inode, flags & ~only_here) : NULL;
+    if (inode)
+        aco__sim_inode_drop(&disk->tree, inode);
+    return file;
 }
+
+/* Without a free descriptor nothing is made or cut. */
+int aco__sim_open(aco_sim_t *sim, const char *path, int flags, unsigned mode)
+{
+    int fd = aco__sim_number((flags & O_CLOEXEC) ? FD_CLOEXEC : 0), error;
+    aco__sim_file_t *file = fd < 0 ? NULL : open_path(sim, path, flags, mode);
+    if (file)
+        return aco__sim_file_open_as(sim, file, fd, "open");
+    error = errno;
+    if (fd >= 0)
+        aco__sim_real.close(fd);
+    return aco__sim_fail_with(error);
+}
+
 
 /* ---- Names ---- */
 

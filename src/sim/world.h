@@ -114,6 +114,8 @@ ACO__HIDDEN void aco__sim_nemesis_end(aco_sim_t *sim);
 /* aco__sim_note() for a socket. `address`: the other end's, or the socket's own. NULL: none. */
 ACO__HIDDEN void aco__sim_note_socket(aco_sim_t *sim, aco__sim_noted_t kind, const aco__sim_socket_t *socket,
                                       int64_t value, const aco__sim_address_t *address);
+/* Writes all of it to a file of the real system, at this offset; -1: at its position. 0, or -1 and errno. */
+ACO__HIDDEN int aco__sim_write_real(int file, const char *text, size_t n, int64_t at);
 /* The socket of a descriptor; NULL and errno: as aco__sim_file_of(), or ENOTSOCK. */
 ACO__HIDDEN aco__sim_socket_t *aco__sim_socket_at(aco_sim_t *sim, int fd, const char *call);
 
