@@ -1,10 +1,14 @@
 /* Promises: the simulated network at its edges: several tasks at one socket, the program's own descriptors beside those
  * of a run, and a hash that is the same wherever the program runs. */
+#define _FILE_OFFSET_BITS 64
+#include "system/system.h"
+
 #include "capture.h"
 #include "check.h"
 #include "sim_runs.h"
 
 #include "aco/io.h"
+#include "aco/offload.h"
 #include "aco/sim.h"
 
 #include <errno.h>
@@ -14,6 +18,8 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { RUNS = 100 };
@@ -191,6 +197,30 @@ static void take_all(struct rlimit *before)
     CHECK(setrlimit(RLIMIT_NOFILE, &low) == 0);
 }
 
+static void fails_for_numbers(int result)
+{
+    CHECK(result == -1 && errno == EMFILE);
+}
+
+/* Nothing is made, cut or stored. */
+static void make_without_number(aco_sim_t *sim, void *arg)
+{
+    int fd = aco__system.open("/full", O_WRONLY | O_CREAT, 0600), fds[2] = {77, 78};
+    struct rlimit before;
+    struct stat status;
+    (void)sim, (void)arg;
+    CHECK(aco__system.write(fd, "x", 1) == 1);
+    take_all(&before);
+    fails_for_numbers(aco__system.pipe2(fds, 0));
+    fails_for_numbers(aco__system.socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
+    fails_for_numbers(aco__system.open("/new", O_WRONLY | O_CREAT, 0600));
+    fails_for_numbers(aco__system.open("/full", O_WRONLY | O_TRUNC, 0));
+    CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0 && fds[0] == 77 && fds[1] == 78);
+    CHECK(aco__system.stat("/new", &status) == -1 && errno == ENOENT);
+    CHECK(aco__system.stat("/full", &status) == 0 && status.st_size == 1);
+    CHECK(aco__system.close(fd) == 0);
+}
+
 static void *ask_for_end(void *arg)
 {
     int fd = aco_io_dial("tcp", "127.0.0.1", "80", NULL);
@@ -222,6 +252,93 @@ static void accept_without_number(aco_sim_t *sim, void *arg)
     CHECK(aco_io_close(fd) == 0 && aco_io_close(listener) == 0);
 }
 
+/* ---- Calls that wait in two threads, and other ones ---- */
+
+enum { ROOM = 1 << 16 };
+
+typedef struct sending {
+    int file, socket;
+} sending_t;
+
+static void *send_all_of_file(void *arg)
+{
+    const sending_t *sending = arg;
+    for (int64_t at = 0; at < ROOM;)
+        CHECK(aco__system.sendfile(sending->socket, sending->file, &at, ROOM - (size_t)at) > 0);
+    return NULL;
+}
+
+static void *offload_sending(void *arg)
+{
+    CHECK(aco_offload(send_all_of_file, arg, NULL, NULL) == 0);
+    return NULL;
+}
+
+static void *read_letters(void *arg)
+{
+    static char bytes[2][ROOM];
+    char letter = (char)*(int *)arg, *p = bytes[letter - 'a'];
+    int fd = ((int *)arg)[1];
+    for (size_t got = 0, n; got < ROOM; got += n) {
+        aco_yield();
+        n = (size_t)aco__system.recv(fd, p, 1000, MSG_DONTWAIT);
+        if (n == (size_t)-1)
+            n = 0;
+        for (size_t i = 0; i < n; i++)
+            CHECK_EQ(p[i], letter);
+    }
+    return NULL;
+}
+
+/* Each call of sendfile() that waits has its own bytes. */
+static void send_two_files(aco_sim_t *sim, void *arg)
+{
+    static char bytes[ROOM];
+    aco_t *tasks[4];
+    sending_t sendings[2];
+    int ends[2][2], readers[2][2];
+    (void)sim, (void)arg;
+    for (int i = 0; i < 2; i++) {
+        memset(bytes, 'a' + i, sizeof bytes);
+        sendings[i].file = aco__system.open(i ? "/b" : "/a", O_RDWR | O_CREAT, 0600);
+        CHECK_EQ(aco__system.write(sendings[i].file, bytes, ROOM), ROOM);
+        CHECK(aco__system.socketpair(AF_UNIX, SOCK_STREAM, 0, ends[i]) == 0);
+        sendings[i].socket = ends[i][0];
+        readers[i][0] = 'a' + i;
+        readers[i][1] = ends[i][1];
+        tasks[i] = aco_spawn(offload_sending, &sendings[i], NULL);
+        tasks[2 + i] = aco_spawn(read_letters, readers[i], NULL);
+    }
+    for (int i = 0; i < 4; i++)
+        CHECK(aco_join(tasks[i], NULL) == 0);
+    for (int i = 0; i < 2; i++)
+        CHECK(aco__system.close(ends[i][0]) == 0 && aco__system.close(ends[i][1]) == 0 &&
+              aco__system.close(sendings[i].file) == 0);
+}
+
+/* Until a time of the node's own clock. */
+static void *sleep_by_clock(void *arg)
+{
+    int64_t began = aco_now();
+    struct timespec until;
+    CHECK(aco__system.clock_gettime(CLOCK_REALTIME, &until) == 0);
+    until.tv_sec += 2;
+    CHECK_EQ(aco__system.clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &until, NULL), 0);
+    CHECK_EQ(aco_now() - began, 2 * ACO_SECOND);
+    return arg;
+}
+
+static void make_other_calls(aco_sim_t *sim, void *arg)
+{
+    int fd = aco__system.open("/a", O_RDWR | O_CREAT, 0600);
+    struct iovec part = {&fd, sizeof fd};
+    (void)arg;
+    CHECK(aco__system.preadv2(fd, &part, -1, 0, 0) == -1 && errno == EINVAL);
+    CHECK(aco__system.close(fd) == 0);
+    CHECK(aco_sim_clock(aco_sim_node(sim, "a", "10.0.0.1", sleep_by_clock, NULL), 3600 * ACO_SECOND, 0) == 0);
+    CHECK(aco_sleep(3 * ACO_SECOND) == 0);
+}
+
 /* ---- Many datagrams ---- */
 
 /* A queue has room for some hundred small ones; what is on its way costs no search. */
@@ -247,6 +364,9 @@ int main(void)
     passes(use_libc, NULL, 3);
     libc_closes();
     passes(accept_without_number, NULL, 3);
+    passes(make_without_number, NULL, 3);
+    passes(send_two_files, NULL, 10);
+    passes(make_other_calls, NULL, 1);
     passes(flood, NULL, 1);
     passes(send_too_much, NULL, 1);
     return check_result("sim_edges");

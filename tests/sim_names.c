@@ -62,6 +62,9 @@ static void look_up(aco_sim_t *sim, void *arg)
     CHECK(is_ip(&found[0], "fd00::1"));
     CHECK(aco_io_name_of((const struct sockaddr *)&found[0], sizeof(struct sockaddr_in6), name, sizeof name) == 0);
     CHECK(strcmp(name, "a.example") == 0);
+    CHECK(aco_sim_name(sim, "a.example", "FD00:0::01") == 0); /* the same address */
+    CHECK(aco_io_name_of((const struct sockaddr *)&found[0], sizeof(struct sockaddr_in6), name, sizeof name) == 0);
+    CHECK(strcmp(name, "a.example") == 0);
     CHECK(aco_sim_name(sim, "a.example", "10.0.0.3") == 0); /* at once: nothing is kept */
     CHECK_EQ(aco_io_look_up("tcp", "a.example", "80", found, 4), 1);
     CHECK(is_ip(&found[0], "10.0.0.3"));

@@ -2,12 +2,8 @@
  * descriptors, in the order of the times. */
 #include "sim/arrivals.h"
 #include "sim/draw.h"
+#include "sim/grow.h"
 #include "sim/world.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-enum { FIRST_ARRIVALS = 64 };
 
 static int is_before(const aco__sim_arrival_t *a, const aco__sim_arrival_t *b)
 {
@@ -38,34 +34,25 @@ int aco__sim_one_in(aco_sim_t *sim, uint64_t n)
     return (int)aco__sim_decide(sim, ACO__SIM_NETWORK, aco__draw_below(&sim->arrivals.draws, n) == 0, 2);
 }
 
-static int make_arrivals_room(aco__sim_arrivals_t *arrivals)
-{
-    size_t room = arrivals->room ? 2 * arrivals->room : FIRST_ARRIVALS;
-    aco__sim_arrival_t *larger = realloc(arrivals->heap, room * sizeof *larger);
-    if (!larger)
-        return -1;
-    arrivals->heap = larger;
-    arrivals->room = room;
-    return 0;
-}
-
 void aco__sim_later(aco_sim_t *sim, int64_t at, void (*fn)(aco_sim_t *, aco__sim_file_t *, uint64_t),
                     aco__sim_file_t *file, uint64_t value)
 {
     aco__sim_arrivals_t *arrivals = &sim->arrivals;
-    aco__sim_arrival_t arrival = {at, ++arrivals->numbers, fn, file, value};
+    aco__sim_arrival_t arrival = {at, ++arrivals->numbers, fn, file, value}, *heap;
     size_t i = arrivals->n;
     ACO__ASSERT(at >= sim->now);
-    if (i == arrivals->room && make_arrivals_room(arrivals) != 0) {
+    heap = aco__sim_grown(arrivals->heap, &arrivals->room, i + 1, sizeof *heap);
+    if (!heap) {
         aco__sim_fail(sim, "there is no memory for the network");
         return;
     }
+    arrivals->heap = heap;
     aco__sim_file_hold(file);
     aco__sim_note_leaves(sim, file->number, arrival.number);
     arrivals->n++;
-    for (; i > 0 && is_before(&arrival, &arrivals->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        arrivals->heap[i] = arrivals->heap[(i - 1) / 2];
-    arrivals->heap[i] = arrival;
+    for (; i > 0 && is_before(&arrival, &heap[(i - 1) / 2]); i = (i - 1) / 2)
+        heap[i] = heap[(i - 1) / 2];
+    heap[i] = arrival;
 }
 
 static aco__sim_arrival_t take_first(aco__sim_arrivals_t *arrivals)

@@ -1,8 +1,6 @@
 /* A run in a child process. A failed run leaves tasks and memory, it may die, and it may print: a search through
  * hundreds of them can have none of that. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* setrlimit() under -std=c11 */
-#endif
 #include "sim/attempt.h"
 #include "sim/last_words.h"
 #include "sim/world.h"
@@ -25,10 +23,8 @@ ACO__OPTIONAL(void *, __tsan_get_current_fiber, (void));
 aco__sim_shared_t *aco__sim_shared_new(void)
 {
     void *p;
-    if (__tsan_get_current_fiber) {
-        errno = ENOTSUP;
-        return NULL;
-    }
+    if (__tsan_get_current_fiber)
+        return aco__sim_null_with(ENOTSUP);
     p = aco__system.mmap(NULL, sizeof(aco__sim_shared_t), PROT_READ | PROT_WRITE,
                          MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE);
     return p == MAP_FAILED ? NULL : p; /* zeros */
@@ -85,7 +81,7 @@ static void judge_death(aco__sim_outcome_t *outcome, int status)
         snprintf(outcome->reason, sizeof outcome->reason, "the process ends by exit(), or a sanitizer ends it");
 }
 
-static int run_in_child(aco_sim_t *sim, aco__sim_runner_t run, aco__sim_shared_t *shared, int is_shown)
+int aco__sim_attempt(aco_sim_t *sim, aco__sim_runner_t run, aco__sim_shared_t *shared, int is_shown)
 {
     int status = 0;
     pid_t child, ended;
@@ -103,14 +99,4 @@ static int run_in_child(aco_sim_t *sim, aco__sim_runner_t run, aco__sim_shared_t
     if (!shared->outcome.could_run)
         judge_death(&shared->outcome, status);
     return 0;
-}
-
-int aco__sim_attempt(aco_sim_t *sim, aco__sim_runner_t run, aco__sim_shared_t *shared)
-{
-    return run_in_child(sim, run, shared, 0);
-}
-
-int aco__sim_show(aco_sim_t *sim, aco__sim_runner_t run, aco__sim_shared_t *shared)
-{
-    return run_in_child(sim, run, shared, 1);
 }

@@ -30,10 +30,8 @@ typedef struct aco__sim_shared {
 ACO__HIDDEN aco__sim_shared_t *aco__sim_shared_new(void);
 ACO__HIDDEN void aco__sim_shared_free(aco__sim_shared_t *shared);
 
-/* Runs sim's seed by `run` with shared->decisions in a child process, which says nothing, and waits for it. 0: the
- * outcome is stored; or -1 and errno: there is no child. */
-ACO__HIDDEN int aco__sim_attempt(aco_sim_t *sim, aco__sim_runner_t run, aco__sim_shared_t *shared);
-/* The same, but the child says what it has to say: its failure, with the last events. */
-ACO__HIDDEN int aco__sim_show(aco_sim_t *sim, aco__sim_runner_t run, aco__sim_shared_t *shared);
+/* Runs sim's seed by `run` with shared->decisions in a child process, and waits for it. The child says nothing; with
+ * `is_shown` its failure, with the last events. 0: the outcome is stored; or -1 and errno: there is no child. */
+ACO__HIDDEN int aco__sim_attempt(aco_sim_t *sim, aco__sim_runner_t run, aco__sim_shared_t *shared, int is_shown);
 
 #endif

@@ -370,8 +370,7 @@ static aco__sim_thread_t *resort_to_first(aco_sim_t *sim)
 /* Begins a choice: sim->refused is for the calling thread's own message. */
 static void begin_choice(aco_sim_t *sim)
 {
-    if (sim->refused)
-        aco__sim_settle(sim);
+    aco__sim_settle(sim);
     sim->threads.is_busy = 1;
 }
 

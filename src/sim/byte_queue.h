@@ -5,7 +5,22 @@
 #include "os/platform.h"
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/socket.h>
+
+/* A message of these parts. */
+static inline struct msghdr aco__sim_message(const struct iovec *parts, size_t n)
+{
+    struct msghdr message = {0};
+    message.msg_iov = (struct iovec *)(uintptr_t)parts;
+    message.msg_iovlen = n;
+    return message;
+}
+
+static inline struct iovec aco__sim_part(const void *p, size_t n)
+{
+    return (struct iovec){(void *)(uintptr_t)p, n};
+}
 
 typedef struct aco__sim_bytes {
     char *p;

@@ -1,21 +1,12 @@
 /* What stands in the system's table (src/system/system.h). Each entry looks whether the calling thread has a run;
  * without one it is what was there before. */
 #define _FILE_OFFSET_BITS 64
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* CLOCK_BOOTTIME and others */
-#endif
-#include "sim/calls.h"
+#include "sim/world.h"
 #include "sim/call_lists.h"
 #include "sim/draw.h"
-#include "sim/fifo.h"
 #include "sim/hosts.h"
-#include "sim/open_file.h"
-#include "sim/path_calls.h"
-#include "sim/refusal.h"
-#include "sim/socket_calls.h"
 #include "sim/thread_calls.h"
-#include "sim/transfers.h"
-#include "sim/waiting.h"
 
 #include "system/point.h"
 
@@ -28,38 +19,46 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ONE(name) +1
+#define ONE(...) +1
 _Static_assert(ACO__SIM_EACH_PASSED(ONE) ACO__SIM_EACH_SIMULATED(ONE) ACO__SIM_EACH_OF_THREADS(ONE)
-                       ACO__SIM_EACH_OF_DESCRIPTORS(ONE) ACO__SIM_EACH_OF_FILES(ONE) ACO__SIM_EACH_REFUSED(ONE) ==
+                       ACO__SIM_EACH_USUAL(ONE) ACO__SIM_EACH_UNUSUAL(ONE) ACO__SIM_EACH_REFUSED(ONE) ==
                    sizeof(aco__system_t) / sizeof(void (*)(void)),
                "each entry of the table is in one of the lists");
 
-enum { NS_PER_SECOND = 1000000000 };
-static const int64_t MONOTONIC_AT_FIRST = (int64_t)1000 * NS_PER_SECOND;
+static const int64_t MONOTONIC_AT_FIRST = 1000 * ACO_SECOND;
 
 #define real aco__sim_real
 
+/* An entry's parameters by their types, and as arguments. */
+#define PARAMETERS_1(A) (A a)
+#define PARAMETERS_2(A, B) (A a, B b)
+#define PARAMETERS_3(A, B, C) (A a, B b, C c)
+#define PARAMETERS_4(A, B, C, D) (A a, B b, C c, D d)
+#define PARAMETERS_5(A, B, C, D, E) (A a, B b, C c, D d, E e)
+#define PARAMETERS_6(A, B, C, D, E, F) (A a, B b, C c, D d, E e, F f)
+#define ARGUMENTS_1 a
+#define ARGUMENTS_2 a, b
+#define ARGUMENTS_3 a, b, c
+#define ARGUMENTS_4 a, b, c, d
+#define ARGUMENTS_5 a, b, c, d, e
+#define ARGUMENTS_6 a, b, c, d, e, f
+
 /* ---- Time ---- */
 
-static int64_t at_first(clockid_t clock)
+/* What the clock shows is this more than the time since the run's begin. */
+static int64_t zero_of(const aco_sim_t *sim, clockid_t clock)
 {
     switch (clock) {
     case CLOCK_REALTIME:
     case CLOCK_REALTIME_COARSE:
     case CLOCK_TAI:
-        return ACO__SIM_DATE;
+        return ACO__SIM_DATE + aco__sim_node_skew(sim->nodes.here);
     case CLOCK_PROCESS_CPUTIME_ID:
     case CLOCK_THREAD_CPUTIME_ID:
         return 0;
     default:
         return MONOTONIC_AT_FIRST;
     }
-}
-
-static int64_t nanoseconds_of(const struct timespec *time)
-{
-    int64_t seconds = time->tv_sec;
-    return seconds > INT64_MAX / NS_PER_SECOND - 1 ? INT64_MAX : seconds * NS_PER_SECOND + time->tv_nsec;
 }
 
 /* The coarse clock tells the library how old its memory is, which differs from run to run. */
@@ -74,20 +73,12 @@ static int sim_clock_gettime(clockid_t clock, struct timespec *now)
     int64_t ns;
     if (!sim)
         return real.clock_gettime(clock, now);
-    ns = at_first(clock) + sim->now;
-    if (at_first(clock) == ACO__SIM_DATE)
-        ns += aco__sim_node_skew(sim->nodes.here);
-    now->tv_sec = (time_t)(ns / NS_PER_SECOND);
-    now->tv_nsec = (long)(ns % NS_PER_SECOND);
+    ns = zero_of(sim, clock) + sim->now;
+    now->tv_sec = (time_t)(ns / ACO_SECOND);
+    now->tv_nsec = (long)(ns % ACO_SECOND);
     if (is_repeatable(sim, clock))
         aco__history_note(&sim->history, ACO__SIM_CLOCK, (uint64_t)clock, (uint64_t)ns);
     return 0;
-}
-
-static int64_t from_now(const aco_sim_t *sim, const struct timespec *time)
-{
-    int64_t ns = nanoseconds_of(time);
-    return ns < INT64_MAX - sim->now ? sim->now + ns : INT64_MAX;
 }
 
 static int sim_nanosleep(const struct timespec *time, struct timespec *rest)
@@ -95,7 +86,7 @@ static int sim_nanosleep(const struct timespec *time, struct timespec *rest)
     aco_sim_t *sim = aco_sim_current();
     if (!sim)
         return real.nanosleep(time, rest);
-    aco__sim_sleep_until(sim, from_now(sim, time));
+    aco__sim_sleep_until(sim, aco__sim_after(sim, aco__sim_nanoseconds(time)));
     return 0;
 }
 
@@ -106,31 +97,31 @@ static int sim_clock_nanosleep(clockid_t clock, int flags, const struct timespec
         return real.clock_nanosleep(clock, flags, time, rest);
     if (!(flags & TIMER_ABSTIME))
         return sim_nanosleep(time, rest) == 0 ? 0 : errno;
-    aco__sim_sleep_until(sim, nanoseconds_of(time) - at_first(clock));
+    aco__sim_sleep_until(sim, aco__sim_nanoseconds(time) - zero_of(sim, clock));
     return 0;
 }
 
 /* ---- Threads ---- */
 
-#define OF_THREADS(name, parameters, arguments, with_run)                                                              \
+#define OF_RUN(name, parameters, arguments, with_run)                                                              \
     static int sim_##name parameters                                                                                   \
     {                                                                                                                  \
         aco_sim_t *sim = aco_sim_current();                                                                            \
         return sim ? aco__sim_##name with_run : real.name arguments;                                                   \
     }
 
-OF_THREADS(pthread_create, (pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg),
+OF_RUN(pthread_create, (pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg),
            (thread, attributes, fn, arg), (sim, thread, attributes, fn, arg))
-OF_THREADS(pthread_join, (pthread_t thread, void **result), (thread, result), (sim, thread, result))
-OF_THREADS(pthread_mutex_lock, (pthread_mutex_t *mutex), (mutex), (sim, mutex))
-OF_THREADS(pthread_mutex_trylock, (pthread_mutex_t *mutex), (mutex), (sim, mutex))
-OF_THREADS(pthread_mutex_unlock, (pthread_mutex_t *mutex), (mutex), (sim, mutex))
-OF_THREADS(pthread_cond_signal, (pthread_cond_t *condition), (condition), (sim, condition))
-OF_THREADS(pthread_cond_broadcast, (pthread_cond_t *condition), (condition), (sim, condition))
-OF_THREADS(futex_wake, (uint32_t *word, int threads), (word, threads), (sim, word, threads))
-OF_THREADS(sched_yield, (void), (), (sim))
-OF_THREADS(pthread_kill, (pthread_t thread, int signal), (thread, signal), (sim, thread, signal))
-OF_THREADS(sigwaitinfo, (const sigset_t *signals, void *info), (signals, info), (sim, signals, info))
+OF_RUN(pthread_join, (pthread_t thread, void **result), (thread, result), (sim, thread, result))
+OF_RUN(pthread_mutex_lock, (pthread_mutex_t *mutex), (mutex), (sim, mutex))
+OF_RUN(pthread_mutex_trylock, (pthread_mutex_t *mutex), (mutex), (sim, mutex))
+OF_RUN(pthread_mutex_unlock, (pthread_mutex_t *mutex), (mutex), (sim, mutex))
+OF_RUN(pthread_cond_signal, (pthread_cond_t *condition), (condition), (sim, condition))
+OF_RUN(pthread_cond_broadcast, (pthread_cond_t *condition), (condition), (sim, condition))
+OF_RUN(futex_wake, (uint32_t *word, int threads), (word, threads), (sim, word, threads))
+OF_RUN(sched_yield, (void), (), (sim))
+OF_RUN(pthread_kill, (pthread_t thread, int signal), (thread, signal), (sim, thread, signal))
+OF_RUN(sigwaitinfo, (const sigset_t *signals, void *info), (signals, info), (sim, signals, info))
 
 /* A look, without a wait, is passed: around sendfile(), SIGPIPE is the thread's own. */
 static int sim_sigtimedwait(const sigset_t *signals, void *info, const struct timespec *time)
@@ -138,7 +129,7 @@ static int sim_sigtimedwait(const sigset_t *signals, void *info, const struct ti
     aco_sim_t *sim = aco_sim_current();
     if (!sim || (time && !time->tv_sec && !time->tv_nsec))
         return real.sigtimedwait(signals, info, time);
-    return aco__sim_sigwait_until(sim, signals, info, time ? from_now(sim, time) : INT64_MAX);
+    return aco__sim_sigwait_until(sim, signals, info, time ? aco__sim_after(sim, aco__sim_nanoseconds(time)) : INT64_MAX);
 }
 
 static int sim_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
@@ -153,7 +144,7 @@ static int sim_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t
     aco_sim_t *sim = aco_sim_current();
     if (!sim)
         return real.pthread_cond_timedwait(condition, mutex, until);
-    return aco__sim_cond_wait_until(sim, condition, mutex, nanoseconds_of(until) - MONOTONIC_AT_FIRST);
+    return aco__sim_cond_wait_until(sim, condition, mutex, aco__sim_nanoseconds(until) - MONOTONIC_AT_FIRST);
 }
 
 static int sim_futex_wait(uint32_t *word, uint32_t value, int64_t until)
@@ -182,46 +173,33 @@ static int not_simulated(aco_sim_t *sim, const char *call)
     return error;
 }
 
-#define REFUSED(type, failed, name, parameters, arguments)                                                             \
-    static type sim_##name parameters                                                                                  \
+#define REFUSED(parameters, type, failed, name, types)                                                                 \
+    static type sim_##name PARAMETERS_##parameters types                                                               \
     {                                                                                                                  \
         aco_sim_t *sim = aco_sim_current();                                                                            \
         if (!sim)                                                                                                      \
-            return real.name arguments;                                                                                \
+            return real.name(ARGUMENTS_##parameters);                                                                  \
         errno = not_simulated(sim, #name);                                                                             \
         return failed;                                                                                                 \
     }
-#define REFUSED_INT(name, parameters, arguments) REFUSED(int, -1, name, parameters, arguments)
-#define REFUSED_SIZE(name, parameters, arguments) REFUSED(ssize_t, -1, name, parameters, arguments)
-/* It returns an error number. */
-#define REFUSED_ERROR(name, parameters, arguments) REFUSED(int, ENOSYS, name, parameters, arguments)
-
-REFUSED_INT(sched_setaffinity, (pid_t thread, size_t sz, const void *processors), (thread, sz, processors))
-
-REFUSED_INT(signalfd, (int fd, const sigset_t *signals, int flags), (fd, signals, flags))
-
-REFUSED(FILE *, NULL, fopen, (const char *path, const char *mode), (path, mode))
-
-REFUSED(unsigned, 0, if_nametoindex, (const char *name), (name))
-REFUSED(char *, NULL, if_indextoname, (unsigned index, char *name), (index, name))
-
-REFUSED_ERROR(posix_spawnp,
-              (pid_t *process, const char *program, const posix_spawn_file_actions_t *actions,
-               const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[]),
-              (process, program, actions, attributes, arguments, environment))
-REFUSED(pid_t, -1, waitpid, (pid_t process, int *status, int options), (process, status, options))
-REFUSED_INT(kill, (pid_t process, int signal), (process, signal))
-REFUSED_INT(pidfd_open, (pid_t process, unsigned flags), (process, flags))
-REFUSED_INT(pidfd_send_signal, (int process, int signal, void *information, unsigned flags),
-            (process, signal, information, flags))
+REFUSED(3, int, -1, sched_setaffinity, (pid_t, size_t, const void *))
+REFUSED(3, int, -1, signalfd, (int, const sigset_t *, int))
+REFUSED(2, FILE *, NULL, fopen, (const char *, const char *))
+REFUSED(1, unsigned, 0, if_nametoindex, (const char *))
+REFUSED(2, char *, NULL, if_indextoname, (unsigned, char *))
+REFUSED(6, int, ENOSYS, posix_spawnp,
+        (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const *, char *const *))
+REFUSED(3, pid_t, -1, waitpid, (pid_t, int *, int))
+REFUSED(2, int, -1, kill, (pid_t, int))
+REFUSED(2, int, -1, pidfd_open, (pid_t, unsigned))
+REFUSED(4, int, -1, pidfd_send_signal, (int, int, void *, unsigned))
 
 /* A simulated file system has no links: what is done without this call is enough. */
 static int sim_openat2(int folder, const char *path, const struct aco__open_how *how, size_t sz)
 {
     if (!aco_sim_current())
         return real.openat2(folder, path, how, sz);
-    errno = ENOSYS;
-    return -1;
+    return aco__sim_fail_with(ENOSYS);
 }
 
 /* The last argument of fcntl() and ioctl(), of any type. */
@@ -235,23 +213,18 @@ static int sim_openat2(int folder, const char *path, const struct aco__open_how 
 
 /* ---- Names of hosts ---- */
 
-static int sim_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **found)
-{
-    aco_sim_t *sim = aco_sim_current();
-    return sim ? aco__sim_getaddrinfo(sim, host, port, hints, found) : real.getaddrinfo(host, port, hints, found);
-}
+OF_RUN(getaddrinfo,
+           (const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **found),
+           (host, port, hints, found), (sim, host, port, hints, found))
+OF_RUN(getnameinfo,
+           (const struct sockaddr *address, socklen_t length, char *host, socklen_t host_size, char *port,
+            socklen_t port_size, int flags),
+           (address, length, host, host_size, port, port_size, flags),
+           (sim, address, length, host, host_size, port, port_size, flags))
 
 static void sim_freeaddrinfo(struct addrinfo *found)
 {
     (aco_sim_current() ? aco__sim_freeaddrinfo : real.freeaddrinfo)(found);
-}
-
-static int sim_getnameinfo(const struct sockaddr *address, socklen_t length, char *host, socklen_t host_size,
-                           char *port, socklen_t port_size, int flags)
-{
-    aco_sim_t *sim = aco_sim_current();
-    return sim ? aco__sim_getnameinfo(sim, address, length, host, host_size, port, port_size, flags)
-               : real.getnameinfo(address, length, host, host_size, port, port_size, flags);
 }
 
 /* ---- Random numbers ---- */
@@ -310,15 +283,16 @@ static void let_arrive(aco_sim_t *sim)
     aco__sim_arrive(sim);
 }
 
-#define OF_DESCRIPTORS(type, name, parameters, arguments, with_run)                                                    \
-    static type sim_##name parameters                                                                                  \
+#define USUAL(parameters, type, name, types)                                                                           \
+    static type sim_##name PARAMETERS_##parameters types                                                               \
     {                                                                                                                  \
         aco_sim_t *sim = aco_sim_current();                                                                            \
         if (!sim)                                                                                                      \
-            return real.name arguments;                                                                                \
+            return real.name(ARGUMENTS_##parameters);                                                                  \
         let_arrive(sim);                                                                                               \
-        return (type)NOTED(sim, name, aco__sim_##name with_run);                                                       \
+        return (type)NOTED(sim, name, aco__sim_##name(sim, ARGUMENTS_##parameters));                                   \
     }
+ACO__SIM_EACH_USUAL(USUAL)
 
 static ssize_t sim_read(int fd, void *p, size_t n)
 {
@@ -372,56 +346,6 @@ static int sim_ioctl(int fd, unsigned long operation, ...)
     return (int)NOTED(sim, ioctl, aco__sim_ioctl(sim, fd, operation, last));
 }
 
-OF_DESCRIPTORS(ssize_t, readv, (int fd, const struct iovec *parts, int n), (fd, parts, n), (sim, fd, parts, n))
-OF_DESCRIPTORS(ssize_t, writev, (int fd, const struct iovec *parts, int n), (fd, parts, n), (sim, fd, parts, n))
-OF_DESCRIPTORS(int, fstat, (int fd, struct stat *status), (fd, status), (sim, fd, status))
-OF_DESCRIPTORS(int, poll, (struct pollfd *fds, nfds_t n, int milliseconds), (fds, n, milliseconds),
-               (sim, fds, n, milliseconds))
-OF_DESCRIPTORS(int, pipe2, (int fds[2], int flags), (fds, flags), (sim, fds, flags))
-OF_DESCRIPTORS(ssize_t, splice, (int from, int64_t *from_offset, int to, int64_t *to_offset, size_t n, unsigned flags),
-               (from, from_offset, to, to_offset, n, flags), (sim, from, from_offset, to, to_offset, n, flags))
-OF_DESCRIPTORS(int, eventfd, (unsigned value, int flags), (value, flags), (sim, value, flags))
-OF_DESCRIPTORS(int, epoll_create1, (int flags), (flags), (sim, flags))
-OF_DESCRIPTORS(int, epoll_ctl, (int epoll, int operation, int fd, struct epoll_event *event),
-               (epoll, operation, fd, event), (sim, epoll, operation, fd, event))
-OF_DESCRIPTORS(int, epoll_wait, (int epoll, struct epoll_event *events, int room, int milliseconds),
-               (epoll, events, room, milliseconds), (sim, epoll, events, room, milliseconds))
-OF_DESCRIPTORS(int, epoll_pwait2, (int epoll, struct epoll_event *events, int room, const struct timespec *limit),
-               (epoll, events, room, limit), (sim, epoll, events, room, limit))
-
-OF_DESCRIPTORS(int, socket, (int family, int type, int protocol), (family, type, protocol),
-               (sim, family, type, protocol))
-OF_DESCRIPTORS(int, socketpair, (int family, int type, int protocol, int fds[2]), (family, type, protocol, fds),
-               (sim, family, type, protocol, fds))
-OF_DESCRIPTORS(int, bind, (int fd, const struct sockaddr *address, socklen_t length), (fd, address, length),
-               (sim, fd, address, length))
-OF_DESCRIPTORS(int, listen, (int fd, int backlog), (fd, backlog), (sim, fd, backlog))
-OF_DESCRIPTORS(int, connect, (int fd, const struct sockaddr *address, socklen_t length), (fd, address, length),
-               (sim, fd, address, length))
-OF_DESCRIPTORS(int, accept4, (int fd, struct sockaddr *address, socklen_t *length, int flags),
-               (fd, address, length, flags), (sim, fd, address, length, flags))
-OF_DESCRIPTORS(int, getsockopt, (int fd, int level, int option, void *value, socklen_t *length),
-               (fd, level, option, value, length), (sim, fd, level, option, value, length))
-OF_DESCRIPTORS(int, setsockopt, (int fd, int level, int option, const void *value, socklen_t length),
-               (fd, level, option, value, length), (sim, fd, level, option, value, length))
-OF_DESCRIPTORS(int, getsockname, (int fd, struct sockaddr *address, socklen_t *length), (fd, address, length),
-               (sim, fd, address, length))
-OF_DESCRIPTORS(int, getpeername, (int fd, struct sockaddr *address, socklen_t *length), (fd, address, length),
-               (sim, fd, address, length))
-OF_DESCRIPTORS(int, shutdown, (int fd, int how), (fd, how), (sim, fd, how))
-OF_DESCRIPTORS(ssize_t, recv, (int fd, void *p, size_t n, int flags), (fd, p, n, flags), (sim, fd, p, n, flags))
-OF_DESCRIPTORS(ssize_t, recvfrom, (int fd, void *p, size_t n, int flags, struct sockaddr *from, socklen_t *length),
-               (fd, p, n, flags, from, length), (sim, fd, p, n, flags, from, length))
-OF_DESCRIPTORS(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags),
-               (sim, fd, message, flags))
-OF_DESCRIPTORS(ssize_t, send, (int fd, const void *p, size_t n, int flags), (fd, p, n, flags),
-               (sim, fd, p, n, flags))
-OF_DESCRIPTORS(ssize_t, sendto,
-               (int fd, const void *p, size_t n, int flags, const struct sockaddr *to, socklen_t length),
-               (fd, p, n, flags, to, length), (sim, fd, p, n, flags, to, length))
-OF_DESCRIPTORS(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags),
-               (sim, fd, message, flags))
-
 /* ---- Files ---- */
 
 /* What the library reads of /proc, and its reports, are real. */
@@ -444,24 +368,6 @@ static int sim_open(const char *path, int flags, ...)
     aco__sim_arrive(sim);
     return (int)NOTED(sim, open, aco__sim_open(sim, path, flags, mode));
 }
-
-OF_DESCRIPTORS(ssize_t, pread, (int fd, void *p, size_t n, int64_t offset), (fd, p, n, offset), (sim, fd, p, n, offset))
-OF_DESCRIPTORS(ssize_t, pwrite, (int fd, const void *p, size_t n, int64_t offset), (fd, p, n, offset),
-               (sim, fd, p, n, offset))
-OF_DESCRIPTORS(ssize_t, preadv2, (int fd, const struct iovec *parts, int n, int64_t offset, int flags),
-               (fd, parts, n, offset, flags), (sim, fd, parts, n, offset, flags))
-OF_DESCRIPTORS(int64_t, lseek, (int fd, int64_t offset, int from), (fd, offset, from), (sim, fd, offset, from))
-OF_DESCRIPTORS(int, fsync, (int fd), (fd), (sim, fd))
-OF_DESCRIPTORS(int, ftruncate, (int fd, int64_t size), (fd, size), (sim, fd, size))
-OF_DESCRIPTORS(ssize_t, sendfile, (int to, int from, int64_t *offset, size_t n), (to, from, offset, n),
-               (sim, to, from, offset, n))
-OF_DESCRIPTORS(int, stat, (const char *path, struct stat *status), (path, status), (sim, path, status))
-OF_DESCRIPTORS(int, rename, (const char *from, const char *to), (from, to), (sim, from, to))
-OF_DESCRIPTORS(int, link, (const char *from, const char *to), (from, to), (sim, from, to))
-OF_DESCRIPTORS(int, unlink, (const char *path), (path), (sim, path))
-OF_DESCRIPTORS(int, mkdir, (const char *path, mode_t mode), (path, mode), (sim, path, mode))
-OF_DESCRIPTORS(int, rmdir, (const char *path), (path), (sim, path))
-OF_DESCRIPTORS(int, closedir, (DIR *folder), (folder), (sim, folder))
 
 static DIR *sim_opendir(const char *path)
 {
@@ -494,10 +400,11 @@ static void install(void)
 #define PUT(name)                                                                                                      \
     if (real.name)                                                                                                     \
         aco__system.name = sim_##name;
+#define PUT_USUAL(parameters, type, name, types) PUT(name)
     ACO__SIM_EACH_SIMULATED(PUT)
     ACO__SIM_EACH_OF_THREADS(PUT)
-    ACO__SIM_EACH_OF_DESCRIPTORS(PUT)
-    ACO__SIM_EACH_OF_FILES(PUT)
+    ACO__SIM_EACH_USUAL(PUT_USUAL)
+    ACO__SIM_EACH_UNUSUAL(PUT)
     ACO__SIM_EACH_REFUSED(PUT)
     aco__point = sim_point;
 }

@@ -1,7 +1,5 @@
 /* aco_sim_main(): options of the command line, what happened, and the command that repeats a failure. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* clock_gettime() under -std=c11 */
-#endif
 #include "sim/seeds.h"
 #include "sim/decision_file.h"
 #include "sim/schedule.h"
@@ -70,39 +68,25 @@ static void put_word(const char *text)
     put("'", 1);
 }
 
-/* What a file of --shrink does not have. */
-static void put_common_options(const aco_sim_options_t *o)
+/* Not if it is the usual number. */
+static void put_number(const char *option, uint64_t number, uint64_t usual)
 {
     char text[64];
-    int n = 0;
-    if (o->events != EVENTS)
-        n += snprintf(text + n, sizeof text - (size_t)n, " --events %d", o->events);
-    if (o->check)
-        n += snprintf(text + n, sizeof text - (size_t)n, " --check");
-    put(text, (size_t)n);
-}
-
-static void put_replay(const char *file)
-{
-    put(" --replay ", sizeof " --replay " - 1);
-    put_word(file);
+    if (number != usual)
+        put(text, (size_t)snprintf(text, sizeof text, " --%s %" PRIu64, option, number));
 }
 
 static void put_options(const aco_sim_options_t *o, uint64_t seed)
 {
-    char text[256];
-    int n = snprintf(text, sizeof text, " --seed %" PRIu64, seed), sz = (int)sizeof text;
     ACO__ASSERT((int)o->schedule < SCHEDULES);
-    if (o->schedule)
-        n += snprintf(text + n, (size_t)(sz - n), " --schedule %s", schedules[o->schedule]);
-    if (o->changes)
-        n += snprintf(text + n, (size_t)(sz - n), " --changes %d", o->changes);
-    if (o->turn_ns)
-        n += snprintf(text + n, (size_t)(sz - n), " --turn-ns %" PRId64, o->turn_ns);
-    if (o->max_turns)
-        n += snprintf(text + n, (size_t)(sz - n), " --max-turns %" PRIu64, o->max_turns);
-    ACO__ASSERT(n < sz);
-    put(text, (size_t)n);
+    put_number("seed", seed, 0);
+    if (o->schedule) {
+        put(" --schedule ", sizeof " --schedule " - 1);
+        put_word(schedules[o->schedule]);
+    }
+    put_number("changes", (uint64_t)o->changes, 0);
+    put_number("turn-ns", (uint64_t)o->turn_ns, 0);
+    put_number("max-turns", o->max_turns, 0);
 }
 
 static void print_command(const aco__sim_command_t *command, uint64_t seed, const char *replay)
@@ -110,11 +94,15 @@ static void print_command(const aco__sim_command_t *command, uint64_t seed, cons
     const command_line_t *line = (const command_line_t *)(const void *)command;
     put("repeat it with: ", sizeof "repeat it with: " - 1);
     put_word(line->program);
-    if (replay)
-        put_replay(replay);
-    else
+    if (replay) {
+        put(" --replay ", sizeof " --replay " - 1);
+        put_word(replay);
+    } else {
         put_options(&line->options, seed);
-    put_common_options(&line->options);
+    }
+    put_number("events", (uint64_t)line->options.events, EVENTS);
+    if (line->options.check)
+        put(" --check", sizeof " --check" - 1);
     if (line->own)
         put(" --", 3);
     for (char **word = line->own; word && *word; word++) {
@@ -137,6 +125,14 @@ static const char *read_number(const char *text, uint64_t least, uint64_t most, 
     return *end || errno || *number < least || *number > most ? "the number is out of range" : NULL;
 }
 
+static const char *read_int(const char *text, uint64_t least, uint64_t most, int *result)
+{
+    uint64_t number = 0;
+    const char *wrong = read_number(text, least, most, &number);
+    *result = (int)number;
+    return wrong;
+}
+
 static const char *read_path(const char *text, const char **path)
 {
     *path = text;
@@ -156,7 +152,6 @@ static const char *read_schedule(const char *text, aco_sim_schedule_t *schedule)
 static const char *read_option(command_line_t *line, const char *option, const char *value)
 {
     uint64_t number = 0;
-    const char *wrong;
     if (strcmp(option, "--runs") == 0) {
         line->has_runs = 1;
         return read_number(value, 1, UINT64_MAX, &line->runs);
@@ -169,13 +164,10 @@ static const char *read_option(command_line_t *line, const char *option, const c
         return read_schedule(value, &line->options.schedule);
     if (strcmp(option, "--max-turns") == 0)
         return read_number(value, 1, UINT64_MAX, &line->options.max_turns);
-    if (strcmp(option, "--changes") == 0) {
-        wrong = read_number(value, 1, ACO__SIM_MOST_CHANGES, &number);
-        line->options.changes = (int)number;
-        return wrong;
-    }
+    if (strcmp(option, "--changes") == 0)
+        return read_int(value, 1, ACO__SIM_MOST_CHANGES, &line->options.changes);
     if (strcmp(option, "--turn-ns") == 0) {
-        wrong = read_number(value, 1, ACO_SECOND, &number);
+        const char *wrong = read_number(value, 1, ACO_SECOND, &number);
         line->options.turn_ns = (int64_t)number;
         return wrong;
     }
@@ -185,16 +177,10 @@ static const char *read_option(command_line_t *line, const char *option, const c
         return read_path(value, &line->options.trace);
     if (strcmp(option, "--replay") == 0)
         return read_path(value, &line->options.replay);
-    if (strcmp(option, "--attempts") == 0) {
-        wrong = read_number(value, 1, INT_MAX, &number);
-        line->options.attempts = (int)number;
-        return wrong;
-    }
-    if (strcmp(option, "--events") == 0) {
-        wrong = read_number(value, 0, ACO__SIM_MOST_EVENTS, &number);
-        line->options.events = (int)number;
-        return wrong;
-    }
+    if (strcmp(option, "--attempts") == 0)
+        return read_int(value, 1, INT_MAX, &line->options.attempts);
+    if (strcmp(option, "--events") == 0)
+        return read_int(value, 0, ACO__SIM_MOST_EVENTS, &line->options.events);
     return "the option is unknown; --help lists all";
 }
 

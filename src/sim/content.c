@@ -6,15 +6,10 @@
  * cache's at some moment. Likewise the size. */
 #include "sim/content.h"
 #include "sim/draw.h"
+#include "sim/grow.h"
 #include "sim/world.h"
 
-#include "base/invariants.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-enum { FIRST_PAGES = 4, FIRST_CHANGES = 8, MOST_CHANGES = 1 << 14 };
+enum { MOST_CHANGES = 1 << 14 };
 
 static size_t smaller(size_t a, size_t b)
 {
@@ -35,34 +30,20 @@ static char *page_at(const aco__sim_content_t *content, int64_t offset)
 
 /* ---- Pages ---- */
 
-static int make_pages_room(aco__sim_content_t *content, size_t page)
-{
-    size_t room = content->pages_room ? content->pages_room : FIRST_PAGES;
-    char **larger;
-    while (room <= page)
-        room *= 2;
-    if (room == content->pages_room)
-        return 0;
-    larger = realloc(content->pages, room * sizeof *larger);
-    if (!larger)
-        return ENOMEM;
-    memset(larger + content->pages_room, 0, (room - content->pages_room) * sizeof *larger);
-    content->pages = larger;
-    content->pages_room = room;
-    return 0;
-}
-
 /* 0, or an errno. */
 static int make_page(aco__sim_content_t *content, aco__sim_room_t *room, int64_t offset)
 {
     size_t page = (size_t)(offset / ACO__SIM_PAGE);
-    int error = make_pages_room(content, page);
-    if (error || content->pages[page])
-        return error;
+    char **pages = aco__sim_grown(content->pages, &content->pages_room, page + 1, sizeof *pages);
+    if (!pages)
+        return ENOMEM;
+    content->pages = pages;
+    if (pages[page])
+        return 0;
     if (room->capacity && room->used >= room->capacity)
         return ENOSPC;
-    content->pages[page] = calloc(1, ACO__SIM_PAGE);
-    if (!content->pages[page])
+    pages[page] = calloc(1, ACO__SIM_PAGE);
+    if (!pages[page])
         return ENOMEM;
     content->pages_used++;
     room->used++;
@@ -128,33 +109,22 @@ static void drop_oldest(aco__sim_content_t *content)
         content->lost--;
 }
 
-static int make_changes_room(aco__sim_content_t *content)
-{
-    size_t room = content->room ? 2 * content->room : FIRST_CHANGES;
-    aco__sim_change_t *larger;
-    if (content->n == MOST_CHANGES)
-        drop_oldest(content);
-    if (content->n < content->room)
-        return 0;
-    larger = realloc(content->changes, room * sizeof *larger);
-    if (!larger)
-        return -1;
-    content->changes = larger;
-    content->room = room;
-    return 0;
-}
-
 /* Notes what the bytes and the size are before a change of them. 0, or -1 and errno. */
 static int note_change(aco__sim_content_t *content, int64_t offset, size_t n)
 {
     char *bytes = malloc(n ? n : 1);
-    if (!bytes || make_changes_room(content) != 0) {
+    aco__sim_change_t *changes = NULL;
+    if (content->n == MOST_CHANGES)
+        drop_oldest(content);
+    if (bytes)
+        changes = aco__sim_grown(content->changes, &content->room, content->n + 1, sizeof *changes);
+    if (!changes) {
         free(bytes);
-        errno = ENOMEM;
-        return -1;
+        return aco__sim_fail_with(ENOMEM);
     }
     copy_out(content, bytes, offset, n);
-    content->changes[content->n++] = (aco__sim_change_t){offset, content->size, n, bytes};
+    content->changes = changes;
+    changes[content->n++] = (aco__sim_change_t){offset, content->size, n, bytes};
     return 0;
 }
 
@@ -175,10 +145,8 @@ ssize_t aco__sim_content_write(aco__sim_content_t *content, aco__sim_room_t *roo
 {
     ssize_t fits;
     ACO__ASSERT(offset >= 0 && n > 0);
-    if (offset >= ACO__SIM_LARGEST_FILE) {
-        errno = EFBIG;
-        return -1;
-    }
+    if (offset >= ACO__SIM_LARGEST_FILE)
+        return aco__sim_fail_with(EFBIG);
     fits = make_pages(content, room, offset, smaller(n, (size_t)(ACO__SIM_LARGEST_FILE - offset)));
     if (fits < 0 || note_change(content, offset, (size_t)fits) != 0)
         return -1;
@@ -212,10 +180,8 @@ static int64_t end_of_pages(const aco__sim_content_t *content)
 int aco__sim_content_resize(aco__sim_content_t *content, aco__sim_room_t *room, int64_t size)
 {
     int64_t end;
-    if (size > ACO__SIM_LARGEST_FILE) {
-        errno = EFBIG;
-        return -1;
-    }
+    if (size > ACO__SIM_LARGEST_FILE)
+        return aco__sim_fail_with(EFBIG);
     end = size < content->size ? end_of_pages(content) : size;
     if (size == content->size)
         return 0;

@@ -1,5 +1,4 @@
 /* Nodes crash and start again. Both happen when the running task's turn ends: it may be one of the node's. */
-#include "sim/crash.h"
 #include "sim/time_wait.h"
 #include "sim/world.h"
 

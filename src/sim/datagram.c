@@ -1,8 +1,6 @@
 /* UDP: each datagram travels for its own latency, so one may overtake another. What finds a full queue is lost: the
  * link's or the receiver's. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* S_IFSOCK */
-#endif
 #include "sim/datagram.h"
 #include "sim/arrivals.h"
 #include "sim/interest.h"
@@ -23,7 +21,7 @@ enum {
     HELD_BACK = 4   /* times the longest latency at most, if it is to be overtaken */
 };
 
-static unsigned datagram_events(aco__sim_file_t *file)
+unsigned aco__sim_datagram_events(aco__sim_file_t *file)
 {
     const aco__sim_socket_t *socket = aco__sim_socket_of(file);
     return (socket->received || socket->cannot_read ? ACO__SIM_READABLE : 0) | (socket->cannot_read ? EPOLLRDHUP : 0) |
@@ -37,11 +35,8 @@ ssize_t aco__sim_datagram_receive(aco_sim_t *sim, aco__sim_file_t *file, struct 
     aco__sim_datagram_t *first = socket->received;
     aco__sim_bytes_t bytes;
     size_t n = aco__sim_parts_size(message), length;
-    if (socket->error) {
-        int error = socket->error;
-        socket->error = 0;
-        return aco__sim_fail_with(error);
-    }
+    if (socket->error)
+        return aco__sim_fail_with(aco__sim_take_error(socket));
     if (!first) {
         message->msg_namelen = 0;
         return socket->cannot_read && !(file->flags & O_NONBLOCK) && !(flags & MSG_DONTWAIT)
@@ -154,11 +149,11 @@ static int target_of(const aco__sim_socket_t *socket, const struct msghdr *messa
 {
     if (!message->msg_name || !message->msg_namelen) {
         *to = socket->remote;
-        return to->family ? 0 : (int)aco__sim_fail_with(EDESTADDRREQ);
+        return to->family ? 0 : aco__sim_fail_with(EDESTADDRREQ);
     }
     if (aco__sim_address_read(socket, message->msg_name, message->msg_namelen, to) != 0)
         return -1;
-    return to->port ? 0 : (int)aco__sim_fail_with(EINVAL);
+    return to->port ? 0 : aco__sim_fail_with(EINVAL);
 }
 
 aco__sim_datagram_t *aco__sim_datagram_make(const struct msghdr *message, size_t n)
@@ -167,8 +162,7 @@ aco__sim_datagram_t *aco__sim_datagram_make(const struct msghdr *message, size_t
     aco__sim_bytes_t bytes = {0};
     if (!datagram || aco__sim_bytes_append(&bytes, message, n) != 0) {
         free(datagram);
-        errno = ENOMEM;
-        return NULL;
+        return aco__sim_null_with(ENOMEM);
     }
     if (n)
         memcpy(datagram->bytes, bytes.p, n);
@@ -184,7 +178,7 @@ static ssize_t send_datagram(aco_sim_t *sim, aco__sim_file_t *file, const struct
     size_t n = aco__sim_parts_size(message);
     aco__sim_address_t to;
     aco__sim_datagram_t *datagram;
-    int error = socket->error;
+    int error;
     (void)flags;
     if (!socket->same_port.next && aco__sim_endpoint_bind(sim, socket, &any) != 0)
         return -1;
@@ -192,7 +186,7 @@ static ssize_t send_datagram(aco_sim_t *sim, aco__sim_file_t *file, const struct
         return aco__sim_fail_with(EMSGSIZE);
     if (target_of(socket, message, &to) != 0 || aco__sim_endpoint_reaches(socket, &to) != 0)
         return -1;
-    socket->error = 0;
+    error = aco__sim_take_error(socket);
     if (error || socket->cannot_write)
         return aco__sim_fail_with(error ? error : EPIPE);
     datagram = aco__sim_datagram_make(message, n);
@@ -229,8 +223,8 @@ void aco__sim_datagram_free(aco__sim_file_t *file)
 }
 
 static const aco__sim_type_t datagram_type = {
-    S_IFSOCK | 0777, datagram_events, aco__sim_datagram_receive, send_datagram, close_datagram, aco__sim_datagram_free,
-    NULL};
+    S_IFSOCK | 0777,        aco__sim_datagram_events, aco__sim_datagram_receive, send_datagram, close_datagram,
+    aco__sim_datagram_free, NULL};
 
 aco__sim_socket_t *aco__sim_datagram_new(aco_sim_t *sim, int family, int flags)
 {
@@ -249,12 +243,4 @@ int aco__sim_datagram_connect(aco_sim_t *sim, aco__sim_socket_t *socket, const a
         return -1;
     socket->remote = *to;
     return 0;
-}
-
-int aco__sim_datagram_shutdown(aco__sim_socket_t *socket, int how)
-{
-    socket->cannot_read |= how != SHUT_WR;
-    socket->cannot_write |= how != SHUT_RD;
-    aco__sim_notify(&socket->file, ~0u);
-    return socket->remote.family ? 0 : (int)aco__sim_fail_with(ENOTCONN);
 }

@@ -8,9 +8,9 @@
 ACO__HIDDEN aco__sim_socket_t *aco__sim_datagram_new(aco_sim_t *sim, int family, int flags);
 /* It gets a peer; `to` NULL: none any more. 0, or -1 and errno. */
 ACO__HIDDEN int aco__sim_datagram_connect(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *to);
-ACO__HIDDEN int aco__sim_datagram_shutdown(aco__sim_socket_t *socket, int how);
 
 /* What unix sockets have in common with these. */
+ACO__HIDDEN unsigned aco__sim_datagram_events(aco__sim_file_t *file);
 ACO__HIDDEN ssize_t aco__sim_datagram_receive(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *message, int flags);
 ACO__HIDDEN void aco__sim_datagram_free(aco__sim_file_t *file);
 /* One with the first `n` bytes of the message, without addresses; NULL and errno. */

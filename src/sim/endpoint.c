@@ -1,7 +1,5 @@
 /* Sockets, their addresses, and who has which. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* strnlen() */
-#endif
 #include "sim/endpoint.h"
 #include "sim/arrivals.h"
 #include "sim/time_wait.h"
@@ -60,10 +58,8 @@ int aco__sim_address_equal(const aco__sim_address_t *a, const aco__sim_address_t
 static int read_unix(const struct sockaddr_un *un, socklen_t length, aco__sim_address_t *result)
 {
     size_t n = length - offsetof(struct sockaddr_un, sun_path);
-    if (length < offsetof(struct sockaddr_un, sun_path) || n > sizeof result->name) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (length < offsetof(struct sockaddr_un, sun_path) || n > sizeof result->name)
+        return aco__sim_fail_with(EINVAL);
     result->family = AF_UNIX;
     result->name_length = n && un->sun_path[0] ? strnlen(un->sun_path, n) : n;
     memcpy(result->name, un->sun_path, result->name_length);
@@ -77,14 +73,10 @@ int aco__sim_address_read(const aco__sim_socket_t *socket, const struct sockaddr
     const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)address;
     size_t least = socket->family == AF_INET ? sizeof *in : socket->family == AF_INET6 ? sizeof *in6 : sizeof(short);
     memset(result, 0, sizeof *result);
-    if (!address || length < least) {
-        errno = address ? EINVAL : EFAULT;
-        return -1;
-    }
-    if (address->sa_family != socket->family) {
-        errno = socket->family == AF_UNIX ? EINVAL : EAFNOSUPPORT;
-        return -1;
-    }
+    if (!address || length < least)
+        return aco__sim_fail_with(address ? EINVAL : EFAULT);
+    if (address->sa_family != socket->family)
+        return aco__sim_fail_with(socket->family == AF_UNIX ? EINVAL : EAFNOSUPPORT);
     if (socket->family == AF_UNIX)
         return read_unix((const struct sockaddr_un *)(const void *)address, length, result);
     result->family = AF_INET6;
@@ -146,13 +138,7 @@ static aco__links_t *with_port(aco_sim_t *sim, uint16_t port)
     return &sim->ports.by_port[port % ACO__SIM_PORTS];
 }
 
-#define EACH_WITH_PORT(sim, port, links) \
-    for (aco__links_t *links = with_port(sim, port)->next; links != with_port(sim, port); links = links->next)
-
-static aco__sim_socket_t *of_port(aco__links_t *links)
-{
-    return ACO__LINKED(links, aco__sim_socket_t, same_port);
-}
+#define EACH_WITH_PORT(sim, port, socket) ACO__EACH_LINKED(aco__sim_socket_t, socket, with_port(sim, port), same_port)
 
 /* Whether what is sent to `to` may come to a socket that has `local`, and has IPV6_V6ONLY or not. */
 static int address_covers(const aco__sim_address_t *local, int only_ipv6, const aco__sim_address_t *to)
@@ -185,8 +171,8 @@ static int conflict(const aco__sim_socket_t *a, const aco__sim_socket_t *b, int 
 
 static int is_address_taken(aco_sim_t *sim, const aco__sim_socket_t *socket, int is_to_listen)
 {
-    EACH_WITH_PORT(sim, socket->local.port, links)
-    if (conflict(socket, of_port(links), is_to_listen))
+    EACH_WITH_PORT(sim, socket->local.port, other)
+    if (conflict(socket, other, is_to_listen))
         return 1;
     return 0;
 }
@@ -217,8 +203,7 @@ static int choose_port(aco_sim_t *sim, aco__sim_socket_t *socket, uint16_t avoid
     socket->has_chosen_port = 1;
     if (found)
         return 0;
-    errno = EADDRINUSE;
-    return -1;
+    return aco__sim_fail_with(EADDRINUSE);
 }
 
 /* The system chooses five digits. */
@@ -255,14 +240,10 @@ int aco__sim_endpoint_bind(aco_sim_t *sim, aco__sim_socket_t *socket, const aco_
     int done = 0, is_unix = address->family == AF_UNIX, has_name = is_unix && socket->local.name_length;
     if (has_name && !address->name_length)
         return 0;
-    if (has_name || socket->same_port.next || (!is_unix && socket->state == ACO__SIM_CONNECTED)) {
-        errno = EINVAL;
-        return -1;
-    }
-    if (aco__sim_endpoint_node(socket, address) != socket->file.node) {
-        errno = EADDRNOTAVAIL;
-        return -1;
-    }
+    if (has_name || socket->same_port.next || (!is_unix && socket->state == ACO__SIM_CONNECTED))
+        return aco__sim_fail_with(EINVAL);
+    if (aco__sim_endpoint_node(socket, address) != socket->file.node)
+        return aco__sim_fail_with(EADDRNOTAVAIL);
     socket->local = *address;
     if (address->family == AF_UNIX && !address->name_length)
         choose_name(sim, &socket->local);
@@ -327,8 +308,7 @@ int aco__sim_endpoint_choose(aco_sim_t *sim, aco__sim_socket_t *socket, const ac
         return 0;
     }
     memset(&socket->local, 0, sizeof socket->local);
-    errno = EADDRNOTAVAIL;
-    return -1;
+    return aco__sim_fail_with(EADDRNOTAVAIL);
 }
 
 void aco__sim_endpoint_release(aco__sim_socket_t *socket)
@@ -358,9 +338,8 @@ aco__sim_socket_t *aco__sim_endpoint_find(const aco__sim_socket_t *from, const a
     aco__sim_socket_t *best = NULL;
     int best_suits = 0;
     uint64_t equals = 0;
-    EACH_WITH_PORT(node->sim, to->port, links)
+    EACH_WITH_PORT(node->sim, to->port, socket)
     {
-        aco__sim_socket_t *socket = of_port(links);
         int how = socket->file.node == node && socket->type == from->type ? suits(socket, to, source) : 0;
         if (!how || how < best_suits)
             continue;

@@ -104,6 +104,14 @@ static inline aco__sim_socket_t *aco__sim_socket_of(aco__sim_file_t *file)
     return (aco__sim_socket_t *)file;
 }
 
+/* SO_ERROR, which is told once. */
+static inline int aco__sim_take_error(aco__sim_socket_t *socket)
+{
+    int error = socket->error;
+    socket->error = 0;
+    return error;
+}
+
 enum { ACO__SIM_PORTS = 64 };
 
 typedef struct aco__sim_kept aco__sim_kept_t;

@@ -40,7 +40,7 @@ static void show_best(aco_sim_t *sim, aco__sim_runner_t run, aco__sim_search_t *
     search->shared->decisions = search->best;
     aco__last_words_replay(strcmp(sim->options.shrink, "-") == 0 ? NULL : sim->options.shrink);
     sim->trace = sim->options.trace;
-    if (aco__sim_show(sim, run, search->shared) != 0)
+    if (aco__sim_attempt(sim, run, search->shared, 1) != 0)
         aco__sim_say(sim, "it cannot be shown: %s", strerror(errno));
     sim->trace = NULL;
     aco__last_words_replay(NULL);
@@ -66,7 +66,7 @@ void aco__sim_trace_again(aco_sim_t *sim, aco__sim_runner_t run)
 {
     aco__sim_shared_t *shared = aco__sim_shared_new();
     sim->trace = sim->options.trace;
-    if (!shared || aco__sim_attempt(sim, run, shared) != 0)
+    if (!shared || aco__sim_attempt(sim, run, shared, 0) != 0)
         aco__sim_say(sim, "there is no trace: %s", strerror(errno));
     else if (!shared->outcome.could_run)
         aco__sim_say(sim, "there is no trace, or a part of it: %s", shared->outcome.reason);

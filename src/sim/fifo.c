@@ -1,11 +1,8 @@
 /* Pipes: two files, of which the reader has the bytes. What is written is there at once. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* S_IFIFO, O_DIRECT */
-#endif
 #include "sim/fifo.h"
 #include "sim/byte_queue.h"
 #include "sim/interest.h"
-#include "sim/refusal.h"
 #include "sim/world.h"
 
 #include <fcntl.h>
@@ -122,7 +119,7 @@ size_t aco__sim_fifo_room(const aco__sim_file_t *file)
     return writer->other ? room_in(writer->other) : 0;
 }
 
-int aco__sim_pipe2(aco_sim_t *sim, int fds[2], int flags)
+int aco__sim_pipe2(aco_sim_t *sim, int *fds, int flags)
 {
     int fd_flags = (flags & O_CLOEXEC) ? FD_CLOEXEC : 0, numbers[2];
     fifo_t *reader, *writer;
@@ -144,10 +141,8 @@ int aco__sim_pipe2(aco_sim_t *sim, int fds[2], int flags)
     numbers[1] = numbers[0] < 0 ? -1 : aco__sim_file_open(sim, &writer->file, fd_flags, "pipe2");
     if (numbers[1] < 0) {
         int error = errno;
-        if (numbers[0] >= 0)
+        if (numbers[0] >= 0) /* else both are gone with the reader */
             (void)aco__sim_close(sim, numbers[0]);
-        else
-            aco__sim_file_close(sim, &writer->file);
         return aco__sim_fail_with(error);
     }
     memcpy(fds, numbers, sizeof numbers);

@@ -4,7 +4,6 @@
 
 #include "sim/opened.h"
 
-ACO__HIDDEN int aco__sim_pipe2(aco_sim_t *sim, int fds[2], int flags);
 /* Whether it is an end of a pipe, and how many bytes can be written to it. */
 ACO__HIDDEN int aco__sim_is_fifo(const aco__sim_file_t *file);
 ACO__HIDDEN size_t aco__sim_fifo_room(const aco__sim_file_t *file);

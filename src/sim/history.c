@@ -2,6 +2,7 @@
  * of its second run with them: the first one that differs tells where the program does not repeat. */
 #include "sim/history.h"
 #include "sim/draw.h"
+#include "sim/grow.h"
 
 #include "base/invariants.h"
 #include "sim/call_lists.h"
@@ -9,10 +10,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-enum { FIRST_ROOM = 1024, MOST_KEPT = 1 << 22, EVENT_TEXT = 100 };
+enum { MOST_KEPT = 1 << 22, EVENT_TEXT = 100 };
 
 /* Of an entry of the system's table. */
 static const char *name_of(uint64_t call)
@@ -20,55 +19,36 @@ static const char *name_of(uint64_t call)
 #define NAME_IF(name)                                                                                                  \
     if (call == offsetof(aco__system_t, name) / sizeof(void (*)(void)))                                                \
         return #name;
-    ACO__SIM_EACH_OF_DESCRIPTORS(NAME_IF)
+#define NAME_IF_USUAL(parameters, type, name, types) NAME_IF(name)
+    ACO__SIM_EACH_USUAL(NAME_IF_USUAL)
+    ACO__SIM_EACH_UNUSUAL(NAME_IF)
     return "a call";
 }
 
 const char *const aco__sim_fault_names[ACO__SIM_FAULT_KINDS] = {"crashed", "started again", "was suspended",
                                                               "was resumed", "got another clock", "got another disk"};
 
+#define EVENT(kind, ...)                                                                                               \
+    case ACO__SIM_##kind:                                                                                              \
+        snprintf(text, EVENT_TEXT, __VA_ARGS__);                                                                       \
+        break
+
 static void describe_event(const aco__sim_event_t *event, char text[EVENT_TEXT])
 {
+    uint64_t what = event->what, value = event->value;
     switch (event->kind) {
-    case ACO__SIM_TURN:
-        snprintf(text, EVENT_TEXT, "the turn of task %" PRIu64 ", when %" PRIu64 " could run", event->what,
-                 event->value);
-        break;
-    case ACO__SIM_POLL:
-        snprintf(text, EVENT_TEXT, "a look at timers, when %" PRIu64 " tasks could run", event->value);
-        break;
-    case ACO__SIM_TIME:
-        snprintf(text, EVENT_TEXT, "no task could run, and the time became %" PRIu64 " ns", event->value);
-        break;
-    case ACO__SIM_CLOCK:
-        snprintf(text, EVENT_TEXT, "clock %" PRIu64 " was read at %" PRIu64 " ns", event->what, event->value);
-        break;
-    case ACO__SIM_RANDOM:
-        snprintf(text, EVENT_TEXT, "aco_sim_random() returned %" PRIu64, event->value);
-        break;
-    case ACO__SIM_CALL:
-        snprintf(text, EVENT_TEXT, "a call that is not simulated");
-        break;
-    case ACO__SIM_DESCRIPTORS:
-        snprintf(text, EVENT_TEXT, "%s() returned %" PRId64, name_of(event->what), (int64_t)event->value);
-        break;
-    case ACO__SIM_SENT:
-        snprintf(text, EVENT_TEXT, "open file %" PRIu64 " was sent bytes with the hash %" PRIx64, event->what,
-                 event->value);
-        break;
-    case ACO__SIM_ARRIVAL:
-        snprintf(text, EVENT_TEXT, "something arrived at open file %" PRIu64 " at %" PRIu64 " ns", event->what,
-                 event->value);
-        break;
-    case ACO__SIM_FAULT:
-        ACO__ASSERT(event->value < ACO__SIM_FAULT_KINDS);
-        snprintf(text, EVENT_TEXT, "node %" PRIu64 " %s", event->what, aco__sim_fault_names[event->value]);
-        break;
-    case ACO__SIM_THREAD:
-        snprintf(text, EVENT_TEXT, "thread %" PRIu64 " went on, when %" PRIu64 " could", event->what, event->value);
-        break;
-    default:
-        snprintf(text, EVENT_TEXT, "the run %s", event->value ? "failed" : "ended");
+        EVENT(TURN, "the turn of task %" PRIu64 ", when %" PRIu64 " could run", what, value);
+        EVENT(POLL, "a look at timers, when %" PRIu64 " tasks could run", value);
+        EVENT(TIME, "no task could run, and the time became %" PRIu64 " ns", value);
+        EVENT(CLOCK, "clock %" PRIu64 " was read at %" PRIu64 " ns", what, value);
+        EVENT(RANDOM, "aco_sim_random() returned %" PRIu64, value);
+        EVENT(CALL, "a call that is not simulated");
+        EVENT(DESCRIPTORS, "%s() returned %" PRId64, name_of(what), (int64_t)value);
+        EVENT(SENT, "open file %" PRIu64 " was sent bytes with the hash %" PRIx64, what, value);
+        EVENT(ARRIVAL, "something arrived at open file %" PRIu64 " at %" PRIu64 " ns", what, value);
+        EVENT(FAULT, "node %" PRIu64 " %s", what, aco__sim_fault_names[value]);
+        EVENT(THREAD, "thread %" PRIu64 " went on, when %" PRIu64 " could", what, value);
+        EVENT(END, "the run %s", value ? "failed" : "ended");
     }
 }
 
@@ -103,18 +83,16 @@ void aco__history_begin(aco__sim_history_t *history, int keeps, int compares)
 
 static void keep(aco__sim_history_t *history, const aco__sim_event_t *event)
 {
-    ACO__ASSERT(history->kept_length == history->length && history->kept_length <= history->room);
-    if (history->kept_length == history->room) {
-        size_t room = history->room ? 2 * history->room : FIRST_ROOM;
-        aco__sim_event_t *larger = room > MOST_KEPT ? NULL : realloc(history->kept, room * sizeof *larger);
-        if (!larger) {
-            history->keeps = 0; /* the hash tells whether the rest differs */
-            return;
-        }
-        history->kept = larger;
-        history->room = room;
+    size_t n = history->kept_length;
+    aco__sim_event_t *kept =
+        n == MOST_KEPT ? NULL : aco__sim_grown(history->kept, &history->room, n + 1, sizeof *kept);
+    ACO__ASSERT(n == history->length);
+    if (!kept) {
+        history->keeps = 0; /* the hash tells whether the rest differs */
+        return;
     }
-    history->kept[history->kept_length++] = *event;
+    history->kept = kept;
+    kept[history->kept_length++] = *event;
 }
 
 /* Compares event number `n` with the kept one. */

@@ -1,15 +1,12 @@
 /* Names of hosts: a list that the scenario makes, behind a link. The table's calls do not wait: who makes them waits
  * before, as aco__sim_look_up() says. What is a number is left to libc, which then asks nobody. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* EAI_NODATA */
-#endif
 #include "sim/hosts.h"
 #include "sim/wire.h"
 #include "sim/world.h"
 
 #include "aco/detail/for_libraries.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <stdlib.h>
@@ -29,12 +26,7 @@ typedef struct host {
     char name[LONGEST_NAME + 1];
 } host_t;
 
-static host_t *of_links(const aco__links_t *links)
-{
-    return ACO__LINKED(links, host_t, all);
-}
-
-#define EACH_HOST(sim, links) for (aco__links_t *links = (sim)->hosts.next; links != &(sim)->hosts; links = links->next)
+#define EACH_HOST(sim, host) ACO__EACH_LINKED(host_t, host, &(sim)->hosts, all)
 
 void aco__sim_names_begin(aco_sim_t *sim)
 {
@@ -52,7 +44,7 @@ void aco__sim_names_end(aco_sim_t *sim)
 {
     aco__links_t *links;
     while ((links = aco__links_first(&sim->hosts)) != NULL)
-        forget_host(of_links(links));
+        forget_host(ACO__LINKED(links, host_t, all));
 }
 
 /* A name may end with a dot. */
@@ -65,9 +57,9 @@ static size_t length_of(const char *name)
 static host_t *host_of(const aco_sim_t *sim, const char *name)
 {
     size_t n = length_of(name);
-    EACH_HOST(sim, links)
-    if (strncasecmp(of_links(links)->name, name, n) == 0 && !of_links(links)->name[n])
-        return of_links(links);
+    EACH_HOST(sim, host)
+    if (strncasecmp(host->name, name, n) == 0 && !host->name[n])
+        return host;
     return NULL;
 }
 
@@ -87,7 +79,7 @@ static const char *next_address(const char *addresses, char text[INET6_ADDRSTRLE
 static int is_address(const char *text)
 {
     struct in6_addr ip;
-    return inet_pton(AF_INET, text, &ip) == 1 || inet_pton(AF_INET6, text, &ip) == 1;
+    return aco__sim_ip_read(text, &ip) == 0;
 }
 
 static int are_addresses(const char *addresses)
@@ -208,12 +200,15 @@ void aco__sim_freeaddrinfo(struct addrinfo *found)
 /* The name that has this address; NULL: none. */
 static const char *name_with(const aco_sim_t *sim, const char *address)
 {
+    struct in6_addr ip, other;
     char text[INET6_ADDRSTRLEN];
-    EACH_HOST(sim, links)
-    for (const char *at = of_links(links)->addresses; *at;) {
+    if (aco__sim_ip_read(address, &ip) != 0)
+        return NULL;
+    EACH_HOST(sim, host)
+    for (const char *at = host->addresses; *at;) {
         at = next_address(at, text);
-        if (strcmp(text, address) == 0)
-            return of_links(links)->name;
+        if (aco__sim_ip_read(text, &other) == 0 && IN6_ARE_ADDR_EQUAL(&ip, &other)) /* one has several spellings */
+            return host->name;
     }
     return NULL;
 }

@@ -32,11 +32,9 @@ void aco__sim_notify(aco__sim_file_t *file, unsigned events)
     aco_sim_t *sim = aco_sim_current();
     if (sim)
         sim->opened.has_news = 1;
-    for (aco__links_t *links = file->watches.next; links != &file->watches; links = links->next) {
-        aco__sim_watch_t *watch = ACO__LINKED(links, aco__sim_watch_t, of_file);
-        if (events & wanted(watch))
-            put_ready(watch);
-    }
+    ACO__EACH_LINKED(aco__sim_watch_t, watch, &file->watches, of_file)
+    if (events & wanted(watch))
+        put_ready(watch);
 }
 
 void aco__sim_watch(aco__sim_watch_t *watch, const struct epoll_event *event)
@@ -97,8 +95,8 @@ int aco__sim_collect(aco__sim_epoll_t *epoll, struct epoll_event *events, int ro
 
 int aco__sim_has_ready(const aco__sim_epoll_t *epoll)
 {
-    for (const aco__links_t *links = epoll->ready.next; links != &epoll->ready; links = links->next)
-        if (ready_events(ACO__LINKED(links, aco__sim_watch_t, ready)))
-            return 1;
+    ACO__EACH_LINKED(aco__sim_watch_t, watch, &epoll->ready, ready)
+    if (ready_events(watch))
+        return 1;
     return 0;
 }

@@ -1,9 +1,7 @@
 /* Tells which seed runs while the process dies: the code under test may call abort(), access memory that it must not,
  * or never end, so that timeout(1) ends it. A handler that the program has set before goes first. The seed is told if
  * that gives the signal up; it might as well mend a fault and go on. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* sigaction() under -std=c11 */
-#endif
 #include "sim/last_words.h"
 #include "sim/notes_text.h"
 #include "sim/notes_trace.h"

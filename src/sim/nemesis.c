@@ -1,7 +1,6 @@
 /* The nemesis: a task of the run's own that begins faults, and ends each after a while. Each run draws its own mix:
  * which kinds there are, how often they come and how long they last. Many runs with few kinds each find more than runs
  * that are all alike ("Swarm Testing", Groce and others, 2012). */
-#include "sim/nemesis.h"
 #include "sim/draw.h"
 #include "sim/routes.h"
 #include "sim/world.h"
@@ -56,8 +55,8 @@ static int64_t draw_gap(const nemesis_t *nemesis)
 
 /* ---- Kinds ---- */
 
-/* Whether one more node may stop: of three or more nodes the majority goes on. */
-static int may_stop(const aco_sim_t *sim)
+/* Whether one more node may stop, and this one goes on: of three or more nodes the majority does. */
+static int may_stop(const aco_sim_t *sim, const aco_sim_node_t *stopping)
 {
     size_t all = 0, stopped = 0;
     ACO__SIM_EACH_NODE(sim, node)
@@ -65,14 +64,12 @@ static int may_stop(const aco_sim_t *sim)
         all++;
         stopped += !aco_sim_node_is_up(node) || node->is_suspended;
     }
-    return stopped < (all > 2 ? (all - 1) / 2 : 1);
+    return stopped < (all > 2 ? (all - 1) / 2 : 1) && aco_sim_node_is_up(stopping) && !stopping->is_suspended;
 }
 
 static int begin_crash(aco_sim_t *sim, fault_t *fault)
 {
-    return may_stop(sim) && aco_sim_node_is_up(fault->node) && !fault->node->is_suspended
-               ? aco_sim_crash(fault->node, ACO_SIM_CRASH_ANY)
-               : -1;
+    return may_stop(sim, fault->node) ? aco_sim_crash(fault->node, ACO_SIM_CRASH_ANY) : -1;
 }
 
 static void end_crash(aco_sim_t *sim, fault_t *fault)
@@ -84,8 +81,7 @@ static void end_crash(aco_sim_t *sim, fault_t *fault)
 
 static int begin_suspension(aco_sim_t *sim, fault_t *fault)
 {
-    return may_stop(sim) && aco_sim_node_is_up(fault->node) && !fault->node->is_suspended ? aco_sim_suspend(fault->node)
-                                                                                          : -1;
+    return may_stop(sim, fault->node) ? aco_sim_suspend(fault->node) : -1;
 }
 
 static void end_suspension(aco_sim_t *sim, fault_t *fault)
@@ -101,9 +97,9 @@ static void end_rules(aco_sim_t *sim, fault_t *fault)
 
 static int begin_one_way(aco_sim_t *sim, fault_t *fault)
 {
-    const aco_sim_node_t *from = fault->node, *to = draw(sim, 2) ? fault->other : NULL;
-    return draw(sim, 2) ? aco__sim_rule_add(sim, from, to, NULL, 1, fault)
-                        : aco__sim_rule_add(sim, to, from, NULL, 1, fault);
+    const aco_sim_node_t *to = draw(sim, 2) ? fault->other : NULL;
+    int is_from = draw(sim, 2) != 0;
+    return aco__sim_rule_add(sim, is_from ? fault->node : to, is_from ? to : fault->node, NULL, 1, fault);
 }
 
 static int begin_partition(aco_sim_t *sim, fault_t *fault)
@@ -150,31 +146,35 @@ static double draw_chance(aco_sim_t *sim)
     return (double)draw(sim, 64) / 1024;
 }
 
+/* The node's disk, to which something happens; NULL: something does already. */
+static aco_sim_disk_t *disk_for(fault_t *fault)
+{
+    if (fault->node->disk.has_fault)
+        return NULL;
+    fault->disk = fault->node->disk.options;
+    fault->node->disk.has_fault = 1;
+    aco__sim_node_note(fault->node, ACO__SIM_DISK_SET);
+    return &fault->node->disk.options;
+}
+
 static int begin_bad_disk(aco_sim_t *sim, fault_t *fault)
 {
-    aco_sim_disk_t *disk = &fault->node->disk.options;
-    if (fault->node->disk.has_fault)
+    aco_sim_disk_t *disk = disk_for(fault);
+    if (!disk)
         return -1;
-    fault->disk = *disk;
     disk->read_errors = draw_chance(sim);
     disk->write_errors = draw_chance(sim);
     disk->sync_errors = draw_chance(sim);
     disk->short_transfers = draw_chance(sim);
-    fault->node->disk.has_fault = 1;
-    aco__sim_node_note(fault->node, ACO__SIM_DISK_SET);
     return 0;
 }
 
 static int begin_slow_disk(aco_sim_t *sim, fault_t *fault)
 {
-    aco_sim_disk_t *disk = &fault->node->disk.options;
-    if (fault->node->disk.has_fault)
-        return -1;
-    fault->disk = *disk;
-    disk->latency.max += draw_time(sim, SHORTEST << draw(sim, 8));
-    fault->node->disk.has_fault = 1;
-    aco__sim_node_note(fault->node, ACO__SIM_DISK_SET);
-    return 0;
+    aco_sim_disk_t *disk = disk_for(fault);
+    if (disk)
+        disk->latency.max += draw_time(sim, SHORTEST << draw(sim, 8));
+    return disk ? 0 : -1;
 }
 
 static void end_disk(aco_sim_t *sim, fault_t *fault)

@@ -1,7 +1,5 @@
 /* The nodes of a run. The run's tasks that no node has spawned are the scenario's, which counts as a node. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* strnlen() */
-#endif
 #include "sim/node.h"
 #include "sim/world.h"
 
@@ -26,8 +24,7 @@ static int is_ipv4_address(const struct in6_addr *ip)
     return IN6_IS_ADDR_V4MAPPED(ip);
 }
 
-/* 0, or -1: it is none. */
-static int read_ip(const char *text, struct in6_addr *ip)
+int aco__sim_ip_read(const char *text, struct in6_addr *ip)
 {
     char mapped[sizeof "::ffff:" + INET_ADDRSTRLEN];
     struct in_addr ipv4;
@@ -91,7 +88,7 @@ void aco__sim_nodes_begin(aco_sim_t *sim, uint64_t seed)
     memcpy(scenario->name, scenario_name, sizeof scenario_name);
     scenario->addresses_count = SCENARIO_ADDRESSES;
     for (int i = 0; i < SCENARIO_ADDRESSES; i++)
-        (void)read_ip(scenario_addresses[i], &scenario->addresses[i]);
+        (void)aco__sim_ip_read(scenario_addresses[i], &scenario->addresses[i]);
     sim->nodes.last = sim->nodes.here = scenario;
     aco__sim_disk_begin(sim, &scenario->disk);
 }
@@ -130,7 +127,7 @@ static int set_name(const aco_sim_t *sim, aco_sim_node_t *node, const char *name
 static int give_address(const aco_sim_t *sim, aco_sim_node_t *node, const char *text)
 {
     struct in6_addr ip;
-    if (read_ip(text, &ip) != 0)
+    if (aco__sim_ip_read(text, &ip) != 0)
         return fail_making(EINVAL, "a part of the addresses is neither an IPv4 address nor an IPv6 address");
     if (is_special(&ip))
         return fail_making(EINVAL, "an address is for all machines, for each machine itself, or for a group");
@@ -187,8 +184,7 @@ aco_sim_node_t *aco_sim_node(aco_sim_t *sim, const char *name, const char *addre
     if (set_name(sim, node, name) != 0 || set_addresses(sim, node, addresses) != 0) {
         int error = errno;
         free(node);
-        errno = error;
-        return NULL;
+        return aco__sim_null_with(error);
     }
     aco__sim_disk_begin(sim, &node->disk);
     node->number = sim->nodes.last->number + 1;

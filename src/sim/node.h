@@ -50,6 +50,12 @@ ACO__HIDDEN void aco__sim_nodes_end(aco_sim_t *sim);
 /* Calls `fn` as a detached task of the node. If only the schedule lacks memory, the run fails. 0, or -1 and errno. */
 ACO__HIDDEN int aco__sim_spawn(aco_sim_t *sim, aco_sim_node_t *node, const char *name, ACO__SWITCHES aco_function_t fn,
                                void *arg);
+/* Between turns: lets nodes crash and start that are to. If the scenario's tasks have ended, all nodes end as in a
+ * crash. Returns whether something has changed. */
+ACO__HIDDEN int aco__sim_nodes_settle(aco_sim_t *sim);
+/* After a crash, at the run's end: destroys tasks that have ended, which nobody joins any more, among `live` coroutines
+ * of the thread. */
+ACO__HIDDEN void aco__sim_nodes_bury(size_t live);
 /* Calls the node's function as a task of the node. */
 ACO__HIDDEN void aco__sim_node_start(aco_sim_node_t *node);
 /* What the wall clock of the node's tasks is ahead. */
@@ -63,6 +69,8 @@ ACO__HIDDEN void aco__sim_nodes_print(const aco_sim_t *sim);
 /* 0 if the node is one of the calling thread's run; else -1 and errno. */
 ACO__HIDDEN int aco__sim_node_check(const aco_sim_node_t *node, const char *call);
 
+/* Reads an address, an IPv4 one as ::ffff:…. 0, or -1: it is none. */
+ACO__HIDDEN int aco__sim_ip_read(const char *text, struct in6_addr *ip);
 /* Which node `from` reaches at this address. */
 ACO__HIDDEN aco_sim_node_t *aco__sim_node_at(aco_sim_node_t *from, const struct in6_addr *ip);
 /* The address by which the node sends to other nodes of this family. 0, or -1: it has none. */

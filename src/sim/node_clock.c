@@ -1,9 +1,7 @@
 /* The wall clocks of nodes. The clock of aco_now() is one for all: the scheduler orders all deadlines by it, and tasks
  * hand them to each other. A clock of its own for each task would make a deadline mean another time for who compares
  * it. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* CLOCK_REALTIME under -std=c11 */
-#endif
 #include "sim/node.h"
 #include "sim/world.h"
 

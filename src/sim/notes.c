@@ -62,6 +62,15 @@ static void keep_note(aco__sim_notes_t *notes, const aco__sim_note_t *note)
         notes->ring[notes->count++ % notes->room] = *note;
 }
 
+static void begin_note(aco__sim_note_t *note, aco__sim_noted_t kind, uint64_t number, int64_t value)
+{
+    note->kind = kind;
+    note->number = number;
+    note->value = value;
+    note->what = NULL;
+    note->message = 0;
+}
+
 static void add_note(aco_sim_t *sim, aco__sim_note_t *note, const char *text)
 {
     aco__sim_notes_t *notes = &sim->notes;
@@ -85,10 +94,7 @@ void aco__sim_note(aco_sim_t *sim, aco__sim_noted_t kind, uint64_t number, int64
     aco__sim_note_t note;
     if (!is_seen(sim, kind))
         return;
-    note.kind = kind;
-    note.number = number;
-    note.value = value;
-    note.what = NULL;
+    begin_note(&note, kind, number, value);
     note.message = sim->notes.arrived;
     sim->notes.arrived = 0;
     add_note(sim, &note, text);
@@ -101,10 +107,7 @@ void aco__sim_note_leaves(aco_sim_t *sim, uint64_t number, uint64_t message)
     aco__sim_note_t note;
     if (!is_seen(sim, ACO__NOTED_LEAVES))
         return;
-    note.kind = ACO__NOTED_LEAVES;
-    note.number = number;
-    note.value = 0;
-    note.what = NULL;
+    begin_note(&note, ACO__NOTED_LEAVES, number, 0);
     note.message = message;
     add_note(sim, &note, NULL);
 }
@@ -158,10 +161,8 @@ static uint64_t number_of_file(const aco_sim_t *sim, int fd)
 static void note_wait(aco_sim_t *sim, const aco__chooser_wait_t *wait)
 {
     aco__sim_note_t note;
-    note.kind = ACO__NOTED_WAITS;
-    note.number = number_of_file(sim, wait->fd);
-    note.message = 0;
-    note.value = wait->until == INT64_MAX ? INT64_MAX : wait->until - CLOCK_AT_FIRST;
+    begin_note(&note, ACO__NOTED_WAITS, number_of_file(sim, wait->fd),
+               wait->until == INT64_MAX ? INT64_MAX : wait->until - CLOCK_AT_FIRST);
     note.what = wait->what;
     keep_deadline(&sim->notes, wait, note.value);
     add_note(sim, &note, wait->text);

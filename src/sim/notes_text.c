@@ -24,102 +24,61 @@ static void say_wait(const aco__sim_note_t *note, char *text, size_t size)
                  (int)(note->value % ACO_SECOND));
 }
 
-static void say_transfer(const aco__sim_note_t *note, char *text, size_t size)
-{
-    if (note->kind == ACO__NOTED_SENDS)
-        snprintf(text, size, "sends %" PRId64 " %s to %s by socket %" PRIu64, note->value, bytes_of(note->value),
-                 note->text, note->number);
-    else if (note->value)
-        snprintf(text, size, "receives %" PRId64 " %s from %s by socket %" PRIu64, note->value, bytes_of(note->value),
-                 note->text, note->number);
-    else
-        snprintf(text, size, "reads the end from %s by socket %" PRIu64, note->text, note->number);
-}
+#define SAY(kind, ...)                                                                                                 \
+    case ACO__NOTED_##kind:                                                                                            \
+        snprintf(text, size, __VA_ARGS__);                                                                             \
+        break
 
-/* What the network does. */
-static void say_arrival(const aco__sim_note_t *note, char *text, size_t size)
+/* What a task does. */
+static void say_call(const aco__sim_note_t *note, char *text, size_t size)
 {
-    uint64_t number = note->number;
+    uint64_t socket = note->number;
     switch (note->kind) {
-    case ACO__NOTED_CONNECTED:
-        snprintf(text, size, "socket %" PRIu64 " is connected", number);
+        SAY(TURN, "has a turn");
+        SAY(DEADLINE, "goes on: its deadline has come");
+        SAY(YIELDS, note->number > 1 ? "yields %" PRIu64 " times" : "yields", note->number);
+        SAY(ENDS, "ends");
+        SAY(LISTENS, "listens at %s by socket %" PRIu64, note->text, socket);
+        SAY(CONNECTS, "connects socket %" PRIu64 " to %s", socket, note->text);
+        SAY(ACCEPTS, "accepts socket %" PRIu64 " from %s", socket, note->text);
+        SAY(SENDS, "sends %" PRId64 " %s to %s by socket %" PRIu64, note->value, bytes_of(note->value), note->text,
+            socket);
+        SAY(RECEIVES, "receives %" PRId64 " %s from %s by socket %" PRIu64, note->value, bytes_of(note->value),
+            note->text, socket);
+        SAY(CLOSES, "closes socket %" PRIu64, socket);
+        SAY(SHUTS, "shuts socket %" PRIu64 " down", socket);
+        SAY(CALL, "calls %s(): %s", note->text, strerror((int)note->value));
+        SAY(FAULT, "fault: %s", note->text);
+        SAY(OPERATION, "history: %s", note->text);
+        SAY(FAILS, "the run fails: %s", note->text);
+    default:
         break;
-    case ACO__NOTED_BYTES:
-        snprintf(text, size, "%" PRId64 " %s arrive%s at socket %" PRIu64, note->value, bytes_of(note->value),
-                 note->value == 1 ? "s" : "", number);
-        break;
-    case ACO__NOTED_END:
-        snprintf(text, size, "the end of the stream arrives at socket %" PRIu64, number);
-        break;
-    case ACO__NOTED_RESET:
-        snprintf(text, size, "a reset arrives at socket %" PRIu64, number);
-        break;
-    case ACO__NOTED_REFUSED:
-        snprintf(text, size, "the connection of socket %" PRIu64 " fails: %s", number, strerror((int)note->value));
-        break;
-    case ACO__NOTED_DROPPED:
-        snprintf(text, size, "a datagram of socket %" PRIu64 " is lost: %s", number, note->text);
-        break;
-    case ACO__NOTED_LEAVES:
-        snprintf(text, size, "something leaves for socket %" PRIu64, number);
-        break;
-    default: /* ACO__NOTED_ARRIVES */
-        snprintf(text, size, "something arrives at socket %" PRIu64, number);
     }
 }
 
 void aco__sim_sentence(const aco__sim_note_t *note, char text[ACO__SIM_SENTENCE])
 {
     const size_t size = ACO__SIM_SENTENCE;
+    uint64_t socket = note->number;
+    if (note->kind == ACO__NOTED_RECEIVES && !note->value) {
+        snprintf(text, size, "reads the end from %s by socket %" PRIu64, note->text, socket);
+        return;
+    }
     switch (note->kind) {
-    case ACO__NOTED_TURN:
-        snprintf(text, size, "has a turn");
-        break;
-    case ACO__NOTED_DEADLINE:
-        snprintf(text, size, "goes on: its deadline has come");
-        break;
-    case ACO__NOTED_YIELDS:
-        snprintf(text, size, note->number > 1 ? "yields %" PRIu64 " times" : "yields", note->number);
-        break;
     case ACO__NOTED_WAITS:
         say_wait(note, text, size);
         break;
-    case ACO__NOTED_ENDS:
-        snprintf(text, size, "ends");
-        break;
-    case ACO__NOTED_LISTENS:
-        snprintf(text, size, "listens at %s by socket %" PRIu64, note->text, note->number);
-        break;
-    case ACO__NOTED_CONNECTS:
-        snprintf(text, size, "connects socket %" PRIu64 " to %s", note->number, note->text);
-        break;
-    case ACO__NOTED_ACCEPTS:
-        snprintf(text, size, "accepts socket %" PRIu64 " from %s", note->number, note->text);
-        break;
-    case ACO__NOTED_SENDS:
-    case ACO__NOTED_RECEIVES:
-        say_transfer(note, text, size);
-        break;
-    case ACO__NOTED_CLOSES:
-        snprintf(text, size, "closes socket %" PRIu64, note->number);
-        break;
-    case ACO__NOTED_SHUTS:
-        snprintf(text, size, "shuts socket %" PRIu64 " down", note->number);
-        break;
-    case ACO__NOTED_CALL:
-        snprintf(text, size, "calls %s(): %s", note->text, strerror((int)note->value));
-        break;
-    case ACO__NOTED_FAULT:
-        snprintf(text, size, "fault: %s", note->text);
-        break;
-    case ACO__NOTED_OPERATION:
-        snprintf(text, size, "history: %s", note->text);
-        break;
-    case ACO__NOTED_FAILS:
-        snprintf(text, size, "the run fails: %s", note->text);
-        break;
+        SAY(CONNECTED, "socket %" PRIu64 " is connected", socket);
+        SAY(BYTES, "%" PRId64 " %s arrive%s at socket %" PRIu64, note->value, bytes_of(note->value),
+            note->value == 1 ? "s" : "", socket);
+        SAY(END, "the end of the stream arrives at socket %" PRIu64, socket);
+        SAY(RESET, "a reset arrives at socket %" PRIu64, socket);
+        SAY(REFUSED, "the connection of socket %" PRIu64 " fails: %s", socket, strerror((int)note->value));
+        SAY(DROPPED, "a datagram of socket %" PRIu64 " is lost: %s", socket, note->text);
+        SAY(LEAVES, "something leaves for socket %" PRIu64, socket);
+        SAY(ARRIVES, "something arrives at socket %" PRIu64, socket);
     default:
-        say_arrival(note, text, size);
+        say_call(note, text, size);
     }
 }
 

@@ -4,22 +4,18 @@
  *
  * Time stands still during turns. So that their order can be seen, each event is shown at least a nanosecond after the
  * one before; `ns` has the true time. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* O_CLOEXEC */
-#endif
 #include "sim/notes_trace.h"
+#include "sim/grow.h"
 #include "sim/notes_text.h"
-#include "sim/real_system.h"
+#include "sim/world.h"
 
 #include "aco/detail/for_libraries.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* The end of the file: each write adds it, and the next one overwrites it. */
 static const char trace_end_text[] = "\n]}\n";
@@ -59,26 +55,11 @@ static void append(aco__sim_trace_t *trace, const char *format, ...)
     ACO__ASSERT(trace->used < ROOM - LONGEST_EVENT + 1);
 }
 
-static int write_at(aco__sim_trace_t *trace, const char *text, size_t n, int64_t at)
-{
-    while (n > 0) {
-        ssize_t done = aco__sim_real.pwrite(trace->file, text, n, at);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return -1;
-        text += done;
-        n -= (size_t)done;
-        at += done;
-    }
-    return 0;
-}
-
 void aco__sim_trace_flush(aco__sim_trace_t *trace)
 {
     int saved = errno;
     memcpy(trace->text + trace->used, trace_end_text, ENDING);
-    if (!trace->error && write_at(trace, trace->text, trace->used + ENDING, trace->at) != 0)
+    if (!trace->error && aco__sim_write_real(trace->file, trace->text, trace->used + ENDING, trace->at) != 0)
         trace->error = errno;
     trace->at += (int64_t)trace->used;
     trace->used = 0;
@@ -114,20 +95,11 @@ static uint64_t entry_of(const table_t *table, uint64_t number)
 /* Without memory it does nothing. */
 static void set_entry(table_t *table, uint64_t number, uint64_t value)
 {
-    enum { FIRST = 64 };
-    size_t room = table->room ? table->room : FIRST;
-    uint64_t *larger;
-    while (room <= number)
-        room *= 2;
-    if (room > table->room) {
-        larger = realloc(table->entries, room * sizeof *larger);
-        if (!larger)
-            return;
-        memset(larger + table->room, 0, (room - table->room) * sizeof *larger);
-        table->entries = larger;
-        table->room = room;
-    }
-    table->entries[number] = value;
+    uint64_t *entries = aco__sim_grown(table->entries, &table->room, (size_t)number + 1, sizeof *entries);
+    if (!entries)
+        return;
+    table->entries = entries;
+    entries[number] = value;
 }
 
 /* ---- Events ---- */

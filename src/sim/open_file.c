@@ -1,17 +1,16 @@
 /* Open files of a simulated disk. The calls take no time: who waits for the disk does that before, for
  * aco__sim_disk_time(). After a crash of the disk an open file is dead. */
 #define _FILE_OFFSET_BITS 64
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* RWF_NOWAIT, O_DIRECT */
-#endif
 #include "sim/open_file.h"
 #include "sim/byte_queue.h"
-#include "sim/refusal.h"
-#include "sim/transfers.h"
+#include "sim/call_lists.h"
 #include "sim/world.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -76,8 +75,8 @@ static struct timespec date_of(int64_t ns)
 static unsigned count_folders(const aco__sim_inode_t *inode)
 {
     unsigned n = 0;
-    for (aco__links_t *links = inode->entries.next; links != &inode->entries; links = links->next)
-        n += (unsigned)ACO__LINKED(links, aco__sim_entry_t, links)->inode->is_folder;
+    ACO__EACH_LINKED(aco__sim_entry_t, entry, &inode->entries, links)
+    n += (unsigned)entry->inode->is_folder;
     return n;
 }
 
@@ -217,8 +216,7 @@ static open_file_t *disk_file(aco_sim_t *sim, int fd, int error, const char *cal
     aco__sim_file_t *file = aco__sim_file_of(sim, fd, call);
     if (!file || file->type == &regular_type || file->type == &folder_type)
         return (open_file_t *)file;
-    errno = error;
-    return NULL;
+    return aco__sim_null_with(error);
 }
 
 aco__sim_inode_t *aco__sim_folder_of(aco_sim_t *sim, int fd, const char *call)
@@ -230,49 +228,39 @@ aco__sim_inode_t *aco__sim_folder_of(aco_sim_t *sim, int fd, const char *call)
     return f->file.type == &folder_type && !is_dead(f) ? f->inode : NULL;
 }
 
-static struct msghdr one_part(struct iovec *part, const void *p, size_t n)
+/* As disk_file(), for an offset in the file. */
+static open_file_t *disk_file_at(aco_sim_t *sim, int fd, int64_t offset, const char *call)
 {
-    struct msghdr message = {0};
-    *part = (struct iovec){(void *)(uintptr_t)p, n};
-    message.msg_iov = part;
-    message.msg_iovlen = 1;
-    return message;
-}
-
-static ssize_t fail_if_negative(int64_t offset)
-{
-    return offset < 0 ? aco__sim_fail_with(EINVAL) : 0;
+    return offset < 0 ? aco__sim_null_with(EINVAL) : disk_file(sim, fd, ESPIPE, call);
 }
 
 ssize_t aco__sim_pread(aco_sim_t *sim, int fd, void *p, size_t n, int64_t offset)
 {
-    struct iovec part;
-    struct msghdr message = one_part(&part, p, n);
-    open_file_t *f = fail_if_negative(offset) == 0 ? disk_file(sim, fd, ESPIPE, "pread") : NULL;
+    struct iovec part = aco__sim_part(p, n);
+    struct msghdr message = aco__sim_message(&part, 1);
+    open_file_t *f = disk_file_at(sim, fd, offset, "pread");
     return f && may_read(f) ? each_part(sim, f, &message, offset, 0) : -1;
 }
 
 ssize_t aco__sim_pwrite(aco_sim_t *sim, int fd, const void *p, size_t n, int64_t offset)
 {
-    struct iovec part;
-    struct msghdr message = one_part(&part, p, n);
-    open_file_t *f = fail_if_negative(offset) == 0 ? disk_file(sim, fd, ESPIPE, "pwrite") : NULL;
+    struct iovec part = aco__sim_part(p, n);
+    struct msghdr message = aco__sim_message(&part, 1);
+    open_file_t *f = disk_file_at(sim, fd, offset, "pwrite");
     return f && may_write(f) ? each_part(sim, f, &message, write_offset(f, offset), 1) : -1;
 }
 
 /* With RWF_NOWAIT it may be that the bytes are not in memory. */
 ssize_t aco__sim_preadv2(aco_sim_t *sim, int fd, const struct iovec *parts, int n, int64_t offset, int flags)
 {
-    struct msghdr message = {0};
+    struct msghdr message = aco__sim_message(parts, (size_t)n);
     open_file_t *f = disk_file(sim, fd, offset < 0 ? EOPNOTSUPP : ESPIPE, "preadv2");
     if (!f || !may_read(f))
         return -1;
-    if (flags & ~RWF_NOWAIT)
-        return aco__sim_fail_with(EOPNOTSUPP);
+    if (flags & ~RWF_NOWAIT || n < 0 || n > IOV_MAX)
+        return aco__sim_fail_with(flags & ~RWF_NOWAIT ? EOPNOTSUPP : EINVAL);
     if (flags && aco__sim_disk_draw(sim, 2))
         return aco__sim_fail_with(EAGAIN);
-    message.msg_iov = (struct iovec *)(uintptr_t)parts;
-    message.msg_iovlen = (size_t)n;
     return offset < 0 ? read_on(sim, &f->file, &message, 0) : each_part(sim, f, &message, offset, 0);
 }
 
@@ -328,12 +316,17 @@ ssize_t aco__sim_sendfile(aco_sim_t *sim, int to, int from, int64_t *offset, siz
 {
     open_file_t *f = disk_file(sim, from, EINVAL, "sendfile");
     int64_t at = offset ? *offset : f ? f->position : 0;
-    static char buffer[MOST_SENT];
-    ssize_t got, sent;
-    if (!f || !may_read(f) || fail_if_negative(at) != 0)
-        return -1;
-    got = n ? read_part(sim, f, buffer, n < sizeof buffer ? n : sizeof buffer, at) : 0;
-    sent = got > 0 ? aco__sim_write(sim, to, buffer, (size_t)got) : got;
+    char *buffer;
+    ssize_t sent;
+    if (!f || !may_read(f) || at < 0)
+        return f && at < 0 ? aco__sim_fail_with(EINVAL) : -1;
+    buffer = malloc(MOST_SENT); /* of its own: while a write waits, another thread may call this */
+    if (!buffer)
+        return aco__sim_fail_with(ENOMEM);
+    sent = n ? read_part(sim, f, buffer, n < MOST_SENT ? n : MOST_SENT, at) : 0;
+    if (sent > 0)
+        sent = aco__sim_write(sim, to, buffer, (size_t)sent);
+    free(buffer);
     if (sent > 0)
         *(offset ? offset : &f->position) = at + sent;
     return sent;

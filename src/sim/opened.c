@@ -1,30 +1,21 @@
 /* Open files of a run, and their descriptors. */
 #define _FILE_OFFSET_BITS 64
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* F_DUPFD_CLOEXEC, O_PATH */
-#endif
 #include "sim/opened.h"
+#include "sim/grow.h"
 #include "sim/interest.h"
-#include "sim/refusal.h"
 #include "sim/world.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-
-enum { FIRST_DESCRIPTORS = 64 };
 
 /* ---- Files ---- */
 
 void *aco__sim_file_new(aco_sim_t *sim, const aco__sim_type_t *type, size_t size, int flags)
 {
     aco__sim_file_t *file = calloc(1, size);
-    if (!file) {
-        errno = ENOMEM;
-        return NULL;
-    }
+    if (!file)
+        return aco__sim_null_with(ENOMEM);
     file->type = type;
     file->number = ++sim->opened.numbers;
     file->node = sim->nodes.here;
@@ -81,34 +72,17 @@ static void forget(aco_sim_t *sim, aco__sim_descriptor_t *d)
         aco__sim_file_close(sim, file);
 }
 
-static int make_descriptors_room(aco__sim_opened_t *opened, int fd)
-{
-    size_t room = opened->room ? opened->room : FIRST_DESCRIPTORS;
-    aco__sim_descriptor_t *larger;
-    while (room <= (size_t)fd)
-        room *= 2;
-    if (room == opened->room)
-        return 0;
-    larger = realloc(opened->descriptors, room * sizeof *larger);
-    if (!larger)
-        return -1;
-    memset(larger + opened->room, 0, (room - opened->room) * sizeof *larger);
-    opened->descriptors = larger;
-    opened->room = room;
-    return 0;
-}
-
 /* The number stands for the file from now on. */
 static int give(aco_sim_t *sim, aco__sim_file_t *file, int fd, const char *call)
 {
     const aco_t *co = aco__running();
-    aco__sim_descriptor_t *d;
-    if (make_descriptors_room(&sim->opened, fd) != 0) {
+    aco__sim_descriptor_t *d = aco__sim_grown(sim->opened.descriptors, &sim->opened.room, (size_t)fd + 1, sizeof *d);
+    if (!d) {
         aco__sim_real.close(fd);
-        errno = ENOMEM;
-        return -1;
+        return aco__sim_fail_with(ENOMEM);
     }
-    d = &sim->opened.descriptors[fd];
+    sim->opened.descriptors = d;
+    d += fd;
     if (d->file) /* the program has closed it by libc */
         forget(sim, d);
     d->file = file;
@@ -138,8 +112,7 @@ int aco__sim_file_open_as(aco_sim_t *sim, aco__sim_file_t *file, int fd, const c
     error = errno;
     if (!file->descriptors)
         aco__sim_file_close(sim, file);
-    errno = error;
-    return -1;
+    return aco__sim_fail_with(error);
 }
 
 aco__sim_file_t *aco__sim_file_of(aco_sim_t *sim, int fd, const char *call)
@@ -147,8 +120,7 @@ aco__sim_file_t *aco__sim_file_of(aco_sim_t *sim, int fd, const char *call)
     aco__sim_descriptor_t *d = descriptor_of(sim, fd);
     if (d)
         return d->file;
-    errno = fd >= 0 && aco__sim_real.fcntl(fd, F_GETFD) >= 0 ? aco__sim_refuse(sim, call) : EBADF;
-    return NULL;
+    return aco__sim_null_with(fd >= 0 && aco__sim_real.fcntl(fd, F_GETFD) >= 0 ? aco__sim_refuse(sim, call) : EBADF);
 }
 
 int aco__sim_close(aco_sim_t *sim, int fd)
@@ -186,25 +158,23 @@ int aco__sim_fcntl(aco_sim_t *sim, int fd, int operation, void *last)
     case F_DUPFD_CLOEXEC:
         return duplicate(sim, file, fd, operation, (intptr_t)last);
     default:
-        errno = aco__sim_refuse(sim, "fcntl");
-        return -1;
+        return aco__sim_fail_with(aco__sim_refuse(sim, "fcntl"));
     }
 }
 
-int aco__sim_fstat(aco_sim_t *sim, int fd, void *status)
+int aco__sim_fstat(aco_sim_t *sim, int fd, struct stat *status)
 {
     aco__sim_file_t *file = aco__sim_file_of(sim, fd, "fstat");
-    struct stat *result = status;
     if (!file)
         return -1;
     if (file->type->status) {
-        file->type->status(file, result);
+        file->type->status(file, status);
         return 0;
     }
-    memset(result, 0, sizeof *result);
-    result->st_mode = file->type->mode;
-    result->st_ino = file->number;
-    result->st_nlink = 1;
+    memset(status, 0, sizeof *status);
+    status->st_mode = file->type->mode;
+    status->st_ino = file->number;
+    status->st_nlink = 1;
     return 0;
 }
 

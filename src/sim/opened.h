@@ -7,6 +7,7 @@
 #define ACO_OPENED_H
 
 #include "base/invariants.h"
+#include "sim/call_lists.h"
 #include "sim/links.h"
 
 #include "aco/sim.h"
@@ -73,6 +74,12 @@ static inline int aco__sim_fail_with(int error)
     return -1;
 }
 
+static inline void *aco__sim_null_with(int error)
+{
+    errno = error;
+    return NULL;
+}
+
 ACO__HIDDEN void aco__sim_opened_begin(aco_sim_t *sim);
 /* Descriptors that are still open fail the run. */
 ACO__HIDDEN void aco__sim_opened_judge(aco_sim_t *sim);
@@ -94,9 +101,5 @@ ACO__HIDDEN void aco__sim_file_hold(aco__sim_file_t *file);
 ACO__HIDDEN void aco__sim_file_drop(aco__sim_file_t *file);
 /* NULL: EBADF; or ENOSYS, if the descriptor is not simulated: then the run fails. */
 ACO__HIDDEN aco__sim_file_t *aco__sim_file_of(aco_sim_t *sim, int fd, const char *call);
-
-ACO__HIDDEN int aco__sim_close(aco_sim_t *sim, int fd);
-ACO__HIDDEN int aco__sim_fcntl(aco_sim_t *sim, int fd, int operation, void *last);
-ACO__HIDDEN int aco__sim_fstat(aco_sim_t *sim, int fd, void *status);
 
 #endif

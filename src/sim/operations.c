@@ -1,23 +1,18 @@
 /* Histories of operations. Each step is written at once: so the file has all of them even if the process dies. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* O_CLOEXEC */
-#endif
-#include "sim/operations.h"
+#include "sim/grow.h"
 #include "sim/world.h"
 
 #include "aco/detail/for_libraries.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { MOST_PROCESSES = 1 << 20, STEP_LINE = 4096, STEP_WORD = 256 };
 
 /* What a process does. */
-typedef enum process_state { IDLE, WORKS, LOST } process_state_t;
+typedef enum process_state { IDLE = 0, WORKS, LOST } process_state_t;
 
 struct aco_sim_history_s {
     aco_sim_t *sim;
@@ -70,16 +65,11 @@ void aco__sim_histories_end(aco_sim_t *sim)
 /* NULL without memory. */
 static unsigned char *state_of(aco_sim_history_t *history, size_t process)
 {
-    if (process >= history->room) {
-        size_t room = 2 * process + 16;
-        unsigned char *larger = realloc(history->processes, room);
-        if (!larger)
-            return NULL;
-        memset(larger + history->room, IDLE, room - history->room);
-        history->processes = larger;
-        history->room = room;
-    }
-    return &history->processes[process];
+    unsigned char *processes = aco__sim_grown(history->processes, &history->room, process + 1, 1);
+    if (!processes)
+        return NULL;
+    history->processes = processes;
+    return &processes[process];
 }
 
 /* What is wrong with the step; NULL: nothing. */
@@ -120,20 +110,6 @@ static size_t write_line(const aco_sim_history_t *history, aco_sim_step_t step, 
                             value ? value : "null");
 }
 
-static int write_all(int file, const char *text, size_t n)
-{
-    while (n > 0) {
-        ssize_t done = aco__sim_real.write(file, text, n);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return -1;
-        text += done;
-        n -= (size_t)done;
-    }
-    return 0;
-}
-
 static void note_step(aco_sim_t *sim, aco_sim_step_t step, int64_t process, const char *f, const char *key,
                       const char *value)
 {
@@ -162,7 +138,7 @@ int aco_sim_history_add(aco_sim_history_t *history, aco_sim_step_t step, int64_t
     n = wrong ? 0 : write_line(history, step, process, f, key, value, line);
     if (wrong || n >= STEP_LINE)
         return aco__service_fail(EINVAL, call, wrong ? wrong : "the value is too long");
-    if (write_all(history->file, line, n) != 0) {
+    if (aco__sim_write_real(history->file, line, n, -1) != 0) {
         int error = errno;
         aco__sim_fail(history->sim, "a history cannot be written: %s", strerror(error));
         return aco__service_fail(error, call, "the file cannot be written");

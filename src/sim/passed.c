@@ -1,10 +1,8 @@
 /* Descriptors that go along with bytes by a unix socket. Who receives the first byte of their message gets them. What
  * finds no room in the control buffer is closed, and MSG_CTRUNC says so. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* MSG_CMSG_CLOEXEC */
-#endif
 #include "sim/passed.h"
-#include "sim/refusal.h"
+#include "sim/world.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

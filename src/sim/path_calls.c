@@ -1,11 +1,8 @@
 /* Calls that name a file by its path. The working directory is the root. */
 #define _FILE_OFFSET_BITS 64
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* O_TMPFILE, O_PATH */
-#endif
-#include "sim/path_calls.h"
+#include "sim/call_lists.h"
 #include "sim/open_file.h"
-#include "sim/refusal.h"
 #include "sim/world.h"
 
 #include <errno.h>
@@ -43,6 +40,13 @@ static int find(aco_sim_t *sim, const char *path, aco__sim_place_t *place, const
     return place->is_too_long ? aco__sim_fail_with(ENAMETOOLONG) : 0;
 }
 
+/* The name stands for `inode`; NULL: for nothing. But not with an error. 0, or -1 and errno. */
+static int give_name(aco_sim_t *sim, int error, const aco__sim_place_t *place, aco__sim_inode_t *inode)
+{
+    return error ? aco__sim_fail_with(error)
+                 : aco__sim_tree_move(&aco__sim_disk_here(sim)->tree, NULL, place, inode, aco__sim_node_time(sim));
+}
+
 /* ---- open() ---- */
 
 /* A file that is there. 0, or an errno. */
@@ -69,12 +73,10 @@ static aco__sim_inode_t *create(aco_sim_t *sim, aco__sim_disk_t *disk, const aco
                                 unsigned mode)
 {
     aco__sim_inode_t *inode;
-    if (!(flags & O_CREAT) || !place->folder) {
-        errno = ENOENT;
-        return NULL;
-    }
+    if (!(flags & O_CREAT) || !place->folder)
+        return aco__sim_null_with(ENOENT);
     inode = new_file(sim, disk, mode);
-    if (!inode || aco__sim_tree_name(&disk->tree, place, inode, aco__sim_node_time(sim)) == 0)
+    if (!inode || give_name(sim, 0, place, inode) == 0)
         return inode;
     aco__sim_inode_drop(&disk->tree, inode);
     return NULL;
@@ -98,7 +100,8 @@ static aco__sim_inode_t *existing(aco_sim_t *sim, aco__sim_disk_t *disk, const a
     return place->inode;
 }
 
-int aco__sim_open(aco_sim_t *sim, const char *path, int flags, unsigned mode)
+/* A new open file. NULL and errno. */
+static aco__sim_file_t *open_path(aco_sim_t *sim, const char *path, int flags, unsigned mode)
 {
     const int only_here = O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC | O_DIRECTORY | O_NOCTTY | O_NOFOLLOW | O_PATH;
     int is_unnamed = (flags & O_TMPFILE) == O_TMPFILE;
@@ -107,23 +110,36 @@ int aco__sim_open(aco_sim_t *sim, const char *path, int flags, unsigned mode)
     aco__sim_place_t place;
     aco__sim_file_t *file;
     if (flags & O_PATH && !(flags & O_DIRECTORY)) /* of a folder it is one for reading: nobody checks permissions */
-        return aco__sim_fail_with(aco__sim_refuse(sim, "open"));
+        return aco__sim_null_with(aco__sim_refuse(sim, "open"));
     if ((flags & O_CREAT && flags & O_DIRECTORY) || (flags & O_ACCMODE) == O_ACCMODE ||
         (is_unnamed && (flags & O_ACCMODE) == O_RDONLY))
-        return aco__sim_fail_with(EINVAL);
+        return aco__sim_null_with(EINVAL);
     if (find_folder(sim, path, &place, "open") != 0)
-        return -1;
+        return NULL;
     if ((flags & O_CREAT && place.folder && place.has_slash) || place.is_too_long)
-        return aco__sim_fail_with(flags & O_CREAT && place.has_slash ? EISDIR : ENAMETOOLONG);
+        return aco__sim_null_with(flags & O_CREAT && place.has_slash ? EISDIR : ENAMETOOLONG);
     inode = is_unnamed    ? unnamed(sim, disk, &place, mode)
             : place.inode ? existing(sim, disk, &place, flags)
                           : create(sim, disk, &place, flags, mode);
-    if (!inode)
-        return -1;
-    file = aco__sim_file_of_inode(sim, disk, inode, flags & ~only_here);
-    aco__sim_inode_drop(&disk->tree, inode);
-    return file ? aco__sim_file_open(sim, file, (flags & O_CLOEXEC) ? FD_CLOEXEC : 0, "open") : -1;
+    file = inode ? aco__sim_file_of_inode(sim, disk, inode, flags & ~only_here) : NULL;
+    if (inode)
+        aco__sim_inode_drop(&disk->tree, inode);
+    return file;
 }
+
+/* Without a free descriptor nothing is made or cut. */
+int aco__sim_open(aco_sim_t *sim, const char *path, int flags, unsigned mode)
+{
+    int fd = aco__sim_number((flags & O_CLOEXEC) ? FD_CLOEXEC : 0), error;
+    aco__sim_file_t *file = fd < 0 ? NULL : open_path(sim, path, flags, mode);
+    if (file)
+        return aco__sim_file_open_as(sim, file, fd, "open");
+    error = errno;
+    if (fd >= 0)
+        aco__sim_real.close(fd);
+    return aco__sim_fail_with(error);
+}
+
 
 /* ---- Names ---- */
 
@@ -168,11 +184,9 @@ int aco__sim_rename(aco_sim_t *sim, const char *from, const char *to)
     if (find_folder(sim, from, &old, "rename") != 0 || find_folder(sim, to, &new, "rename") != 0)
         return -1;
     error = check_move(&old, &new);
-    if (error)
-        return aco__sim_fail_with(error);
-    if (old.inode == new.inode)
-        return 0;
-    return aco__sim_tree_move(&aco__sim_disk_here(sim)->tree, &old, &new, aco__sim_node_time(sim));
+    if (error || old.inode == new.inode)
+        return error ? aco__sim_fail_with(error) : 0;
+    return aco__sim_tree_move(&aco__sim_disk_here(sim)->tree, &old, &new, old.inode, aco__sim_node_time(sim));
 }
 
 static int check_link(const aco__sim_place_t *from, const aco__sim_place_t *to)
@@ -185,16 +199,13 @@ static int check_link(const aco__sim_place_t *from, const aco__sim_place_t *to)
 int aco__sim_link(aco_sim_t *sim, const char *from, const char *to)
 {
     aco__sim_place_t old, new;
-    int error;
     if (find(sim, from, &old, "link") != 0)
         return -1;
     if (!old.inode || (old.has_slash && !old.inode->is_folder))
         return aco__sim_fail_with(old.inode ? ENOTDIR : ENOENT);
     if (find(sim, to, &new, "link") != 0)
         return -1;
-    error = check_link(&old, &new);
-    return error ? aco__sim_fail_with(error)
-                 : aco__sim_tree_name(&aco__sim_disk_here(sim)->tree, &new, old.inode, aco__sim_node_time(sim));
+    return give_name(sim, check_link(&old, &new), &new, old.inode);
 }
 
 int aco__sim_unlink(aco_sim_t *sim, const char *path)
@@ -206,12 +217,12 @@ int aco__sim_unlink(aco_sim_t *sim, const char *path)
         return aco__sim_fail_with(ENOENT);
     if (place.inode->is_folder || place.has_slash)
         return aco__sim_fail_with(place.inode->is_folder ? EISDIR : ENOTDIR);
-    return aco__sim_tree_name(&aco__sim_disk_here(sim)->tree, &place, NULL, aco__sim_node_time(sim));
+    return give_name(sim, 0, &place, NULL);
 }
 
 /* ---- Directories ---- */
 
-int aco__sim_mkdir(aco_sim_t *sim, const char *path, unsigned mode)
+int aco__sim_mkdir(aco_sim_t *sim, const char *path, mode_t mode)
 {
     aco__sim_disk_t *disk = aco__sim_disk_here(sim);
     aco__sim_inode_t *inode;
@@ -224,7 +235,7 @@ int aco__sim_mkdir(aco_sim_t *sim, const char *path, unsigned mode)
     inode = aco__sim_inode_new(&disk->tree, S_IFDIR | (mode & 01777 & ~(unsigned)UMASK), aco__sim_node_time(sim));
     if (!inode)
         return -1;
-    done = aco__sim_tree_name(&disk->tree, &place, inode, aco__sim_node_time(sim));
+    done = give_name(sim, 0, &place, inode);
     aco__sim_inode_drop(&disk->tree, inode);
     return done;
 }
@@ -243,12 +254,7 @@ static int check_removal(const aco__sim_place_t *place)
 int aco__sim_rmdir(aco_sim_t *sim, const char *path)
 {
     aco__sim_place_t place;
-    int error;
-    if (find(sim, path, &place, "rmdir") != 0)
-        return -1;
-    error = check_removal(&place);
-    return error ? aco__sim_fail_with(error)
-                 : aco__sim_tree_name(&aco__sim_disk_here(sim)->tree, &place, NULL, aco__sim_node_time(sim));
+    return find(sim, path, &place, "rmdir") == 0 ? give_name(sim, check_removal(&place), &place, NULL) : -1;
 }
 
 /* ---- Listings ---- */
@@ -291,10 +297,8 @@ static listing_t *list_folder(aco_sim_t *sim, const aco__sim_inode_t *inode)
     }
     fill_entry(&listing->entries[listing->n++], inode, ".");
     fill_entry(&listing->entries[listing->n++], inode->parent ? inode->parent : inode, "..");
-    for (aco__links_t *links = inode->entries.next; links != &inode->entries; links = links->next) {
-        const aco__sim_entry_t *entry = ACO__LINKED(links, aco__sim_entry_t, links);
-        fill_entry(&listing->entries[listing->n++], entry->inode, entry->name);
-    }
+    ACO__EACH_LINKED(aco__sim_entry_t, entry, &inode->entries, links)
+    fill_entry(&listing->entries[listing->n++], entry->inode, entry->name);
     shuffle(sim, listing);
     return listing;
 }
@@ -309,8 +313,7 @@ DIR *aco__sim_opendir(aco_sim_t *sim, const char *path)
     listing = list_folder(sim, inode);
     if (!listing) {
         aco__sim_close(sim, fd);
-        errno = ENOMEM;
-        return NULL;
+        return aco__sim_null_with(ENOMEM);
     }
     listing->fd = fd;
     return (DIR *)(void *)listing;

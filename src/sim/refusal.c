@@ -1,5 +1,5 @@
 /* A call that is not simulated: the run fails, and says who made it. */
-#include "sim/refusal.h"
+#include "sim/world.h"
 
 #include "aco/backtrace.h"
 
@@ -19,8 +19,7 @@ int aco__sim_refuse(aco_sim_t *sim, const char *call)
 {
     const aco_t *co = aco__running();
     const char *name = co ? aco_name(co) : "";
-    if (sim->refused)
-        aco__sim_settle(sim);
+    aco__sim_settle(sim);
     aco__history_note(&sim->history, ACO__SIM_CALL, number_of_call(call), 0);
     if (sim->refusals++ < ACO__SIM_MOST_TOLD) {
         aco__sim_say(sim, "%s() is not simulated; it is called by:", call);

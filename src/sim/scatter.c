@@ -4,7 +4,7 @@
  * Allocators hand out first what was freed last. So blocks of many sizes are freed in random order, of malloc() and of
  * the library's heap, and coroutines with their stacks. Blocks between them are kept: free neighbours would become one
  * block, and an empty slab begins anew. */
-#include "sim/scatter.h"
+#include "sim/world.h"
 #include "sim/draw.h"
 
 #include "base/invariants.h"

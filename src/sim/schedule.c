@@ -7,15 +7,13 @@
  * goes on at random, so that no task starves. */
 #include "sim/schedule.h"
 #include "sim/draw.h"
+#include "sim/grow.h"
 #include "sim/node.h"
 
 #include "base/invariants.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum {
-    FIRST_TASKS = 64, /* of both tables */
+    FIRST_TASKS = 64, /* of the table */
     MAGNITUDES = 14,             /* changes of priorities come within 2^14 turns */
     FAIR_AFTER = 1 << MAGNITUDES, /* turns; then it is random: tasks of high priority could go on for ever */
     POLL_ONE_IN = 8              /* so often the poll task has a turn, or timers would starve */
@@ -159,26 +157,16 @@ static void sift_down(aco__sim_schedule_t *schedule, size_t at, aco__sim_runnabl
     heap[at] = entry;
 }
 
-/* Makes room for one more. -1 without memory. */
-static int make_room_to_run(aco__sim_runnable_t **list, size_t count, size_t *list_room)
-{
-    size_t room = *list_room ? 2 * *list_room : FIRST_TASKS;
-    aco__sim_runnable_t *larger;
-    if (count < *list_room)
-        return 0;
-    larger = realloc(*list, room * sizeof *larger);
-    if (!larger)
-        return -1;
-    *list = larger;
-    *list_room = room;
-    return 0;
-}
-
 static void put_runnable(aco__sim_schedule_t *schedule, const aco__sim_runnable_t *entry)
 {
-    if (make_room_to_run(&schedule->runnable, schedule->runnable_count, &schedule->runnable_room) != 0)
+    aco__sim_runnable_t *list = aco__sim_grown(schedule->runnable, &schedule->runnable_room,
+                                               schedule->runnable_count + 1, sizeof *list);
+    if (!list) {
         schedule->lacks_memory = 1;
-    else if (is_random(schedule) || replays(schedule))
+        return;
+    }
+    schedule->runnable = list;
+    if (is_random(schedule) || replays(schedule))
         schedule->runnable[schedule->runnable_count++] = *entry;
     else
         sift_up(schedule, schedule->runnable_count++, *entry);
@@ -186,10 +174,14 @@ static void put_runnable(aco__sim_schedule_t *schedule, const aco__sim_runnable_
 
 static void put_aside(aco__sim_schedule_t *schedule, const aco__sim_runnable_t *entry)
 {
-    if (make_room_to_run(&schedule->aside, schedule->aside_count, &schedule->aside_room) != 0)
+    aco__sim_runnable_t *list =
+        aco__sim_grown(schedule->aside, &schedule->aside_room, schedule->aside_count + 1, sizeof *list);
+    if (list) {
+        schedule->aside = list;
+        list[schedule->aside_count++] = *entry;
+    } else {
         schedule->lacks_memory = 1;
-    else
-        schedule->aside[schedule->aside_count++] = *entry;
+    }
 }
 
 void aco__schedule_add(aco__sim_schedule_t *schedule, aco_t *task, aco_sim_node_t *node)

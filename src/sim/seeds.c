@@ -1,19 +1,11 @@
 /* Runs with one seed after the other, until one fails. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* program_invocation_short_name */
-#endif
 #include "sim/seeds.h"
-#include "sim/calls.h"
-#include "sim/crash.h"
 #include "sim/decision_file.h"
 #include "sim/draw.h"
 #include "sim/failing.h"
 #include "sim/hosts.h"
-#include "sim/nemesis.h"
 #include "sim/notes_trace.h"
-#include "sim/operations.h"
-#include "sim/refusal.h"
-#include "sim/scatter.h"
 #include "sim/time_wait.h"
 #include "sim/world.h"
 
@@ -59,8 +51,7 @@ static void runnable(aco__chooser_t *chooser, aco_t *task)
 static int goes_on(aco_sim_t *sim, const aco__sim_schedule_t *schedule)
 {
     const char *refused = aco__chooser_refused();
-    if (sim->refused)
-        aco__sim_settle(sim);
+    aco__sim_settle(sim);
     if (refused)
         aco__sim_fail(sim, "%s", refused);
     if (schedule->lacks_memory)
@@ -131,8 +122,7 @@ static int check_invariants(aco_sim_t *sim)
 {
     if (!sim->has_failed && sim->options.invariants)
         sim->options.invariants(sim, sim->arg);
-    if (sim->refused)
-        aco__sim_settle(sim);
+    aco__sim_settle(sim);
     errno = ECANCELED;
     return sim->has_failed ? -1 : 0;
 }
@@ -163,8 +153,7 @@ static int admits(aco__chooser_t *chooser)
 static void failed(aco__chooser_t *chooser)
 {
     aco_sim_t *sim = sim_of(chooser);
-    if (sim->refused)
-        aco__sim_settle(sim);
+    aco__sim_settle(sim);
 }
 
 static void refuse(aco__chooser_t *chooser, const char *refused)
@@ -247,8 +236,7 @@ static void judge(aco_sim_t *sim, int done, size_t before)
     size_t live;
     sim->is_in_turn = 0;
     aco__sim_note_stop(sim);
-    if (sim->refused)
-        aco__sim_settle(sim);
+    aco__sim_settle(sim);
     if (refused) /* else it looks like a deadlock */
         aco__sim_fail(sim, "%s", refused);
     else if (done != 0 && errno == EDEADLK)
@@ -404,8 +392,7 @@ static int tell_failure(aco_sim_t *sim, uint64_t runs, aco_sim_stats_t *stats, a
         aco__sim_shorten(sim, run_once, search, program);
     else if (sim->options.trace && runs > 1)
         aco__sim_trace_again(sim, run_once);
-    errno = ECANCELED;
-    return -1;
+    return aco__sim_fail_with(ECANCELED);
 }
 
 static int run_seeds(aco_sim_t *sim, uint64_t runs, aco_sim_stats_t *stats, aco__sim_search_t *search,

@@ -114,7 +114,7 @@ static int attempt(aco__sim_search_t *search)
         return 0;
     search->attempts++;
     search->shared->decisions = search->tried;
-    if (aco__sim_attempt(search->sim, search->run, search->shared) != 0) {
+    if (aco__sim_attempt(search->sim, search->run, search->shared, 0) != 0) {
         search->most = search->attempts; /* there are no more children */
         return 0;
     }
@@ -244,7 +244,7 @@ int aco__sim_search_begin(aco__sim_search_t *search, aco_sim_t *sim, aco__sim_ru
         recorded->of[i].values = search->shared->choices[i];
         recorded->of[i].room = ACO__SIM_MOST_CHOICES;
     }
-    if (aco__sim_attempt(sim, run, search->shared) != 0)
+    if (aco__sim_attempt(sim, run, search->shared, 0) != 0)
         return -1;
     search->first = search->shared->outcome;
     return 0;

@@ -1,12 +1,8 @@
 /* Calls for sockets, by the kind of socket. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* S_ISSOCK() */
-#endif
-#include "sim/socket_calls.h"
+#include "sim/call_lists.h"
 #include "sim/datagram.h"
-#include "sim/refusal.h"
-#include "sim/socket_notes.h"
-#include "sim/socket_options.h"
+#include "sim/interest.h"
 #include "sim/stream_socket.h"
 #include "sim/unix_datagram.h"
 #include "sim/waiting.h"
@@ -18,13 +14,12 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 
-static aco__sim_socket_t *socket_at(aco_sim_t *sim, int fd, const char *call)
+aco__sim_socket_t *aco__sim_socket_at(aco_sim_t *sim, int fd, const char *call)
 {
     aco__sim_file_t *file = aco__sim_file_of(sim, fd, call);
     if (!file || S_ISSOCK(file->type->mode))
         return (aco__sim_socket_t *)file;
-    errno = ENOTSOCK;
-    return NULL;
+    return aco__sim_null_with(ENOTSOCK);
 }
 
 /* Whether such a socket is simulated. */
@@ -56,26 +51,29 @@ int aco__sim_socket(aco_sim_t *sim, int family, int type, int protocol)
     return socket ? aco__sim_file_open(sim, &socket->file, (type & SOCK_CLOEXEC) ? FD_CLOEXEC : 0, "socket") : -1;
 }
 
-int aco__sim_socketpair(aco_sim_t *sim, int family, int type, int protocol, int fds[2])
+int aco__sim_socketpair(aco_sim_t *sim, int family, int type, int protocol, int *fds)
 {
-    int error;
+    static const char call[] = "socketpair";
+    int first, second, error;
     if (family != AF_UNIX || (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == SOCK_DGRAM)
-        return aco__sim_fail_with(aco__sim_refuse(sim, "socketpair"));
-    fds[0] = aco__sim_socket(sim, family, type, protocol);
-    fds[1] = fds[0] < 0 ? -1 : aco__sim_socket(sim, family, type, protocol);
-    if (fds[1] >= 0) {
-        aco__sim_stream_pair(socket_at(sim, fds[0], "socketpair"), socket_at(sim, fds[1], "socketpair"));
-        return 0;
+        return aco__sim_fail_with(aco__sim_refuse(sim, call));
+    first = aco__sim_socket(sim, family, type, protocol);
+    second = first < 0 ? -1 : aco__sim_socket(sim, family, type, protocol);
+    if (second < 0) {
+        error = errno;
+        if (first >= 0)
+            (void)aco__sim_close(sim, first);
+        return aco__sim_fail_with(error);
     }
-    error = errno;
-    if (fds[0] >= 0)
-        (void)aco__sim_close(sim, fds[0]);
-    return aco__sim_fail_with(error);
+    aco__sim_stream_pair(aco__sim_socket_at(sim, first, call), aco__sim_socket_at(sim, second, call));
+    fds[0] = first;
+    fds[1] = second;
+    return 0;
 }
 
 int aco__sim_bind(aco_sim_t *sim, int fd, const struct sockaddr *address, socklen_t length)
 {
-    aco__sim_socket_t *socket = socket_at(sim, fd, "bind");
+    aco__sim_socket_t *socket = aco__sim_socket_at(sim, fd, "bind");
     aco__sim_address_t local;
     if (!socket || aco__sim_address_read(socket, address, length, &local) != 0)
         return -1;
@@ -84,7 +82,7 @@ int aco__sim_bind(aco_sim_t *sim, int fd, const struct sockaddr *address, sockle
 
 int aco__sim_listen(aco_sim_t *sim, int fd, int backlog)
 {
-    aco__sim_socket_t *socket = socket_at(sim, fd, "listen");
+    aco__sim_socket_t *socket = aco__sim_socket_at(sim, fd, "listen");
     if (!socket)
         return -1;
     if (socket->type == SOCK_DGRAM)
@@ -118,7 +116,7 @@ static int connect_datagram(aco_sim_t *sim, aco__sim_socket_t *socket, const aco
 
 int aco__sim_connect(aco_sim_t *sim, int fd, const struct sockaddr *address, socklen_t length)
 {
-    aco__sim_socket_t *socket = socket_at(sim, fd, "connect");
+    aco__sim_socket_t *socket = aco__sim_socket_at(sim, fd, "connect");
     aco__sim_address_t to;
     if (!socket)
         return -1;
@@ -136,7 +134,7 @@ int aco__sim_connect(aco_sim_t *sim, int fd, const struct sockaddr *address, soc
 
 int aco__sim_accept4(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t *length, int flags)
 {
-    aco__sim_socket_t *listener = socket_at(sim, fd, "accept4"), *accepted;
+    aco__sim_socket_t *listener = aco__sim_socket_at(sim, fd, "accept4"), *accepted;
     int number = -1;
     if (!listener)
         return -1;
@@ -164,7 +162,7 @@ int aco__sim_accept4(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t
 
 int aco__sim_getsockname(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t *length)
 {
-    aco__sim_socket_t *socket = socket_at(sim, fd, "getsockname");
+    aco__sim_socket_t *socket = aco__sim_socket_at(sim, fd, "getsockname");
     if (socket)
         aco__sim_address_write(socket, &socket->local, address, length);
     return socket ? 0 : -1;
@@ -179,7 +177,7 @@ static int has_peer(const aco__sim_socket_t *socket)
 
 int aco__sim_getpeername(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t *length)
 {
-    aco__sim_socket_t *socket = socket_at(sim, fd, "getpeername");
+    aco__sim_socket_t *socket = aco__sim_socket_at(sim, fd, "getpeername");
     if (!socket || !has_peer(socket))
         return socket ? aco__sim_fail_with(ENOTCONN) : -1;
     aco__sim_address_write(socket, socket->family == AF_UNIX ? &socket->peer->local : &socket->remote, address, length);
@@ -188,13 +186,16 @@ int aco__sim_getpeername(aco_sim_t *sim, int fd, struct sockaddr *address, sockl
 
 int aco__sim_shutdown(aco_sim_t *sim, int fd, int how)
 {
-    aco__sim_socket_t *socket = socket_at(sim, fd, "shutdown");
+    aco__sim_socket_t *socket = aco__sim_socket_at(sim, fd, "shutdown");
     if (!socket || how < SHUT_RD || how > SHUT_RDWR)
         return socket ? aco__sim_fail_with(EINVAL) : -1;
     aco__sim_note(sim, ACO__NOTED_SHUTS, socket->file.number, 0, NULL);
     if (socket->type != SOCK_DGRAM)
         return aco__sim_stream_shutdown(sim, socket, how);
-    return (socket->family == AF_UNIX ? aco__sim_unix_datagram_shutdown : aco__sim_datagram_shutdown)(socket, how);
+    socket->cannot_read |= how != SHUT_WR;
+    socket->cannot_write |= how != SHUT_RD;
+    aco__sim_notify(&socket->file, ~0u);
+    return socket->family == AF_UNIX || socket->remote.family ? 0 : aco__sim_fail_with(ENOTCONN);
 }
 
 int aco__sim_ioctl(aco_sim_t *sim, int fd, unsigned long operation, void *last)
@@ -221,16 +222,4 @@ int aco__sim_ioctl(aco_sim_t *sim, int fd, unsigned long operation, void *last)
         break;
     }
     return aco__sim_fail_with(aco__sim_refuse(sim, "ioctl"));
-}
-
-int aco__sim_getsockopt(aco_sim_t *sim, int fd, int level, int option, void *value, socklen_t *length)
-{
-    aco__sim_socket_t *socket = socket_at(sim, fd, "getsockopt");
-    return socket ? aco__sim_option_get(sim, socket, level, option, value, length) : -1;
-}
-
-int aco__sim_setsockopt(aco_sim_t *sim, int fd, int level, int option, const void *value, socklen_t length)
-{
-    aco__sim_socket_t *socket = socket_at(sim, fd, "setsockopt");
-    return socket ? aco__sim_option_set(sim, socket, level, option, value, length) : -1;
 }

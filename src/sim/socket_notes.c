@@ -1,5 +1,4 @@
 /* Notes about sockets, with addresses as people write them. */
-#include "sim/socket_notes.h"
 #include "sim/world.h"
 
 #include <arpa/inet.h>

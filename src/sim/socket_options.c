@@ -1,9 +1,6 @@
 /* Options of sockets. One that is not known fails the run. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* SO_DOMAIN */
-#endif
-#include "sim/socket_options.h"
-#include "sim/refusal.h"
+#include "sim/world.h"
 
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -37,10 +34,8 @@ static aco__sim_option_t *option_kept(aco__sim_socket_t *socket, int level, int 
 static int keep_option(aco__sim_socket_t *socket, int level, int option, int value)
 {
     aco__sim_option_t *found = option_kept(socket, level, option);
-    if (!found && socket->options_count == ACO__SIM_MOST_OPTIONS) {
-        errno = ENOBUFS;
-        return -1;
-    }
+    if (!found && socket->options_count == ACO__SIM_MOST_OPTIONS)
+        return aco__sim_fail_with(ENOBUFS);
     if (!found)
         found = &socket->options[socket->options_count++];
     *found = (aco__sim_option_t){level, option, value};
@@ -55,38 +50,33 @@ static int protocol_of(const aco__sim_socket_t *socket)
 /* 1: it is one of SOL_SOCKET that the simulation knows. */
 static int get_own(aco__sim_socket_t *socket, int option, int *value)
 {
+#define IS(name, what)                                                                                                 \
+    case name:                                                                                                         \
+        *value = what;                                                                                                 \
+        return 1
     switch (option) {
-    case SO_ERROR:
-        *value = socket->error;
-        socket->error = 0;
-        return 1;
-    case SO_TYPE:
-        *value = socket->type;
-        return 1;
-    case SO_DOMAIN:
-        *value = socket->family;
-        return 1;
-    case SO_PROTOCOL:
-        *value = protocol_of(socket);
-        return 1;
-    case SO_ACCEPTCONN:
-        *value = socket->state == ACO__SIM_LISTENS;
-        return 1;
-    case SO_REUSEADDR:
-        *value = socket->reuses_address;
-        return 1;
-    case SO_REUSEPORT:
-        *value = socket->reuses_port;
-        return 1;
-    case SO_SNDBUF:
-        *value = socket->send_size;
-        return 1;
-    case SO_RCVBUF:
-        *value = socket->receive_size;
-        return 1;
+        IS(SO_ERROR, aco__sim_take_error(socket));
+        IS(SO_TYPE, socket->type);
+        IS(SO_DOMAIN, socket->family);
+        IS(SO_PROTOCOL, protocol_of(socket));
+        IS(SO_ACCEPTCONN, socket->state == ACO__SIM_LISTENS);
+        IS(SO_REUSEADDR, socket->reuses_address);
+        IS(SO_REUSEPORT, socket->reuses_port);
+        IS(SO_SNDBUF, socket->send_size);
+        IS(SO_RCVBUF, socket->receive_size);
     default:
         return 0;
     }
+}
+
+/* One of SOL_SOCKET that is no int, of *n bytes; NULL: it is none. */
+static void *structure_of(aco__sim_socket_t *socket, int level, int option, size_t *n)
+{
+    int is_time = option == SO_RCVTIMEO || option == SO_SNDTIMEO;
+    *n = is_time ? sizeof socket->limits[0] : sizeof socket->linger;
+    if (level != SOL_SOCKET || (!is_time && option != SO_LINGER))
+        return NULL;
+    return is_time ? (void *)&socket->limits[option == SO_SNDTIMEO] : &socket->linger;
 }
 
 static void store(const void *result, size_t n, void *value, socklen_t *length)
@@ -96,25 +86,24 @@ static void store(const void *result, size_t n, void *value, socklen_t *length)
     memcpy(value, result, *length);
 }
 
-int aco__sim_option_get(aco_sim_t *sim, aco__sim_socket_t *socket, int level, int option, void *value,
-                        socklen_t *length)
+int aco__sim_getsockopt(aco_sim_t *sim, int fd, int level, int option, void *value, socklen_t *length)
 {
-    const aco__sim_option_t *found = option_kept(socket, level, option);
+    aco__sim_socket_t *socket = aco__sim_socket_at(sim, fd, "getsockopt");
+    const aco__sim_option_t *found = socket ? option_kept(socket, level, option) : NULL;
     int result = found ? found->value : 0;
-    if (level == SOL_SOCKET && option == SO_LINGER) {
-        store(&socket->linger, sizeof socket->linger, value, length);
-        return 0;
-    }
-    if (level == SOL_SOCKET && (option == SO_RCVTIMEO || option == SO_SNDTIMEO)) {
-        store(&socket->limits[option == SO_SNDTIMEO], sizeof socket->limits[0], value, length);
+    size_t n;
+    const void *structure;
+    if (!socket)
+        return -1;
+    structure = structure_of(socket, level, option, &n);
+    if (structure) {
+        store(structure, n, value, length);
         return 0;
     }
     if (level == IPPROTO_IPV6 && option == IPV6_V6ONLY && socket->family == AF_INET6)
         result = socket->only_ipv6;
-    else if (!(level == SOL_SOCKET && get_own(socket, option, &result)) && !is_kept(socket, level, option)) {
-        errno = aco__sim_refuse(sim, "getsockopt");
-        return -1;
-    }
+    else if (!(level == SOL_SOCKET && get_own(socket, option, &result)) && !is_kept(socket, level, option))
+        return aco__sim_fail_with(aco__sim_refuse(sim, "getsockopt"));
     store(&result, sizeof result, value, length);
     return 0;
 }
@@ -148,50 +137,41 @@ static int set_own(aco__sim_socket_t *socket, int option, int value)
 }
 
 /* Options that are no int. 1: it is one. */
-static int set_structure(aco__sim_socket_t *socket, int option, const void *value, socklen_t length)
+static int set_structure(aco__sim_socket_t *socket, int level, int option, const void *value, socklen_t length)
 {
-    if (option == SO_LINGER && length >= sizeof socket->linger) {
-        memcpy(&socket->linger, value, sizeof socket->linger);
+    size_t n;
+    void *structure = structure_of(socket, level, option, &n);
+    if (structure && length >= n) {
+        memcpy(structure, value, n);
         return 1;
     }
-    if ((option == SO_RCVTIMEO || option == SO_SNDTIMEO) && length >= sizeof socket->limits[0]) {
-        memcpy(&socket->limits[option == SO_SNDTIMEO], value, sizeof socket->limits[0]);
-        return 1;
-    }
-    if (option == SO_ATTACH_FILTER && socket->state == ACO__SIM_LISTENS) {
-        socket->is_deaf = 1; /* no filter is simulated but the one that drops what begins a connection */
-        return 1;
-    }
-    return 0;
+    if (level != SOL_SOCKET || option != SO_ATTACH_FILTER || socket->state != ACO__SIM_LISTENS)
+        return 0;
+    return socket->is_deaf = 1; /* no filter is simulated but the one that drops what begins a connection */
 }
 
-int aco__sim_option_set(aco_sim_t *sim, aco__sim_socket_t *socket, int level, int option, const void *value,
-                        socklen_t length)
+int aco__sim_setsockopt(aco_sim_t *sim, int fd, int level, int option, const void *value, socklen_t length)
 {
+    aco__sim_socket_t *socket = aco__sim_socket_at(sim, fd, "setsockopt");
     int number;
-    if (level == SOL_SOCKET && set_structure(socket, option, value, length))
+    if (!socket)
+        return -1;
+    if (set_structure(socket, level, option, value, length))
         return 0;
-    if (length < sizeof number) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (length < sizeof number)
+        return aco__sim_fail_with(EINVAL);
     memcpy(&number, value, sizeof number);
-    if (level == SOL_SOCKET && option == SO_REUSEPORT && number && socket->family == AF_UNIX) {
-        errno = EOPNOTSUPP;
-        return -1;
-    }
+    if (level == SOL_SOCKET && option == SO_REUSEPORT && number && socket->family == AF_UNIX)
+        return aco__sim_fail_with(EOPNOTSUPP);
     if (level == SOL_SOCKET && set_own(socket, option, number))
         return 0;
     if (level == IPPROTO_IPV6 && option == IPV6_V6ONLY && socket->family == AF_INET6) {
-        if (socket->local.family) {
-            errno = EINVAL;
-            return -1;
-        }
+        if (socket->local.family)
+            return aco__sim_fail_with(EINVAL);
         socket->only_ipv6 = number != 0;
         return 0;
     }
     if (is_kept(socket, level, option))
         return keep_option(socket, level, option, number);
-    errno = aco__sim_refuse(sim, "setsockopt");
-    return -1;
+    return aco__sim_fail_with(aco__sim_refuse(sim, "setsockopt"));
 }

@@ -5,9 +5,7 @@
  * peer has. A segment has a random length. There is no Nagle's algorithm and no urgent data.
  *
  * Unix sockets. What is sent is there at once. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* S_IFSOCK */
-#endif
 #include "sim/stream_socket.h"
 #include "sim/arrivals.h"
 #include "sim/draw.h"
@@ -25,13 +23,6 @@
 
 enum { LARGEST_SEGMENT = 65536, SMALLEST_BUFFER = 4096, BUFFER_DOUBLINGS = 7, MOST_TRIES = 7, MOST_ANSWERS = 5 };
 static const unsigned ANY = ~0u;
-
-static int take_error(aco__sim_socket_t *socket)
-{
-    int error = socket->error;
-    socket->error = 0;
-    return error;
-}
 
 static int is_unix(const aco__sim_socket_t *socket)
 {
@@ -288,7 +279,7 @@ static ssize_t nothing_to_read(aco__sim_socket_t *socket)
     if (socket->has_end)
         return 0;
     if (socket->error)
-        return aco__sim_fail_with(take_error(socket));
+        return aco__sim_fail_with(aco__sim_take_error(socket));
     if (socket->cannot_read)
         return 0;
     return aco__sim_fail_with(socket->state == ACO__SIM_FRESH ? ENOTCONN : EAGAIN);
@@ -336,7 +327,7 @@ static int cannot_write(aco__sim_socket_t *socket)
     if (socket->state == ACO__SIM_CONNECTED && !socket->error && !socket->cannot_write)
         return 0;
     if (socket->error && !(is_unix(socket) && socket->cannot_write))
-        return take_error(socket);
+        return aco__sim_take_error(socket);
     return EPIPE;
 }
 
@@ -402,7 +393,7 @@ static ssize_t send_bytes(aco_sim_t *sim, aco__sim_file_t *file, const struct ms
     ssize_t sent;
     (void)flags;
     if (has_records(socket) && (socket->error || socket->state != ACO__SIM_CONNECTED))
-        return aco__sim_fail_with(socket->error ? take_error(socket) : ENOTCONN);
+        return aco__sim_fail_with(socket->error ? aco__sim_take_error(socket) : ENOTCONN);
     if (aco__sim_passed_take(sim, message, &passed) != 0)
         return -1;
     sent = has_records(socket) ? send_record(socket, message, passed) : send_part(sim, socket, message, passed);
@@ -514,7 +505,7 @@ int aco__sim_stream_shutdown(aco_sim_t *sim, aco__sim_socket_t *socket, int how)
         aco__sim_notify(&socket->file, ANY);
         socket->is_told |= socket->state == ACO__SIM_CONNECTED;
         if (socket->state != ACO__SIM_CONNECTED || aco__sim_stream_is_over(socket))
-            return (int)aco__sim_fail_with(ENOTCONN);
+            return aco__sim_fail_with(ENOTCONN);
         pump(sim, socket);
     }
     return 0;
@@ -551,16 +542,16 @@ int aco__sim_stream_listen(aco_sim_t *sim, aco__sim_socket_t *socket, int backlo
 {
     aco__sim_address_t any = {.family = AF_INET6};
     if (socket->state != ACO__SIM_FRESH && socket->state != ACO__SIM_LISTENS)
-        return (int)aco__sim_fail_with(EINVAL);
+        return aco__sim_fail_with(EINVAL);
     if (!socket->same_port.next && is_unix(socket))
-        return (int)aco__sim_fail_with(EINVAL);
+        return aco__sim_fail_with(EINVAL);
     if (socket->local.family)
         any = socket->local; /* it was bound before */
     any.port = 0;
     if (!socket->same_port.next && aco__sim_endpoint_bind(sim, socket, &any) != 0)
         return -1;
     if (aco__sim_endpoint_is_taken(sim, socket))
-        return (int)aco__sim_fail_with(EADDRINUSE);
+        return aco__sim_fail_with(EADDRINUSE);
     socket->state = ACO__SIM_LISTENS;
     socket->backlog = backlog < 0 || backlog > SOMAXCONN ? SOMAXCONN : backlog;
     return 0;
@@ -788,16 +779,16 @@ static void begin_anew(aco__sim_socket_t *socket)
 static int connect_again(aco__sim_socket_t *socket)
 {
     if (socket->state == ACO__SIM_CONNECTING)
-        return (int)aco__sim_fail_with(EALREADY);
+        return aco__sim_fail_with(EALREADY);
     if (socket->state == ACO__SIM_RESET && !socket->is_told) { /* it has failed; the next call begins anew */
-        int error = take_error(socket);
+        int error = aco__sim_take_error(socket);
         begin_anew(socket);
-        return (int)aco__sim_fail_with(error ? error : ECONNABORTED);
+        return aco__sim_fail_with(error ? error : ECONNABORTED);
     }
     if (socket->state != ACO__SIM_FRESH) {
         int is_told = socket->is_told || socket->state == ACO__SIM_LISTENS;
         socket->is_told = 1;
-        return is_told ? (int)aco__sim_fail_with(EISCONN) : 0;
+        return is_told ? aco__sim_fail_with(EISCONN) : 0;
     }
     return 1;
 }
@@ -806,13 +797,13 @@ static int connect_unix(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__si
 {
     aco__sim_socket_t *listener = aco__sim_endpoint_find(socket, to, NULL), *server;
     if (!to->name_length)
-        return (int)aco__sim_fail_with(EINVAL);
+        return aco__sim_fail_with(EINVAL);
     if (!listener || listener->cannot_read)
-        return (int)aco__sim_fail_with(listener || !to->name[0] ? ECONNREFUSED : ENOENT);
+        return aco__sim_fail_with(listener || !to->name[0] ? ECONNREFUSED : ENOENT);
     if (is_full(listener))
-        return (int)aco__sim_fail_with(EAGAIN);
+        return aco__sim_fail_with(EAGAIN);
     if (socket->state != ACO__SIM_FRESH)
-        return (int)aco__sim_fail_with(socket->state == ACO__SIM_CONNECTED ? EISCONN : EINVAL);
+        return aco__sim_fail_with(socket->state == ACO__SIM_CONNECTED ? EISCONN : EINVAL);
     socket->remote = *to;
     server = new_server(sim, listener, socket);
     if (!server)
@@ -843,5 +834,5 @@ int aco__sim_stream_connect(aco_sim_t *sim, aco__sim_socket_t *socket, const str
     socket->state = ACO__SIM_CONNECTING;
     socket->attempts++;
     ask(sim, socket, socket->attempts * MOST_TRIES);
-    return (int)aco__sim_fail_with(EINPROGRESS);
+    return aco__sim_fail_with(EINPROGRESS);
 }

@@ -1,12 +1,10 @@
 /* Threads, mutexes, conditions and futexes in a run, and signals between threads. A mutex is a real one, which a
  * thread takes while it has the baton; if another thread of the run holds it, the thread waits without the baton.
  * Conditions and futexes are waits for their addresses only. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* siginfo_t under -std=c11 */
-#endif
 #include "sim/thread_calls.h"
 #include "sim/baton.h"
-#include "sim/refusal.h"
+#include "sim/world.h"
 
 #include "aco/detail/worker.h"
 
@@ -259,10 +257,8 @@ int aco__sim_sigwait_until(aco_sim_t *sim, const sigset_t *signals, void *info, 
     int signal, error = 0;
     while ((signal = take_signal(self, signals)) == 0 && !error)
         error = aco__sim_wait(sim, "sigwaitinfo", &self->signals, until, 0);
-    if (!signal) {
-        errno = error == ETIMEDOUT ? EAGAIN : error;
-        return -1;
-    }
+    if (!signal)
+        return aco__sim_fail_with(error == ETIMEDOUT ? EAGAIN : error);
     memset(info, 0, sizeof(siginfo_t));
     ((siginfo_t *)info)->si_signo = signal;
     return signal;

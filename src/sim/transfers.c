@@ -1,12 +1,8 @@
 /* Calls that move bytes: all become one call to receive a message, or one to send it. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* IOV_MAX, SPLICE_F_NONBLOCK */
-#endif
-#include "sim/transfers.h"
+#include "sim/call_lists.h"
 #include "sim/byte_queue.h"
 #include "sim/fifo.h"
-#include "sim/refusal.h"
-#include "sim/socket_notes.h"
 #include "sim/waiting.h"
 #include "sim/world.h"
 
@@ -37,13 +33,9 @@ static int may_try_again(aco_sim_t *sim, const aco__sim_file_t *file, int flags,
     return errno == EAGAIN && !(file->flags & O_NONBLOCK) && !(flags & MSG_DONTWAIT) && aco__sim_block(sim, call) == 0;
 }
 
-static aco__sim_file_t *file_for(aco_sim_t *sim, int fd, int is_for_sockets, const char *call)
+static aco__sim_file_t *socket_file(aco_sim_t *sim, int fd, const char *call)
 {
-    aco__sim_file_t *file = aco__sim_file_of(sim, fd, call);
-    if (!file || !is_for_sockets || S_ISSOCK(file->type->mode))
-        return file;
-    errno = ENOTSOCK;
-    return NULL;
+    return (aco__sim_file_t *)aco__sim_socket_at(sim, fd, call);
 }
 
 /* Why a file has no such call. */
@@ -58,13 +50,10 @@ static ssize_t receive_into(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr
     ssize_t n = -1;
     if (!file)
         return -1;
-    if (!file->type->receive || message->msg_iovlen > IOV_MAX) {
-        errno = file->type->receive ? EMSGSIZE : cannot_by_mode(file);
-        return -1;
-    }
+    if (!file->type->receive || message->msg_iovlen > IOV_MAX)
+        return aco__sim_fail_with(file->type->receive ? EMSGSIZE : cannot_by_mode(file));
     if (flags & ~known) { /* among them MSG_OOB, MSG_ERRQUEUE */
-        errno = aco__sim_refuse(sim, call);
-        return -1;
+        return aco__sim_fail_with(aco__sim_refuse(sim, call));
     }
     do
         n = file->type->receive(sim, file, message, flags);
@@ -92,14 +81,10 @@ static ssize_t send_message(aco_sim_t *sim, aco__sim_file_t *file, const struct 
     ssize_t n = -1;
     if (!file)
         return -1;
-    if (!file->type->send || message->msg_iovlen > IOV_MAX) {
-        errno = file->type->send ? EMSGSIZE : cannot_by_mode(file);
-        return -1;
-    }
-    if (flags & ~known || (message->msg_controllen && aco__sim_socket_of(file)->family != AF_UNIX)) {
-        errno = aco__sim_refuse(sim, call);
-        return -1;
-    }
+    if (!file->type->send || message->msg_iovlen > IOV_MAX)
+        return aco__sim_fail_with(file->type->send ? EMSGSIZE : cannot_by_mode(file));
+    if (flags & ~known || (message->msg_controllen && aco__sim_socket_of(file)->family != AF_UNIX))
+        return aco__sim_fail_with(aco__sim_refuse(sim, call));
     do
         n = file->type->send(sim, file, message, flags);
     while (n < 0 && may_try_again(sim, file, flags, call));
@@ -113,38 +98,17 @@ static ssize_t send_message(aco_sim_t *sim, aco__sim_file_t *file, const struct 
     return n;
 }
 
-static struct msghdr message_of(const struct iovec *parts, size_t n)
-{
-    struct msghdr message = {0};
-    message.msg_iov = (struct iovec *)(uintptr_t)parts;
-    message.msg_iovlen = n;
-    return message;
-}
-
-static struct iovec part_of(const void *p, size_t n)
-{
-    return (struct iovec){(void *)(uintptr_t)p, n};
-}
-
-static int check_count(int n)
-{
-    if (n >= 0 && n <= IOV_MAX)
-        return 0;
-    errno = EINVAL;
-    return -1;
-}
-
 ssize_t aco__sim_read(aco_sim_t *sim, int fd, void *p, size_t n)
 {
-    struct iovec part = part_of(p, n);
+    struct iovec part = aco__sim_part(p, n);
     return aco__sim_readv(sim, fd, &part, 1);
 }
 
 ssize_t aco__sim_write(aco_sim_t *sim, int fd, const void *p, size_t n)
 {
-    struct iovec part = part_of(p, n);
-    struct msghdr message = message_of(&part, 1);
-    return send_message(sim, file_for(sim, fd, 0, "write"), &message, 0, "write");
+    struct iovec part = aco__sim_part(p, n);
+    struct msghdr message = aco__sim_message(&part, 1);
+    return send_message(sim, aco__sim_file_of(sim, fd, "write"), &message, 0, "write");
 }
 
 /* To read no bytes, or to write no bytes in parts, is nothing to do for a socket, whatever its state. */
@@ -157,10 +121,10 @@ static int is_nothing(const aco__sim_file_t *file, const struct msghdr *message)
 static ssize_t transfer_parts(aco_sim_t *sim, int fd, const struct iovec *parts, int n, int is_read)
 {
     const char *call = is_read ? "read" : "write";
-    struct msghdr message = message_of(parts, (size_t)n);
-    aco__sim_file_t *file = file_for(sim, fd, 0, call);
-    if (check_count(n) != 0)
-        return -1;
+    struct msghdr message = aco__sim_message(parts, (size_t)n);
+    aco__sim_file_t *file = aco__sim_file_of(sim, fd, call);
+    if (n < 0 || n > IOV_MAX)
+        return aco__sim_fail_with(EINVAL);
     if (is_nothing(file, &message))
         return 0;
     return is_read ? receive_into(sim, file, &message, 0, call) : send_message(sim, file, &message, 0, call);
@@ -179,12 +143,12 @@ ssize_t aco__sim_writev(aco_sim_t *sim, int fd, const struct iovec *parts, int n
 ssize_t aco__sim_recvfrom(aco_sim_t *sim, int fd, void *p, size_t n, int flags, struct sockaddr *from,
                           socklen_t *length)
 {
-    struct iovec part = part_of(p, n);
-    struct msghdr message = message_of(&part, 1);
+    struct iovec part = aco__sim_part(p, n);
+    struct msghdr message = aco__sim_message(&part, 1);
     ssize_t got;
     message.msg_name = from;
     message.msg_namelen = from && length ? *length : 0;
-    got = receive_into(sim, file_for(sim, fd, 1, "recvfrom"), &message, flags, "recvfrom");
+    got = receive_into(sim, socket_file(sim, fd, "recvfrom"), &message, flags, "recvfrom");
     if (got >= 0 && from && length)
         *length = message.msg_namelen;
     return got;
@@ -202,7 +166,7 @@ ssize_t aco__sim_recvmsg(aco_sim_t *sim, int fd, struct msghdr *message, int fla
     own.msg_flags = 0;
     if (!own.msg_name)
         own.msg_namelen = 0;
-    n = receive_into(sim, file_for(sim, fd, 1, "recvmsg"), &own, flags, "recvmsg");
+    n = receive_into(sim, socket_file(sim, fd, "recvmsg"), &own, flags, "recvmsg");
     if (n >= 0) {
         message->msg_namelen = own.msg_namelen;
         message->msg_controllen = (size_t)((char *)own.msg_control - (char *)message->msg_control);
@@ -214,11 +178,11 @@ ssize_t aco__sim_recvmsg(aco_sim_t *sim, int fd, struct msghdr *message, int fla
 ssize_t aco__sim_sendto(aco_sim_t *sim, int fd, const void *p, size_t n, int flags, const struct sockaddr *to,
                         socklen_t length)
 {
-    struct iovec part = part_of(p, n);
-    struct msghdr message = message_of(&part, 1);
+    struct iovec part = aco__sim_part(p, n);
+    struct msghdr message = aco__sim_message(&part, 1);
     message.msg_name = (void *)(uintptr_t)to;
     message.msg_namelen = to ? length : 0;
-    return send_message(sim, file_for(sim, fd, 1, "sendto"), &message, flags, "sendto");
+    return send_message(sim, socket_file(sim, fd, "sendto"), &message, flags, "sendto");
 }
 
 ssize_t aco__sim_send(aco_sim_t *sim, int fd, const void *p, size_t n, int flags)
@@ -228,7 +192,7 @@ ssize_t aco__sim_send(aco_sim_t *sim, int fd, const void *p, size_t n, int flags
 
 ssize_t aco__sim_sendmsg(aco_sim_t *sim, int fd, const struct msghdr *message, int flags)
 {
-    return send_message(sim, file_for(sim, fd, 1, "sendmsg"), message, flags, "sendmsg");
+    return send_message(sim, socket_file(sim, fd, "sendmsg"), message, flags, "sendmsg");
 }
 
 /* ---- splice() ---- */
@@ -238,7 +202,7 @@ enum { MOST_SPLICED = 65536 };
 /* From anything to a pipe, which has room for all of it. */
 static ssize_t fill_fifo(aco_sim_t *sim, aco__sim_file_t *from, aco__sim_file_t *to, struct iovec *part)
 {
-    struct msghdr message = message_of(part, 1);
+    struct msghdr message = aco__sim_message(part, 1);
     size_t room = aco__sim_fifo_room(to);
     ssize_t n;
     part->iov_len = part->iov_len < room ? part->iov_len : room;
@@ -246,30 +210,30 @@ static ssize_t fill_fifo(aco_sim_t *sim, aco__sim_file_t *from, aco__sim_file_t 
         return aco__sim_fail_with(EAGAIN);
     n = receive_into(sim, from, &message, MSG_DONTWAIT, "splice");
     part->iov_len = n > 0 ? (size_t)n : 0;
-    message = message_of(part, 1);
+    message = aco__sim_message(part, 1);
     return n > 0 ? send_message(sim, to, &message, MSG_DONTWAIT, "splice") : n;
 }
 
 /* From a pipe to something else. */
 static ssize_t drain_fifo(aco_sim_t *sim, aco__sim_file_t *from, aco__sim_file_t *to, struct iovec *part)
 {
-    struct msghdr message = message_of(part, 1);
+    struct msghdr message = aco__sim_message(part, 1);
     ssize_t n = from->type->receive(sim, from, &message, MSG_PEEK), sent;
     if (n <= 0)
         return n;
     part->iov_len = (size_t)n;
-    message = message_of(part, 1);
+    message = aco__sim_message(part, 1);
     sent = send_message(sim, to, &message, MSG_DONTWAIT, "splice");
     if (sent <= 0)
         return sent;
     part->iov_len = (size_t)sent;
-    message = message_of(part, 1);
+    message = aco__sim_message(part, 1);
     return from->type->receive(sim, from, &message, 0);
 }
 
 static ssize_t splice_once(aco_sim_t *sim, aco__sim_file_t *from, aco__sim_file_t *to, char *bytes, size_t n)
 {
-    struct iovec part = part_of(bytes, n < MOST_SPLICED ? n : MOST_SPLICED);
+    struct iovec part = aco__sim_part(bytes, n < MOST_SPLICED ? n : MOST_SPLICED);
     return (aco__sim_is_fifo(to) ? fill_fifo : drain_fifo)(sim, from, to, &part);
 }
 
@@ -280,14 +244,14 @@ static int check_splice(const aco__sim_file_t *from, const aco__sim_file_t *to, 
     if (!from || !to)
         return -1;
     if ((!aco__sim_is_fifo(from) && !aco__sim_is_fifo(to)) || !from->type->receive || !to->type->send)
-        return (int)aco__sim_fail_with(from->type->receive && to->type->send ? EINVAL : EBADF);
-    return from_offset || to_offset ? (int)aco__sim_fail_with(ESPIPE) : 0;
+        return aco__sim_fail_with(from->type->receive && to->type->send ? EINVAL : EBADF);
+    return from_offset || to_offset ? aco__sim_fail_with(ESPIPE) : 0;
 }
 
 ssize_t aco__sim_splice(aco_sim_t *sim, int from_fd, int64_t *from_offset, int to_fd, int64_t *to_offset, size_t n,
                         unsigned flags)
 {
-    aco__sim_file_t *from = file_for(sim, from_fd, 0, "splice"), *to = from ? file_for(sim, to_fd, 0, "splice") : NULL;
+    aco__sim_file_t *from = aco__sim_file_of(sim, from_fd, "splice"), *to = from ? aco__sim_file_of(sim, to_fd, "splice") : NULL;
     int message_flags = (flags & SPLICE_F_NONBLOCK) ? MSG_DONTWAIT : 0;
     char *bytes;
     ssize_t moved;

@@ -1,20 +1,14 @@
 /* Files and directories. Each call that changes names is a step in a list, until it is durable. A crash takes steps
  * back, from the list's end. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* S_IFDIR, strdup() */
-#endif
 #include "sim/tree.h"
+#include "sim/grow.h"
 #include "sim/world.h"
 
-#include "base/invariants.h"
-
-#include <errno.h>
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
-enum { FIRST_STEPS = 16, MOST_STEPS = 1 << 10 };
+enum { MOST_STEPS = 1 << 10 };
 
 /* ---- Inodes ---- */
 
@@ -31,10 +25,8 @@ static void fill_inode(aco__sim_tree_t *tree, aco__sim_inode_t *inode, unsigned 
 aco__sim_inode_t *aco__sim_inode_new(aco__sim_tree_t *tree, unsigned mode, int64_t now)
 {
     aco__sim_inode_t *inode = calloc(1, sizeof *inode);
-    if (!inode) {
-        errno = ENOMEM;
-        return NULL;
-    }
+    if (!inode)
+        return aco__sim_null_with(ENOMEM);
     fill_inode(tree, inode, mode, now);
     aco__links_append(&tree->inodes, &inode->all);
     return inode;
@@ -81,11 +73,9 @@ int aco__sim_inode_is_in(const aco__sim_inode_t *folder, const aco__sim_inode_t 
 
 static aco__sim_entry_t *entry_named(const aco__sim_inode_t *folder, const char *name)
 {
-    for (aco__links_t *links = folder->entries.next; links != &folder->entries; links = links->next) {
-        aco__sim_entry_t *entry = ACO__LINKED(links, aco__sim_entry_t, links);
-        if (strcmp(entry->name, name) == 0)
-            return entry;
-    }
+    ACO__EACH_LINKED(aco__sim_entry_t, entry, &folder->entries, links)
+    if (strcmp(entry->name, name) == 0)
+        return entry;
     return NULL;
 }
 
@@ -105,10 +95,8 @@ static aco__sim_entry_t *new_entry(const char *name, aco__sim_inode_t *inode)
 {
     size_t n = strlen(name) + 1;
     aco__sim_entry_t *entry = calloc(1, sizeof *entry + n);
-    if (!entry) {
-        errno = ENOMEM;
-        return NULL;
-    }
+    if (!entry)
+        return aco__sim_null_with(ENOMEM);
     memcpy(entry->name, name, n);
     entry->inode = inode;
     return entry;
@@ -211,21 +199,15 @@ static void drop_steps(aco__sim_tree_t *tree, int all)
 
 static int make_steps_room(aco__sim_tree_t *tree)
 {
-    size_t room = tree->steps_room ? 2 * tree->steps_room : FIRST_STEPS;
     aco__sim_step_t *larger;
     if (tree->steps_n == MOST_STEPS) { /* the kernel has written the oldest one */
         free_step(tree, &tree->steps[0]);
         memmove(tree->steps, tree->steps + 1, --tree->steps_n * sizeof *tree->steps);
     }
-    if (tree->steps_n < tree->steps_room)
-        return 0;
-    larger = realloc(tree->steps, room * sizeof *larger);
-    if (!larger) {
-        errno = ENOMEM;
+    larger = aco__sim_grown(tree->steps, &tree->steps_room, tree->steps_n + 1, sizeof *larger);
+    if (!larger)
         return -1;
-    }
     tree->steps = larger;
-    tree->steps_room = room;
     return 0;
 }
 
@@ -233,10 +215,8 @@ static int add_naming(aco__sim_step_t *step, const aco__sim_place_t *place, aco_
 {
     aco__sim_naming_t *naming = &step->namings[step->n];
     naming->name = strdup(place->name);
-    if (!naming->name) {
-        errno = ENOMEM;
-        return -1;
-    }
+    if (!naming->name)
+        return aco__sim_fail_with(ENOMEM);
     naming->folder = place->folder;
     naming->old = place->inode;
     naming->new = new;
@@ -284,25 +264,14 @@ static int take_step(aco__sim_tree_t *tree, aco__sim_step_t *step, int64_t now)
     return 0;
 }
 
-int aco__sim_tree_name(aco__sim_tree_t *tree, const aco__sim_place_t *place, aco__sim_inode_t *inode, int64_t now)
+int aco__sim_tree_move(aco__sim_tree_t *tree, const aco__sim_place_t *from, const aco__sim_place_t *to,
+                       aco__sim_inode_t *inode, int64_t now)
 {
     aco__sim_step_t step = {0};
-    ACO__ASSERT(place->folder);
+    ACO__ASSERT(to->folder && (!from || (from->folder && from->inode == inode)));
     if (make_steps_room(tree) != 0)
         return -1;
-    if (add_naming(&step, place, inode) == 0 && take_step(tree, &step, now) == 0)
-        return 0;
-    free_step(tree, &step);
-    return -1;
-}
-
-int aco__sim_tree_move(aco__sim_tree_t *tree, const aco__sim_place_t *from, const aco__sim_place_t *to, int64_t now)
-{
-    aco__sim_step_t step = {0};
-    ACO__ASSERT(from->folder && from->inode && to->folder);
-    if (make_steps_room(tree) != 0)
-        return -1;
-    if (add_naming(&step, from, NULL) == 0 && add_naming(&step, to, from->inode) == 0 &&
+    if ((!from || add_naming(&step, from, NULL) == 0) && add_naming(&step, to, inode) == 0 &&
         take_step(tree, &step, now) == 0)
         return 0;
     free_step(tree, &step);
@@ -381,11 +350,9 @@ static void take_back(aco__sim_tree_t *tree, const aco__sim_step_t *step)
 /* A directory in which something still is, although its own name is lost. */
 static aco__sim_inode_t *lost_folder(const aco__sim_tree_t *tree)
 {
-    for (aco__links_t *links = tree->inodes.next; links != &tree->inodes; links = links->next) {
-        aco__sim_inode_t *inode = ACO__LINKED(links, aco__sim_inode_t, all);
-        if (!inode->names && !aco__sim_inode_is_empty(inode))
-            return inode;
-    }
+    ACO__EACH_LINKED(aco__sim_inode_t, inode, &tree->inodes, all)
+    if (!inode->names && !aco__sim_inode_is_empty(inode))
+        return inode;
     return NULL;
 }
 
@@ -409,10 +376,8 @@ void aco__sim_tree_crash(aco_sim_t *sim, aco__sim_tree_t *tree, size_t sector)
             take_back(tree, &tree->steps[i - 1]);
     drop_steps(tree, 1);
     empty_lost_folders(tree);
-    for (aco__links_t *links = tree->inodes.next; links != &tree->inodes; links = links->next) {
-        aco__sim_inode_t *inode = ACO__LINKED(links, aco__sim_inode_t, all);
-        aco__sim_content_crash(sim, &inode->content, &tree->room, sector);
-    }
+    ACO__EACH_LINKED(aco__sim_inode_t, inode, &tree->inodes, all)
+    aco__sim_content_crash(sim, &inode->content, &tree->room, sector);
 }
 
 /* ---- The tree ---- */

@@ -67,12 +67,10 @@ ACO__HIDDEN void aco__sim_inode_drop(aco__sim_tree_t *tree, aco__sim_inode_t *in
 ACO__HIDDEN int aco__sim_inode_is_empty(const aco__sim_inode_t *folder);
 /* Whether the folder is `inode`, or in it at any depth. */
 ACO__HIDDEN int aco__sim_inode_is_in(const aco__sim_inode_t *folder, const aco__sim_inode_t *inode);
-/* The place's name stands for `inode` from now on; NULL: for nothing. 0, or -1 and errno. */
-ACO__HIDDEN int aco__sim_tree_name(aco__sim_tree_t *tree, const aco__sim_place_t *place, aco__sim_inode_t *inode,
-                                   int64_t now);
-/* The inode of one place gets the other name, in one step. */
+/* The name of `to` stands for `inode` from now on; NULL: for nothing. That of `from`, which is its place, no longer does;
+ * NULL: that stays. All in one step. 0, or -1 and errno. */
 ACO__HIDDEN int aco__sim_tree_move(aco__sim_tree_t *tree, const aco__sim_place_t *from, const aco__sim_place_t *to,
-                                   int64_t now);
+                                   aco__sim_inode_t *inode, int64_t now);
 /* The names in a directory are durable; or, with `fails`, they never will be. */
 ACO__HIDDEN void aco__sim_tree_sync(aco__sim_tree_t *tree, const aco__sim_inode_t *folder, int fails);
 /* The machine crashes: the seed decides what survives of names and bytes that are not durable. */

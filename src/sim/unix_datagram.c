@@ -1,8 +1,6 @@
 /* Unix sockets of datagrams. What is sent is there at once. A queue has a few places; who is the peer of its own peer
  * may always send. Only a peer may send to a socket that has one. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* S_IFSOCK */
-#endif
 #include "sim/unix_datagram.h"
 #include "sim/datagram.h"
 #include "sim/interest.h"
@@ -29,9 +27,8 @@ static int finds_no_place(const aco__sim_socket_t *from, const aco__sim_socket_t
 static unsigned unix_datagram_events(aco__sim_file_t *file)
 {
     const aco__sim_socket_t *socket = aco__sim_socket_of(file);
-    return (socket->received || socket->cannot_read ? ACO__SIM_READABLE : 0) | (socket->cannot_read ? EPOLLRDHUP : 0) |
-           (socket->cannot_read && socket->cannot_write ? EPOLLHUP : 0) | (socket->error ? EPOLLERR : 0) |
-           (socket->peer && finds_no_place(socket, socket->peer) ? 0 : ACO__SIM_WRITABLE);
+    int is_full = socket->peer && finds_no_place(socket, socket->peer);
+    return aco__sim_datagram_events(file) & ~(is_full ? (unsigned)ACO__SIM_WRITABLE : 0);
 }
 
 static const aco__sim_type_t unix_datagram_type;
@@ -39,11 +36,9 @@ static const aco__sim_type_t unix_datagram_type;
 /* The senders whose peer it is may find a place. */
 static void tell_senders(aco_sim_t *sim, const aco__sim_socket_t *socket)
 {
-    for (aco__links_t *links = sim->opened.files.next; links != &sim->opened.files; links = links->next) {
-        aco__sim_file_t *file = ACO__LINKED(links, aco__sim_file_t, all);
-        if (file->type == &unix_datagram_type && aco__sim_socket_of(file)->peer == socket)
-            aco__sim_notify(file, ACO__SIM_WRITABLE);
-    }
+    ACO__EACH_LINKED(aco__sim_file_t, file, &sim->opened.files, all)
+    if (file->type == &unix_datagram_type && aco__sim_socket_of(file)->peer == socket)
+        aco__sim_notify(file, ACO__SIM_WRITABLE);
 }
 
 static ssize_t receive_unix_datagram(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *message, int flags)
@@ -94,7 +89,7 @@ static int read_name(const aco__sim_socket_t *socket, const struct sockaddr *add
 {
     if (aco__sim_address_read(socket, address, length, name) != 0)
         return -1;
-    return name->name_length ? 0 : (int)aco__sim_fail_with(EINVAL);
+    return name->name_length ? 0 : aco__sim_fail_with(EINVAL);
 }
 
 /* Why nothing can be sent: an errno; 0: it can. */
@@ -121,12 +116,12 @@ static ssize_t send_to_one(aco__sim_socket_t *socket, const struct msghdr *messa
     size_t n = aco__sim_parts_size(message);
     aco__sim_datagram_t *datagram;
     aco__sim_address_t name;
-    int error = socket->error;
+    int error;
     if (message->msg_namelen && read_name(socket, message->msg_name, message->msg_namelen, &name) != 0)
         return -1;
     if (n + UNIX_OVERHEAD > (size_t)socket->send_size)
         return aco__sim_fail_with(EMSGSIZE);
-    socket->error = 0;
+    error = aco__sim_take_error(socket);
     if (error || socket->cannot_write)
         return aco__sim_fail_with(error ? error : EPIPE);
     to = message->msg_namelen ? socket_with(socket, &name) : socket->peer;
@@ -185,9 +180,9 @@ int aco__sim_unix_datagram_connect(aco__sim_socket_t *socket, const aco__sim_add
 {
     aco__sim_socket_t *peer = to ? socket_with(socket, to) : NULL, *former = socket->peer;
     if (to && !peer)
-        return to->name_length ? -1 : (int)aco__sim_fail_with(EINVAL);
+        return to->name_length ? -1 : aco__sim_fail_with(EINVAL);
     if (peer && peer->peer && peer->peer != socket)
-        return (int)aco__sim_fail_with(EPERM);
+        return aco__sim_fail_with(EPERM);
     if (peer)
         aco__sim_file_hold(&peer->file);
     socket->peer = peer;
@@ -197,13 +192,5 @@ int aco__sim_unix_datagram_connect(aco__sim_socket_t *socket, const aco__sim_add
         aco__sim_file_drop(&former->file);
     }
     aco__sim_notify(&socket->file, ACO__SIM_WRITABLE);
-    return 0;
-}
-
-int aco__sim_unix_datagram_shutdown(aco__sim_socket_t *socket, int how)
-{
-    socket->cannot_read |= how != SHUT_WR;
-    socket->cannot_write |= how != SHUT_RD;
-    aco__sim_notify(&socket->file, ~0u);
     return 0;
 }

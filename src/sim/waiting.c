@@ -1,13 +1,10 @@
 /* eventfd, epoll and poll() in virtual time. A call that waits without a limit while nothing is on its way would wait
  * for ever: the run fails. */
-#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* EPOLLRDNORM */
-#endif
 #include "sim/waiting.h"
 #include "sim/arrivals.h"
 #include "sim/byte_queue.h"
 #include "sim/interest.h"
-#include "sim/refusal.h"
 #include "sim/world.h"
 
 #include <errno.h>
@@ -18,8 +15,6 @@
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { MS = 1000000, S = 1000000000 };
 
 /* Lets the time pass until the next arrival, at most until `until`, and something arrive. 0; or -1: nothing ever will,
  * and `until` is INT64_MAX; or the run has failed. */
@@ -47,8 +42,18 @@ int aco__sim_block(aco_sim_t *sim, const char *call)
         aco__sim_nodes_print(sim);
         aco__sim_fail(sim, "a deadlock: %s() waits for ever: nothing is on its way to a descriptor", call);
     }
-    errno = EDEADLK;
-    return -1;
+    return aco__sim_fail_with(EDEADLK);
+}
+
+static int block_until(aco_sim_t *sim, int64_t until, const char *call)
+{
+    return until == INT64_MAX ? aco__sim_block(sim, call) : pass(sim, until);
+}
+
+/* Negative: never. */
+static int64_t after_ms(const aco_sim_t *sim, int milliseconds)
+{
+    return milliseconds < 0 ? INT64_MAX : aco__sim_after(sim, milliseconds * ACO_MILLISECOND);
 }
 
 /* ---- eventfd ---- */
@@ -71,10 +76,8 @@ static ssize_t read_counter(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr
     uint64_t value = counter->is_semaphore ? 1 : counter->value;
     aco__sim_bytes_t bytes = {(char *)&value, 0, sizeof value, sizeof value};
     (void)sim, (void)flags;
-    if (aco__sim_parts_size(message) < sizeof value || !counter->value) {
-        errno = counter->value ? EINVAL : aco__sim_parts_size(message) < sizeof value ? EINVAL : EAGAIN;
-        return -1;
-    }
+    if (aco__sim_parts_size(message) < sizeof value || !counter->value)
+        return aco__sim_fail_with(aco__sim_parts_size(message) < sizeof value ? EINVAL : EAGAIN);
     counter->value -= value;
     aco__sim_bytes_copy(&bytes, message, sizeof value);
     aco__sim_notify(file, ACO__SIM_WRITABLE);
@@ -86,15 +89,11 @@ static ssize_t write_counter(aco_sim_t *sim, aco__sim_file_t *file, const struct
     counter_t *counter = (counter_t *)file;
     uint64_t added;
     (void)sim, (void)flags;
-    if (!message->msg_iovlen || message->msg_iov[0].iov_len < sizeof added) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (!message->msg_iovlen || message->msg_iov[0].iov_len < sizeof added)
+        return aco__sim_fail_with(EINVAL);
     memcpy(&added, message->msg_iov[0].iov_base, sizeof added);
-    if (added == UINT64_MAX || added > UINT64_MAX - 1 - counter->value) {
-        errno = added == UINT64_MAX ? EINVAL : EAGAIN;
-        return -1;
-    }
+    if (added == UINT64_MAX || added > UINT64_MAX - 1 - counter->value)
+        return aco__sim_fail_with(added == UINT64_MAX ? EINVAL : EAGAIN);
     counter->value += added;
     aco__sim_notify(file, ACO__SIM_READABLE);
     return sizeof added;
@@ -104,10 +103,8 @@ int aco__sim_eventfd(aco_sim_t *sim, unsigned value, int flags)
 {
     static const aco__sim_type_t type = {0600, counter_events, read_counter, write_counter, NULL, NULL, NULL};
     counter_t *counter;
-    if (flags & ~(EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE)) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (flags & ~(EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE))
+        return aco__sim_fail_with(EINVAL);
     counter = aco__sim_file_new(sim, &type, sizeof *counter, O_RDWR | ((flags & EFD_NONBLOCK) ? O_NONBLOCK : 0));
     if (!counter)
         return -1;
@@ -133,10 +130,8 @@ static const aco__sim_type_t epoll_type = {0600, epoll_events, NULL, NULL, NULL,
 int aco__sim_epoll_create1(aco_sim_t *sim, int flags)
 {
     aco__sim_epoll_t *epoll;
-    if (flags & ~EPOLL_CLOEXEC) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (flags & ~EPOLL_CLOEXEC)
+        return aco__sim_fail_with(EINVAL);
     epoll = aco__sim_file_new(sim, &epoll_type, sizeof *epoll, O_RDWR);
     if (!epoll)
         return -1;
@@ -150,29 +145,24 @@ static aco__sim_epoll_t *epoll_of(aco_sim_t *sim, int fd, const char *call)
     aco__sim_file_t *file = aco__sim_file_of(sim, fd, call);
     if (!file || file->type == &epoll_type)
         return (aco__sim_epoll_t *)file;
-    errno = EINVAL;
-    return NULL;
+    return aco__sim_null_with(EINVAL);
 }
 
 static aco__sim_watch_t *watch_of(const aco__sim_epoll_t *epoll, const aco__sim_file_t *file, int fd)
 {
-    for (aco__links_t *links = file->watches.next; links != &file->watches; links = links->next) {
-        aco__sim_watch_t *watch = ACO__LINKED(links, aco__sim_watch_t, of_file);
-        if (watch->epoll == epoll && watch->fd == fd)
-            return watch;
-    }
+    ACO__EACH_LINKED(aco__sim_watch_t, watch, &file->watches, of_file)
+    if (watch->epoll == epoll && watch->fd == fd)
+        return watch;
     return NULL;
 }
 
 /* Whether an epoll watches `file`, perhaps by way of others. */
 static int reaches(const aco__sim_epoll_t *epoll, const aco__sim_file_t *file)
 {
-    for (const aco__links_t *links = epoll->watches.next; links != &epoll->watches; links = links->next) {
-        const aco__sim_watch_t *watch = ACO__LINKED(links, aco__sim_watch_t, of_epoll);
-        if (watch->file == file ||
-            (watch->file->type == &epoll_type && reaches((const aco__sim_epoll_t *)watch->file, file)))
-            return 1;
-    }
+    ACO__EACH_LINKED(aco__sim_watch_t, watch, &epoll->watches, of_epoll)
+    if (watch->file == file ||
+        (watch->file->type == &epoll_type && reaches((const aco__sim_epoll_t *)watch->file, file)))
+        return 1;
     return 0;
 }
 
@@ -181,10 +171,8 @@ static int add_watch(aco__sim_epoll_t *epoll, aco__sim_file_t *file, int fd, con
     aco__sim_watch_t *watch;
     int is_loop = file->type == &epoll_type && reaches((const aco__sim_epoll_t *)file, &epoll->file);
     watch = is_loop ? NULL : calloc(1, sizeof *watch);
-    if (!watch) {
-        errno = is_loop ? ELOOP : ENOMEM;
-        return -1;
-    }
+    if (!watch)
+        return aco__sim_fail_with(is_loop ? ELOOP : ENOMEM);
     watch->file = file;
     watch->epoll = epoll;
     watch->fd = fd;
@@ -203,14 +191,10 @@ int aco__sim_epoll_ctl(aco_sim_t *sim, int epoll, int operation, int fd, struct 
     if (!of)
         return -1;
     watch = watch_of(of, file, fd);
-    if (file == &of->file || operation < EPOLL_CTL_ADD || operation > EPOLL_CTL_MOD) {
-        errno = EINVAL;
-        return -1;
-    }
-    if (!watch == (operation != EPOLL_CTL_ADD)) {
-        errno = watch ? EEXIST : ENOENT;
-        return -1;
-    }
+    if (file == &of->file || operation < EPOLL_CTL_ADD || operation > EPOLL_CTL_MOD)
+        return aco__sim_fail_with(EINVAL);
+    if (!watch == (operation != EPOLL_CTL_ADD))
+        return aco__sim_fail_with(watch ? EEXIST : ENOENT);
     if (S_ISREG(file->type->mode) || S_ISDIR(file->type->mode))
         return aco__sim_fail_with(EPERM);
     if (operation == EPOLL_CTL_ADD)
@@ -230,32 +214,22 @@ static int epoll_wait_until(aco_sim_t *sim, int fd, struct epoll_event *events, 
     int n;
     if (!epoll)
         return -1;
-    if (room <= 0) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (room <= 0)
+        return aco__sim_fail_with(EINVAL);
     while ((n = aco__sim_collect(epoll, events, room)) == 0 && sim->now < until)
-        if ((until == INT64_MAX ? aco__sim_block(sim, call) : pass(sim, until)) != 0)
+        if (block_until(sim, until, call) != 0)
             return until == INT64_MAX ? -1 : 0;
     return n;
 }
 
-static int64_t later(const aco_sim_t *sim, int64_t ns)
-{
-    return ns < INT64_MAX - sim->now ? sim->now + ns : INT64_MAX;
-}
-
 int aco__sim_epoll_wait(aco_sim_t *sim, int epoll, struct epoll_event *events, int room, int milliseconds)
 {
-    int64_t until = milliseconds < 0 ? INT64_MAX : later(sim, (int64_t)milliseconds * MS);
-    return epoll_wait_until(sim, epoll, events, room, until, "epoll_wait");
+    return epoll_wait_until(sim, epoll, events, room, after_ms(sim, milliseconds), "epoll_wait");
 }
 
 int aco__sim_epoll_pwait2(aco_sim_t *sim, int epoll, struct epoll_event *events, int room, const struct timespec *limit)
 {
-    int64_t seconds = limit ? limit->tv_sec : INT64_MAX, until = INT64_MAX;
-    if (seconds < INT64_MAX / S - 1)
-        until = later(sim, seconds * S + limit->tv_nsec);
+    int64_t until = limit ? aco__sim_after(sim, aco__sim_nanoseconds(limit)) : INT64_MAX;
     return epoll_wait_until(sim, epoll, events, room, until, "epoll_pwait2");
 }
 
@@ -275,10 +249,10 @@ static int look(aco_sim_t *sim, struct pollfd *fds, nfds_t n)
 
 int aco__sim_poll(aco_sim_t *sim, struct pollfd *fds, nfds_t n, int milliseconds)
 {
-    int64_t until = milliseconds < 0 ? INT64_MAX : later(sim, (int64_t)milliseconds * MS);
+    int64_t until = after_ms(sim, milliseconds);
     int ready;
     while ((ready = look(sim, fds, n)) == 0 && sim->now < until)
-        if ((until == INT64_MAX ? aco__sim_block(sim, "poll") : pass(sim, until)) != 0)
+        if (block_until(sim, until, "poll") != 0)
             return until == INT64_MAX ? -1 : 0;
     return ready;
 }

@@ -49,18 +49,13 @@ int64_t aco__sim_travel(aco_sim_t *sim, aco__sim_wire_t *wire, size_t n)
     return wire->free_at + latency->min + (int64_t)aco__sim_chance(sim, (uint64_t)(latency->max - latency->min) + 1);
 }
 
-static int is_chance(double chance)
-{
-    return chance >= 0 && chance <= 1; /* not so for a NaN */
-}
-
 /* NULL: nothing is wrong. */
 static const char *what_is_wrong(const aco_sim_link_t *link)
 {
-    if (link->latency.min < 0 || link->latency.max < link->latency.min || link->latency.max > 3600 * ACO_SECOND)
+    if (!aco__sim_is_latency(&link->latency))
         return "the latency is out of range";
-    if (!is_chance(link->loss) || !is_chance(link->duplicates) || !is_chance(link->reordering) ||
-        !is_chance(link->resets))
+    if (!aco__sim_is_chance(link->loss) || !aco__sim_is_chance(link->duplicates) ||
+        !aco__sim_is_chance(link->reordering) || !aco__sim_is_chance(link->resets))
         return "a chance is not from 0 to 1";
     if (link->bandwidth < 0 || link->bandwidth > LARGEST_BANDWIDTH)
         return "the bandwidth is out of range";

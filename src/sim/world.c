@@ -12,6 +12,7 @@
 
 static const int64_t LATEST = (int64_t)3600 * 24 * 365 * 30 * ACO_SECOND; /* 32 bits hold it */
 
+aco__system_t aco__sim_real;
 static __thread aco_sim_t *current;
 
 aco_sim_t *aco_sim_current(void)
@@ -60,7 +61,7 @@ void aco__sim_say(const aco_sim_t *sim, const char *what, ...)
 }
 
 /* Which call of the library was made is known when that has failed: it stores its name for aco_error_message(). */
-void aco__sim_settle(aco_sim_t *sim)
+void aco__sim_settle_refused(aco_sim_t *sim)
 {
     const char *message = aco_error_message(), *call = sim->refused;
     int n = (int)strcspn(message, ":");
@@ -82,8 +83,7 @@ void aco__sim_fail(aco_sim_t *sim, const char *reason, ...)
     va_list list;
     int error = errno;
     ACO__ASSERT(!current || sim == current);
-    if (sim->refused)
-        aco__sim_settle(sim); /* it came first */
+    aco__sim_settle(sim); /* it came first */
     if (sim->has_failed)
         return;
     sim->has_failed = 1;
@@ -109,6 +109,18 @@ uint64_t aco_sim_random(aco_sim_t *sim, uint64_t limit)
     drawn = aco__sim_decide(sim, ACO__SIM_SCENARIO, drawn, limit);
     aco__history_note(&sim->history, ACO__SIM_RANDOM, 0, drawn);
     return drawn;
+}
+
+int aco__sim_write_real(int file, const char *text, size_t n, int64_t at)
+{
+    for (size_t written = 0; written < n;) {
+        ssize_t done = at < 0 ? aco__sim_real.write(file, text + written, n - written)
+                              : aco__sim_real.pwrite(file, text + written, n - written, at + (int64_t)written);
+        if (done == 0 || (done < 0 && errno != EINTR))
+            return -1;
+        written += done > 0 ? (size_t)done : 0;
+    }
+    return 0;
 }
 
 int aco__sim_takes(aco_sim_t *sim, double chance)

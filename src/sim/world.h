@@ -12,11 +12,13 @@
 #include "sim/opened.h"
 #include "sim/endpoint.h"
 #include "sim/wire.h"
-#include "sim/real_system.h"
+#include "sim/world.h"
 #include "sim/schedule.h"
 #include "system/system.h"
 
 #include "aco/detail/chooser.h"
+
+ACO__HIDDEN_EXTERN aco__system_t aco__sim_real; /* the system's table as it was before */
 
 #define ACO__SIM_DATE ((int64_t)1000000000 * ACO_SECOND) /* of a run's begin: in September 2001 */
 enum { ACO__SIM_MOST_TOLD = 20 }; /* refused calls of a run that are printed */
@@ -64,6 +66,18 @@ static inline uint64_t aco__sim_decide(aco_sim_t *sim, aco__sim_source_t source,
     return aco_likely(!sim->decisions) ? drawn : aco__decisions_next(sim->decisions, source, drawn, limit);
 }
 
+/* Nanoseconds since the run's begin, `ns` or a time from now on; INT64_MAX: never. */
+static inline int64_t aco__sim_after(const aco_sim_t *sim, int64_t ns)
+{
+    return ns < INT64_MAX - sim->now ? sim->now + ns : INT64_MAX;
+}
+
+static inline int64_t aco__sim_nanoseconds(const struct timespec *time)
+{
+    int64_t seconds = time->tv_sec;
+    return seconds > INT64_MAX / ACO_SECOND - 1 ? INT64_MAX : seconds * ACO_SECOND + time->tv_nsec;
+}
+
 /* The clock jumps to `then`, nanoseconds since the run's begin, unless that has passed. */
 ACO__HIDDEN void aco__sim_jump(aco_sim_t *sim, int64_t then);
 ACO__HIDDEN void aco__sim_enter(aco_sim_t *sim); /* the calling thread's run; NULL: none any more */
@@ -77,8 +91,33 @@ void aco__sim_fail(aco_sim_t *sim, const char *reason, ...);
 /* Prints a line with the seed. */
 ACO__HIDDEN ACO__COLD __attribute__((format(ACO__PRINTF, 2, 3)))
 void aco__sim_say(const aco_sim_t *sim, const char *what, ...);
-/* Lets the run fail because of the call that it was refused last, `refused`. */
-ACO__HIDDEN ACO__COLD void aco__sim_settle(aco_sim_t *sim);
+/* Lets the run fail because of the call that it was refused last, `refused`, if there is one. */
+ACO__HIDDEN ACO__COLD void aco__sim_settle_refused(aco_sim_t *sim);
+static inline void aco__sim_settle(aco_sim_t *sim)
+{
+    if (aco_unlikely(sim->refused != NULL))
+        aco__sim_settle_refused(sim);
+}
+
+/* Puts the stand-ins into the system's table, once. A thread without a run passes through them. */
+ACO__HIDDEN void aco__sim_calls_install(void);
+/* The run fails, because of this call, which is not simulated. Returns the error for its caller, ENOSYS. */
+ACO__HIDDEN ACO__COLD int aco__sim_refuse(aco_sim_t *sim, const char *call);
+/* Other addresses of memory, coroutines and stacks, in another order, until aco__scatter_end(), for a seed's repetition.
+ * No run lasts. Without memory it does less. */
+ACO__HIDDEN void aco__scatter_begin(uint64_t seed);
+ACO__HIDDEN void aco__scatter_end(void);
+/* The run is over: its histories are complete, their handles end, and so do the nemeses. */
+ACO__HIDDEN void aco__sim_histories_end(aco_sim_t *sim);
+ACO__HIDDEN void aco__sim_nemesis_end(aco_sim_t *sim);
+
+/* aco__sim_note() for a socket. `address`: the other end's, or the socket's own. NULL: none. */
+ACO__HIDDEN void aco__sim_note_socket(aco_sim_t *sim, aco__sim_noted_t kind, const aco__sim_socket_t *socket,
+                                      int64_t value, const aco__sim_address_t *address);
+/* Writes all of it to a file of the real system, at this offset; -1: at its position. 0, or -1 and errno. */
+ACO__HIDDEN int aco__sim_write_real(int file, const char *text, size_t n, int64_t at);
+/* The socket of a descriptor; NULL and errno: as aco__sim_file_of(), or ENOTSOCK. */
+ACO__HIDDEN aco__sim_socket_t *aco__sim_socket_at(aco_sim_t *sim, int fd, const char *call);
 
 /* 0 if it is the calling thread's run; else -1 and EINVAL. NULL is none. */
 ACO__HIDDEN int aco__sim_check_run(const aco_sim_t *sim, const char *call);
