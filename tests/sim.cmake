@@ -116,6 +116,9 @@ if(TARGET acorn_io AND TARGET acorn_threads)
   foreach(variant IN LISTS acorn_two_variants)
     acorn_test(sim_threads.${variant} sim_threads.c DEFINE ${define_${variant}})
     target_link_libraries(test_sim_threads_${variant} PRIVATE acorn_sim_static acorn_threads_static acorn_io_static)
+    acorn_test(sim_node_threads.${variant} sim_node_threads.c DEFINE ${define_${variant}})
+    target_link_libraries(test_sim_node_threads_${variant}
+                          PRIVATE acorn_sim_static acorn_threads_static acorn_io_static)
     acorn_test(sim_thread_faults.${variant} sim_thread_faults.c DEFINE ${define_${variant}}
                ARGS --runs 100 --check -- locks)
     target_link_libraries(test_sim_thread_faults_${variant}

@@ -108,9 +108,10 @@
  * waits. Nothing interrupts a thread in between. The time jumps when no thread can go on. Each thread of the run may
  * call the functions below; `invariants` is called by one of them, when no thread can go on. The run ends when the
  * tasks of the calling thread have ended; then it waits for the other threads.
- *   Nodes are on the calling thread, and the other threads are the scenario's. A node cannot have threads, because its
- * crash could not end them: a task of a node that needs one (a set, aco_offload()) makes the run fail. aco_sim_node(),
- * the calls for a node, aco_sim_at() and aco_sim_nemesis() fail with EINVAL on another thread than the first one.
+ *   The nodes of aco_sim_node() are on the calling thread: a task of one that needs another thread (a set,
+ * aco_offload()) makes the run fail. A node of aco_sim_node_main() has threads of its own. aco_sim_node(),
+ * aco_sim_node_main(), the calls for a node, aco_sim_at() and aco_sim_nemesis() fail with EINVAL on another thread than
+ * the first one.
  *
  * Threads that the program makes by itself go on as before. They cannot reach the run's tasks, and must not use an
  * aco_mt_ object that these use. One thread of the process simulates at a time. The first run of the process must not
@@ -253,6 +254,17 @@ enum { ACO_SIM_NODE_NAME_SIZE = 32 }; /* with the 0 */
  * has the name or one of the addresses), ENOMEM. */
 ACO_API aco_sim_node_t *aco_sim_node(aco_sim_t *sim, const char *name, const char *addresses, aco_function_t function,
                                      void *arg);
+
+/* The same, but calls function(arg) as a program's main(): in no task, on a thread that the node has for itself. There
+ * it may call aco_run() and aco_threads_run(); tasks of the node may call aco_offload(). A thread that is made on the
+ * node's threads is the node's, too. When the function returns, the other threads go on.
+ *   aco_sim_crash() and aco_sim_restart() return at once, and the crash comes when each of the node's threads is at
+ * rest: between two turns of its tasks, or where it waits outside of tasks. Until then the threads go on. Then they end
+ * where they are, and no cleanup runs but destructors of what is local to a thread. A task that waits for an object
+ * between threads (aco/mt.h) leaves its wait in the object: make such objects anew when the function is called again.
+ *   Fails as aco_sim_node(). If no thread can be made, the run fails. */
+ACO_API aco_sim_node_t *aco_sim_node_main(aco_sim_t *sim, const char *name, const char *addresses,
+                                          void *(*function)(void *arg), void *arg);
 
 /* Returns the node's name, which lasts as long as the node. */
 ACO_API const char *aco_sim_node_name(const aco_sim_node_t *node);

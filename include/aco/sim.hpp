@@ -157,7 +157,16 @@ public:
     /* Makes a node that runs f(), and runs it again when the node starts again: aco_sim_node(). It keeps a copy of `f`
      * until the run has ended. An exception that leaves it makes the run fail. Throws aco::error. */
     template<class F>
-    sim_node node(const char *name, const char *addresses, F &&f) const;
+    sim_node node(const char *name, const char *addresses, F &&f) const
+    {
+        return make_node(aco_sim_node, name, addresses, std::forward<F>(f));
+    }
+    /* The same, but f() is called as a program's main(), on a thread of the node's own: aco_sim_node_main(). */
+    template<class F>
+    sim_node node_main(const char *name, const char *addresses, F &&f) const
+    {
+        return make_node(aco_sim_node_main, name, addresses, std::forward<F>(f));
+    }
     /* Calls f() `time` after the run's begin, as a task of the scenario: aco_sim_at(). It keeps a copy, as above. */
     template<class Rep, class Period, class F>
     void at(const std::chrono::duration<Rep, Period> &time, F &&f) const;
@@ -178,6 +187,9 @@ public:
     aco_sim_t *native_handle() const noexcept { return run_; }
 
 private:
+    template<class F>
+    sim_node make_node(decltype(aco_sim_node) *make, const char *name, const char *addresses, F &&f) const;
+
     aco_sim_t *run_;
 };
 
@@ -275,11 +287,11 @@ struct no_invariants {
 } // namespace detail
 
 template<class F>
-sim_node sim::node(const char *name, const char *addresses, F &&f) const
+sim_node sim::make_node(decltype(aco_sim_node) *make, const char *name, const char *addresses, F &&f) const
 {
     using kept_t = detail::sim_kept<std::decay_t<F>>;
     kept_t *kept = run_ ? kept_t::make(run_, std::decay_t<F>(std::forward<F>(f))) : nullptr;
-    aco_sim_node_t *made = aco_sim_node(run_, name, addresses, kept_t::run, kept);
+    aco_sim_node_t *made = make(run_, name, addresses, kept_t::run, kept);
     if (made == nullptr)
         detail::refused();
     return sim_node(made);

@@ -54,6 +54,12 @@ __attribute__((noinline)) void aco__no_switch_end(const char *place)
     section.depth--;
 }
 
+__attribute__((noinline)) void aco__sections_forget(void)
+{
+    section.depth = 0;
+    memset(section.locks, 0, sizeof section.locks);
+}
+
 static const void **entry_of_lock(const void *lock)
 {
     for (int i = 0; i < MOST_LOCKS; i++)

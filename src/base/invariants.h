@@ -31,6 +31,7 @@
 ACO_API ACO__COLD __attribute__((noreturn)) void aco__invariant_broken(const char *condition, const char *place);
 ACO_API void aco__no_switch_begin(const char *place);
 ACO_API void aco__no_switch_end(const char *place);
+ACO_API void aco__sections_forget(void); /* the thread has left its frames, with all sections and locks */
 ACO_API void aco__locked_begin(const void *lock, const char *place);
 ACO_API void aco__locked_end(const void *lock, const char *place);
 /* Whether the calling thread is in a section with this lock: for ACO__ASSERT(). */
@@ -41,6 +42,7 @@ ACO_API void aco__may_switch(const char *call, const char *location, const char 
 #define ACO__ASSERT(condition) ((condition) ? (void)0 : aco__invariant_broken(#condition, ACO__PLACE))
 #define ACO__NO_SWITCH_BEGIN() aco__no_switch_begin(ACO__PLACE)
 #define ACO__NO_SWITCH_END() aco__no_switch_end(ACO__PLACE)
+#define ACO__SECTIONS_FORGET() aco__sections_forget()
 #define ACO__LOCKED_BEGIN(lock) aco__locked_begin(lock, ACO__PLACE)
 #define ACO__LOCKED_END(lock) aco__locked_end(lock, ACO__PLACE)
 #define ACO__ASSERT_LOCKED(lock) ACO__ASSERT(aco__holds(lock))
@@ -50,6 +52,7 @@ ACO_API void aco__may_switch(const char *call, const char *location, const char 
 #define ACO__ASSERT(condition) ((void)0)
 #define ACO__NO_SWITCH_BEGIN() ((void)0)
 #define ACO__NO_SWITCH_END() ((void)0)
+#define ACO__SECTIONS_FORGET() ((void)0)
 #define ACO__LOCKED_BEGIN(lock) ((void)0)
 #define ACO__LOCKED_END(lock) ((void)0)
 #define ACO__ASSERT_LOCKED(lock) ((void)0)

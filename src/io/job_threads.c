@@ -4,7 +4,8 @@
  * Look-ups of names have a queue of their own and at most half of the threads: name servers that do not answer hold a
  * thread for many seconds, and files must not wait for them.
  *
- * The threads of a simulation have a pool of their own, with the same lock and limits. */
+ * The threads of a simulation have a pool of their own, with the same lock and limits, and each node with threads has
+ * one. */
 #define _GNU_SOURCE
 #include "base/invariants.h"
 #include "io/descriptor.h"
@@ -51,8 +52,13 @@ static int64_t idle_limit = 10 * ACO_SECOND;
 /* That of the calling thread. */
 static struct job_pool *pool(void)
 {
+    void *own;
     ACO__ASSERT(aco__holds(&pool_lock));
-    return aco_unlikely(aco__chooser_is_there()) ? &simulated_pool : &usual_pool;
+    if (aco_likely(!aco__chooser_is_there()))
+        return &usual_pool;
+    _Static_assert(sizeof(struct job_pool) <= ACO__CHOOSER_POOL * sizeof(uintptr_t), "a node has room for it");
+    own = aco__chooser_pool();
+    return own ? own : &simulated_pool;
 }
 
 /* ---- The lock ---- */

@@ -54,7 +54,7 @@ static void leave_wait(aco__thread_t *self, aco__wait_t *wait)
 {
     aco__tasks_t *s = aco__tasks(self);
     void *object = (void *)(uintptr_t)wait->object;
-    ACO__ASSERT(wait->kind != ACO__WAIT_ANSWER && wait->kind != ACO__WAIT_MT); /* another thread would end it */
+    ACO__ASSERT(wait->kind != ACO__WAIT_MT); /* another thread's object has it */
     for (aco__waiter_t *waiter = wait->first; waiter; waiter = waiter->other)
         if (waiter->queue)
             aco__dequeue(waiter);
@@ -110,6 +110,46 @@ static void abandon_scopes(aco__thread_t *self, aco_t *task)
     *aco__task_flags(task) = 0;
 }
 
+/* Frames that are gone, for a leak checker: what only they point to was lost on purpose. */
+typedef struct remains {
+    struct remains *next;
+    uintptr_t frames[];
+} remains_t;
+
+/* 0, or -1 without memory. */
+ACO__NO_SANITIZE static int keep_frames(const uintptr_t *frames, const uintptr_t *end)
+{
+    static remains_t *all;
+    size_t n = (size_t)(end - frames);
+    remains_t *kept = malloc(sizeof *kept + n * sizeof *frames);
+    if (!kept)
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        ((volatile uintptr_t *)kept->frames)[i] = frames[i];
+    aco__lock();
+    kept->next = all;
+    all = kept;
+    aco__unlock();
+    return 0;
+}
+
+/* 0; or -1: they cannot be kept. */
+static int keep_frames_of_task(const aco_t *task)
+{
+    const uintptr_t *frames = (const uintptr_t *)task->aco__self.sp;
+    if (!aco__has(task, ACO__PRIVATE) || !aco__is_on_its_stack(task, frames)) /* an inner coroutine has waited */
+        return -1;
+    return keep_frames(frames, task->share_stack->aco__top);
+}
+
+void aco__chooser_leaves_frames(const void *top, const void *end)
+{
+    ACO__ASSERT(!aco__running());
+    ACO__SECTIONS_FORGET();
+    if (__lsan_register_root_region)
+        (void)keep_frames(top, end);
+}
+
 void aco__chooser_abandon(aco__chooser_t *chooser, aco_t *task)
 {
     aco__thread_t *self = aco__self();
@@ -117,6 +157,11 @@ void aco__chooser_abandon(aco__chooser_t *chooser, aco_t *task)
     aco__wait_t *wait = aco__task_wait(task);
     const aco_t *joiner = *aco__task_joiner(task);
     ACO__ASSERT(s->chooser == chooser && !self->running && !aco__in_turn(s) && aco__is_task(task));
+    if (wait && wait->kind == ACO__WAIT_MT) {
+        if (__lsan_register_root_region)
+            (void)keep_frames_of_task(task);
+        return;
+    }
     if (wait)
         leave_wait(self, wait);
     else
@@ -134,42 +179,31 @@ void aco__chooser_abandon(aco__chooser_t *chooser, aco_t *task)
     aco__set_status(task, ACO__DESTROYED);
 }
 
-/* Frames of tasks that are gone, for a leak checker: what only they point to was lost on purpose. */
-typedef struct remains {
-    struct remains *next;
-    uintptr_t frames[];
-} remains_t;
-
-/* 0; or -1: they cannot be kept. */
-ACO__NO_SANITIZE static int keep_frames(const aco_t *task)
-{
-    static remains_t *all;
-    const uintptr_t *frames = (const uintptr_t *)task->aco__self.sp, *end = task->share_stack->aco__top;
-    size_t n = (size_t)(end - frames);
-    remains_t *kept;
-    if (!aco__has(task, ACO__PRIVATE) || !aco__is_on_its_stack(task, frames)) /* an inner coroutine has waited */
-        return -1;
-    kept = malloc(sizeof *kept + n * sizeof *frames);
-    if (!kept)
-        return -1;
-    for (size_t i = 0; i < n; i++)
-        ((volatile uintptr_t *)kept->frames)[i] = frames[i];
-    kept->next = all;
-    all = kept;
-    return 0;
-}
-
 static void free_abandoned(aco__chooser_t *chooser)
 {
     while (chooser->aco__abandoned) {
         aco_t *task = chooser->aco__abandoned;
         chooser->aco__abandoned = aco__task_next(task);
-        if (__lsan_register_root_region && keep_frames(task) != 0)
+        if (__lsan_register_root_region && keep_frames_of_task(task) != 0)
             continue;
         if (aco__has(task, ACO__PRIVATE))
             aco__coroutine_free(task);
         else
             aco__stack_forget(task);
+    }
+}
+
+/* Tasks on share stacks stay: these are the thread's. */
+void aco__chooser_bequeath(aco__chooser_t *chooser, aco__chooser_t *heir)
+{
+    aco_t *next = chooser->aco__abandoned;
+    chooser->aco__abandoned = NULL;
+    while (next) {
+        aco_t *task = next;
+        aco__chooser_t *owner = aco__has(task, ACO__PRIVATE) ? heir : chooser;
+        next = aco__task_next(task);
+        aco__set_task_next(task, owner->aco__abandoned);
+        owner->aco__abandoned = task;
     }
 }
 
@@ -191,6 +225,11 @@ int aco__chooser_is_there(void)
 {
     const aco__thread_t *self = aco__self();
     return self->scheduler && aco__tasks(self)->chooser;
+}
+
+uintptr_t *aco__chooser_pool(void)
+{
+    return aco__chooser_is_there() ? aco__tasks(aco__self())->chooser->pool : NULL;
 }
 
 int aco__chooser_look_up(int64_t *ns)

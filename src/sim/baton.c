@@ -35,11 +35,12 @@ aco__sim_thread_t *aco__sim_thread_after(const aco_sim_t *sim, const aco__sim_th
     return thread->all.next == &sim->threads.all ? NULL : ACO__LINKED(thread->all.next, aco__sim_thread_t, all);
 }
 
-static void add_thread(aco_sim_t *sim, aco__sim_thread_t *thread)
+static void add_thread(aco_sim_t *sim, aco__sim_thread_t *thread, aco_sim_node_t *home)
 {
     aco__sim_threads_t *threads = &sim->threads;
     thread->sim = sim;
-    thread->here = &sim->nodes.scenario;
+    thread->here = thread->home = home;
+    thread->is_at_rest = 1;
     thread->number = ++threads->numbers;
     thread->priority = HIGHEST_LOWERED + 1 + aco__draw(&threads->draws) / 4;
     aco__links_append(&threads->all, &thread->all);
@@ -61,10 +62,10 @@ void aco__sim_threads_begin(aco_sim_t *sim, uint64_t seed)
     threads->first.asks = NULL;
     memset(threads->first.held, 0, sizeof threads->first.held);
     aco__links_empty(&threads->all);
-    add_thread(sim, &threads->first);
+    add_thread(sim, &threads->first, &sim->nodes.scenario);
 }
 
-aco__sim_thread_t *aco__sim_thread_new(aco_sim_t *sim)
+aco__sim_thread_t *aco__sim_thread_new(aco_sim_t *sim, aco_sim_node_t *home)
 {
     aco__sim_threads_t *threads = &sim->threads;
     aco__sim_thread_t *thread = calloc(1, sizeof *thread);
@@ -72,7 +73,8 @@ aco__sim_thread_t *aco__sim_thread_new(aco_sim_t *sim)
         return NULL;
     thread->chooser = threads->first.chooser;
     thread->chooser.has_others = 1;
-    add_thread(sim, thread);
+    thread->chooser.pool = home == &sim->nodes.scenario ? NULL : home->pool;
+    add_thread(sim, thread, home);
     thread->schedule.decisions = sim->decisions;
     aco__schedule_begin(&thread->schedule, threads->first.schedule.kind, sim->options.changes,
                         aco__draw(&threads->draws));
@@ -100,6 +102,8 @@ void aco__sim_threads_free(aco_sim_t *sim)
     aco__sim_thread_t *next;
     for (aco__sim_thread_t *thread = aco__sim_thread_after(sim, &sim->threads.first); thread; thread = next) {
         next = aco__sim_thread_after(sim, thread);
+        if (thread->has_ended && thread->is_joinable) /* by a thread of a node that has crashed, or by nobody */
+            (void)real.pthread_join(thread->thread, NULL);
         if (thread->has_ended) /* else it waits for the baton for ever */
             free(thread);
     }
@@ -389,6 +393,8 @@ static void go_on_with(aco_sim_t *sim, aco__sim_thread_t *next)
         pass_baton(sim, next);
         await_baton(self);
     }
+    if (self->is_to_leave)
+        aco__sim_leave_frames(self);
 }
 
 /* The thread that goes on while the running one cannot, perhaps after some time: then it may be that one. */
@@ -435,14 +441,18 @@ int aco__sim_wait(aco_sim_t *sim, const char *call, const void *object, int64_t 
     self->object = object;
     self->until = until;
     self->is_patient = is_patient;
+    if (is_patient != ACO__SIM_FOR_MUTEX && !aco__running())
+        aco__sim_rest(self);
     begin_choice(sim);
     go_on_with(sim, next_thread(sim));
+    self->is_at_rest = 0;
     return self->result;
 }
 
 void aco__sim_thread_enter(aco__sim_thread_t *thread)
 {
     await_baton(thread);
+    thread->is_at_rest = 0;
     aco__sim_enter(thread->sim);
 }
 
@@ -455,6 +465,7 @@ void aco__sim_thread_leave(aco__sim_thread_t *thread)
     thread->has_ended = 1;
     count_end(&sim->threads);
     (void)aco__sim_wake(sim, thread, INT32_MAX);
+    (void)aco__sim_wake(sim, thread->home, INT32_MAX);
     next = next_thread(sim);
     aco__sim_enter(NULL);
     pass_baton(sim, next);
@@ -476,7 +487,7 @@ static void await_others(aco_sim_t *sim)
         interrupt_others(sim);
     sim->threads.is_ending = 1;
     sim->threads.points = 0;
-    (void)aco__sim_wait(sim, "its end", &sim->threads, INT64_MAX, 1);
+    (void)aco__sim_wait(sim, "its end", &sim->threads, INT64_MAX, ACO__SIM_PATIENT);
     sim->threads.is_ending = 0;
 }
 
@@ -491,6 +502,8 @@ static void tell_left(aco_sim_t *sim)
 void aco__sim_threads_end(aco_sim_t *sim)
 {
     int64_t now = sim->now; /* idle threads of the pool wait a while before they end */
+    if (sim->threads.others)
+        aco__sim_nodes_end_threads(sim);
     if (sim->threads.others)
         await_others(sim);
     if (sim->threads.others && !sim->has_failed) {

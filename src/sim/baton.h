@@ -3,13 +3,16 @@
 #define ACO_BATON_H
 
 #include "sim/links.h"
+#include "sim/node_threads.h"
 #include "sim/schedule.h"
 
 #include "aco/detail/chooser.h"
 
 #include <pthread.h>
+#include <setjmp.h>
 
 enum { ACO__SIM_MOST_HELD = 8 };
+enum { ACO__SIM_PATIENT = 1, ACO__SIM_FOR_MUTEX /* patient, too */ }; /* kinds of waits */
 
 typedef struct aco__sim_thread {
     aco_sim_t *sim;
@@ -35,6 +38,10 @@ typedef struct aco__sim_thread {
     void *arg, *returned;
     pthread_t thread;
     int is_joinable, has_ended;
+    aco_sim_node_t *home; /* whose thread it is */
+    int is_at_rest;     /* it has not begun, is between turns, or waits outside of tasks: its node may crash */
+    int is_to_leave;    /* its node has crashed: it leaves its frames, and ends */
+    jmp_buf *base;      /* where it leaves them for; NULL: it has none */
     uint64_t signals;   /* that were sent to it: bits */
 } aco__sim_thread_t;
 
@@ -62,8 +69,8 @@ ACO__HIDDEN void aco__sim_threads_end(aco_sim_t *sim);
 /* Frees what belongs to threads that have ended. */
 ACO__HIDDEN void aco__sim_threads_free(aco_sim_t *sim);
 
-/* A new thread, which can go on; `number` and what follows is set. NULL: no memory. */
-ACO__HIDDEN aco__sim_thread_t *aco__sim_thread_new(aco_sim_t *sim);
+/* A new thread of the node, which can go on; `number` and what follows is set. NULL: no memory. */
+ACO__HIDDEN aco__sim_thread_t *aco__sim_thread_new(aco_sim_t *sim, aco_sim_node_t *home);
 /* It could not be started. */
 ACO__HIDDEN void aco__sim_thread_drop(aco__sim_thread_t *thread);
 /* On the new thread, at its begin: waits for the baton. At its end: gives it away. */
@@ -72,9 +79,10 @@ ACO__HIDDEN void aco__sim_thread_leave(aco__sim_thread_t *thread);
 /* The next one; NULL: it is the last. */
 ACO__HIDDEN aco__sim_thread_t *aco__sim_thread_after(const aco_sim_t *sim, const aco__sim_thread_t *thread);
 
+/* It waits for nothing, and its node neither crashes nor is suspended. */
 static inline int aco__sim_can_go_on(const aco__sim_thread_t *thread)
 {
-    return !thread->call && !thread->has_ended;
+    return !thread->call && !thread->has_ended && !aco__sim_is_halted(thread);
 }
 
 /* Another thread may go on first. errno stays. */
@@ -82,7 +90,8 @@ ACO__HIDDEN void aco__sim_point(aco_sim_t *sim);
 /* Another thread goes on first, if one can. */
 ACO__HIDDEN void aco__sim_give_way(aco_sim_t *sim);
 /* The calling thread waits for `object` in this call. 0: it was woken. ETIMEDOUT: the time has come. EINTR, or EDEADLK:
- * the run has failed, and the first thread does not wait any more; if it is patient, only EDEADLK. */
+ * the run has failed, and the first thread does not wait any more; if it is patient, only EDEADLK. A thread whose node
+ * crashes meanwhile does not come back. */
 ACO__HIDDEN int aco__sim_wait(aco_sim_t *sim, const char *call, const void *object, int64_t until, int is_patient);
 /* Wakes at most so many threads that wait for the object: at random if it is 1. How many. */
 ACO__HIDDEN int aco__sim_wake(aco_sim_t *sim, const void *object, int most);

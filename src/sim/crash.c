@@ -24,6 +24,7 @@ static void end_tasks_of_node(aco_sim_t *sim, aco_sim_node_t *node)
 static void crash(aco_sim_t *sim, aco_sim_node_t *node)
 {
     aco_sim_crash_t how = node->how_to_crash;
+    aco__sim_node_end_threads(sim, node);
     aco__sim_arrive(sim); /* what has arrived until now */
     if (sim->nodes.scenario.tasks) /* else the run is over */
         aco__sim_node_note(node, ACO__SIM_CRASHED);

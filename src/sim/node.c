@@ -1,6 +1,7 @@
 /* The nodes of a run. The run's tasks that no node has spawned are the scenario's, which counts as a node. */
 #define _GNU_SOURCE /* strnlen() */
 #include "sim/node.h"
+#include "sim/thread_calls.h"
 #include "sim/world.h"
 
 #include "aco/detail/for_libraries.h"
@@ -169,8 +170,8 @@ static int check_new(const aco_sim_t *sim, aco_function_t function)
     return function ? 0 : fail_making(EINVAL, "the function is NULL");
 }
 
-aco_sim_node_t *aco_sim_node(aco_sim_t *sim, const char *name, const char *addresses, aco_function_t function,
-                             void *arg)
+static aco_sim_node_t *make_node(aco_sim_t *sim, const char *name, const char *addresses, aco_function_t function,
+                                 void *arg, int has_threads)
 {
     aco_sim_node_t *node;
     if (check_new(sim, function) != 0)
@@ -191,9 +192,22 @@ aco_sim_node_t *aco_sim_node(aco_sim_t *sim, const char *name, const char *addre
     node->how_to_crash = ACO_SIM_CRASH_RESET;
     node->function = function;
     node->arg = arg;
+    node->has_threads = has_threads;
     sim->nodes.last = sim->nodes.last->next = node;
     aco__sim_node_start(node);
     return node;
+}
+
+aco_sim_node_t *aco_sim_node(aco_sim_t *sim, const char *name, const char *addresses, aco_function_t function,
+                             void *arg)
+{
+    return make_node(sim, name, addresses, function, arg, 0);
+}
+
+aco_sim_node_t *aco_sim_node_main(aco_sim_t *sim, const char *name, const char *addresses, void *(*function)(void *arg),
+                                  void *arg)
+{
+    return make_node(sim, name, addresses, function, arg, 1);
 }
 
 /* ---- Running ---- */
@@ -214,7 +228,11 @@ int aco__sim_spawn(aco_sim_t *sim, aco_sim_node_t *node, const char *name, aco_f
 
 void aco__sim_node_start(aco_sim_node_t *node)
 {
-    if (aco__sim_spawn(node->sim, node, node->name, node->function, node->arg) != 0)
+    pthread_t thread;
+    int failed = node->has_threads
+                     ? aco__sim_thread_start(node->sim, node, &thread, NULL, node->function, node->arg)
+                     : aco__sim_spawn(node->sim, node, node->name, node->function, node->arg);
+    if (failed)
         aco__sim_fail(node->sim, "there is no memory for node \"%s\"", node->name);
     node->is_up = 1;
     node->is_dark = 0;

@@ -6,6 +6,7 @@
 #include "sim/disk.h"
 #include "sim/history.h"
 
+#include "aco/detail/chooser.h"
 #include "aco/sim.h"
 
 #include <netinet/in.h>
@@ -23,7 +24,10 @@ struct aco_sim_node_s {
     int addresses_count;
     aco__sim_disk_t disk;       /* lasts when the node crashes */
     struct aco__sim_wire *wires; /* that were used, to other nodes and to itself */
-    size_t tasks;               /* that the schedule knows */
+    size_t tasks;               /* that the first thread's schedule knows */
+    int has_threads;            /* aco_sim_node_main(): its function is called on a thread of the node's own */
+    int is_stopping;            /* it crashes as soon as all its threads are at rest */
+    uintptr_t pool[ACO__CHOOSER_POOL]; /* of its threads for aco_offload() */
     int is_up;                  /* it was started, and has not crashed since */
     int is_dark;                /* it has crashed with its whole machine: nothing comes from it, or to it */
     int is_suspended;           /* its tasks have no turns */

@@ -402,6 +402,22 @@ size_t aco__schedule_take(aco__sim_schedule_t *schedule, aco_sim_node_t *node, a
     return n;
 }
 
+size_t aco__schedule_take_all(aco__sim_schedule_t *schedule, aco__sim_task_t **tasks)
+{
+    size_t n = 0;
+    aco__sim_task_t *taken = *tasks = malloc((schedule->used + 1) * sizeof *taken);
+    if (!taken)
+        return SIZE_MAX;
+    for (size_t i = 0; i < schedule->room; i++)
+        if (schedule->tasks[i].task)
+            taken[n++] = schedule->tasks[i];
+    qsort(taken, n, sizeof *taken, by_number);
+    schedule->runnable_count = schedule->aside_count = 0;
+    for (size_t i = 0; i < n; i++)
+        aco__schedule_ended(schedule, taken[i].task);
+    return n;
+}
+
 void aco__schedule_free(aco__sim_schedule_t *schedule)
 {
     free(schedule->tasks);

@@ -11,7 +11,7 @@ typedef struct aco__sim_task {
     aco_t *task;       /* NULL: an empty entry */
     uint64_t number;   /* of tasks in a run: in the order in which they could run first */
     uint64_t priority; /* ACO_SIM_PCT: the highest runs */
-    aco_sim_node_t *node; /* NULL: the scenario's, on another thread than the first */
+    aco_sim_node_t *node; /* NULL: on another thread than the first */
 } aco__sim_task_t;
 
 /* A task that can run. */
@@ -59,6 +59,8 @@ ACO__HIDDEN int aco__schedule_enroll(aco__sim_schedule_t *schedule, aco_t *task,
  * SIZE_MAX without memory. */
 ACO__HIDDEN size_t aco__schedule_take(aco__sim_schedule_t *schedule, aco_sim_node_t *node,
                                       aco__sim_task_t **tasks);
+/* The same for all tasks, whatever their nodes. */
+ACO__HIDDEN size_t aco__schedule_take_all(aco__sim_schedule_t *schedule, aco__sim_task_t **tasks);
 /* Likewise the poll task, which may be added already. */
 ACO__HIDDEN void aco__schedule_add_poll(aco__sim_schedule_t *schedule, aco_t *poll);
 /* The node's tasks have no turns from now on; or they have again. node->is_suspended has changed. */

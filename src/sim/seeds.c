@@ -87,8 +87,10 @@ static int choose(aco__chooser_t *chooser, aco_t **chosen)
     ACO__ASSERT(sim == aco_sim_current());
     sim->is_in_turn = 0;
     aco__sim_note_stop(sim);
-    sim->nodes.here = &sim->nodes.scenario;
+    sim->nodes.here = thread->home;
+    aco__sim_rest(thread);
     aco__sim_point(sim);
+    thread->is_at_rest = 0;
     if (settle_nodes(thread))
         return 1;
     if (goes_on(sim, schedule) != 0)
@@ -105,7 +107,7 @@ static int choose(aco__chooser_t *chooser, aco_t **chosen)
     sim->turns++;
     sim->rounds_without_turn = sim->threads.points = 0;
     sim->is_in_turn = 1;
-    sim->nodes.here = node ? node : &sim->nodes.scenario;
+    sim->nodes.here = node ? node : thread->home;
     if (sim->options.turn_ns)
         sim->now += turn_time(sim);
     aco__sim_note_turn(sim, *chosen, number);
@@ -243,6 +245,7 @@ static void judge(aco_sim_t *sim, int done, size_t before)
         fail_by_deadlock(sim);
     else if (done != 0)
         aco__sim_fail(sim, "%s", aco_error_message());
+    (void)aco__sim_nodes_settle(sim); /* those without tasks here are up */
     aco__sim_threads_end(sim);
     (void)check_invariants(sim);
     live = count_live();

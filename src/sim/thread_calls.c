@@ -19,7 +19,9 @@
 static void end_tasks(aco__sim_thread_t *thread)
 {
     size_t tasks = aco__worker_tasks();
-    if (tasks)
+    if (thread->is_to_leave)
+        aco__sim_abandon_tasks(thread);
+    else if (tasks)
         aco__sim_fail(thread->sim, "%zu tasks of thread %" PRIu64 " never ended", tasks, thread->number);
     aco__chooser_end(&thread->chooser);
     aco__schedule_free(&thread->schedule);
@@ -30,7 +32,7 @@ static void *thread_of_run(void *arg)
     aco__sim_thread_t *thread = arg;
     aco__sim_thread_enter(thread);
     if (aco__chooser_begin(&thread->chooser, "pthread_create") == 0) {
-        thread->returned = thread->fn(thread->arg);
+        aco__sim_call_function(thread);
         end_tasks(thread);
     } else {
         aco__sim_fail(thread->sim, "there is no memory for a thread");
@@ -40,24 +42,22 @@ static void *thread_of_run(void *arg)
     return arg;
 }
 
-/* A node's crash could not end a thread. 0, or an errno, and the run has failed. */
+/* The first thread's nodes: a crash of one could not end another thread. 0, or an errno, and the run has failed. */
 static int check_place(aco_sim_t *sim)
 {
-    if (sim->nodes.here == &sim->nodes.scenario)
+    if (sim->nodes.here == sim->threads.running->home)
         return 0;
-    aco__sim_fail(sim, "node \"%s\" needs another thread, for a set or aco_offload(): only the scenario may",
+    aco__sim_fail(sim,
+                  "node \"%s\" needs another thread, for a set or aco_offload(): make it by aco_sim_node_main()",
                   sim->nodes.here->name);
     return ENOSYS;
 }
 
-int aco__sim_pthread_create(aco_sim_t *sim, pthread_t *thread, const pthread_attr_t *attributes,
-                            void *(*fn)(void *arg), void *arg)
+int aco__sim_thread_start(aco_sim_t *sim, aco_sim_node_t *home, pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*fn)(void *arg), void *arg)
 {
-    aco__sim_thread_t *made;
-    int error = check_place(sim), kind = PTHREAD_CREATE_JOINABLE;
-    if (error)
-        return error;
-    made = aco__sim_thread_new(sim);
+    aco__sim_thread_t *made = aco__sim_thread_new(sim, home);
+    int error, kind = PTHREAD_CREATE_JOINABLE;
     if (!made)
         return EAGAIN;
     made->fn = fn;
@@ -71,8 +71,18 @@ int aco__sim_pthread_create(aco_sim_t *sim, pthread_t *thread, const pthread_att
         return error;
     }
     *thread = made->thread;
-    aco__sim_point(sim);
     return 0;
+}
+
+int aco__sim_pthread_create(aco_sim_t *sim, pthread_t *thread, const pthread_attr_t *attributes,
+                            void *(*fn)(void *arg), void *arg)
+{
+    int error = check_place(sim);
+    if (!error)
+        error = aco__sim_thread_start(sim, sim->nodes.here, thread, attributes, fn, arg);
+    if (!error)
+        aco__sim_point(sim);
+    return error;
 }
 
 /* One that has not been joined. NULL: it is not of the run. */
@@ -90,7 +100,7 @@ int aco__sim_pthread_join(aco_sim_t *sim, pthread_t thread, void **result)
     if (!joined)
         return aco__sim_refuse(sim, "pthread_join");
     while (!joined->has_ended)
-        if (aco__sim_wait(sim, "pthread_join", joined, INT64_MAX, 1) == EDEADLK)
+        if (aco__sim_wait(sim, "pthread_join", joined, INT64_MAX, ACO__SIM_PATIENT) == EDEADLK)
             return EDEADLK;
     joined->is_joinable = 0;
     return real.pthread_join(thread, result);
@@ -124,7 +134,7 @@ static int take_mutex(aco_sim_t *sim, pthread_mutex_t *mutex)
             error = real.pthread_mutex_lock(mutex);
             break;
         }
-        if (aco__sim_wait(sim, "pthread_mutex_lock", mutex, INT64_MAX, 1) == EDEADLK)
+        if (aco__sim_wait(sim, "pthread_mutex_lock", mutex, INT64_MAX, ACO__SIM_FOR_MUTEX) == EDEADLK)
             return EDEADLK;
     }
     return error;

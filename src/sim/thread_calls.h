@@ -4,6 +4,9 @@
 
 #include "sim/world.h"
 
+/* Starts a thread of the node. 0, or an errno. */
+ACO__HIDDEN int aco__sim_thread_start(aco_sim_t *sim, aco_sim_node_t *home, pthread_t *thread,
+                                      const pthread_attr_t *attributes, void *(*fn)(void *arg), void *arg);
 ACO__HIDDEN int aco__sim_pthread_create(aco_sim_t *sim, pthread_t *thread, const pthread_attr_t *attributes,
                                         void *(*fn)(void *arg), void *arg);
 ACO__HIDDEN int aco__sim_pthread_join(aco_sim_t *sim, pthread_t thread, void **result);

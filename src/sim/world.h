@@ -8,6 +8,7 @@
 #include "sim/decisions.h"
 #include "sim/history.h"
 #include "sim/node.h"
+#include "sim/node_threads.h"
 #include "sim/notes.h"
 #include "sim/opened.h"
 #include "sim/endpoint.h"

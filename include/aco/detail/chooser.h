@@ -6,6 +6,8 @@
 
 ACO__BEGIN_C
 
+enum { ACO__CHOOSER_POOL = 16 }; /* words of a pool's place */
+
 /* What chooses for aco_run(), which calls it in the root context. While a thread has a chooser, every switch between
  * its tasks goes through aco_run(), and the chooser keeps those that can run: so no turn walks over all of them. */
 typedef struct aco__chooser_s {
@@ -34,6 +36,7 @@ typedef struct aco__chooser_s {
     /* A task has made a call that is not simulated; the name lasts. NULL: nobody wants to know. */
     void (*refuse)(struct aco__chooser_s *chooser, const char *call);
     int has_others; /* threads that may. Without them, tasks that wait for news wait for ever */
+    uintptr_t *pool; /* the place of the pool of aco_offload() for the thread, with 0s at first. NULL: that of all */
     size_t aco__kept; /* tasks that it keeps */
     aco_t *aco__abandoned; /* linked as the ring is; NULL: none */
     unsigned aco__open; /* how often aco_scheduler_open() was called */
@@ -50,10 +53,19 @@ ACO_API int aco__chooser_begin(aco__chooser_t *chooser, const char *call);
 ACO_API void aco__chooser_end(aco__chooser_t *chooser);
 /* In choose() or idle(), in no turn: the task never runs again, and none of its cleanups does. It leaves what it waits
  * for and its group, as a member that has failed with ECANCELED; who joins it gets NULL. Locks that it holds stay
- * locked. Its memory lasts until aco__chooser_end(). A chooser that keeps the task must forget it. */
+ * locked. Its memory lasts until aco__chooser_end(); for ever if it waits for an object between threads, whose memory
+ * may be gone. A chooser that keeps the task must forget it. */
 ACO_API void aco__chooser_abandon(aco__chooser_t *chooser, aco_t *task);
+/* After aco__chooser_abandon(), before aco__chooser_end(): the memory of the abandoned tasks lasts until that of
+ * `heir` ends, which is another thread's. */
+ACO_API void aco__chooser_bequeath(aco__chooser_t *chooser, aco__chooser_t *heir);
+/* The calling thread, which is in no coroutine, leaves its frames between these two for good: no lock is held, no
+ * section is open, and for a leak checker what they point to was lost on purpose. */
+ACO_API void aco__chooser_leaves_frames(const void *top, const void *end);
 /* Whether the calling thread's scheduler has a chooser. */
 ACO_API int aco__chooser_is_there(void);
+/* chooser->pool of the calling thread's scheduler; NULL also if it has no chooser. */
+ACO_API uintptr_t *aco__chooser_pool(void);
 /* chooser->look_up() of the calling thread's scheduler; -1: it has no chooser. */
 ACO_API int aco__chooser_look_up(int64_t *ns);
 /* chooser->disk_time() of the calling thread's scheduler; -1: it has no chooser. */
