@@ -46,10 +46,18 @@ void aco__http_count_in(aco__http_member_t *member, int n)
 
 /* ---- Stalls ---- */
 
+/* Without an idle_time, from whose end that of a request is known, handlers are always measured. */
+static void set_measuring(aco_http_server_t *server, int measures)
+{
+    const int64_t idle_time = server->options.idle_time;
+    server->measures = measures || idle_time > ACO_FOREVER / 2;
+    server->suspect_after = server->measures ? INT64_MIN : idle_time + HTTP_STALL;
+}
+
 void aco__http_suspect(aco__http_member_t *member, int64_t now)
 {
     member->measures_until = now + STALLED_NS;
-    member->server->measures = 1;
+    set_measuring(member->server, 1);
 }
 
 int aco__http_measure_route(aco__http_exchange_t *x, unsigned char *is_heavy)
@@ -64,9 +72,10 @@ int aco__http_measure_route(aco__http_exchange_t *x, unsigned char *is_heavy)
     now = aco_now();
     if (now - began > HTTP_STALL && before.polls == after.polls) { /* the thread has not looked for events meanwhile */
         __atomic_store_n(&member->stalled_until, now + STALLED_NS, __ATOMIC_RELAXED);
+        aco__http_suspect(member, now);
         *is_heavy = 1;
     } else if (now > member->measures_until) {
-        member->server->measures = 0;
+        set_measuring(x->server, 0);
     }
     return status;
 }
@@ -273,7 +282,7 @@ int aco__http_join_balance(aco_http_server_t *server)
     member->sz = sz;
     member->server = server;
     member->last = &member->first;
-    member->stalled_until = INT64_MIN;
+    member->stalled_until = member->measures_until = INT64_MIN;
     member->most = server->options.max_connections;
     if (aco__answer_prepare(&member->answer, "aco_http_serve") == 0)
         member->receiver = aco_spawn(receive_moves, server, NULL);
@@ -284,6 +293,7 @@ int aco__http_join_balance(aco_http_server_t *server)
         return -1;
     }
     server->member = member;
+    set_measuring(server, 0);
     lock_balance(balance);
     member->is_open = 1;
     member->next = balance->aco__members;

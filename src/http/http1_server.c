@@ -227,10 +227,8 @@ ACO__SWITCHES static void handle(aco__http1_connection_t *c, const char *locatio
     else if (link->out_n)
         list_unflushed(c);
     c->in_handler = 1;
-    if (aco_unlikely(c->is.is_refused))
-        status = 503;
-    else if (aco_unlikely(x->server->measures))
-        status = aco__http_measure_route(x, &c->is_heavy);
+    if (aco_unlikely(c->is.is_refused | x->server->measures))
+        status = c->is.is_refused ? 503 : aco__http_measure_route(x, &c->is_heavy);
     else
         status = aco__http_call_route(x);
     c->in_handler = 0;
@@ -356,6 +354,21 @@ ACO__SWITCHES static __attribute__((noinline)) int serve_request(aco__http1_conn
     return !c->x->reply.will_close;
 }
 
+/* After a request that began then. Goes to another thread's server, if this thread has stalled. Whether it has. */
+ACO__SWITCHES static __attribute__((noinline)) int leave_thread(aco__http1_connection_t *c, int64_t began,
+                                                                int64_t until, const char *location)
+{
+    aco__http_member_t *member = c->is.server->member;
+    const aco__http_link_t *link = &c->http.link;
+    int64_t now = until == ACO_FOREVER ? aco_now() : until - c->is.server->options.idle_time;
+    ACO__ASSERT(member && !c->x);
+    if (now - began > HTTP_STALL)
+        aco__http_suspect(member, now);
+    if (!aco__http_has_stalled(member, now) || c->is_heavy || c->is.is_refused || !link->is_plain || link->has_half)
+        return 0;
+    return aco__http_move(&c->is, c->requests, location);
+}
+
 /* Waits for bytes without holding buffers; again when the server ends, for another time. 0, or -1. */
 ACO__SWITCHES static int await_bytes(aco__http1_connection_t *c, int64_t *until, const char *location)
 {
@@ -363,7 +376,12 @@ ACO__SWITCHES static int await_bytes(aco__http1_connection_t *c, int64_t *until,
     if (c->http.link.out_n && aco__http_send(&c->http.link, NULL, 0, 0, location) != 0)
         return -1;
     ACO__ASSERT(!c->http.link.out_n && !c->in_handler); /* its memory goes */
-    give_workspace(c);
+    if (c->x) {
+        const int64_t began = c->x->is.began;
+        give_workspace(c);
+        if (aco_unlikely(*until - began > c->is.server->suspect_after) && leave_thread(c, began, *until, location))
+            return -1;
+    }
     do {
         if (aco__http_begin_idle(&c->is, HTTP_AWAITS, until, location) != 0)
             return -1;
@@ -373,33 +391,12 @@ ACO__SWITCHES static int await_bytes(aco__http1_connection_t *c, int64_t *until,
     return n > 0 ? 0 : -1;
 }
 
-/* Goes to another thread's server, if this thread has stalled. Whether it has. */
-ACO__SWITCHES static int leave_thread(aco__http1_connection_t *c, int64_t until, const char *location)
-{
-    const aco_http_server_t *server = c->is.server;
-    int64_t now = until == ACO_FOREVER ? aco_now() : until - server->options.idle_time;
-    aco__http_link_t *link = &c->http.link;
-    if (c->is.is_refused)
-        return 0;
-    if (c->x && now - c->x->is.began > HTTP_STALL)
-        aco__http_suspect(server->member, now);
-    if (aco_likely(!aco__http_has_stalled(server->member, now)) || c->is_heavy || !link->is_plain ||
-        link->has_half)
-        return 0;
-    if (link->out_n && aco__http_send(link, NULL, 0, 0, location) != 0)
-        return 0; /* sending fails again */
-    give_workspace(c);
-    return aco__http_move(&c->is, c->requests, location);
-}
-
 /* Waits for a request. Empty lines are none: they neither prolong the wait, nor keep other tasks from running. 0, or
  * -1. */
 ACO__SWITCHES static int await_request(aco__http1_connection_t *c, const char *location)
 {
     const aco_http_server_options_t *options = &c->is.server->options;
     int64_t until = aco_after(c->is.is_refused ? options->head_time : options->idle_time);
-    if (aco_unlikely(c->is.server->member != NULL) && leave_thread(c, until, location))
-        return -1;
     while (await_bytes(c, &until, location) == 0) {
         if (aco__http_skip_empty_lines(&c->http.link))
             return 0;

@@ -289,6 +289,7 @@ static aco_http_server_t *allocate_server(const aco_http_server_options_t *optio
     if (options)
         server->options = *options;
     server->taken = -1;
+    server->suspect_after = INT64_MAX;
     return server;
 }
 
