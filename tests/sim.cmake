@@ -135,6 +135,9 @@ if(TARGET acorn_http)
     target_compile_definitions(test_sim_threads_http_client_default PRIVATE SIMULATED_RUNS=20)
     target_link_libraries(test_sim_threads_http_client_default
                           PRIVATE acorn_sim_static acorn_threads_static acorn_http_static)
+    acorn_test(sim_threads_http_balance.default sim_threads_http_balance.c TIMEOUT 200)
+    target_link_libraries(test_sim_threads_http_balance_default
+                          PRIVATE acorn_sim_static acorn_threads_static acorn_http_static)
   endif()
   foreach(variant IN LISTS acorn_two_variants)
     set(sim_http_subjects sim_http sim_http_client sim_http_slow)

@@ -359,6 +359,30 @@ typedef struct aco_http_failure_s {
     const aco_http_request_t *request; /* the one under way; NULL: none */
 } aco_http_failure_t;
 
+/* What servers on several threads have in common if they shall balance their connections. Zeros; it must stay where it
+ * is until all of them have returned. After fork() the child uses another one. The servers must have the same routes
+ * and options, except for counters and the like: a connection that moves gets those of the server it comes to.
+ *
+ * A new connection moves, before its first byte and before `open`, to the server with the fewest connections if this
+ * one has more than 1/16 and one more than that. A plain connection of HTTP/1 moves between two requests if a handler
+ * of HTTP/1 has stalled its thread within the last second: it ran for more than 5 ms without a wait. It goes to the
+ * server with the fewest connections whose thread does not stall. If all do, it stays. So does a connection whose own
+ * handler has stalled the thread, once and for all; one whose next request has begun; one over TLS or with an `open`,
+ * of HTTP/2, a WebSocket; and all those of a stopped server, which takes none either.
+ *
+ * A connection that moves ends its task, with what is local to it, and begins a new one on the other thread. Handlers,
+ * `log` and `failed` run there from then on, so what a program keeps for a connection in the thread's memory must not
+ * outlive a request; `user` of a request never does. Nothing is told of the move, nothing is lost, and max_requests
+ * counts on, but idle_time begins anew. The descriptor's number stays. The server it comes to counts it for
+ * max_connections and max_per_address: it takes none beyond the first, but beyond the second. If it cannot take the
+ * connection (no memory, its end), the connection stays where it was. */
+typedef struct aco_http_balance_s {
+    uint64_t moved; /* how often a connection has moved. Atomic; read-only */
+    int aco__lock;
+    struct aco__http_member *aco__members;
+    void *aco__reserved[2];
+} aco_http_balance_t;
+
 /* A field that is 0 or NULL has its default, which the comment names. NULL for the whole structure: all defaults, with
  * which every request gets 404. A limit or time less than 0 means: none
  * (for lame_time: no time). max_head and max_headers always have a limit: at least 64 bytes, and 1. */
@@ -449,7 +473,10 @@ typedef struct aco_http_server_options_s {
     int links_inside; /* 1: it follows only those that stay below the root, as aco_file_open_beneath() does: relative
                          ones that do not lead out. The answer to others is 404. Where the system cannot tell (before
                          Linux 5.6), it follows none */
-    void *aco__reserved[2]; /* reserved fields are 0 */
+    /* Servers of several threads that have the same one, each with a listener of its own, balance their connections, as
+     * aco_http_balance_t says. NULL: no connection moves. */
+    aco_http_balance_t *balance;
+    void *aco__reserved[1]; /* reserved fields are 0 */
 } aco_http_server_options_t;
 
 /* Returns 1 if the library was built with HTTP/2, else 0: whether to offer "h2" by ALPN. */
@@ -480,7 +507,7 @@ typedef struct aco_http_server_s aco_http_server_t;
 
 /* Makes a server without a listener; the caller owns it. NULL options: the defaults. The structure is copied; what it
  * points to must stay as it is. Not used is what concerns accepting: max_connections, max_per_address, `task`,
- * `open`, lame_time and drain_time. Returns the server; on error NULL with errno ENOMEM, or EINVAL as
+ * `open`, `balance`, lame_time and drain_time. Returns the server; on error NULL with errno ENOMEM, or EINVAL as
  * aco_http_serve(). */
 ACO_API aco_http_server_t *aco_http_server_new(const aco_http_server_options_t *options);
 /* Stops the server. From now on replies have "Connection: close", and connections without a request are closed when

@@ -142,6 +142,9 @@ static void write_http(aco__page_t *page)
     write_head(page, "acorn_http_accepted", "counter", NULL, "Connections of HTTP servers that there have been.");
     aco__page_print(page, "acorn_http_accepted_total %" PRIu64 "\n",
                     __atomic_load_n(&aco__http_connections_begun, __ATOMIC_RELAXED));
+    write_head(page, "acorn_http_moved", "counter", NULL, "Moves of HTTP connections between threads.");
+    aco__page_print(page, "acorn_http_moved_total %" PRIu64 "\n",
+                    __atomic_load_n(&aco__http_connections_moved, __ATOMIC_RELAXED));
 }
 
 /* ---- Threads ---- */

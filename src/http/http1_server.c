@@ -1,5 +1,6 @@
 /* A server's connections: a task for each, which answers requests of HTTP/1 in order. */
 #define _GNU_SOURCE
+#include "http/balance.h"
 #include "http/http1.h"
 #include "http/http1_server.h"
 #include "http/http2.h"
@@ -20,6 +21,8 @@ typedef struct aco__http1_connection {
     aco__http_exchange_t *x; /* NULL: idle */
     struct aco__http1_connection *next_unflushed, **place_unflushed; /* place: NULL: not there */
     unsigned char in_handler;
+    unsigned char is_placed; /* it came from another thread */
+    unsigned char is_heavy; /* a handler of it has stalled the thread: it does not move */
     unsigned requests; /* that were handled, if they have a limit */
     size_t sz; /* of this record, as allocated; 0: it is on the stack */
 } aco__http1_connection_t;
@@ -224,7 +227,10 @@ ACO__SWITCHES static void handle(aco__http1_connection_t *c, const char *locatio
     else if (link->out_n)
         list_unflushed(c);
     c->in_handler = 1;
-    status = aco_unlikely(c->is.is_refused) ? 503 : aco__http_call_route(x);
+    if (aco_unlikely(c->is.is_refused | x->server->measures))
+        status = c->is.is_refused ? 503 : aco__http_measure_route(x, &c->is_heavy);
+    else
+        status = aco__http_call_route(x);
     c->in_handler = 0;
     unlist_unflushed(c);
     if (x->websocket) {
@@ -348,6 +354,21 @@ ACO__SWITCHES static __attribute__((noinline)) int serve_request(aco__http1_conn
     return !c->x->reply.will_close;
 }
 
+/* After a request that began then. Goes to another thread's server, if this thread has stalled. Whether it has. */
+ACO__SWITCHES static __attribute__((noinline)) int leave_thread(aco__http1_connection_t *c, int64_t began,
+                                                                int64_t until, const char *location)
+{
+    aco__http_member_t *member = c->is.server->member;
+    const aco__http_link_t *link = &c->http.link;
+    int64_t now = until == ACO_FOREVER ? aco_now() : until - c->is.server->options.idle_time;
+    ACO__ASSERT(member && !c->x);
+    if (now - began > HTTP_STALL)
+        aco__http_suspect(member, now);
+    if (!aco__http_has_stalled(member, now) || c->is_heavy || c->is.is_refused || !link->is_plain || link->has_half)
+        return 0;
+    return aco__http_move(&c->is, c->requests, location);
+}
+
 /* Waits for bytes without holding buffers; again when the server ends, for another time. 0, or -1. */
 ACO__SWITCHES static int await_bytes(aco__http1_connection_t *c, int64_t *until, const char *location)
 {
@@ -355,7 +376,12 @@ ACO__SWITCHES static int await_bytes(aco__http1_connection_t *c, int64_t *until,
     if (c->http.link.out_n && aco__http_send(&c->http.link, NULL, 0, 0, location) != 0)
         return -1;
     ACO__ASSERT(!c->http.link.out_n && !c->in_handler); /* its memory goes */
-    give_workspace(c);
+    if (c->x) {
+        const int64_t began = c->x->is.began;
+        give_workspace(c);
+        if (aco_unlikely(*until - began > c->is.server->suspect_after) && leave_thread(c, began, *until, location))
+            return -1;
+    }
     do {
         if (aco__http_begin_idle(&c->is, HTTP_AWAITS, until, location) != 0)
             return -1;
@@ -392,6 +418,8 @@ static int may_send(aco__http1_connection_t *c)
 
 ACO__SWITCHES static void serve_connection(aco__http1_connection_t *c, const char *location)
 {
+    if (aco_unlikely(c->is.server->member != NULL) && !c->is_placed && aco__http_place(&c->is, location))
+        return;
     if (c->is.server->options.open && aco__http_open_stream(&c->is, location) != 0)
         return;
     if (has_agreed_on_http2(c)) {
@@ -414,7 +442,10 @@ ACO__SWITCHES static void serve_connection(aco__http1_connection_t *c, const cha
 typedef struct newcomer {
     aco_http_server_t *server;
     struct aco__http_address *address; /* NULL: nobody counts it */
+    aco__http1_connection_t *record; /* NULL: it is on the task's stack */
     int fd;
+    int is_moved; /* from another thread's server */
+    unsigned requests; /* that were handled there */
 } newcomer_t;
 
 /* Not in the record: few servers count. */
@@ -450,12 +481,15 @@ static void end_connection(void *arg)
 
 /* The connection begins, on a socket or on a stream. */
 static void begin_connection(aco__http1_connection_t *c, size_t sz, aco_http_server_t *server, int fd,
-                             aco_stream_t *stream)
+                             aco_stream_t *stream, int is_moved)
 {
     memset(c, 0, sizeof *c);
     c->sz = sz;
+    c->is.is_moved = (unsigned char)is_moved;
     aco__http1_open(&c->http, fd, stream, &server->options);
     aco__http_join_server(&c->is, server, &c->http.link);
+    c->is.is_moved = 0;
+    c->is_placed = (unsigned char)is_moved;
 }
 
 /* Serves the connection until it ends, and frees it. 0, or -1 and errno: it was not served. */
@@ -475,7 +509,8 @@ ACO__SWITCHES static int run_connection(aco__http1_connection_t *c, const char *
 
 ACO__SWITCHES static void run_newcomer(aco__http1_connection_t *c, size_t sz, newcomer_t *newcomer)
 {
-    begin_connection(c, sz, newcomer->server, newcomer->fd, NULL);
+    begin_connection(c, sz, newcomer->server, newcomer->fd, NULL, newcomer->is_moved);
+    c->requests = newcomer->requests;
     aco__service_free(newcomer, sizeof *newcomer);
     (void)run_connection(c, "an HTTP connection");
 }
@@ -493,31 +528,34 @@ ACO__SWITCHES static void *connection(void *newcomer)
 ACO__SWITCHES static void *connection_on_share_stack(void *arg)
 {
     newcomer_t *newcomer = arg;
-    size_t sz = sizeof(aco__http1_connection_t);
-    aco__http1_connection_t *record = aco__service_allocate(&sz, "aco_http_serve");
     count_until_end(newcomer);
-    if (!record) {
-        (void)aco_io_close(newcomer->fd);
-        aco__service_free(newcomer, sizeof *newcomer);
-        return NULL;
-    }
-    run_newcomer(record, sz, newcomer);
+    run_newcomer(newcomer->record, sizeof(aco__http1_connection_t), newcomer);
     return NULL;
 }
 
-int aco__http_connect(aco_http_server_t *server, int fd, struct aco__http_address *address, const char *location)
+int aco__http_connect(aco_http_server_t *server, int fd, struct aco__http_address *address,
+                      const aco__http_move_t *move, const char *location)
 {
     const aco_options_t *task = server->options.task;
     aco_function_t run = task && task->stack ? connection_on_share_stack : connection;
-    size_t sz = sizeof(newcomer_t);
+    size_t sz = sizeof(newcomer_t), record_sz = sizeof(aco__http1_connection_t);
     newcomer_t *newcomer = aco__service_allocate(&sz, "aco_http_serve");
     if (!newcomer)
         return -1;
+    newcomer->record = NULL;
+    if (run != connection && !(newcomer->record = aco__service_allocate(&record_sz, "aco_http_serve"))) {
+        aco__service_free(newcomer, sizeof *newcomer);
+        return -1;
+    }
     newcomer->server = server;
     newcomer->address = address;
     newcomer->fd = fd;
+    newcomer->is_moved = move != NULL;
+    newcomer->requests = move ? move->requests : 0;
     if (aco_group_spawn_at(&server->group, run, newcomer, NULL, task, location))
         return 0;
+    if (newcomer->record)
+        aco__service_free(newcomer->record, sizeof(aco__http1_connection_t));
     aco__service_free(newcomer, sizeof *newcomer);
     return -1;
 }
@@ -553,7 +591,7 @@ static aco__http1_connection_t *new_connection(aco_http_server_t *server, aco_st
     else
         c = aco__service_allocate(&sz, call);
     if (c) {
-        begin_connection(c, sz, server, -1, stream);
+        begin_connection(c, sz, server, -1, stream, 0);
         if (put_input(&c->http.link, bytes, n) == 0)
             return c;
     }

@@ -112,7 +112,7 @@ void aco__http_addresses_free(aco__http_addresses_t *all)
     aco__service_free(all, all->sz);
 }
 
-int aco__http_address_enter(aco__http_addresses_t *all, int fd, aco__http_address_t **address)
+int aco__http_address_enter(aco__http_addresses_t *all, int fd, int is_moved, aco__http_address_t **address)
 {
     aco__http_address_t key, *at, **bucket;
     size_t sz = sizeof *at;
@@ -122,7 +122,7 @@ int aco__http_address_enter(aco__http_addresses_t *all, int fd, aco__http_addres
     bucket = bucket_of(all, &key);
     for (at = *bucket; at && (at->high != key.high || at->low != key.low);)
         at = at->next;
-    if (at && at->count >= all->most)
+    if (at && at->count >= all->most && !is_moved)
         return -1;
     if (!at) {
         at = aco__service_allocate(&sz, "aco_http_serve");

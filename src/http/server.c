@@ -10,6 +10,7 @@
  * server was stopped: therefore idle connections stay open for a while. */
 #include "base/reserved.h"
 #include "http/backlog.h"
+#include "http/balance.h"
 #include "http/drain.h"
 #include "http/failure.h"
 #include "http/http1_server.h"
@@ -29,6 +30,7 @@ static void free_server(aco_http_server_t *server)
     aco__http_free_spare(server);
     aco__http_free_drains(server);
     aco__http_addresses_free(server->addresses);
+    aco__http_free_member(server->member);
     aco__service_free(server, server->sz);
 }
 
@@ -72,10 +74,10 @@ ACO__SWITCHES static int add_connection(aco_http_server_t *server, const char *l
 {
     aco_http_failure_t failure = {ACO_HTTP_FAILED, 0, server->taken, NULL, NULL};
     if (server->addresses && !server->taken_address &&
-        aco__http_address_enter(server->addresses, server->taken, &server->taken_address) != 0) {
+        aco__http_address_enter(server->addresses, server->taken, 0, &server->taken_address) != 0) {
         failure.kind = ACO_HTTP_REFUSED;
         failure.error = ECONNREFUSED;
-    } else if (aco__http_connect(server, server->taken, server->taken_address, location) == 0) {
+    } else if (aco__http_connect(server, server->taken, server->taken_address, NULL, location) == 0) {
         server->taken = -1;
         server->taken_address = NULL;
         return 0;
@@ -228,8 +230,10 @@ ACO__SWITCHES static int serve(aco_http_server_t *server, int listener, const ch
     int64_t until;
     int error, was_stopped;
     server->reserve = aco__http_reserve(listener);
-    accept_all(server, listener, location);
+    if (!options->balance || aco__http_join_balance(server) == 0)
+        accept_all(server, listener, location);
     error = errno;
+    aco__http_leave_balance(server, location);
     was_stopped = aco_check_cancelled() != 0;
     server->is_draining = 1;
     aco__http_tell_drains(server);
@@ -285,6 +289,7 @@ static aco_http_server_t *allocate_server(const aco_http_server_options_t *optio
     if (options)
         server->options = *options;
     server->taken = -1;
+    server->suspect_after = INT64_MAX;
     return server;
 }
 

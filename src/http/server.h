@@ -21,6 +21,7 @@ struct aco_http_server_s {
     int reserve; /* aco__http_reserve() */
     struct aco__http_address *taken_address; /* that counts it; NULL: none */
     struct aco__http_addresses *addresses; /* NULL: connections of one address have no limit */
+    struct aco__http_member *member; /* of options.balance: balance.c. NULL: none */
     struct aco__http_drain *drains, *left_drains; /* drain.c's */
     int serving; /* connections within max_connections, if max_refused bounds the others */
     int encoders; /* of replies that are compressed at the moment */
@@ -28,6 +29,8 @@ struct aco_http_server_s {
     size_t fresh_streams; /* of these, those whose tasks have not begun */
     unsigned char is_draining; /* stopped: handlers are told */
     unsigned char is_ending; /* replies end their connections */
+    unsigned char measures; /* handlers are measured: balance.c */
+    int64_t suspect_after; /* a request took long if this is less than the time from its begin to the end of idle_time */
     unsigned char is_left; /* aco_http_serve() could not wait: the keeper frees this record */
     int64_t idle_until; /* when it ends: connections without a request are closed */
     aco__http_date_t date;

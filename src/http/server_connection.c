@@ -1,4 +1,5 @@
 /* Connections of a server: the list of them, their idle times, their streams, what is told of their failures. */
+#include "http/balance.h"
 #include "http/failure.h"
 #include "http/server_connection.h"
 
@@ -6,16 +7,20 @@ aco__http_observer_t aco__http_observer;
 const aco__http_tracer_t *aco__http_tracer;
 uint64_t aco__http_connections_begun;
 uint64_t aco__http_connections_ended;
+uint64_t aco__http_connections_moved;
 uint64_t aco__http_requests_begun;
 uint64_t aco__http_requests_ended;
 
 void aco__http_join_server(aco__http_connection_t *c, aco_http_server_t *server, aco__http_link_t *link)
 {
-    __atomic_fetch_add(&aco__http_connections_begun, 1, __ATOMIC_RELAXED);
+    if (aco_likely(!c->is_moved))
+        __atomic_fetch_add(&aco__http_connections_begun, 1, __ATOMIC_RELAXED);
+    if (server->member && !c->is_moved)
+        aco__http_count_in(server->member, 1);
     c->server = server;
     c->link = link;
     if (aco_unlikely(server->options.max_refused) && server->keeper && server->options.max_connections) {
-        c->is_refused = server->serving >= server->options.max_connections;
+        c->is_refused = server->serving >= server->options.max_connections && !c->is_moved;
         c->is_counted = !c->is_refused;
         server->serving += c->is_counted;
     }
@@ -28,7 +33,10 @@ void aco__http_join_server(aco__http_connection_t *c, aco_http_server_t *server,
 
 void aco__http_leave_server(aco__http_connection_t *c)
 {
-    __atomic_fetch_add(&aco__http_connections_ended, 1, __ATOMIC_RELAXED);
+    if (aco_likely(!c->is_moved))
+        __atomic_fetch_add(&aco__http_connections_ended, 1, __ATOMIC_RELAXED);
+    if (c->server->member && !c->is_moved)
+        aco__http_count_in(c->server->member, -1);
     ACO__ASSERT(!c->is_idle); /* its memory goes */
     c->server->serving -= c->is_counted;
     ACO__ASSERT(*c->place == c && (!c->next || c->next->place == &c->next));

@@ -20,6 +20,7 @@ typedef struct aco__http_connection {
     unsigned char is_reported; /* its failure */
     unsigned char is_refused; /* there are max_connections without it: it gets one reply, 503 */
     unsigned char is_counted; /* among the server's `serving` */
+    unsigned char is_moved; /* it came from another thread's server, or has gone to one: balance.c */
 } aco__http_connection_t;
 
 /* A request is over. */

@@ -34,9 +34,11 @@ typedef struct aco__http_tracer {
 } aco__http_tracer_t;
 ACO_API extern const aco__http_tracer_t *aco__http_tracer;
 
-/* Connections of servers in this process: begun, and ended. Atomic. */
+/* Connections of servers in this process: begun, and ended, and how often one has moved to another thread, which neither
+ * begins nor ends it. Atomic. */
 ACO_API extern uint64_t aco__http_connections_begun;
 ACO_API extern uint64_t aco__http_connections_ended;
+ACO_API extern uint64_t aco__http_connections_moved;
 /* The same of requests that get a handler, while somebody looks. */
 ACO_API extern uint64_t aco__http_requests_begun;
 ACO_API extern uint64_t aco__http_requests_ended;
