@@ -114,7 +114,7 @@ namespace detail {
     refused();
 }
 
-[[noreturn]] ACO__COLD inline void die(const char *why)
+[[noreturn]] ACO__COLD inline void die(const char *why) noexcept
 {
     std::fprintf(stderr, "acorn: %s\n", why);
     std::abort();

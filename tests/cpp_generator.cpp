@@ -1,6 +1,7 @@
 // Promises of <aco.hpp> about generators, except exceptions, and about threads. Compiled as C++17 to C++23.
 #include "errors.hpp"
 
+#include <aco/in_stack_generator.hpp>
 #include <aco/pool.h>
 
 #include <algorithm>
@@ -593,6 +594,118 @@ TEST(Threads, CarryOn)
     }
     std::thread([&] { sum.reset(); }).join();
     EXPECT_TRUE(sum.done());
+}
+
+// ---- On the consumer's stack ----
+
+void hanoi(aco::in_stack_yielder<int> &yield, int disc)
+{
+    if (disc == 0)
+        return;
+    hanoi(yield, disc - 1);
+    yield(disc);
+    hanoi(yield, disc - 1);
+}
+
+struct wide {
+    double a, b, c;
+};
+
+TEST(InStackGenerator, Values)
+{
+    aco::in_stack_generator discs([](aco::in_stack_yielder<int> &yield) { hanoi(yield, 3); });
+    std::vector<int> moved; // by this function: all_of() is another one
+    for (int disc : discs)
+        moved.push_back(disc);
+    EXPECT_EQ(moved, (std::vector<int>{1, 2, 1, 3, 1, 2, 1}));
+    double sum = 0;
+    aco::in_stack_generator halves([](aco::in_stack_yielder<double> &yield) { yield(0.5), yield(1.5); });
+    for (double half : halves)
+        sum += half;
+    aco::in_stack_generator all([](aco::in_stack_yielder<wide> &yield) { yield({1, 2, 3}), yield({4, 5, 6}); });
+    for (wide &w : all)
+        sum += std::exchange(w.a, 0) + w.b + w.c;
+    EXPECT_EQ(sum, 23);
+    for (int i = 0; i < 1000; i++) { // each takes its room back
+        aco::in_stack_generator one([i](aco::in_stack_yielder<int> &yield) { yield(i); });
+        for (int n : one)
+            ASSERT_EQ(n, i);
+    }
+}
+
+// Promise: frames with variables of large alignment stay what they are.
+TEST(InStackGenerator, Alignment)
+{
+    alignas(64) volatile int own[4] = {7, 0, 0, 0};
+    aco::in_stack_generator g([](aco::in_stack_yielder<int> &yield) {
+        alignas(128) volatile int mine[4] = {1, 2, 3, 4};
+        for (int i = 0; i < 4; i++)
+            yield(mine[i]);
+    });
+    for (int n : g)
+        own[1] = own[1] + n;
+    EXPECT_EQ(own[0] + own[1], 17);
+}
+
+TEST(InStackGenerator, Nested)
+{
+    int sum = 0;
+    aco::in_stack_generator outer([](aco::in_stack_yielder<int> &yield) {
+        for (char c : {'a', 'b'}) {
+            aco::in_stack_generator inner([c](aco::in_stack_yielder<char> &make) { make(c), make('c'); });
+            for (char made : inner)
+                yield(made - 'a');
+        }
+    });
+    for (int n : outer) {
+        aco::in_stack_generator twice([n](aco::in_stack_yielder<int> &yield) { yield(n), yield(n); });
+        for (int m : twice)
+            sum += m;
+    }
+    EXPECT_EQ(sum, 10);
+}
+
+// Promise: the function object and what is in its frames are destroyed once, wherever it is suspended.
+TEST(InStackGenerator, EndsEarly)
+{
+    std::string log;
+    {
+        auto shared = std::make_shared<noted>(noted{log, 's'});
+        log.clear();
+        auto f = [&log, shared](aco::in_stack_yielder<const std::string &> &yield) {
+            noted n{log, 'n'};
+            for (;;)
+                yield(log);
+        };
+        aco::in_stack_generator unused(f);
+        aco::in_stack_generator g(std::move(f));
+        shared.reset();
+        for (const std::string &so_far : g)
+            if (so_far.size() < 2)
+                log += '.';
+            else
+                break;
+    }
+    EXPECT_EQ(log, "..ns");
+}
+
+TEST(InStackGenerator, Exceptions)
+{
+    std::string log;
+    for (bool by_consumer : {false, true})
+        try {
+            aco::in_stack_generator g([&](aco::in_stack_yielder<int> &yield) {
+                noted n{log, 'n'};
+                yield(1);
+                throw std::runtime_error("made");
+            });
+            for (int n : g)
+                if (by_consumer)
+                    throw std::runtime_error("used" + std::to_string(n));
+        } catch (const std::runtime_error &e) {
+            log += e.what();
+        }
+    EXPECT_EQ(log, "nmadenused1");
 }
 
 } // namespace

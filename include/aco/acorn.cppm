@@ -17,6 +17,7 @@ module;
 #include <aco/grpc.hpp>
 #include <aco/hook.hpp>
 #include <aco/http.hpp>
+#include <aco/in_stack_generator.hpp>
 #include <aco/io.hpp>
 #include <aco/limiter.hpp>
 #include <aco/offload.hpp>
@@ -98,6 +99,8 @@ using aco::http_response;
 using aco::http_routes;
 using aco::http_server;
 using aco::in_group;
+using aco::in_stack_generator;
+using aco::in_stack_yielder;
 using aco::interrupt;
 using aco::is_trivially_relocatable;
 using aco::limiter;

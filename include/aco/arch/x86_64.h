@@ -307,6 +307,43 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, 
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      : "+D"(pc), "+S"(bp), "+r"(base), "+d"(value) ACO__MOVES_STACK                                    \
                      : : "rax", "rcx", ACO__CLOBBERS_OF_ALL)
+/* The same with two ways back to each side, for compilers whose asm goto has outputs. A value arrives at label 1. What
+ * ends a wait otherwise, an end or an injected call, arrives ACO__IN_STACK_BESIDE bytes before, and goes to `ended` or
+ * `injected`. So neither side compares what it gets. Each side keeps the other's resume address in a register of its
+ * own: the consumer in rax, the generator in rdi. `busy`: the generator's frames are not the innermost. */
+#if defined(__clang__) ? __clang_major__ >= 17 : __GNUC__ >= 11
+#define ACO__IN_STACK_BESIDE 9
+#define ACO__IN_STACK_ARRIVALS(beside)                                                                                 \
+    ACO__FRAME_AGAIN                                                                                                   \
+    "endbr64\n\t"                                                                                                      \
+    ".byte 0xe9\n\t"                                                                                                   \
+    ".long %l[" #beside "]-1f\n"                                                                                       \
+    "1:\t" ACO__LANDING_PAD
+#ifdef __clang__
+#define ACO__IN_STACK_SWAP_BASE "xchgq %%rbx,%%r8\n\t"
+#else
+#define ACO__IN_STACK_SWAP_BASE
+#endif
+#define ACO__IN_STACK_NEXT(word_operand, ended, busy)                                                                  \
+    __asm__ goto("cmpq %%rcx,%%rsp\n\t"                                                                                \
+                 "jne %l[" #busy "]\n\t"                                                                               \
+                 "leaq 1f(%%rip),%%rdi\n\t" ACO__CLEAR_UPPER ACO__IN_STACK_SWAP_BASE                                   \
+                 "xchgq %%rbp,%%rsi\n\t"                                                                               \
+                 ACO__NO_FRAME("rip")                                                                                  \
+                 "jmpq *%%rax\n"                                                                                       \
+                 ACO__IN_STACK_ARRIVALS(ended)                                                                         \
+                 "movq %%rsp,%%rcx"                                                                                    \
+                 : "+a"(pc), "+S"(bp), "+c"(sp), "+r"(base), word_operand ACO__MOVES_STACK                             \
+                 : : "rdi", ACO__CLOBBERS_OF_ALL : ended, busy)
+#define ACO__IN_STACK_VALUE(injected)                                                                                  \
+    __asm__ goto("leaq 1f(%%rip),%%rax\n\t" ACO__CLEAR_UPPER ACO__IN_STACK_SWAP_BASE                                   \
+                 "xchgq %%rbp,%%rsi\n\t"                                                                               \
+                 ACO__NO_FRAME("rip")                                                                                  \
+                 "jmpq *%%rdi\n"                                                                                       \
+                 ACO__IN_STACK_ARRIVALS(injected)                                                                      \
+                 : "+D"(pc), "+S"(bp), "+r"(base), "+d"(word) ACO__MOVES_STACK                                         \
+                 : : "rax", "rcx", ACO__CLOBBERS_OF_ALL : injected)
+#endif
 /* In a function that calls nothing, rsp may be no multiple of 16. The consumer may call a function before it restores
  * its own rsp. */
 #define ACO__IN_STACK_LAST                                                                                             \
