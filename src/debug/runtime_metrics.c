@@ -96,22 +96,61 @@ static aco_metric_series_t *find_kind(const char *route, const char *method, int
     return series_of(route, method, status);
 }
 
-static void observe_request(const aco_http_request_t *request)
+/* What durations of requests are counted between: the first and the last are no bounds of the histogram. */
+static const int64_t durations[] = {INT64_MIN, 100000,    250000,    500000,     1000000,    2500000,
+                                    5000000,   10000000,  25000000,  50000000,   100000000,  250000000,
+                                    500000000, 1000000000, 2500000000, 5000000000, 10000000000, INT64_MAX};
+enum { DURATIONS = sizeof durations / sizeof *durations - 2 };
+
+/* What the thread has counted last: most requests are like the one before. */
+static __thread struct last_kind {
+    int64_t *part; /* the thread's, of the series */
+    const aco_http_route_t *route;
+    const char *method; /* of HTTP/1, which stands in one place; else NULL */
+    int status;
+    unsigned tables; /* aco__http_tables_begun then: the route is the same one */
+    size_t at; /* in `durations` */
+} last_kind;
+
+static __attribute__((noinline)) void change_kind(const aco_http_request_t *request, unsigned tables)
 {
-    const char *route = request->route ? request->route->path : "";
-    if (request->began)
-        aco_metric_observe(find_kind(route, method_of(request), request->status), aco_now() - request->began);
+    aco_metric_series_t *series =
+        find_kind(request->route ? request->route->path : "", method_of(request), request->status);
+    last_kind.part = aco__metric_part(series);
+    last_kind.route = request->route;
+    last_kind.method = request->major == 1 ? request->method : NULL;
+    last_kind.status = request->status;
+    last_kind.tables = tables;
+}
+
+static __attribute__((noinline)) void change_duration(int64_t ns)
+{
+    last_kind.at = 0;
+    while (ns > durations[last_kind.at + 1])
+        last_kind.at++;
+}
+
+static void observe_request(const aco_http_request_t *request, int64_t now)
+{
+    const struct last_kind *last = &last_kind;
+    const unsigned tables = __atomic_load_n(&aco__http_tables_begun, __ATOMIC_ACQUIRE);
+    const int64_t ns = now - request->began;
+    if (!request->began)
+        return;
+    if (aco_unlikely(last->method != request->method || last->route != request->route ||
+                     last->status != request->status || last->tables != tables))
+        change_kind(request, tables);
+    if (aco_unlikely(ns <= durations[last->at] || ns > durations[last->at + 1]))
+        change_duration(ns);
+    aco__metric_observe(last->part, last->at, ns);
 }
 
 void aco__metrics_count_http(void)
 {
-    static const int64_t bounds[] = {100000,     250000,     500000,     1000000,    2500000,   5000000,
-                                     10000000,   25000000,   50000000,   100000000,  250000000, 500000000,
-                                     1000000000, 2500000000, 5000000000, 10000000000};
     aco_metric_t *metric =
         aco__metric_new("acorn_http_request_duration_seconds",
                         "Requests of HTTP servers, from their first bytes to the end of the reply.",
-                        ACO__METRIC_HISTOGRAM, ACO_METRIC_SECONDS, "route", bounds, sizeof bounds / sizeof *bounds);
+                        ACO__METRIC_HISTOGRAM, ACO_METRIC_SECONDS, "route", durations + 1, DURATIONS);
     if (!metric)
         return;
     __atomic_store_n(&http_requests, metric, __ATOMIC_RELAXED);

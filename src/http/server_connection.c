@@ -6,6 +6,7 @@ aco__http_observer_t aco__http_observer;
 const aco__http_tracer_t *aco__http_tracer;
 uint64_t aco__http_connections_begun;
 uint64_t aco__http_connections_ended;
+unsigned aco__http_tables_begun;
 uint64_t aco__http_requests_begun;
 uint64_t aco__http_requests_ended;
 
