@@ -97,8 +97,8 @@ static aco_metric_series_t *find_kind(const char *route, const char *method, int
 }
 
 /* What durations of requests are counted between: the first and the last are no bounds of the histogram. */
-static const int64_t durations[] = {INT64_MIN, 100000,    250000,    500000,     1000000,    2500000,
-                                    5000000,   10000000,  25000000,  50000000,   100000000,  250000000,
+static const int64_t durations[] = {INT64_MIN, 100000,     250000,     500000,     1000000,     2500000,
+                                    5000000,   10000000,   25000000,   50000000,   100000000,   250000000,
                                     500000000, 1000000000, 2500000000, 5000000000, 10000000000, INT64_MAX};
 enum { DURATIONS = sizeof durations / sizeof *durations - 2 };
 
@@ -112,7 +112,16 @@ static __thread struct last_kind {
     size_t at; /* in `durations` */
 } last_kind;
 
-static __attribute__((noinline)) void change_kind(const aco_http_request_t *request, unsigned tables)
+/* It took so long that it counts elsewhere than the last one. */
+static __attribute__((noinline)) void observe_duration(int64_t ns)
+{
+    for (last_kind.at = 0; ns > durations[last_kind.at + 1];)
+        last_kind.at++;
+    aco__metric_observe(last_kind.part, last_kind.at, ns);
+}
+
+/* The request is of another kind than the last one. */
+static __attribute__((noinline)) void observe_kind(const aco_http_request_t *request, int64_t ns, unsigned tables)
 {
     aco_metric_series_t *series =
         find_kind(request->route ? request->route->path : "", method_of(request), request->status);
@@ -121,28 +130,22 @@ static __attribute__((noinline)) void change_kind(const aco_http_request_t *requ
     last_kind.method = request->major == 1 ? request->method : NULL;
     last_kind.status = request->status;
     last_kind.tables = tables;
+    observe_duration(ns);
 }
 
-static __attribute__((noinline)) void change_duration(int64_t ns)
-{
-    last_kind.at = 0;
-    while (ns > durations[last_kind.at + 1])
-        last_kind.at++;
-}
-
+/* Its usual way calls nothing, so it saves no register. */
 static void observe_request(const aco_http_request_t *request, int64_t now)
 {
     const struct last_kind *last = &last_kind;
     const unsigned tables = __atomic_load_n(&aco__http_tables_begun, __ATOMIC_ACQUIRE);
     const int64_t ns = now - request->began;
-    if (!request->began)
-        return;
     if (aco_unlikely(last->method != request->method || last->route != request->route ||
                      last->status != request->status || last->tables != tables))
-        change_kind(request, tables);
-    if (aco_unlikely(ns <= durations[last->at] || ns > durations[last->at + 1]))
-        change_duration(ns);
-    aco__metric_observe(last->part, last->at, ns);
+        observe_kind(request, ns, tables);
+    else if (aco_unlikely(ns <= durations[last->at] || ns > durations[last->at + 1]))
+        observe_duration(ns);
+    else
+        aco__metric_observe(last->part, last->at, ns);
 }
 
 void aco__metrics_count_http(void)

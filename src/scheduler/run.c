@@ -89,8 +89,8 @@ static inline void note_time(aco__thread_t *self, const aco__tasks_t *s)
         self->looked_at = aco__os_milliseconds();
 }
 
-/* Before a wait: whether something was posted, and need not be waited for. Else, if it listens, the thread is said to be
- * asleep. */
+/* Before a wait: whether something was posted, and need not be waited for. Else, if it listens, the thread is said to
+ * be asleep. */
 static int has_posts_already(aco__tasks_t *s, int listens, int64_t now, int64_t until)
 {
     if (!listens)
