@@ -1,6 +1,7 @@
 /* What is measured by debug_costs.py:
  *   debug-costs requests HOW N   N requests to a server of this thread, looked at: "none", "metrics", or by spans that
  *                                are "unsampled" or "sampled" (which nobody takes)
+ *   debug-costs echo N           N lines of 64 bytes from one task to another of the thread, and back
  *   debug-costs many N           N tasks; prints the port of its pages, and ends with its input
  *   debug-costs work             prints the port; for each line of input works, and prints for how many ns of its
  *                                thread's time */
@@ -14,7 +15,7 @@
 #include <time.h>
 
 enum { WORK_DEPTH = 12, MOST_URL = 128 };
-static const char usage[] = "debug-costs requests HOW N | many N | work\n";
+static const char usage[] = "debug-costs requests HOW N | echo N | many N | work\n";
 
 static int failed(const char *what)
 {
@@ -74,6 +75,40 @@ static int requests(const char *how, long n)
         return failed("aco_spans_start");
     listener = aco_io_listen("tcp", "127.0.0.1", "0", NULL);
     if (listener < 0 || !aco_spawn(serve, NULL, NULL) || !aco_spawn(ask, &n, NULL))
+        return failed("tasks");
+    return aco_run();
+}
+
+/* ---- Echoes ---- */
+
+static void *echo_once_connected(void *unused)
+{
+    char bytes[4096];
+    ssize_t n;
+    int fd = aco_io_accept(listener);
+    while ((n = aco_io_read(fd, bytes, sizeof bytes)) > 0 && aco_io_write_all(fd, bytes, (size_t)n) > 0)
+        continue;
+    (void)aco_io_close(fd);
+    return unused;
+}
+
+static void *ask_for_echoes(void *count)
+{
+    char address[ACO_IO_ADDRESS_SIZE], line[64] = "";
+    int fd;
+    (void)aco_io_local_address(listener, address, sizeof address);
+    fd = aco_io_dial("tcp", "127.0.0.1", strrchr(address, ':') + 1, NULL);
+    for (long i = *(const long *)count; i > 0; i--)
+        if (aco_io_write_all(fd, line, sizeof line) < 0 || aco_io_read_exactly(fd, line, sizeof line) != sizeof line)
+            exit(failed("an echo"));
+    (void)aco_io_close(fd);
+    return count;
+}
+
+static int echoes(long n)
+{
+    listener = aco_io_listen("tcp", "127.0.0.1", "0", NULL);
+    if (listener < 0 || !aco_spawn(echo_once_connected, NULL, NULL) || !aco_spawn(ask_for_echoes, &n, NULL))
         return failed("tasks");
     return aco_run();
 }
@@ -170,6 +205,8 @@ int main(int argc, char **argv)
 {
     if (argc == 4 && strcmp(argv[1], "requests") == 0)
         return requests(argv[2], atol(argv[3]));
+    if (argc == 3 && strcmp(argv[1], "echo") == 0)
+        return echoes(atol(argv[2]));
     if (argc == 3 && strcmp(argv[1], "many") == 0)
         return many(atol(argv[2]));
     if (argc == 2 && strcmp(argv[1], "work") == 0)

@@ -18,20 +18,23 @@ import urllib.request
 TASKS, LOOKS, ROUNDS, PROFILE_S = 100000, 10, 5, 3
 
 
-def instructions(program, how, requests):
-    with subprocess.Popen(['valgrind', '--tool=callgrind', '--callgrind-out-file=/dev/null', program, 'requests', how,
-                           str(requests)], stderr=subprocess.PIPE, text=True) as run:
+def instructions(program, what, count):
+    with subprocess.Popen(['valgrind', '--tool=callgrind', '--callgrind-out-file=/dev/null', program, *what,
+                           str(count)], stderr=subprocess.PIPE, text=True) as run:
         said = run.communicate()[1]
     if run.returncode:
         raise SystemExit(said)
     return int(re.search(r'Collected : (\d+)', said)[1])
 
 
+def of_each(program, what, count):
+    """Twice as many take away what the beginning costs."""
+    return (instructions(program, what, 2 * count) - instructions(program, what, count)) / count
+
+
 def of_requests(program, requests):
-    """What a request has more than without anybody who looks. Twice as many requests take what the beginning costs
-    away."""
-    each = {how: (instructions(program, how, 2 * requests) - instructions(program, how, requests)) / requests
-            for how in ('none', 'metrics', 'unsampled', 'sampled')}
+    """What a request has more than without anybody who looks."""
+    each = {how: of_each(program, ('requests', how), requests) for how in ('none', 'metrics', 'unsampled', 'sampled')}
     print(f"a request and its reply, client and server: {each['none']:.0f} instructions")
     for how in ('metrics', 'unsampled', 'sampled'):
         more = each[how] - each['none']
@@ -99,6 +102,7 @@ def main():
     of_looks(options.program)
     of_profile(options.program)
     if shutil.which('valgrind'):
+        print(f"an echo, both sides: {of_each(options.program, ('echo',), options.requests):.0f} instructions")
         of_requests(options.program, options.requests)
 
 

@@ -6,7 +6,7 @@
 
 #include "aco/detail/inspect.h"
 
-/* What a coroutine works on (aco__set_work()); "": unknown. In handlers, too. */
+/* What a coroutine works on (aco__work_place()); "": unknown. In handlers, too. */
 static inline const char *aco__work(const aco_t *co)
 {
     const aco__cold_t *cold = aco__cold(co);

@@ -57,17 +57,16 @@ int aco_set_name(aco_t *co, const char *name)
     return 0;
 }
 
-void aco__set_work(const char *work)
+const char **aco__work_place(void)
 {
     const aco__thread_t *self = aco__self();
     aco_t *task = self->running ? self->task : NULL;
     aco__cold_t *cold = NULL;
     int error = errno;
     if (task && task->share_stack && aco__is_task(task))
-        cold = work ? aco__cold_make(task) : aco__cold(task);
-    if (cold)
-        __atomic_store_n(&cold->work, work, __ATOMIC_RELAXED); /* handlers read it */
+        cold = aco__cold_make(task);
     errno = error;
+    return cold ? &cold->work : NULL;
 }
 
 /* The coroutine that `co` names, or NULL for the root context. NULL names the running coroutine; a main coroutine

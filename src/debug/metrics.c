@@ -239,16 +239,16 @@ aco_metric_t *aco__metric_new(const char *name, const char *help, int kind, int 
 
 /* ---- Counting ---- */
 
-static void add_to(aco_metric_series_t *series, size_t word, int64_t n)
+int64_t *aco__metric_part(aco_metric_series_t *series)
 {
-    __atomic_fetch_add(&series->parts[part() * series->part_words + word], n, __ATOMIC_RELAXED);
+    return &series->parts[part() * series->part_words];
 }
 
 void aco_metric_add(aco_metric_series_t *series, int64_t n)
 {
     if (series &&
         (series->metric->kind == ACO__METRIC_GAUGE || (series->metric->kind == ACO__METRIC_COUNTER && n >= 0)))
-        add_to(series, 0, n);
+        __atomic_fetch_add(aco__metric_part(series), n, __ATOMIC_RELAXED);
 }
 
 void aco_metric_set(aco_metric_series_t *series, int64_t value)
@@ -268,8 +268,7 @@ void aco_metric_observe(aco_metric_series_t *series, int64_t value)
         return;
     while (i < series->metric->bounds_n && value > series->metric->bounds[i])
         i++;
-    add_to(series, 1 + i, 1);
-    add_to(series, 0, value);
+    aco__metric_observe(aco__metric_part(series), i, value);
 }
 
 /* ---- Text ---- */

@@ -23,6 +23,8 @@ typedef struct aco__http1_connection {
     unsigned char in_handler;
     unsigned char is_placed; /* it came from another thread */
     unsigned char is_heavy; /* a handler of it has stalled the thread: it does not move */
+    const char **work; /* where its task's work stands; NULL: not known yet */
+    int64_t ended; /* when the last request was, if it was observed; else 0 */
     unsigned requests; /* that were handled, if they have a limit */
     size_t sz; /* of this record, as allocated; 0: it is on the stack */
 } aco__http1_connection_t;
@@ -87,6 +89,7 @@ static int begin_request(aco__http1_connection_t *c)
     if (!c->x) {
         c->x = &space->x;
         c->x->stream = h;
+        c->x->work_known = &c->work;
         aco__http_parse_by(&h->incoming, &space->parser, HTTP_REQUEST);
         h->incoming.trailers = &c->x->trailers;
         h->link.out = arena + HTTP_ARENA;
@@ -251,7 +254,7 @@ ACO__SWITCHES static void log_exchange(aco__http1_connection_t *c)
 {
     const aco_http_server_options_t *options = &c->is.server->options;
     aco__http_report_once(&c->is, aco__http1_error_of(&c->http), &c->x->is);
-    aco__http_observe(&c->x->is);
+    c->ended = aco__http_observe(&c->x->is);
     if (options->log)
         options->log(&c->x->is, options->log_arg);
     aco__http_request_end(c->x);
@@ -396,7 +399,8 @@ ACO__SWITCHES static int await_bytes(aco__http1_connection_t *c, int64_t *until,
 ACO__SWITCHES static int await_request(aco__http1_connection_t *c, const char *location)
 {
     const aco_http_server_options_t *options = &c->is.server->options;
-    int64_t until = aco_after(c->is.is_refused ? options->head_time : options->idle_time);
+    const int64_t time = c->is.is_refused ? options->head_time : options->idle_time;
+    int64_t until = aco_unlikely(c->ended != 0) && time < ACO_FOREVER - c->ended ? c->ended + time : aco_after(time);
     while (await_bytes(c, &until, location) == 0) {
         if (aco__http_skip_empty_lines(&c->http.link))
             return 0;

@@ -562,7 +562,7 @@ ACO__SWITCHES static void h2_log(aco__http2_stream_t *s)
     aco_http_failure_t failure = {ACO_HTTP_FAILED, s->error, s->x.is.fd, NULL, &s->x.is};
     if (s->error)
         aco__http_report(s->h->server, &failure);
-    aco__http_observe(&s->x.is);
+    (void)aco__http_observe(&s->x.is);
     if (options->log)
         options->log(&s->x.is, options->log_arg);
 }

@@ -24,6 +24,7 @@ typedef struct aco__http_exchange {
     aco__http_reply_t reply; /* reply.c's; a version may set will_close, and ends the reply */
     struct aco__http_client_watch *watch; /* client_watch.c's: the innermost; or NULL */
     struct aco__http_drain *drain; /* drain.c's: the innermost; or NULL */
+    const char ***work_known; /* where aco__work_place() of the task that runs handlers is kept; NULL: nowhere */
     void *span; /* the tracer's (aco/detail/http_observer.h); NULL: none */
     struct aco_websocket_s *websocket; /* websocket.c's: that the connection has become; or NULL */
     /* Memory of the request, request.c's: */

@@ -27,6 +27,7 @@ static int check_table(const aco_http_route_t *routes, const char *call)
 
 int aco__http_check_routes(const aco_http_route_t *routes, const aco_http_group_t *groups, const char *call)
 {
+    __atomic_fetch_add(&aco__http_tables_begun, 1, __ATOMIC_RELEASE);
     if (check_table(routes, call) != 0)
         return -1;
     for (; groups && groups->routes; groups++)
@@ -137,13 +138,18 @@ ACO__SWITCHES static void call_route(aco__http_exchange_t *x)
 ACO__SWITCHES static void call_route_seen(aco__http_exchange_t *x)
 {
     const aco__http_tracer_t *tracer = __atomic_load_n(&aco__http_tracer, __ATOMIC_ACQUIRE);
+    const char **work = x->work_known ? *x->work_known : NULL;
+    if (!work && (work = aco__work_place()) != NULL && x->work_known)
+        *x->work_known = work;
     x->is_seen = 1;
     __atomic_fetch_add(&aco__http_requests_begun, 1, __ATOMIC_RELAXED);
-    aco__set_work(x->is.route ? x->is.route->path : NULL);
+    if (work)
+        __atomic_store_n(work, x->is.route ? x->is.route->path : NULL, __ATOMIC_RELAXED);
     if (tracer)
         x->span = tracer->request_begins(&x->is);
     call_route(x);
-    aco__set_work(NULL);
+    if (work)
+        __atomic_store_n(work, NULL, __ATOMIC_RELAXED);
 }
 
 static int somebody_looks(void)

@@ -8,6 +8,7 @@ const aco__http_tracer_t *aco__http_tracer;
 uint64_t aco__http_connections_begun;
 uint64_t aco__http_connections_ended;
 uint64_t aco__http_connections_moved;
+unsigned aco__http_tables_begun;
 uint64_t aco__http_requests_begun;
 uint64_t aco__http_requests_ended;
 

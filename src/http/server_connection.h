@@ -23,15 +23,19 @@ typedef struct aco__http_connection {
     unsigned char is_moved; /* it came from another thread's server, or has gone to one: balance.c */
 } aco__http_connection_t;
 
-/* A request is over. */
-static inline void aco__http_observe(const aco_http_request_t *request)
+/* A request is over. The time, if somebody observes that; else 0. */
+static inline int64_t aco__http_observe(const aco_http_request_t *request)
 {
     const aco__http_exchange_t *x = aco__http_exchange_of(request);
     aco__http_observer_t observer = __atomic_load_n(&aco__http_observer, __ATOMIC_RELAXED);
+    int64_t now = 0;
     if (aco_unlikely(x->span != NULL))
         __atomic_load_n(&aco__http_tracer, __ATOMIC_RELAXED)->request_ends(request, x->span);
-    if (aco_unlikely(observer != NULL))
-        observer(request);
+    if (aco_unlikely(observer != NULL)) {
+        now = aco_now();
+        observer(request, now);
+    }
+    return now;
 }
 
 /* Puts a connection among the server's, and takes it away. */

@@ -172,9 +172,9 @@ enum { IN_TOKEN = 1, IN_NAME = 2, IN_VALUE = 4 }; /* a name: of a host, but "%" 
              (c) == '.' || (c) == '_' || (c) == '~' \
          ? IN_TOKEN | IN_NAME | IN_VALUE \
      : (c) == '%' || (c) == '#' || (c) == '^' || (c) == '`' || (c) == '|' ? IN_TOKEN | IN_VALUE \
-     : (c) == '(' || (c) == ')' || (c) == ';' || (c) == '=' ? IN_NAME | IN_VALUE \
-     : ((c) >= ' ' && (c) != 0x7f) || (c) == '\t' ? IN_VALUE \
-                                                  : 0)
+     : (c) == '(' || (c) == ')' || (c) == ';' || (c) == '='               ? IN_NAME | IN_VALUE \
+     : ((c) >= ' ' && (c) != 0x7f) || (c) == '\t'                         ? IN_VALUE \
+                                                                          : 0)
 /* What one of them in a target means: text.h. */
 #define IN_TARGET(c) \
     ((c) <= ' ' || (c) >= 0x7f || (c) == '#' ? HTTP_TARGET_IS_WRONG \

@@ -48,12 +48,7 @@ ACO__HIDDEN int aco__http_is_value(const char *text, size_t n);
 /* Whether a field tells how to read a message, or who gets it: as a trailer it comes too late (RFC 9110, 6.5.1). */
 ACO__HIDDEN int aco__http_must_come_first(const char *name);
 /* What a target has, and its length. Wrong is what may not be in one. */
-enum {
-    HTTP_TARGET_IS_WRONG = 8,
-    HTTP_TARGET_HAS_QUERY = 16,
-    HTTP_TARGET_HAS_ESCAPES = 32,
-    HTTP_TARGET_HAS_DOTS = 64
-};
+enum { HTTP_TARGET_IS_WRONG = 8, HTTP_TARGET_HAS_QUERY = 16, HTTP_TARGET_HAS_ESCAPES = 32, HTTP_TARGET_HAS_DOTS = 64 };
 ACO__HIDDEN unsigned aco__http_look_at_target(const char *target, size_t *n);
 /* "host", "host:port", "[::1]:port", or nothing */
 ACO__HIDDEN int aco__http_is_authority(const char *text, size_t n);

@@ -66,9 +66,9 @@ void aco__inbox_ask(aco__tasks_t *s, aco__post_t *post)
     add_post(s, post, 1);
 }
 
-int aco__inbox_is_empty(const aco__tasks_t *s)
+static void set_posts(aco__tasks_t *s, aco__post_t *first)
 {
-    return !__atomic_load_n(&s->inbox, __ATOMIC_RELAXED) && (!s->posts || s->posts == &end_of_list);
+    s->posts = first == &end_of_list ? NULL : first;
 }
 
 /* Moves the inbox to the end of s->posts, in the order of posting. */
@@ -83,7 +83,7 @@ static void collect(aco__tasks_t *s)
     }
     if (list == &end_of_list)
         return;
-    if (!s->posts || s->posts == &end_of_list) {
+    if (!s->posts) {
         s->posts = list;
         return;
     }
@@ -97,14 +97,14 @@ static aco__post_t *take_post(aco__tasks_t *s)
 {
     aco__post_t *post = s->posts;
     ACO__ASSERT(aco__tasks(aco__self()) == s); /* `posts` is the scheduler's own */
-    if (!post || post == &end_of_list) {
+    if (!post) {
         collect(s);
         post = s->posts;
     }
-    if (!post || post == &end_of_list)
+    if (!post)
         return NULL;
-    s->posts = next_of(post);
-    ACO__ASSERT(s->posts != NULL); /* the post was claimed */
+    ACO__ASSERT(next_of(post) != NULL); /* the post was claimed */
+    set_posts(s, next_of(post));
     release(post);
     return post;
 }
@@ -151,7 +151,7 @@ void aco__inbox_forget(aco__tasks_t *s, aco__post_t *post)
         if (found == post && before)
             set_next(before, next_of(post));
         else if (found == post)
-            s->posts = next_of(post);
+            set_posts(s, next_of(post));
         else if (s->process == aco__os_process_number()) /* else the poster is not in this child of fork() */
             continue;
         release(post);
@@ -173,7 +173,7 @@ void aco__inbox_filter(aco__tasks_t *s, int (*unwanted)(const aco__post_t *post,
         if (before)
             set_next(before, next);
         else
-            s->posts = next;
+            set_posts(s, next);
         release(post);
     }
 }
@@ -193,7 +193,7 @@ int aco__inbox_sleeps(aco__tasks_t *s)
     ACO__ASSERT(!aco__in_turn(s)); /* a task that runs is not slept over */
     aco__store_then_load(&s->is_asleep, 1);
     ACO__POINT();
-    if (!__atomic_load_n(&s->inbox, __ATOMIC_SEQ_CST) && (!s->posts || s->posts == &end_of_list))
+    if (!__atomic_load_n(&s->inbox, __ATOMIC_SEQ_CST) && !s->posts)
         return 1;
     aco__inbox_awake(s);
     return 0;

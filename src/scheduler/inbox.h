@@ -15,7 +15,10 @@ ACO__HIDDEN void aco__inbox_forget(aco__tasks_t *s, aco__post_t *post);
 ACO__HIDDEN void aco__inbox_filter(aco__tasks_t *s, int (*unwanted)(const aco__post_t *post, const void *arg),
                                    const void *arg);
 /* What is posted at this moment may be missed. */
-ACO__HIDDEN int aco__inbox_is_empty(const aco__tasks_t *s);
+static inline int aco__inbox_is_empty(const aco__tasks_t *s)
+{
+    return !__atomic_load_n(&s->inbox, __ATOMIC_RELAXED) && !s->posts;
+}
 /* Runs what was posted. Returns whether anything was. */
 ACO__HIDDEN int aco__inbox_run(aco__thread_t *self, aco__tasks_t *s);
 /* Whether news of other threads may make a task runnable. */

@@ -89,7 +89,7 @@ typedef struct aco__tasks {
     unsigned posting;    /* threads that use this record to post. Atomic */
     aco__spin_t spin;    /* before the thread sleeps */
     long process;        /* whose threads they are */
-    aco__post_t *posts;  /* what was taken out of the inbox, the first one first */
+    aco__post_t *posts; /* what was taken out of the inbox, the first one first; NULL: none */
     void (*wake)(void *ctx);
     void *wake_ctx;
     char dumps;          /* a signal has it dump its tasks, to dump_fd */

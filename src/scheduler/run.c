@@ -89,8 +89,8 @@ static inline void note_time(aco__thread_t *self, const aco__tasks_t *s)
         self->looked_at = aco__os_milliseconds();
 }
 
-/* Before a wait: whether something was posted, and need not be waited for. Else, if it listens, the thread is said to be
- * asleep. */
+/* Before a wait: whether something was posted, and need not be waited for. Else, if it listens, the thread is said to
+ * be asleep. */
 static int has_posts_already(aco__tasks_t *s, int listens, int64_t now, int64_t until)
 {
     if (!listens)
@@ -103,13 +103,14 @@ static int has_posts_already(aco__tasks_t *s, int listens, int64_t now, int64_t 
 static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
 {
     int64_t now, deadline, until, left = -1;
-    int more = 0, open = aco__expects_news(s), used = aco__inbox_is_used(s), is_alone = !open;
+    int more = 0, open = aco__expects_news(s), is_alone = !open, awaits_events = s->poller && s->poller->waiters;
+    int has_posters = aco__inbox_has_posters(s), used = has_posters | __atomic_load_n(&s->answers, __ATOMIC_RELAXED);
     /* Who only asks what tasks do wakes the poller in any case. */
-    int listens = used && (aco__inbox_has_posters(s) || s->idle || !(s->poller && s->poller->waiters));
+    int listens = used && (has_posters || !awaits_events || s->idle);
     if (s->opened && !open && aco__inbox_run(self, s)) /* posted before it was closed */
         return 0;
     now = aco__os_now();
-    deadline = first_deadline(self, s, s->poller && s->poller->waiters ? now + REFRESH_NS : ACO_FOREVER);
+    deadline = first_deadline(self, s, awaits_events ? now + REFRESH_NS : ACO_FOREVER);
     if (trim_some(self, s, now, open, deadline) != 0)
         return -1;
     if (self->task)

@@ -6,8 +6,9 @@
 
 ACO__BEGIN_C
 
-/* Called after each request, where `log` of the server's options is; it must not wait. NULL: nobody. Atomic. */
-typedef void (*aco__http_observer_t)(const aco_http_request_t *request);
+/* Called after each request, where `log` of the server's options is, with the time on the clock of aco_now(); it must
+ * not wait. NULL: nobody. Atomic. */
+typedef void (*aco__http_observer_t)(const aco_http_request_t *request, int64_t now);
 ACO_API extern aco__http_observer_t aco__http_observer;
 /* Who makes spans of requests (aco/spans.h). NULL: nobody. Atomic; what it points to stays. None of these waits. */
 typedef struct aco__http_traced {
@@ -39,6 +40,9 @@ ACO_API extern const aco__http_tracer_t *aco__http_tracer;
 ACO_API extern uint64_t aco__http_connections_begun;
 ACO_API extern uint64_t aco__http_connections_ended;
 ACO_API extern uint64_t aco__http_connections_moved;
+/* How many tables of routes servers have begun with: one that is known may have gone, and another one stand there, when
+ * it changes. Atomic. */
+ACO_API extern unsigned aco__http_tables_begun;
 /* The same of requests that get a handler, while somebody looks. */
 ACO_API extern uint64_t aco__http_requests_begun;
 ACO_API extern uint64_t aco__http_requests_ended;

@@ -18,7 +18,7 @@ typedef struct aco__task_seen {
     const char *state;     /* "runs", "can run", "has not begun", "waits" */
     const char *waits_for; /* "for mutex …"; "": it does not wait, or no text is wanted */
     const char *location;  /* of the wait; NULL: unknown */
-    const char *work;      /* aco__set_work(); "": unknown */
+    const char *work;      /* aco__work_place(); "": unknown */
     const void *entry;     /* its function */
     const void *group;     /* of which it is a member; NULL: none */
     int waits_kind;        /* ACO__SEEN_…; 0: it does not wait */
@@ -95,15 +95,15 @@ typedef void (*aco__turn_observer_t)(const aco__turn_seen_t *turn);
  * have tasks later do not. Tasks then switch through aco_run(). Any thread. */
 ACO_API void aco__inspect_turns(aco__turn_observer_t observer);
 
-/* The running task works on this from now on: for profiles. The text must last until then; NULL: on nothing. Nothing
- * happens outside tasks, or without memory. */
-ACO_API void aco__set_work(const char *work);
+/* Where it stands what the running task works on, for profiles: a text, stored atomically, that must last as long as it
+ * stands there; NULL: nothing. The place lasts as long as the task. NULL outside tasks, or without memory. */
+ACO_API const char **aco__work_place(void);
 enum { ACO__WORK_SIZE = 64 };
 
 /* What a signal's handler has interrupted. */
 typedef struct aco__sample {
     char task[ACO_NAME_SIZE]; /* "": no name, or no task */
-    char work[ACO__WORK_SIZE]; /* that of aco__set_work(), cut; "": none */
+    char work[ACO__WORK_SIZE]; /* that of aco__work_place(), cut; "": none */
     int frame_count;
     void *frames[ACO__MOST_SEEN_FRAMES]; /* the first is where it was interrupted, the others return addresses */
 } aco__sample_t;
