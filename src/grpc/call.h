@@ -3,6 +3,7 @@
 #define ACO_GRPC_CALL_H
 
 #include "base/invariants.h"
+#include "service/blocks.h"
 
 #include "aco/detail/for_libraries.h"
 #include "aco/grpc.h"
@@ -58,7 +59,7 @@ typedef struct aco__grpc_bytes {
 struct aco_grpc_call_s {
     const aco__grpc_side_t *side;
     const char *method;
-    struct aco__grpc_block *blocks; /* memory that lives as long as the call */
+    aco__block_t *blocks; /* memory that lives as long as the call */
     /* Reading: */
     char *in; /* the buffer: `small`, or memory of its own */
     size_t in_begin, in_end, in_room;

@@ -2,6 +2,8 @@
  * with the status. */
 #include "grpc/grpc_server.h"
 
+#include "base/reserved.h"
+
 #include "aco/detail/for_grpc.h"
 
 #include <stdio.h>
@@ -258,19 +260,17 @@ aco_grpc_server_t *aco_grpc_server_new(const aco_grpc_server_options_t *options)
     static const char caller[] = "aco_grpc_server_new";
     size_t sz = sizeof(aco_grpc_server_t);
     aco_grpc_server_t *server;
-    for (size_t i = 0; options && i < sizeof options->aco__reserved / sizeof options->aco__reserved[0]; i++)
-        if (options->aco__reserved[i]) {
-            (void)aco__service_fail(EINVAL, caller, "a reserved field is set");
-            return NULL;
-        }
+    if (options && ACO__RESERVED_IS_SET(options)) {
+        (void)aco__service_fail(EINVAL, caller, "a reserved field is set");
+        return NULL;
+    }
     if (!aco_http_has_http2()) {
         (void)aco__service_fail(ENOTSUP, caller, "acorn_http was built without HTTP/2");
         return NULL;
     }
-    server = aco__service_allocate(&sz, caller);
+    server = aco__service_new(&sz, caller);
     if (!server)
         return NULL;
-    memset(server, 0, sizeof *server);
     server->sz = sz;
     if (options)
         server->options = *options;

@@ -181,34 +181,15 @@ int aco__http2_keep_trailers(aco__http2_call_t *s, const aco_http_header_t *trai
 
 /* ---- Responses ---- */
 
-typedef struct aco__http2_text {
-    struct aco__http2_text *next;
-    size_t sz;
-} aco__http2_text_t;
-
-void aco__http2_free_texts(aco__http2_call_t *s)
-{
-    while (s->more) {
-        aco__http2_text_t *text = s->more;
-        s->more = text->next;
-        aco__service_free(text, text->sz);
-    }
-}
-
 /* Text with a 0 behind it. NULL: no memory. */
 static char *c2_keep(aco__http2_call_t *s, const char *text, size_t n)
 {
     char *kept = s->text;
     if (n >= (size_t)(s->text_end - s->text)) {
-        size_t sz = sizeof(aco__http2_text_t) + (n < HTTP2_TEXT ? 2 * HTTP2_TEXT : n + 1);
-        aco__http2_text_t *more = aco__service_allocate(&sz, CLIENT_CALL);
-        if (!more)
+        kept = aco__block_new(&s->more, n < HTTP2_TEXT ? 2 * HTTP2_TEXT : n + 1, CLIENT_CALL);
+        if (!kept)
             return NULL;
-        more->next = s->more;
-        more->sz = sz;
-        s->more = more;
-        kept = (char *)(more + 1);
-        s->text_end = (char *)more + sz;
+        s->text_end = (char *)s->more + s->more->sz;
     }
     *aco__http_put(kept, text, n) = 0;
     s->text = kept + n + 1;

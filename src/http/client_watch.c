@@ -119,12 +119,11 @@ static void end_watch(void *arg)
 static client_watch_t *begin_watch(aco__http_exchange_t *x)
 {
     size_t sz = sizeof(client_watch_t);
-    client_watch_t *w = aco__service_allocate(&sz, watch_place);
+    client_watch_t *w = aco__service_new(&sz, watch_place);
     aco_t *task;
     int deferred, needs_task = !x->version->tells_end;
     if (!w)
         return NULL;
-    memset(w, 0, sizeof *w);
     w->sz = sz;
     if (aco_scope_begin_at(&w->handler, ACO_FOREVER, watch_place) != 0) {
         aco__service_free(w, sz);

@@ -528,10 +528,9 @@ aco_cookie_jar_t *aco_cookie_jar_new(const aco_cookie_jar_options_t *options)
         aco__service_fail(EINVAL, call, "a reserved field is not 0");
         return NULL;
     }
-    jar = aco__service_allocate(&sz, call);
+    jar = aco__service_new(&sz, call);
     if (!jar)
         return NULL;
-    memset(jar, 0, sizeof *jar);
     pthread_mutex_init(&jar->lock, NULL);
     if (options)
         jar->options = *options;

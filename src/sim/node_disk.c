@@ -1,4 +1,6 @@
 /* What the scenario says of the disks of its nodes. */
+#include "base/reserved.h"
+#include "sim/draw.h"
 #include "sim/routes.h"
 #include "sim/world.h"
 
@@ -6,23 +8,17 @@
 
 #include <errno.h>
 
-static int is_disk_chance(double chance)
-{
-    return chance >= 0 && chance <= 1;
-}
-
 static int check_disk(const aco_sim_disk_t *disk, const char *call)
 {
     if (disk->latency.min < 0 || disk->latency.max < disk->latency.min || disk->latency.max > 3600 * ACO_SECOND)
         return aco__service_fail(EINVAL, call, "the latency is out of range");
-    if (!is_disk_chance(disk->read_errors) || !is_disk_chance(disk->write_errors) ||
-        !is_disk_chance(disk->sync_errors) || !is_disk_chance(disk->short_transfers))
+    if (!aco__sim_is_chance(disk->read_errors) || !aco__sim_is_chance(disk->write_errors) ||
+        !aco__sim_is_chance(disk->sync_errors) || !aco__sim_is_chance(disk->short_transfers))
         return aco__service_fail(EINVAL, call, "a chance is not from 0 to 1");
     if (disk->sector && disk->sector != ACO__SIM_SMALL_SECTOR && disk->sector != ACO__SIM_LARGE_SECTOR)
         return aco__service_fail(EINVAL, call, "the sector has neither 512 nor 4096 bytes");
-    for (size_t i = 0; i < sizeof disk->aco__reserved / sizeof *disk->aco__reserved; i++)
-        if (disk->aco__reserved[i])
-            return aco__service_fail(EINVAL, call, "a reserved field is not 0");
+    if (ACO__RESERVED_IS_SET(disk))
+        return aco__service_fail(EINVAL, call, "a reserved field is not 0");
     return 0;
 }
 

@@ -1,6 +1,7 @@
 /* Links. The bytes that are sent leave one after the other, at the link's bandwidth, and then travel for its latency.
  * Headers count as nothing: so do requests for connections, ends and resets. */
 #include "sim/wire.h"
+#include "base/reserved.h"
 #include "sim/arrivals.h"
 #include "sim/draw.h"
 #include "sim/world.h"
@@ -15,8 +16,8 @@ static const int64_t LARGEST_BANDWIDTH = (int64_t)1000 * 1000 * 1000 * 1000;
 int aco__sim_happens(aco_sim_t *sim, double chance)
 {
     const int bits = 53; /* what a double holds */
-    int happens = chance > 0 &&
-                  (double)(aco__draw(&sim->arrivals.draws) >> (64 - bits)) < chance * (double)((uint64_t)1 << bits);
+    int happens =
+        chance > 0 && (double)(aco__draw(&sim->arrivals.draws) >> (64 - bits)) < chance * (double)((uint64_t)1 << bits);
     return chance > 0 && aco__sim_decide(sim, ACO__SIM_FAULTS, (uint64_t)happens, 2);
 }
 
@@ -49,26 +50,20 @@ int64_t aco__sim_travel(aco_sim_t *sim, aco__sim_wire_t *wire, size_t n)
     return wire->free_at + latency->min + (int64_t)aco__sim_chance(sim, (uint64_t)(latency->max - latency->min) + 1);
 }
 
-static int is_chance(double chance)
-{
-    return chance >= 0 && chance <= 1; /* not so for a NaN */
-}
-
 /* NULL: nothing is wrong. */
 static const char *what_is_wrong(const aco_sim_link_t *link)
 {
     if (link->latency.min < 0 || link->latency.max < link->latency.min || link->latency.max > 3600 * ACO_SECOND)
         return "the latency is out of range";
-    if (!is_chance(link->loss) || !is_chance(link->duplicates) || !is_chance(link->reordering) ||
-        !is_chance(link->resets))
+    if (!aco__sim_is_chance(link->loss) || !aco__sim_is_chance(link->duplicates) ||
+        !aco__sim_is_chance(link->reordering) || !aco__sim_is_chance(link->resets))
         return "a chance is not from 0 to 1";
     if (link->bandwidth < 0 || link->bandwidth > LARGEST_BANDWIDTH)
         return "the bandwidth is out of range";
     if (link->queue < 0 || link->queue > LARGEST_QUEUE)
         return "the queue is out of range";
-    for (size_t i = 0; i < sizeof link->aco__reserved / sizeof *link->aco__reserved; i++)
-        if (link->aco__reserved[i])
-            return "a reserved field is not 0";
+    if (ACO__RESERVED_IS_SET(link))
+        return "a reserved field is not 0";
     return NULL;
 }
 
