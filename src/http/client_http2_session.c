@@ -360,30 +360,4 @@ int aco__http2_takes_websockets(const aco__http2_peer_t *h)
     return nghttp2_session_get_remote_settings(h->wire.session, NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL) == 1;
 }
 
-#else
-
-/* Nobody calls these. */
-int aco__http2_speak(aco__http_peer_t *peer)
-{
-    (void)peer;
-    return aco__service_fail(EPROTONOSUPPORT, CLIENT_CALL, "the library was built without HTTP/2");
-}
-
-int aco__http2_catch_up(aco__http_peer_t *peer)
-{
-    (void)peer;
-    return 0;
-}
-
-void aco__http2_hang_up(aco__http2_peer_t *h)
-{
-    (void)h;
-}
-
-int aco__http2_takes_websockets(const aco__http2_peer_t *h)
-{
-    (void)h;
-    return 0;
-}
-
 #endif
