@@ -363,11 +363,10 @@ static jar_cookie_t *new_cookie(const set_cookie_t *set, const char *domain, jar
 {
     const size_t domain_n = strlen(domain);
     size_t sz = sizeof(jar_cookie_t) + set->name.n + set->value.n + domain_n + path.n + 4;
-    jar_cookie_t *cookie = aco__service_allocate(&sz, jar_set);
+    jar_cookie_t *cookie = aco__service_new(&sz, jar_set);
     char *at;
     if (!cookie)
         return NULL;
-    memset(cookie, 0, sizeof *cookie);
     cookie->sz = sz;
     at = (char *)(cookie + 1);
     cookie->is.name = put_text_of(&at, set->name.at, set->name.n);
