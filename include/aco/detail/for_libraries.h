@@ -19,7 +19,7 @@ ACO_API int aco__may_move(const void *p);
 ACO_API void *aco__service_allocate(size_t *sz, const char *call);
 ACO_API void aco__service_free(void *p, size_t sz);
 /* As aco__service_allocate(), and the *sz bytes that were asked for are 0. */
-static inline void *aco__service_new(size_t *sz, const char *call)
+ACO__FORCE_INLINE void *aco__service_new(size_t *sz, const char *call)
 {
     const size_t n = *sz;
     void *p = aco__service_allocate(sz, call);
