@@ -84,6 +84,7 @@ struct aco_grpc_call_s {
     const char *message, *details; /* as they are sent; NULL: none */
     /* A server's: */
     aco_http_request_t *request;
+    unsigned char has_put; /* metadata, all or some: they cannot be put once more */
     aco_scope_t deadline;
     char small[GRPC_SMALL];
 };

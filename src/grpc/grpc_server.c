@@ -21,6 +21,7 @@ ACO__SWITCHES static ssize_t server_read(aco_grpc_call_t *call, void *p, size_t 
 
 ACO__SWITCHES static int server_begin(aco_grpc_call_t *call, const char *location)
 {
+    call->has_put = 1;
     if (call->compresses && call->may_compress) {
         if (aco_http_reply_header(call->request, "grpc-encoding", "gzip") != 0)
             return -1;
@@ -109,7 +110,7 @@ static int put_end(aco_grpc_call_t *call, int status, aco__grpc_put_t put)
 /* Ends the reply: with trailers, or with headers alone if an error is all there is. */
 ACO__SWITCHES static void end_reply(aco_grpc_call_t *call, int status)
 {
-    int alone = !call->has_begun && status != ACO_GRPC_OK && (!call->metadata.first || call->write_error);
+    int alone = !call->has_begun && status != ACO_GRPC_OK && (!call->metadata.first || call->has_put);
     if (!alone && !call->has_begun && call->side->begin(call, serve_place) != 0) {
         status = aco_grpc_fail(call, status_of_loss(), "the metadata are lost");
         alone = 1;
