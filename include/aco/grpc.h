@@ -206,7 +206,8 @@ typedef struct aco_grpc_policy_s {
      * most 5. They are sent while the server has sent nothing but a status, which must be one of `retried`: the bits
      * ACO_GRPC_BIT(ACO_GRPC_UNAVAILABLE) and so on. The pause before the first retry is a random time up to
      * first_pause, before each further one up to twice as long, at most longest_pause; unless the server asks for
-     * another one (grpc-retry-pushback-ms). Retry only methods that may be done twice. 0 or 1: none. */
+     * another one (grpc-retry-pushback-ms), behind which they grow anew. Retry only methods that may be done twice. 0
+     * or 1: none. */
     int tries;
     uint32_t retried;
     int64_t first_pause, longest_pause; /* 100 ms, 1 s; at most a day */

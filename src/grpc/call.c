@@ -5,23 +5,9 @@
 
 /* ---- Memory ---- */
 
-typedef struct aco__grpc_block {
-    struct aco__grpc_block *next;
-    size_t sz;
-} aco__grpc_block_t;
-
 void *aco__grpc_allocate(aco_grpc_call_t *call, size_t n)
 {
-    size_t sz = n + 2 * sizeof(void *);
-    aco__grpc_block_t *block = n < SIZE_MAX / 2 ? aco__service_allocate(&sz, "gRPC") : NULL;
-    if (!block) {
-        errno = ENOMEM;
-        return NULL;
-    }
-    block->next = call->blocks;
-    block->sz = sz;
-    call->blocks = block;
-    return block + 1;
+    return aco__block_new(&call->blocks, n, "gRPC");
 }
 
 void aco__grpc_call_begin(aco_grpc_call_t *call)
@@ -59,11 +45,7 @@ void aco__grpc_call_end(aco_grpc_call_t *call)
     if (call->gzip)
         aco__grpc_gzip_free(call->gzip);
     call->gzip = NULL;
-    while (call->blocks) {
-        aco__grpc_block_t *block = call->blocks;
-        call->blocks = block->next;
-        aco__service_free(block, block->sz);
-    }
+    aco__blocks_free(&call->blocks);
 }
 
 const char *aco_grpc_method(const aco_grpc_call_t *call)

@@ -3,6 +3,7 @@
 #define ACO_GRPC_CALL_H
 
 #include "base/invariants.h"
+#include "service/blocks.h"
 
 #include "aco/detail/for_libraries.h"
 #include "aco/grpc.h"
@@ -60,7 +61,7 @@ struct aco_grpc_call_s {
     const aco__grpc_side_t *side;
     const char *method;
     struct aco__grpc_seen *seen; /* seen.c's; NULL: nobody looks */
-    struct aco__grpc_block *blocks; /* memory that lives as long as the call */
+    aco__block_t *blocks; /* memory that lives as long as the call */
     /* Reading: */
     char *in; /* the buffer: `small`, or memory of its own */
     size_t in_begin, in_end, in_room;
@@ -86,6 +87,7 @@ struct aco_grpc_call_s {
     const char *message, *details; /* as they are sent; NULL: none */
     /* A server's: */
     aco_http_request_t *request;
+    unsigned char has_put; /* metadata, all or some: they cannot be put once more */
     aco_scope_t deadline;
     char small[GRPC_SMALL];
 };

@@ -30,10 +30,9 @@ aco__grpc_backend_t *aco__grpc_backend_new(aco_grpc_channel_t *channel, const ac
     const size_t scheme_n = strlen(scheme), n = strlen(authority) + 1;
     size_t sz = sizeof(aco__grpc_backend_t) + scheme_n + n;
     aco_http_client_options_t http = {0};
-    aco__grpc_backend_t *backend = aco__service_allocate(&sz, pick_call);
+    aco__grpc_backend_t *backend = aco__service_new(&sz, pick_call);
     if (!backend)
         return NULL;
-    memset(backend, 0, sizeof *backend);
     backend->sz = sz;
     backend->channel = channel;
     backend->target = target;

@@ -383,10 +383,9 @@ aco_grpc_call_t *aco_grpc_call_new(aco_grpc_channel_t *channel, const char *path
         (void)aco__service_fail(EINVAL, caller, "a reserved field, or the path: \"/package.Service/Method\"");
         return NULL;
     }
-    c = aco__service_allocate(&sz, caller);
+    c = aco__service_new(&sz, caller);
     if (!c)
         return NULL;
-    memset(c, 0, sizeof *c);
     c->sz = sz;
     c->channel = channel;
     c->policy = aco__grpc_policy_of(channel, path);

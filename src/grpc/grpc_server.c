@@ -3,6 +3,8 @@
 #include "grpc/grpc_server.h"
 #include "grpc/seen.h"
 
+#include "base/reserved.h"
+
 #include "aco/detail/for_grpc.h"
 
 #include <stdio.h>
@@ -20,6 +22,7 @@ ACO__SWITCHES static ssize_t server_read(aco_grpc_call_t *call, void *p, size_t 
 
 ACO__SWITCHES static int server_begin(aco_grpc_call_t *call, const char *location)
 {
+    call->has_put = 1;
     if (call->compresses && call->may_compress) {
         if (aco_http_reply_header(call->request, "grpc-encoding", "gzip") != 0)
             return -1;
@@ -108,7 +111,7 @@ static int put_end(aco_grpc_call_t *call, int status, aco__grpc_put_t put)
 /* Ends the reply: with trailers, or with headers alone if an error is all there is. */
 ACO__SWITCHES static void end_reply(aco_grpc_call_t *call, int status)
 {
-    int alone = !call->has_begun && status != ACO_GRPC_OK && (!call->metadata.first || call->write_error);
+    int alone = !call->has_begun && status != ACO_GRPC_OK && (!call->metadata.first || call->has_put);
     if (!alone && !call->has_begun && call->side->begin(call, serve_place) != 0) {
         status = aco_grpc_fail(call, status_of_loss(), "the metadata are lost");
         alone = 1;
@@ -262,19 +265,17 @@ aco_grpc_server_t *aco_grpc_server_new(const aco_grpc_server_options_t *options)
     static const char caller[] = "aco_grpc_server_new";
     size_t sz = sizeof(aco_grpc_server_t);
     aco_grpc_server_t *server;
-    for (size_t i = 0; options && i < sizeof options->aco__reserved / sizeof options->aco__reserved[0]; i++)
-        if (options->aco__reserved[i]) {
-            (void)aco__service_fail(EINVAL, caller, "a reserved field is set");
-            return NULL;
-        }
+    if (options && ACO__RESERVED_IS_SET(options)) {
+        (void)aco__service_fail(EINVAL, caller, "a reserved field is set");
+        return NULL;
+    }
     if (!aco_http_has_http2()) {
         (void)aco__service_fail(ENOTSUP, caller, "acorn_http was built without HTTP/2");
         return NULL;
     }
-    server = aco__service_allocate(&sz, caller);
+    server = aco__service_new(&sz, caller);
     if (!server)
         return NULL;
-    memset(server, 0, sizeof *server);
     server->sz = sz;
     if (options)
         server->options = *options;

@@ -153,10 +153,9 @@ int aco_grpc_server_add_health(aco_grpc_server_t *server)
     aco__grpc_health_t *health;
     if (server->health)
         return aco__service_fail(EEXIST, "aco_grpc_server_add_health", "the server has it");
-    health = aco__service_allocate(&sz, "aco_grpc_server_add_health");
+    health = aco__service_new(&sz, "aco_grpc_server_add_health");
     if (!health)
         return -1;
-    memset(health, 0, sizeof *health);
     health->sz = sz;
     server->health = health;
     server->free_health = free_health;

@@ -233,10 +233,9 @@ static int begin_reflection(aco_grpc_server_t *server)
     aco__grpc_reflection_t *reflection = server->reflection;
     if (reflection)
         return 0;
-    reflection = aco__service_allocate(&sz, "aco_grpc_server_add_file");
+    reflection = aco__service_new(&sz, "aco_grpc_server_add_file");
     if (!reflection)
         return -1;
-    memset(reflection, 0, sizeof *reflection);
     reflection->sz = sz;
     server->reflection = reflection;
     server->free_reflection = free_reflection;

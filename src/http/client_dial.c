@@ -45,10 +45,9 @@ int aco__http_share_dial(aco_http_client_t *client, const aco__http_client_url_t
         if (dial->is_tls == url->is_tls && aco__http_same(dial->name, url->address) &&
             strcmp(dial->port, url->port) == 0)
             return await_dial(dial, location);
-    dial = aco__service_allocate(&sz, CLIENT_CALL);
+    dial = aco__service_new(&sz, CLIENT_CALL);
     if (!dial)
         return -1;
-    memset(dial, 0, sizeof *dial);
     dial->sz = sz;
     dial->users = 1;
     dial->is_tls = url->is_tls;

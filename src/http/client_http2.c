@@ -192,25 +192,4 @@ void aco__http2_forget_client(aco_http_client_t *client)
     }
 }
 
-#else
-
-/* Nobody calls these. */
-aco__http2_peer_t *aco__http2_used_peer(const aco_http_client_t *client, const aco__http_client_url_t *url)
-{
-    (void)client;
-    (void)url;
-    return NULL;
-}
-
-void aco__http2_use(aco__http_peer_t *peer, aco__http_host_t *place)
-{
-    (void)peer;
-    (void)place;
-}
-
-void aco__http2_forget_client(aco_http_client_t *client)
-{
-    (void)client;
-}
-
 #endif

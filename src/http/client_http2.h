@@ -14,6 +14,7 @@
 #ifdef ACO_CONFIG_HTTP2
 
 #include "http/http2_wire.h"
+#include "service/blocks.h"
 
 #include "aco/sync.h"
 
@@ -64,7 +65,7 @@ typedef struct aco__http2_call {
     size_t count, trailers, most; /* headers; trailers; of both there is room */
     size_t head_n; /* bytes as HPACK counts them */
     char *text, *text_end; /* free memory for fields */
-    struct aco__http2_text *more; /* further memory */
+    aco__block_t *more; /* further memory */
     aco__http2_buffer_t body; /* of the response */
     int64_t left; /* bytes of the request's body that are to come; less than 0: not known */
     aco__http2_data_t data; /* of the request's body */
@@ -119,7 +120,6 @@ ACO__HIDDEN void aco__http2_begin_response(aco__http2_call_t *s);
 ACO__HIDDEN int aco__http2_add_response_field(aco__http2_call_t *s, const char *name, size_t name_n, const char *value,
                                               size_t value_n);
 ACO__HIDDEN int aco__http2_end_response_head(aco__http2_call_t *s);
-ACO__HIDDEN void aco__http2_free_texts(aco__http2_call_t *s);
 
 #endif
 

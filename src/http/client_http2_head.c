@@ -181,43 +181,15 @@ int aco__http2_keep_trailers(aco__http2_call_t *s, const aco_http_header_t *trai
 
 /* ---- Responses ---- */
 
-typedef struct aco__http2_text {
-    struct aco__http2_text *next;
-    size_t sz;
-} aco__http2_text_t;
-
-void aco__http2_free_texts(aco__http2_call_t *s)
-{
-    while (s->more) {
-        aco__http2_text_t *text = s->more;
-        s->more = text->next;
-        aco__service_free(text, text->sz);
-    }
-}
-
-/* Memory that lives as long as the call. NULL: there is none. */
-static void *c2_allocate(aco__http2_call_t *s, size_t n)
-{
-    size_t sz = sizeof(aco__http2_text_t) + n;
-    aco__http2_text_t *more = aco__service_allocate(&sz, CLIENT_CALL);
-    if (!more)
-        return NULL;
-    more->next = s->more;
-    more->sz = sz;
-    s->more = more;
-    return more + 1;
-}
-
 /* Text with a 0 behind it. NULL: no memory. */
 static char *c2_keep(aco__http2_call_t *s, const char *text, size_t n)
 {
     char *kept = s->text;
     if (n >= (size_t)(s->text_end - s->text)) {
-        const size_t room = n < HTTP2_TEXT ? 2 * HTTP2_TEXT : n + 1;
-        kept = c2_allocate(s, room);
+        kept = aco__block_new(&s->more, n < HTTP2_TEXT ? 2 * HTTP2_TEXT : n + 1, CLIENT_CALL);
         if (!kept)
             return NULL;
-        s->text_end = kept + room;
+        s->text_end = (char *)s->more + s->more->sz;
     }
     *aco__http_put(kept, text, n) = 0;
     s->text = kept + n + 1;
@@ -231,7 +203,7 @@ static int c2_grow_headers(aco__http2_call_t *s)
     aco_http_header_t *larger;
     if (count < s->most)
         return 0;
-    larger = c2_allocate(s, 2 * count * sizeof *larger);
+    larger = aco__block_new(&s->more, 2 * count * sizeof *larger, CLIENT_CALL);
     if (!larger)
         return -1;
     memcpy(larger, s->headers, count * sizeof *larger);

@@ -93,7 +93,7 @@ void aco__http2_release_call(aco__http2_call_t *s)
         s->next->place = s->place;
     aco__http2_free_buffer(&s->body);
     aco__http2_free_buffer(&s->data.out);
-    aco__http2_free_texts(s);
+    aco__blocks_free(&s->more);
     if (s->own_trailers)
         aco__service_free(s->own_trailers, s->own_trailers_sz);
     aco__service_free(s, s->sz);
@@ -276,10 +276,9 @@ static int c2_begin_session(aco__http2_peer_t *h)
 int aco__http2_speak(aco__http_peer_t *peer)
 {
     size_t sz = sizeof(aco__http2_peer_t);
-    aco__http2_peer_t *h = aco__service_allocate(&sz, c2_place);
+    aco__http2_peer_t *h = aco__service_new(&sz, c2_place);
     if (!h)
         return -1;
-    memset(h, 0, sizeof *h);
     h->sz = sz;
     h->peer = peer;
     h->client = peer->answer.client;
@@ -359,32 +358,6 @@ int aco__http2_catch_up(aco__http_peer_t *peer)
 int aco__http2_takes_websockets(const aco__http2_peer_t *h)
 {
     return nghttp2_session_get_remote_settings(h->wire.session, NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL) == 1;
-}
-
-#else
-
-/* Nobody calls these. */
-int aco__http2_speak(aco__http_peer_t *peer)
-{
-    (void)peer;
-    return aco__service_fail(EPROTONOSUPPORT, CLIENT_CALL, "the library was built without HTTP/2");
-}
-
-int aco__http2_catch_up(aco__http_peer_t *peer)
-{
-    (void)peer;
-    return 0;
-}
-
-void aco__http2_hang_up(aco__http2_peer_t *h)
-{
-    (void)h;
-}
-
-int aco__http2_takes_websockets(const aco__http2_peer_t *h)
-{
-    (void)h;
-    return 0;
 }
 
 #endif

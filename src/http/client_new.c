@@ -54,10 +54,9 @@ static int authorize_proxy(aco_http_client_t *client)
 static aco_http_client_t *allocate_client(const aco_http_client_options_t *options, const char *call)
 {
     size_t sz = sizeof(aco_http_client_t);
-    aco_http_client_t *client = aco__service_allocate(&sz, call);
+    aco_http_client_t *client = aco__service_new(&sz, call);
     if (!client)
         return NULL;
-    memset(client, 0, sizeof *client);
     if (options)
         client->options = *options;
     return client;
@@ -112,7 +111,8 @@ static aco_http_client_t *add_here(aco_http_client_t *client)
     own->proxy_authorization = client->proxy_authorization;
     aco__http_places_open(&own->places, own->options.max_connections, own->options.max_per_host);
     own->next = __atomic_load_n(&client->of_threads, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(&client->of_threads, &own->next, own, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+    while (!__atomic_compare_exchange_n(&client->of_threads, &own->next, own, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        ;
     return own;
 }
 

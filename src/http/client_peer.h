@@ -168,7 +168,7 @@ ACO__SWITCHES ACO__HIDDEN int aco__http_read_response(aco__http_peer_t *peer, in
 ACO__SWITCHES ACO__HIDDEN int aco__http_send_request(aco__http_peer_t *peer, const aco__http_step_t *step,
                                                      const char *location);
 
-/* ---- HTTP/2: client_http2_session.c. Without it, nobody calls these ---- */
+/* ---- HTTP/2: client_http2_session.c ---- */
 
 /* The connection's server speaks HTTP/2. 0, or -1 and errno. */
 ACO__HIDDEN int aco__http2_speak(aco__http_peer_t *peer);
@@ -217,5 +217,28 @@ ACO__HIDDEN int64_t aco__http2_reset_code(const struct aco__http2_call *s);
 ACO__HIDDEN int aco__http2_is_heard(const struct aco__http2_call *s); /* aco__http_response_is_heard() */
 /* Ends it; cancels it if it has not ended. Does not wait. */
 ACO__HIDDEN void aco__http2_end_call(struct aco__http2_call *s);
+
+#ifndef ACO_CONFIG_HTTP2 /* no connection speaks it, so nothing comes of these */
+#define aco__http2_speak(peer) \
+    ((void)(peer), aco__service_fail(EPROTONOSUPPORT, CLIENT_CALL, "the library was built without HTTP/2"))
+#define aco__http2_catch_up(peer) ((void)(peer), 0)
+#define aco__http2_takes_websockets(h) ((void)(h), 0)
+#define aco__http2_hang_up(h) ((void)(h))
+#define aco__http2_used_peer(client, url) ((void)(client), (void)(url), (aco__http2_peer_t *)NULL)
+#define aco__http2_use(peer, place) ((void)(peer), (void)(place))
+#define aco__http2_forget_client(client) ((void)(client))
+#define aco__http2_ask(h, step, answer, location) ((void)(h), (void)(step), (void)(answer), (void)(location), -1)
+#define aco__http2_await_response(s, is_head, location) ((void)(s), (void)(is_head), (void)(location), -1)
+#define aco__http2_write_call(s, p, n, call, location) \
+    ((void)(s), (void)(p), (void)(n), (void)(call), (void)(location), -1)
+#define aco__http2_end_call_body(s, trailers, n, call) ((void)(s), (void)(trailers), (void)(n), (void)(call), -1)
+#define aco__http2_read_call aco__http2_write_call
+#define aco__http2_flush_call(s, until_end, location) ((void)(s), (void)(until_end), (void)(location))
+#define aco__http2_has_read_all(s) ((void)(s), 1)
+#define aco__http2_call_trailers(s, count) ((void)(s), *(count) = 0, (const aco_http_header_t *)NULL)
+#define aco__http2_reset_code(s) ((void)(s), (int64_t)-1)
+#define aco__http2_is_heard(s) ((void)(s), 0)
+#define aco__http2_end_call(s) ((void)(s))
+#endif
 
 #endif

@@ -28,10 +28,9 @@ static aco__http_host_t *find_host(const aco__http_places_t *places, int is_tls,
 static aco__http_host_t *add_host(aco__http_places_t *places, int is_tls, const char *name, const char *port)
 {
     size_t n = strlen(name) + 1, sz = sizeof(aco__http_host_t) + n;
-    aco__http_host_t *host = aco__service_allocate(&sz, "aco_http_call");
+    aco__http_host_t *host = aco__service_new(&sz, "aco_http_call");
     if (!host)
         return NULL;
-    memset(host, 0, sizeof *host);
     host->sz = sz;
     host->is_tls = is_tls;
     host->free.value = places->most_of_host;

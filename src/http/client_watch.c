@@ -120,14 +120,12 @@ static void end_watch(void *arg)
 static client_watch_t *begin_watch(aco__http_exchange_t *x)
 {
     const int needs_task = !x->version->tells_end;
-    const size_t used = needs_task ? sizeof(client_watch_t) : offsetof(client_watch_t, looking);
-    size_t sz = used;
-    client_watch_t *w = aco__service_allocate(&sz, watch_place);
+    size_t sz = needs_task ? sizeof(client_watch_t) : offsetof(client_watch_t, looking);
+    client_watch_t *w = aco__service_new(&sz, watch_place);
     aco_t *task;
     int deferred;
     if (!w)
         return NULL;
-    memset(w, 0, used);
     w->sz = sz;
     if (aco_scope_begin_at(&w->handler, ACO_FOREVER, watch_place) != 0) {
         aco__service_free(w, sz);

@@ -363,11 +363,10 @@ static jar_cookie_t *new_cookie(const set_cookie_t *set, const char *domain, jar
 {
     const size_t domain_n = strlen(domain);
     size_t sz = sizeof(jar_cookie_t) + set->name.n + set->value.n + domain_n + path.n + 4;
-    jar_cookie_t *cookie = aco__service_allocate(&sz, jar_set);
+    jar_cookie_t *cookie = aco__service_new(&sz, jar_set);
     char *at;
     if (!cookie)
         return NULL;
-    memset(cookie, 0, sizeof *cookie);
     cookie->sz = sz;
     at = (char *)(cookie + 1);
     cookie->is.name = put_text_of(&at, set->name.at, set->name.n);
@@ -528,10 +527,9 @@ aco_cookie_jar_t *aco_cookie_jar_new(const aco_cookie_jar_options_t *options)
         aco__service_fail(EINVAL, call, "a reserved field is not 0");
         return NULL;
     }
-    jar = aco__service_allocate(&sz, call);
+    jar = aco__service_new(&sz, call);
     if (!jar)
         return NULL;
-    memset(jar, 0, sizeof *jar);
     pthread_mutex_init(&jar->lock, NULL);
     if (options)
         jar->options = *options;

@@ -60,10 +60,9 @@ static int begin_drain(aco_http_request_t *request, int is_early, const char *lo
     size_t sz = sizeof(aco__http_drain_t);
     aco__http_drain_t *d;
     aco__http_free_drains(server);
-    d = aco__service_allocate(&sz, "aco_http_drain_begin");
+    d = aco__service_new(&sz, "aco_http_drain_begin");
     if (!d)
         return -1;
-    memset(d, 0, sizeof *d);
     d->sz = sz;
     d->is_early = is_early != 0;
     if (aco_scope_begin_at(&d->scope, ACO_FOREVER, location) != 0) {

@@ -219,10 +219,9 @@ static int h2_begin_session(aco__http2_t *h)
 static aco__http2_t *h2_new(aco__http_connection_t *c)
 {
     size_t sz = sizeof(aco__http2_t);
-    aco__http2_t *h = aco__service_allocate(&sz, h2_place);
+    aco__http2_t *h = aco__service_new(&sz, h2_place);
     if (!h)
         return NULL;
-    memset(h, 0, sizeof *h);
     h->sz = sz;
     h->c = c;
     h->server = c->server;

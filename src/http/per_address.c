@@ -93,10 +93,9 @@ static aco__http_address_t **bucket_of(aco__http_addresses_t *all, const aco__ht
 aco__http_addresses_t *aco__http_addresses_new(unsigned most)
 {
     size_t sz = sizeof(aco__http_addresses_t);
-    aco__http_addresses_t *all = aco__service_allocate(&sz, "aco_http_serve");
+    aco__http_addresses_t *all = aco__service_new(&sz, "aco_http_serve");
     if (!all)
         return NULL;
-    memset(all, 0, sizeof *all);
     all->most = most;
     all->seed = mix((uint64_t)aco_now() ^ mix((uintptr_t)all ^ (uintptr_t)&all));
     all->sz = sz;

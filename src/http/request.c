@@ -10,11 +10,6 @@
 
 /* ---- Memory ---- */
 
-typedef struct aco__http_block {
-    struct aco__http_block *next;
-    size_t sz;
-} aco__http_block_t;
-
 void aco__http_request_begin(aco__http_exchange_t *x, char *arena)
 {
     ACO__ASSERT(!x->blocks && !x->trailers.bytes); /* nothing is left of the last request */
@@ -49,36 +44,19 @@ void aco__http_free_memory(aco__http_exchange_t *x)
     aco__http_drop_trailers(&x->trailers);
     aco__http_free_encoder(x, x->reply.encoder); /* it is in a block */
     x->reply.encoder = NULL;
-    while (x->blocks) {
-        aco__http_block_t *block = x->blocks;
-        x->blocks = block->next;
-        aco__service_free(block, block->sz);
-    }
+    aco__blocks_free(&x->blocks);
 }
 
 static void *allocate(aco__http_exchange_t *x, size_t n, const char *call)
 {
     const size_t align = sizeof(void *) * 2;
-    size_t sz;
-    aco__http_block_t *block;
     char *p = x->at + (-(uintptr_t)x->at & (align - 1));
     ACO__ASSERT(x->at <= x->end);
     if (p <= x->end && n <= (size_t)(x->end - p)) {
         x->at = p + n;
         return p;
     }
-    if (n > SIZE_MAX - 2 * align) {
-        aco__service_fail(ENOMEM, call, "more bytes than there can be");
-        return NULL;
-    }
-    sz = n + 2 * align;
-    block = aco__service_allocate(&sz, call);
-    if (!block)
-        return NULL;
-    block->next = x->blocks;
-    block->sz = sz;
-    x->blocks = block;
-    return (char *)block + 2 * align;
+    return aco__block_new(&x->blocks, n, call);
 }
 
 void *aco_http_request_allocate(aco_http_request_t *request, size_t n)

@@ -5,6 +5,7 @@
 #include "http/reply.h"
 #include "http/route.h"
 #include "http/trailers.h"
+#include "service/blocks.h"
 #include "http/version.h"
 
 #include "aco/detail/http_observer.h"
@@ -29,7 +30,7 @@ typedef struct aco__http_exchange {
     struct aco_websocket_s *websocket; /* websocket.c's: that the connection has become; or NULL */
     /* Memory of the request, request.c's: */
     char *at, *end;
-    struct aco__http_block *blocks; /* more of it */
+    aco__block_t *blocks; /* more of it */
     aco__http_trailers_t trailers;
     char *all; /* what aco_http_request_read_all() has got */
     size_t all_n, all_room;

@@ -281,10 +281,9 @@ ACO__SWITCHES static int begin_keeping(aco_http_server_t **begun, const char *lo
 static aco_http_server_t *allocate_server(const aco_http_server_options_t *options, const char *call)
 {
     size_t sz = sizeof(aco_http_server_t);
-    aco_http_server_t *server = aco__service_allocate(&sz, call);
+    aco_http_server_t *server = aco__service_new(&sz, call);
     if (!server)
         return NULL;
-    memset(server, 0, sizeof *server);
     server->sz = sz;
     if (options)
         server->options = *options;

@@ -48,10 +48,9 @@ aco_websocket_t *aco__http_websocket_new(const aco_websocket_options_t *options,
         aco__service_fail(EINVAL, call, "an option");
         return NULL;
     }
-    socket = aco__service_allocate(&sz, call);
+    socket = aco__service_new(&sz, call);
     if (!socket)
         return NULL;
-    memset(socket, 0, sizeof *socket);
     socket->options = *options;
     socket->options.max_message = limit_or(options->max_message, 1 << 20, INT64_MAX);
     socket->options.message_time = limit_or(options->message_time, 60 * ACO_SECOND, ACO_FOREVER);

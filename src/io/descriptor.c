@@ -131,10 +131,9 @@ aco__io_t *aco__io_get(const char *call)
         (void)aco__service_fail(EPERM, call, "in a child of fork(), whose parent uses acorn_io in this thread");
         return NULL;
     }
-    io = aco__service_allocate(&sz, call);
+    io = aco__service_new(&sz, call);
     if (!io)
         return NULL;
-    memset(io, 0, sizeof *io);
     io->base.close = close_io;
     io->ready = ready;
     io->sz = sz;
@@ -184,10 +183,9 @@ static int make_room(aco__io_t *io, int fd, const char *call)
 static aco__io_fd_t *record_new(aco__io_t *io, int fd, const char *call)
 {
     size_t sz = sizeof(aco__io_fd_t);
-    aco__io_fd_t *d = make_room(io, fd, call) == 0 ? aco__service_allocate(&sz, call) : NULL;
+    aco__io_fd_t *d = make_room(io, fd, call) == 0 ? aco__service_new(&sz, call) : NULL;
     if (!d)
         return NULL;
-    memset(d, 0, sizeof *d);
     d->fd = fd;
     d->generation = ++io->generations ? io->generations : ++io->generations;
     ACO__ASSERT(!io->table[fd]); /* tasks could wait for it */

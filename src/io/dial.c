@@ -49,8 +49,8 @@ static int connect_to(aco__io_t *io, aco__io_fd_t *d, const struct sockaddr *add
     while (aco__system.connect(d->fd, address, length) != 0) {
         if (errno == EINPROGRESS || errno == EALREADY || errno == EINTR) {
             while (result == 0)
-                result = aco__io_park(io, d, IO_WRITE, ACO_FOREVER, call, location) == 0 ? outcome(d->fd)
-                                                                                         : last_outcome(d);
+                result =
+                    aco__io_park(io, d, IO_WRITE, ACO_FOREVER, call, location) == 0 ? outcome(d->fd) : last_outcome(d);
             return result > 0 ? 0 : -1;
         }
         if (errno != EAGAIN || address->sa_family != AF_UNIX) /* EAGAIN: a full backlog; no event will tell of room */
@@ -258,11 +258,10 @@ static int dial_any(aco__io_t *io, aco__io_targets_t *targets, unsigned flags, c
                     const char *call, const char *location)
 {
     size_t sz = sizeof(race_t);
-    race_t *race = aco__service_allocate(&sz, call);
+    race_t *race = aco__service_new(&sz, call);
     int fd;
     if (!race)
         return -1;
-    memset(race, 0, sizeof *race);
     race->io = io;
     race->targets = targets;
     race->flags = flags;

@@ -250,11 +250,10 @@ ACO__SWITCHES
 static int look_up_waiting(const name_t *name, ips_t *ips, const char **problem, const char *call, const char *location)
 {
     size_t sz = sizeof(lookup_t);
-    lookup_t *lookup = aco__service_allocate(&sz, call);
+    lookup_t *lookup = aco__service_new(&sz, call);
     int failure;
     if (!lookup)
         return -1;
-    memset(lookup, 0, sizeof *lookup);
     lookup->name = *name;
     lookup->is_kept = uses_cache();
     lookup->sz = sz;
@@ -406,12 +405,11 @@ int aco_io_name_of_at(const struct sockaddr *address, socklen_t length, char *na
 {
     static const char call[] = "aco_io_name_of";
     size_t sz = sizeof(reverse_lookup_t);
-    reverse_lookup_t *lookup = aco__service_allocate(&sz, call);
+    reverse_lookup_t *lookup = aco__service_new(&sz, call);
     char text[ACO_IO_ADDRESS_SIZE] = "?";
     int result = 0;
     if (!lookup)
         return -1;
-    memset(lookup, 0, sizeof *lookup);
     lookup->sz = sz;
     lookup->length = length < sizeof lookup->address ? length : sizeof lookup->address;
     memcpy(&lookup->address, address, lookup->length);

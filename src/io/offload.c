@@ -96,11 +96,10 @@ static aco__io_job_t *job_new(aco__io_t *io, const char *call, void *(*fn)(void 
                               void (*release)(void *arg, void *result))
 {
     size_t sz = sizeof(aco__io_job_t);
-    aco__io_job_t *job = aco__service_allocate(&sz, call);
+    aco__io_job_t *job = aco__service_new(&sz, call);
     if (!job)
         return NULL;
     io->jobs_end = jobs_end;
-    memset(job, 0, sizeof *job);
     job->fn = fn;
     job->arg = arg;
     job->release = release;

@@ -136,10 +136,9 @@ static int open_signals(const int *signals, size_t n, int for_good, const char *
     uint64_t bits;
     size_t sz = sizeof(listener_t);
     aco__io_t *io = aco__io_get(call);
-    listener_t *listener = io && make_set(&set, &bits, signals, n, call) == 0 ? aco__service_allocate(&sz, call) : NULL;
+    listener_t *listener = io && make_set(&set, &bits, signals, n, call) == 0 ? aco__service_new(&sz, call) : NULL;
     if (!listener)
         return -1;
-    memset(listener, 0, sizeof *listener);
     listener->sz = sz;
     listener->base.signals = bits;
     listener->base.told = tell_listener;

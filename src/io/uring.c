@@ -142,7 +142,8 @@ static unsigned reap_ring(aco__io_t *io)
     struct io_uring_cqe *event;
     unsigned head, n = 0;
     ACO__NO_SWITCH_BEGIN(); /* another task would reap the same events */
-    io_uring_for_each_cqe(&ring->uring, head, event) {
+    io_uring_for_each_cqe(&ring->uring, head, event)
+    {
         aco__io_op_t *op = io_uring_cqe_get_data(event);
         n++;
         if (event->user_data == AWAKE_KEY) {
@@ -327,10 +328,9 @@ static int knows_operations(struct io_uring *uring)
 /* Makes the ring with the flags that this kernel knows. 0, or an errno. */
 static int setup_ring(struct io_uring *uring)
 {
-    static const unsigned flags[] = {IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
-                                         IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SUBMIT_ALL,
-                                     IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SUBMIT_ALL,
-                                     0};
+    static const unsigned flags[] = {
+        IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SUBMIT_ALL,
+        IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SUBMIT_ALL, 0};
     unsigned workers[2] = {RING_WORKERS, 0};
     struct io_uring_params params;
     int error = EINVAL;
@@ -371,11 +371,10 @@ static int watch_ring(aco__io_t *io, ring_t *ring)
 static int open_ring(aco__io_t *io, const char *call)
 {
     size_t sz = sizeof(ring_t);
-    ring_t *ring = aco__service_allocate(&sz, call);
+    ring_t *ring = aco__service_new(&sz, call);
     int error;
     if (!ring)
         return ENOMEM;
-    memset(ring, 0, sizeof *ring);
     error = setup_ring(&ring->uring);
     if (!error && (error = watch_ring(io, ring)) != 0)
         io_uring_queue_exit(&ring->uring);

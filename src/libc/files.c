@@ -217,11 +217,10 @@ static int have_done(void *(*fn)(void *arg), int fd, const char *path, int flags
                      const char *location)
 {
     size_t length = strlen(path) + 1, sz = sizeof(file_job_t) + length;
-    file_job_t *job = aco__service_allocate(&sz, location);
+    file_job_t *job = aco__service_new(&sz, location);
     int error = errno, action;
     if (!job)
         return HOOK_GIVES_UP;
-    memset(job, 0, sizeof *job);
     job->fd = fd;
     job->flags = flags;
     job->mode = mode;

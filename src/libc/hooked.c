@@ -69,10 +69,9 @@ static aco__hook_task_t *record_of(const aco_t *task)
 static aco__hook_task_t *new_record(aco_t *task, const char *call)
 {
     size_t sz = sizeof(aco__hook_task_t);
-    aco__hook_task_t *record = aco__service_allocate(&sz, call);
+    aco__hook_task_t *record = aco__service_new(&sz, call);
     if (!record)
         return NULL;
-    memset(record, 0, sizeof *record);
     forget_handler(task);
     record->task = task;
     record->sz = sz;

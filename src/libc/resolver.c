@@ -49,12 +49,11 @@ static const char *copy_text(char **room, const char *text)
 static look_up_job_t *look_up_new(const char *host, const char *port, const struct addrinfo *hints)
 {
     size_t sz = sizeof(look_up_job_t) + (host ? strlen(host) + 1 : 0) + (port ? strlen(port) + 1 : 0);
-    look_up_job_t *job = aco__service_allocate(&sz, "libc's getaddrinfo()");
+    look_up_job_t *job = aco__service_new(&sz, "libc's getaddrinfo()");
     char *room;
     if (!job)
         return NULL;
     room = job->text;
-    memset(job, 0, sizeof *job);
     job->sz = sz;
     job->has_hints = hints != NULL;
     if (hints) {

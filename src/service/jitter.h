@@ -15,10 +15,10 @@ static inline int64_t aco__jitter(int64_t most)
     return (int64_t)((x >> 1) % ((uint64_t)most + 1));
 }
 
-/* The pause before a retry: a random one up to *pause, which is at most `longest` and doubles for the next retry. */
-static inline int64_t aco__back_off(int64_t *pause, int64_t longest)
+/* The pause before a retry: a random one up to *pause, which is at most `limit` and doubles for the next retry. */
+static inline int64_t aco__back_off(int64_t *pause, int64_t limit)
 {
-    const int64_t most = *pause < longest ? *pause : longest;
+    const int64_t most = *pause < limit ? *pause : limit;
     *pause = most < INT64_MAX / 2 ? 2 * most : most;
     return aco__jitter(most);
 }

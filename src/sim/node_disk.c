@@ -1,4 +1,6 @@
 /* What the scenario says of the disks of its nodes. */
+#include "base/reserved.h"
+#include "sim/draw.h"
 #include "sim/routes.h"
 #include "sim/world.h"
 
@@ -15,9 +17,8 @@ static int check_disk(const aco_sim_disk_t *disk, const char *call)
         return aco__service_fail(EINVAL, call, "a chance is not from 0 to 1");
     if (disk->sector && disk->sector != ACO__SIM_SMALL_SECTOR && disk->sector != ACO__SIM_LARGE_SECTOR)
         return aco__service_fail(EINVAL, call, "the sector has neither 512 nor 4096 bytes");
-    for (size_t i = 0; i < sizeof disk->aco__reserved / sizeof *disk->aco__reserved; i++)
-        if (disk->aco__reserved[i])
-            return aco__service_fail(EINVAL, call, "a reserved field is not 0");
+    if (ACO__RESERVED_IS_SET(disk))
+        return aco__service_fail(EINVAL, call, "a reserved field is not 0");
     return 0;
 }
 

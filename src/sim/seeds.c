@@ -1,6 +1,7 @@
 /* Runs with one seed after the other, until one fails. */
 #define _GNU_SOURCE /* program_invocation_short_name */
 #include "sim/seeds.h"
+#include "base/reserved.h"
 #include "sim/decision_file.h"
 #include "sim/draw.h"
 #include "sim/failing.h"
@@ -431,9 +432,8 @@ static int check_options(const aco_sim_options_t *o, uint64_t runs)
         return aco__service_fail(EINVAL, call, "the number of attempts is negative");
     if (o->shrink && (o->replay || o->check))
         return aco__service_fail(EINVAL, call, "no shorter run is searched with `replay` or `check`");
-    for (size_t i = 0; i < sizeof o->aco__reserved / sizeof *o->aco__reserved; i++)
-        if (o->aco__reserved[i])
-            return aco__service_fail(EINVAL, call, "a reserved field is not 0");
+    if (ACO__RESERVED_IS_SET(o))
+        return aco__service_fail(EINVAL, call, "a reserved field is not 0");
     return 0;
 }
 
@@ -481,8 +481,7 @@ static const char *name_of_program(const aco__sim_command_t *command)
 
 /* No other simulation runs in the process. */
 static int run_alone(ACO__SWITCHES aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_stats_t *stats,
-                     const aco_sim_options_t *options, const aco__sim_command_t *command,
-                     aco__sim_recorded_t *recorded)
+                     const aco_sim_options_t *options, const aco__sim_command_t *command, aco__sim_recorded_t *recorded)
 {
     aco_sim_t *sim = new_sim(scenario, arg, options);
     aco__sim_search_t search = {0};
@@ -498,8 +497,7 @@ static int run_alone(ACO__SWITCHES aco_sim_function_t scenario, void *arg, uint6
     done = run_seeds(sim, runs, stats, &search, name_of_program(command));
     error = errno;
     if (recorded && done == 0)
-        aco__sim_say(sim, "the run of %.100s does not fail any more; it failed: %s", options->replay,
-                     recorded->reason);
+        aco__sim_say(sim, "the run of %.100s does not fail any more; it failed: %s", options->replay, recorded->reason);
     aco__last_words_end();
     aco__sim_search_end(&search);
     free_sim(sim);

@@ -1,6 +1,7 @@
 /* Links. The bytes that are sent leave one after the other, at the link's bandwidth, and then travel for its latency.
  * Headers count as nothing: so do requests for connections, ends and resets. */
 #include "sim/wire.h"
+#include "base/reserved.h"
 #include "sim/arrivals.h"
 #include "sim/draw.h"
 #include "sim/world.h"
@@ -15,8 +16,8 @@ static const int64_t LARGEST_BANDWIDTH = (int64_t)1000 * 1000 * 1000 * 1000;
 int aco__sim_happens(aco_sim_t *sim, double chance)
 {
     const int bits = 53; /* what a double holds */
-    int happens = chance > 0 &&
-                  (double)(aco__draw(&sim->arrivals.draws) >> (64 - bits)) < chance * (double)((uint64_t)1 << bits);
+    int happens =
+        chance > 0 && (double)(aco__draw(&sim->arrivals.draws) >> (64 - bits)) < chance * (double)((uint64_t)1 << bits);
     return chance > 0 && aco__sim_decide(sim, ACO__SIM_FAULTS, (uint64_t)happens, 2);
 }
 
@@ -61,9 +62,8 @@ static const char *what_is_wrong(const aco_sim_link_t *link)
         return "the bandwidth is out of range";
     if (link->queue < 0 || link->queue > LARGEST_QUEUE)
         return "the queue is out of range";
-    for (size_t i = 0; i < sizeof link->aco__reserved / sizeof *link->aco__reserved; i++)
-        if (link->aco__reserved[i])
-            return "a reserved field is not 0";
+    if (ACO__RESERVED_IS_SET(link))
+        return "a reserved field is not 0";
     return NULL;
 }
 

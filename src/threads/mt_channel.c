@@ -126,11 +126,14 @@ static aco__request_t for_channel(aco_mt_channel_t *channel, void *element, int 
                                   const char *location)
 {
     const aco__request_t request = {
-        &channel->senders, sends ? &channel->senders : &channel->receivers, sends ? send_element : receive_element,
-        NULL, channel, element,
+        &channel->senders,
+        sends ? &channel->senders : &channel->receivers,
+        sends ? send_element : receive_element,
+        NULL,
+        channel,
+        element,
         {sends ? send_call : receive_call,
-         sends ? "room in a channel between threads" : "an element of a channel between threads",
-         location, deadline}};
+         sends ? "room in a channel between threads" : "an element of a channel between threads", location, deadline}};
     return request;
 }
 
@@ -143,10 +146,9 @@ aco_mt_channel_t *aco_mt_channel_new(size_t capacity, size_t element_size)
         aco__service_fail(EINVAL, call, "the channel is too large");
         return NULL;
     }
-    channel = aco__service_allocate(&sz, call);
+    channel = aco__service_new(&sz, call);
     if (!channel)
         return NULL;
-    memset(channel, 0, sizeof *channel);
     channel->capacity = capacity;
     channel->element_size = element_size;
     return channel;
@@ -192,8 +194,7 @@ static int check_element(const aco_mt_channel_t *channel, const void *element, i
     return 0;
 }
 
-int aco_mt_channel_send_until_at(aco_mt_channel_t *channel, const void *element, int64_t deadline,
-                                 const char *location)
+int aco_mt_channel_send_until_at(aco_mt_channel_t *channel, const void *element, int64_t deadline, const char *location)
 {
     aco__request_t request;
     if (check_element(channel, element, 1, send_call) != 0)
@@ -202,8 +203,7 @@ int aco_mt_channel_send_until_at(aco_mt_channel_t *channel, const void *element,
     return aco__mt_request(&request);
 }
 
-int aco_mt_channel_receive_until_at(aco_mt_channel_t *channel, void *element, int64_t deadline,
-                                    const char *location)
+int aco_mt_channel_receive_until_at(aco_mt_channel_t *channel, void *element, int64_t deadline, const char *location)
 {
     aco__request_t request;
     if (check_element(channel, element, 0, receive_call) != 0)

@@ -162,10 +162,9 @@ static aco__set_worker_t *worker_in(aco_threads_t *threads, int slot, const char
     aco__set_worker_t *worker = threads->workers[slot];
     size_t sz = sizeof *worker;
     if (!worker) {
-        worker = aco__service_allocate(&sz, call);
+        worker = aco__service_new(&sz, call);
         if (!worker)
             return NULL;
-        memset(worker, 0, sizeof *worker);
         if (aco__deque_open(&worker->deque) != 0) {
             aco__service_free(worker, sizeof *worker);
             return NULL;

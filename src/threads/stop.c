@@ -212,12 +212,11 @@ static void *watch_signals(void *arg)
 static int begin_watch(aco_threads_t *threads)
 {
     size_t sz = sizeof(watcher_t);
-    watcher_t *watcher = aco__service_allocate(&sz, "aco_threads_run");
+    watcher_t *watcher = aco__service_new(&sz, "aco_threads_run");
     unsigned told;
     int error;
     if (!watcher)
         return errno;
-    memset(watcher, 0, sizeof *watcher);
     watcher->base.signals = (uint64_t)1 << (SIGINT - 1) | (uint64_t)1 << (SIGTERM - 1);
     watcher->base.told = tell_watcher;
     watcher->threads = threads;

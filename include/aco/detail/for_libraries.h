@@ -4,6 +4,8 @@
 
 #include "../scheduler.h"
 
+#include <string.h>
+
 ACO__BEGIN_C
 
 /* Gives other tasks their turn, if the caller may switch. Keeps errno. */
@@ -16,6 +18,13 @@ ACO_API int aco__may_move(const void *p);
  * aco__service_free() keeps errno. */
 ACO_API void *aco__service_allocate(size_t *sz, const char *call);
 ACO_API void aco__service_free(void *p, size_t sz);
+/* As aco__service_allocate(), and the *sz bytes that were asked for are 0. */
+ACO__FORCE_INLINE void *aco__service_new(size_t *sz, const char *call)
+{
+    const size_t n = *sz;
+    void *p = aco__service_allocate(sz, call);
+    return p ? memset(p, 0, n) : NULL;
+}
 /* Stores "call: reason" for aco_error_message(), sets errno and returns -1. */
 ACO_API int aco__service_fail(int error, const char *call, const char *reason);
 #ifdef __clang_analyzer__ /* which does not see what it returns */
