@@ -244,8 +244,9 @@ typedef struct aco_grpc_channel_options_s {
     void *aco__reserved[4]; /* reserved fields are 0 */
 } aco_grpc_channel_options_t;
 
-/* Makes a channel; the caller owns it. `target` is "host:port", or several with commas between them; IPv6 addresses
- * stand in brackets. Does not wait. NULL options: the defaults; what they point to must stay valid. Returns the
+/* Makes a channel; the caller owns it. `target` is "host:port", with an IPv6 address in brackets; or "unix:path",
+ * "unix:///path" or, on Linux, "unix-abstract:name", whose server is asked as "localhost"; or several of these with
+ * commas between them. Does not wait. NULL options: the defaults; what they point to must stay valid. Returns the
  * channel; on error NULL with errno EINVAL (the target, a limit, a reserved field), ENOMEM, ENOTSUP (no HTTP/2). */
 ACO_API aco_grpc_channel_t *aco_grpc_channel_new(const char *target, const aco_grpc_channel_options_t *options);
 /* Frees the channel and closes its connections. Its calls must have been destroyed. NULL: nothing happens. */
