@@ -18,7 +18,7 @@ ACO_API int aco__http_drain_begin_early(aco_http_request_t *request, const char 
  * ENOBUFS if it was more than 0, and is beyond now: it counts all the same. */
 ACO_API int aco__http_count_buffered(aco_http_request_t *request, ptrdiff_t n);
 
-/* The client, of one thread, dials this unix socket, as aco_io_dial() takes it, whatever the host is. The text must stay
+/* The client, of one thread, dials this unix socket, as aco_io_dial() takes it, for all hosts. The text must stay
  * valid. */
 ACO_API void aco__http_client_dial_unix(aco_http_client_t *client, const char *path);
 
