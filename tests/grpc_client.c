@@ -74,6 +74,9 @@ static int metadata(aco_grpc_call_t *call, void *arg)
     const void *value = aco_grpc_metadata(call, "x-text", 0, &n);
     if (value && aco_grpc_add_metadata(call, "x-text", value, n) != 0)
         return ACO_GRPC_FROM_ERRNO;
+    for (const char *name = NULL; (name = aco_grpc_next_metadata(call, name)) != NULL;)
+        if (strncmp(name, "x-n", 3) == 0 && aco_grpc_add_trailer(call, name, name, strlen(name)) != 0)
+            return ACO_GRPC_INTERNAL;
     for (size_t i = 0; (value = aco_grpc_metadata(call, "x-bytes-bin", i, &n)) != NULL; i++)
         if (aco_grpc_add_trailer(call, "x-bytes-bin", value, n) != 0)
             return ACO_GRPC_FROM_ERRNO;
@@ -377,9 +380,16 @@ static void check_names(aco_grpc_call_t *call, const char *(*next)(aco_grpc_call
 
 static void test_metadata(void)
 {
+    enum { MANY = 40 };
     aco_grpc_call_t *call = new_call("/test.Test/Metadata");
     const void *message;
+    char names[MANY][8], all[MANY * 8 + 16] = "x-bytes-bin";
     size_t n;
+    for (int i = 0; i < MANY && !is_other; i++) { /* more than either side has room for at first */
+        snprintf(names[i], sizeof names[i], "x-n%d", i);
+        strcat(strcat(all, " "), names[i]);
+        CHECK_EQ(aco_grpc_add_metadata(call, names[i], "v", 1), 0);
+    }
     CHECK_EQ(aco_grpc_add_metadata(call, "x-text", "some text", 9), 0);
     CHECK_EQ(aco_grpc_add_metadata(call, "x-bytes-bin", "\0\1\377", 3), 0);
     CHECK_EQ(aco_grpc_add_metadata(call, "x-bytes-bin", NULL, 0), 0);
@@ -397,7 +407,9 @@ static void test_metadata(void)
     CHECK(message && n == 0);
     CHECK(aco_grpc_trailer(call, "x-bytes-bin", 2, &n) == NULL);
     check_names(call, aco_grpc_next_metadata, is_other ? NULL : "x-text date");
-    check_names(call, aco_grpc_next_trailer, "x-bytes-bin");
+    check_names(call, aco_grpc_next_trailer, all);
+    for (int i = 0; i < MANY && !is_other; i++)
+        CHECK_TEXT("a trailer", aco_grpc_trailer(call, names[i], 0, &n), names[i]);
     aco_grpc_call_destroy(call);
 }
 
@@ -995,8 +1007,8 @@ static void test_unix(void)
 
 static void test_options(void)
 {
-    static const char *const wrong[] = {"",      "host",  "host:",      ":1",     "host:123456", "host:x",
-                                        "a b:1", "u@h:1", "h:1,",       "::1:50", "h/p:1",       "[::1]",
+    static const char *const wrong[] = {"",      "host",      "host:",      ":1",      "host:123456",   "host:x",
+                                        "a b:1", "u@h:1",     "h:1,",       "::1:50",  "h/p:1",         "[::1]",
                                         "unix:", "unix:,h:1", "unix://h/a", "unix://", "unix-abstract:"};
     static aco_grpc_policy_t policy = {.tries = 6};
     aco_grpc_channel_options_t options = {.max_metadata = 1};

@@ -134,8 +134,8 @@ ACO_API int aco_grpc_compress(aco_grpc_call_t *call, int on);
  * memory. */
 ACO_API const void *aco_grpc_metadata(aco_grpc_call_t *call, const char *name, size_t i, size_t *n);
 /* Walks over the names of what aco_grpc_metadata() finds, each once, in the order in which they came: returns the first
- * one, or the one behind `name`, which this call has returned; NULL: there are no more. Names of gRPC, and those of HTTP
- * that aco_grpc_add_metadata() refuses, are left out. */
+ * one if `name` is NULL, else the one behind `name`, which this call has returned; NULL: there are no more. Names that
+ * aco_grpc_add_metadata() refuses, those of gRPC and some of HTTP, are left out. */
 ACO_API const char *aco_grpc_next_metadata(aco_grpc_call_t *call, const char *name);
 /* Adds metadata of `n` bytes, which are copied. They are sent before this side's first message. Returns 0; on error -1
  * with errno EINVAL (a name or value that is not allowed), EBUSY (they were sent), ENOMEM (also: over 6 KiB). */
@@ -246,8 +246,9 @@ typedef struct aco_grpc_channel_options_s {
     void *aco__reserved[4]; /* reserved fields are 0 */
 } aco_grpc_channel_options_t;
 
-/* Makes a channel; the caller owns it. `target` is "host:port", or several with commas between them; IPv6 addresses
- * stand in brackets. Does not wait. NULL options: the defaults; what they point to must stay valid. Returns the
+/* Makes a channel; the caller owns it. `target` is "host:port", with an IPv6 address in brackets; or "unix:path",
+ * "unix:///path" or, on Linux, "unix-abstract:name", whose server is asked as "localhost"; or several of these with
+ * commas between them. Does not wait. NULL options: the defaults; what they point to must stay valid. Returns the
  * channel; on error NULL with errno EINVAL (the target, a limit, a reserved field), ENOMEM, ENOTSUP (no HTTP/2). */
 ACO_API aco_grpc_channel_t *aco_grpc_channel_new(const char *target, const aco_grpc_channel_options_t *options);
 /* Frees the channel and closes its connections. Its calls must have been destroyed. NULL: nothing happens. */

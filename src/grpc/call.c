@@ -62,12 +62,15 @@ static int fail_read(aco_grpc_call_t *call, int error, const char *reason)
     return aco__service_fail(error, "aco_grpc_read", reason);
 }
 
-/* A larger buffer, at last of more than `n` bytes. It grows only when it is full, so a peer that announces much and sends
- * little costs little. */
+/* A larger buffer, at last of more than `n` bytes. It grows only when it is full, so a peer that announces much and
+ * sends little costs little. */
 static int grow_input(aco_grpc_call_t *call, size_t n)
 {
-    size_t room = n < GRPC_LARGER ? GRPC_LARGER : n / 4 > call->in_room ? 4 * call->in_room : n + GRPC_PREFIX;
-    char *larger = aco__service_allocate(&room, "aco_grpc_read");
+    size_t room = 4 * call->in_room > GRPC_LARGER ? 4 * call->in_room : GRPC_LARGER;
+    char *larger;
+    if (room > GRPC_LARGER && room > n + GRPC_PREFIX)
+        room = n + GRPC_PREFIX;
+    larger = aco__service_allocate(&room, "aco_grpc_read");
     if (!larger)
         return -1;
     memcpy(larger, call->in, call->in_end);

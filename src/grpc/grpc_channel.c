@@ -28,7 +28,7 @@ static const char *put_part(char **parts, const char *text, size_t n)
     return part;
 }
 
-/* The path of "unix:path", "unix:///path" or "unix-abstract:name", as aco_io_dial() takes it. 0: it is none of these. */
+/* Takes the path of "unix:path", "unix:///path" or "unix-abstract:name" for aco_io_dial(). 0: it is none of these. */
 static int take_path(const char *text, size_t n, aco__grpc_target_t *target, char **parts)
 {
     static const struct {

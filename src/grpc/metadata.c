@@ -296,8 +296,7 @@ static size_t place_of_name(const aco_http_header_t *fields, size_t count, const
 const char *aco__grpc_next_name(const aco_http_header_t *fields, size_t count, const char *name)
 {
     for (size_t at = name ? place_of_name(fields, count, name) + 1 : 0; at < count; at++)
-        if (is_free_name(fields[at].name, strlen(fields[at].name)) &&
-            place_of_name(fields, at, fields[at].name) == at)
+        if (is_free_name(fields[at].name, strlen(fields[at].name)) && place_of_name(fields, at, fields[at].name) == at)
             return fields[at].name;
     return NULL;
 }

@@ -88,7 +88,7 @@ int aco__http2_make_room(aco__http2_buffer_t *buffer, size_t least, size_t n, co
     if (buffer->bytes && n <= buffer->room - buffer->end)
         return 0;
     while (room < have + n)
-        room *= GROWTH;
+        room = room <= SIZE_MAX / GROWTH ? GROWTH * room : have + n;
     if (buffer->bytes && room == buffer->room) {
         memmove(buffer->bytes, buffer->bytes + buffer->begin, have);
     } else {

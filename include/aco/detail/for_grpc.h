@@ -20,7 +20,7 @@ ACO_API int aco__http_count_buffered(aco_http_request_t *request, ptrdiff_t n);
 
 /* The request's span (aco/detail/http_observer.h); NULL: none. */
 ACO_API void *aco__http_request_span(const aco_http_request_t *request);
-/* The client, of one thread, dials this unix socket, as aco_io_dial() takes it, whatever the host is. The text must stay
+/* The client, of one thread, dials this unix socket, as aco_io_dial() takes it, for all hosts. The text must stay
  * valid. */
 ACO_API void aco__http_client_dial_unix(aco_http_client_t *client, const char *path);
 
