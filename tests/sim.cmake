@@ -191,7 +191,7 @@ if(TARGET acorn_hook_static AND TARGET acorn_http AND PKG_CONFIG_FOUND AND NOT C
       target_link_libraries(test_sim_clients PRIVATE PkgConfig::sim_${client})
     endif()
     if(client STREQUAL "curl_tls" AND NOT ACORN_NIGHTLY)
-      set(sim_client_runs 5) # handshakes take most of the time
+      set(sim_client_runs 3) # handshakes take most of the time
     endif()
     add_test(NAME sim_clients.${client}
              COMMAND test_sim_clients --runs ${sim_client_runs} --check -- ${client})
