@@ -381,7 +381,8 @@ TEST(Nodes, Live)
 {
     const auto alive = std::make_shared<int>(0);
     const aco_sim_stats_t stats = quietly(aco::sim_options().with_runs(5).with_check(), [&](aco::sim sim) {
-        int starts = 0, ticks = 0, calls = 0;
+        int starts = 0, ticks = 0, calls = 0, mains = 0;
+        const aco::sim_node program = sim.node_main("main", "10.0.0.2", [&mains, alive] { mains++; });
         const aco::sim_node node = sim.node("a", "10.0.0.1", [&starts, &ticks, alive] {
             for (starts++;; ticks++)
                 aco::sleep_for(1s);
@@ -398,6 +399,7 @@ TEST(Nodes, Live)
         EXPECT_FALSE(node.is_up());
         aco::sleep_for(10s);
         node.restart();
+        program.restart();
         node.clock(1h);
         sim.partition("*", "a");
         sim.partition("*", "*", false);
@@ -406,6 +408,7 @@ TEST(Nodes, Live)
         EXPECT_EQ(sim.wall_time(), 1000000000s + 30500ms);
         aco::sleep_for(30min);
         EXPECT_EQ(starts, 2);
+        EXPECT_EQ(mains, 2);
         EXPECT_EQ(calls, 1);
         EXPECT_THROW(sim.partition("a", "b"), aco::error);
         EXPECT_THROW(static_cast<void>(sim.node("a", "10.0.0.1", [] {})), aco::error);

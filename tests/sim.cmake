@@ -177,14 +177,24 @@ if(TARGET acorn_hook_static AND TARGET acorn_http AND PKG_CONFIG_FOUND AND NOT C
   set_target_properties(test_sim_clients PROPERTIES C_STANDARD 11)
   target_link_libraries(test_sim_clients PRIVATE acorn_tests acorn_hook_static acorn_sim_static acorn_http_static
                                                  Threads::Threads)
-  foreach(library redis:hiredis postgres:libpq curl:libcurl)
+  foreach(library redis:hiredis postgres:libpq curl:libcurl curl_tls:libcurl)
     string(REGEX REPLACE ":.*" "" client ${library})
     string(REGEX REPLACE ".*:" "" package ${library})
     string(TOUPPER ${client} upper)
     pkg_check_modules(sim_${client} QUIET IMPORTED_TARGET ${package})
-    if(TARGET PkgConfig::sim_${client})
+    if(client STREQUAL "curl_tls" AND TARGET acorn_tls AND TARGET PkgConfig::sim_${client})
+      execute_process(COMMAND curl-config --ssl-backends OUTPUT_VARIABLE sim_curl_tls ERROR_QUIET)
+      if(NOT sim_curl_tls MATCHES "OpenSSL") # whose random numbers are the seed's
+        continue()
+      endif()
+      target_link_libraries(test_sim_clients PRIVATE acorn_tls_static OpenSSL::SSL)
+    endif()
+    if(TARGET PkgConfig::sim_${client} AND NOT (client STREQUAL "curl_tls" AND NOT TARGET acorn_tls))
       target_compile_definitions(test_sim_clients PRIVATE HAVE_${upper})
       target_link_libraries(test_sim_clients PRIVATE PkgConfig::sim_${client})
+    endif()
+    if(client STREQUAL "curl_tls" AND NOT ACORN_NIGHTLY)
+      set(sim_client_runs 3) # handshakes take most of the time
     endif()
     add_test(NAME sim_clients.${client}
              COMMAND test_sim_clients --runs ${sim_client_runs} --check -- ${client})

@@ -1,7 +1,7 @@
 /* Promises: client libraries that know nothing of Acorn run in a simulation, hooked, against servers written in Acorn,
  * under latency, losses, resets, partitions and crashes. What they answer is right, and once all has healed they work.
  *
- *   sim_clients [OPTION]... -- redis|postgres|curl
+ *   sim_clients [OPTION]... -- redis|postgres|curl|curl_tls
  *
  * hiredis, libpq and libcurl. Exit 77: built without this library. */
 #include "aco/hook.h"
@@ -27,6 +27,10 @@
 #endif
 #ifdef HAVE_CURL
 #include <curl/curl.h>
+#endif
+#ifdef HAVE_CURL_TLS
+#include "aco/tls.h"
+#include "tls_certificates.h"
 #endif
 
 enum { CLIENTS = 2, CALLS = 45, LONGEST_WORD = 20000, WORD_ROOM = 64, WAIT_S = 10 };
@@ -423,12 +427,17 @@ static void echo(aco_http_request_t *request, void *arg)
         aco_http_reply(request, 200, "text/plain", body, n);
 }
 
-static void *http_server(void *unused)
+static void serve_http(const char *port, aco_http_server_options_t *options)
 {
     static const aco_http_route_t routes[] = {{"POST", "/echo", echo, NULL}, {NULL, NULL, NULL, NULL}};
+    options->routes = routes;
+    (void)aco_http_serve(aco_io_listen("tcp", NULL, port, NULL), options);
+}
+
+static void *http_server(void *unused)
+{
     aco_http_server_options_t options = {0};
-    options.routes = routes;
-    (void)aco_http_serve(aco_io_listen("tcp", NULL, "80", NULL), &options);
+    serve_http("80", &options);
     return unused;
 }
 
@@ -465,10 +474,9 @@ static void ask_by_curl(CURL *curl, client_t *client, unsigned call)
 }
 
 /* It looks the name up on a thread of its own. */
-static void use_curl(client_t *client, unsigned call)
+static void use_curl_with(CURL *curl, const char *url, client_t *client, unsigned call)
 {
-    CURL *curl = curl_easy_init();
-    curl_easy_setopt(curl, CURLOPT_URL, "http://web.example/echo");
+    curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long)WAIT_S);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
@@ -476,6 +484,74 @@ static void use_curl(client_t *client, unsigned call)
     for (unsigned i = 0; i < 3; i++)
         ask_by_curl(curl, client, call + i);
     curl_easy_cleanup(curl);
+}
+
+static void use_curl(client_t *client, unsigned call)
+{
+    use_curl_with(curl_easy_init(), "http://web.example/echo", client, call);
+}
+#endif
+
+/* ---- HTTPS: curl checks the certificate, by the virtual time ---- */
+
+#ifdef HAVE_CURL_TLS
+static certificate_t authority, certificate;
+static void *authority_pem;
+static size_t authority_size;
+
+static void make_certificates(void)
+{
+    const int years = 365 * DAY;
+    time_t begin_of_runs = 1000000000;
+    how_t how = {.from = -9 * years, .to = 40 * years, .now = &begin_of_runs};
+    FILE *file;
+    make_certificate(&authority, "authority", &how);
+    how.names = "DNS:web.example";
+    how.issuer = &authority;
+    make_certificate(&certificate, "web", &how);
+    file = fopen(authority.file, "r");
+    authority_pem = malloc(LONGEST_WORD);
+    CHECK(file && authority_pem && (authority_size = fread(authority_pem, 1, LONGEST_WORD, file)) > 0);
+    fclose(file);
+}
+
+static void free_certificates(void)
+{
+    free_certificate(&authority);
+    free_certificate(&certificate);
+    free(authority_pem);
+}
+
+/* A configuration of a server that crashes is left. */
+static void *https_server(void *unused)
+{
+    aco_http_server_options_t options = {0};
+    aco_tls_config_t *config = aco_tls_config_new(ACO_TLS_SERVER);
+    if (aco_tls_config_certificate(config, certificate.file, certificate.key_file) != 0)
+        wrong("the server's certificate: %s", aco_error_message());
+    options.open = aco_tls_http_accept;
+    options.open_arg = config;
+    serve_http("443", &options);
+    return unused;
+}
+
+static CURL *new_trusting(void)
+{
+    struct curl_blob trusted = {authority_pem, authority_size, CURL_BLOB_COPY};
+    CURL *curl = curl_easy_init();
+    curl_easy_setopt(curl, CURLOPT_CAINFO_BLOB, &trusted);
+    curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
+    return curl;
+}
+
+static void use_curl_tls(client_t *client, unsigned call)
+{
+    client_t nobody = *client;
+    if (call == 0)
+        use_curl_with(new_trusting(), "https://other.example/echo", &nobody, call);
+    if (nobody.calls != client->calls)
+        wrong("curl: %s trusts a server by another name", client->name);
+    use_curl_with(new_trusting(), "https://web.example/echo", client, call);
 }
 #endif
 
@@ -494,6 +570,9 @@ static const struct library {
 #endif
 #ifdef HAVE_CURL
     {"curl", use_curl, http_server},
+#endif
+#ifdef HAVE_CURL_TLS
+    {"curl_tls", use_curl_tls, https_server},
 #endif
     {NULL, NULL, NULL}};
 
@@ -530,6 +609,7 @@ static void scenario(aco_sim_t *run, void *arg)
     link.resets = resets[aco_sim_random(sim, 3)];
     aco_sim_link(sim, "*", "*", &link);
     aco_sim_name(sim, "web.example", "10.0.0.1");
+    aco_sim_name(sim, "other.example", "10.0.0.1");
     aco_sim_node(sim, "server", "10.0.0.1", library->server, NULL);
     for (int i = 0; i < CLIENTS; i++) {
         char address[24];
@@ -557,8 +637,14 @@ int main(int argc, char **argv)
 #ifdef HAVE_CURL
             curl_global_init(CURL_GLOBAL_ALL);
 #endif
+#ifdef HAVE_CURL_TLS
+            make_certificates();
+#endif
             status = aco_sim_main(argc, argv, scenario, NULL, (void *)(uintptr_t)&libraries[i]);
             printf("%lu calls were answered, %lu failed\n", calls, failures);
+#ifdef HAVE_CURL_TLS
+            free_certificates();
+#endif
             return status;
         }
     return argc > 1 ? 77 : 2;

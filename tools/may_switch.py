@@ -83,6 +83,7 @@ CALLBACKS = {
     ('aco_sim_run', 0): (True, 'the same'),
     ('aco_sim_main', 2): (True, 'the same'),
     ('aco_sim_at', 2): (True, 'the same'),
+    ('aco__sim_thread', 'fn'): (False, 'a thread begins with it, in no task'),
     ('aco__sim_at_end', 1): (False, 'the run has ended'),
     ('aco_sim_main', 3): (False, 'aco_run() calls it, in the root context'),
     ('aco_sim_options_s', 'invariants'): (False, 'the same'),

@@ -56,7 +56,7 @@ static struct job_pool *pool(void)
     ACO__ASSERT(aco__holds(&pool_lock));
     if (aco_likely(!aco__chooser_is_there()))
         return &usual_pool;
-    _Static_assert(sizeof(struct job_pool) <= ACO__CHOOSER_POOL * sizeof(uintptr_t), "a node has room for it");
+    _Static_assert(sizeof(struct job_pool) <= ACO__CHOOSER_POOL * sizeof(uint64_t), "a node has room for it");
     own = aco__chooser_pool();
     return own ? own : &simulated_pool;
 }

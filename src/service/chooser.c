@@ -227,7 +227,7 @@ int aco__chooser_is_there(void)
     return self->scheduler && aco__tasks(self)->chooser;
 }
 
-uintptr_t *aco__chooser_pool(void)
+uint64_t *aco__chooser_pool(void)
 {
     return aco__chooser_is_there() ? aco__tasks(aco__self())->chooser->pool : NULL;
 }

@@ -229,9 +229,8 @@ int aco__sim_spawn(aco_sim_t *sim, aco_sim_node_t *node, const char *name, aco_f
 void aco__sim_node_start(aco_sim_node_t *node)
 {
     pthread_t thread;
-    int failed = node->has_threads
-                     ? aco__sim_thread_start(node->sim, node, &thread, NULL, node->function, node->arg)
-                     : aco__sim_spawn(node->sim, node, node->name, node->function, node->arg);
+    int failed = node->has_threads ? aco__sim_thread_start(node->sim, node, &thread, NULL, node->function, node->arg)
+                                   : aco__sim_spawn(node->sim, node, node->name, node->function, node->arg);
     if (failed)
         aco__sim_fail(node->sim, "there is no memory for node \"%s\"", node->name);
     node->is_up = 1;

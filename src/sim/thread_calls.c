@@ -47,8 +47,7 @@ static int check_place(aco_sim_t *sim)
 {
     if (sim->nodes.here == sim->threads.running->home)
         return 0;
-    aco__sim_fail(sim,
-                  "node \"%s\" needs another thread, for a set or aco_offload(): make it by aco_sim_node_main()",
+    aco__sim_fail(sim, "node \"%s\" needs another thread, for a set or aco_offload(): make it by aco_sim_node_main()",
                   sim->nodes.here->name);
     return ENOSYS;
 }
@@ -74,8 +73,8 @@ int aco__sim_thread_start(aco_sim_t *sim, aco_sim_node_t *home, pthread_t *threa
     return 0;
 }
 
-int aco__sim_pthread_create(aco_sim_t *sim, pthread_t *thread, const pthread_attr_t *attributes,
-                            void *(*fn)(void *arg), void *arg)
+int aco__sim_pthread_create(aco_sim_t *sim, pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *arg),
+                            void *arg)
 {
     int error = check_place(sim);
     if (!error)

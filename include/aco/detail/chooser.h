@@ -36,7 +36,7 @@ typedef struct aco__chooser_s {
     /* A task has made a call that is not simulated; the name lasts. NULL: nobody wants to know. */
     void (*refuse)(struct aco__chooser_s *chooser, const char *call);
     int has_others; /* threads that may. Without them, tasks that wait for news wait for ever */
-    uintptr_t *pool; /* the place of the pool of aco_offload() for the thread, with 0s at first. NULL: that of all */
+    uint64_t *pool; /* the place of the pool of aco_offload() for the thread, with 0s at first. NULL: that of all */
     size_t aco__kept; /* tasks that it keeps */
     aco_t *aco__abandoned; /* linked as the ring is; NULL: none */
     unsigned aco__open; /* how often aco_scheduler_open() was called */
@@ -65,7 +65,7 @@ ACO_API void aco__chooser_leaves_frames(const void *top, const void *end);
 /* Whether the calling thread's scheduler has a chooser. */
 ACO_API int aco__chooser_is_there(void);
 /* chooser->pool of the calling thread's scheduler; NULL also if it has no chooser. */
-ACO_API uintptr_t *aco__chooser_pool(void);
+ACO_API uint64_t *aco__chooser_pool(void);
 /* chooser->look_up() of the calling thread's scheduler; -1: it has no chooser. */
 ACO_API int aco__chooser_look_up(int64_t *ns);
 /* chooser->disk_time() of the calling thread's scheduler; -1: it has no chooser. */
