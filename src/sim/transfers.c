@@ -28,9 +28,9 @@ static void note_transfer(aco_sim_t *sim, aco__sim_noted_t kind, aco__sim_file_t
 }
 
 /* A blocking call waits with all tasks. */
-static int may_try_again(aco_sim_t *sim, const aco__sim_file_t *file, int flags, const char *call)
+static int may_try_again(aco_sim_t *sim, aco__sim_file_t *file, int flags, const char *call)
 {
-    return errno == EAGAIN && !(file->flags & O_NONBLOCK) && !(flags & MSG_DONTWAIT) && aco__sim_block(sim, call) == 0;
+    return errno == EAGAIN && !(file->flags & O_NONBLOCK) && !(flags & MSG_DONTWAIT) && aco__sim_block(sim, file, call) == 0;
 }
 
 static aco__sim_file_t *socket_file(aco_sim_t *sim, int fd, const char *call)
@@ -260,10 +260,12 @@ ssize_t aco__sim_splice(aco_sim_t *sim, int from_fd, int64_t *from_offset, int t
     bytes = malloc(MOST_SPLICED);
     if (!bytes)
         return aco__sim_fail_with(ENOMEM);
+    aco__sim_file_hold(to);
     do
         moved = splice_once(sim, from, to, bytes, n);
     while (moved < 0 &&
            may_try_again(sim, from, message_flags | ((to->flags & O_NONBLOCK) ? MSG_DONTWAIT : 0), "splice"));
+    aco__sim_file_drop(to);
     free(bytes);
     return moved;
 }
