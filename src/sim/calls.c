@@ -103,25 +103,25 @@ static int sim_clock_nanosleep(clockid_t clock, int flags, const struct timespec
 
 /* ---- Threads ---- */
 
-#define OF_RUN(name, parameters, arguments, with_run)                                                              \
+#define OF_THREADS(name, parameters, arguments, with_run)                                                              \
     static int sim_##name parameters                                                                                   \
     {                                                                                                                  \
         aco_sim_t *sim = aco_sim_current();                                                                            \
         return sim ? aco__sim_##name with_run : real.name arguments;                                                   \
     }
 
-OF_RUN(pthread_create, (pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg),
+OF_THREADS(pthread_create, (pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg),
            (thread, attributes, fn, arg), (sim, thread, attributes, fn, arg))
-OF_RUN(pthread_join, (pthread_t thread, void **result), (thread, result), (sim, thread, result))
-OF_RUN(pthread_mutex_lock, (pthread_mutex_t *mutex), (mutex), (sim, mutex))
-OF_RUN(pthread_mutex_trylock, (pthread_mutex_t *mutex), (mutex), (sim, mutex))
-OF_RUN(pthread_mutex_unlock, (pthread_mutex_t *mutex), (mutex), (sim, mutex))
-OF_RUN(pthread_cond_signal, (pthread_cond_t *condition), (condition), (sim, condition))
-OF_RUN(pthread_cond_broadcast, (pthread_cond_t *condition), (condition), (sim, condition))
-OF_RUN(futex_wake, (uint32_t *word, int threads), (word, threads), (sim, word, threads))
-OF_RUN(sched_yield, (void), (), (sim))
-OF_RUN(pthread_kill, (pthread_t thread, int signal), (thread, signal), (sim, thread, signal))
-OF_RUN(sigwaitinfo, (const sigset_t *signals, void *info), (signals, info), (sim, signals, info))
+OF_THREADS(pthread_join, (pthread_t thread, void **result), (thread, result), (sim, thread, result))
+OF_THREADS(pthread_mutex_lock, (pthread_mutex_t *mutex), (mutex), (sim, mutex))
+OF_THREADS(pthread_mutex_trylock, (pthread_mutex_t *mutex), (mutex), (sim, mutex))
+OF_THREADS(pthread_mutex_unlock, (pthread_mutex_t *mutex), (mutex), (sim, mutex))
+OF_THREADS(pthread_cond_signal, (pthread_cond_t *condition), (condition), (sim, condition))
+OF_THREADS(pthread_cond_broadcast, (pthread_cond_t *condition), (condition), (sim, condition))
+OF_THREADS(futex_wake, (uint32_t *word, int threads), (word, threads), (sim, word, threads))
+OF_THREADS(sched_yield, (void), (), (sim))
+OF_THREADS(pthread_kill, (pthread_t thread, int signal), (thread, signal), (sim, thread, signal))
+OF_THREADS(sigwaitinfo, (const sigset_t *signals, void *info), (signals, info), (sim, signals, info))
 
 /* A look, without a wait, is passed: around sendfile(), SIGPIPE is the thread's own. */
 static int sim_sigtimedwait(const sigset_t *signals, void *info, const struct timespec *time)
@@ -213,10 +213,10 @@ static int sim_openat2(int folder, const char *path, const struct aco__open_how 
 
 /* ---- Names of hosts ---- */
 
-OF_RUN(getaddrinfo,
+OF_THREADS(getaddrinfo,
            (const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **found),
-           (host, port, hints, found), (sim, host, port, hints, found))
-OF_RUN(getnameinfo,
+               (host, port, hints, found), (sim, host, port, hints, found))
+OF_THREADS(getnameinfo,
            (const struct sockaddr *address, socklen_t length, char *host, socklen_t host_size, char *port,
             socklen_t port_size, int flags),
            (address, length, host, host_size, port, port_size, flags),
