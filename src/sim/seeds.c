@@ -418,12 +418,12 @@ static const char *what_is_wrong_in(const aco_sim_options_t *o, uint64_t runs)
     for (size_t i = 0; i < sizeof o->aco__reserved / sizeof *o->aco__reserved; i++)
         if (o->aco__reserved[i])
             return "a reserved field is not 0";
-    return runs - 1 > UINT64_MAX - (o->seed ? o->seed : 1)       ? "the last seed is above 2^64 - 1"
-           : o->schedule > ACO_SIM_FIFO                          ? "the schedule is unknown"
+    return runs - 1 > UINT64_MAX - (o->seed ? o->seed : 1)        ? "the last seed is above 2^64 - 1"
+           : o->schedule > ACO_SIM_FIFO                           ? "the schedule is unknown"
            : o->changes < 0 || o->changes > ACO__SIM_MOST_CHANGES ? "the number of changes is negative or above 64"
-           : o->turn_ns < 0 || o->turn_ns > ACO_SECOND           ? "the time of a turn is negative or above a second"
-           : o->events < 0 || o->events > ACO__SIM_MOST_EVENTS   ? "the number of events is negative or above 100000"
-           : o->attempts < 0                                     ? "the number of attempts is negative"
+           : o->turn_ns < 0 || o->turn_ns > ACO_SECOND            ? "the time of a turn is negative or above a second"
+           : o->events < 0 || o->events > ACO__SIM_MOST_EVENTS    ? "the number of events is negative or above 100000"
+           : o->attempts < 0                                      ? "the number of attempts is negative"
            : o->shrink && (o->replay || o->check) ? "no shorter run is searched with `replay` or `check`"
                                                   : NULL;
 }

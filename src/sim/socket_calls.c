@@ -150,7 +150,8 @@ int aco__sim_accept4(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t
         ACO__ASSERT(!accepted == (number < 0));
         if (accepted)
             break;
-        if (errno != EAGAIN || listener->file.flags & O_NONBLOCK || aco__sim_block(sim, &listener->file, "accept4") != 0)
+        if (errno != EAGAIN || listener->file.flags & O_NONBLOCK ||
+            aco__sim_block(sim, &listener->file, "accept4") != 0)
             return -1;
     }
     accepted->file.flags |= (flags & SOCK_NONBLOCK) ? O_NONBLOCK : 0;
