@@ -12,7 +12,6 @@
 #include "sim/opened.h"
 #include "sim/endpoint.h"
 #include "sim/wire.h"
-#include "sim/world.h"
 #include "sim/schedule.h"
 #include "system/system.h"
 
