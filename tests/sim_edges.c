@@ -316,6 +316,31 @@ static void send_two_files(aco_sim_t *sim, void *arg)
               aco__system.close(sendings[i].file) == 0);
 }
 
+static void *read_until_closed(void *arg)
+{
+    char byte;
+    CHECK(aco__system.read(descriptor(arg), &byte, 1) == -1 && errno == EBADF);
+    return NULL;
+}
+
+static void *offload_reading(void *arg)
+{
+    CHECK(aco_offload(read_until_closed, arg, NULL, NULL) == 0);
+    return NULL;
+}
+
+static void close_what_is_read(aco_sim_t *sim, void *arg)
+{
+    int fds[2];
+    aco_t *reader;
+    (void)sim, (void)arg;
+    CHECK(aco__system.socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+    reader = aco_spawn(offload_reading, (void *)(intptr_t)fds[0], NULL);
+    (void)aco_sleep(ACO_SECOND);
+    CHECK(aco__system.close(fds[0]) == 0 && aco__system.close(fds[1]) == 0);
+    CHECK(aco_join(reader, NULL) == 0);
+}
+
 /* Until a time of the node's own clock. */
 static void *sleep_by_clock(void *arg)
 {
@@ -366,6 +391,7 @@ int main(void)
     passes(accept_without_number, NULL, 3);
     passes(make_without_number, NULL, 3);
     passes(send_two_files, NULL, 10);
+    passes(close_what_is_read, NULL, 10);
     passes(make_other_calls, NULL, 1);
     passes(flood, NULL, 1);
     passes(send_too_much, NULL, 1);

@@ -59,39 +59,36 @@ int aco__sim_bytes_reserve(aco__sim_bytes_t *bytes, size_t n)
     return n ? grow(bytes, bytes->n + n) : 0;
 }
 
+/* Copies `n` bytes, from number `at` of the queue on, to the parts or from there. */
+static void copy_parts(const aco__sim_bytes_t *bytes, size_t at, const struct msghdr *parts, size_t n, int is_to_parts)
+{
+    for (size_t i = 0; n > 0; i++) {
+        char *part = parts->msg_iov[i].iov_base;
+        for (size_t left = least(parts->msg_iov[i].iov_len, n), some; left > 0; left -= some) {
+            some = left;
+            char *own = place(bytes, at, &some);
+            memcpy(is_to_parts ? part : own, is_to_parts ? own : part, some);
+            part += some;
+            at += some;
+            n -= some;
+        }
+    }
+}
+
 int aco__sim_bytes_append(aco__sim_bytes_t *bytes, const struct msghdr *parts, size_t n)
 {
     if (aco__sim_bytes_reserve(bytes, n) != 0)
         return -1;
-    for (size_t i = 0; n > 0; i++) {
-        const char *from = parts->msg_iov[i].iov_base;
-        for (size_t left = least(parts->msg_iov[i].iov_len, n), some; left > 0; left -= some) {
-            some = left;
-            char *to = place(bytes, bytes->n, &some);
-            memcpy(to, from, some);
-            from += some;
-            bytes->n += some;
-            n -= some;
-        }
-    }
+    copy_parts(bytes, bytes->n, parts, n, 0);
+    bytes->n += n;
     ACO__ASSERT(bytes->n <= bytes->room);
     return 0;
 }
 
 void aco__sim_bytes_copy(const aco__sim_bytes_t *bytes, const struct msghdr *parts, size_t n)
 {
-    size_t at = 0;
     ACO__ASSERT(n <= bytes->n);
-    for (size_t i = 0; at < n; i++) {
-        char *to = parts->msg_iov[i].iov_base;
-        for (size_t left = least(parts->msg_iov[i].iov_len, n - at), some; left > 0; left -= some) {
-            some = left;
-            const char *from = place(bytes, at, &some);
-            memcpy(to, from, some);
-            to += some;
-            at += some;
-        }
-    }
+    copy_parts(bytes, 0, parts, n, 1);
 }
 
 void aco__sim_bytes_remove(aco__sim_bytes_t *bytes, size_t n)

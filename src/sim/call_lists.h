@@ -21,54 +21,53 @@
     X(pthread_create) X(pthread_join) X(pthread_mutex_lock) X(pthread_mutex_trylock) X(pthread_mutex_unlock)           \
     X(pthread_cond_wait) X(pthread_cond_timedwait) X(pthread_cond_signal) X(pthread_cond_broadcast)                    \
     X(futex_wait) X(futex_wake) X(sched_yield) X(pthread_kill) X(sigtimedwait) X(sigwaitinfo)
-/* Simulated: descriptors and files, by aco__sim_NAME(), as calls.c calls it: how many parameters it has, what it returns,
- * its name, the parameters' types. */
-#define ACO__SIM_EACH_USUAL(X)                                                                                         \
-    X(3, ssize_t, readv, (int, const struct iovec *, int))                                                             \
-    X(3, ssize_t, writev, (int, const struct iovec *, int))                                                            \
-    X(2, int, fstat, (int, struct stat *))                                                                             \
-    X(3, int, poll, (struct pollfd *, nfds_t, int))                                                                    \
-    X(2, int, pipe2, (int *, int))                                                                                     \
-    X(6, ssize_t, splice, (int, int64_t *, int, int64_t *, size_t, unsigned))                                          \
-    X(2, int, eventfd, (unsigned, int))                                                                                \
-    X(1, int, epoll_create1, (int))                                                                                    \
-    X(4, int, epoll_ctl, (int, int, int, struct epoll_event *))                                                        \
-    X(4, int, epoll_wait, (int, struct epoll_event *, int, int))                                                       \
-    X(4, int, epoll_pwait2, (int, struct epoll_event *, int, const struct timespec *))                                 \
-    X(3, int, socket, (int, int, int))                                                                                 \
-    X(4, int, socketpair, (int, int, int, int *))                                                                      \
-    X(3, int, bind, (int, const struct sockaddr *, socklen_t))                                                         \
-    X(2, int, listen, (int, int))                                                                                      \
-    X(3, int, connect, (int, const struct sockaddr *, socklen_t))                                                      \
-    X(4, int, accept4, (int, struct sockaddr *, socklen_t *, int))                                                     \
-    X(5, int, getsockopt, (int, int, int, void *, socklen_t *))                                                        \
-    X(5, int, setsockopt, (int, int, int, const void *, socklen_t))                                                    \
-    X(3, int, getsockname, (int, struct sockaddr *, socklen_t *))                                                      \
-    X(3, int, getpeername, (int, struct sockaddr *, socklen_t *))                                                      \
-    X(2, int, shutdown, (int, int))                                                                                    \
-    X(4, ssize_t, recv, (int, void *, size_t, int))                                                                    \
-    X(6, ssize_t, recvfrom, (int, void *, size_t, int, struct sockaddr *, socklen_t *))                                \
-    X(3, ssize_t, recvmsg, (int, struct msghdr *, int))                                                                \
-    X(4, ssize_t, send, (int, const void *, size_t, int))                                                              \
-    X(6, ssize_t, sendto, (int, const void *, size_t, int, const struct sockaddr *, socklen_t))                        \
-    X(3, ssize_t, sendmsg, (int, const struct msghdr *, int))                                                          \
-    X(4, ssize_t, pread, (int, void *, size_t, int64_t))                                                               \
-    X(4, ssize_t, pwrite, (int, const void *, size_t, int64_t))                                                        \
-    X(5, ssize_t, preadv2, (int, const struct iovec *, int, int64_t, int))                                             \
-    X(3, int64_t, lseek, (int, int64_t, int))                                                                          \
-    X(1, int, fsync, (int))                                                                                            \
-    X(2, int, ftruncate, (int, int64_t))                                                                               \
-    X(4, ssize_t, sendfile, (int, int, int64_t *, size_t))                                                             \
-    X(2, int, stat, (const char *, struct stat *))                                                                     \
-    X(2, int, rename, (const char *, const char *))                                                                    \
-    X(2, int, link, (const char *, const char *))                                                                      \
-    X(1, int, unlink, (const char *))                                                                                  \
-    X(2, int, mkdir, (const char *, mode_t))                                                                           \
-    X(1, int, rmdir, (const char *))                                                                                   \
+/* Simulated: descriptors and files, by aco__sim_NAME(). How many parameters a call has, what it returns, its name, the
+ * parameters' types. */
+#define ACO__SIM_EACH_USUAL(X) \
+    X(3, ssize_t, readv, (int, const struct iovec *, int)) \
+    X(3, ssize_t, writev, (int, const struct iovec *, int)) \
+    X(2, int, fstat, (int, struct stat *)) \
+    X(3, int, poll, (struct pollfd *, nfds_t, int)) \
+    X(2, int, pipe2, (int *, int)) \
+    X(6, ssize_t, splice, (int, int64_t *, int, int64_t *, size_t, unsigned)) \
+    X(2, int, eventfd, (unsigned, int)) \
+    X(1, int, epoll_create1, (int)) \
+    X(4, int, epoll_ctl, (int, int, int, struct epoll_event *)) \
+    X(4, int, epoll_wait, (int, struct epoll_event *, int, int)) \
+    X(4, int, epoll_pwait2, (int, struct epoll_event *, int, const struct timespec *)) \
+    X(3, int, socket, (int, int, int)) \
+    X(4, int, socketpair, (int, int, int, int *)) \
+    X(3, int, bind, (int, const struct sockaddr *, socklen_t)) \
+    X(2, int, listen, (int, int)) \
+    X(3, int, connect, (int, const struct sockaddr *, socklen_t)) \
+    X(4, int, accept4, (int, struct sockaddr *, socklen_t *, int)) \
+    X(5, int, getsockopt, (int, int, int, void *, socklen_t *)) \
+    X(5, int, setsockopt, (int, int, int, const void *, socklen_t)) \
+    X(3, int, getsockname, (int, struct sockaddr *, socklen_t *)) \
+    X(3, int, getpeername, (int, struct sockaddr *, socklen_t *)) \
+    X(2, int, shutdown, (int, int)) \
+    X(4, ssize_t, recv, (int, void *, size_t, int)) \
+    X(6, ssize_t, recvfrom, (int, void *, size_t, int, struct sockaddr *, socklen_t *)) \
+    X(3, ssize_t, recvmsg, (int, struct msghdr *, int)) \
+    X(4, ssize_t, send, (int, const void *, size_t, int)) \
+    X(6, ssize_t, sendto, (int, const void *, size_t, int, const struct sockaddr *, socklen_t)) \
+    X(3, ssize_t, sendmsg, (int, const struct msghdr *, int)) \
+    X(4, ssize_t, pread, (int, void *, size_t, int64_t)) \
+    X(4, ssize_t, pwrite, (int, const void *, size_t, int64_t)) \
+    X(5, ssize_t, preadv2, (int, const struct iovec *, int, int64_t, int)) \
+    X(3, int64_t, lseek, (int, int64_t, int)) \
+    X(1, int, fsync, (int)) \
+    X(2, int, ftruncate, (int, int64_t)) \
+    X(4, ssize_t, sendfile, (int, int, int64_t *, size_t)) \
+    X(2, int, stat, (const char *, struct stat *)) \
+    X(2, int, rename, (const char *, const char *)) \
+    X(2, int, link, (const char *, const char *)) \
+    X(1, int, unlink, (const char *)) \
+    X(2, int, mkdir, (const char *, mode_t)) \
+    X(1, int, rmdir, (const char *)) \
     X(1, int, closedir, (DIR *))
 /* Likewise, but calls.c has an entry for each. open() also opens files of /proc. */
-#define ACO__SIM_EACH_UNUSUAL(X)                                                                                       \
-    X(read) X(write) X(close) X(fcntl) X(ioctl) X(open) X(openat2) X(opendir) X(readdir)
+#define ACO__SIM_EACH_UNUSUAL(X) X(read) X(write) X(close) X(fcntl) X(ioctl) X(open) X(openat2) X(opendir) X(readdir)
 /* Not simulated yet. */
 #define ACO__SIM_EACH_REFUSED(X)                                                                                       \
     X(sched_setaffinity) X(signalfd) X(fopen) X(if_nametoindex) X(if_indextoname)                                      \

@@ -21,8 +21,8 @@
 
 #define ONE(...) +1
 _Static_assert(ACO__SIM_EACH_PASSED(ONE) ACO__SIM_EACH_SIMULATED(ONE) ACO__SIM_EACH_OF_THREADS(ONE)
-                       ACO__SIM_EACH_USUAL(ONE) ACO__SIM_EACH_UNUSUAL(ONE) ACO__SIM_EACH_REFUSED(ONE) ==
-                   sizeof(aco__system_t) / sizeof(void (*)(void)),
+                       ACO__SIM_EACH_USUAL(ONE) ACO__SIM_EACH_UNUSUAL(ONE)
+                           ACO__SIM_EACH_REFUSED(ONE) == sizeof(aco__system_t) / sizeof(void (*)(void)),
                "each entry of the table is in one of the lists");
 
 static const int64_t MONOTONIC_AT_FIRST = 1000 * ACO_SECOND;
@@ -103,25 +103,25 @@ static int sim_clock_nanosleep(clockid_t clock, int flags, const struct timespec
 
 /* ---- Threads ---- */
 
-#define OF_RUN(name, parameters, arguments, with_run)                                                              \
+#define OF_THREADS(name, parameters, arguments, with_run)                                                              \
     static int sim_##name parameters                                                                                   \
     {                                                                                                                  \
         aco_sim_t *sim = aco_sim_current();                                                                            \
         return sim ? aco__sim_##name with_run : real.name arguments;                                                   \
     }
 
-OF_RUN(pthread_create, (pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg),
+OF_THREADS(pthread_create, (pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg),
            (thread, attributes, fn, arg), (sim, thread, attributes, fn, arg))
-OF_RUN(pthread_join, (pthread_t thread, void **result), (thread, result), (sim, thread, result))
-OF_RUN(pthread_mutex_lock, (pthread_mutex_t *mutex), (mutex), (sim, mutex))
-OF_RUN(pthread_mutex_trylock, (pthread_mutex_t *mutex), (mutex), (sim, mutex))
-OF_RUN(pthread_mutex_unlock, (pthread_mutex_t *mutex), (mutex), (sim, mutex))
-OF_RUN(pthread_cond_signal, (pthread_cond_t *condition), (condition), (sim, condition))
-OF_RUN(pthread_cond_broadcast, (pthread_cond_t *condition), (condition), (sim, condition))
-OF_RUN(futex_wake, (uint32_t *word, int threads), (word, threads), (sim, word, threads))
-OF_RUN(sched_yield, (void), (), (sim))
-OF_RUN(pthread_kill, (pthread_t thread, int signal), (thread, signal), (sim, thread, signal))
-OF_RUN(sigwaitinfo, (const sigset_t *signals, void *info), (signals, info), (sim, signals, info))
+OF_THREADS(pthread_join, (pthread_t thread, void **result), (thread, result), (sim, thread, result))
+OF_THREADS(pthread_mutex_lock, (pthread_mutex_t *mutex), (mutex), (sim, mutex))
+OF_THREADS(pthread_mutex_trylock, (pthread_mutex_t *mutex), (mutex), (sim, mutex))
+OF_THREADS(pthread_mutex_unlock, (pthread_mutex_t *mutex), (mutex), (sim, mutex))
+OF_THREADS(pthread_cond_signal, (pthread_cond_t *condition), (condition), (sim, condition))
+OF_THREADS(pthread_cond_broadcast, (pthread_cond_t *condition), (condition), (sim, condition))
+OF_THREADS(futex_wake, (uint32_t *word, int threads), (word, threads), (sim, word, threads))
+OF_THREADS(sched_yield, (void), (), (sim))
+OF_THREADS(pthread_kill, (pthread_t thread, int signal), (thread, signal), (sim, thread, signal))
+OF_THREADS(sigwaitinfo, (const sigset_t *signals, void *info), (signals, info), (sim, signals, info))
 
 /* A look, without a wait, is passed: around sendfile(), SIGPIPE is the thread's own. */
 static int sim_sigtimedwait(const sigset_t *signals, void *info, const struct timespec *time)
@@ -129,7 +129,8 @@ static int sim_sigtimedwait(const sigset_t *signals, void *info, const struct ti
     aco_sim_t *sim = aco_sim_current();
     if (!sim || (time && !time->tv_sec && !time->tv_nsec))
         return real.sigtimedwait(signals, info, time);
-    return aco__sim_sigwait_until(sim, signals, info, time ? aco__sim_after(sim, aco__sim_nanoseconds(time)) : INT64_MAX);
+    return aco__sim_sigwait_until(sim, signals, info,
+                                  time ? aco__sim_after(sim, aco__sim_nanoseconds(time)) : INT64_MAX);
 }
 
 static int sim_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
@@ -173,14 +174,14 @@ static int not_simulated(aco_sim_t *sim, const char *call)
     return error;
 }
 
-#define REFUSED(parameters, type, failed, name, types)                                                                 \
-    static type sim_##name PARAMETERS_##parameters types                                                               \
-    {                                                                                                                  \
-        aco_sim_t *sim = aco_sim_current();                                                                            \
-        if (!sim)                                                                                                      \
-            return real.name(ARGUMENTS_##parameters);                                                                  \
-        errno = not_simulated(sim, #name);                                                                             \
-        return failed;                                                                                                 \
+#define REFUSED(parameters, type, failed, name, types) \
+    static type sim_##name PARAMETERS_##parameters types \
+    { \
+        aco_sim_t *sim = aco_sim_current(); \
+        if (!sim) \
+            return real.name(ARGUMENTS_##parameters); \
+        errno = not_simulated(sim, #name); \
+        return failed; \
     }
 REFUSED(3, int, -1, sched_setaffinity, (pid_t, size_t, const void *))
 REFUSED(3, int, -1, signalfd, (int, const sigset_t *, int))
@@ -188,7 +189,8 @@ REFUSED(2, FILE *, NULL, fopen, (const char *, const char *))
 REFUSED(1, unsigned, 0, if_nametoindex, (const char *))
 REFUSED(2, char *, NULL, if_indextoname, (unsigned, char *))
 REFUSED(6, int, ENOSYS, posix_spawnp,
-        (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const *, char *const *))
+        (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const *,
+         char *const *))
 REFUSED(3, pid_t, -1, waitpid, (pid_t, int *, int))
 REFUSED(2, int, -1, kill, (pid_t, int))
 REFUSED(2, int, -1, pidfd_open, (pid_t, unsigned))
@@ -213,10 +215,9 @@ static int sim_openat2(int folder, const char *path, const struct aco__open_how 
 
 /* ---- Names of hosts ---- */
 
-OF_RUN(getaddrinfo,
-           (const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **found),
+OF_THREADS(getaddrinfo, (const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **found),
            (host, port, hints, found), (sim, host, port, hints, found))
-OF_RUN(getnameinfo,
+OF_THREADS(getnameinfo,
            (const struct sockaddr *address, socklen_t length, char *host, socklen_t host_size, char *port,
             socklen_t port_size, int flags),
            (address, length, host, host_size, port, port_size, flags),
@@ -283,14 +284,14 @@ static void let_arrive(aco_sim_t *sim)
     aco__sim_arrive(sim);
 }
 
-#define USUAL(parameters, type, name, types)                                                                           \
-    static type sim_##name PARAMETERS_##parameters types                                                               \
-    {                                                                                                                  \
-        aco_sim_t *sim = aco_sim_current();                                                                            \
-        if (!sim)                                                                                                      \
-            return real.name(ARGUMENTS_##parameters);                                                                  \
-        let_arrive(sim);                                                                                               \
-        return (type)NOTED(sim, name, aco__sim_##name(sim, ARGUMENTS_##parameters));                                   \
+#define USUAL(parameters, type, name, types) \
+    static type sim_##name PARAMETERS_##parameters types \
+    { \
+        aco_sim_t *sim = aco_sim_current(); \
+        if (!sim) \
+            return real.name(ARGUMENTS_##parameters); \
+        let_arrive(sim); \
+        return (type)NOTED(sim, name, aco__sim_##name(sim, ARGUMENTS_##parameters)); \
     }
 ACO__SIM_EACH_USUAL(USUAL)
 

@@ -159,14 +159,11 @@ static int target_of(const aco__sim_socket_t *socket, const struct msghdr *messa
 aco__sim_datagram_t *aco__sim_datagram_make(const struct msghdr *message, size_t n)
 {
     aco__sim_datagram_t *datagram = calloc(1, sizeof *datagram + n);
-    aco__sim_bytes_t bytes = {0};
-    if (!datagram || aco__sim_bytes_append(&bytes, message, n) != 0) {
-        free(datagram);
+    aco__sim_bytes_t bytes;
+    if (!datagram)
         return aco__sim_null_with(ENOMEM);
-    }
-    if (n)
-        memcpy(datagram->bytes, bytes.p, n);
-    aco__sim_bytes_free(&bytes);
+    bytes = (aco__sim_bytes_t){datagram->bytes, 0, 0, SIZE_MAX / 2 + 1}; /* with room for all */
+    (void)aco__sim_bytes_append(&bytes, message, n);
     datagram->n = n;
     return datagram;
 }

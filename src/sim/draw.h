@@ -19,6 +19,13 @@ static inline uint64_t aco__draw(uint64_t *state)
     return aco__mix(*state);
 }
 
+/* 1 with this chance, from 0 to 1. */
+static inline int aco__draw_chance(uint64_t *state, double chance)
+{
+    const int bits = 53; /* what a double holds */
+    return (double)(aco__draw(state) >> (64 - bits)) < chance * (double)((uint64_t)1 << bits);
+}
+
 /* A number below `limit`, which is not 0. The first numbers are more likely by a part in 2^64 / limit. */
 static inline uint64_t aco__draw_below(uint64_t *state, uint64_t limit)
 {

@@ -27,7 +27,7 @@ aco__sim_socket_t *aco__sim_socket_new(aco_sim_t *sim, const aco__sim_type_t *ki
 
 static int is_ipv4(const aco__sim_address_t *address)
 {
-    return memcmp(&address->ip, MAPPED, sizeof MAPPED) == 0;
+    return IN6_IS_ADDR_V4MAPPED(&address->ip);
 }
 
 static void set_ipv4(aco__sim_address_t *address, struct in_addr ip)

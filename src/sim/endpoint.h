@@ -23,8 +23,6 @@ typedef enum aco__sim_state {
     ACO__SIM_RESET              /* or the connection has failed */
 } aco__sim_state_t;
 
-/* What a socket of streams sends: a queue of bytes that have arrived, then those on their way, then those that the
- * peer has no room for. */
 struct aco__sim_socket;
 
 /* What TCP's segments ask of the stream that sends them. */
@@ -35,6 +33,8 @@ typedef struct aco__sim_sender {
     void (*time_out)(struct aco__sim_socket *socket);
 } aco__sim_sender_t;
 
+/* What a socket of streams sends: a queue of bytes that have arrived, then those on their way, then those that the
+ * peer has no room for. */
 typedef struct aco__sim_pipe {
     aco__sim_bytes_t bytes;
     size_t arrived, sent;       /* how many have; sent: arrived ones included */

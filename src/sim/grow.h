@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The array `p`, which has room for *room members of `size` bytes, with room for `n` at least: it may have moved, and what
- * is new is zeros. NULL and ENOMEM: nothing has changed. */
+/* The array `p`, which has room for *room members of `size` bytes, with room for `n` at least, which is not 0. It may
+ * have moved, and what is new is zeros. NULL and ENOMEM: nothing has changed. */
 static inline void *aco__sim_grown(void *p, size_t *room, size_t n, size_t size)
 {
     size_t larger_room = *room ? *room : 16;

@@ -28,9 +28,9 @@ static const char *name_of(uint64_t call)
 const char *const aco__sim_fault_names[ACO__SIM_FAULT_KINDS] = {"crashed", "started again", "was suspended",
                                                               "was resumed", "got another clock", "got another disk"};
 
-#define EVENT(kind, ...)                                                                                               \
-    case ACO__SIM_##kind:                                                                                              \
-        snprintf(text, EVENT_TEXT, __VA_ARGS__);                                                                       \
+#define EVENT(kind, ...) \
+    case ACO__SIM_##kind: \
+        snprintf(text, EVENT_TEXT, __VA_ARGS__); \
         break
 
 static void describe_event(const aco__sim_event_t *event, char text[EVENT_TEXT])
@@ -84,8 +84,7 @@ void aco__history_begin(aco__sim_history_t *history, int keeps, int compares)
 static void keep(aco__sim_history_t *history, const aco__sim_event_t *event)
 {
     size_t n = history->kept_length;
-    aco__sim_event_t *kept =
-        n == MOST_KEPT ? NULL : aco__sim_grown(history->kept, &history->room, n + 1, sizeof *kept);
+    aco__sim_event_t *kept = n == MOST_KEPT ? NULL : aco__sim_grown(history->kept, &history->room, n + 1, sizeof *kept);
     ACO__ASSERT(n == history->length);
     if (!kept) {
         history->keeps = 0; /* the hash tells whether the rest differs */

@@ -11,8 +11,8 @@ typedef struct aco__links {
 #define ACO__LINKED(links, type, field) ((type *)(void *)((char *)(links) - offsetof(type, field)))
 
 /* Each member of a list; `head` has no side effects. */
-#define ACO__EACH_LINKED(type, member, head, field)                                                                    \
-    for (type *member = ACO__LINKED((head)->next, type, field); &member->field != (head);                              \
+#define ACO__EACH_LINKED(type, member, head, field) \
+    for (type *member = ACO__LINKED((head)->next, type, field); &member->field != (head); \
          member = ACO__LINKED(member->field.next, type, field))
 
 static inline void aco__links_empty(aco__links_t *head)

@@ -24,9 +24,9 @@ static void say_wait(const aco__sim_note_t *note, char *text, size_t size)
                  (int)(note->value % ACO_SECOND));
 }
 
-#define SAY(kind, ...)                                                                                                 \
-    case ACO__NOTED_##kind:                                                                                            \
-        snprintf(text, size, __VA_ARGS__);                                                                             \
+#define SAY(kind, ...) \
+    case ACO__NOTED_##kind: \
+        snprintf(text, size, __VA_ARGS__); \
         break
 
 /* What a task does. */

@@ -140,7 +140,6 @@ int aco__sim_open(aco_sim_t *sim, const char *path, int flags, unsigned mode)
     return aco__sim_fail_with(error);
 }
 
-
 /* ---- Names ---- */
 
 int aco__sim_stat(aco_sim_t *sim, const char *path, struct stat *status)

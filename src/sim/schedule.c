@@ -159,8 +159,8 @@ static void sift_down(aco__sim_schedule_t *schedule, size_t at, aco__sim_runnabl
 
 static void put_runnable(aco__sim_schedule_t *schedule, const aco__sim_runnable_t *entry)
 {
-    aco__sim_runnable_t *list = aco__sim_grown(schedule->runnable, &schedule->runnable_room,
-                                               schedule->runnable_count + 1, sizeof *list);
+    aco__sim_runnable_t *list =
+        aco__sim_grown(schedule->runnable, &schedule->runnable_room, schedule->runnable_count + 1, sizeof *list);
     if (!list) {
         schedule->lacks_memory = 1;
         return;

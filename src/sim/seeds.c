@@ -416,25 +416,17 @@ static int run_seeds(aco_sim_t *sim, uint64_t runs, aco_sim_stats_t *stats, aco_
     return 0;
 }
 
-static int check_options(const aco_sim_options_t *o, uint64_t runs)
+/* NULL: nothing. */
+static const char *what_is_wrong_in(const aco_sim_options_t *o, uint64_t runs)
 {
-    if (runs - 1 > UINT64_MAX - (o->seed ? o->seed : 1))
-        return aco__service_fail(EINVAL, call, "the last seed is above 2^64 - 1");
-    if (o->schedule > ACO_SIM_FIFO)
-        return aco__service_fail(EINVAL, call, "the schedule is unknown");
-    if (o->changes < 0 || o->changes > ACO__SIM_MOST_CHANGES)
-        return aco__service_fail(EINVAL, call, "the number of changes is negative or above 64");
-    if (o->turn_ns < 0 || o->turn_ns > ACO_SECOND)
-        return aco__service_fail(EINVAL, call, "the time of a turn is negative or above a second");
-    if (o->events < 0 || o->events > ACO__SIM_MOST_EVENTS)
-        return aco__service_fail(EINVAL, call, "the number of events is negative or above 100000");
-    if (o->attempts < 0)
-        return aco__service_fail(EINVAL, call, "the number of attempts is negative");
-    if (o->shrink && (o->replay || o->check))
-        return aco__service_fail(EINVAL, call, "no shorter run is searched with `replay` or `check`");
-    if (ACO__RESERVED_IS_SET(o))
-        return aco__service_fail(EINVAL, call, "a reserved field is not 0");
-    return 0;
+    return runs - 1 > UINT64_MAX - (o->seed ? o->seed : 1)        ? "the last seed is above 2^64 - 1"
+           : o->schedule > ACO_SIM_FIFO                           ? "the schedule is unknown"
+           : o->changes < 0 || o->changes > ACO__SIM_MOST_CHANGES ? "the number of changes is negative or above 64"
+           : o->turn_ns < 0 || o->turn_ns > ACO_SECOND            ? "the time of a turn is negative or above a second"
+           : o->events < 0 || o->events > ACO__SIM_MOST_EVENTS    ? "the number of events is negative or above 100000"
+           : o->attempts < 0                                      ? "the number of attempts is negative"
+           : o->shrink && (o->replay || o->check) ? "no shorter run is searched with `replay` or `check`"
+                                                  : NULL;
 }
 
 /* With checked options. NULL without memory. */
@@ -534,6 +526,7 @@ int aco__sim_run(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_
     static const aco_sim_options_t defaults = {0};
     static int is_running;
     aco_sim_stats_t own;
+    const char *wrong;
     int done;
     if (!stats)
         stats = &own;
@@ -542,8 +535,9 @@ int aco__sim_run(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_
         options = &defaults;
     if (!scenario || !runs)
         return aco__service_fail(EINVAL, call, scenario ? "it is to run 0 times" : "the scenario is NULL");
-    if (check_options(options, runs) != 0)
-        return -1;
+    wrong = what_is_wrong_in(options, runs);
+    if (wrong)
+        return aco__service_fail(EINVAL, call, wrong);
     if (__atomic_exchange_n(&is_running, 1, __ATOMIC_ACQUIRE))
         return aco__service_fail(EBUSY, call, "a simulation runs already");
     done = options->replay ? replay(scenario, arg, stats, options, command)

@@ -103,7 +103,7 @@ static int connect_stream(aco_sim_t *sim, aco__sim_socket_t *socket, const struc
     if (done == 0 || errno != EINPROGRESS || socket->file.flags & O_NONBLOCK)
         return done;
     while (socket->state == ACO__SIM_CONNECTING)
-        if (aco__sim_block(sim, "connect") != 0)
+        if (aco__sim_block(sim, &socket->file, "connect") != 0)
             return -1;
     return aco__sim_stream_connect(sim, socket, address, length);
 }
@@ -150,7 +150,8 @@ int aco__sim_accept4(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t
         ACO__ASSERT(!accepted == (number < 0));
         if (accepted)
             break;
-        if (errno != EAGAIN || listener->file.flags & O_NONBLOCK || aco__sim_block(sim, "accept4") != 0)
+        if (errno != EAGAIN || listener->file.flags & O_NONBLOCK ||
+            aco__sim_block(sim, &listener->file, "accept4") != 0)
             return -1;
     }
     accepted->file.flags |= (flags & SOCK_NONBLOCK) ? O_NONBLOCK : 0;

@@ -50,9 +50,9 @@ static int protocol_of(const aco__sim_socket_t *socket)
 /* 1: it is one of SOL_SOCKET that the simulation knows. */
 static int get_own(aco__sim_socket_t *socket, int option, int *value)
 {
-#define IS(name, what)                                                                                                 \
-    case name:                                                                                                         \
-        *value = what;                                                                                                 \
+#define IS(name, what) \
+    case name: \
+        *value = what; \
         return 1
     switch (option) {
         IS(SO_ERROR, aco__sim_take_error(socket));

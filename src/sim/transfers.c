@@ -28,9 +28,10 @@ static void note_transfer(aco_sim_t *sim, aco__sim_noted_t kind, aco__sim_file_t
 }
 
 /* A blocking call waits with all tasks. */
-static int may_try_again(aco_sim_t *sim, const aco__sim_file_t *file, int flags, const char *call)
+static int may_try_again(aco_sim_t *sim, aco__sim_file_t *file, int flags, const char *call)
 {
-    return errno == EAGAIN && !(file->flags & O_NONBLOCK) && !(flags & MSG_DONTWAIT) && aco__sim_block(sim, call) == 0;
+    return errno == EAGAIN && !(file->flags & O_NONBLOCK) && !(flags & MSG_DONTWAIT) &&
+           aco__sim_block(sim, file, call) == 0;
 }
 
 static aco__sim_file_t *socket_file(aco_sim_t *sim, int fd, const char *call)
@@ -251,7 +252,8 @@ static int check_splice(const aco__sim_file_t *from, const aco__sim_file_t *to, 
 ssize_t aco__sim_splice(aco_sim_t *sim, int from_fd, int64_t *from_offset, int to_fd, int64_t *to_offset, size_t n,
                         unsigned flags)
 {
-    aco__sim_file_t *from = aco__sim_file_of(sim, from_fd, "splice"), *to = from ? aco__sim_file_of(sim, to_fd, "splice") : NULL;
+    aco__sim_file_t *from = aco__sim_file_of(sim, from_fd, "splice"),
+                    *to = from ? aco__sim_file_of(sim, to_fd, "splice") : NULL;
     int message_flags = (flags & SPLICE_F_NONBLOCK) ? MSG_DONTWAIT : 0;
     char *bytes;
     ssize_t moved;
@@ -260,10 +262,12 @@ ssize_t aco__sim_splice(aco_sim_t *sim, int from_fd, int64_t *from_offset, int t
     bytes = malloc(MOST_SPLICED);
     if (!bytes)
         return aco__sim_fail_with(ENOMEM);
+    aco__sim_file_hold(to);
     do
         moved = splice_once(sim, from, to, bytes, n);
     while (moved < 0 &&
            may_try_again(sim, from, message_flags | ((to->flags & O_NONBLOCK) ? MSG_DONTWAIT : 0), "splice"));
+    aco__sim_file_drop(to);
     free(bytes);
     return moved;
 }

@@ -33,10 +33,20 @@ static int pass(aco_sim_t *sim, int64_t until)
     return 0;
 }
 
-int aco__sim_block(aco_sim_t *sim, const char *call)
+/* As aco__sim_block(), but at most until `until`: then it says nothing. */
+static int block_until(aco_sim_t *sim, aco__sim_file_t *file, int64_t until, const char *call)
 {
-    if (pass(sim, INT64_MAX) == 0)
-        return 0;
+    int done, is_closed;
+    if (file)
+        aco__sim_file_hold(file);
+    done = pass(sim, until);
+    is_closed = file && !file->descriptors;
+    if (file)
+        aco__sim_file_drop(file);
+    if (is_closed)
+        return aco__sim_fail_with(EBADF);
+    if (done == 0 || until != INT64_MAX)
+        return done;
     if (!sim->has_failed) {
         (void)aco_tasks_dump(STDERR_FILENO);
         aco__sim_nodes_print(sim);
@@ -45,9 +55,9 @@ int aco__sim_block(aco_sim_t *sim, const char *call)
     return aco__sim_fail_with(EDEADLK);
 }
 
-static int block_until(aco_sim_t *sim, int64_t until, const char *call)
+int aco__sim_block(aco_sim_t *sim, aco__sim_file_t *file, const char *call)
 {
-    return until == INT64_MAX ? aco__sim_block(sim, call) : pass(sim, until);
+    return block_until(sim, file, INT64_MAX, call);
 }
 
 /* Negative: never. */
@@ -217,7 +227,7 @@ static int epoll_wait_until(aco_sim_t *sim, int fd, struct epoll_event *events, 
     if (room <= 0)
         return aco__sim_fail_with(EINVAL);
     while ((n = aco__sim_collect(epoll, events, room)) == 0 && sim->now < until)
-        if (block_until(sim, until, call) != 0)
+        if (block_until(sim, &epoll->file, until, call) != 0)
             return until == INT64_MAX ? -1 : 0;
     return n;
 }
@@ -252,7 +262,7 @@ int aco__sim_poll(aco_sim_t *sim, struct pollfd *fds, nfds_t n, int milliseconds
     int64_t until = after_ms(sim, milliseconds);
     int ready;
     while ((ready = look(sim, fds, n)) == 0 && sim->now < until)
-        if (block_until(sim, until, "poll") != 0)
+        if (block_until(sim, NULL, until, "poll") != 0)
             return until == INT64_MAX ? -1 : 0;
     return ready;
 }

@@ -15,10 +15,8 @@ static const int64_t LARGEST_BANDWIDTH = (int64_t)1000 * 1000 * 1000 * 1000;
 
 int aco__sim_happens(aco_sim_t *sim, double chance)
 {
-    const int bits = 53; /* what a double holds */
-    int happens =
-        chance > 0 && (double)(aco__draw(&sim->arrivals.draws) >> (64 - bits)) < chance * (double)((uint64_t)1 << bits);
-    return chance > 0 && aco__sim_decide(sim, ACO__SIM_FAULTS, (uint64_t)happens, 2);
+    return chance > 0 &&
+           aco__sim_decide(sim, ACO__SIM_FAULTS, (uint64_t)aco__draw_chance(&sim->arrivals.draws, chance), 2);
 }
 
 int aco__sim_loses(aco_sim_t *sim, const aco__sim_wire_t *wire)

@@ -125,8 +125,7 @@ int aco__sim_write_real(int file, const char *text, size_t n, int64_t at)
 
 int aco__sim_takes(aco_sim_t *sim, double chance)
 {
-    const int bits = 53; /* what a double holds */
-    int takes = (double)(aco__draw(&sim->draws) >> (64 - bits)) < chance * (double)((uint64_t)1 << bits);
+    int takes = aco__draw_chance(&sim->draws, chance);
     ACO__ASSERT(sim == current);
     takes = (int)aco__sim_decide(sim, ACO__SIM_RARE, (uint64_t)takes, 2);
     aco__history_note(&sim->history, ACO__SIM_RANDOM, 0, (uint64_t)takes);

@@ -13,7 +13,6 @@
 #include "sim/opened.h"
 #include "sim/endpoint.h"
 #include "sim/wire.h"
-#include "sim/world.h"
 #include "sim/schedule.h"
 #include "system/system.h"
 
@@ -104,8 +103,8 @@ static inline void aco__sim_settle(aco_sim_t *sim)
 ACO__HIDDEN void aco__sim_calls_install(void);
 /* The run fails, because of this call, which is not simulated. Returns the error for its caller, ENOSYS. */
 ACO__HIDDEN ACO__COLD int aco__sim_refuse(aco_sim_t *sim, const char *call);
-/* Other addresses of memory, coroutines and stacks, in another order, until aco__scatter_end(), for a seed's repetition.
- * No run lasts. Without memory it does less. */
+/* Until aco__scatter_end(), memory, coroutines and stacks come at other addresses, in another order: for a seed's
+ * repetition. No run lasts. Without memory it does less. */
 ACO__HIDDEN void aco__scatter_begin(uint64_t seed);
 ACO__HIDDEN void aco__scatter_end(void);
 /* The run is over: its histories are complete, their handles end, and so do the nemeses. */
