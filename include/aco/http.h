@@ -37,7 +37,7 @@
  *
  * Threads. All calls for a server, request or response are made on one thread, the one of their descriptors, and so are
  * those for a client that is not shared (is_shared). A program with several threads serves on each of them, with a
- * listener of its own (ACO_IO_REUSEPORT).
+ * listener of its own (ACO_IO_REUSEPORT). With a `balance`, idle connections may move between these servers.
  *
  * Tasks. A connection's handlers, `open`, `refused`, `log` and `failed` are called in the connection's task: on the
  * thread of aco_http_serve()'s caller, but never on the caller's stack. The server's `task` sets the stack's size. The
