@@ -388,6 +388,38 @@ static void *uses_codings(void *unused)
     return unused;
 }
 
+/* Two servers that balance their connections: of two that come to the first, the other one gets one. */
+static void *uses_balance(void *unused)
+{
+    static aco_http_balance_t balance;
+    aco_http_client_t *clients[2] = {aco_http_client_new(NULL), aco_http_client_new(NULL)};
+    service_t s[2];
+    aco_t *tasks[2];
+    char address[ACO_IO_ADDRESS_SIZE], site[ACO_IO_ADDRESS_SIZE + 10] = "";
+    is_done = clients[0] && clients[1];
+    memset(&balance, 0, sizeof balance);
+    server.balance = &balance;
+    for (int i = 1; i >= 0; i--) {
+        s[i].listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
+        if (i == 0 && s[0].listener >= 0 && aco_io_local_address(s[0].listener, address, sizeof address) == 0)
+            snprintf(site, sizeof site, "http://%s", address);
+        CHECK((tasks[i] = aco_spawn(serves, &s[i], NULL)) != NULL);
+        aco_task_yield();
+    }
+    for (int i = 0; i < 2; i++)
+        is_done = is_done && gets(clients[i], site, "GET", "/files/small", 10, 0);
+    CHECK(!is_done || target >= 0 || balance.moved == 1);
+    for (int i = 0; i < 2; i++) {
+        aco_http_client_destroy(clients[i]);
+        aco_scope_cancel(&s[i].scope);
+    }
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(aco_join(tasks[i], NULL), 0);
+    CHECK(!balance.aco__members);
+    server.balance = NULL;
+    return unused;
+}
+
 static aco_function_t scenario = uses;
 
 static void run_scenario(void)
@@ -617,7 +649,7 @@ int main(void)
     run_scenario();
     CHECK(is_done);
     injected = fail_everywhere() + fail_memory(asks_long_host) + fail_memory(uses_all_of_it) +
-               fail_memory(uses_codings);
+               fail_memory(uses_codings) + fail_memory(uses_balance);
     printf("plain: %d failures\n", injected);
 #ifdef HTTP_WITH_TLS
     printf("by TLS: %d failures\n", fail_tls());

@@ -1,7 +1,7 @@
 """HTTP: what a request costs the server, beside other servers."""
 from . import http_clients
-from .http_servers import (ACORN, ALL, GO, HYPER, NGHTTPD, NGINX, SHARED, WITH_FILES, WITH_HTTP2, WITH_HTTP2_TLS,
-                           WITH_TLS)
+from .http_servers import (ACORN, ALL, BALANCED, GO, HYPER, NGHTTPD, NGINX, SHARED, WITH_FILES, WITH_HTTP2,
+                           WITH_HTTP2_TLS, WITH_TLS)
 from .io_running import Case, Goal
 from .io_servers import CORES, anonymous_bytes, cpu_ns, started
 
@@ -76,6 +76,15 @@ def cases(bench):
     yield Case('cores.64', f'hello, keep-alive, connections: 64, {TWO} threads, the client on the last core', list(ALL),
                lambda name: loaded(name, lambda url: http_clients.wrk(f'{url}/hello', 64, bench.seconds, False),
                                    threads=TWO), COLUMNS, 'cpu_us', NGINX, GOALS)
+
+    def beside_a_stall(url):
+        with http_clients.asking(f'{url}/stall'):
+            return http_clients.wrk(f'{url}/hello', 32, bench.seconds, False)
+
+    yield Case('stall.32', f'hello, keep-alive, connections: 32, beside one whose handler computes for 100 ms, {TWO} '
+               'threads, the client on the last core', [ACORN, BALANCED, GO],
+               lambda name: loaded(name, beside_a_stall, threads=TWO), COLUMNS, 'p99_us', GO,
+               [Goal('p99_us', BALANCED, 1.0, GO)])
 
     def anonymous_with(name, connections):
         with started(servers.server(name), *servers.arguments()) as (pid, port), http_clients.idle(port, connections):

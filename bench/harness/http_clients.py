@@ -1,11 +1,14 @@
 """The clients of bench/run_http.py, on the last core: wrk, h2load, and connections that stay idle. What they measure:
 requests, seconds, p99 (seconds)."""
 import contextlib
+import http.client
 import re
 import shutil
 import socket
 import subprocess
 import tempfile
+import threading
+import urllib.parse
 
 from .io_running import Missing
 from .io_servers import CORES
@@ -34,6 +37,28 @@ def wrk(url, connections, seconds, closes):
         raise Missing(f'wrk: {wrong[0] if wrong else "no request was answered"}')
     p99, p99_unit = re.search(r'99%\s+([\d.]+)(\w+)', said).groups()
     return {'requests': int(requests), 'seconds': float(took) * UNITS[unit], 'p99': float(p99) * UNITS[p99_unit]}
+
+
+@contextlib.contextmanager
+def asking(url):
+    """Meanwhile a thread asks for `url` again and again, by one connection."""
+    ends = threading.Event()
+    address = urllib.parse.urlsplit(url)
+
+    def ask():
+        connection = http.client.HTTPConnection(address.hostname, address.port, timeout=LIMIT_S)
+        with contextlib.closing(connection):
+            while not ends.is_set():
+                connection.request('GET', address.path)
+                connection.getresponse().read()
+
+    asker = threading.Thread(target=ask)
+    asker.start()
+    try:
+        yield
+    finally:
+        ends.set()
+        asker.join()
 
 
 def h2load(url, connections, requests, streams=None):

@@ -1,5 +1,6 @@
 """The servers that bench/run_http.py compares: PROGRAM 0 ROOT [CHAIN KEY], with the number of threads in the variable
-THREADS. They answer /hello, /4k, /1m and, some of them, /files/NAME of ROOT."""
+THREADS. They answer /hello, /4k, /1m and, some of them, /files/NAME of ROOT; acorn and Go also /stall, which computes
+for 100 ms."""
 import os
 import shutil
 import subprocess
@@ -7,7 +8,7 @@ import subprocess
 from . import building
 from .io_servers import Server
 
-ACORN, ACORN_RING, SHARED = 'acorn', 'acorn, io_uring', 'acorn, share stack'
+ACORN, ACORN_RING, SHARED, BALANCED = 'acorn', 'acorn, io_uring', 'acorn, share stack', 'acorn, balance'
 NGINX, GO, HYPER, BEAST, NODE, NGHTTPD = 'nginx', 'Go', 'hyper', 'Boost.Beast', 'Node', 'nghttpd'
 WITH_FILES = (ACORN, ACORN_RING, NGINX, GO, BEAST)
 WITH_TLS = (ACORN, ACORN_RING, NGINX, GO, NODE)
@@ -41,7 +42,8 @@ class Servers:
     def server(self, name, threads=1, is_http2=False):
         built = self.directory / 'bench'
         environment = {'THREADS': str(threads), 'GOMAXPROCS': str(threads), **({'HTTP2': '1'} if is_http2 else {})}
-        environment.update({ACORN_RING: {'ACO_POLLER': 'uring'}, SHARED: {'SHARED': '1'}}.get(name, {}))
+        environment.update({ACORN_RING: {'ACO_POLLER': 'uring'}, SHARED: {'SHARED': '1'},
+                            BALANCED: {'BALANCED': '1'}}.get(name, {}))
         path = {NGINX: SOURCES / 'nginx.py', NGHTTPD: SOURCES / 'nghttpd.py', NODE: SOURCES / 'node.js', GO: self.go(),
                 BEAST: built / 'http-server-beast',
                 HYPER: self.cargo() / 'release' / 'http-server-hyper'}.get(name, built / 'http-server-acorn')

@@ -1,8 +1,10 @@
 /* The server of bench-http: server_acorn PORT ROOT [CHAIN KEY]
  *   /hello, /4k, /1m   so many bytes of memory
  *   /files/NAME        ROOT/NAME
+ *   /stall             computes for 100 ms
  * With CHAIN and KEY it speaks TLS. The variable THREADS has the number of its threads, and SHARED puts connections on
- * a share stack. With STOPS it ends at SIGTERM, for ../http_stop.py. */
+ * a share stack. With BALANCED its threads balance their connections. With STOPS it ends at SIGTERM, for
+ * ../http_stop.py. */
 #include <aco/http.h>
 #include <aco/threads.h>
 #include <aco/tls.h>
@@ -33,6 +35,14 @@ static void reply_file(aco_http_request_t *request, void *arg)
     aco_http_reply_file(request, root, aco_http_request_param(request, "*"));
 }
 
+static void stall(aco_http_request_t *request, void *arg)
+{
+    const int64_t until = aco_after(100 * ACO_MILLISECOND);
+    while (aco_now() < until)
+        ;
+    hello(request, arg);
+}
+
 static int listen_here(void)
 {
     aco_io_options_t options = {.flags = ACO_IO_REUSEPORT};
@@ -56,10 +66,14 @@ static void *serve(void *listener)
                                               {"GET", "/4k", reply_bytes, (void *)(uintptr_t)4096},
                                               {"GET", "/1m", reply_bytes, (void *)(uintptr_t)sizeof block},
                                               {"GET", "/files/*", reply_file, NULL},
+                                              {"GET", "/stall", stall, NULL},
                                               {NULL, NULL, NULL, NULL}};
+    static aco_http_balance_t balance;
     aco_options_t how = {.stack = getenv("SHARED") ? aco_share_stack_new(0) : NULL};
     aco_http_server_options_t server = {.routes = routes, .task = &how};
     int is_first = aco_threads_index() <= 0;
+    if (getenv("BALANCED"))
+        server.balance = &balance;
     if (config) {
         server.open = aco_tls_http_accept;
         server.open_arg = config;

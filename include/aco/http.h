@@ -37,7 +37,7 @@
  *
  * Threads. All calls for a server, request or response are made on one thread, the one of their descriptors, and so are
  * those for a client that is not shared (is_shared). A program with several threads serves on each of them, with a
- * listener of its own (ACO_IO_REUSEPORT).
+ * listener of its own (ACO_IO_REUSEPORT). With a `balance`, idle connections may move between these servers.
  *
  * Tasks. A connection's handlers, `open`, `refused`, `log` and `failed` are called in the connection's task: on the
  * thread of aco_http_serve()'s caller, but never on the caller's stack. The server's `task` sets the stack's size. The
@@ -363,12 +363,15 @@ typedef struct aco_http_failure_s {
  * is until all of them have returned. After fork() the child uses another one. The servers must have the same routes
  * and options, except for counters and the like: a connection that moves gets those of the server it comes to.
  *
- * A new connection moves, before its first byte and before `open`, to the server with the fewest connections if this
- * one has more than 1/16 and one more than that. A plain connection of HTTP/1 moves between two requests if a handler
- * of HTTP/1 has stalled its thread within the last second: it ran for more than 5 ms without a wait. It goes to the
- * server with the fewest connections whose thread does not stall. If all do, it stays. So does a connection whose own
- * handler has stalled the thread, once and for all; one whose next request has begun; one over TLS or with an `open`,
- * of HTTP/2, a WebSocket; and all those of a stopped server, which takes none either.
+ * A thread stalls if a handler of HTTP/1 runs for more than 5 ms without a wait, and counts as stalled for a second
+ * more. (The first such request only makes the server look closer.) A connection that moves goes to the server with the
+ * fewest connections whose thread is not stalled:
+ *   - A new one, before its first byte and before `open`, if its own thread is stalled, or has more connections than
+ *     that server by more than one and 1/16.
+ *   - A plain one of HTTP/1, between two requests, if its own thread is stalled. It stays for good if a handler of its
+ *     own has stalled the thread.
+ * Others stay: with an `open` (TLS), of HTTP/2, WebSockets; all if every thread is stalled; and those of a stopped
+ * server, which takes none either.
  *
  * A connection that moves ends its task, with what is local to it, and begins a new one on the other thread. Handlers,
  * `log` and `failed` run there from then on, so what a program keeps for a connection in the thread's memory must not

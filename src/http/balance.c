@@ -158,14 +158,12 @@ static int withdraw_move(aco_http_balance_t *balance, aco__http_move_t *move)
 ACO__SWITCHES
 static int give_connection(aco__http_member_t *from, aco__http_move_t *move, int is_new, const char *location)
 {
+    static const char what[] = "another thread's server";
     if (!list_move(from, move, is_new))
         return 0;
-    if (aco__answer_wait(&move->answer, "aco_http_serve", "another thread's server", ACO_FOREVER, location, NULL) != 0) {
-        if (withdraw_move(balance_of(from), move))
-            move->is_taken = 0;
-        else
-            aco__answer_await(&move->answer, "another thread's server", location);
-    }
+    if (aco__answer_wait(&move->answer, "aco_http_serve", what, ACO_FOREVER, location, NULL) != 0 &&
+        !withdraw_move(balance_of(from), move))
+        aco__answer_await(&move->answer, what, location);
     if (!move->is_taken)
         aco__http_count_in(from, 1);
     return move->is_taken;

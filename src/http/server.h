@@ -30,7 +30,8 @@ struct aco_http_server_s {
     unsigned char is_draining; /* stopped: handlers are told */
     unsigned char is_ending; /* replies end their connections */
     unsigned char measures; /* handlers are measured: balance.c */
-    int64_t suspect_after; /* a request took long if this is less than the time from its begin to the end of idle_time */
+    /* A request took long if this is less than the time from its begin to the end of the idle_time behind it. */
+    int64_t suspect_after;
     unsigned char is_left; /* aco_http_serve() could not wait: the keeper frees this record */
     int64_t idle_until; /* when it ends: connections without a request are closed */
     aco__http_date_t date;

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"time"
 )
 
 var block [1 << 20]byte
@@ -25,6 +26,12 @@ func hello(to http.ResponseWriter, request *http.Request) {
 	to.Write([]byte("Hello, world"))
 }
 
+func stall(to http.ResponseWriter, request *http.Request) {
+	for until := time.Now().Add(100 * time.Millisecond); time.Now().Before(until); {
+	}
+	hello(to, request)
+}
+
 func main() {
 	door, err := net.Listen("tcp4", "127.0.0.1:"+os.Args[1])
 	if err != nil {
@@ -33,6 +40,7 @@ func main() {
 	}
 	fmt.Fprintf(os.Stderr, "listening on %s\n", door.Addr())
 	http.HandleFunc("/hello", hello)
+	http.HandleFunc("/stall", stall)
 	http.HandleFunc("/4k", bytes(4096))
 	http.HandleFunc("/1m", bytes(len(block)))
 	http.Handle("/files/", http.StripPrefix("/files/", http.FileServer(http.Dir(os.Args[2]))))
