@@ -183,6 +183,7 @@ struct asio_wait {
     std::atomic<int> holders{1};
     asio_room room;
 #if ACO__ASIO_CANCELS
+    const bool is_scoped = aco__in_scope() != 0; /* else nothing cancels it, and Asio allocates no slot */
     net::cancellation_signal signal;
 #endif
 
@@ -324,7 +325,10 @@ public:
     allocator_type get_allocator() const noexcept { return allocator_type(operation_->room); }
 #if ACO__ASIO_CANCELS
     using cancellation_slot_type = net::cancellation_slot;
-    cancellation_slot_type get_cancellation_slot() const noexcept { return operation_->signal.slot(); }
+    cancellation_slot_type get_cancellation_slot() const noexcept
+    {
+        return operation_->is_scoped ? operation_->signal.slot() : cancellation_slot_type();
+    }
 #endif
 
 private:

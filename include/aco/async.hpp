@@ -17,7 +17,7 @@
  *
  * A member waits without a stack: it costs its frame, which its compiler sizes and allocates. Many of them share the
  * task that waits for the group. This task runs them, first come, first served, and parks when none can run; other
- * tasks run meanwhile, and after each round of the members.
+ * tasks run meanwhile, and when the members have had 32 turns, or one each.
  *
  * co_await in an async<T> takes
  *   - another async<U>: it runs in the caller's place, and its result or exception comes back;
@@ -81,13 +81,22 @@ public:
     void make_ready(async_member *member) noexcept
     {
         member->next = nullptr;
-        *(first_ ? &last_->next : &first_) = member;
+        (first_ ? last_->next : first_) = member;
         last_ = member;
     }
     void make_ready_at(async_member *member, std::int64_t deadline)
     {
         sleepers_.push_back({deadline, sleeps_++, member});
         std::push_heap(sleepers_.begin(), sleepers_.end());
+    }
+
+    /* The running member yields. Returns whether it waits: alone it goes on while it has turns. */
+    bool yielded(async_member *member) noexcept
+    {
+        if (is_alone_ && !first_ && ++turns_ < MOST_TURNS)
+            return false;
+        make_ready(member);
+        return true;
     }
 
     void begin(async_member *member) noexcept
@@ -117,10 +126,14 @@ public:
                 park(location);
                 continue;
             }
-            for (async_member *round = std::exchange(first_, nullptr); round;) {
-                async_member *member = std::exchange(round, round->next); /* it may be gone when it has run */
-                member->itself.resume();
-            }
+            turns_ = 0;
+            do {
+                async_member *round = std::exchange(first_, nullptr);
+                for (is_alone_ = !round->next; round; turns_++) {
+                    async_member *member = std::exchange(round, round->next); /* it may be gone when it has run */
+                    member->itself.resume();
+                }
+            } while (first_ && turns_ < MOST_TURNS);
             if (first_)
                 yield();
         }
@@ -157,6 +170,7 @@ public:
     }
 
 private:
+    enum { MOST_TURNS = 32 }; /* of members, before the other tasks have one */
     struct sleeper {
         std::int64_t deadline;
         std::uint64_t number; /* equal deadlines: first come, first served */
@@ -234,11 +248,13 @@ private:
 
     static inline async_member asleep_; /* the inbox when the task parks */
     std::atomic<async_member *> inbox_{nullptr};
-    async_member *first_ = nullptr, *last_ = nullptr;
+    async_member *first_ = nullptr, *last_ = nullptr; /* the queue */
     std::vector<sleeper> sleepers_;
     std::uint64_t sleeps_ = 0;
     std::size_t members_ = 0;
+    int turns_ = 0;
     int error_ = 0;
+    bool is_alone_ = false; /* no other member has a turn in this round */
     bool is_scopes_end_ = false, was_cancelled_ = false;
     std::exception_ptr failure_;
     stop_state stop_;
@@ -331,15 +347,14 @@ private:
     async_member *member_;
     std::int64_t deadline_;
 };
-class member_yield {
-public:
-    explicit member_yield(async_member *member) noexcept : member_(member) {}
+struct member_yield {
     bool await_ready() const noexcept { return false; }
-    void await_suspend(std::coroutine_handle<>) noexcept { member_->loop->make_ready(member_); }
+    template<class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> member) const noexcept
+    {
+        return member.promise().loop->yielded(&member.promise());
+    }
     void await_resume() const noexcept {}
-
-private:
-    async_member *member_;
 };
 
 } // namespace detail
@@ -395,7 +410,7 @@ public:
         else if constexpr (std::is_same_v<type, async_sleep>)
             return member_sleep(this, x.deadline);
         else if constexpr (std::is_same_v<type, async_yield_now>)
-            return member_yield(this);
+            return member_yield();
         else if constexpr (is_task<type>)
             return join(x);
         else if constexpr (detail::awaiter<awaiter_type<X>>)
@@ -509,7 +524,7 @@ private:
 
 } // namespace detail
 
-/* These wait in an aco::async. A sleep whose time has come lasts a round of the members. */
+/* These wait in an aco::async. A sleep whose time has come lasts until other tasks have had a turn. */
 template<class Rep, class Period>
 auto async_sleep_for(const std::chrono::duration<Rep, Period> &time)
 {

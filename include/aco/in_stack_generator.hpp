@@ -220,10 +220,14 @@ public:
     ACO__FORCE_INLINE_MEMBER explicit in_stack_generator(F f, room in = room{})
         : function_(new (in.memory) F(std::move(f)))
     {
+        /* Of types that do not depend on T and F: else modules do not find the calls. */
+        aco_in_stack_function_t *const function = entry;
+        void *const memory = in.memory;
 #if ACO__ON_ONE_STACK
-        aco__in_stack_open(&side_, in.before.sp, in.memory, entry, static_cast<aco__in_stack_argument *>(in.memory));
+        void *const outer = in.before.sp;
+        aco__in_stack_open(&side_, outer, memory, function, memory);
 #else
-        aco__in_stack_open_own(&side_, entry, in.memory);
+        aco__in_stack_open_own(&side_, function, memory);
 #endif
     }
     in_stack_generator(const in_stack_generator &) = delete;

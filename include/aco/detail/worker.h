@@ -70,6 +70,8 @@ typedef struct aco__answer {
 
 /* Prepares an answer for the calling task, without waiting. 0, or -1 and errno EPERM: the caller cannot wait. */
 ACO_API int aco__answer_prepare(aco__answer_t *answer, const char *call);
+/* Whether the running task is in a scope, so that waits that begin now may end early. */
+ACO_API int aco__in_scope(void);
 /* Waits until it is told. `what`, a static text, is for reports. 0, or -1 and errno: then it may still be told. The
  * task also waits in the queues of `more`: places of channels, linked by `other`; NULL: none. If one of them is served,
  * that claims the answer and ends the wait: the place is in answer->wait.woken then. */

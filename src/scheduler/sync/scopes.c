@@ -415,6 +415,12 @@ const aco_scope_t *aco_scope_ended_by(const aco_scope_t *scope)
     return scope->aco__ended_by;
 }
 
+int aco__in_scope(void)
+{
+    const aco_t *task = aco__current(aco__self());
+    return task && aco__innermost(task);
+}
+
 int aco_check_cancelled(void)
 {
     aco__thread_t *self = aco__self();
