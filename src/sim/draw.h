@@ -32,6 +32,7 @@ static inline uint64_t aco__draw_below(uint64_t *state, uint64_t limit)
     return aco__draw(state) % limit;
 }
 
+/* What aco_sim_link() and aco_sim_disk() take. */
 static inline int aco__sim_is_chance(double chance)
 {
     return chance >= 0 && chance <= 1; /* not so for a NaN */

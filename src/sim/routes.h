@@ -39,11 +39,6 @@ ACO__HIDDEN int aco__sim_rule_add(aco_sim_t *sim, const aco_sim_node_t *from, co
 /* Takes the owner's rules back. */
 ACO__HIDDEN void aco__sim_rules_remove(aco_sim_t *sim, const void *owner);
 /* What aco_sim_link() and aco_sim_disk() take. */
-static inline int aco__sim_is_chance(double chance)
-{
-    return chance >= 0 && chance <= 1; /* not so for a NaN */
-}
-
 static inline int aco__sim_is_latency(const aco_sim_range_t *latency)
 {
     return latency->min >= 0 && latency->max >= latency->min && latency->max <= 3600 * ACO_SECOND;
