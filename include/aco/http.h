@@ -378,7 +378,7 @@ typedef struct aco_http_failure_s {
  * outlive a request; `user` of a request never does. Nothing is told of the move, nothing is lost, and max_requests
  * counts on, but idle_time begins anew. The descriptor's number stays. The server it comes to counts it for
  * max_connections and max_per_address: it takes none beyond the first, but beyond the second. If it cannot take the
- * connection (no memory, its end), the connection stays where it was. */
+ * connection (no memory for its task, its end), the connection stays where it was. */
 typedef struct aco_http_balance_s {
     uint64_t moved; /* how often a connection has moved. Atomic; read-only */
     int aco__lock;
