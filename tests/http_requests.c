@@ -592,7 +592,7 @@ static void *limits_options(void *arg)
         int max_head, max_headers, error;
     } bounds[] = {{64, 1, 0},      {1 << 20, 1000, 0}, {63, 0, EINVAL}, {-1, 0, EINVAL}, {(1 << 20) + 1, 0, EINVAL},
                   {0, -1, EINVAL}, {0, 1001, EINVAL}};
-    const aco_http_server_options_t reserved = {.aco__reserved = {NULL, &arg}};
+    const aco_http_server_options_t reserved = {.aco__reserved = {&arg}};
     aco_scope_t ended;
     for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
         stage_t stage = {.server = {.max_head = bounds[i].max_head, .max_headers = bounds[i].max_headers}};
