@@ -13,7 +13,8 @@ get_filename_component(root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
 file(GLOB_RECURSE sources ${root}/include/*.h ${root}/src/*.h ${root}/src/*.c)
 foreach(source ${sources})
   file(READ ${source} text)
-  string(REGEX REPLACE "[][]" " " text "${text}") # what is inside brackets would be one element of a list
+  string(REPLACE "[" "(" text "${text}") # what is inside brackets would be one element of a list
+  string(REPLACE "]" ")" text "${text}")
   string(REGEX MATCHALL "(ACO_API|ACO__CALL)[^;{]*" declarations "${text}")
   foreach(declaration ${declarations})
     if(declaration MATCHES "[ *\n](aco_[a-z0-9_]+)( __attribute__|\\(|$)")

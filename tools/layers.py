@@ -97,6 +97,7 @@ BY_NAME = [
      'look up no name link no resolver'),
     ('src/sim/attempt.c', ('fork', 'dup2', 'setrlimit'), 'a run in a process of its own: between runs, when nothing '
      'simulates'),
+    ('src/sim/thread_frames.c', ('longjmp', '__longjmp_chk'), 'leaves frames of its own thread, in whatever task'),
     ('src/debug/cpu.c', ('syscall',), 'timers that send signals to threads, which libc of old has in another library: '
      'what they measure is real time'),
     ('src/io/address.c', ('if_indextoname', 'if_nametoindex'), 'the same'),
@@ -109,6 +110,7 @@ SHARED_HEADERS = {
     **{name: 'a record, and the files that know it' for name in (
         'call.h', 'client_http2.h', 'client_peer.h', 'form.h', 'http2.h', 'lifecycle.h', 'metrics.h', 'node.h',
         'reply.h', 'samples.h', 'grpc_channel.h', 'grpc_client.h', 'websocket_internal.h', 'world.h')},
+    'call_lists.h': 'the simulated calls, one table',
     'request.h': "drain.c's, for an inline function",
     'hooked.h': "simulated.c's, for hooks in a simulation",
     'libc.h': "hooked.c's, for an inline function",

@@ -5,11 +5,6 @@
 
 /* ---- Memory ---- */
 
-void *aco__grpc_allocate(aco_grpc_call_t *call, size_t n)
-{
-    return aco__block_new(&call->blocks, n, "gRPC");
-}
-
 void aco__grpc_call_begin(aco_grpc_call_t *call)
 {
     call->in = call->small;

@@ -99,7 +99,10 @@ ACO__HIDDEN void aco__grpc_call_end(aco_grpc_call_t *call);
 /* Sends the head, unless it was sent. 0, or -1 and errno. */
 ACO__SWITCHES ACO__HIDDEN int aco__grpc_begin_once(aco_grpc_call_t *call, const char *location);
 /* Memory that lives as long as the call. NULL and errno. */
-ACO__HIDDEN void *aco__grpc_allocate(aco_grpc_call_t *call, size_t n);
+static inline void *aco__grpc_allocate(aco_grpc_call_t *call, size_t n)
+{
+    return aco__block_new(&call->blocks, n, "gRPC");
+}
 /* aco_grpc_status_of_errno(); but of a wrong number of messages UNIMPLEMENTED: the method is one of another kind. */
 ACO__HIDDEN int aco__grpc_status_of(const aco_grpc_call_t *call, int error);
 

@@ -9,7 +9,6 @@
  * other threads run there. So who finds a receiver asleep takes its answer away under the lock, and tells it outside.
  * Because only one can have taken it, and the receiver does not end before it is told, it is still there then. */
 #include "http/balance.h"
-#include "http/http1_server.h"
 #include "http/per_address.h"
 #include "http/route.h"
 #include "system/system.h"
@@ -244,7 +243,7 @@ ACO__SWITCHES static int take_connection(aco_http_server_t *server, const aco__h
         return -1;
     if (server->addresses)
         (void)aco__http_address_enter(server->addresses, move->fd, 1, &address);
-    if (aco__http_connect(server, move->fd, address, move, "a connection from another thread") == 0)
+    if (server->member->connect(server, move->fd, address, move, "a connection from another thread") == 0)
         return 0;
     aco__http_address_leave(address);
     (void)aco_io_release(move->fd);
@@ -269,7 +268,7 @@ ACO__SWITCHES static void *receive_moves(void *arg)
 
 /* ---- Servers ---- */
 
-int aco__http_join_balance(aco_http_server_t *server)
+int aco__http_join_balance(aco_http_server_t *server, ACO__SWITCHES aco__http_connect_t connect)
 {
     aco_http_balance_t *balance = server->options.balance;
     size_t sz = sizeof(aco__http_member_t);
@@ -279,6 +278,7 @@ int aco__http_join_balance(aco_http_server_t *server)
     memset(member, 0, sizeof *member);
     member->sz = sz;
     member->server = server;
+    member->connect = connect;
     member->last = &member->first;
     member->stalled_until = member->measures_until = INT64_MIN;
     member->most = server->options.max_connections;

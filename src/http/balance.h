@@ -20,6 +20,9 @@ typedef struct aco__http_move {
     aco__answer_t answer;
 } aco__http_move_t;
 
+typedef int (*aco__http_connect_t)(aco_http_server_t *server, int fd, struct aco__http_address *address,
+                                   const aco__http_move_t *move, const char *location);
+
 /* A server as the others of its aco_http_balance_t see it. */
 typedef struct aco__http_member {
     aco_http_server_t *server; /* only its own thread uses it */
@@ -32,12 +35,13 @@ typedef struct aco__http_member {
     int64_t stalled_until; /* a handler has stalled the thread a moment ago. Atomic, its own thread writes it */
     int64_t measures_until;
     aco_t *receiver; /* takes connections that come */
+    ACO__SWITCHES aco__http_connect_t connect; /* gives one its task here */
     aco__answer_t answer;
     size_t sz;
 } aco__http_member_t;
 
-/* The server takes part. 0, or -1 and errno. */
-ACO__HIDDEN int aco__http_join_balance(aco_http_server_t *server);
+/* The server takes part; `connect`: aco__http_connect(). 0, or -1 and errno. */
+ACO__HIDDEN int aco__http_join_balance(aco_http_server_t *server, ACO__SWITCHES aco__http_connect_t connect);
 /* It does so no longer; connections that have not been taken stay where they were. Does nothing if it has not joined.
  * Keeps errno. */
 ACO__SWITCHES ACO__HIDDEN void aco__http_leave_balance(aco_http_server_t *server, const char *location);

@@ -230,7 +230,7 @@ ACO__SWITCHES static int serve(aco_http_server_t *server, int listener, const ch
     int64_t until;
     int error, was_stopped;
     server->reserve = aco__http_reserve(listener);
-    if (!options->balance || aco__http_join_balance(server) == 0)
+    if (!options->balance || aco__http_join_balance(server, aco__http_connect) == 0)
         accept_all(server, listener, location);
     error = errno;
     aco__http_leave_balance(server, location);

@@ -3,15 +3,6 @@
 #include "http/failure.h"
 #include "http/server_connection.h"
 
-aco__http_observer_t aco__http_observer;
-const aco__http_tracer_t *aco__http_tracer;
-uint64_t aco__http_connections_begun;
-uint64_t aco__http_connections_ended;
-uint64_t aco__http_connections_moved;
-unsigned aco__http_tables_begun;
-uint64_t aco__http_requests_begun;
-uint64_t aco__http_requests_ended;
-
 void aco__http_join_server(aco__http_connection_t *c, aco_http_server_t *server, aco__http_link_t *link)
 {
     if (aco_likely(!c->is_moved))

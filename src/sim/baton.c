@@ -6,6 +6,7 @@
  * on, which ends the run. */
 #include "sim/baton.h"
 #include "sim/draw.h"
+#include "sim/thread_frames.h"
 #include "sim/world.h"
 
 #include "aco/detail/worker.h"
@@ -33,6 +34,29 @@ static const uint64_t HIGHEST_LOWERED = (uint64_t)1 << 62;
 aco__sim_thread_t *aco__sim_thread_after(const aco_sim_t *sim, const aco__sim_thread_t *thread)
 {
     return thread->all.next == &sim->threads.all ? NULL : ACO__LINKED(thread->all.next, aco__sim_thread_t, all);
+}
+
+int aco__sim_holds_mutex(const aco__sim_thread_t *thread)
+{
+    for (int i = 0; i < ACO__SIM_MOST_HELD; i++)
+        if (thread->held[i])
+            return 1;
+    return 0;
+}
+
+int aco__sim_is_halted(const aco__sim_thread_t *thread)
+{
+    const aco_sim_node_t *home = thread->home;
+    if (home->is_stopping)
+        return thread->is_at_rest && !thread->is_to_leave;
+    return home->is_suspended && !aco__sim_holds_mutex(thread); /* others may wait for the mutex */
+}
+
+void aco__sim_rest(aco__sim_thread_t *thread)
+{
+    thread->is_at_rest = !aco__sim_holds_mutex(thread);
+    if (thread->home->is_stopping && thread->is_at_rest)
+        (void)aco__sim_wake(thread->sim, thread->home, INT32_MAX);
 }
 
 static void add_thread(aco_sim_t *sim, aco__sim_thread_t *thread, aco_sim_node_t *home)
@@ -502,8 +526,6 @@ static void tell_left(aco_sim_t *sim)
 void aco__sim_threads_end(aco_sim_t *sim)
 {
     int64_t now = sim->now; /* idle threads of the pool wait a while before they end */
-    if (sim->threads.others)
-        aco__sim_nodes_end_threads(sim);
     if (sim->threads.others)
         await_others(sim);
     if (sim->threads.others && !sim->has_failed) {

@@ -79,6 +79,11 @@ ACO__HIDDEN void aco__sim_thread_leave(aco__sim_thread_t *thread);
 /* The next one; NULL: it is the last. */
 ACO__HIDDEN aco__sim_thread_t *aco__sim_thread_after(const aco_sim_t *sim, const aco__sim_thread_t *thread);
 
+ACO__HIDDEN int aco__sim_holds_mutex(const aco__sim_thread_t *thread);
+/* Its node crashes, or is suspended: it does not go on. */
+ACO__HIDDEN int aco__sim_is_halted(const aco__sim_thread_t *thread);
+/* Unless it holds a mutex, the thread may now be left where it is: is_at_rest. */
+ACO__HIDDEN void aco__sim_rest(aco__sim_thread_t *thread);
 /* It waits for nothing, and its node neither crashes nor is suspended. */
 static inline int aco__sim_can_go_on(const aco__sim_thread_t *thread)
 {

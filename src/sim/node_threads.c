@@ -8,51 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int holds_mutex(const aco__sim_thread_t *thread)
-{
-    for (int i = 0; i < ACO__SIM_MOST_HELD; i++)
-        if (thread->held[i])
-            return 1;
-    return 0;
-}
-
-int aco__sim_is_halted(const aco__sim_thread_t *thread)
-{
-    const aco_sim_node_t *home = thread->home;
-    if (home->is_stopping)
-        return thread->is_at_rest && !thread->is_to_leave;
-    return home->is_suspended && !holds_mutex(thread); /* others may wait for the mutex */
-}
-
-void aco__sim_rest(aco__sim_thread_t *thread)
-{
-    thread->is_at_rest = !holds_mutex(thread);
-    if (thread->home->is_stopping && thread->is_at_rest)
-        (void)aco__sim_wake(thread->sim, thread->home, INT32_MAX);
-}
-
 /* ---- On a thread that ends ---- */
-
-__attribute__((noinline)) void aco__sim_call_function(aco__sim_thread_t *thread)
-{
-    jmp_buf base;
-    if (thread->is_to_leave)
-        return;
-    thread->base = &base;
-    if (setjmp(base) == 0)
-        thread->returned = thread->fn(thread->arg);
-    thread->base = NULL;
-}
-
-void aco__sim_leave_frames(aco__sim_thread_t *thread)
-{
-    jmp_buf *base = thread->base;
-    if (!base)
-        return;
-    thread->base = NULL;
-    aco__chooser_leaves_frames(__builtin_frame_address(0), base);
-    longjmp(*base, 1);
-}
 
 void aco__sim_abandon_tasks(aco__sim_thread_t *thread)
 {
@@ -115,9 +71,13 @@ void aco__sim_node_end_threads(aco_sim_t *sim, aco_sim_node_t *node)
 
 void aco__sim_nodes_end_threads(aco_sim_t *sim)
 {
+    const int64_t now = sim->now; /* idle threads of the pool wait a while before they end */
+    if (!sim->threads.others)
+        return;
     sim->threads.is_ending = 1;
     sim->threads.points = 0;
     ACO__SIM_EACH_NODE(sim, node)
     aco__sim_node_end_threads(sim, node);
     sim->threads.is_ending = 0;
+    sim->now = now;
 }

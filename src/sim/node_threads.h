@@ -8,14 +8,6 @@
 
 struct aco__sim_thread;
 
-/* The thread's node crashes, or is suspended: the thread does not go on. */
-ACO__HIDDEN int aco__sim_is_halted(const struct aco__sim_thread *thread);
-/* Unless it holds a mutex, the thread may now be left where it is: is_at_rest. */
-ACO__HIDDEN void aco__sim_rest(struct aco__sim_thread *thread);
-/* On the thread: calls its function. It also comes back when the thread leaves its frames. */
-ACO__HIDDEN void aco__sim_call_function(struct aco__sim_thread *thread);
-/* On the thread, which is to leave: goes to the end of aco__sim_call_function(), at most once. */
-ACO__HIDDEN void aco__sim_leave_frames(struct aco__sim_thread *thread);
 /* On the thread: none of its tasks ever runs again, and no cleanup does. */
 ACO__HIDDEN void aco__sim_abandon_tasks(struct aco__sim_thread *thread);
 

@@ -247,6 +247,7 @@ static void judge(aco_sim_t *sim, int done, size_t before)
     else if (done != 0)
         aco__sim_fail(sim, "%s", aco_error_message());
     (void)aco__sim_nodes_settle(sim); /* those without tasks here are up */
+    aco__sim_nodes_end_threads(sim);
     aco__sim_threads_end(sim);
     (void)check_invariants(sim);
     live = count_live();
@@ -426,6 +427,7 @@ static const char *what_is_wrong_in(const aco_sim_options_t *o, uint64_t runs)
            : o->events < 0 || o->events > ACO__SIM_MOST_EVENTS    ? "the number of events is negative or above 100000"
            : o->attempts < 0                                      ? "the number of attempts is negative"
            : o->shrink && (o->replay || o->check) ? "no shorter run is searched with `replay` or `check`"
+           : ACO__RESERVED_IS_SET(o)              ? "a reserved field is not 0"
                                                   : NULL;
 }
 

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE /* siginfo_t under -std=c11 */
 #include "sim/thread_calls.h"
 #include "sim/baton.h"
+#include "sim/thread_frames.h"
 #include "sim/world.h"
 
 #include "aco/detail/worker.h"

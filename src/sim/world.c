@@ -12,7 +12,6 @@
 
 static const int64_t LATEST = (int64_t)3600 * 24 * 365 * 30 * ACO_SECOND; /* 32 bits hold it */
 
-aco__system_t aco__sim_real;
 static __thread aco_sim_t *current;
 
 aco_sim_t *aco_sim_current(void)
@@ -109,18 +108,6 @@ uint64_t aco_sim_random(aco_sim_t *sim, uint64_t limit)
     drawn = aco__sim_decide(sim, ACO__SIM_SCENARIO, drawn, limit);
     aco__history_note(&sim->history, ACO__SIM_RANDOM, 0, drawn);
     return drawn;
-}
-
-int aco__sim_write_real(int file, const char *text, size_t n, int64_t at)
-{
-    for (size_t written = 0; written < n;) {
-        ssize_t done = at < 0 ? aco__sim_real.write(file, text + written, n - written)
-                              : aco__sim_real.pwrite(file, text + written, n - written, at + (int64_t)written);
-        if (done == 0 || (done < 0 && errno != EINTR))
-            return -1;
-        written += done > 0 ? (size_t)done : 0;
-    }
-    return 0;
 }
 
 int aco__sim_takes(aco_sim_t *sim, double chance)

@@ -1,0 +1,12 @@
+/* thread_frames.c: how a thread leaves its function. */
+#ifndef ACO_THREAD_FRAMES_H
+#define ACO_THREAD_FRAMES_H
+
+#include "sim/baton.h"
+
+/* On the thread: calls its function. It also comes back when the thread leaves its frames. */
+ACO__HIDDEN void aco__sim_call_function(aco__sim_thread_t *thread);
+/* On the thread, which is to leave: goes to the end of aco__sim_call_function(), at most once. */
+ACO__HIDDEN void aco__sim_leave_frames(aco__sim_thread_t *thread);
+
+#endif
