@@ -40,9 +40,9 @@ ACO__HIDDEN int aco__span_is_open(const aco_span_t *span);
 /* Begins one inside of this one, which may be another program's: `parent` NULL: the first of a trace. */
 ACO__HIDDEN aco_span_t *aco__span_begin(const char *name, aco_span_kind_t kind, const aco__trace_context_t *parent,
                                         const char *state);
-/* The same, but of no task: whoever has it last calls aco__span_finish(), which frees it or hands it to the exporter. */
-ACO__HIDDEN aco_span_t *aco__span_begin_apart(const char *name, aco_span_kind_t kind, const aco__trace_context_t *parent,
-                                              const char *state);
+/* The same, but of no task: who has it last calls aco__span_finish(), which frees it or hands it to the exporter. */
+ACO__HIDDEN aco_span_t *aco__span_begin_apart(const char *name, aco_span_kind_t kind,
+                                              const aco__trace_context_t *parent, const char *state);
 ACO__HIDDEN void aco__span_finish(aco_span_t *span);
 /* Numbers of a trace that nobody samples: for the exporter's own requests. */
 ACO__HIDDEN void aco__span_unsampled(aco__trace_context_t *context);

@@ -17,8 +17,8 @@ typedef struct aco__grpc_seen {
     aco__http_traced_t traced; /* a client's */
 } aco__grpc_seen_t;
 
-/* A call begins; if somebody looks, it is seen from now on. `method` is its path; NULL: one of the peer's own, which may
- * be as many as it likes. `target`: of a client. Keeps errno. */
+/* A call begins; if somebody looks, it is seen from now on. `method` is its path; NULL: one of the peer's own, which
+ * may be as many as it likes. `target`: of a client. Keeps errno. */
 ACO__HIDDEN void aco__grpc_see_begin(aco_grpc_call_t *call, aco__grpc_end_t end, const char *method,
                                      const char *target);
 /* It has ended with this status. Only the first end counts. Keeps errno. */

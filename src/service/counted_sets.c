@@ -27,7 +27,8 @@ static aco__counted_rows_t *first_rows; /* atomic */
 void aco__counted_rows_add(aco__counted_rows_t *rows)
 {
     rows->next = __atomic_load_n(&first_rows, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(&first_rows, &rows->next, rows, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+    while (!__atomic_compare_exchange_n(&first_rows, &rows->next, rows, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        ;
 }
 
 const aco__counted_rows_t *aco__counted_all_rows(void)

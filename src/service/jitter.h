@@ -5,7 +5,7 @@
 #include "base/invariants.h"
 #include "system/system.h"
 
-/* A random time of 0 to `most`, in a simulated run from its seed. Of a system that has no random numbers: the middle. */
+/* A random time of 0 to `most`, in a simulated run from its seed. A system without random numbers: the middle. */
 static inline int64_t aco__jitter(int64_t most)
 {
     uint64_t x;

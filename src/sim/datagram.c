@@ -219,9 +219,13 @@ void aco__sim_datagram_free(aco__sim_file_t *file)
     aco__sim_endpoint_release(aco__sim_socket_of(file));
 }
 
-static const aco__sim_type_t datagram_type = {
-    S_IFSOCK | 0777,        aco__sim_datagram_events, aco__sim_datagram_receive, send_datagram, close_datagram,
-    aco__sim_datagram_free, NULL};
+static const aco__sim_type_t datagram_type = {S_IFSOCK | 0777,
+                                              aco__sim_datagram_events,
+                                              aco__sim_datagram_receive,
+                                              send_datagram,
+                                              close_datagram,
+                                              aco__sim_datagram_free,
+                                              NULL};
 
 aco__sim_socket_t *aco__sim_datagram_new(aco_sim_t *sim, int family, int flags)
 {

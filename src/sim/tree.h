@@ -67,8 +67,8 @@ ACO__HIDDEN void aco__sim_inode_drop(aco__sim_tree_t *tree, aco__sim_inode_t *in
 ACO__HIDDEN int aco__sim_inode_is_empty(const aco__sim_inode_t *folder);
 /* Whether the folder is `inode`, or in it at any depth. */
 ACO__HIDDEN int aco__sim_inode_is_in(const aco__sim_inode_t *folder, const aco__sim_inode_t *inode);
-/* The name of `to` stands for `inode` from now on; NULL: for nothing. With `from`, where it is, it loses that name in the
- * same step. 0, or -1 and errno. */
+/* The name of `to` stands for `inode` from now on; NULL: for nothing. With `from`, where it is, it loses that name in
+ * the same step. 0, or -1 and errno. */
 ACO__HIDDEN int aco__sim_tree_move(aco__sim_tree_t *tree, const aco__sim_place_t *from, const aco__sim_place_t *to,
                                    aco__sim_inode_t *inode, int64_t now);
 /* The names in a directory are durable; or, with `fails`, they never will be. */

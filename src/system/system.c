@@ -194,8 +194,8 @@ static const /* so that compilers see what is called */
         .eventfd = eventfd,
         .signalfd = signalfd,
 #else
-        .kqueue = kqueue,
-        .kevent = ACO__SYSTEM_AS(kevent, kevent),
+    .kqueue = kqueue,
+    .kevent = ACO__SYSTEM_AS(kevent, kevent),
 #endif
 
         .socket = socket,
@@ -207,8 +207,8 @@ static const /* so that compilers see what is called */
         .accept4 = ACO__SYSTEM_AS(accept4, accept4),
         .sendfile = ACO__SYSTEM_64(sendfile),
 #else
-        .accept = ACO__SYSTEM_AS(accept, accept),
-        .sendfile = ACO__SYSTEM_AS(sendfile, sendfile),
+    .accept = ACO__SYSTEM_AS(accept, accept),
+    .sendfile = ACO__SYSTEM_AS(sendfile, sendfile),
 #endif
         .getsockopt = getsockopt,
         .setsockopt = setsockopt,
@@ -232,7 +232,7 @@ static const /* so that compilers see what is called */
 #if defined(RWF_NOWAIT) && defined(__GLIBC__) /* not in older libc */
         .preadv2 = preadv64v2,
 #elif defined(RWF_NOWAIT)
-        .preadv2 = preadv2,
+    .preadv2 = preadv2,
 #endif
         .lseek = ACO__SYSTEM_AS(lseek, ACO__SYSTEM_64(lseek)),
         .fsync = fsync,

@@ -1,5 +1,6 @@
 /* The compiler, the target and the program's options, each tested once: attributes, unsupported configurations, the
- * choices that the other headers depend on, and the default sizes of stacks. Everything named aco__ or ACO__ is internal and may change. */
+ * choices that the other headers depend on, and the default sizes of stacks. Everything named aco__ or ACO__ is
+ * internal and may change. */
 #ifndef ACO_DETAIL_CONFIG_H
 #define ACO_DETAIL_CONFIG_H
 

@@ -35,7 +35,7 @@ typedef struct aco__http_tracer {
 } aco__http_tracer_t;
 ACO_API extern const aco__http_tracer_t *aco__http_tracer;
 
-/* Connections of servers in this process: begun, and ended, and how often one has moved to another thread, which neither
+/* Connections of servers in this process: begun, ended, and how often one has moved to another thread, which neither
  * begins nor ends it. Atomic. */
 ACO_API extern uint64_t aco__http_connections_begun;
 ACO_API extern uint64_t aco__http_connections_ended;

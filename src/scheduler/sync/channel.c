@@ -252,7 +252,7 @@ static int try_case(aco__thread_t *self, aco_select_case_t *c)
     if (!c->channel)
         return 0;
     c->error = c->operation == ACO_SELECT_SEND ? send_element(self, c->channel, c->element)
-                                              : receive_element(self, c->channel, c->element);
+                                               : receive_element(self, c->channel, c->element);
     return c->error != EAGAIN;
 }
 

@@ -74,7 +74,8 @@ int aco__rwlock_again(aco__wait_t *wait)
         *aco__task_flags(wait->task) &= ~(size_t)TASK_EARLY;
         aco__tasks(self)->backs_off = NULL;
         wait->error = 0;
-        if (aco__rwlock_take(self, lock, wait) || (self->scoped_tasks && (failed = aco__scope_admit(self, wait)) != 0)) {
+        if (aco__rwlock_take(self, lock, wait) ||
+            (self->scoped_tasks && (failed = aco__scope_admit(self, wait)) != 0)) {
             aco__dequeue(&wait->waiter);
             aco__rwlock_pass(self, lock); /* readers behind this one */
             return failed;

@@ -1,5 +1,5 @@
-/* readers.c: which tasks have reader-writer locks for reading, for dumps and profiles. Notes are only made while somebody
- * may ask: what was locked before is not known. */
+/* readers.c: which tasks have reader-writer locks for reading, for dumps and profiles. Notes are only made while
+ * somebody may ask: what was locked before is not known. */
 #ifndef ACO_READERS_H
 #define ACO_READERS_H
 
