@@ -122,7 +122,8 @@ if(ACORN_CXX_FULL AND GTest_FOUND AND TARGET acorn_io_static AND "cxx_std_20" IN
   find_path(ACORN_ASIO_INCLUDE asio.hpp)
   find_path(ACORN_BOOST_INCLUDE boost/beast/http.hpp)
   if(ACORN_ASIO_INCLUDE)
-    acorn_cpp_test(cpp_asio cpp_asio.cpp 20 DEFINE ACO_DEBUG=0 LINK GTest::gtest_main acorn_io_static)
+    acorn_cpp_test(cpp_asio cpp_asio.cpp 20 DEFINE ACO_DEBUG=0 LINK GTest::gtest_main acorn_io_static
+                   acorn_threads_static)
   else()
     message(STATUS "skipped: cpp_asio: asio.hpp is not installed")
   endif()

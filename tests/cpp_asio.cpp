@@ -31,10 +31,12 @@ using asio::system_error;
 
 #ifndef ACO_ASIO_BOOST
 #include "aco/io.hpp"
+#include "aco/threads.hpp"
 #endif
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
@@ -528,6 +530,35 @@ TEST(AsioScheduler, ObjectsOnItsExecutor)
         EXPECT_TRUE(is_task);
     }).detach();
     aco::run();
+}
+
+TEST(AsioScheduler, ASetIsCancelled) // also a task without a scope, whose operation another thread's context has
+{
+    net::io_context context;
+    auto work = net::make_work_guard(context);
+    std::thread runs([&] { context.run(); });
+    std::atomic<bool> was_cancelled{false}, begins{false};
+    auto f = [&] {
+        if (aco::threads::index() == 1) {
+            while (!begins)
+                aco::yield();
+            aco::threads::cancel();
+            return;
+        }
+        net::steady_timer timer(context, 1h);
+        begins = true;
+        try {
+            timer.async_wait(aco::use_task);
+        } catch (const aco::cancelled &) {
+            was_cancelled = true;
+            throw;
+        }
+    };
+    EXPECT_THROW(aco::threads::run(2, f), aco::cancelled);
+    EXPECT_TRUE(was_cancelled);
+    work.reset();
+    context.stop();
+    runs.join();
 }
 
 } // namespace

@@ -383,7 +383,7 @@ static void test_metadata(void)
     enum { MANY = 40 };
     aco_grpc_call_t *call = new_call("/test.Test/Metadata");
     const void *message;
-    char names[MANY][8], all[MANY * 8 + 16] = "x-bytes-bin";
+    char names[MANY][16], all[MANY * 16] = "x-bytes-bin";
     size_t n;
     for (int i = 0; i < MANY && !is_other; i++) { /* more than either side has room for at first */
         snprintf(names[i], sizeof names[i], "x-n%d", i);

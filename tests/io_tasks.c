@@ -600,6 +600,52 @@ static void *other_threads(void *unused)
     return unused;
 }
 
+/* ---- Posts that come all the time ---- */
+
+enum { ENOUGH_POSTS = 1000 };
+static struct {
+    aco_scheduler_t *scheduler;
+    int64_t now; /* 1 us later at each look */
+    int fd, n, is_over;
+} flood;
+
+static int ticks(clockid_t clock, struct timespec *now)
+{
+    (void)clock;
+    flood.now += 1000;
+    *now = (struct timespec){(time_t)(flood.now / ACO_SECOND), (long)(flood.now % ACO_SECOND)};
+    return 0;
+}
+
+static void posts_again(void *unused)
+{
+    if (flood.n++ == 0)
+        CHECK_EQ(write(flood.fd, "x", 1), 1);
+    if (!flood.is_over && flood.n < ENOUGH_POSTS)
+        CHECK_EQ(aco_post(flood.scheduler, posts_again, unused), 0);
+}
+
+/* Events have their turn, too: the poller has one each 50 us. */
+static void *flood_of_posts(void *unused)
+{
+    const aco__system_t real = aco__system;
+    int ends[2];
+    make_pipe(ends);
+    flood.scheduler = aco_scheduler_open();
+    flood.now = aco_now();
+    flood.fd = ends[1];
+    aco__system.clock_gettime = ticks;
+    CHECK_EQ(aco_post(flood.scheduler, posts_again, NULL), 0);
+    CHECK_EQ(aco_io_wait_readable(ends[0]), 0);
+    CHECK(flood.n < ENOUGH_POSTS);
+    flood.is_over = 1;
+    aco__system = real;
+    aco_task_yield(); /* the last post */
+    CHECK_EQ(aco_scheduler_close(), 0);
+    close_both(ends);
+    return unused;
+}
+
 /* ---- An event loop of the program's own ---- */
 
 static int hook_calls, hook_fd;
@@ -835,6 +881,7 @@ int main(void)
         run_task(share_stack, NULL);
     idle_hook();
     run_ready();
+    run_task(flood_of_posts, NULL);
     if (!poller || strcmp(poller, "epoll") == 0)
         run_task(looks_once, NULL);
     CHECK_EQ(count_descriptors(), before);

@@ -261,6 +261,21 @@ static void check_idle_ones(served_t *w)
     close_clients(&c);
 }
 
+/* A thread that stalls for the first time does not keep a new connection waiting. */
+static void check_unknown_stall(served_t *w)
+{
+    clients_t c = open_clients(w);
+    int further;
+    ask(c.other, "/heavy");
+    await_block(w);
+    further = dial(w, 0); /* the other thread has fewer */
+    CHECK_EQ(call(further), 0);
+    let_go(w);
+    CHECK_EQ(answer_of(c.other, NULL), 1);
+    close(further);
+    close_clients(&c);
+}
+
 /* A thread whose server is full takes none. */
 static void check_full(served_t *w)
 {
@@ -299,9 +314,10 @@ static void check_end(served_t *w)
 int main(void)
 {
     served_t new_ones = {.ports = {0, 0}}, idle_ones = {.max_per_address = 2}, full = {.max_connections = {0, 1}},
-             end = {.ports = {0, 0}};
+             end = {.ports = {0, 0}}, unknown = {.ports = {0, 0}};
     with_servers(&new_ones, check_new_ones);
     with_servers(&idle_ones, check_idle_ones);
+    with_servers(&unknown, check_unknown_stall);
     with_servers(&full, check_full);
     with_servers(&end, check_end);
     CHECK_EQ(aco__http_connections_begun, aco__http_connections_ended);

@@ -363,8 +363,9 @@ typedef struct aco_http_failure_s {
  * is until all of them have returned. After fork() the child uses another one. The servers must have the same routes
  * and options, except for counters and the like: a connection that moves gets those of the server it comes to.
  *
- * A thread stalls if a handler of HTTP/1 runs for more than 5 ms without a wait, and counts as stalled for a second
- * more. (The first such request only makes the server look closer.) A connection that moves goes to the server with the
+ * A thread stalls if a handler of HTTP/1 runs for more than 5 ms and waits nowhere, also not for the request's body, or
+ * if it takes no connection for that time. It counts as stalled for a second more. (The first such request only makes
+ * the server look closer.) A connection that moves goes to the server with the
  * fewest connections whose thread is not stalled:
  *   - A new one, before its first byte and before `open`, if its own thread is stalled, or has more connections than
  *     that server by more than one and 1/16.
@@ -380,7 +381,8 @@ typedef struct aco_http_failure_s {
  * max_connections and max_per_address: it takes none beyond the first, but beyond the second. If it cannot take the
  * connection (no memory for its task, its end), the connection stays where it was. */
 typedef struct aco_http_balance_s {
-    uint64_t moved; /* how often a connection has moved. Atomic; read-only */
+    /* How often a connection has moved. Atomic; read-only. */
+    __attribute__((aligned(8))) uint64_t moved;
     int aco__lock;
     struct aco__http_member *aco__members;
     void *aco__reserved[2];

@@ -108,6 +108,10 @@ struct in_stack_room {
 #else
 template<std::size_t Size>
 struct in_stack_room {
+    in_stack_room() = default;
+    in_stack_room(const in_stack_room &) = delete;
+    in_stack_room &operator=(const in_stack_room &) = delete;
+    ~in_stack_room() { ::operator delete(memory); }
     void *memory = ::operator new(Size);
 };
 #endif
@@ -227,6 +231,7 @@ public:
         void *const outer = in.before.sp;
         aco__in_stack_open(&side_, outer, memory, function, memory);
 #else
+        in.memory = nullptr; /* the generator's own now */
         aco__in_stack_open_own(&side_, function, memory);
 #endif
     }

@@ -89,13 +89,14 @@ static int status_of_loss(void)
     return errno == ENOMEM ? ACO_GRPC_RESOURCE_EXHAUSTED : ACO_GRPC_INTERNAL;
 }
 
-/* The fields that end a reply. If one is lost, the status tells. 0; -1 and errno: there is no status. */
-static int put_end(aco_grpc_call_t *call, int status, aco__grpc_put_t put)
+/* The fields that end a reply. If one is lost, the status tells: *sent is another one. 0; -1 and errno: no status. */
+static int put_end(aco_grpc_call_t *call, int *sent, aco__grpc_put_t put)
 {
     aco_http_request_t *request = call->request;
     const char *message = call->message;
     char number[16];
-    int lost = status != ACO_GRPC_OK && call->details && put(request, "grpc-status-details-bin", call->details) != 0;
+    int status = *sent, lost;
+    lost = status != ACO_GRPC_OK && call->details && put(request, "grpc-status-details-bin", call->details) != 0;
     for (const aco__grpc_field_t *field = call->trailers.first; field && !lost; field = field->next)
         lost = put(request, field->name, field->value) != 0;
     if (lost) {
@@ -105,21 +106,25 @@ static int put_end(aco_grpc_call_t *call, int status, aco__grpc_put_t put)
     if (status != ACO_GRPC_OK && message && put(request, "grpc-message", message) != 0)
         status = status_of_loss();
     (void)snprintf(number, sizeof number, "%d", status);
+    *sent = status;
     return put(request, "grpc-status", number);
 }
 
-/* Ends the reply: with trailers, or with headers alone if an error is all there is. */
-ACO__SWITCHES static void end_reply(aco_grpc_call_t *call, int status)
+/* Ends the reply: with trailers, or with headers alone if an error is all there is. The status that the client gets. */
+ACO__SWITCHES static int end_reply(aco_grpc_call_t *call, int status)
 {
     int alone = !call->has_begun && status != ACO_GRPC_OK && (!call->metadata.first || call->has_put);
     if (!alone && !call->has_begun && call->side->begin(call, serve_place) != 0) {
         status = aco_grpc_fail(call, status_of_loss(), "the metadata are lost");
         alone = 1;
     }
-    if (put_end(call, status, alone ? aco_http_reply_header : aco_http_reply_trailer) != 0)
+    if (put_end(call, &status, alone ? aco_http_reply_header : aco_http_reply_trailer) != 0) {
         aco_http_reply_abort(call->request);
-    else if (alone)
+        return ACO_GRPC_INTERNAL;
+    }
+    if (alone)
         (void)aco_http_reply_at(call->request, 200, content_type, NULL, 0, serve_place);
+    return status;
 }
 
 /* Which status a handler's result, and the errno it left, are. */
@@ -253,7 +258,7 @@ ACO__SWITCHES static void serve_request(aco_http_request_t *request, void *arg)
         status =
             aco_grpc_status_of_errno(call->write_error); /* what was sent is not all, and the handler looked away */
     if (!aco_http_connection_error(request))
-        end_reply(call, status);
+        status = end_reply(call, status);
     aco__grpc_see_end(call, status);
     (void)aco_defer_pop(1);
 }

@@ -229,10 +229,7 @@ static int read_times(int end, size_t i, aco__counted_row_t *row)
 
 static uint64_t sum_of_part(const part_t *part, int which, int direction)
 {
-    const uint64_t *at = which == MESSAGES ? &part->messages[direction] : &part->bytes[direction];
-    if (which == IN_FLIGHT)
-        return __atomic_load_n(&part->begun, __ATOMIC_RELAXED) - __atomic_load_n(&part->ended, __ATOMIC_RELAXED);
-    return __atomic_load_n(at, __ATOMIC_RELAXED);
+    return __atomic_load_n(which == MESSAGES ? &part->messages[direction] : &part->bytes[direction], __ATOMIC_RELAXED);
 }
 
 static int read_parts(int which, size_t i, int direction, aco__counted_row_t *row)
@@ -241,14 +238,19 @@ static int read_parts(int which, size_t i, int direction, aco__counted_row_t *ro
     static const char *const directions[] = {",direction=\"sent\"", ",direction=\"received\""};
     const int end = i > PLACES;
     const counts_t *counts = counts_at(end, i % (PLACES + 1));
-    uint64_t begun = 0;
+    uint64_t begun = 0, ended = 0;
     if (!counts)
         return 0;
     row->value = 0;
+    for (size_t part = 0; part < PARTS; part++) /* first: what has ended has begun */
+        ended += __atomic_load_n(&counts->parts[part].ended, __ATOMIC_ACQUIRE);
     for (size_t part = 0; part < PARTS; part++) {
         begun += __atomic_load_n(&counts->parts[part].begun, __ATOMIC_RELAXED);
-        row->value += sum_of_part(&counts->parts[part], which, direction);
+        if (which != IN_FLIGHT)
+            row->value += sum_of_part(&counts->parts[part], which, direction);
     }
+    if (which == IN_FLIGHT)
+        row->value = begun > ended ? begun - ended : 0;
     put_labels(row, ends[end], counts, which == IN_FLIGHT ? "" : directions[direction]);
     return begun != 0;
 }

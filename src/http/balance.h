@@ -32,7 +32,7 @@ typedef struct aco__http_member {
     aco__answer_t *sleeper; /* wakes the receiver, by whoever takes it away from here; NULL: the receiver looks again */
     int connections; /* that are here, or come */
     int most; /* it takes connections from others as long as it has fewer; 0: no limit */
-    int64_t stalled_until; /* a handler has stalled the thread a moment ago. Atomic, its own thread writes it */
+    _Alignas(8) int64_t stalled_until; /* a handler has stalled the thread a moment ago. Atomic */
     int64_t measures_until;
     aco_t *receiver; /* takes connections that come */
     ACO__SWITCHES aco__http_connect_t connect; /* gives one its task here */

@@ -99,6 +99,17 @@ static int has_posts_already(aco__tasks_t *s, int listens, int64_t now, int64_t 
            !aco__inbox_sleeps(s);
 }
 
+/* Looks for events, without a wait, if that was not done for POLL_NS. 0, or -1. */
+static inline int poll_in_turn(aco__tasks_t *s, int open, int64_t now)
+{
+    if (s->polled_at == JUST_NOW)
+        s->polled_at = now;
+    if (now - s->polled_at < POLL_NS)
+        return 0;
+    s->polled_at = now;
+    return poll_events(s, open, 0) < 0 ? -1 : 0;
+}
+
 /* Waits until a task may run. 0, or -1 if none ever will or the hook failed. */
 static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
 {
@@ -119,7 +130,7 @@ static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
     if (aco_unlikely(used) && has_posts_already(s, listens, now, until)) {
         aco__inbox_run(self, s);
         aco__timers_expire(self, s);
-        return 0;
+        return poll_in_turn(s, open, now); /* posts may come all the time */
     }
     if (aco_unlikely(s->chooser != NULL)) {
         more = s->chooser->idle(s->chooser);
@@ -221,13 +232,8 @@ static int poll_turn(aco__thread_t *self, aco__tasks_t *s)
     if (s->poller && (self->task || s->chooser)) { /* without a task that can run, wait_idle() comes next */
         if (!now)
             now = aco__os_now();
-        if (s->polled_at == JUST_NOW) {
-            s->polled_at = now;
-        } else if (now - s->polled_at >= POLL_NS) {
-            s->polled_at = now;
-            if (poll_events(s, 0, 0) < 0)
-                return -1;
-        }
+        if (poll_in_turn(s, 0, now) != 0)
+            return -1;
     }
     return s->idle && ++s->rounds % ROUNDS_PER_POLL == 0 && call_idle_hook(s, 0) < 0 ? -1 : 0;
 }

@@ -49,6 +49,9 @@ static void end_thread(aco_sim_t *sim, aco__sim_thread_t *thread)
     while (!thread->has_ended)
         if (await_node(sim, thread->home) != 0)
             return;
+    if (thread->is_joinable) /* destructors of what is local to it run without the baton */
+        (void)aco__sim_real.pthread_join(thread->thread, NULL);
+    thread->is_joinable = 0;
 }
 
 void aco__sim_node_end_threads(aco_sim_t *sim, aco_sim_node_t *node)

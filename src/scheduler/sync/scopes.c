@@ -417,8 +417,9 @@ const aco_scope_t *aco_scope_ended_by(const aco_scope_t *scope)
 
 int aco__in_scope(void)
 {
-    const aco_t *task = aco__current(aco__self());
-    return task && aco__innermost(task);
+    aco__thread_t *self = aco__self();
+    const aco_t *task = aco__current(self);
+    return task && (aco__innermost(task) || aco__tasks(self)->worker); /* a set that is cancelled ends all waits */
 }
 
 int aco_check_cancelled(void)
