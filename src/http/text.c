@@ -266,7 +266,9 @@ static const char *after_name(const char *at, const char *end)
     for (;; at += 3) {
         while (at < end && classes[(unsigned char)*at] & IN_NAME)
             at++;
-        if (end - at < 3 || *at != '%' || aco__http_digit_of(at[1]) < 0 || aco__http_digit_of(at[2]) < 0)
+        if (at == end || *at != '%')
+            return at;
+        if (end - at < 3 || aco__http_digit_of(at[1]) < 0 || aco__http_digit_of(at[2]) < 0)
             return at;
     }
 }

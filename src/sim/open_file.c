@@ -258,7 +258,7 @@ ssize_t aco__sim_preadv2(aco_sim_t *sim, int fd, const struct iovec *parts, int 
     if (!f || !may_read(f))
         return -1;
     if (flags & ~RWF_NOWAIT || n < 0 || n > IOV_MAX)
-        return aco__sim_fail_with(flags & ~RWF_NOWAIT ? EOPNOTSUPP : EINVAL);
+        return aco__sim_fail_with((flags & ~RWF_NOWAIT) ? EOPNOTSUPP : EINVAL);
     if (flags && aco__sim_disk_draw(sim, 2))
         return aco__sim_fail_with(EAGAIN);
     return offset < 0 ? read_on(sim, &f->file, &message, 0) : each_part(sim, f, &message, offset, 0);
