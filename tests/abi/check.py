@@ -43,7 +43,13 @@ CLANGS = ["clang-19", "clang", "clang-16", "clang-15", "clang-14"]
 DECLARED = {"argument", "result", "temporary", "callee-saved", "return-address", "status", "frame-pointer"}
 UNTOUCHED = {"stack-pointer", "thread-pointer", "platform", "zero"}
 COMES_BACK = ["resume", "yield", "transfer", "swap", "in_stack_resume", "in_stack_yield"]
+APART = ["in_stack_next", "in_stack_value"]  # macros of which a function is made here, for compilers that have them
 FOR_GOOD = ["exit", "enter", "swap_last", "in_stack_last"]
+APART_TEXT = """#ifdef ACO__IN_STACK_NEXT
+void aco__switch_in_stack_next() { ACO__IN_STACK_NEXT("+d"(word), ended, busy); }
+void aco__switch_in_stack_value() { ACO__IN_STACK_VALUE(injected); }
+#endif
+"""
 OWN_FP = COMES_BACK[:3]  # the first of their two statements keeps control words
 COMPILERS_HEADERS = {"float.h", "stdarg.h", "stdbool.h", "stddef.h", "stdint.h"}
 
@@ -155,7 +161,7 @@ class Compiler:
         return set(re.findall(r"^#define (\w+)", self.run("", "-dM"), re.M))
 
     def preprocess(self, include, stubs):
-        return self.run('#include "aco.h"\n#include "aco/in_stack_generator.h"\n', "-I", include, "-I", stubs,
+        return self.run('#include "aco.h"\n#include "aco/in_stack_generator.h"\n' + APART_TEXT, "-I", include, "-I", stubs,
                         "-idirafter", os.path.join(stubs, "next"))
 
 
@@ -239,9 +245,10 @@ def statements(text, table):
             continue
         body = text[end:closing(text, text.index("{", end))]
         variables = {name: register.lstrip("$%") for name, register in everywhere + declared.findall(body)}
+        kind = "goto" if head.group(1) in APART else "volatile"
         found[head.group(1)] = [
             Statement(body[at.end():closing(body, at.end() - 1) - 1], variables, letters)
-            for at in re.finditer(r"__asm__\s+(?:__)?volatile(?:__)?\s*\(", body) if re.search(r":", body[at.end():])]
+            for at in re.finditer(r"__asm__\s+(?:__)?%s(?:__)?\s*\(" % kind, body) if re.search(r":", body[at.end():])]
     return found
 
 
@@ -293,12 +300,12 @@ def check(table, compiler, include, stubs):
     macros = compiler.macros()
     found = statements(compiler.preprocess(include, stubs), table)
     complaints = []
-    for name in COMES_BACK + FOR_GOOD:
+    for name in COMES_BACK + FOR_GOOD + [each for each in APART if each in found]:
         wanted = 0 if name in table.settings.get("without", "").split() else 2 if name in OWN_FP else 1
         if len(found.get(name, [])) != wanted:
             complaints.append("%s: %d asm statements, not %d" % (name, len(found.get(name, [])), wanted))
         for i, statement in enumerate(found.get(name, [])):
-            wrong = compare(statement, table, macros, name, name in OWN_FP and i == 0) if name in COMES_BACK \
+            wrong = compare(statement, table, macros, name, name in OWN_FP and i == 0) if name in COMES_BACK + APART \
                 else compare_last(statement, table, macros)
             complaints += ["%s: %s" % (name, what) for what in wrong]
     return complaints
