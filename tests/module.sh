@@ -18,9 +18,9 @@ sed -n '/^#include/p' "$root/include/aco/acorn.cppm" >all.cpp
 # shellcheck disable=SC2086
 "$compiler" $options -fsyntax-only -Xclang -ast-list all.cpp >listed
 sed -n 's/^using \(aco::[a-z_:]*\);$/\1/p' "$root/include/aco/acorn.cppm" | sort >exported
-sed -E 's/aco::(debug|release)::/aco::/; s/::(debug|release)::/::/' listed |
+sed -E 's/aco::(debug|release|in_stack_clang)::/aco::/; s/::(debug|release)::/::/' listed |
     grep -E '^aco::((mt|threads|execution)::)?[a-z_]+$' |
-    grep -vxE 'aco::(detail|mt|threads|execution|debug|release|aco)' |
+    grep -vxE 'aco::(detail|mt|threads|execution|debug|release|in_stack_clang|aco)' |
     sort -u >public
 test -s public
 diff exported public || { echo "the module and the headers differ (<: module, >: headers)"; exit 1; }

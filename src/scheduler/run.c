@@ -115,9 +115,10 @@ static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
 {
     int64_t now, deadline, until, left = -1;
     int more = 0, open = aco__expects_news(s), is_alone = !open, awaits_events = s->poller && s->poller->waiters;
-    int has_posters = aco__inbox_has_posters(s), used = has_posters | __atomic_load_n(&s->answers, __ATOMIC_RELAXED);
+    int has_posters = aco__inbox_has_posters(s);
+    int may_get_posts = has_posters | __atomic_load_n(&s->answers, __ATOMIC_RELAXED);
     /* Who only asks what tasks do wakes the poller in any case. */
-    int listens = used && (has_posters || !awaits_events || s->idle);
+    int listens = may_get_posts && (has_posters || !awaits_events || s->idle);
     if (s->opened && !open && aco__inbox_run(self, s)) /* posted before it was closed */
         return 0;
     now = aco__os_now();
@@ -127,7 +128,7 @@ static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
     if (self->task)
         return 0;
     until = aco_unlikely(s->is_watched) ? aco__stuck_check(self, s, deadline) : deadline;
-    if (aco_unlikely(used) && has_posts_already(s, listens, now, until)) {
+    if (aco_unlikely(may_get_posts) && has_posts_already(s, listens, now, until)) {
         aco__inbox_run(self, s);
         aco__timers_expire(self, s);
         return poll_in_turn(s, open, now); /* posts may come all the time */

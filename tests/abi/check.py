@@ -161,8 +161,8 @@ class Compiler:
         return set(re.findall(r"^#define (\w+)", self.run("", "-dM"), re.M))
 
     def preprocess(self, include, stubs):
-        return self.run('#include "aco.h"\n#include "aco/in_stack_generator.h"\n' + APART_TEXT, "-I", include, "-I", stubs,
-                        "-idirafter", os.path.join(stubs, "next"))
+        text = '#include "aco.h"\n#include "aco/in_stack_generator.h"\n' + APART_TEXT
+        return self.run(text, "-I", include, "-I", stubs, "-idirafter", os.path.join(stubs, "next"))
 
 
 def compilers(table):
