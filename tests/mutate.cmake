@@ -10,3 +10,9 @@ if(NOT MUTATE_PYTHON)
 endif()
 add_test(NAME mutate.self_test COMMAND ${MUTATE_PYTHON} ${PROJECT_SOURCE_DIR}/tools/mutate.py self-test)
 set_tests_properties(mutate.self_test PROPERTIES TIMEOUT 200)
+
+# The models of `make litmus` know all calls of the sources that they include, and find the places of their faults.
+find_program(LITMUS_GCC NAMES gcc)
+if(LITMUS_GCC)
+  add_test(NAME litmus.builds COMMAND ${MUTATE_PYTHON} ${PROJECT_SOURCE_DIR}/verification/litmus/run.py --build-only)
+endif()

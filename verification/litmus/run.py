@@ -3,6 +3,7 @@
 every value that the C11 memory model lets them read. Then the same with seeded faults, each of which must be found.
 
     verification/litmus/run.py [--only TEXT] [--no-faults] [--limit SECONDS] [--chance SECONDS] [--seed N] [-v]
+    verification/litmus/run.py --build-only
 """
 import argparse
 import concurrent.futures
@@ -11,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -213,6 +215,18 @@ def check_classic(options):
     return errors
 
 
+def build_only():
+    global BUILD
+    with tempfile.TemporaryDirectory() as folder:
+        BUILD = Path(folder)
+        subprocess.run(['gcc', *FLAGS[:-1], '-c', HERE / 'litmus.c', '-o', BUILD / 'litmus.o'], check=True)
+        for test in TESTS:
+            build(test)
+    for fault in FAULTS:
+        fault.applied((ROOT / 'src' / fault.file).read_text())
+    print(f'litmus: {len(TESTS)} tests build, {len(FAULTS)} faults have their places')
+
+
 def main():
     started = time.monotonic()
     sys.stdout.reconfigure(line_buffering=True)
@@ -221,9 +235,13 @@ def main():
     parser.add_argument('--no-faults', action='store_true')
     parser.add_argument('--limit', type=float, default=60, help='the most seconds of processor time for a case')
     parser.add_argument('--chance', type=float, default=2, help='seconds for a case that runs by chance')
+    parser.add_argument('--build-only', action='store_true', help='each test builds, and each fault has its place')
     parser.add_argument('--seed', type=int, default=1, help='of these')
     parser.add_argument('-v', '--verbose', action='store_true', help='prints the executions that show the faults')
     options = parser.parse_args()
+    if options.build_only:
+        build_only()
+        return
     BUILD.mkdir(parents=True, exist_ok=True)
     subprocess.run(['gcc', *FLAGS[:-1], '-O2', '-c', HERE / 'litmus.c', '-o', BUILD / 'litmus.o'], check=True)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
