@@ -13,7 +13,6 @@
 #include "http/route.h"
 #include "system/system.h"
 
-#include <errno.h>
 #include <string.h>
 
 enum { STALLED_NS = 1000 * 1000 * 1000 }; /* so long after a stall connections leave the thread */
@@ -60,11 +59,6 @@ void aco__http_suspect(aco__http_member_t *member, int64_t now)
     set_measuring(member->server, 1);
 }
 
-static void note_stall(aco__http_member_t *member, int64_t now)
-{
-    __atomic_store_n(&member->stalled_until, now + STALLED_NS, __ATOMIC_RELAXED);
-}
-
 int aco__http_measure_route(aco__http_exchange_t *x, unsigned char *is_heavy)
 {
     aco__http_member_t *member = x->server->member;
@@ -76,7 +70,7 @@ int aco__http_measure_route(aco__http_exchange_t *x, unsigned char *is_heavy)
     (void)aco_io_stats(&after);
     now = aco_now();
     if (now - began > HTTP_STALL && before.polls == after.polls) { /* the thread has not looked for events meanwhile */
-        note_stall(member, now);
+        __atomic_store_n(&member->stalled_until, now + STALLED_NS, __ATOMIC_RELAXED);
         aco__http_suspect(member, now);
         *is_heavy = 1;
     } else if (now > member->measures_until) {
@@ -140,9 +134,8 @@ static int list_move(aco__http_member_t *from, aco__http_move_t *move, int is_ne
     return move->to != NULL;
 }
 
-/* Whether nobody has looked at the move yet: it is undone now. `late`: now, if that took so long that the thread
- * must be stalled, by a handler that has not ended yet; else INT64_MIN. */
-static int withdraw_move(aco_http_balance_t *balance, aco__http_move_t *move, int64_t late)
+/* Whether nobody has looked at the move yet: it is undone now. */
+static int withdraw_move(aco_http_balance_t *balance, aco__http_move_t *move)
 {
     aco__http_move_t **place;
     int is_listed;
@@ -155,8 +148,6 @@ static int withdraw_move(aco_http_balance_t *balance, aco__http_move_t *move, in
         if (!move->next)
             move->to->last = place;
         move->to->connections--;
-        if (late != INT64_MIN)
-            note_stall(move->to, late);
     }
     unlock_balance(balance);
     return is_listed;
@@ -170,7 +161,7 @@ static int give_connection(aco__http_member_t *from, aco__http_move_t *move, int
     if (!list_move(from, move, is_new))
         return 0;
     if (aco__answer_wait(&move->answer, "aco_http_serve", what, aco_after(HTTP_STALL), location, NULL) != 0 &&
-        !withdraw_move(balance_of(from), move, errno == ETIMEDOUT ? aco_now() : INT64_MIN))
+        !withdraw_move(balance_of(from), move)) /* a stall may be one that nobody knows of yet */
         aco__answer_await(&move->answer, what, location);
     if (!move->is_taken)
         aco__http_count_in(from, 1);
