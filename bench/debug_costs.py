@@ -15,7 +15,11 @@ import threading
 import time
 import urllib.request
 
+from harness.command import print_end
+from harness.goals import judged
+
 TASKS, LOOKS, ROUNDS, PROFILE_S = 100000, 10, 5, 3
+MOST_LOOK_MS, MOST_PROFILE, MOST_METRICS = 100, 0.01, 0.005  # goals
 
 
 def instructions(program, what, count):
@@ -33,12 +37,14 @@ def of_each(program, what, count):
 
 
 def of_requests(program, requests):
-    """What a request has more than without anybody who looks."""
+    """What a request has more than without anybody who looks; the goals, as all functions of_... return them."""
     each = {how: of_each(program, ('requests', how), requests) for how in ('none', 'metrics', 'unsampled', 'sampled')}
     print(f"a request and its reply, client and server: {each['none']:.0f} instructions")
     for how in ('metrics', 'unsampled', 'sampled'):
         more = each[how] - each['none']
         print(f"  {how}: {more:+.0f} ({100 * more / each['none']:+.2f} %)")
+    return [judged('a request', 'metrics, share of its instructions', each['metrics'] / each['none'] - 1, MOST_METRICS,
+                   form='{:.4f}'.format)]
 
 
 def processor_ms(process):
@@ -53,6 +59,7 @@ def get(port, path):
 
 
 def of_looks(program):
+    goals = []
     with subprocess.Popen([program, 'many', str(TASKS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           text=True) as run:
         port = int(run.stdout.readline())
@@ -66,9 +73,13 @@ def of_looks(program):
             before, began = processor_ms(run), time.monotonic()
             for _ in range(LOOKS):
                 get(port, path)
+            in_all = (time.monotonic() - began) * 1000 / LOOKS
             print(f'{path} of {TASKS} tasks: {(processor_ms(run) - before) / LOOKS:.0f} ms of processor time, '
-                  f'{(time.monotonic() - began) * 1000 / LOOKS:.0f} ms in all')
+                  f'{in_all:.0f} ms in all')
+            goals.append(judged(f'a look at {TASKS} tasks', f'{path}, ms in all', in_all, MOST_LOOK_MS,
+                                form='{:.1f}'.format))
         run.communicate('\n')
+    return goals
 
 
 def of_profile(program):
@@ -92,6 +103,8 @@ def of_profile(program):
           f'{statistics.median(times[0]) / 1e6:.0f})')
     for hertz in (100, 1000):
         print(f'  {hertz} samples a second: {100 * (min(times[hertz]) / plain - 1):+.1f} %')
+    return [judged('a profile', '100 samples a second, share of the time', min(times[100]) / plain - 1, MOST_PROFILE,
+                   form='{:.4f}'.format)]
 
 
 def main():
@@ -99,11 +112,12 @@ def main():
     parser.add_argument('program')
     parser.add_argument('--requests', type=int, default=2000)
     options = parser.parse_args()
-    of_looks(options.program)
-    of_profile(options.program)
+    started = time.monotonic()
+    goals = of_looks(options.program) + of_profile(options.program)
     if shutil.which('valgrind'):
         print(f"an echo, both sides: {of_each(options.program, ('echo',), options.requests):.0f} instructions")
-        of_requests(options.program, options.requests)
+        goals += of_requests(options.program, options.requests)
+    print_end(started, goals)
 
 
 if __name__ == '__main__':

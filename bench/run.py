@@ -38,12 +38,9 @@ def print_results(results, matrix, native, contenders):
     tables.print_others(results.others)
 
 
-def print_targets(results, cases, native, contenders, everything):
-    if not everything and not any(line.limit for case in native for line in case.lines):
-        return
-    rows = targets.matrix_rows(results, contenders, cases) if everything else []
-    targets.print_targets("Numbers to reach: acorn's time / the yardstick's, medians of this run",
-                          rows + targets.copying_rows(results.others) + targets.native_rows(results, cases))
+def goal_rows(results, cases, contenders):
+    return (targets.matrix_rows(results, contenders, cases) + targets.copying_rows(results.others)
+            + targets.native_rows(results, cases))
 
 
 def main():
@@ -64,12 +61,11 @@ def main():
     command.print_heading("Acorn: benchmarks", about)
     native = [case for case in cases if case in NATIVE]
     print_results(results, [case for case in cases if case not in native], native, contenders)
-    print_targets(results, cases, native, contenders, everything=not args.only)
     everyone = contenders + [program for case in native for program in case.programs]
     command.write_json(args.json, [{"machine": about}, *command.sample_objects(results, everyone, cases),
                                    *results.others])
     write_plots(args.svg, switch_plots.drawings(results, contenders))
-    command.print_end(started)
+    command.print_end(started, goal_rows(results, cases, contenders))
 
 
 if __name__ == "__main__":

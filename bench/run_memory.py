@@ -14,7 +14,7 @@ import time
 
 from harness import command, memory_cases, memory_plots, running
 from harness.memory_cases import ACORN, ENTRY, GLIBC, GO, GROUPS, PROGRAMS
-from harness.memory_tables import PRINTERS, Table, print_absent, print_targets
+from harness.memory_tables import PRINTERS, Table, goal_rows, print_absent
 from harness.plots import write_plots
 
 SAMPLES = 3
@@ -100,10 +100,9 @@ def main():
     for group in chosen:
         if any(not program.missing for _, _, takers in group.cases for program in takers):
             PRINTERS[group.name](table)
-    print_targets(table)
     command.write_json(args.json, [{"machine": about}, *items])
     write_plots(args.svg, memory_plots.drawings(table))
-    command.print_end(started)
+    command.print_end(started, goal_rows(table))
 
 
 if __name__ == "__main__":

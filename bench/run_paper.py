@@ -101,9 +101,6 @@ def print_results(results, cases, towers):
         elif case is towers[0]:
             print_hanoi(results, towers)
     print_counted(results.others)
-    rows = targets.native_rows(results, cases)
-    if rows:
-        targets.print_targets("Numbers to reach: acorn's time / the first line's, medians of this run", rows)
 
 
 def main():
@@ -126,7 +123,7 @@ def main():
     command.write_json(args.json, [{"machine": about}, *command.sample_objects(results, everyone, cases),
                                    *results.others])
     write_plots(args.svg, paper_plots.drawings(results, cases, towers))
-    command.print_end(started)
+    command.print_end(started, targets.native_rows(results, cases))
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ set(acorn_subject_generator "^generator[._]")
 set(acorn_subject_cpp "^cpp[._]")
 set(acorn_subject_hooks "^(sanitizers|hardening|trace|profile|profile_model)\\.")
 set(acorn_subject_tools
-    "^(bindings|debugger|documents|guards|headers|install|files|layers|litmus|may_switch|mutate|paper_|soak|trace)")
+    "^(bench|bindings|debugger|documents|guards|headers|install|files|layers|litmus|may_switch|mutate|paper|soak|trace)")
 set(acorn_subject_examples "^(example|pages)\\.")
 set(acorn_subject_fuzz "^fuzz\\.")
 set(acorn_subject_windows "^(exceptions|dll|unload|amalgamation)\\.")

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from .building import COMPILERS, ROOT, go_version, output_of, rust_version, version
+from .goals import print_goals
 from .ratios import native_cycles
 
 
@@ -93,5 +94,7 @@ def write_json(file, objects):
     print(f"\nJSON: {file}")
 
 
-def print_end(started):
+def print_end(started, goals):
+    """The last that a command prints; `goals`: of harness/goals.py."""
     print(f"\nmeasured in {time.monotonic() - started:.0f} s")
+    print_goals(goals)

@@ -6,6 +6,7 @@ import sys
 import time
 
 from . import building, command
+from .goals import judged
 from .running import progress
 from .tables import print_columns
 
@@ -65,13 +66,10 @@ class Case:
         print_columns(rows, 1)
         for contender, reason in self.missing.items():
             print(f'  {contender}: not measured: {reason}')
-        for goal in self.goals:
-            value = goal.value(self.samples)
-            if value is not None:
-                met = value >= goal.bound if goal.is_least else value <= goal.bound
-                print(f'  {"met   " if met else "MISSED"} {self.columns[goal.column]}: {goal.of}'
-                      f'{" to " + goal.to if goal.to else ""} {value:.2f}, goal '
-                      f'{">=" if goal.is_least else "<="} {goal.bound}')
+
+    def goal_rows(self):
+        return [judged(self.title, f'{goal.of}, {self.columns[goal.column]}', goal.value(self.samples), goal.bound,
+                       goal.to or '', is_least=goal.is_least) for goal in self.goals]
 
     def median(self, contender, column):
         return statistics.median(sample[column] for sample in self.samples[contender])
@@ -121,4 +119,4 @@ def run_cases(name, title, quick, targets, modules, about):
         case.run(rounds)
         case.print()
     command.write_json(args.json, [{'machine': machine}, *(item for case in chosen for item in case.objects())])
-    command.print_end(started)
+    command.print_end(started, [row for case in chosen for row in case.goal_rows()])

@@ -1,8 +1,8 @@
-"""The tables of bench/run_memory.py, and its numbers to reach."""
+"""The tables of bench/run_memory.py, and its goals."""
+from .goals import MET, MISSED, Judgement, judged
 from .memory_cases import ACORN, AREAS, AREAS_NUMBER, BARE, COUNTED, ENTRY, FALLBACK_NUMBER, GLIBC, KIB, LIVE, LIVES, \
     PRIVATE, PRIVATES, SHARED, TRIM_NUMBER
 from .tables import number, print_columns, print_missing
-from .targets import verdict
 
 
 class Table:
@@ -198,7 +198,7 @@ def print_absent(programs, items):
         print(f"\nmissing: {'; '.join(dict.fromkeys(who))}: {reason}")
 
 
-# ---- Numbers to reach ----
+# ---- Goals: each is for one number of coroutines; a run with another is not judged ----
 
 GOAL, GOAL_PRIVATE = 10_000_000, 1_000_000
 MOST_BYTES = {ACORN: 276, ENTRY: 228}
@@ -210,13 +210,6 @@ MOST_PRIVATE = (("private_kernel", "mappings", "mappings by the region", 1),
                 ("private_create", "ns", "ns to create each", 3000))
 
 
-def judged(head, value, limit, form, at_goal):
-    """A row. Only a run with the goal's number of coroutines meets or misses a limit."""
-    if value is None:
-        return (*head, "-", form(limit), "not measured")
-    return (*head, form(value), form(limit), verdict(value, limit) if at_goal else "not judged")
-
-
 def count_rows(table):
     ns = table.values("scale_create", "n", live=LIVE)
     if not ns:
@@ -226,15 +219,15 @@ def count_rows(table):
     ours = [(impl, compiler) for impl, compiler in table.contenders("scale_create") if impl in MOST_BYTES]
     for impl, compiler in ours:
         each = table.get("scale_create", impl, compiler, "bytes", n=n, live=LIVE)
-        rows.append(judged((note, f"{impl}, bytes each", "", compiler), each, MOST_BYTES[impl], "{:.0f}".format,
-                           n == GOAL))
+        rows.append(judged(note, f"{impl}, bytes each", each, MOST_BYTES[impl], compiler=compiler,
+                           form="{:.0f}".format, is_judged=n == GOAL))
     for step, what, limit in RATIOS:
         base_step = "random" if step == "random_prefetch" else step
         for impl, compiler in ours:
             ns = table.get(f"scale_{step}", impl, compiler, n=n, live=LIVE)
             base = table.get(f"scale_{base_step}", GLIBC, compiler, n=n, live=LIVE)
-            rows.append(judged((note, f"{impl}, {what}", GLIBC, compiler), ns / base if ns and base else None, limit,
-                               "{:.2f}".format, n == GOAL))
+            rows.append(judged(note, f"{impl}, {what}", ns / base if ns and base else None, limit, GLIBC, compiler,
+                               is_judged=n == GOAL))
     return rows
 
 
@@ -246,13 +239,13 @@ def areas_rows(table):
             for area in AREAS:
                 fixed = {"n": n, "live": LIVE}
                 each = table.get("areas_create", impl, compiler, "bytes", area=area, **fixed)
-                rows.append(judged((note, f"{impl}, {area}, bytes each", "", compiler), each, MOST_BYTES[impl],
-                                   "{:.0f}".format, n == AREAS_NUMBER))
+                rows.append(judged(note, f"{impl}, {area}, bytes each", each, MOST_BYTES[impl], compiler=compiler,
+                                   form="{:.0f}".format, is_judged=n == AREAS_NUMBER))
                 for step in ("round_robin", "random"):
                     ns = table.get(f"areas_{step}", impl, compiler, area=area, **fixed)
                     fit = table.get(f"scale_{step}", impl, compiler, **fixed)
-                    rows.append(judged((note, f"{impl}, {area}, {step}", "areas that fit", compiler),
-                                       ns / fit if ns and fit else None, 1.0, "{:.2f}".format, n == AREAS_NUMBER))
+                    rows.append(judged(note, f"{impl}, {area}, {step}", ns / fit if ns and fit else None, 1.0,
+                                       "areas that fit", compiler, is_judged=n == AREAS_NUMBER))
     return rows
 
 
@@ -265,8 +258,8 @@ def private_rows(table):
     note = f"{thousands(n)} private stacks" + ("" if n == GOAL_PRIVATE else
                                                f" (the number is for {thousands(GOAL_PRIVATE)})")
     compiler = table.contenders("private_kernel")[0][1]
-    return [judged((note, what, "", compiler), table.get(case, PRIVATE, field=field, n=n, stack=sz), limit, shown,
-                   n == GOAL_PRIVATE)
+    return [judged(note, what, table.get(case, PRIVATE, field=field, n=n, stack=sz), limit, compiler=compiler,
+                   form=shown, is_judged=n == GOAL_PRIVATE)
             for case, field, what, limit in MOST_PRIVATE]
 
 
@@ -276,15 +269,12 @@ def fallback_rows(table):
         if item["case"] == "private_fallback" and "made" in item:
             works = item["made"] == item["params"]["n"]
             refuses = item["errno"] == "EAGAIN" and "vm.max_map_count" in item["message"]
-            rows.append((f"{thousands(item['params']['n'])} private stacks, {item['params']['flags']}",
-                         "works, or refuses and says why", "", item["params"]["compiler"],
-                         "works" if works else f"refuses at {item['made']}", "-",
-                         "met" if works or refuses else "MISSED"))
+            rows.append(Judgement(f"{thousands(item['params']['n'])} private stacks, {item['params']['flags']}",
+                                  "works, or refuses and says why", "", item["params"]["compiler"],
+                                  "works" if works else f"refuses at {item['made']}", "-",
+                                  MET if works or refuses else MISSED))
     return rows
 
 
-def print_targets(table):
-    rows = count_rows(table) + areas_rows(table) + private_rows(table) + fallback_rows(table)
-    if rows:
-        print("\nNumbers to reach: bytes, or the ratio of acorn's time to the yardstick's, medians of this run")
-        print_columns([("case", "what", "yardstick", "compiler", "value", "at most", "")] + rows, 4)
+def goal_rows(table):
+    return count_rows(table) + areas_rows(table) + private_rows(table) + fallback_rows(table)

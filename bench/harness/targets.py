@@ -1,10 +1,10 @@
-"""Numbers to reach: limits of ratios and sizes, and whether this run met them."""
+"""The goals of bench/run.py and bench/run_paper.py: limits of ratios and sizes."""
 import json
 
 from .cases import ACORN, CLASSIC, COROSENSEI, EIGHT, NESTED, ONE, SIXTY_FOUR
+from .goals import judged
 from .programs import EXPORTED, INLINE, OWN, SHARED
 from .ratios import matrix_ratio, native_ratio
-from .tables import print_columns
 
 MATRIX = [  # case, form, fp, yardstick, at most
     *((case, INLINE, SHARED, CLASSIC, 0.65) for case in (ONE, EIGHT, SIXTY_FOUR)),
@@ -21,20 +21,9 @@ COPY_CASE, MEMORY_CASE, SCATTERED = "copy_100_bytes_1M", "rss_96_live_bytes_1M",
 COPY_LIMIT, MOST_BYTES = 0.60, 280
 
 
-def verdict(value, limit):
-    return "met" if value <= limit else "MISSED"
-
-
-def judged(head, value, limit):
-    """A row: `head` names the ratio, and `value` None means that it was not measured."""
-    if value is None:
-        return (*head, "-", f"{limit:.2f}", "not measured")
-    return (*head, f"{value:.2f}", f"{limit:.2f}", verdict(value, limit))
-
-
 def matrix_rows(results, programs, cases):
-    return [judged((case.title, f"{form}, {fp}", yardstick, program.compiler),
-                   matrix_ratio(results, case, program, yardstick), limit)
+    return [judged(case.title, f"{form}, {fp}", matrix_ratio(results, case, program, yardstick), limit, yardstick,
+                   program.compiler)
             for case, form, fp, yardstick, limit in MATRIX if case in cases
             for program in programs if program.impl == ACORN and program.params == {"form": form, "fp": fp}]
 
@@ -46,9 +35,8 @@ def native_rows(results, cases):
         for program in case.programs or ():
             limit = program.line.limit_for(program.compiler)
             if limit is not None:
-                head = (case.title, ", ".join(program.params.values()), base.what if base.impl == ACORN else base.impl,
-                        program.compiler)
-                rows.append(judged(head, native_ratio(results, case, program), limit))
+                rows.append(judged(case.title, ", ".join(program.params.values()), native_ratio(results, case, program),
+                                   limit, base.what if base.impl == ACORN else base.impl, program.compiler))
     return rows
 
 
@@ -68,14 +56,9 @@ def copying_rows(items):
         params = item["params"]
         form = ", ".join(f"{name} {params[name]}" for name in ("live", "save", "order", "fp") if name in params)
         if item["case"] == MEMORY_CASE:
-            rows.append((item["case"], form, "bytes per coroutine", params["compiler"], f"{item['bytes']:.0f}",
-                         str(MOST_BYTES), verdict(item["bytes"], MOST_BYTES)))
+            rows.append(judged(item["case"], f"{form}, bytes per coroutine", item["bytes"], MOST_BYTES,
+                               compiler=params["compiler"], form="{:.0f}".format))
         elif same_work(item) in scattered:
-            rows.append(judged((item["case"], form, SCATTERED, params["compiler"]),
-                               item["ns"] / scattered[same_work(item)], COPY_LIMIT))
+            rows.append(judged(item["case"], form, item["ns"] / scattered[same_work(item)], COPY_LIMIT, SCATTERED,
+                               params["compiler"]))
     return rows
-
-
-def print_targets(title, rows):
-    print(f"\n{title}")
-    print_columns([("case", "form", "yardstick", "compiler", "ratio", "at most", ""), *rows], 4)

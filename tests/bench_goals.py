@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""The commands of bench/ print at their end, once, which goals they missed. Their mains run; what they would build and
+measure is made up here."""
+import contextlib
+import io
+import re
+import sys
+import unittest
+from pathlib import Path
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / 'bench'))
+
+import debug_costs  # noqa: E402
+import run  # noqa: E402
+import run_memory  # noqa: E402
+import run_paper  # noqa: E402
+from harness import cases, goals, io_running, memory_cases, paper_cases, programs, running  # noqa: E402
+
+GCC = 'gcc 12'
+
+
+def printed(main, *options):
+    out = io.StringIO()
+    out.reconfigure = lambda **_: None
+    with mock.patch.object(sys, 'argv', ['PROGRAM', *options]), contextlib.redirect_stdout(out), \
+            mock.patch('harness.command.machine', return_value={}), mock.patch('time.sleep'):
+        main()
+    return out.getvalue()
+
+
+def measured(case, times):
+    """Results with `times` for the first lines of the case."""
+    results = running.Results()
+    programs.find_native([case], {'gcc': (GCC, Path('/nowhere'), None)}, {})
+    for program, ns in zip(case.programs, times):
+        results.samples[case, program] = [ns]
+    return results
+
+
+class Goals(unittest.TestCase):
+    def check(self, text, missed, counts):
+        """The output ends with the table of goals and their counts, and no line of it stands anywhere else."""
+        before, table = text.split('\nGoals: ratios or values, medians of this run\n')
+        *lines, last = table.splitlines()
+        self.assertEqual(last, f'Goals: {counts}')
+        self.assertEqual([line for line in lines if line.endswith(goals.MISSED)], lines[-len(missed):])
+        for line, words in zip(lines[-len(missed):], missed):
+            for word in words:
+                self.assertIn(word, line)
+        self.assertIsNone(re.search(r'\bmet\b|MISSED|not measured$', before, re.M), before)
+
+    def test_verdicts(self):
+        def verdict(*numbers, **how):
+            return goals.judged('case', 'what', *numbers, **how).verdict
+        self.assertEqual(verdict(1.0, 1.0), goals.MET)
+        self.assertEqual(verdict(1.0001, 1.0), goals.MISSED)
+        self.assertEqual(verdict(1.0001, 1.0, is_least=True), goals.MET)
+        self.assertEqual(verdict(0.9999, 1.0, is_least=True), goals.MISSED)
+        self.assertEqual(verdict(None, 1.0, is_judged=False), goals.UNMEASURED)
+        self.assertEqual(verdict(2.0, 1.0, is_judged=False), goals.UNJUDGED)
+
+    def test_without_goals(self):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            goals.print_goals([])
+        self.assertEqual(out.getvalue(), '')
+
+    def test_bench(self):
+        case = next(case for case in cases.SWITCHES if case.name == 'native_call')
+        results = measured(case, (10, 12.9, 13.1))
+        with mock.patch('harness.programs.build', return_value=([], {})), \
+                mock.patch('harness.running.run_cases', return_value=results):
+            text = printed(run.main, '--only', case.title)
+        self.check(text, [('restart', cases.COROSENSEI, GCC, '1.310', '<= 1.300')], '1 MISSED, 1 met')
+
+    def test_bench_paper(self):
+        results = measured(paper_cases.WRITE_FULLY, (10, 9, 5.1))
+        with mock.patch('run_paper.build'), mock.patch('run_paper.count', return_value=[]), \
+                mock.patch('harness.running.run_cases', return_value=results):
+            text = printed(run_paper.main, '--only', 'write_fully')
+        self.check(text, [('write_fully()', 'scheduler', '0.510', '<= 0.500')], '1 MISSED')
+
+    def test_bench_memory(self):
+        n = memory_cases.FALLBACK_NUMBER
+        items = [{'case': 'scale_create', 'impl': impl, 'params': {'n': 10_000_000, 'live': memory_cases.LIVE,
+                                                                   'compiler': GCC}, 'ns': ns, 'bytes': size}
+                 for impl, ns, size in ((memory_cases.ACORN, 26, 276), (memory_cases.GLIBC, 100, 1000))]
+        items.append({'case': 'private_fallback', 'impl': memory_cases.PRIVATE, 'made': 9, 'guarded': 9, 'ns': 1,
+                      'errno': 'EAGAIN', 'message': 'vm.max_map_count',
+                      'params': {'n': n, 'flags': '-', 'compiler': GCC}})
+        with mock.patch('harness.memory_cases.build', return_value=[]), \
+                mock.patch('run_memory.run_groups', return_value=items):
+            text = printed(run_memory.main)
+        self.check(text, [('10M', 'acorn, create', 'glibc', '0.260', '<= 0.250')], '1 MISSED, 2 met, 4 not measured')
+
+    def test_servers(self):
+        """bench-io, bench-threads, bench-http and bench-grpc are io_running.run_cases()."""
+        case = io_running.Case('echo', 'Echo', ['acorn', 'Go', 'none'], None, {'us': 'CPU, us'}, 'us', 'Go', [
+            io_running.Goal('us', 'acorn', 1.05, 'Go'), io_running.Goal('us', 'acorn', 3, is_least=True),
+            io_running.Goal('us', 'none', 1, 'Go')])
+
+        def measure(name):
+            if name == 'none':
+                raise io_running.Missing('is not installed')
+            return {'us': {'acorn': 2.2, 'Go': 2.0}[name]}
+
+        case.measure = measure
+        module = mock.Mock(cases=lambda _: [case])
+        with mock.patch('harness.io_running.build'):
+            text = printed(lambda: io_running.run_cases('bench-x', 'X', '', (), [module], mock.Mock()), '--rounds', '3')
+        self.check(text, [('Echo', 'acorn, CPU, us', 'Go', '1.100', '<= 1.050'), ('Echo', '2.200', '>= 3.000')],
+                   '2 MISSED, 1 not measured')
+
+    def test_bench_debug(self):
+        instructions = {'none': 1000, 'metrics': 1006, 'unsampled': 1100, 'sampled': 1200}
+        with mock.patch('debug_costs.of_looks', return_value=[]), \
+                mock.patch('debug_costs.of_profile', return_value=[]), \
+                mock.patch('shutil.which', return_value='valgrind'), \
+                mock.patch('debug_costs.of_each', lambda program, what, count: instructions.get(what[-1], 1)):
+            text = printed(debug_costs.main, 'debug-costs')
+        self.check(text, [('a request', 'metrics', '0.0060', '<= 0.0050')], '1 MISSED')
+
+
+if __name__ == '__main__':
+    unittest.main()
