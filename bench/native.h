@@ -5,7 +5,7 @@
  *
  * For each sample it prints a line: the nanoseconds of processor time of one operation, such as a round trip, a
  * transfer or a node. Each sample has new coroutines, another stack colour and another code placement. With 0 samples
- * the program does one round and prints nothing; this form is for counting instructions. */
+ * the program does MILLISECONDS rounds and prints the number of operations; this form is for counting instructions. */
 #ifndef NATIVE_H
 #define NATIVE_H
 #include "bench.h"
@@ -69,8 +69,11 @@ BENCH_FUNCTION size_t native_rounds(const native_case_t *c, unsigned placement, 
 BENCH_FUNCTION int native_measure(const native_case_t *c, size_t number, unsigned samples, double ns, unsigned seed)
 {
     size_t rounds = 0;
-    if (samples == 0)
-        c->run[0](c->make(0, number), 1);
+    if (samples == 0) {
+        rounds = (size_t)(ns / 1e6);
+        c->run[0](c->make(0, number), rounds);
+        printf("%zu\n", rounds * number);
+    }
     for (unsigned s = 0; s < samples; s++) {
         unsigned placement = (seed + s) % NATIVE_PLACEMENTS;
         void *made = c->make(placement, number);

@@ -21,6 +21,7 @@ from harness.building import ROOT
 
 DOCUMENTS = [  # a case of the file; document, its markers' name, its tables
     ("write_fully", [("docs/paper.md", "paper", paper_markdown.tables)]),
+    ("yield_counted", [("docs/paper.md", "counts", paper_markdown.counts_tables)]),
     ("scale_create", [("docs/memory.md", "memory", memory_markdown.tables)]),
     ("echo.1", [("docs/io.md", "io", io_markdown.tables)]),
     ("skynet", [("docs/threads.md", "threads", threads_markdown.tables)]),
@@ -34,6 +35,9 @@ DOCUMENTS = [  # a case of the file; document, its markers' name, its tables
 def heading(about, file, document):
     family, model = about["family, model"].split(", ")
     link = f"[{file.relative_to(ROOT)}]({os.path.relpath(file, document.parent)})"
+    if "valgrind" in about:
+        return (f"Cachegrind of valgrind {about['valgrind']}; {', '.join(about['compilers'][:3])}; `-O2`; "
+                f"{about['date']}. All of it in {link}.")
     if document.name.endswith(".zh.md"):
         return (f"{about['cpu']}（family {family}，model {model}），{about['cpus']} 个处理器的虚拟机；"
                 f"{'，'.join(about['compilers'])}；`-O2`；{about['date']}。一次运行中的中位数；全部数据见 {link}。")

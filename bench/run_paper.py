@@ -1,30 +1,18 @@
 #!/usr/bin/python3
 """The experiments of "Stackful Coroutine Made Fast" (its figures 1, 5, 6 and 12 to 16), for docs/paper.md.
 
-Programs, order and medians are as in bench/run.py. Valgrind's cachegrind also counts L1 misses of write_fully()
-and the clients' instructions.
+Programs, order and medians are as in bench/run.py. With --counts nothing is timed: cachegrind counts instead.
 
-    bench/run_paper.py [--quick] [--only CASE] [--json FILE] [--svg DIR] [--build DIR]
+    bench/run_paper.py [--quick] [--counts] [--only CASE] [--json FILE] [--svg DIR] [--build DIR]
 """
-import re
 import shutil
-import subprocess
 import sys
-import tempfile
 import time
-from pathlib import Path
 
-from harness import building, command, paper_plots, programs, running, tables, targets
-from harness.cases import GO, TOKIO
+from harness import building, command, paper_counts, paper_plots, programs, running, tables, targets
 from harness.paper_cases import CASES, CSHARP, PYTHON
-from harness.paper_tables import print_counted, print_hanoi
+from harness.paper_tables import print_hanoi
 from harness.plots import write_plots
-
-COUNTED = {"write_fully": (10000, 110000), "http": (400, 2400), "rpc": (400, 2400)}  # case -> shorter and longer round
-CACHEGRIND = ("valgrind", "--tool=cachegrind", "--cache-sim=yes", "--D1=32768,8,64", "--LL=8388608,16,64",
-              "--cachegrind-out-file=/dev/null")
-FIELDS = {"instructions": r"I\s+refs:\s+([\d,]+)", "reads": r"D\s+refs:.*?\(\s*([\d,]+) rd",
-          "read_misses": r"D1\s+misses:.*?\(\s*([\d,]+) rd"}
 
 
 def build(directory):
@@ -42,49 +30,6 @@ def build(directory):
     programs.find_native(CASES, builds, others)
 
 
-# ---- Counting ----
-
-def counted(program, path, number):
-    """The counts of one round with `number` sends or requests, or None."""
-    done = subprocess.run([*CACHEGRIND, path, program.line.arguments[0], str(number), "-", "0", "1", "1"],
-                          capture_output=True, text=True, timeout=running.RUN_LIMIT)
-    found = {field: re.search(pattern, done.stderr) for field, pattern in FIELDS.items()}
-    if done.returncode != 0 or not all(found.values()):
-        return None
-    return {field: int(match.group(1).replace(",", "")) for field, match in found.items()}
-
-
-def count_program(case, program):
-    """The counts of the longer round less those of the shorter one, for each send or request."""
-    numbers = COUNTED[case.name]
-    with tempfile.TemporaryDirectory() as folder:
-        bare = Path(folder) / program.path.name  # valgrind 3.19 cannot read clang 19's debug information
-        subprocess.run(["strip", "-o", bare, program.path], check=True)
-        less, more = (counted(program, bare, number) for number in numbers)
-    if not (less and more):
-        return {"missing": "valgrind could not run it"}
-    return {field: max(0, round((more[field] - less[field]) / (numbers[1] - numbers[0]), 4)) for field in FIELDS}
-
-
-def count(cases):
-    """A JSON object for each program: instructions, reads, and reads that missed."""
-    if not shutil.which("valgrind"):
-        print("missing: what cachegrind counts: valgrind is not installed")
-        return []
-    items = []
-    for case in cases:
-        for program in case.programs if case.name in COUNTED else ():
-            if not program.missing and program.impl not in (GO, TOKIO, CSHARP):
-                running.progress(f"counting: {case.name}, {program.label}, {program.compiler}")
-                items.append({"case": f"{case.name}_counted", "impl": program.impl,
-                              "params": {**program.params, "compiler": program.compiler},
-                              **count_program(case, program)})
-    running.progress("")
-    return items
-
-
-# ---- The command ----
-
 def chosen_cases(args):
     cases = [case for case in CASES if not args.only or any(case.name.startswith(name) for name in args.only)]
     if args.quick:
@@ -100,30 +45,43 @@ def print_results(results, cases, towers):
             tables.print_native(results, case)
         elif case is towers[0]:
             print_hanoi(results, towers)
-    print_counted(results.others)
+
+
+def run_counts(args, about, cases):
+    items = paper_counts.count(cases)
+    about["valgrind"] = building.output_of("valgrind", "--version").replace("valgrind-", "")
+    command.print_heading("Acorn: the paper's programs, counted", about)
+    paper_counts.print_counts(items)
+    command.write_json(args.json, [{"machine": about}, *items])
+    return []
+
+
+def run_times(args, about, cases):
+    results = running.run_cases([], cases, rounds=1 if args.quick else 5, many_rounds=1, samples=2, milliseconds=20)
+    command.print_heading("Acorn: the paper's experiments", about)
+    towers = [case for case in cases if case.name == "hanoi"]
+    print_results(results, cases, towers)
+    everyone = [program for case in cases for program in case.programs]
+    command.write_json(args.json, [{"machine": about}, *command.sample_objects(results, everyone, cases)])
+    write_plots(args.svg, paper_plots.drawings(results, cases, towers))
+    return targets.native_rows(results, cases)
 
 
 def main():
     parser = command.options("The experiments of the paper", "fewer repetitions, and only six of Hanoi's twenty")
     parser.add_argument("--only", metavar="CASE", action="append",
                         help="only the cases whose name begins so; repeatable")
+    parser.add_argument("--counts", action="store_true",
+                        help="count instructions, cache misses and mispredictions by cachegrind; no times, no plots")
     args = command.parsed(parser)
+    if args.counts and not shutil.which("valgrind"):
+        sys.exit("--counts: valgrind is not installed")
     cases = chosen_cases(args)
     running.progress("building")
     build(args.build.resolve())
     started = time.monotonic()
     about = {**command.machine(), "quick": args.quick}
-    results = running.run_cases([], cases, rounds=1 if args.quick else 5, many_rounds=1, samples=2, milliseconds=20)
-    results.others = count(cases)
-
-    command.print_heading("Acorn: the paper's experiments", about)
-    towers = [case for case in cases if case.name == "hanoi"]
-    print_results(results, cases, towers)
-    everyone = [program for case in cases for program in case.programs]
-    command.write_json(args.json, [{"machine": about}, *command.sample_objects(results, everyone, cases),
-                                   *results.others])
-    write_plots(args.svg, paper_plots.drawings(results, cases, towers))
-    command.print_end(started, targets.native_rows(results, cases))
+    command.print_end(started, (run_counts if args.counts else run_times)(args, about, cases))
 
 
 if __name__ == "__main__":

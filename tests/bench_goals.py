@@ -76,8 +76,7 @@ class Goals(unittest.TestCase):
 
     def test_bench_paper(self):
         results = measured(paper_cases.WRITE_FULLY, (10, 9, 5.1))
-        with mock.patch('run_paper.build'), mock.patch('run_paper.count', return_value=[]), \
-                mock.patch('harness.running.run_cases', return_value=results):
+        with mock.patch('run_paper.build'), mock.patch('harness.running.run_cases', return_value=results):
             text = printed(run_paper.main, '--only', 'write_fully')
         self.check(text, [('write_fully()', 'scheduler', '0.510', '<= 0.500')], '1 MISSED')
 

@@ -1,6 +1,6 @@
 """The tables of docs/paper.md, from a JSON file of bench/run_paper.py."""
-from .cases import ACORN, BOOST_COROUTINE, CALLBACK, CLASSIC, COROSENSEI, CPP20
-from .markdown import COMPILERS, NOTHING, cell, compiler_of, heading, line
+from .cases import ACORN, BOOST_COROUTINE, BOOST_TASK, CALLBACK, CLASSIC, COROSENSEI, CPP20
+from .markdown import COMPILERS, NOTHING, cell, compiler_of, heading, line, rounded
 from .paper_cases import BOOST, CPP20_TASK, CPP23, PAPER
 
 
@@ -51,7 +51,6 @@ CLAIMS = [  # case, the claim's subject, what it is compared with, the paper's r
     ("yield", ("plain ring", "small"), ("plain ring", "classic"), None),
     *((case, of, to, said) for case, helped in (("http", 1.112 / 1.188), ("rpc", 1.262 / 1.452)) for of, to, said in (
         (INLINE, RING, None), (HELPED, RING, None), (INLINE, RING_RET, None), (HELPED, INLINE, helped))),
-    *((f"{case}_counted", HELPED, INLINE, None) for case in ("http", "rpc")),
 ]
 LABELS = {
     (ACORN, "in-stack generator"): "Acorn, in-stack generator", OWN_STACK: "Acorn, generator", SCHEDULER: "Acorn",
@@ -61,14 +60,18 @@ LABELS = {
     (CPP23, "std::generator, elements_of"): "`std::generator`", CALL_BACK: "callback", PULL_TYPE: "Boost",
     CPP20_NEW: "C++20", CPP20_POOL: "C++20, pooled frames", (BOOST, "fiber"): "Boost", SENSEI: "corosensei",
     RING: "classic", RING_RET: "classic, by ret", ("plain ring", "classic"): "classic ring",
-    ("plain ring", "small"): "the paper's last step",
+    ("plain ring", "small"): "the paper's last step", (BOOST_TASK, "this_fiber::yield"): "Boost.Fiber",
+    (COROSENSEI, "Coroutine"): "corosensei",
 }
 CASE_NAMES = {"hanoi": "Hanoi(20)", "write_fully": "`write_fully()`", "write_fully_mixed": "`write_fully()`, two ways",
-              "yield": "`yield()`", "http": "HTTP", "rpc": "RPC", "http_counted": "HTTP, instructions",
-              "rpc_counted": "RPC, instructions"}
+              "yield": "`yield()`", "http": "HTTP", "rpc": "RPC"}
 
 
-def claim_cell(of, to, field):
+COUNTED_NAMES = {"hanoi": "Hanoi(16), a move", "write_fully": "`write_fully()`, a send", "yield": "`yield()`",
+                 "http": "HTTP, a request", "rpc": "RPC, a request"}
+
+
+def claim_cell(of, to, field="ns"):
     """The ratio by each compiler that has both, or by each of `of` if `to` has only one."""
     return by_compiler({name: row for name, row in of.items() if name in to or len(to) == 1},
                        lambda row: ratio(row[field] / of_same_compiler(to, row)[field]))
@@ -83,11 +86,40 @@ def claims_table(rows):
         if of not in found or to not in found:
             continue
         said = said or (PAPER.get((case, *of)) if to == next(iter(found)) else None)
-        field = "instructions" if case.endswith("_counted") else "ns"
         yield line(CASE_NAMES.get(case, case) if case != shown else "", LABELS[of], LABELS[to],
-                   claim_cell(found[of], found[to], field), ratio(said))
+                   claim_cell(found[of], found[to]), ratio(said))
         shown = case
 
 
 def tables(rows):
     return [claims_table(rows)]
+
+
+# ---- What cachegrind counted: case -> Acorn's row, and the contenders ----
+
+COUNTED = {
+    "hanoi": (OWN_STACK, (CALL_BACK, PULL_TYPE, (CPP20, "a generator for each call"),
+                          (CPP23, "std::generator, elements_of"), (COROSENSEI, "Coroutine"))),
+    "write_fully": (SCHEDULER, (CPP20_NEW, CPP20_POOL, RING, RING_RET, (BOOST, "fiber"), SENSEI)),
+    "yield": ((ACORN, "aco_task_yield"), (("plain ring", "classic"), ("plain ring", "small"),
+                                          (BOOST_TASK, "this_fiber::yield"), SENSEI)),
+    **{case: (INLINE, (HELPED, RING, RING_RET, (BOOST, "fiber"), SENSEI)) for case in ("http", "rpc")},
+}
+
+
+def counts_table(rows):
+    """A row for each contender; Acorn's own first."""
+    yield from heading("each, gcc / clang", "", "instructions", "Acorn's to these", "L1 misses", "mispredictions")
+    for case, (ours, others) in COUNTED.items():
+        found = found_rows(rows, f"{case}_counted")
+        for who in (ours, *others):
+            if who in found:
+                lost = "–" if who == ours else claim_cell(found[ours], found[who], "instructions")
+                yield line(COUNTED_NAMES[case] if who == ours else "", LABELS[who],
+                           by_compiler(found[who], lambda row: rounded(row["instructions"])), lost,
+                           *(by_compiler(found[who], lambda row, field=field: f"{row[field]:.2f}")
+                             for field in ("misses", "mispredictions")))
+
+
+def counts_tables(rows):
+    return [counts_table(rows)]

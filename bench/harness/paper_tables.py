@@ -1,4 +1,4 @@
-"""The tables of bench/run_paper.py: Hanoi by the number of discs, and what cachegrind counted."""
+"""The table of bench/run_paper.py that has one row for several cases: Hanoi by the number of discs."""
 import statistics
 
 from .ratios import native_median
@@ -33,19 +33,3 @@ def print_hanoi(results, cases):
     print_columns(rows, 3)
     missing = {(program, reason) for (case, program), reason in results.missing.items() if case is cases[0]}
     print_reasons(sorted(missing, key=lambda pair: pair[0].label))
-
-
-def print_counted(items):
-    for name in dict.fromkeys(item["case"] for item in items):
-        print(f"\n{name}: for each send or request, by cachegrind; L1 of 32 KiB, 8 ways")
-        rows = [("implementation", "", "compiler", "instructions", "reads", "read misses", "%")]
-        for item in items:
-            if item["case"] == name and "missing" not in item:
-                rows.append((item["impl"], item["params"]["what"], item["params"]["compiler"],
-                             f"{item['instructions']:.1f}", f"{item['reads']:.1f}", f"{item['read_misses']:.3f}",
-                             f"{100 * item['read_misses'] / item['reads']:.2f}"))
-        print_columns(rows, 3)
-    for item in items:
-        if "missing" in item:
-            print(f"  missing: {item['case']}: {item['impl']}, {item['params']['what']} "
-                  f"({item['params']['compiler']}): {item['missing']}")

@@ -152,11 +152,12 @@ fn thread_time() -> f64 {
     time[0] as f64 * 1e9 + time[1] as f64
 }
 
-/// Runs rounds for about `ns` nanoseconds and prints a sample; a round has `trips` round trips. For 0 ns: one round, no
-/// sample.
+/// Runs rounds for about `ns` nanoseconds and prints a sample; a round has `trips` round trips. For 0 ns: `rounds`
+/// rounds, and prints the number of round trips.
 fn measure(rounds: &mut usize, ns: f64, trips: usize, mut run: impl FnMut(usize)) {
     if ns == 0.0 {
-        return run(1);
+        run(*rounds);
+        return println!("{}", *rounds * trips);
     }
     let mut time = |n: usize| {
         let start = thread_time();
@@ -339,7 +340,8 @@ fn main() {
     }
     let number = |i: usize| args[i].parse::<usize>().expect("a number");
     let samples = number(4);
-    let ns = if samples == 0 { 0.0 } else { number(5) as f64 * 1e6 }; // without samples: for counting instructions
+    // Without samples, for counting instructions: so many rounds instead of milliseconds.
+    let (ns, mut rounds) = if samples == 0 { (0.0, number(5)) } else { (number(5) as f64 * 1e6, 0) };
     let o = Options { n: number(2), random: args[3] == "random", samples: samples.max(1), ns, seed: number(6) };
     let run: [fn(&Options, &mut usize); 4] = match args[1].as_str() {
         "nested" => [nested::<0>, nested::<16>, nested::<32>, nested::<48>],
@@ -353,7 +355,6 @@ fn main() {
     };
     unsafe { STACKS_MADE = o.seed };
     check();
-    let mut rounds = 0;
     let one_call = args[1] == "flat" && o.n >= MANY; // one call takes all the samples
     for sample in 0..if one_call { 1 } else { o.samples } {
         run[(o.seed + sample) % 4](&o, &mut rounds);
