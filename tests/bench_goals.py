@@ -120,6 +120,25 @@ class Goals(unittest.TestCase):
             text = printed(debug_costs.main, 'debug-costs')
         self.check(text, [('a request', 'metrics', '0.0060', '<= 0.0050')], '1 MISSED')
 
+    def test_bench_paper_counts(self):
+        """Counts are differences for each operation; they have no goals, and what valgrind cannot run is missing."""
+        programs.find_native([paper_cases.YIELD], {'gcc': (GCC, Path('/nowhere'), None)}, {})
+        for program in paper_cases.YIELD.programs:
+            program.missing = None if program.params['what'] in ('classic', 'aco_task_yield') else 'was not built'
+        said = 'I refs: 1,{0}00\nD refs: 900 (7{0}0 rd + 9 wr)\nD1 misses: 1{0} (1{0} rd + 0 wr)\nMispredicts: 5 (4 cond)'
+
+        def valgrind(command, **_):
+            more = command[-2] == '11000'
+            return mock.Mock(returncode=0 if 'ring' in command else 1, stdout=f'{300 if more else 100}\n',
+                             stderr=said.format(8 if more else 2))
+
+        with mock.patch('run_paper.build'), mock.patch('shutil.which', return_value='valgrind'), \
+                mock.patch('subprocess.run', valgrind), mock.patch('harness.building.output_of', return_value='3'):
+            text = printed(run_paper.main, '--counts', '--only', 'yield')
+        self.assertRegex(text, r'acorn +aco_task_yield +gcc 12 +3.0 +0.3 +0.030 +0.030 +0.000\n')
+        self.assertIn('plain ring, classic (gcc 12): valgrind could not run it', text)
+        self.assertNotIn('Goals', text)
+
 
 if __name__ == '__main__':
     unittest.main()

@@ -18,6 +18,7 @@ DISCS = 16
 ROUNDS = {  # case -> elements, tasks, sends or requests of a round; fewer and more rounds
     "hanoi": (2 ** DISCS - 1, 1, 3), "write_fully": (50000, 1, 3), "yield": (10, 1000, 11000), "http": (400, 1, 4),
     "rpc": (400, 1, 4)}
+LIMIT_S = 600  # of one program
 UNCOUNTED = (GO, TOKIO, CSHARP, PYTHON)  # valgrind would count their runtimes' threads and compilers too
 CACHEGRIND = ("--tool=cachegrind", "--cache-sim=yes", "--branch-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64",
               "--LL=8388608,16,64", "--cachegrind-out-file=/dev/null")
@@ -31,7 +32,7 @@ def counted(program, path, number, rounds):
     name, _, order = program.line.arguments
     command = [shutil.which("valgrind"), *CACHEGRIND, path, name, str(number), order, "0", str(rounds), "1"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=running.RUN_LIMIT, env={})
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, env={})
     except subprocess.TimeoutExpired:
         return None
     found = {field: re.search(pattern, done.stderr) for field, pattern in FIELDS.items()}
