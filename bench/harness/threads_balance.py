@@ -11,6 +11,7 @@ import statistics
 import sys
 from pathlib import Path
 
+from .goals import print_goals
 from .io_running import Case, Goal
 from .io_servers import Server, cpu_by_thread, started
 
@@ -70,9 +71,12 @@ def cases(bench):
 
 def main():
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    goals = []
     for case in cases_of(Server(Path(sys.argv[1])), [4, 16, 64]):
         case.run(rounds)
         case.print()
+        goals += case.goal_rows()
+    print_goals(goals)
 
 
 if __name__ == '__main__':
