@@ -76,8 +76,9 @@ def of_looks(program):
             in_all = (time.monotonic() - began) * 1000 / LOOKS
             print(f'{path} of {TASKS} tasks: {(processor_ms(run) - before) / LOOKS:.0f} ms of processor time, '
                   f'{in_all:.0f} ms in all')
-            goals.append(judged(f'a look at {TASKS} tasks', f'{path}, ms in all', in_all, MOST_LOOK_MS,
-                                form='{:.1f}'.format))
+            if 'tasks' in path:
+                goals.append(judged(f'a look at {TASKS} tasks', f'{path}, ms in all', in_all, MOST_LOOK_MS,
+                                    form='{:.1f}'.format))
         run.communicate('\n')
     return goals
 

@@ -24,7 +24,7 @@ def printed(main, *options):
     out = io.StringIO()
     out.reconfigure = lambda **_: None
     with mock.patch.object(sys, 'argv', ['PROGRAM', *options]), contextlib.redirect_stdout(out), \
-            mock.patch('harness.command.machine', return_value={}), mock.patch('time.sleep'):
+            mock.patch('harness.command.machine', return_value={}), mock.patch('resource.setrlimit'):
         main()
     return out.getvalue()
 
