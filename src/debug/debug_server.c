@@ -4,9 +4,9 @@
 #include "debug/debug_server.h"
 #include "debug/live.h"
 #include "debug/metrics.h"
-#include "debug/own_thread.h"
 #include "debug/pages.h"
 #include "os/os.h"
+#include "system/own_thread.h"
 #include "system/system.h"
 
 #include "aco/detail/for_libraries.h"
@@ -191,7 +191,7 @@ static int start_server(const char *address, const aco_debug_options_t *options,
         has_atfork = pthread_atfork(NULL, NULL, leave_to_parent) == 0;
     is_by_environment = by_environment;
     state = IS_STARTING;
-    error = aco__own_thread(&thread, serves);
+    error = aco__own_thread(&thread, SIGPROF, serves, NULL); /* it is in profiles */
     if (error) {
         state = IS_STOPPED;
         return aco__service_fail(error, serve_call, "no thread");

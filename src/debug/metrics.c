@@ -6,7 +6,7 @@
 #include "debug/metrics.h"
 #include "system/system.h"
 
-#include "aco/detail/for_libraries.h"
+#include "aco/detail/counted.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -46,15 +46,6 @@ struct aco_metric_s {
 static pthread_mutex_t metrics_lock = PTHREAD_MUTEX_INITIALIZER; /* for those who add metrics and series */
 static aco_metric_t *metrics, **metrics_end = &metrics;
 static size_t metrics_n;
-static unsigned next_part;
-static __thread unsigned own_part; /* its number and 1; 0: none yet */
-
-static unsigned part(void)
-{
-    if (!own_part)
-        own_part = __atomic_fetch_add(&next_part, 1, __ATOMIC_RELAXED) % PARTS + 1;
-    return own_part - 1;
-}
 
 /* ---- Series ---- */
 
@@ -241,7 +232,7 @@ aco_metric_t *aco__metric_new(const char *name, const char *help, int kind, int 
 
 int64_t *aco__metric_part(aco_metric_series_t *series)
 {
-    return &series->parts[part() * series->part_words];
+    return &series->parts[aco__counted_part(PARTS) * series->part_words];
 }
 
 void aco_metric_add(aco_metric_series_t *series, int64_t n)
@@ -263,12 +254,9 @@ void aco_metric_set(aco_metric_series_t *series, int64_t value)
 
 void aco_metric_observe(aco_metric_series_t *series, int64_t value)
 {
-    size_t i = 0;
-    if (!series || series->metric->kind != ACO__METRIC_HISTOGRAM)
-        return;
-    while (i < series->metric->bounds_n && value > series->metric->bounds[i])
-        i++;
-    aco__metric_observe(aco__metric_part(series), i, value);
+    if (series && series->metric->kind == ACO__METRIC_HISTOGRAM)
+        aco__metric_observe(aco__metric_part(series),
+                            aco__counted_place(series->metric->bounds, series->metric->bounds_n, value), value);
 }
 
 /* ---- Text ---- */

@@ -110,9 +110,7 @@ static __thread struct last_kind {
 /* It took so long that it counts elsewhere than the last one. */
 static __attribute__((noinline)) void observe_duration(int64_t ns)
 {
-    size_t at = 0;
-    while (at < ACO__COUNTED_BOUNDS && ns > aco__counted_bounds[at])
-        at++;
+    const size_t at = aco__counted_place(aco__counted_bounds, ACO__COUNTED_BOUNDS, ns);
     last_kind.at = at;
     last_kind.above = at ? aco__counted_bounds[at - 1] : INT64_MIN;
     last_kind.until = at < ACO__COUNTED_BOUNDS ? aco__counted_bounds[at] : INT64_MAX;

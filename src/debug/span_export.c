@@ -3,10 +3,10 @@
 #define _GNU_SOURCE
 #define _FILE_OFFSET_BITS 64
 #include "base/reserved.h"
-#include "debug/own_thread.h"
 #include "debug/span_http.h"
 #include "debug/span_json.h"
 #include "debug/span_queue.h"
+#include "system/own_thread.h"
 #include "system/system.h"
 
 #include "aco/detail/for_libraries.h"
@@ -240,7 +240,7 @@ static int start_exporter(const aco_spans_options_t *options)
     if (!has_export_atfork)
         has_export_atfork = pthread_atfork(NULL, NULL, leave_export_to_parent) == 0;
     export_state = IS_BEGINNING;
-    error = aco__own_thread(&export_thread, exports);
+    error = aco__own_thread(&export_thread, SIGPROF, exports, NULL); /* it is in profiles */
     while (!error && export_state == IS_BEGINNING)
         aco__system.pthread_cond_wait(&export_changed, &export_lock);
     if (!error && export_state == IS_ON && aco__spans_begin(own_options.per_million) == 0) {

@@ -39,15 +39,6 @@ static counts_t *methods[ENDS][PLACES]; /* by their names. Atomic, like the numb
 static unsigned methods_n[ENDS];
 static counts_t others[ENDS] = {{.method = "_OTHER"}, {.method = "_OTHER"}};
 
-static unsigned own_part(void)
-{
-    static unsigned next;
-    static __thread unsigned own; /* and 1; 0: none yet */
-    if (!own)
-        own = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % PARTS + 1;
-    return own - 1;
-}
-
 static void add(uint64_t *to, uint64_t n)
 {
     __atomic_fetch_add(to, n, __ATOMIC_RELAXED);
@@ -141,7 +132,7 @@ void aco__grpc_see_begin(aco_grpc_call_t *call, aco__grpc_end_t end, const char 
         seen->began = aco_now();
         seen->counts = counts ? counts_of(end, method) : NULL;
         if (seen->counts)
-            add(&seen->counts->parts[own_part()].begun, 1);
+            add(&seen->counts->parts[aco__counted_part(PARTS)].begun, 1);
         if (tracer && end == GRPC_CALLS)
             tracer->rpc_begins(&seen->traced, method, target);
         call->seen = seen;
@@ -153,7 +144,7 @@ void aco__grpc_count_message(aco_grpc_call_t *call, int direction, size_t n)
 {
     counts_t *counts = call->seen->counts;
     if (counts) {
-        part_t *part = &counts->parts[own_part()];
+        part_t *part = &counts->parts[aco__counted_part(PARTS)];
         add(&part->messages[direction], 1);
         add(&part->bytes[direction], n);
     }
@@ -162,16 +153,14 @@ void aco__grpc_count_message(aco_grpc_call_t *call, int direction, size_t n)
 static void count_end(const aco__grpc_seen_t *seen, int status)
 {
     counts_t *counts = seen->counts;
-    const uint64_t ns = (uint64_t)(aco_now() - seen->began);
+    const int64_t ns = aco_now() - seen->began;
+    const unsigned part = aco__counted_part(PARTS);
     times_t *times = place_once(&counts->times[status], PARTS * sizeof *times, NULL, NULL);
-    size_t i = 0;
-    add(&counts->parts[own_part()].ended, 1);
+    add(&counts->parts[part].ended, 1);
     if (!times)
         return;
-    while (i < ACO__COUNTED_BOUNDS && ns > (uint64_t)aco__counted_bounds[i])
-        i++;
-    add(&times[own_part()].n[i], 1);
-    add(&times[own_part()].sum, ns);
+    add(&times[part].n[aco__counted_place(aco__counted_bounds, ACO__COUNTED_BOUNDS, ns)], 1);
+    add(&times[part].sum, (uint64_t)ns);
 }
 
 void aco__grpc_see_end(aco_grpc_call_t *call, int status)

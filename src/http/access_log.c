@@ -8,6 +8,7 @@
 #include "base/invariants.h"
 #include "http/access_line.h"
 #include "os/condition.h"
+#include "system/own_thread.h"
 #include "system/system.h"
 
 #include "aco/detail/for_libraries.h"
@@ -225,18 +226,6 @@ static void free_log(aco_access_log_t *log)
     aco__service_free(log, log->sz);
 }
 
-/* A thread that gets no signals. 0, or -1 and errno. */
-static int start_thread(aco_access_log_t *log)
-{
-    sigset_t blocked, before;
-    int error;
-    sigfillset(&blocked);
-    aco__system.pthread_sigmask(SIG_SETMASK, &blocked, &before);
-    error = aco__system.pthread_create(&log->thread, NULL, writes, log);
-    aco__system.pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error ? aco__service_fail(error, new_call, "no thread") : 0;
-}
-
 /* Opens the files; the room for their paths and buffers is at `at`. 0, or -1 and errno. */
 static int open_files(aco_access_log_t *log, const aco_access_log_file_t *files, char *at)
 {
@@ -284,8 +273,12 @@ aco_access_log_t *aco_access_log_new(const aco_access_log_file_t *files, const a
     pthread_mutex_init(&log->lock, NULL);
     aco__os_condition_init(&log->news);
     log->line = (char *)(log->files + count);
-    if (open_files(log, files, log->line + ACCESS_LINE) == 0 && start_thread(log) == 0)
-        return log;
+    if (open_files(log, files, log->line + ACCESS_LINE) == 0) {
+        const int error = aco__own_thread(&log->thread, 0, writes, log);
+        if (!error)
+            return log;
+        (void)aco__service_fail(error, new_call, "no thread");
+    }
     free_log(log);
     return NULL;
 }

@@ -4,6 +4,7 @@
 #endif
 #include "os/condition.h"
 #include "os/os.h"
+#include "system/own_thread.h"
 #include "system/system.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 #include <signal.h>
 
 /* Ignored where a program has no handler for it, and used by hardly any. */
-enum { WATCH_SIGNAL = SIGURG, WATCH_STACK = 256 << 10, LEAST_SIGNAL_STACK = 32 << 10 };
+enum { WATCH_SIGNAL = SIGURG, LEAST_SIGNAL_STACK = 32 << 10 };
 
 static pthread_mutex_t watch_mutex = PTHREAD_MUTEX_INITIALIZER; /* protects all below */
 static pthread_cond_t watch_changed;
@@ -45,23 +46,6 @@ static void *watch(void *number)
     return NULL;
 }
 
-/* The thread gets no signals: those of the process are for the program's threads. */
-static int start_thread(void)
-{
-    pthread_attr_t attributes;
-    sigset_t all, before;
-    int error = pthread_attr_init(&attributes);
-    if (error)
-        return error;
-    sigfillset(&all);
-    aco__system.pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_attr_setstacksize(&attributes, WATCH_STACK);
-    error = aco__system.pthread_create(&watch_thread, &attributes, watch, (void *)(uintptr_t)watch_number);
-    aco__system.pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return error;
-}
-
 static void (*watch_child)(void);
 
 static void watch_in_child(void)
@@ -91,7 +75,7 @@ int aco__os_watch_start(void (*tick)(void), int64_t interval, void (*child)(void
         watch_child = child;
         watch_is_ready = 1;
     }
-    error = start_thread();
+    error = aco__own_thread(&watch_thread, 0, watch, (void *)(uintptr_t)watch_number);
     watch_runs = !error;
     return error;
 }

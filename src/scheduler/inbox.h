@@ -32,9 +32,9 @@ static inline int aco__inbox_has_posters(const aco__tasks_t *s)
     return (s->blocked | s->askers | s->open | (unsigned char)s->dumps) != 0;
 }
 /* Whether anything can be posted to the scheduler while it runs tasks. */
-static inline int aco__inbox_is_used(const aco__tasks_t *s)
+static inline __attribute__((always_inline)) int aco__inbox_is_used(const aco__tasks_t *s)
 {
-    return aco__inbox_has_posters(s) | __atomic_load_n(&s->answers, __ATOMIC_RELAXED);
+    return aco__inbox_has_posters(s) || __atomic_load_n(&s->answers, __ATOMIC_RELAXED);
 }
 /* The thread has nothing else to do until that time: spins, if that is likely to pay (scheduler/spin.h). Whether
  * something was posted. `now` is the time. */

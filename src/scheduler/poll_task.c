@@ -35,14 +35,15 @@ ACO__NO_SANITIZE ACO__ARRIVAL_ABI static void poll_task_turn(ACO__ARRIVAL_PARAME
 int aco__poll_task_start(aco__thread_t *self)
 {
     aco__tasks_t *s = aco__tasks(self);
-    aco__scratch_t *scratch = aco__scratch();
+    const aco__scratch_t *scratch;
+    if (s->poll_task_is_queued)
+        return 0;
+    scratch = aco__scratch();
     if (!scratch)
         return -1;
-    if (!s->poll_task_is_queued) {
-        aco__begin_in(&s->poll_task.aco__self, scratch->runner.aco__self.sp, poll_task_turn);
-        aco__ring_append(self, &s->poll_task);
-        s->poll_task_is_queued = 1;
-    }
+    aco__begin_in(&s->poll_task.aco__self, scratch->runner.aco__self.sp, poll_task_turn);
+    aco__ring_append(self, &s->poll_task);
+    s->poll_task_is_queued = 1;
     return 0;
 }
 

@@ -153,7 +153,7 @@ static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
             more = aco__fail_deadlock(self);
         else if (listens)
             aco__os_wait(&s->is_asleep, 1, until);
-        else
+        else if (until < 0 || until > now)
             aco__os_sleep_until(until);
     }
     if (listens) {
@@ -286,7 +286,16 @@ ACO__COLD static int let_choose(aco__thread_t *self, aco__tasks_t *s)
     }
     if (s->poll_task_is_queued)
         aco__ring_append(self, &s->poll_task);
+    else if (self->task) /* so that no task that yields goes on unseen */
+        aco__poll_task_start(self);
     return has_none(self, s);
+}
+
+/* Whether aco_run() has something to look for while tasks run. */
+static inline int needs_turns(const aco__tasks_t *s)
+{
+    return (s->poller && s->poller->waiters) || s->timers_count || s->until || s->idle || s->is_watched ||
+           aco__inbox_is_used(s);
 }
 
 /* Makes sure that self->task can run: 1. Returns 0 if no tasks are left, -1 if none can ever run or the hook failed.
@@ -312,8 +321,7 @@ static int choose_task(aco__thread_t *self, aco__tasks_t *s)
             if (s->until && self->task && aco__os_now() >= s->until)
                 return 0;
         } else {
-            if ((s->poller && s->poller->waiters) || s->timers_count || s->until || s->idle || s->is_watched ||
-                aco__inbox_is_used(s) || s->chooser) /* so that no task that yields goes on unseen */
+            if (needs_turns(s))
                 aco__poll_task_start(self); /* cannot fail: its memory was allocated with what it is for */
             return 1;
         }
@@ -376,7 +384,7 @@ ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void run(aco__thread_t *self, aco__
         run_measured(s, began, name);
     if (aco_unlikely(began != 0 && s->tells_turns))
         aco__inspect_turn(self, s, task, (aco_t *)tagged == task, began, name);
-    if (aco_unlikely(s->chooser != NULL) && !tagged)
+    if (!tagged && aco_unlikely(s->chooser != NULL))
         s->chooser->ended(s->chooser, task);
     if (s->base.zombie)
         s->base.reap(&s->base);

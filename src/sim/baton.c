@@ -525,12 +525,10 @@ static void tell_left(aco_sim_t *sim)
 
 void aco__sim_threads_end(aco_sim_t *sim)
 {
-    int64_t now = sim->now; /* idle threads of the pool wait a while before they end */
     if (sim->threads.others)
         await_others(sim);
     if (sim->threads.others && !sim->has_failed) {
         tell_left(sim);
         await_others(sim);
     }
-    sim->now = now;
 }

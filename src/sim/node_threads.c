@@ -74,7 +74,6 @@ void aco__sim_node_end_threads(aco_sim_t *sim, aco_sim_node_t *node)
 
 void aco__sim_nodes_end_threads(aco_sim_t *sim)
 {
-    const int64_t now = sim->now; /* idle threads of the pool wait a while before they end */
     if (!sim->threads.others)
         return;
     sim->threads.is_ending = 1;
@@ -82,5 +81,4 @@ void aco__sim_nodes_end_threads(aco_sim_t *sim)
     ACO__SIM_EACH_NODE(sim, node)
     aco__sim_node_end_threads(sim, node);
     sim->threads.is_ending = 0;
-    sim->now = now;
 }

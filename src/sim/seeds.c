@@ -237,6 +237,7 @@ static void judge(aco_sim_t *sim, int done, size_t before)
 {
     const char *refused = aco__chooser_refused();
     size_t live;
+    int64_t now;
     sim->is_in_turn = 0;
     aco__sim_note_stop(sim);
     aco__sim_settle(sim);
@@ -247,8 +248,10 @@ static void judge(aco_sim_t *sim, int done, size_t before)
     else if (done != 0)
         aco__sim_fail(sim, "%s", aco_error_message());
     (void)aco__sim_nodes_settle(sim); /* those without tasks here are up */
+    now = sim->now; /* idle threads of the pool wait a while before they end */
     aco__sim_nodes_end_threads(sim);
     aco__sim_threads_end(sim);
+    sim->now = now;
     (void)check_invariants(sim);
     live = count_live();
     if (live > before && !sim->nodes.have_crashed) /* else their owners may be gone */

@@ -52,6 +52,25 @@ ACO_API extern const int64_t aco__counted_bounds[ACO__COUNTED_BOUNDS]; /* 0.1 ms
 ACO_API void aco__counted_rows_add(aco__counted_rows_t *rows);
 ACO_API const aco__counted_rows_t *aco__counted_all_rows(void);
 
+/* Where `value` counts in a histogram: the index of the first of `n` growing bounds that it does not exceed, or n. */
+ACO__FORCE_INLINE size_t aco__counted_place(const int64_t *bounds, size_t n, int64_t value)
+{
+    size_t place = 0;
+    while (place < n && value > bounds[place])
+        place++;
+    return place;
+}
+
+/* The calling thread's own of `parts` parts. Threads beyond share them, so additions are atomic. */
+ACO__FORCE_INLINE unsigned aco__counted_part(unsigned parts)
+{
+    static unsigned threads;
+    static __thread unsigned own; /* its number and 1; 0: none yet */
+    if (!own)
+        own = __atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED);
+    return (own - 1) % parts;
+}
+
 ACO__END_C
 
 #endif
