@@ -39,7 +39,7 @@ def print_results(results, matrix, native, contenders):
 
 
 def print_targets(results, cases, native, contenders, everything):
-    if not everything and not any(line.limit for case in native for line in case.lines):
+    if not everything and not any(line.limit or line.most_ns for case in native for line in case.lines):
         return
     rows = targets.matrix_rows(results, contenders, cases) if everything else []
     targets.print_targets("Numbers to reach: acorn's time / the yardstick's, medians of this run",
