@@ -51,11 +51,12 @@ CASES = [ONE,
 class Line:
     """One measurement of a native case, by a program that uses bench/native.h.
 
-    `limit` is the number to reach for the ratio to the case's base: a number, or numbers by compiler."""
+    `limit` is the number to reach for the ratio to the case's base: a number, or numbers by compiler. `most_ns` is the
+    one for the nanoseconds themselves."""
 
-    def __init__(self, what, program, name, number=1, limit=None, impl=ACORN):
+    def __init__(self, what, program, name, number=1, limit=None, impl=ACORN, most_ns=None):
         self.what, self.program, self.arguments = what, program, [name, str(number), "-"]
-        self.limit, self.impl = limit, impl
+        self.limit, self.impl, self.most_ns = limit, impl, most_ns
 
     def limit_for(self, compiler):
         return self.limit.get(compiler.split()[0]) if isinstance(self.limit, dict) else self.limit
@@ -190,4 +191,18 @@ SCHEDULERS = [
                Line("pop_wait_for", "boost_scheduler", "timeout", impl=BOOST_TASK),
                Line("time::timeout", "tokio", "timeout", impl=TOKIO)),
 ]
-NATIVE = SWITCHES + GENERATORS + SCHEDULERS
+AWAITS = [
+    NativeCase("await_ready", "await: what does not wait",
+               Line("aco::await, ready", "await", "ready", most_ns=20),
+               Line("aco::await, completes at once", "await", "at_once"),
+               Line("co_await of an aco::async", "await", "call")),
+    *(NativeCase("await_yield", f"await: yields of {n}",
+                 Line("tasks, aco::yield", "await", "yield_tasks", n),
+                 Line("members, aco::async_yield", "await", "yield_members", n, limit=1.00), params={"members": n})
+      for n in (2, 1000)),
+    NativeCase("await_ping_pong", "await: ping-pong",
+               Line("tasks, unbuffered channels", "await", "ping_pong_channels"),
+               Line("tasks, aco::await", "await", "ping_pong_tasks"),
+               Line("members, co_await", "await", "ping_pong_members", limit=1.00)),
+]
+NATIVE = SWITCHES + GENERATORS + SCHEDULERS + AWAITS
