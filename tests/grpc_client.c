@@ -31,7 +31,7 @@ static int echo(aco_grpc_call_t *call, void *arg)
 static const aco_stream_t *connection; /* of the calls of chat() */
 static int connections;
 
-/* Each message goes back at once; at the end, how many there were. */
+/* Each message goes back at once, compressed if it came so; at the end, how many there were. */
 static int chat(aco_grpc_call_t *call, void *arg)
 {
     const void *message;
@@ -43,6 +43,7 @@ static int chat(aco_grpc_call_t *call, void *arg)
     connection = aco_grpc_request(call)->stream;
     while ((more = aco_grpc_read(call, &message, &n)) > 0) {
         count++;
+        (void)aco_grpc_compress(call, aco_grpc_was_compressed(call));
         if (aco_grpc_write(call, message, n) != 0)
             return ACO_GRPC_FROM_ERRNO;
     }
@@ -1065,14 +1066,14 @@ void *__wrap_aco__service_allocate(size_t *sz, const char *call)
     return p;
 }
 
-/* A stream that waits has given its buffers back, on both sides. */
-static void test_idle_memory(void)
+/* A stream that waits has given its buffers back, on both sides; and zlib's state, if its messages are compressed. */
+static void test_idle_memory(const aco_grpc_channel_options_t *options)
 {
-    enum { STREAMS = 32, MOST = 6500, SMALL = 10, LARGE = 20000 }; /* bytes for a stream, on both sides; of messages */
+    enum { STREAMS = 32, MOST = 6500, SMALL = 100, LARGE = 20000 }; /* bytes for a stream, on both sides; of messages */
     static char text[LARGE];
     aco_grpc_call_t *calls[STREAMS];
     size_t before = 0;
-    begin(NULL);
+    begin(options);
     for (int i = 0; i < STREAMS; i++) {
         const void *message;
         calls[i] = new_call("/test.Test/Chat");
@@ -1080,6 +1081,7 @@ static void test_idle_memory(void)
             size_t n = j ? SMALL : LARGE;
             CHECK_EQ(aco_grpc_write(calls[i], text, n), 0);
             CHECK_EQ(aco_grpc_read(calls[i], &message, &n), 1);
+            CHECK_EQ(aco_grpc_was_compressed(calls[i]), options && options->compresses);
         }
         if (i == 0)
             before = held;
@@ -1168,7 +1170,9 @@ static void *test_all(void *arg)
     test_unix();
     test_options();
 #ifdef GRPC_FAILURE
-    test_idle_memory();
+    test_idle_memory(NULL);
+    if (aco_grpc_has_gzip())
+        test_idle_memory(&(aco_grpc_channel_options_t){.compresses = 1});
     test_failures();
 #endif
     return NULL;

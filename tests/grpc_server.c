@@ -53,7 +53,7 @@ static int echo_packed(aco_grpc_call_t *call, void *arg)
     return aco_grpc_compress(call, 1) == 0 ? echo(call, arg) : ACO_GRPC_FROM_ERRNO;
 }
 
-/* Each message goes back at once; at the end, how many there were. */
+/* Each message goes back at once, compressed if it came so; at the end, how many there were. */
 static int chat(aco_grpc_call_t *call, void *arg)
 {
     const void *message;
@@ -63,6 +63,7 @@ static int chat(aco_grpc_call_t *call, void *arg)
     (void)arg;
     while ((more = aco_grpc_read(call, &message, &n)) > 0) {
         count++;
+        (void)aco_grpc_compress(call, aco_grpc_was_compressed(call));
         if (aco_grpc_write(call, message, n) != 0)
             return ACO_GRPC_FROM_ERRNO;
     }
@@ -328,6 +329,7 @@ void *__real_aco__service_allocate(size_t *sz, const char *call);
 void *__wrap_aco__service_allocate(size_t *sz, const char *call);
 
 static int has_failed; /* an allocation */
+static size_t largest; /* bytes of one */
 
 void *__wrap_aco__service_allocate(size_t *sz, const char *call)
 {
@@ -336,6 +338,7 @@ void *__wrap_aco__service_allocate(size_t *sz, const char *call)
         errno = ENOMEM;
         return NULL;
     }
+    largest = *sz > largest ? *sz : largest;
     return __real_aco__service_allocate(sz, call);
 }
 #endif
@@ -585,9 +588,81 @@ static size_t pack_zeros(char *to, size_t room, size_t n)
     return room + 5;
 }
 
+static void says_gzip(void)
+{
+    extra[0] = "grpc-encoding", extra[1] = "gzip", extra[2] = "grpc-accept-encoding", extra[3] = "gzip";
+}
+
+/* Each message has a flag of its own. */
+static void test_flags(void)
+{
+    char messages[4096], *at;
+    size_t n = pack_zeros(messages, sizeof messages - 105, 1000);
+    memset(messages + n, 0, 105);
+    messages[n + 4] = 100;
+    says_gzip();
+    call("/test.Test/Chat", messages, n + 105);
+    HAS("x-count=2 ");
+    at = answer.body;
+    CHECK(at[0] == 1 && at[3] == 0 && at[4] > 0);
+    CHECK_EQ(answer.n, (size_t)at[4] + 110);
+    CHECK_EQ(at[at[4] + 5], 0);
+}
+
+#ifdef GRPC_FAILURE
+/* A message of 1 GB in less than 1 MB, as the server takes it. */
+static size_t make_bomb(char *to, size_t room)
+{
+    enum { PARTS = 1000, PART = 1 << 20 };
+    static char zeros[PART];
+    z_stream z = {0};
+    size_t n, each = 0;
+    CHECK_EQ(deflateInit2(&z, 9, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    z.next_out = (Bytef *)to + 5;
+    z.avail_out = (uInt)room - 5;
+    for (int i = 0; i < 2; i++) {
+        each = z.avail_out;
+        z.next_in = (Bytef *)zeros;
+        z.avail_in = PART;
+        CHECK_EQ(deflate(&z, Z_FULL_FLUSH), Z_OK);
+        each -= z.avail_out;
+    }
+    n = room - z.avail_out;
+    deflateEnd(&z);
+    CHECK(n + PARTS * each <= room && n + PARTS * each < 1 << 20);
+    for (int i = 0; i < PARTS; i++, n += each)
+        memcpy(to + n, to + n - each, each);
+    to[0] = 1, to[1] = 0, to[2] = (char)((n - 5) >> 16), to[3] = (char)((n - 5) >> 8), to[4] = (char)(n - 5);
+    return n;
+}
+
+/* What a bomb costs is what the limits of messages and of the server allow. */
+static void test_bombs(void)
+{
+    static char bomb[(1 << 20) + 4096];
+    const size_t n = make_bomb(bomb, sizeof bomb);
+    largest = 0;
+    says_gzip();
+    call("/test.Test/Echo", bomb, n);
+    HAS("grpc-status=8 ");
+    CHECK(largest <= 2 << 20);
+    http.max_buffered = 150000;
+    largest = 0;
+    says_gzip();
+    call("/test.Test/Echo", bomb, pack_zeros(bomb, 4096, 1 << 20));
+    HAS("grpc-status=8 ");
+    CHECK(largest <= 1 << 19);
+    http.max_buffered = 0;
+}
+#endif
+
 static void test_gzip(void)
 {
     char packed[4096];
+    test_flags();
+#ifdef GRPC_FAILURE
+    test_bombs();
+#endif
     extra[0] = "grpc-encoding", extra[1] = "gzip", extra[2] = "grpc-accept-encoding", extra[3] = "identity, gzip";
     call("/test.Test/EchoPacked", packed, pack_zeros(packed, sizeof packed, 10000));
     HAS("grpc-encoding=gzip ");

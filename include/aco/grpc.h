@@ -127,6 +127,8 @@ ACO_API int aco_grpc_write_at(aco_grpc_call_t *call, const void *message, size_t
  * are sent as they are. It has no effect if the first message was sent while it was off. Returns 0; on error -1 with
  * errno ENOTSUP (the library was built without gzip). */
 ACO_API int aco_grpc_compress(aco_grpc_call_t *call, int on);
+/* Returns 1 if the message that was read last came compressed; 0 if not, or there is none. */
+ACO_API int aco_grpc_was_compressed(const aco_grpc_call_t *call);
 
 /* Finds the value `i`, counted from 0, of metadata with this name: what the peer sent with the call. A client has it
  * after its first read, or aco_grpc_await_metadata(). Stores the length in *n unless `n` is NULL. A 0 is behind the

@@ -111,6 +111,10 @@ class grpc_call
     {
         detail::io_check(aco_grpc_compress(call_, on), "aco::grpc_call::compress");
     }
+    bool was_compressed() const noexcept
+    {
+        return aco_grpc_was_compressed(call_) != 0;
+    }
     /* Returns nothing also for a value that is no base64. */
     std::optional<std::string_view> metadata(const char *name, std::size_t i = 0) const
     {
@@ -454,8 +458,18 @@ class grpc_context
         metadata_.emplace_back(std::move(name), std::move(value));
         return *this;
     }
-    /* The last call, for its metadata and trailers. */
+    /* Whether the next calls compress their messages; without it, as the channel says. */
+    grpc_context &compress(bool on)
+    {
+        compresses_ = on;
+        return *this;
+    }
+    /* The last call, for its metadata and trailers, and to compress only some of its messages. */
     const grpc_client_call &call() const
+    {
+        return call_.value();
+    }
+    grpc_client_call &call()
     {
         return call_.value();
     }
@@ -465,11 +479,14 @@ class grpc_context
         call_.emplace(channel, path, options);
         for (const std::pair<std::string, std::string> &each : metadata_)
             call_->add_metadata(each.first, each.second);
+        if (compresses_)
+            call_->compress(*compresses_);
         return *call_;
     }
 
   private:
     std::vector<std::pair<std::string, std::string>> metadata_;
+    std::optional<bool> compresses_;
     std::optional<grpc_client_call> call_;
 };
 

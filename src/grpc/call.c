@@ -13,8 +13,7 @@ void aco__grpc_call_begin(aco_grpc_call_t *call)
     call->trailers.end = &call->trailers.first;
 }
 
-/* Tells the side how much memory messages that are read take by now. 0, or -1 and errno. */
-static int count_held(aco_grpc_call_t *call)
+int aco__grpc_count_held(aco_grpc_call_t *call)
 {
     const size_t now = (call->in != call->small ? call->in_room : 0) + call->plain.room;
     const ptrdiff_t more = (ptrdiff_t)(now - call->held);
@@ -35,11 +34,8 @@ void aco__grpc_call_end(aco_grpc_call_t *call)
 {
     free_input(call);
     aco__grpc_free(&call->plain);
-    (void)count_held(call);
+    (void)aco__grpc_count_held(call);
     aco__grpc_free(&call->packed);
-    if (call->gzip)
-        aco__grpc_gzip_free(call->gzip);
-    call->gzip = NULL;
     aco__blocks_free(&call->blocks);
 }
 
@@ -49,6 +45,8 @@ const char *aco_grpc_method(const aco_grpc_call_t *call)
 }
 
 /* ---- Reading ---- */
+
+static const char buffered[] = "max_buffered of the server is reached";
 
 static int fail_read(aco_grpc_call_t *call, int error, const char *reason)
 {
@@ -73,7 +71,7 @@ static int grow_input(aco_grpc_call_t *call, size_t n)
         aco__service_free(call->in, call->in_room);
     call->in = larger;
     call->in_room = room;
-    return count_held(call) == 0 ? 0 : fail_read(call, errno, "max_buffered of the server is reached");
+    return aco__grpc_count_held(call) == 0 ? 0 : fail_read(call, errno, buffered);
 }
 
 /* Waits for `n` bytes from in_begin on. 1; 0: the end comes before the first; -1 and errno. */
@@ -110,9 +108,8 @@ static void drop_taken(aco_grpc_call_t *call)
         call->in_begin = call->in_end = 0;
     if (!call->in_end && (call->is_drained || call->in_room > GRPC_KEPT))
         free_input(call);
-    if (call->plain.room > GRPC_KEPT)
-        aco__grpc_free(&call->plain);
-    (void)count_held(call);
+    aco__grpc_free(&call->plain);
+    (void)aco__grpc_count_held(call);
 }
 
 static int check_prefix(aco_grpc_call_t *call, const unsigned char *prefix, size_t *n)
@@ -150,13 +147,11 @@ ACO__SWITCHES static int read_message(aco_grpc_call_t *call, const void **messag
         const int error = errno;
         aco__grpc_free(&call->plain);
         if (error != ENOMEM)
-            return fail_read(call, error, "a compressed message is wrong, or too long");
+            return fail_read(call, error, error == ENOBUFS ? buffered : "a compressed message is wrong, or too long");
         call->taken = 0;
         errno = ENOMEM;
         return -1;
     }
-    if (count_held(call) != 0)
-        return fail_read(call, errno, "max_buffered of the server is reached");
     *message = call->plain.p;
     *n = call->plain.n;
     return 1;
@@ -186,6 +181,11 @@ static int fail_count(aco_grpc_call_t *call, const char *reason)
 int aco__grpc_status_of(const aco_grpc_call_t *call, int error)
 {
     return error == EBADMSG && call->is_miscounted ? ACO_GRPC_UNIMPLEMENTED : aco_grpc_status_of_errno(error);
+}
+
+int aco_grpc_was_compressed(const aco_grpc_call_t *call)
+{
+    return call->taken && call->in[call->in_begin];
 }
 
 /* The message stays where it is while the end is awaited: what comes behind it is an error. */
@@ -249,7 +249,7 @@ static int write_with_prefix(aco_grpc_call_t *call, int flag, const void *messag
 
 int aco_grpc_write_at(aco_grpc_call_t *call, const void *message, size_t n, const char *location)
 {
-    int packs;
+    int packs, result;
     ACO__MAY_SWITCH("aco_grpc_write", location);
     if (call->write_error) {
         errno = call->write_error;
@@ -263,10 +263,11 @@ int aco_grpc_write_at(aco_grpc_call_t *call, const void *message, size_t n, cons
     if (packs && aco__grpc_pack(call, message, n) != 0)
         return fail_write(call);
     packs = packs && call->packed.n < n;
-    if (write_with_prefix(call, packs, packs ? call->packed.p : message, packs ? call->packed.n : n, location) != 0)
+    n = packs ? call->packed.n : n;
+    result = write_with_prefix(call, packs, packs ? call->packed.p : message, n, location);
+    aco__grpc_free(&call->packed);
+    if (result != 0)
         return fail_write(call);
-    aco__grpc_see_message(call, GRPC_SENT, packs ? call->packed.n : n);
-    if (call->packed.room > GRPC_KEPT)
-        aco__grpc_free(&call->packed);
+    aco__grpc_see_message(call, GRPC_SENT, n);
     return 0;
 }

@@ -14,7 +14,7 @@ enum {
     GRPC_PREFIX = 5, /* bytes before a message: a flag, and the length */
     GRPC_SMALL = 128, /* bytes of the buffer that a waiting call keeps, */
     GRPC_LARGER = 2048, /* and of the next one */
-    GRPC_KEPT = 16384, /* of a buffer for (de)compressed messages that an idle call keeps */
+    GRPC_KEPT = 16384, /* of a larger one that is kept while messages come */
     GRPC_MAX_MESSAGE = 4 << 20, /* the default */
     GRPC_LEAST_COMPRESSED = 64,
     GRPC_MESSAGE = 1024, /* bytes of grpc-message */
@@ -82,7 +82,7 @@ struct aco_grpc_call_s {
     unsigned char has_coding; /* the head said that messages may be compressed */
     int write_error;
     aco__grpc_bytes_t packed; /* a compressed message */
-    struct aco__grpc_gzip *gzip; /* gzip.c's */
+    struct aco__grpc_gzip **gzip; /* its server's or channel's */
     /* The status: */
     const char *message, *details; /* as they are sent; NULL: none */
     /* A server's: */
@@ -98,6 +98,8 @@ ACO__HIDDEN void aco__grpc_call_begin(aco_grpc_call_t *call);
 ACO__HIDDEN void aco__grpc_call_end(aco_grpc_call_t *call);
 /* Sends the head, unless it was sent. 0, or -1 and errno. */
 ACO__SWITCHES ACO__HIDDEN int aco__grpc_begin_once(aco_grpc_call_t *call, const char *location);
+/* Tells the side how much memory messages that are read take by now. 0, or -1 and errno. */
+ACO__HIDDEN int aco__grpc_count_held(aco_grpc_call_t *call);
 /* Memory that lives as long as the call. NULL and errno. */
 static inline void *aco__grpc_allocate(aco_grpc_call_t *call, size_t n)
 {
@@ -145,9 +147,10 @@ ACO__HIDDEN const void *aco__grpc_find(aco_grpc_call_t *call, const aco_http_hea
 
 /* ---- gzip.c ---- */
 /* Stores `n` bytes compressed in call->packed, or decompressed in call->plain. 0, or -1 and errno: EMSGSIZE (beyond
- * max_message), EBADMSG, ENOMEM. */
+ * max_message), ENOBUFS (beyond the server's max_buffered), EBADMSG, ENOMEM. */
 ACO__HIDDEN int aco__grpc_pack(aco_grpc_call_t *call, const void *p, size_t n);
 ACO__HIDDEN int aco__grpc_unpack(aco_grpc_call_t *call, const void *p, size_t n);
+/* NULL: nothing happens. */
 ACO__HIDDEN void aco__grpc_gzip_free(struct aco__grpc_gzip *gzip);
 
 #endif

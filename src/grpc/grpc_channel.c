@@ -216,6 +216,7 @@ void aco_grpc_channel_destroy(aco_grpc_channel_t *channel)
         channel->first = backend->next;
         aco__grpc_backend_destroy(backend);
     }
+    aco__grpc_gzip_free(channel->gzip);
     aco__service_free(channel, channel->sz);
     errno = error;
 }

@@ -39,6 +39,7 @@ struct aco_grpc_channel_s {
     int64_t look_up_after; /* of a round robin */
     unsigned char must_look_up;
     aco_mutex_t looking_up;
+    struct aco__grpc_gzip *gzip; /* gzip.c's, for all calls; NULL: there is none yet */
     int tokens; /* thousandths */
     int error; /* of the last failure to connect */
     char reason[128];

@@ -394,6 +394,7 @@ aco_grpc_call_t *aco_grpc_call_new(aco_grpc_channel_t *channel, const char *path
     c->until = ACO_FOREVER;
     c->call.side = &client_side;
     c->call.method = path;
+    c->call.gzip = &channel->gzip;
     c->call.compresses = channel->options.compresses && aco_grpc_has_gzip();
     most = options->max_message ? options->max_message : channel->options.max_message;
     c->call.max_message = (uint64_t)most < SIZE_MAX / 2 ? (size_t)most : SIZE_MAX / 2;

@@ -234,7 +234,7 @@ static void end_call(void *call)
 /* The handler of all requests, behind the middleware that notices that a client goes away. */
 ACO__SWITCHES static void serve_request(aco_http_request_t *request, void *arg)
 {
-    const aco_grpc_server_t *server = arg;
+    aco_grpc_server_t *server = arg;
     const int refusal = check_request(request);
     aco_grpc_call_t *call;
     int status;
@@ -249,6 +249,7 @@ ACO__SWITCHES static void serve_request(aco_http_request_t *request, void *arg)
     call->side = &server_side;
     call->method = request->path;
     call->request = request;
+    call->gzip = &server->gzip;
     call->max_message =
         (uint64_t)server->options.max_message < SIZE_MAX / 2 ? (size_t)server->options.max_message : SIZE_MAX / 2;
     aco__grpc_call_begin(call);
@@ -302,6 +303,7 @@ void aco_grpc_server_destroy(aco_grpc_server_t *server)
         server->free_health(server->health);
     if (server->reflection)
         server->free_reflection(server->reflection);
+    aco__grpc_gzip_free(server->gzip);
     if (server->methods)
         aco__service_free(server->methods, server->room);
     aco__service_free(server, server->sz);

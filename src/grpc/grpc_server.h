@@ -18,6 +18,7 @@ struct aco_grpc_server_s {
     struct aco__grpc_reflection *reflection; /* reflection.c's; NULL: there is none */
     void (*free_health)(struct aco__grpc_health *health); /* each is set with what it frees */
     void (*free_reflection)(struct aco__grpc_reflection *reflection);
+    struct aco__grpc_gzip *gzip; /* gzip.c's, for all calls; NULL: there is none yet */
     aco_http_route_t routes[2];
     aco_http_middleware_t middleware[2];
     aco_http_group_t groups[2];

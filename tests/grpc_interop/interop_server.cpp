@@ -24,6 +24,12 @@ static void check_status(const EchoStatus &status)
         throw aco::grpc_error(status.code(), status.message());
 }
 
+template <class Request> static void check_compressed(const aco::grpc_call &call, const Request &request)
+{
+    if (request.has_expect_compressed() && request.expect_compressed().value() != call.was_compressed())
+        throw aco::grpc_error(ACO_GRPC_INVALID_ARGUMENT, "the message is not compressed as expected");
+}
+
 static void fill(Payload &payload, int size)
 {
     if (size < 0 || size > 16 << 20)
@@ -55,6 +61,7 @@ class test_service final : public TestService
     {
         SimpleResponse reply;
         echo_metadata(call);
+        check_compressed(call, request);
         check_status(request.response_status());
         call.compress(request.response_compressed().value());
         fill(*reply.mutable_payload(), request.response_size());
@@ -67,13 +74,15 @@ class test_service final : public TestService
     {
         reply_to(call, request, replies);
     }
-    StreamingInputCallResponse StreamingInputCall(aco::grpc_call &,
+    StreamingInputCallResponse StreamingInputCall(aco::grpc_call &call,
                                                   aco::grpc_reader<StreamingInputCallRequest> &requests) override
     {
         StreamingInputCallResponse reply;
-        for (const StreamingInputCallRequest &request : requests)
+        for (const StreamingInputCallRequest &request : requests) {
+            check_compressed(call, request);
             reply.set_aggregated_payload_size(reply.aggregated_payload_size() +
                                               static_cast<int>(request.payload().body().size()));
+        }
         return reply;
     }
     void FullDuplexCall(aco::grpc_call &call, aco::grpc_reader<StreamingOutputCallRequest> &requests,
