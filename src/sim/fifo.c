@@ -155,18 +155,17 @@ static void free_fifo(aco__sim_file_t *file)
         aco__sim_inode_drop(&end->disk->tree, end->inode);
 }
 
-static void tell_status(aco__sim_file_t *file, void *status)
+static void fifo_status(aco__sim_file_t *file, void *status)
 {
     if (fifo_of(file)->inode)
         aco__sim_inode_status(fifo_of(file)->inode, status);
 }
 
-#define TYPE(receive, send)                                                                                            \
-    {                                                                                                                  \
-        S_IFIFO | 0600, fifo_events, receive, send, close_fifo, free_fifo, tell_status                                 \
-    }
-static const aco__sim_type_t types[] = {
-    [O_RDONLY] = TYPE(read_fifo, NULL), [O_WRONLY] = TYPE(NULL, write_fifo), [O_RDWR] = TYPE(read_fifo, write_fifo)};
+static const aco__sim_type_t fifo_types[] = {
+    [O_RDONLY] = {S_IFIFO | 0600, fifo_events, read_fifo, NULL, close_fifo, free_fifo, fifo_status},
+    [O_WRONLY] = {S_IFIFO | 0600, fifo_events, NULL, write_fifo, close_fifo, free_fifo, fifo_status},
+    [O_RDWR] = {S_IFIFO | 0600, fifo_events, read_fifo, write_fifo, close_fifo, free_fifo, fifo_status},
+};
 
 static aco__sim_fifo_t *new_pipe(void)
 {
@@ -180,7 +179,7 @@ static aco__sim_fifo_t *new_pipe(void)
 /* A pipe without an end is freed if there is no memory. */
 static fifo_t *new_end(aco_sim_t *sim, aco__sim_fifo_t *pipe, int flags)
 {
-    fifo_t *end = aco__sim_file_new(sim, &types[flags & O_ACCMODE], sizeof *end, flags);
+    fifo_t *end = aco__sim_file_new(sim, &fifo_types[flags & O_ACCMODE], sizeof *end, flags);
     int other;
     if (!end) {
         if (!pipe->users)

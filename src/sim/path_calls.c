@@ -224,14 +224,15 @@ int aco__sim_unlink(aco_sim_t *sim, const char *path)
     return give_name(sim, 0, &place, NULL);
 }
 
-/* A new directory or named pipe gets this name, but not with an error. */
+/* A new directory or named pipe gets this name, but not with an error. 0, or -1 and errno. */
 static int make(aco_sim_t *sim, int error, const aco__sim_place_t *place, unsigned mode)
 {
     aco__sim_tree_t *tree = &aco__sim_disk_here(sim)->tree;
     aco__sim_inode_t *inode;
     int done;
-    inode = error ? aco__sim_null_with(error)
-                  : aco__sim_inode_new(tree, mode & ~(unsigned)UMASK, aco__sim_node_time(sim));
+    if (error)
+        return aco__sim_fail_with(error);
+    inode = aco__sim_inode_new(tree, mode & ~(unsigned)UMASK, aco__sim_node_time(sim));
     if (!inode)
         return -1;
     done = give_name(sim, 0, place, inode);
