@@ -217,6 +217,8 @@ aco__sim_file_t *aco__sim_fifo_of_inode(aco_sim_t *sim, aco__sim_disk_t *disk, a
     fifo_t *end;
     if ((flags & (O_ACCMODE | O_NONBLOCK)) == hasty && (!pipe || !pipe->n[READERS]))
         return aco__sim_null_with(ENXIO);
+    if (flags & O_DIRECT)
+        return aco__sim_null_with(EINVAL);
     if (!pipe && (pipe = new_pipe()) == NULL)
         return NULL;
     end = new_end(sim, pipe, flags);
