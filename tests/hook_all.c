@@ -164,6 +164,7 @@ static void test_table(void)
     IS_NO_HOOK(rename);
     IS_NO_HOOK(link);
     IS_NO_HOOK(unlink);
+    IS_NO_HOOK(mkfifo);
     IS_NO_HOOK(mkdir);
     IS_NO_HOOK(rmdir);
     IS_NO_HOOK(opendir);

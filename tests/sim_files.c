@@ -1,5 +1,5 @@
-/* The simulation's files are the kernel's: random sequences of calls for files and directories have the same results,
- * errors and bytes in both. The kernel's are in a temporary directory.
+/* The simulation's files are the kernel's: random sequences of calls for files, directories and named pipes have the
+ * same results, errors, bytes and readiness in both. The kernel's are in a temporary directory.
  *
  * sim_files COUNT [SEED]: so many sequences, the first one from this seed. At a difference it prints the seed and the
  * shortest sequence that it finds by leaving calls out, with both worlds' lines where they differ. */
@@ -16,6 +16,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +31,7 @@ enum { MOST_CALLS = 40, SLOTS = 5, LINE = 512, MOST_BYTES = 9000, MOST_ENTRIES =
 enum {
     CALL_OPEN, CALL_CLOSE, CALL_READ, CALL_WRITE, CALL_PREAD, CALL_PWRITE, CALL_READV, CALL_WRITEV, CALL_LSEEK,
     CALL_TRUNCATE, CALL_SYNC, CALL_FSTAT, CALL_STAT, CALL_RENAME, CALL_LINK, CALL_UNLINK, CALL_MKDIR, CALL_RMDIR,
-    CALL_LIST, CALL_FLAGS, CALL_DUP, CALLS
+    CALL_LIST, CALL_FLAGS, CALL_DUP, CALL_MKFIFO, CALL_POLL, CALLS
 };
 
 typedef struct call {
@@ -74,17 +76,20 @@ static int random_flags(uint64_t how)
 static void random_sequence(sequence_t *s, uint64_t seed)
 {
     random_t draws = {seed};
+    int has_pipe = below(&draws, 4) == 0;
     s->n = 5 + (int)below(&draws, MOST_CALLS - 4);
     for (int i = 0; i < s->n; i++) {
         call_t *c = &s->calls[i];
         c->kind = below(&draws, 4) == 0 ? CALL_OPEN : (int)below(&draws, CALLS);
-        c->slot = (int)below(&draws, SLOTS);
-        c->path = random_path(&draws);
+        c->slot = (int)below(&draws, has_pipe ? 2 : SLOTS);
+        c->path = has_pipe && (i == 0 || below(&draws, 2)) ? "a" : random_path(&draws);
         c->other = random_path(&draws);
         c->how = below(&draws, 1 << 20);
         c->n = (size_t)below(&draws, below(&draws, 2) ? 20 : MOST_BYTES);
         c->offset = (int64_t)below(&draws, below(&draws, 2) ? 30 : 20000) - 2;
     }
+    if (has_pipe)
+        s->calls[0].kind = CALL_MKFIFO;
 }
 
 static void drop_call(sequence_t *s, int i)
@@ -128,9 +133,17 @@ static void tell_status(char *line, int done, const struct stat *s)
         append(line, " mode %o", s->st_mode);
 }
 
+/* In the kernel, only another thread could end the wait for the other end of a pipe. */
+static int is_named_pipe(const char *path)
+{
+    struct stat status;
+    return aco__system.stat(path, &status) == 0 && S_ISFIFO(status.st_mode);
+}
+
 static void open_slot(world_t *w, const call_t *c, char *line)
 {
-    int flags = random_flags(c->how), fd = aco__system.open(c->path, flags, c->how & 256 ? 0644 : 0666);
+    int flags = random_flags(c->how) | (is_named_pipe(c->path) ? O_NONBLOCK : 0),
+        fd = aco__system.open(c->path, flags, c->how & 256 ? 0644 : 0666);
     append(line, "open(\"%.20s\", %o)", c->path, (unsigned)flags);
     tell(line, fd < 0 ? -1 : 0);
     if (fd >= 0 && w->fds[c->slot] >= 0)
@@ -145,23 +158,38 @@ static int is_folder(int fd)
     return aco__system.fstat(fd, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
+static int is_open_pipe(int fd)
+{
+    struct stat status;
+    return aco__system.fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode);
+}
+
+static void look_at(int fd, const call_t *c, char *line)
+{
+    struct pollfd look = {fd, (short)(c->how % 4 == 0 ? 0 : c->how % 4 == 1 ? POLLIN : POLLIN | POLLOUT), 0};
+    append(line, "poll(%d, %d)", c->slot, look.events);
+    tell(line, fd < 0 ? 0 : aco__system.poll(&look, 1, 0));
+    append(line, ": %x", look.revents);
+}
+
 static void move_bytes(int fd, const call_t *c, char *line)
 {
     static char bytes[MOST_BYTES];
-    struct iovec parts[2] = {{bytes, c->n / 3}, {bytes + c->n / 3, c->n - c->n / 3}};
+    size_t size = is_open_pipe(fd) ? c->n % 1000 : c->n; /* how much fits into a pipe depends on its pages */
+    struct iovec parts[2] = {{bytes, size / 3}, {bytes + size / 3, size - size / 3}};
     int is_write = c->kind == CALL_WRITE || c->kind == CALL_PWRITE || c->kind == CALL_WRITEV;
     int64_t n;
-    if (c->n == 0 && is_folder(fd)) /* readv() of nothing has no error, read() has */
+    if (size == 0 && is_folder(fd)) /* readv() of nothing has no error, read() has */
         return;
-    for (size_t i = 0; i < c->n; i++)
+    for (size_t i = 0; i < size; i++)
         bytes[i] = is_write ? (char)(c->how * 7 + i * 13) : 0;
-    n = c->kind == CALL_READ     ? aco__system.read(fd, bytes, c->n)
-        : c->kind == CALL_WRITE  ? aco__system.write(fd, bytes, c->n)
-        : c->kind == CALL_PREAD  ? aco__system.pread(fd, bytes, c->n, c->offset)
-        : c->kind == CALL_PWRITE ? aco__system.pwrite(fd, bytes, c->n, c->offset)
+    n = c->kind == CALL_READ     ? aco__system.read(fd, bytes, size)
+        : c->kind == CALL_WRITE  ? aco__system.write(fd, bytes, size)
+        : c->kind == CALL_PREAD  ? aco__system.pread(fd, bytes, size, c->offset)
+        : c->kind == CALL_PWRITE ? aco__system.pwrite(fd, bytes, size, c->offset)
         : c->kind == CALL_READV  ? aco__system.readv(fd, parts, 2)
                                  : aco__system.writev(fd, parts, 2);
-    append(line, "%s(%d, %zu, %" PRId64 ")", is_write ? "write" : "read", c->slot, c->n, c->offset);
+    append(line, "%s(%d, %zu, %" PRId64 ")", is_write ? "write" : "read", c->slot, size, c->offset);
     tell(line, n);
     append(line, " bytes %u", is_write || n <= 0 ? 0 : sum_of(bytes, (size_t)n));
 }
@@ -196,7 +224,7 @@ static void change_flags(int fd, const call_t *c, char *line)
     const int known = O_ACCMODE | O_APPEND | O_NONBLOCK | O_SYNC;
     int64_t flags;
     if (c->how % 3 == 0)
-        (void)aco__system.fcntl(fd, F_SETFL, c->how & 8 ? O_APPEND : 0);
+        (void)aco__system.fcntl(fd, F_SETFL, (c->how & 8 ? O_APPEND : 0) | (is_open_pipe(fd) ? O_NONBLOCK : 0));
     flags = aco__system.fcntl(fd, F_GETFL);
     append(line, "flags(%d)", c->slot);
     tell(line, flags < 0 ? flags : flags & known);
@@ -268,6 +296,13 @@ static void make_call(world_t *w, const call_t *c, char *line)
     case CALL_UNLINK:
         append(line, "unlink(\"%.20s\")", c->path);
         tell(line, aco__system.unlink(c->path));
+        break;
+    case CALL_MKFIFO:
+        append(line, "mkfifo(\"%.20s\")", c->path);
+        tell(line, aco__system.mkfifo(c->path, 0666));
+        break;
+    case CALL_POLL:
+        look_at(fd, c, line);
         break;
     case CALL_MKDIR:
         append(line, "mkdir(\"%.20s\")", c->path);
@@ -425,7 +460,7 @@ static void faults_are_found(void)
 {
     sequence_t s;
     CHECK(first_difference(&s, 1, 200, make_with_fault) != 0);
-    CHECK(s.n <= 3); /* open, truncate, a look at the size */
+    CHECK(s.n <= 4); /* open, perhaps another descriptor for it, truncate, a look at the size */
 }
 
 /* ---- Times ---- */
@@ -597,6 +632,7 @@ static void enter_folder(void)
 int main(int argc, char **argv)
 {
     uint64_t count = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000, seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    signal(SIGPIPE, SIG_IGN);
     enter_folder();
     faults_are_found();
     agree(seed, count);

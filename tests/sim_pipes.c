@@ -1,9 +1,12 @@
-/* Promises: pipes, and splice() between them and sockets, in a simulation: a tunnel as acorn_io makes it. */
+/* Promises: pipes, with and without names, and splice() between them and sockets, in a simulation: a tunnel as acorn_io
+ * makes it. */
 #define _GNU_SOURCE
 #include "system/system.h"
+#include "capture.h"
 #include "check.h"
 #include "sim_ends.h"
 
+#include "aco/offload.h"
 #include "aco/stream.h"
 
 #include <errno.h>
@@ -122,6 +125,105 @@ static void wait_at_pipe(aco_sim_t *sim, void *arg)
     CHECK(aco_join(writer, NULL) == 0 && aco_io_close(p[0]) == 0);
 }
 
+/* ---- A named pipe ---- */
+
+static void *opens_to_write(void *unused)
+{
+    int fd = aco__system.open("pipe", O_WRONLY, 0);
+    CHECK(fd >= 0 && aco__system.write(fd, bytes, 100) == 100 && aco__system.close(fd) == 0);
+    return unused;
+}
+
+static void *opens_to_read(void *unused)
+{
+    static char got[BYTES];
+    int fd = aco__system.open("pipe", O_RDONLY, 0);
+    CHECK(fd >= 0 && aco__system.read(fd, got, BYTES) == 100 && memcmp(got, bytes, 100) == 0);
+    CHECK(aco__system.read(fd, got, 1) == 0 && aco__system.close(fd) == 0);
+    return unused;
+}
+
+static void *offloads_read(void *unused)
+{
+    CHECK(aco_offload(opens_to_read, NULL, NULL, NULL) == 0);
+    return unused;
+}
+
+/* Each open() waits for the other one, whoever is first. */
+static void meet(aco_sim_t *sim, void *arg)
+{
+    aco_t *reader;
+    (void)sim, (void)arg;
+    CHECK(aco__system.mkfifo("pipe", 0600) == 0);
+    reader = aco_spawn(offloads_read, NULL, NULL);
+    CHECK(aco_offload(opens_to_write, NULL, NULL, NULL) == 0);
+    CHECK(aco_join(reader, NULL) == 0);
+}
+
+/* It goes on without its name, whose next pipe is another one. */
+static void lose_name(aco_sim_t *sim, void *arg)
+{
+    const aco__system_t *s = &aco__system;
+    char got[4];
+    int old[2], new;
+    (void)sim, (void)arg;
+    CHECK(s->mkfifo("pipe", 0600) == 0);
+    FAILS_WITH((int)s->open("pipe", O_WRONLY | O_NONBLOCK), ENXIO);
+    old[0] = s->open("pipe", O_RDWR);
+    old[1] = s->open("pipe", O_WRONLY);
+    CHECK(s->unlink("pipe") == 0 && s->mkfifo("pipe", 0600) == 0);
+    new = s->open("pipe", O_RDONLY | O_NONBLOCK);
+    CHECK(s->write(old[1], "old", 4) == 4 && s->read(new, got, 4) == 0);
+    FAILS_WITH((int)s->splice(old[0], NULL, old[1], NULL, 4, SPLICE_F_NONBLOCK), EINVAL);
+    CHECK(s->read(old[0], got, 4) == 4 && memcmp(got, "old", 4) == 0);
+    CHECK(s->write(old[1], "old", 4) == 4 && s->close(old[0]) == 0);
+    FAILS_WITH((int)s->write(old[1], got, 4), EPIPE);
+    CHECK(s->close(old[1]) == 0 && s->close(new) == 0);
+    new = s->open("pipe", O_RDWR | O_NONBLOCK); /* what was written is gone with the last end */
+    FAILS_WITH((int)s->read(new, got, 4), EAGAIN);
+    CHECK(s->close(new) == 0);
+}
+
+static int lives;
+
+/* Its second life finds the pipe, and nobody at it. */
+static void *waits_for_ever(void *unused)
+{
+    if (lives++ == 0) {
+        CHECK(aco__system.mkfifo("pipe", 0600) == 0);
+        (void)aco__system.open("pipe", O_RDONLY);
+        CHECK(!"nobody has opened it");
+    }
+    FAILS_WITH((int)aco__system.open("pipe", O_WRONLY | O_NONBLOCK), ENXIO);
+    return unused;
+}
+
+static void crash_at_open(aco_sim_t *sim, void *arg)
+{
+    aco_sim_node_t *node;
+    lives = 0;
+    node = aco_sim_node_main(sim, "node", "10.0.0.1", waits_for_ever, arg);
+    CHECK(node && aco_sleep(ACO_SECOND) == 0 && aco_sim_crash(node, ACO_SIM_CRASH_RESET) == 0);
+    CHECK(aco_sleep(ACO_SECOND) == 0 && aco_sim_restart(node) == 0 && aco_sleep(ACO_SECOND) == 0);
+    CHECK_EQ(lives, 2);
+}
+
+static void open_alone(aco_sim_t *sim, void *arg)
+{
+    (void)sim, (void)arg;
+    CHECK(aco__system.mkfifo("pipe", 0600) == 0);
+    FAILS_WITH((int)aco__system.open("pipe", O_RDONLY), EDEADLK);
+}
+
+static void nobody_comes(void)
+{
+    aco_sim_stats_t stats;
+    capture();
+    CHECK(aco_sim_run(open_alone, NULL, 1, &stats, NULL) != 0);
+    release();
+    CHECK(strstr(stats.reason, "a deadlock: open() waits for ever") != NULL);
+}
+
 int main(void)
 {
     aco_sim_link_t lossy = {.loss = 0.02};
@@ -131,6 +233,10 @@ int main(void)
         bytes[i] = (char)(i * 7 + i / 256);
     passes(use_pipe, NULL, 2);
     passes(wait_at_pipe, NULL, RUNS);
+    passes(meet, NULL, RUNS);
+    passes(lose_name, NULL, 2);
+    passes(crash_at_open, NULL, 10);
+    nobody_comes();
     passes(pass_through, NULL, RUNS);
     passes(pass_through, &lossy, RUNS);
     return check_result("sim_pipes");

@@ -12,6 +12,7 @@ TESTS = {'io_process.c', 'io_names.c', 'retry.c'}
 
 ELSEWHERE = 'only on macOS or FreeBSD, where no test runs'
 HARDWARE = 'called on a processor with shadow stacks only: tests/hardening/check.py runs out of them on a model of one'
+HOOKED = 'only hooked tasks of simulations call it, by its libc name: its failure is theirs'
 NEVER = 'cannot fail as it is called'
 UNTESTED = {
     'kqueue': ELSEWHERE,
@@ -36,7 +37,8 @@ UNTESTED = {
     'freeaddrinfo': NEVER,
     'pthread_sigmask': NEVER + ': what is wanted is a constant',
     'raise': 'called by handlers for their own signal only: a valid one, which needs no memory',
-    'socketpair': 'only hooked tasks of simulations call it, by its libc name: its failure is theirs',
+    'socketpair': HOOKED,
+    'mkfifo': HOOKED,
     'sigpending': NEVER + ': the set is one of the caller',
 }
 

@@ -124,6 +124,7 @@ static void publish_to_acorn(const aco__libc_calls_t *found)
     ACO__PUBLISH(rename, rename);
     ACO__PUBLISH(link, link);
     ACO__PUBLISH(unlink, unlink);
+    ACO__PUBLISH(mkfifo, mkfifo);
     ACO__PUBLISH(mkdir, mkdir);
     ACO__PUBLISH(rmdir, rmdir);
     ACO__PUBLISH(opendir, opendir);

@@ -53,8 +53,8 @@
 #if defined(__LP64__) && __GLIBC_PREREQ(2, 33)
 #define ACO__LIBC_CALLS_FOR_PATHS(X)                                                                                   \
     X(fopen) X(fopen64) X(stat) X(stat64) X(lstat) X(lstat64) X(fstat) X(fstat64) X(access) X(lseek) X(lseek64)        \
-    X(ftruncate) X(ftruncate64) X(rename) X(link) X(unlink) X(mkdir) X(rmdir) X(opendir) X(readdir) X(readdir64)       \
-    X(closedir)
+    X(ftruncate) X(ftruncate64) X(rename) X(link) X(unlink) X(mkfifo) X(mkdir) X(rmdir) X(opendir) X(readdir)          \
+    X(readdir64) X(closedir)
 #else /* they have other names or forms */
 #define ACO__LIBC_CALLS_FOR_PATHS(X)
 #endif

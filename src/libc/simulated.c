@@ -297,6 +297,7 @@ static void take_paths(aco__libc_calls_t *calls)
     calls->rename = aco__system.rename;
     calls->link = aco__system.link;
     calls->unlink = aco__system.unlink;
+    calls->mkfifo = aco__system.mkfifo;
     calls->mkdir = aco__system.mkdir;
     calls->rmdir = aco__system.rmdir;
     calls->opendir = aco__system.opendir;
@@ -694,6 +695,7 @@ ACO__RUN_HOOK(int, ftruncate64, (int fd, off64_t size), (fd, size))
 ACO__RUN_HOOK(int, rename, (const char *from, const char *to), (from, to))
 ACO__RUN_HOOK(int, link, (const char *from, const char *to), (from, to))
 ACO__RUN_HOOK(int, unlink, (const char *path), (path))
+ACO__RUN_HOOK(int, mkfifo, (const char *path, mode_t mode), (path, mode))
 ACO__RUN_HOOK(int, mkdir, (const char *path, mode_t mode), (path, mode))
 ACO__RUN_HOOK(int, rmdir, (const char *path), (path))
 ACO__RUN_HOOK(DIR *, opendir, (const char *path), (path))

@@ -63,6 +63,7 @@
     X(2, int, rename, (const char *, const char *)) \
     X(2, int, link, (const char *, const char *)) \
     X(1, int, unlink, (const char *)) \
+    X(2, int, mkfifo, (const char *, mode_t)) \
     X(2, int, mkdir, (const char *, mode_t)) \
     X(1, int, rmdir, (const char *)) \
     X(1, int, closedir, (DIR *))

@@ -5,6 +5,7 @@
 #include "sim/open_file.h"
 #include "sim/byte_queue.h"
 #include "sim/call_lists.h"
+#include "sim/fifo.h"
 #include "sim/world.h"
 
 #include <errno.h>
@@ -55,7 +56,10 @@ static const aco__sim_type_t folder_type = {S_IFDIR, always_ready,   read_on,   
 
 aco__sim_file_t *aco__sim_file_of_inode(aco_sim_t *sim, aco__sim_disk_t *disk, aco__sim_inode_t *inode, int flags)
 {
-    open_file_t *f = aco__sim_file_new(sim, inode->is_folder ? &folder_type : &regular_type, sizeof *f, flags);
+    open_file_t *f;
+    if (S_ISFIFO(inode->mode))
+        return aco__sim_fifo_of_inode(sim, disk, inode, flags);
+    f = aco__sim_file_new(sim, inode->is_folder ? &folder_type : &regular_type, sizeof *f, flags);
     if (!f)
         return NULL;
     f->disk = disk;

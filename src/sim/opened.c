@@ -167,14 +167,12 @@ int aco__sim_fstat(aco_sim_t *sim, int fd, struct stat *status)
     aco__sim_file_t *file = aco__sim_file_of(sim, fd, "fstat");
     if (!file)
         return -1;
-    if (file->type->status) {
-        file->type->status(file, status);
-        return 0;
-    }
     memset(status, 0, sizeof *status);
     status->st_mode = file->type->mode;
     status->st_ino = file->number;
     status->st_nlink = 1;
+    if (file->type->status)
+        file->type->status(file, status);
     return 0;
 }
 

@@ -38,7 +38,7 @@ typedef struct aco__sim_type {
     ssize_t (*send)(aco_sim_t *sim, struct aco__sim_file *file, const struct msghdr *message, int flags);
     void (*close)(aco_sim_t *sim, struct aco__sim_file *file); /* its last descriptor was closed; or NULL */
     void (*free)(struct aco__sim_file *file); /* what it has beside its own memory; or NULL */
-    void (*status)(struct aco__sim_file *file, void *status); /* what fstat() tells; NULL: the mode and no more */
+    void (*status)(struct aco__sim_file *file, void *status); /* what fstat() tells beside the mode; or NULL */
 } aco__sim_type_t;
 
 typedef struct aco__sim_file {

@@ -2,6 +2,7 @@
 #define _FILE_OFFSET_BITS 64
 #define _GNU_SOURCE /* O_TMPFILE, O_PATH */
 #include "sim/call_lists.h"
+#include "sim/fifo.h"
 #include "sim/open_file.h"
 #include "sim/world.h"
 
@@ -90,7 +91,7 @@ static aco__sim_inode_t *unnamed(aco_sim_t *sim, aco__sim_disk_t *disk, const ac
 
 static aco__sim_inode_t *existing(aco_sim_t *sim, aco__sim_disk_t *disk, const aco__sim_place_t *place, int flags)
 {
-    int is_cut = flags & O_TRUNC && !place->inode->is_folder;
+    int is_cut = flags & O_TRUNC && S_ISREG(place->inode->mode);
     errno = check_existing(place, flags);
     if (errno || (is_cut && aco__sim_content_resize(&place->inode->content, &disk->tree.room, 0) != 0))
         return NULL;
@@ -132,10 +133,14 @@ int aco__sim_open(aco_sim_t *sim, const char *path, int flags, unsigned mode)
 {
     int fd = aco__sim_number((flags & O_CLOEXEC) ? FD_CLOEXEC : 0), error;
     aco__sim_file_t *file = fd < 0 ? NULL : open_path(sim, path, flags, mode);
-    if (file)
-        return aco__sim_file_open_as(sim, file, fd, "open");
+    if (file && aco__sim_file_open_as(sim, file, fd, "open") < 0)
+        return -1;
+    if (file && aco__sim_fifo_meet(sim, file) == 0)
+        return fd;
     error = errno;
-    if (fd >= 0)
+    if (file && error != EBADF)
+        (void)aco__sim_close(sim, fd);
+    else if (!file && fd >= 0)
         aco__sim_real.close(fd);
     return aco__sim_fail_with(error);
 }
@@ -219,24 +224,38 @@ int aco__sim_unlink(aco_sim_t *sim, const char *path)
     return give_name(sim, 0, &place, NULL);
 }
 
+/* A new directory or named pipe gets this name, but not with an error. 0, or -1 and errno. */
+static int make(aco_sim_t *sim, int error, const aco__sim_place_t *place, unsigned mode)
+{
+    aco__sim_tree_t *tree = &aco__sim_disk_here(sim)->tree;
+    aco__sim_inode_t *inode;
+    int done;
+    if (error)
+        return aco__sim_fail_with(error);
+    inode = aco__sim_inode_new(tree, mode & ~(unsigned)UMASK, aco__sim_node_time(sim));
+    if (!inode)
+        return -1;
+    done = give_name(sim, 0, place, inode);
+    aco__sim_inode_drop(tree, inode);
+    return done;
+}
+
+int aco__sim_mkfifo(aco_sim_t *sim, const char *path, mode_t mode)
+{
+    aco__sim_place_t place;
+    if (find(sim, path, &place, "mkfifo") != 0)
+        return -1;
+    return make(sim, place.inode ? EEXIST : place.has_slash ? ENOENT : 0, &place, S_IFIFO | (mode & PERMISSIONS));
+}
+
 /* ---- Directories ---- */
 
 int aco__sim_mkdir(aco_sim_t *sim, const char *path, mode_t mode)
 {
-    aco__sim_disk_t *disk = aco__sim_disk_here(sim);
-    aco__sim_inode_t *inode;
     aco__sim_place_t place;
-    int done;
     if (find(sim, path, &place, "mkdir") != 0)
         return -1;
-    if (place.inode || !place.folder)
-        return aco__sim_fail_with(EEXIST);
-    inode = aco__sim_inode_new(&disk->tree, S_IFDIR | (mode & 01777 & ~(unsigned)UMASK), aco__sim_node_time(sim));
-    if (!inode)
-        return -1;
-    done = give_name(sim, 0, &place, inode);
-    aco__sim_inode_drop(&disk->tree, inode);
-    return done;
+    return make(sim, place.inode || !place.folder ? EEXIST : 0, &place, S_IFDIR | (mode & 01777));
 }
 
 /* Why the directory cannot be removed; 0: it can. */
@@ -268,7 +287,7 @@ typedef struct listing {
 static void fill_entry(struct dirent *to, const aco__sim_inode_t *inode, const char *name)
 {
     to->d_ino = inode->number;
-    to->d_type = inode->is_folder ? DT_DIR : DT_REG;
+    to->d_type = (unsigned char)IFTODT(inode->mode);
     to->d_reclen = sizeof *to;
     strncpy(to->d_name, name, sizeof to->d_name - 1);
 }

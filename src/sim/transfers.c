@@ -204,7 +204,7 @@ enum { MOST_SPLICED = 65536 };
 static ssize_t fill_fifo(aco_sim_t *sim, aco__sim_file_t *from, aco__sim_file_t *to, struct iovec *part)
 {
     struct msghdr message = aco__sim_message(part, 1);
-    size_t room = aco__sim_fifo_room(to);
+    size_t room = aco__sim_fifo_room(aco__sim_pipe_of(to));
     ssize_t n;
     part->iov_len = part->iov_len < room ? part->iov_len : room;
     if (!room)
@@ -235,7 +235,7 @@ static ssize_t drain_fifo(aco_sim_t *sim, aco__sim_file_t *from, aco__sim_file_t
 static ssize_t splice_once(aco_sim_t *sim, aco__sim_file_t *from, aco__sim_file_t *to, char *bytes, size_t n)
 {
     struct iovec part = aco__sim_part(bytes, n < MOST_SPLICED ? n : MOST_SPLICED);
-    return (aco__sim_is_fifo(to) ? fill_fifo : drain_fifo)(sim, from, to, &part);
+    return (aco__sim_pipe_of(to) ? fill_fifo : drain_fifo)(sim, from, to, &part);
 }
 
 /* -1 and errno: these two cannot be spliced. */
@@ -244,7 +244,7 @@ static int check_splice(const aco__sim_file_t *from, const aco__sim_file_t *to, 
 {
     if (!from || !to)
         return -1;
-    if ((!aco__sim_is_fifo(from) && !aco__sim_is_fifo(to)) || !from->type->receive || !to->type->send)
+    if (aco__sim_pipe_of(from) == aco__sim_pipe_of(to) || !from->type->receive || !to->type->send)
         return aco__sim_fail_with(from->type->receive && to->type->send ? EINVAL : EBADF);
     return from_offset || to_offset ? aco__sim_fail_with(ESPIPE) : 0;
 }

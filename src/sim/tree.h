@@ -9,11 +9,12 @@
 typedef struct aco__sim_inode {
     aco__links_t all;           /* of the tree */
     uint64_t number;
-    unsigned mode;              /* S_IFREG or S_IFDIR, and permissions, which nobody looks at */
+    unsigned mode;              /* S_IFREG, S_IFDIR or S_IFIFO, and permissions, which nobody looks at */
     int is_folder;
     unsigned names, users;      /* entries that name it; what holds it besides: open files, entries to be taken back */
     int64_t accessed, modified, changed; /* nanoseconds since ACO__SIM_DATE */
     aco__sim_content_t content; /* of a file */
+    struct aco__sim_fifo *pipe; /* of a named pipe that is open; else NULL */
     aco__links_t entries;       /* of a directory: aco__sim_entry_t */
     struct aco__sim_inode *parent; /* of a directory; NULL: it was removed */
 } aco__sim_inode_t;

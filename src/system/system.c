@@ -242,6 +242,7 @@ static const /* so that compilers see what is called */
         .rename = rename,
         .link = link,
         .unlink = unlink,
+        .mkfifo = mkfifo,
         .mkdir = mkdir,
         .rmdir = rmdir,
         .opendir = opendir,

@@ -164,6 +164,7 @@ typedef struct aco__system {
     int (*rename)(const char *from, const char *to);
     int (*link)(const char *from, const char *to);
     int (*unlink)(const char *path);
+    int (*mkfifo)(const char *path, mode_t mode);
     int (*mkdir)(const char *path, mode_t mode);
     int (*rmdir)(const char *path);
     DIR *(*opendir)(const char *path);
