@@ -9,6 +9,7 @@
 
 #include "aco/detail/for_libraries.h"
 #include "aco/group.h"
+#include "aco/pool.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -163,6 +164,9 @@ static void see_stack(state_view_t *view, const aco__task_seen_t *task)
     aco__json_member(&text, "route", task->work);
     aco__json_member(&text, "for", task->waits_for);
     aco__json_member(&text, "at", task->location ? task->location : "");
+    if (task->stack_size) /* a system call: for one task of each stack */
+        aco__page_print(&text, ",\"stack_used\":%td,\"stack_size\":%" PRId64, aco_stack_high_water(task->task),
+                        task->stack_size);
     aco__page_add(&text, "", 1);
     entry->text = text.is_broken ? NULL : text.at;
     if (text.is_broken)

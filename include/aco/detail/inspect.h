@@ -26,6 +26,7 @@ typedef struct aco__task_seen {
     const struct aco_scope_s *scope; /* the innermost; NULL: none */
     int64_t waited_ms;     /* at most so long; 0 if it does not wait */
     int64_t stack_bytes;   /* that it has touched, on a private stack; 0: unknown, or not wanted */
+    int64_t stack_size;    /* of that stack; 0: it has none that aco_stack_high_water() knows */
     void *const *frames;   /* return addresses, the innermost first */
     int frame_count;
 } aco__task_seen_t;

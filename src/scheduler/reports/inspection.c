@@ -133,7 +133,9 @@ static void see(const aco__tasks_t *s, aco__inspection_t *inspection, const aco_
     seen.thread = s->inspected.thread;
     seen.frames = frames;
     seen.frame_count = n > 0 ? n : 0;
-    if (inspection->wants_stacks && aco__has(task, ACO__PRIVATE) && !aco__stack_is_callers(task->share_stack))
+    if (aco__has(task, ACO__PRIVATE) && !aco__stack_is_callers(task->share_stack))
+        seen.stack_size = (int64_t)task->share_stack->sz;
+    if (inspection->wants_stacks && seen.stack_size)
         seen.stack_bytes = aco_stack_high_water(task);
     aco__report_task(s->inspected.of, task, inspection->wants_text, text, &seen);
     seen.work = aco__work(task);
