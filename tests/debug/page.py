@@ -33,6 +33,7 @@ def has_problems(base):
         if is_late and any('for mutex' in stack['for'] and stack['n'] > 20 for stack in state['stacks']):
             break
     check('late', is_late, late)
+    check('the culprit is first', late['stacks'] and late['stacks'][0]['state'] == 'ran long', late)
     check('three threads', state['threads_in_all'] == 3, state)
     check('tasks wait for the lock', any('for mutex' in stack['for'] and stack['n'] > 20 for stack in state['stacks']),
           state)
@@ -70,6 +71,12 @@ looks(3, 0);
 console.log('nothing:', findings().length);
 Object.assign(stack, {n: 200, stack_used: 65536});
 looks(5, 1);
+const bucket = (code, le, n) =>
+  `rpc_server_call_duration_seconds_bucket{rpc_method="a.B/C",rpc_response_status_code="${code}",le="${le}"} ${n}\n`;
+const ended = code => bucket(code, '0.001', 0) + bucket(code, '0.01', 8) + bucket(code, '+Inf', 10) +
+  `rpc_server_call_duration_seconds_count{rpc_method="a.B/C",rpc_response_status_code="${code}"} 10\n`;
+takeRpcs(ended('OK') + ended('NOT_FOUND') + 'acorn_grpc_calls_in_flight{end="server",rpc_method="a.B/C"} 3\n');
+console.log('grpc:', JSON.stringify({...rpcs[0], most: 0}), quantile(rpcs[0], 0.5), quantile(rpcs[0], 0.99));
 state.threads.push({thread: 8, answers: false, task: 'hog', frames: [3]});
 console.log(findings().join('\n'));
 """
@@ -86,9 +93,10 @@ def finds(node, base):
                  '200 tasks in 0x1 wait for a lock, up to 5.0 s; one for mutex 0x10, held by coroutine 0x20.| |'
                  '#tasks:mutex%200x10|', 'has touched 64 of 64 KiB of its stack', '#flames:stacks',
                  'Tasks in 0x2 become more and more: 500, +', '#tasks:b.c%3A2%20%26%20c|',
-                 'The queue of blocking work grows: 40, +'):
+                 'The queue of blocking work grows: 40, +', '{"end":"server","method":"a.B/C","calls":20,"errors":10,'
+                 '"running":3,"most":0} 6.63 ms > 10 ms\n'):
         check(f'findings: no {text}', text in done.stdout, done.stdout + done.stderr)
-    check('six findings', len(done.stdout.splitlines()) == 7, done.stdout)
+    check('six findings', len(done.stdout.splitlines()) == 8, done.stdout)
 
 
 def is_shown(chromium, base, tab, width, *wanted):
@@ -115,8 +123,9 @@ def main():
         if chromium:
             is_shown(chromium, base, 'overview', 1200, '<canvas', 'write_audit ← handle_order', 'watch_session',
                      ' tasks in write_audit ← handle_order wait for a lock, up to ')
-            is_shown(chromium, base, 'tasks', 390, 'watch_session', 'session 0')
+            is_shown(chromium, base, 'tasks', 390, 'watch_session', 'session 0', 'accept_sessions')
             is_shown(chromium, base, 'groups', 1200, 'begun by shop')
+            is_shown(chromium, base, 'others', 390, 'wait for each other for ever')
             is_shown(chromium, base, 'connections', 390, '127.0.0.1:')
         served.communicate('\n')
     check('ends', served.returncode == 0, served.returncode)
