@@ -5,7 +5,7 @@
 
 static const char live_policy[] = "default-src 'none'; style-src 'unsafe-inline'; connect-src 'self'; "
                                   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-                                  "script-src 'sha256-i4aip0/AykzpOJk1+mGBJp5pOKwR+ayUmELVwAkA2do='";
+                                  "script-src 'sha256-M05lrmuz31LYT9kYchQSsUZPdIHU9yQmWFjXKqO3aSY='";
 
 static const char *const live_lines[] = {
     "<!DOCTYPE html>\n",
@@ -37,6 +37,7 @@ static const char *const live_lines[] = {
     "input { width: 100%; max-width: 380px; }\n",
     ".dim { color: var(--dim); }\n",
     ".warn { color: var(--warn); }\n",
+    "#findings { margin-bottom: 12px; }\n",
     "#findings p { margin: 6px 0; padding-left: 8px; border-left: 3px solid var(--warn); }\n",
     "a { color: var(--mark); }\n",
     ".scroll { overflow-x: auto; }\n",
@@ -281,7 +282,9 @@ static const char *const live_lines[] = {
     "    bar.style.cssText = `left:${from * 100}%;width:${share * 100}%;top:${depth * 17}px;` +\n",
     "      `background:hsl(${20 + hue} 75% ${68 - hue / 4}%)`;\n",
     "    box.append(bar);\n",
-    "    for (const one of [...node.inside.values()].sort((a, b) => b.value - a.value)) {\n",
+    "    const inside = [...node.inside.values()]; // the states stay as they came: of late runs, the causes fi",
+    "rst\n",
+    "    for (const one of node === root ? inside : inside.sort((a, b) => b.value - a.value)) {\n",
     "      add(one, from, depth + 1);\n",
     "      from += one.value / (top.value || 1);\n",
     "    }\n",
@@ -502,6 +505,7 @@ static const char *const live_lines[] = {
     "    noteChanges();\n",
     "    $('findings').replaceChildren(...findings());\n",
     "  }\n",
+    "  $('findings').className = asked ? 'dim' : ''; // those of the last look at all tasks\n",
     "  $('status').textContent = `${short(state.tasks)} tasks, ${state.threads_in_all} threads; looked in ` +\n",
     "    `${(state.took_us / 1000).toFixed(1)} ms` + (state.unfinished ?\n",
     "      `; ${state.unfinished} thread(s) had no time to show all of their tasks` : '');\n",
