@@ -230,6 +230,8 @@ static void tasks(void)
     HAS(" (sleeper 2) and 2 more");
     HAS("\"shares a stack\" [waits for event ");
     HAS("task_on_share_stack(...)");
+    HAS("created by spawns_embrace(...)\n\t");
+    HAS(" (embrace), which waits at "); /* the holder */
     HAS("task \"hog\" [does not give way, thread ");
     if (sizeof(void *) == 8) /* else its frames may not be walked in a handler */
         HAS("spins(...)");
@@ -270,6 +272,7 @@ static void late(void)
     CHECK_EQ(take_answer(first), 200);
     HAS("woke late");
     HAS("oversleeper");
+    HAS("held");
 }
 
 static void processor_time(void)
@@ -294,6 +297,7 @@ static void waits_and_stacks(void)
     HAS("\x1f\x8b\x08");
     HAS("delay");
     HAS("waits_for_end");
+    HAS("holder_at");
     CHECK_EQ(get("/debug/pprof/stacks"), 200);
     HAS("touched");
     HAS("private_task");
@@ -312,6 +316,8 @@ static void live(void)
     HAS("\"is_group\":true,\"tasks\":3,\"running\":2,");
     HAS("\"own\":\"127.0.0.1:");
     HAS("\"route\":\"/debug/state\"");
+    HAS(",\"spawned_at\":");
+    HAS(",\"stack_size\":");
     CHECK_EQ(get("/debug/state?filter=sleeper%203"), 200);
     HAS("\"matching\":1,");
     HAS("\"for\":\"for event ");
@@ -746,6 +752,8 @@ int main(int argc, char **argv)
     pthread_join(threads[1], NULL);
     CHECK_EQ(get("/debug/pprof/tasks?debug=2"), 200);
     CHECK(!has("hog") && !has("sleeper"));
+    CHECK_EQ(get("/debug/pprof/leaked?debug=1"), 200);
+    HAS("# nothing is leaked: ");
     pthread_barrier_destroy(&barrier);
     oldest();
     aco_debug_stop();

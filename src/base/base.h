@@ -77,6 +77,9 @@ ACO__HIDDEN size_t aco__memory_size(const void *p);
 ACO__HIDDEN aco__thread_t *aco__thread_ready(void);
 /* Whether a unit of the program is a debug build. */
 ACO__HIDDEN_EXTERN int aco__debug_units;
+/* Whether new tasks are noted: in such a program, where somebody looks at tasks, or where members inherit a value.
+ * Atomic; once set it stays. */
+ACO__HIDDEN_EXTERN int aco__notes_spawns;
 /* Registers the calling thread's exit function, which frees what the thread has. */
 ACO__HIDDEN ACO__COLD void aco__thread_will_end(void);
 /* Whether the calling thread has a shadow stack: the processor compares each return address with the one there. On such

@@ -24,7 +24,6 @@ typedef struct aco__cold {
     void *slot;
     aco__deferred_t *deferred; /* the last deferred call first */
     aco__value_t *values;      /* coroutine-local storage, by the key's index */
-    size_t values_sz;          /* bytes */
     aco__exceptions_t exceptions; /* its own, while it does not run: tools/exceptions.c */
     void *fiber, *fake_stack;  /* the sanitizers' */
     void *left_fiber;          /* the fiber it last ran on: NULL, or a generator's */
@@ -37,6 +36,7 @@ typedef struct aco__cold {
 #endif
     const char *work;          /* what it works on, for profiles; NULL: nothing that is known */
     uint32_t number;           /* its number in a trace; 0: not traced */
+    uint16_t values_n;         /* how many `values` there are */
     char own_exceptions;
     char name[ACO_NAME_SIZE];
 } aco__cold_t;

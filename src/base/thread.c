@@ -57,12 +57,13 @@ static void read_new_environment(aco__thread_t *self)
     self->new_fp_control &= ~(uint32_t)ACO__FP_STATUS;
 }
 
-int aco__debug_units;
+int aco__debug_units, aco__notes_spawns;
 
 /* Called before main(), or when a library is loaded. */
 void aco__debug_unit(void)
 {
     aco__debug_units = 1;
+    __atomic_store_n(&aco__notes_spawns, 1, __ATOMIC_RELAXED);
 }
 
 aco__thread_t *aco__thread_ready(void)

@@ -55,6 +55,10 @@ void aco__forgotten_expect(int expected)
 void aco__made_at(const aco_t *co, const void *address)
 {
     int saved = errno;
+    if (aco__has(co, ACO__PRIVATE))
+        *aco__stack_spawned_at(co->share_stack) = address;
+    if (!aco__debug_units)
+        return;
     aco__lock();
     if (make_places()) {
         place_t *entry = entry_of_block(co);

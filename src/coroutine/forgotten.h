@@ -4,7 +4,7 @@
 
 #include "tools/tools.h"
 
-/* In a program with a debug unit: `co` was made by code at this address. */
+/* `co` was made by code at this address. Does nothing unless aco__notes_spawns. */
 ACO__HIDDEN ACO__COLD void aco__made_at(const aco_t *co, const void *address);
 /* From now on until it is called with 0: what the calling thread makes may be left behind, and is not reported. Who
  * leaves it says so. */
@@ -14,7 +14,7 @@ static inline void aco__made(const aco_t *co, const void *address)
 #ifdef ACO_CONFIG_LIBACO_ONLY
     (void)co, (void)address;
 #else
-    if (aco_unlikely(aco__debug_units && co))
+    if (aco_unlikely(__atomic_load_n(&aco__notes_spawns, __ATOMIC_RELAXED) && co))
         aco__made_at(co, address);
 #endif
 }

@@ -145,7 +145,7 @@ int aco_local_key_delete(aco_local_key_t key)
 /* The value at this key's index, or NULL. */
 static aco__value_t *value_of_key(aco__cold_t *cold, uint32_t index)
 {
-    return cold && index < cold->values_sz / sizeof *cold->values ? &cold->values[index] : NULL;
+    return cold && index < cold->values_n ? &cold->values[index] : NULL;
 }
 
 void *aco__local_of(const aco_t *co, aco_local_key_t key)
@@ -168,15 +168,15 @@ static aco__value_t *value_of_key_make(aco_t *co, uint32_t index)
         aco__value_t *values = aco__memory_new(&sz);
         if (!values)
             return NULL;
-        sz -= sz % sizeof *values;
         memset(values, 0, sz);
         if (cold->values) {
-            ACO__ASSERT(cold->values_sz < sz);
-            memcpy(values, cold->values, cold->values_sz);
-            aco__memory_free(cold->values, cold->values_sz);
+            ACO__ASSERT(cold->values_n < sz / sizeof *values);
+            memcpy(values, cold->values, cold->values_n * sizeof *values);
+            aco__memory_free(cold->values, cold->values_n * sizeof *values);
         }
         cold->values = values;
-        cold->values_sz = sz;
+        cold->values_n = (uint16_t)(sz / sizeof *values);
+        ACO__ASSERT(cold->values_n == sz / sizeof *values); /* ACO_LOCAL_KEYS and what the slab adds */
     }
     return value_of_key(cold, index);
 }
@@ -210,6 +210,7 @@ void aco__inherit(aco_local_key_t key, const aco__inheritance_t *by)
     inherited_key = key;
     inherited_by = by;
     __atomic_store_n(&aco__inherits, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&aco__notes_spawns, 1, __ATOMIC_RELEASE);
 }
 
 void *aco__inherited_copy(void)

@@ -82,8 +82,12 @@ static void see_task(aco__inspection_t *inspection, const aco__task_seen_t *task
     if (view->debug != 2 || view->listed < MOST_LISTED) {
         view->listed++;
         entry = aco__samples_add(&view->samples, &key, 1, task->stack_bytes);
-        if (entry && view->debug == 2 && !entry->text)
+        if (entry && view->debug == 2 && !entry->text) {
             entry->text = line_of(task);
+            entry->spawned_at = task->spawned_at;
+        } else if (entry && !view->debug && !entry->text && task->holder_at) {
+            entry->text = strdup(task->holder_at);
+        }
     }
     aco__system.pthread_mutex_unlock(&view->lock);
 }
@@ -115,7 +119,7 @@ ACO__SWITCHES static void look_at_missing(view_t *view, aco__page_t *notes)
 {
     for (int i = 0; i < view->missing_count; i++) {
         aco__sample_t sample;
-        aco__sample_key_t key = {.state = "does not give way", .thread = view->missing[i]};
+        aco__sample_key_t key = {.state = "does not give way", .thread = view->missing[i], .is_culprit = 1};
         aco__sample_entry_t *entry;
         char line[128];
         if (aco__cpu_prepare() != 0 || aco__cpu_look(view->missing[i], &sample) != 0) {
@@ -131,7 +135,7 @@ ACO__SWITCHES static void look_at_missing(view_t *view, aco__page_t *notes)
         entry = aco__samples_add(&view->samples, &key, 1, 0);
         (void)snprintf(line, sizeof line, "task%s%s%s [does not give way, thread %ld]:", sample.task[0] ? " \"" : "",
                        sample.task, sample.task[0] ? "\"" : "", view->missing[i]);
-        if (entry && !entry->text)
+        if (entry && view->debug && !entry->text)
             entry->text = strdup(line);
         if (view->debug) {
             aco__modules_t modules;
@@ -185,6 +189,10 @@ static void write_each(aco__page_t *page, view_t *view)
         aco__page_print(page, "%s\n", entry->text ? entry->text : "task");
         for (int k = 0; k < entry->key.frame_count; k++)
             write_frame(page, &modules, entry->frames[k], k || entry->key.is_return);
+        if (entry->spawned_at) {
+            aco__page_print(page, "created by ");
+            write_frame(page, &modules, entry->spawned_at, 1);
+        }
         aco__page_print(page, "\n");
     }
     if (view->tasks > view->listed)
@@ -218,8 +226,8 @@ ACO__SWITCHES static void look_at_all(view_t *view, aco__page_t *notes, int asks
 
 ACO__SWITCHES static void reply_tasks(aco_http_request_t *request, view_t *view, const char *name)
 {
-    static const aco__profile_kind_t all = {"tasks", "count", NULL, NULL, 1, 0};
-    static const aco__profile_kind_t leaked = {"leaked", "count", NULL, NULL, 1, 0};
+    static const aco__profile_kind_t all = {"tasks", "count", NULL, NULL, 1, 0, NULL};
+    static const aco__profile_kind_t leaked = {"leaked", "count", NULL, NULL, 1, 0, NULL};
     aco__page_t page = {0}, notes = {0};
     look_at_all(view, &notes, 1);
     if (!view->debug) {
@@ -230,7 +238,9 @@ ACO__SWITCHES static void reply_tasks(aco_http_request_t *request, view_t *view,
         else
             write_each(&page, view);
         if (!view->samples.entries)
-            aco__page_print(&page, "# no tasks\n");
+            aco__page_print(&page, view->inspection.wants_stuck
+                                       ? "# nothing is leaked: no tasks wait for each other for ever\n"
+                                       : "# no tasks\n");
         aco__page_add(&page, notes.at, notes.n);
         aco__page_reply(request, "text/plain; charset=utf-8", &page);
     }
@@ -259,7 +269,7 @@ ACO__SWITCHES void aco__tasks_page(aco_http_request_t *request, void *name)
 enum { EACH_MS = 50, DEFAULT_LOOKS_S = 5, MOST_LOOKS_S = 300 };
 
 /* Looks once more and adds what was seen to the others. -1: no memory. */
-ACO__SWITCHES static int add_look(aco__samples_t *samples, int kinds, int64_t ns)
+ACO__SWITCHES static int add_look(aco__samples_t *samples, int kinds, int64_t ns, int wants_holders)
 {
     aco__page_t notes = {0};
     aco__sample_entry_t **sorted;
@@ -268,27 +278,35 @@ ACO__SWITCHES static int add_look(aco__samples_t *samples, int kinds, int64_t ns
         return -1;
     view->kinds = kinds;
     view->inspection.wants_stacks = !kinds;
+    view->inspection.wants_text = wants_holders;
     look_at_all(view, &notes, 0);
     sorted = aco__samples_sorted(&view->samples);
-    for (size_t i = 0; sorted && i < view->samples.entries; i++)
-        (void)aco__samples_add(samples, &sorted[i]->key, sorted[i]->count,
-                               kinds ? sorted[i]->count * ns : sorted[i]->value);
+    for (size_t i = 0; sorted && i < view->samples.entries; i++) {
+        aco__sample_entry_t *entry = aco__samples_add(samples, &sorted[i]->key, sorted[i]->count,
+                                                      kinds ? sorted[i]->count * ns : sorted[i]->value);
+        if (entry && !entry->text) {
+            entry->text = sorted[i]->text;
+            sorted[i]->text = NULL;
+        }
+    }
     free(sorted);
     aco__inspect_release(&view->inspection);
     aco__page_free(&notes);
     return 0;
 }
 
-/* Each look counts for the time since the one before. */
+/* Each look counts for the time since the one before. One in EACH_HOLDERS asks who holds the locks: it takes longer. */
 ACO__SWITCHES static int look_for_time(aco__samples_t *samples, int kinds, int64_t until)
 {
+    enum { EACH_HOLDERS = 20 };
     int64_t before = aco_now();
+    unsigned looks = 0;
     while (before < until) {
         int64_t now;
         if (aco_sleep(EACH_MS * ACO_MILLISECOND) != 0)
             return 0;
         now = aco_now();
-        if (add_look(samples, kinds, now - before) != 0)
+        if (add_look(samples, kinds, now - before, looks++ % EACH_HOLDERS == 0) != 0)
             return -1;
         before = now;
     }
@@ -297,13 +315,13 @@ ACO__SWITCHES static int look_for_time(aco__samples_t *samples, int kinds, int64
 
 ACO__SWITCHES static void reply_looks(aco_http_request_t *request, int kinds)
 {
-    static const aco__profile_kind_t stacks = {"stacks", "count", "touched", "bytes", 1, 0};
-    aco__profile_kind_t waits = {"looks", "count", "delay", "nanoseconds", EACH_MS * 1000000, 0};
+    static const aco__profile_kind_t stacks = {"stacks", "count", "touched", "bytes", 1, 0, NULL};
+    aco__profile_kind_t waits = {"looks", "count", "delay", "nanoseconds", EACH_MS * 1000000, 0, NULL};
     int64_t began = aco_now();
     int seconds = aco__page_number(request, "seconds", DEFAULT_LOOKS_S, MOST_LOOKS_S);
     aco__samples_t *samples = calloc(1, sizeof *samples);
     int has_failed = !samples || (kinds ? look_for_time(samples, kinds, began + seconds * ACO_SECOND)
-                                        : add_look(samples, 0, 0)) != 0;
+                                        : add_look(samples, 0, 0, 0)) != 0;
     waits.duration = aco_now() - began;
     if (samples && has_failed)
         aco__samples_clear(samples);

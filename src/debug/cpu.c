@@ -246,7 +246,7 @@ ACO__SWITCHES static void take_profile(aco__samples_t *samples, timers_t *timers
 
 ACO__SWITCHES static void reply_profile(aco_http_request_t *request, int seconds, int hertz)
 {
-    aco__profile_kind_t kind = {"samples", "count", "cpu", "nanoseconds", 0, 0};
+    aco__profile_kind_t kind = {"samples", "count", "cpu", "nanoseconds", 0, 0, NULL};
     aco__samples_t *samples = calloc(1, sizeof *samples);
     timers_t *timers = calloc(1, sizeof *timers);
     int64_t began = aco_now();

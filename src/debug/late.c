@@ -52,7 +52,7 @@ static void see_late(const aco__task_seen_t *task, int64_t late_ns)
 /* A turn is over, or the profile is. */
 static void end_turn(turn_seen_t *turn, int64_t now)
 {
-    aco__sample_key_t key = {.state = "ran long", .thread = turn->is.thread};
+    aco__sample_key_t key = {.state = "ran long", .thread = turn->is.thread, .is_culprit = 1};
     if (turn->is_long) {
         memcpy(key.task, turn->sample.task, sizeof key.task);
         memcpy(key.route, turn->sample.work, sizeof key.route);
@@ -101,7 +101,7 @@ static void observe_late(aco__samples_t *samples)
 
 ACO__SWITCHES static void reply_late(aco_http_request_t *request)
 {
-    aco__profile_kind_t kind = {"events", "count", "delay", "nanoseconds", 1, 0};
+    aco__profile_kind_t kind = {"events", "count", "delay", "nanoseconds", 1, 0, "held"};
     int seconds = aco__page_number(request, "seconds", LATE_SECONDS, MOST_LATE_SECONDS);
     int limit = aco__page_number(request, "ms", LONG_MS, MOST_LONG_MS);
     aco__samples_t *samples = calloc(1, sizeof *samples);

@@ -35,7 +35,8 @@ ACO__SWITCHES static void index_page(aco_http_request_t *request, void *unused)
         "<li>a profile of <a href=\"/debug/pprof/stacks\">touched stacks</a>\n"
         "<li><a href=\"/debug/pprof/threadcreate?debug=1\">threads</a>\n"
         "<li><a href=\"/debug/pprof/cmdline\">the program</a>\n"
-        "<li><a href=\"/metrics\">metrics</a>\n</ul>\n"
+        "<li><a href=\"/metrics\">metrics</a>\n"
+        "<li><a href=\"/debug/state\">what the live page shows</a>, as JSON\n</ul>\n"
         "<p>Read profiles by <code>go tool pprof http://HOST:PORT/debug/pprof/profile?seconds=10</code>.\n";
     (void)unused;
     (void)aco_http_reply_header(request, "Content-Security-Policy", "default-src 'none'");
@@ -88,7 +89,7 @@ ACO__SWITCHES static void symbol_page(aco_http_request_t *request, void *unused)
 ACO__SWITCHES static void threads_page(aco_http_request_t *request, void *unused)
 {
     enum { MOST = 256 };
-    static const aco__profile_kind_t kind = {"threads", "count", NULL, NULL, 1, 0};
+    static const aco__profile_kind_t kind = {"threads", "count", NULL, NULL, 1, 0, NULL};
     aco__thread_seen_t *threads = calloc(MOST, sizeof *threads);
     aco__samples_t *samples = calloc(1, sizeof *samples);
     aco__page_t page = {0};

@@ -187,15 +187,17 @@ static void write_label(writer_t *w, aco__page_t *sample, const char *key, const
     add_message(sample, 3, &label);
 }
 
-static void write_sample(writer_t *w, const aco__sample_entry_t *entry, int has_value)
+static void write_sample(writer_t *w, const aco__sample_entry_t *entry, const aco__profile_kind_t *kind)
 {
     aco__page_t sample = {0}, ids = {0}, values = {0};
     for (int i = 0; i < entry->key.frame_count; i++)
         add_varint(&ids, write_location(w, (const char *)entry->frames[i] - (i || entry->key.is_return)));
     add_message(&sample, 1, &ids);
     add_varint(&values, (uint64_t)entry->count);
-    if (has_value)
+    if (kind->value_name)
         add_varint(&values, (uint64_t)entry->value);
+    if (kind->culprit_name)
+        add_varint(&values, entry->key.is_culprit ? (uint64_t)entry->value : 0);
     add_message(&sample, 2, &values);
     if (entry->key.task[0])
         write_label(w, &sample, "task", entry->key.task, 0);
@@ -203,6 +205,8 @@ static void write_sample(writer_t *w, const aco__sample_entry_t *entry, int has_
         write_label(w, &sample, "route", entry->key.route, 0);
     if (entry->key.state)
         write_label(w, &sample, "state", entry->key.state, 0);
+    if (entry->text)
+        write_label(w, &sample, "holder_at", entry->text, 0);
     if (entry->key.group)
         write_label(w, &sample, "group", NULL, (int64_t)(uintptr_t)entry->key.group);
     if (entry->key.thread)
@@ -288,9 +292,14 @@ void aco__pprof_write(aco__page_t *page, const aco__samples_t *samples, const ac
     write_type(&w, 1, kind->count_name, kind->count_unit);
     if (kind->value_name)
         write_type(&w, 1, kind->value_name, kind->value_unit);
+    if (kind->culprit_name) {
+        int has_culprits = sorted && sorted[0]->key.is_culprit;
+        write_type(&w, 1, kind->culprit_name, kind->value_unit);
+        add_number(&w.body, 14, text_index(&w, has_culprits ? kind->culprit_name : kind->value_name)); /* the default */
+    }
     w.body.is_broken |= samples->entries && !sorted;
     for (size_t i = 0; sorted && i < samples->entries; i++)
-        write_sample(&w, sorted[i], kind->value_name != NULL);
+        write_sample(&w, sorted[i], kind);
     write_modules(&w);
     aco__system.clock_gettime(CLOCK_REALTIME, &now);
     add_number(&w.body, 9, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);

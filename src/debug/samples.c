@@ -91,6 +91,8 @@ void aco__samples_clear(aco__samples_t *samples)
 static int compare_entries(const void *a, const void *b)
 {
     const aco__sample_entry_t *x = *(aco__sample_entry_t *const *)a, *y = *(aco__sample_entry_t *const *)b;
+    if (x->key.is_culprit != y->key.is_culprit)
+        return y->key.is_culprit - x->key.is_culprit;
     return x->count != y->count ? (x->count < y->count) - (x->count > y->count)
                                 : (x->hash > y->hash) - (x->hash < y->hash);
 }

@@ -16,6 +16,7 @@ typedef struct aco__sample_key {
     void *const *frames;
     int frame_count;
     int is_return; /* the first frame, too, is a return address */
+    int is_culprit; /* it makes others wait: it comes before all that are not */
 } aco__sample_key_t;
 
 typedef struct aco__sample_entry {
@@ -23,7 +24,8 @@ typedef struct aco__sample_entry {
     uint64_t hash;
     int64_t count, value;
     aco__sample_key_t key;
-    char *text; /* for people; NULL: none */
+    char *text; /* for people; NULL: none. In a profile: where the holder of the lock waits */
+    const void *spawned_at; /* its task; NULL: unknown, or not wanted */
     void *frames[];
 } aco__sample_entry_t;
 
@@ -38,7 +40,7 @@ typedef struct aco__samples {
 ACO__HIDDEN aco__sample_entry_t *aco__samples_add(aco__samples_t *samples, const aco__sample_key_t *key, int64_t count,
                                                   int64_t value);
 ACO__HIDDEN void aco__samples_clear(aco__samples_t *samples);
-/* All entries, the highest count first, in memory that the caller frees; NULL: no memory, or none. */
+/* All entries, culprits first, then the highest count, in memory that the caller frees; NULL: no memory, or none. */
 ACO__HIDDEN aco__sample_entry_t **aco__samples_sorted(const aco__samples_t *samples);
 
 /* What the numbers of a profile mean. */
@@ -46,6 +48,7 @@ typedef struct aco__profile_kind {
     const char *count_name, *count_unit; /* "samples", "count" */
     const char *value_name, *value_unit; /* "cpu", "nanoseconds"; NULL: the entries have counts only */
     int64_t period, duration;            /* in units of the value; in nanoseconds */
+    const char *culprit_name;            /* "held": a third number, the value of culprits alone; NULL: there is none */
 } aco__profile_kind_t;
 /* Writes pprof's profile.proto, in gzip's format. pprof.c. */
 ACO__HIDDEN void aco__pprof_write(aco__page_t *page, const aco__samples_t *samples, const aco__profile_kind_t *kind);

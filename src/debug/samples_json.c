@@ -33,6 +33,7 @@ static void write_stack(aco__page_t *page, const aco__sample_entry_t *entry)
     aco__json_member(page, "task", entry->key.task);
     aco__json_member(page, "route", entry->key.route);
     aco__json_member(page, "state", entry->key.state ? entry->key.state : "");
+    aco__json_member(page, "holder_at", entry->text ? entry->text : "");
     aco__json_frames(page, entry->frames, entry->key.frame_count, entry->key.is_return);
     aco__page_print(page, "}");
 }

@@ -9,6 +9,7 @@
 
 #include "aco/detail/for_libraries.h"
 #include "aco/group.h"
+#include "aco/pool.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -31,7 +32,7 @@ enum {
 typedef struct listed_task {
     char name[ACO_NAME_SIZE], route[ACO__WORK_SIZE], place[PLACE_SIZE], waits_for[FOR_SIZE];
     const char *state; /* lasts */
-    const void *task, *group;
+    const void *task, *group, *spawned_at;
     long thread;
     int64_t ms;
     int fd;
@@ -78,6 +79,7 @@ static void list_task(listed_task_t *to, const aco__task_seen_t *task)
     to->state = task->state;
     to->task = task->task;
     to->group = task->group;
+    to->spawned_at = task->spawned_at;
     to->thread = task->thread;
     to->ms = task->waited_ms;
     to->fd = task->fd;
@@ -148,6 +150,13 @@ static void see_scopes(state_view_t *view, const aco__task_seen_t *task)
     }
 }
 
+/* The place of its spawn as a number, within the call, as frames have it. */
+static void write_spawn(aco__page_t *page, const void *spawned_at)
+{
+    if (spawned_at)
+        aco__page_print(page, ",\"spawned_at\":%" PRIuPTR, (uintptr_t)spawned_at - 1);
+}
+
 static void see_stack(state_view_t *view, const aco__task_seen_t *task)
 {
     aco__sample_key_t key = {.state = task->state, .frames = task->frames, .frame_count = task->frame_count};
@@ -163,6 +172,10 @@ static void see_stack(state_view_t *view, const aco__task_seen_t *task)
     aco__json_member(&text, "route", task->work);
     aco__json_member(&text, "for", task->waits_for);
     aco__json_member(&text, "at", task->location ? task->location : "");
+    write_spawn(&text, task->spawned_at);
+    if (task->stack_size) /* a system call: for one task of each stack */
+        aco__page_print(&text, ",\"stack_used\":%td,\"stack_size\":%" PRId64, aco_stack_high_water(task->task),
+                        task->stack_size);
     aco__page_add(&text, "", 1);
     entry->text = text.is_broken ? NULL : text.at;
     if (text.is_broken)
@@ -264,6 +277,7 @@ static void write_listed(aco__page_t *page, const listed_task_t *task)
     aco__page_print(page, "{\"thread\":%ld,\"ms\":%" PRId64, task->thread, task->ms);
     write_address(page, "address", task->task);
     write_address(page, "group", task->group);
+    write_spawn(page, task->spawned_at);
     aco__json_member(page, "task", task->name);
     aco__json_member(page, "route", task->route);
     aco__json_member(page, "state", task->state);

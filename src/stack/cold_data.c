@@ -73,14 +73,14 @@ aco__cold_t *aco__cold_make(aco_t *co)
 
 void aco__values_free(aco__cold_t *cold)
 {
-    ACO__ASSERT(!cold->values == !cold->values_sz && cold->values_sz % sizeof *cold->values == 0);
-    for (size_t i = 0; i < cold->values_sz / sizeof *cold->values; i++)
+    ACO__ASSERT(!cold->values == !cold->values_n);
+    for (size_t i = 0; i < cold->values_n; i++)
         if (cold->values[i].size)
             aco__memory_free(cold->values[i].value, cold->values[i].size);
     if (cold->values)
-        aco__memory_free(cold->values, cold->values_sz);
+        aco__memory_free(cold->values, cold->values_n * sizeof *cold->values);
     cold->values = NULL;
-    cold->values_sz = 0;
+    cold->values_n = 0;
 }
 
 void aco__cold_leave(aco_t *co)

@@ -6,7 +6,8 @@
  *   or, without a guard page,
  *   | canary line | ptr ...
  *
- * The coroutine's cold data follows the record of a private stack; a task's record (scheduler/task.h) is at the end.
+ * The coroutine's cold data follows the record of a private stack; a task's record (scheduler/task.h) is at the end,
+ * below it a word: where the task was spawned.
  *
  * The first return address stands at `aco__top`, just below a cache line boundary. It is the same for every coroutine,
  * so it is written once and never copied. Frames grow down from there.
@@ -20,7 +21,7 @@
 #include <string.h>
 
 enum { COLOURS = 42, FIRST_COLOUR = 16 };
-_Static_assert(sizeof(aco_share_stack_t) + sizeof(aco__cold_t) + ACO__TASK_RECORD <= ACO__RECORD,
+_Static_assert(sizeof(aco_share_stack_t) + sizeof(aco__cold_t) + sizeof(void *) + ACO__TASK_RECORD <= ACO__RECORD,
                "the records fit their place");
 _Static_assert((FIRST_COLOUR + COLOURS) * ACO__CACHE_LINE + ACO__RECORD == ACO__HEAD,
                "colour and records are the head page");

@@ -40,6 +40,11 @@ static inline void *aco__stack_task_record(aco_share_stack_t *stack)
     ACO__ASSERT(stack->aco__private);
     return (char *)stack + ACO__RECORD - ACO__TASK_RECORD;
 }
+/* Where the task of a private stack was spawned: the return address of that call. NULL: unknown. */
+static inline const void **aco__stack_spawned_at(aco_share_stack_t *stack)
+{
+    return (const void **)aco__stack_task_record(stack) - 1;
+}
 static inline aco_share_stack_t *aco__task_record_stack(void *record)
 {
     return (aco_share_stack_t *)(void *)((char *)record + ACO__TASK_RECORD - ACO__RECORD);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """page.py PROGRAM [NODE] [CHROMIUM]: the live page of acorn_debug, of PROGRAM (problems.c), is up to date, its JSON
-says what is wrong there, as acorn_top does, and its script is one (NODE, if given). CHROMIUM, if given, shows it: with
-all tables, in two widths, and nothing refused by the page's own policy."""
+says what is wrong there, as acorn_top does, and its script (in NODE, if given) finds what it should. CHROMIUM, if
+given, shows it: with all tables, in two widths, and nothing refused by the page's own policy."""
 import json
 import pathlib
 import re
@@ -33,6 +33,7 @@ def has_problems(base):
         if is_late and any('for mutex' in stack['for'] and stack['n'] > 20 for stack in state['stacks']):
             break
     check('late', is_late, late)
+    check('the culprit is first', late['stacks'] and late['stacks'][0]['state'] == 'ran long', late)
     check('three threads', state['threads_in_all'] == 3, state)
     check('tasks wait for the lock', any('for mutex' in stack['for'] and stack['n'] > 20 for stack in state['stacks']),
           state)
@@ -51,12 +52,51 @@ def in_terminal(base):
         check(f'acorn_top: no {text}', text in done.stdout, done.stdout + done.stderr)
 
 
-def is_script(node, base):
+# What the page would find, after three looks at nothing wrong, and after five at what is wrong.
+FINDS = r"""
+new Function(require('fs').readFileSync(0, 'utf8')); // the whole is a script
+make = (tag, attributes, ...inside) => [attributes && attributes.href, ...inside].filter(one => one).join('|');
+const stack = {n: 9, state: 'waits', oldest_ms: 5000, for: 'for mutex 0x10, held by coroutine 0x20', at: 'a.c:1',
+  frames: [1], stack_used: 8192, stack_size: 65536};
+function looks(n, step) {
+  for (let i = 0; i < n; i++) {
+    before.sums.set('acorn_offload_queued', step * i * 10);
+    state = {threads: [{thread: 7, late: 100000 + step * i}], stacks: [stack, {n: 100 + step * 100 * i, state: 'waits',
+      for: 'for event 0x30', oldest_ms: 1e6, at: 'b.c:2 & c', frames: [2]}]};
+    noteChanges();
+  }
+}
+before = {now: 0, sums: new Map()};
+looks(3, 0);
+console.log('nothing:', findings().length);
+Object.assign(stack, {n: 200, stack_used: 65536});
+looks(5, 1);
+const bucket = (code, le, n) =>
+  `rpc_server_call_duration_seconds_bucket{rpc_method="a.B/C",rpc_response_status_code="${code}",le="${le}"} ${n}\n`;
+const ended = code => bucket(code, '0.001', 0) + bucket(code, '0.01', 8) + bucket(code, '+Inf', 10) +
+  `rpc_server_call_duration_seconds_count{rpc_method="a.B/C",rpc_response_status_code="${code}"} 10\n`;
+takeRpcs(ended('OK') + ended('NOT_FOUND') + 'acorn_grpc_calls_in_flight{end="server",rpc_method="a.B/C"} 3\n');
+console.log('grpc:', JSON.stringify({...rpcs[0], most: 0}), quantile(rpcs[0], 0.5), quantile(rpcs[0], 0.99));
+state.threads.push({thread: 8, answers: false, task: 'hog', frames: [3]});
+console.log(findings().join('\n'));
+"""
+
+
+def finds(node, base):
+    script = re.search(r'<script>(.*)</script>', get(base, '/'), re.DOTALL).group(1)
     with tempfile.NamedTemporaryFile('w', suffix='.js', encoding='utf-8') as file:
-        file.write(re.search(r'<script>(.*)</script>', get(base, '/'), re.DOTALL).group(1))
+        file.write(script[:script.index('for (const name in tabs)')] + FINDS)
         file.flush()
-        done = subprocess.run([node, '--check', file.name], capture_output=True, text=True, check=False, timeout=60)
-    check('node', done.returncode == 0, done.stderr)
+        done = subprocess.run([node, file.name], input=script, capture_output=True, text=True, check=False,
+                              timeout=60)
+    for text in ('nothing: 0\n', 'Tasks of thread 7 wake over 10 ms late.| |#flames:late|', 'Thread 8 is stalled: ',
+                 '200 tasks in 0x1 wait for a lock, up to 5.0 s; one for mutex 0x10, held by coroutine 0x20.| |'
+                 '#tasks:mutex%200x10|', 'has touched 64 of 64 KiB of its stack', '#flames:stacks',
+                 'Tasks in 0x2 become more and more: 500, +', '#tasks:b.c%3A2%20%26%20c|',
+                 'The queue of blocking work grows: 40, +', '{"end":"server","method":"a.B/C","calls":20,"errors":10,'
+                 '"running":3,"most":0} 6.63 ms > 10 ms\n'):
+        check(f'findings: no {text}', text in done.stdout, done.stdout + done.stderr)
+    check('six findings', len(done.stdout.splitlines()) == 8, done.stdout)
 
 
 def is_shown(chromium, base, tab, width, *wanted):
@@ -79,11 +119,13 @@ def main():
         has_problems(base)
         in_terminal(base)
         if node:
-            is_script(node, base)
+            finds(node, base)
         if chromium:
-            is_shown(chromium, base, 'overview', 1200, '<canvas', 'write_audit ← handle_order', 'watch_session')
-            is_shown(chromium, base, 'tasks', 390, 'watch_session', 'session 0')
+            is_shown(chromium, base, 'overview', 1200, '<canvas', 'write_audit ← handle_order', 'watch_session',
+                     ' tasks in write_audit ← handle_order wait for a lock, up to ')
+            is_shown(chromium, base, 'tasks', 390, 'watch_session', 'session 0', 'accept_sessions')
             is_shown(chromium, base, 'groups', 1200, 'begun by shop')
+            is_shown(chromium, base, 'others', 390, 'wait for each other for ever')
             is_shown(chromium, base, 'connections', 390, '127.0.0.1:')
         served.communicate('\n')
     check('ends', served.returncode == 0, served.returncode)

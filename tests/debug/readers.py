@@ -99,8 +99,9 @@ def profiles(go, base):
         check('tasks', pprof(go, base, folder, ['-traces'], 'tasks'), 'Type: tasks', 'task:  sleeper 3',
               'state:  waits', 'waits_for_end', 'private_task', 'task_on_share_stack')
         check('block', pprof(go, base, folder, ['-top'], 'block?seconds=1'), 'Type: delay', 'waits_for_end')
+        check('mutex', pprof(go, base, folder, ['-tags'], 'mutex?seconds=1'), 'holder_at:', 'debug_pages.c:')
         check('stacks', pprof(go, base, folder, ['-top'], 'stacks'), 'Type: touched', 'private_task')
-        check('late', pprof(go, base, folder, ['-traces'], 'late?seconds=1'), 'Type: delay', 'state:  ran long',
+        check('late', pprof(go, base, folder, ['-traces'], 'late?seconds=1'), 'Type: held', 'state:  ran long',
               'task:  hog', 'spins')
         check('leaked', pprof(go, base, folder, ['-top'], 'leaked'), 'Type: leaked', 'embraces')
         check('route', pprof(go, base, folder, ['-tags'], 'tasks'), 'route:', '/debug/pprof/tasks')

@@ -18,6 +18,8 @@ typedef struct aco__task_seen {
     const char *state;     /* "runs", "can run", "has not begun", "waits" */
     const char *waits_for; /* "for mutex …"; "": it does not wait, or no text is wanted */
     const char *location;  /* of the wait; NULL: unknown */
+    const char *holder_at; /* if texts are wanted: where the holder of the lock waits; NULL: unknown, or it does not */
+    const void *spawned_at; /* the return address of the call that spawned it; NULL: unknown */
     const char *work;      /* aco__work_place(); "": unknown */
     const void *entry;     /* its function */
     const void *group;     /* of which it is a member; NULL: none */
@@ -26,6 +28,7 @@ typedef struct aco__task_seen {
     const struct aco_scope_s *scope; /* the innermost; NULL: none */
     int64_t waited_ms;     /* at most so long; 0 if it does not wait */
     int64_t stack_bytes;   /* that it has touched, on a private stack; 0: unknown, or not wanted */
+    int64_t stack_size;    /* of that stack; 0: it has none that aco_stack_high_water() knows */
     void *const *frames;   /* return addresses, the innermost first */
     int frame_count;
 } aco__task_seen_t;

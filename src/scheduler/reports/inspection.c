@@ -128,12 +128,14 @@ static void see(const aco__tasks_t *s, aco__inspection_t *inspection, const aco_
 {
     aco__task_seen_t seen = {0};
     void *frames[ACO__MOST_SEEN_FRAMES];
-    char text[2 * ACO__REPORT_TEXT];
+    char text[3 * ACO__REPORT_TEXT];
     int n = s->inspected.known ? aco__backtrace_known(task, s->inspected.known, frames, ACO__MOST_SEEN_FRAMES) : 0;
     seen.thread = s->inspected.thread;
     seen.frames = frames;
     seen.frame_count = n > 0 ? n : 0;
-    if (inspection->wants_stacks && aco__has(task, ACO__PRIVATE) && !aco__stack_is_callers(task->share_stack))
+    if (aco__has(task, ACO__PRIVATE) && !aco__stack_is_callers(task->share_stack))
+        seen.stack_size = (int64_t)task->share_stack->sz;
+    if (inspection->wants_stacks && seen.stack_size)
         seen.stack_bytes = aco_stack_high_water(task);
     aco__report_task(s->inspected.of, task, inspection->wants_text, text, &seen);
     seen.work = aco__work(task);
@@ -165,7 +167,7 @@ static void tell_late(aco__thread_t *self, const aco_t *task, int64_t late_ns)
     aco__late_observer_t observer = __atomic_load_n(&late_observer, __ATOMIC_ACQUIRE);
     aco__task_seen_t seen = {0};
     void *frames[ACO__MOST_SEEN_FRAMES];
-    char text[2 * ACO__REPORT_TEXT];
+    char text[3 * ACO__REPORT_TEXT];
     int error = errno, n;
     if (!observer)
         return;
@@ -344,6 +346,7 @@ int aco__inspect_on(void)
         __atomic_store_n(&handles_forks, 0, __ATOMIC_SEQ_CST);
         return aco__fail(0, error, "aco_debug_serve", NULL, "%s", strerror(error));
     }
+    __atomic_store_n(&aco__notes_spawns, 1, __ATOMIC_RELAXED);
     aco__lock();
     is_inspected = 1;
     for (aco__tasks_t *s = first_scheduler; s; s = s->inspected.next) {

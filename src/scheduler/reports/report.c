@@ -464,7 +464,21 @@ int aco__kind_of_wait(unsigned kind)
     }
 }
 
-void aco__report_task(const aco__thread_t *self, const aco_t *task, int wants_text, char text[2 * ACO__REPORT_TEXT],
+/* Where the holder of the lock waits that `wait`, which was described, is for. NULL: it does not wait, or is unknown. */
+static const char *place_of_holder(const report_t *report, const aco__wait_t *wait, char text[TEXT])
+{
+    const aco_mutex_t *mutex = wait->object;
+    const aco_rwlock_t *lock = wait->object;
+    const int is_mutex = wait->kind == ACO__WAIT_MUTEX || wait->kind == ACO__WAIT_RELOCK;
+    const int is_lock = wait->kind == ACO__WAIT_RDLOCK || wait->kind == ACO__WAIT_WRLOCK;
+    const aco_t *holder = is_mutex ? mutex->owner : is_lock ? lock->writer : NULL;
+    if (!holder || holder != report->known || !is_ours(holder, report->self)) /* name_of() has found that it lives */
+        return NULL;
+    wait = aco__task_wait(holder);
+    return wait && wait->location ? aco__location(wait->location, text, TEXT) : NULL;
+}
+
+void aco__report_task(const aco__thread_t *self, const aco_t *task, int wants_text, char text[3 * ACO__REPORT_TEXT],
                       aco__task_seen_t *seen)
 {
     const aco__wait_t *wait = aco__task_wait(task);
@@ -474,8 +488,12 @@ void aco__report_task(const aco__thread_t *self, const aco_t *task, int wants_te
     report.self = self;
     report.known = inspected->owner; /* else each task that waits for a lock costs a walk over all tasks */
     text[0] = 0;
-    if (wait && wants_text)
+    if (wait && wants_text) {
         describe(&report, wait, text);
+        seen->holder_at = place_of_holder(&report, wait, text + 2 * TEXT);
+    }
+    if (seen->holder_at)
+        (void)snprintf(text + strlen(text), TEXT - strlen(text), ", which waits at %s", seen->holder_at);
     inspected->owner = report.known;
     seen->task = task;
     seen->name = aco_name(task);
@@ -483,6 +501,7 @@ void aco__report_task(const aco__thread_t *self, const aco_t *task, int wants_te
     seen->waits_for = text;
     seen->location = wait && wait->location ? aco__location(wait->location, text + TEXT, TEXT) : NULL;
     memcpy(&seen->entry, &function, sizeof function);
+    seen->spawned_at = aco__is_on_private(task) ? *aco__stack_spawned_at(task->share_stack) : NULL;
     seen->group = *aco__task_flags(task) & TASK_SCOPED ? aco__task_record(task)->group : NULL;
     seen->scope = *aco__task_flags(task) & TASK_SCOPED ? aco__task_record(task)->scope : NULL;
     seen->fd = wait && aco__kind_of_wait(wait->kind) == ACO__SEEN_IO ? (int)(uintptr_t)wait->object : -1;

@@ -15,8 +15,9 @@ ACO__HIDDEN void aco__report_stuck(const aco__thread_t *self, int (*is_stuck)(co
 /* What this kind of wait (wait.h) is for: ACO__SEEN_…. */
 ACO__HIDDEN int aco__kind_of_wait(unsigned kind);
 enum { ACO__REPORT_TEXT = 256 };
-/* Fills in what a task of the thread does: all but `thread` and the frames of *seen. `text` is for its texts. */
+/* Fills in what a task of the thread does: all but `thread`, `work`, the frames and the stack of *seen. `text` is for
+ * its texts. */
 ACO__HIDDEN void aco__report_task(const aco__thread_t *self, const aco_t *task, int wants_text,
-                                  char text[2 * ACO__REPORT_TEXT], aco__task_seen_t *seen);
+                                  char text[3 * ACO__REPORT_TEXT], aco__task_seen_t *seen);
 
 #endif

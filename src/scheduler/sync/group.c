@@ -1,5 +1,6 @@
 /* Groups. The members' records are linked into the group; a member's outermost scope is the group's. member.c has what
  * happens when a member ends. */
+#include "coroutine/forgotten.h"
 #include "scheduler/sync/member.h"
 #include "scheduler/wait.h"
 
@@ -77,8 +78,10 @@ aco_t *aco__group_spawn(aco_group_t *group, aco_function_t fn, void *arg, void *
         errno = error;
         return NULL;
     }
-    if (aco_unlikely(__atomic_load_n(&aco__inherits, __ATOMIC_RELAXED)))
+    if (aco_unlikely(__atomic_load_n(&aco__notes_spawns, __ATOMIC_RELAXED))) {
+        aco__made(task, __builtin_return_address(0));
         aco__inherited_give(task, aco__inherited_copy());
+    }
     if (spare)
         aco__annex(task)->record = spare;
     record = aco__scope_record(self, task);
