@@ -59,7 +59,8 @@
  * signals, and writing to stderr. Any other call fails with ENOSYS, is printed with the backtrace of its caller, and
  * fails the run: processes and signals from outside are not simulated, nor are stdio's files, ioctl() and kinds of
  * sockets other than those below. So does aco_on_idle(), whose hook would wait for the real world. A
- * hooked task's own calls of libc (aco/hook.h) are simulated too; those of other tasks go to the real system.
+ * hooked task's own calls of libc (aco/hook.h) are simulated too; those of other tasks go to the real system. A call
+ * that blocks, such as open() of a named pipe that waits for the other end, waits with all tasks of its thread.
  *
  * The network. The calls of aco/io.h, aco/tls.h, aco/http.h and aco/websocket.h do what they do otherwise, over a
  * network that the run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets. Without nodes it has one machine,
