@@ -52,13 +52,9 @@ void aco__forgotten_expect(int expected)
     is_expected = expected;
 }
 
-void aco__made_at(const aco_t *co, const void *address)
+static __attribute__((noinline)) void note_place(const aco_t *co, const void *address)
 {
     int saved = errno;
-    if (aco__has(co, ACO__PRIVATE))
-        *aco__stack_spawned_at(co->share_stack) = address;
-    if (!aco__debug_units)
-        return;
     aco__lock();
     if (make_places()) {
         place_t *entry = entry_of_block(co);
@@ -68,6 +64,14 @@ void aco__made_at(const aco_t *co, const void *address)
     }
     aco__unlock();
     errno = saved;
+}
+
+void aco__made_at(const aco_t *co, const void *address)
+{
+    if (aco__has(co, ACO__PRIVATE))
+        *aco__stack_spawned_at(co->share_stack) = address;
+    if (aco__debug_units)
+        note_place(co, address);
 }
 
 typedef struct forgotten {
