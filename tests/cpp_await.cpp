@@ -5,9 +5,13 @@
 
 #include "aco/async.hpp"
 
+#include <array>
 #include <stdexcept>
 #include <thread>
 #include <tuple>
+#if UNDER_ASAN
+#include <sanitizer/asan_interface.h>
+#endif
 
 namespace {
 
@@ -514,6 +518,65 @@ TEST(Async, Failures)
         EXPECT_EQ(thrown_by([&] { aco::await(number_after(1, 1h)); }), by_time);
     });
     EXPECT_EQ(thrown_by([] { aco::async_group group; }), "error " + std::to_string(EPERM));
+}
+
+aco::async<const void *> frame_address()
+{
+    const char local = 0;
+    const void *volatile at = &local;
+    co_await aco::async_yield(); // so `local` is in the frame
+    co_return at;
+}
+
+// Promise: a frame that has ended is kept for the next one, and is nobody else's; ASan sees that it has ended.
+TEST(Async, Frames)
+{
+    in_task([] {
+        const void *frame = aco::await(frame_address());
+#if UNDER_ASAN
+        EXPECT_TRUE(__asan_address_is_poisoned(frame));
+#elif !SANITIZED
+        const auto at = reinterpret_cast<std::uintptr_t>(frame);
+        std::vector<std::unique_ptr<char[]>> others;
+        for (std::size_t size = 8; size < 600; size += 8) {
+            others.push_back(std::make_unique<char[]>(size));
+            const auto other = reinterpret_cast<std::uintptr_t>(others.back().get());
+            EXPECT_FALSE(other <= at && at < other + size);
+        }
+        EXPECT_EQ(aco::await(frame_address()), frame);
+#endif
+    });
+}
+
+aco::async<int> of_size(int n)
+{
+    std::array<char, 1000> local;
+    local.fill(static_cast<char>(n));
+    co_await aco::async_yield();
+    co_return local[local.size() - 1];
+}
+
+// Promise: frames may end on another thread than they began on, more of them than are kept, and after either has ended.
+TEST(Async, FramesOfOtherThreads)
+{
+    std::vector<aco::async<int>> from_here, from_there;
+    const auto make = [](std::vector<aco::async<int>> &to) {
+        for (int i = 0; i < 100; i++)
+            to.push_back(i % 2 ? of_size(i) : number_after(i, 0ms));
+    };
+    const auto run = [](std::vector<aco::async<int>> &from) {
+        in_task([&] {
+            for (int i = 0; i < 90; i++)
+                EXPECT_EQ(aco::await(std::move(from[static_cast<std::size_t>(i)])), i);
+            from.clear(); // some have never run
+        });
+    };
+    make(from_here);
+    std::thread([&] {
+        make(from_there);
+        run(from_here);
+    }).join();
+    run(from_there);
 }
 
 } // namespace

@@ -199,7 +199,7 @@ AWAITS = [
     *(NativeCase("await_yield", f"await: yields of {n}",
                  Line("tasks, aco::yield", "await", "yield_tasks", n),
                  Line("members, aco::async_yield", "await", "yield_members", n, limit=1.00), params={"members": n})
-      for n in (2, 1000)),
+      for n in (2, 100)),
     NativeCase("await_ping_pong", "await: ping-pong",
                Line("tasks, unbuffered channels", "await", "ping_pong_channels"),
                Line("tasks, aco::await", "await", "ping_pong_tasks"),

@@ -50,6 +50,90 @@ namespace detail {
 
 class async_loop;
 
+/* ---- Frames ------------------------------------------------------------------------------------------------------ */
+
+/* The frames of coroutines that have ended, for the next ones of the size: of each size the last MOST that ended on the
+ * thread, whichever thread they began on. A thread's end frees them. Sizes are those of malloc()'s blocks; a larger
+ * frame is never kept. With a sanitizer none is, so that it sees each end of a frame. */
+class frame_pool {
+public:
+    static void *get(std::size_t size)
+    {
+        const std::size_t i = index(size);
+        if (is_off() || aco_unlikely(i >= SIZES))
+            return ::operator new(size);
+        list &l = lists[i];
+        link *first = l.first;
+        if (aco_unlikely(!first))
+            return ::operator new(i * STEP + FIRST);
+        l.first = first->next;
+        l.room++;
+        return first;
+    }
+    static void put(void *frame, std::size_t size) noexcept
+    {
+        const std::size_t i = index(size);
+        if (is_off() || aco_unlikely(i >= SIZES))
+            return ::operator delete(frame);
+        list &l = lists[i];
+        if (aco_unlikely(l.room == 0) && !has_room(l))
+            return ::operator delete(frame);
+        l.first = ::new (frame) link{l.first};
+        l.room--;
+    }
+
+private:
+    enum : std::size_t { MOST = 32, SIZES = 32, FIRST = 24, STEP = 16 }; /* at most 272 KiB for a thread */
+    struct link {
+        link *next;
+    };
+    struct list {
+        link *first;
+        std::size_t room; /* how many more it takes; 0 before the thread's first put() */
+    };
+    struct end_of_thread {
+        ~end_of_thread()
+        {
+            is_over = true;
+            for (list &l : lists) {
+                l.room = 0;
+                while (link *first = l.first) {
+                    l.first = first->next;
+                    ::operator delete(first);
+                }
+            }
+        }
+    };
+
+    static constexpr bool is_off() noexcept
+    {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__SANITIZE_HWADDRESS__)
+        return true;
+#else
+        return ACO__HAS_FEATURE(address_sanitizer) || ACO__HAS_FEATURE(thread_sanitizer) ||
+               ACO__HAS_FEATURE(memory_sanitizer) || ACO__HAS_FEATURE(hwaddress_sanitizer);
+#endif
+    }
+    static constexpr std::size_t index(std::size_t size) noexcept
+    {
+        return size <= FIRST ? 0 : (size - FIRST + STEP - 1) / STEP;
+    }
+    /* The list is full, or the thread's first put(). */
+    ACO__COLD static bool has_room(list &full) noexcept
+    {
+        if (full.first || is_over)
+            return false;
+        static_cast<void>(&end); /* its destructor will run */
+        for (list &l : lists)
+            l.room = MOST;
+        return true;
+    }
+
+    static inline thread_local list lists[SIZES]; /* all zero; only `end` has a destructor: access needs no check */
+    static inline thread_local bool is_over; /* `end` has run */
+    static inline thread_local end_of_thread end;
+};
+
 /* What a group keeps of a coroutine, in its promise. It is in one queue at most. */
 struct async_member {
     async_member *next = nullptr;
@@ -396,6 +480,9 @@ public:
         }
         void await_resume() const noexcept {}
     };
+
+    static void *operator new(std::size_t size) { return frame_pool::get(size); }
+    static void operator delete(void *frame, std::size_t size) noexcept { frame_pool::put(frame, size); }
 
     std::suspend_always initial_suspend() const noexcept { return {}; }
     ends final_suspend() const noexcept { return {}; }
