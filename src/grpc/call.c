@@ -145,10 +145,11 @@ ACO__SWITCHES static int read_message(aco_grpc_call_t *call, const void **messag
         return 1;
     if (aco__grpc_unpack(call, *message, length) != 0) {
         const int error = errno;
+        call->taken = 0; /* without memory, the next call finds the message again */
         aco__grpc_free(&call->plain);
+        (void)aco__grpc_count_held(call);
         if (error != ENOMEM)
             return fail_read(call, error, error == ENOBUFS ? buffered : "a compressed message is wrong, or too long");
-        call->taken = 0;
         errno = ENOMEM;
         return -1;
     }
@@ -263,6 +264,8 @@ int aco_grpc_write_at(aco_grpc_call_t *call, const void *message, size_t n, cons
     if (packs && aco__grpc_pack(call, message, n) != 0)
         return fail_write(call);
     packs = packs && call->packed.n < n;
+    if (!packs)
+        aco__grpc_free(&call->packed);
     n = packs ? call->packed.n : n;
     result = write_with_prefix(call, packs, packs ? call->packed.p : message, n, location);
     aco__grpc_free(&call->packed);
