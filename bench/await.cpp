@@ -4,12 +4,6 @@
 
 #include <aco/async.hpp>
 
-#define PLACED(name)                                                                                                   \
-    NATIVE_HOT(0) void name##_0(void *made, size_t rounds) { name(made, rounds); }                                     \
-    NATIVE_HOT(16) void name##_16(void *made, size_t rounds) { name(made, rounds); }                                   \
-    NATIVE_HOT(32) void name##_32(void *made, size_t rounds) { name(made, rounds); }                                   \
-    NATIVE_HOT(48) void name##_48(void *made, size_t rounds) { name(made, rounds); }
-
 static void *number_make(unsigned, size_t number)
 {
     static size_t made;
@@ -40,8 +34,8 @@ BENCH_INLINE void awaits(size_t rounds)
 }
 BENCH_INLINE void ready_run(void *, size_t rounds) { awaits<ready>(rounds); }
 BENCH_INLINE void at_once_run(void *, size_t rounds) { awaits<at_once>(rounds); }
-PLACED(ready_run)
-PLACED(at_once_run)
+NATIVE_RUN(ready_run)
+NATIVE_RUN(at_once_run)
 
 /* ---- `number` of them yield `rounds` times each ---- */
 
@@ -58,7 +52,7 @@ BENCH_INLINE void members_yield(void *made, size_t rounds)
         group.spawn(yields(rounds));
     group.wait();
 }
-PLACED(members_yield)
+NATIVE_RUN(members_yield)
 
 BENCH_INLINE void tasks_yield(void *made, size_t rounds)
 {
@@ -70,7 +64,7 @@ BENCH_INLINE void tasks_yield(void *made, size_t rounds)
         });
     group.wait();
 }
-PLACED(tasks_yield)
+NATIVE_RUN(tasks_yield)
 
 /* ---- A value to another one and back: by an awaitable, as a library for C++20 coroutines may have it ---- */
 
@@ -120,7 +114,7 @@ BENCH_INLINE void members_ping_pong(void *, size_t rounds)
     group.wait();
     native_must(value == rounds, "other values came back");
 }
-PLACED(members_ping_pong)
+NATIVE_RUN(members_ping_pong)
 
 BENCH_INLINE void tasks_ping_pong(void *, size_t rounds)
 {
@@ -138,7 +132,7 @@ BENCH_INLINE void tasks_ping_pong(void *, size_t rounds)
     group.wait();
     native_must(value == rounds, "other values came back");
 }
-PLACED(tasks_ping_pong)
+NATIVE_RUN(tasks_ping_pong)
 
 BENCH_INLINE void channels_ping_pong(void *, size_t rounds)
 {
@@ -156,9 +150,9 @@ BENCH_INLINE void channels_ping_pong(void *, size_t rounds)
     group.wait();
     native_must(value == rounds, "other values came back");
 }
-PLACED(channels_ping_pong)
+NATIVE_RUN(channels_ping_pong)
 
-/* ---- A coroutine awaits another one, and a task a call: a child's whole life ---- */
+/* ---- A coroutine awaits another one: a child's whole life ---- */
 
 static __attribute__((noinline)) aco::async<uintptr_t> child(uintptr_t value)
 {
@@ -178,7 +172,7 @@ BENCH_INLINE void member_call(void *, size_t rounds)
     group.wait();
     native_must(value == rounds, "other values came back");
 }
-PLACED(member_call)
+NATIVE_RUN(member_call)
 
 static const native_case_t cases[] = {
     {"ready", number_make, NATIVE_ALL(ready_run)},
