@@ -3,8 +3,8 @@
 
     bench/history.py FILE.svg
 
-The runs are all that bench/results had in any commit of this clone. Only ratios within a run are drawn: times of two machines cannot
-be compared. A table with one recorded run has no history, and no picture.
+The runs are all that bench/results had in any commit of this clone. Only ratios within a run are drawn: times of two
+machines cannot be compared. A table with one recorded run has no history, and no picture.
 """
 import json
 import sys

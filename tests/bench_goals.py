@@ -125,7 +125,8 @@ class Goals(unittest.TestCase):
         programs.find_native([paper_cases.YIELD], {'gcc': (GCC, Path('/nowhere'), None)}, {})
         for program in paper_cases.YIELD.programs:
             program.missing = None if program.params['what'] in ('classic', 'aco_task_yield') else 'was not built'
-        said = 'I refs: 1,{0}00\nD refs: 900 (7{0}0 rd + 9 wr)\nD1 misses: 1{0} (1{0} rd + 0 wr)\nMispredicts: 5 (4 cond)'
+        said = ('I refs: 1,{0}00\nD refs: 900 (7{0}0 rd + 9 wr)\nD1 misses: 1{0} (1{0} rd + 0 wr)\n'
+                'Mispredicts: 5 (4 cond)')
 
         def valgrind(command, **_):
             more = command[-2] == '11000'
