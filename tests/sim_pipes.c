@@ -14,6 +14,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -178,10 +179,33 @@ static void lose_name(aco_sim_t *sim, void *arg)
     CHECK(s->read(old[0], got, 4) == 4 && memcmp(got, "old", 4) == 0);
     CHECK(s->write(old[1], "old", 4) == 4 && s->close(old[0]) == 0);
     FAILS_WITH((int)s->write(old[1], got, 4), EPIPE);
+    FAILS_WITH((int)s->splice(new, NULL, old[1], NULL, 4, SPLICE_F_NONBLOCK), EPIPE);
     CHECK(s->close(old[1]) == 0 && s->close(new) == 0);
     new = s->open("pipe", O_RDWR | O_NONBLOCK); /* what was written is gone with the last end */
     FAILS_WITH((int)s->read(new, got, 4), EAGAIN);
     CHECK(s->close(new) == 0);
+}
+
+/* Who watches edges hears of the first writer, and not of further ends. */
+static void tell_edges(aco_sim_t *sim, void *arg)
+{
+    const aco__system_t *s = &aco__system;
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET};
+    int ends[4], epoll = s->epoll_create1(0);
+    (void)sim, (void)arg;
+    CHECK(s->mkfifo("pipe", 0600) == 0);
+    ends[0] = s->open("pipe", O_RDONLY | O_NONBLOCK);
+    ends[1] = s->open("pipe", O_WRONLY);
+    CHECK(s->epoll_ctl(epoll, EPOLL_CTL_ADD, ends[0], &event) == 0 && s->write(ends[1], "", 1) == 1);
+    CHECK_EQ(s->epoll_wait(epoll, &event, 1, 0), 1);
+    ends[2] = s->open("pipe", O_WRONLY);
+    ends[3] = s->open("pipe", O_RDONLY);
+    CHECK_EQ(s->epoll_wait(epoll, &event, 1, 0), 0);
+    CHECK(s->close(ends[1]) == 0 && s->close(ends[2]) == 0);
+    CHECK_EQ(s->epoll_wait(epoll, &event, 1, 0), 1);
+    ends[1] = s->open("pipe", O_WRONLY);
+    CHECK_EQ(s->epoll_wait(epoll, &event, 1, 0), 1);
+    CHECK(s->close(ends[0]) == 0 && s->close(ends[1]) == 0 && s->close(ends[3]) == 0 && s->close(epoll) == 0);
 }
 
 static int lives;
@@ -235,6 +259,7 @@ int main(void)
     passes(wait_at_pipe, NULL, RUNS);
     passes(meet, NULL, RUNS);
     passes(lose_name, NULL, 2);
+    passes(tell_edges, NULL, 2);
     passes(crash_at_open, NULL, 10);
     nobody_comes();
     passes(pass_through, NULL, RUNS);

@@ -228,7 +228,9 @@ aco__sim_file_t *aco__sim_fifo_of_inode(aco_sim_t *sim, aco__sim_disk_t *disk, a
     end->disk = disk;
     end->inode = inode;
     aco__sim_inode_hold(inode);
-    notify_side(pipe, READERS, ~0u);
+    for (int side = READERS; side <= WRITERS; side++)
+        if (is_of(end, side) && pipe->n[side] == 1) /* open() may wait for the first of a side */
+            notify_side(pipe, READERS, ~0u);
     return &end->file;
 }
 
