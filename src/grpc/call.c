@@ -13,14 +13,6 @@ void aco__grpc_call_begin(aco_grpc_call_t *call)
     call->trailers.end = &call->trailers.first;
 }
 
-int aco__grpc_count_held(aco_grpc_call_t *call)
-{
-    const size_t now = (call->in != call->small ? call->in_room : 0) + call->plain.room;
-    const ptrdiff_t more = (ptrdiff_t)(now - call->held);
-    call->held = now;
-    return more && call->side->count ? call->side->count(call, more) : 0;
-}
-
 static void free_input(aco_grpc_call_t *call)
 {
     if (call->in != call->small)

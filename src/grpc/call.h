@@ -99,7 +99,13 @@ ACO__HIDDEN void aco__grpc_call_end(aco_grpc_call_t *call);
 /* Sends the head, unless it was sent. 0, or -1 and errno. */
 ACO__SWITCHES ACO__HIDDEN int aco__grpc_begin_once(aco_grpc_call_t *call, const char *location);
 /* Tells the side how much memory messages that are read take by now. 0, or -1 and errno. */
-ACO__HIDDEN int aco__grpc_count_held(aco_grpc_call_t *call);
+static inline int aco__grpc_count_held(aco_grpc_call_t *call)
+{
+    const size_t now = (call->in != call->small ? call->in_room : 0) + call->plain.room;
+    const ptrdiff_t more = (ptrdiff_t)(now - call->held);
+    call->held = now;
+    return more && call->side->count ? call->side->count(call, more) : 0;
+}
 /* Memory that lives as long as the call. NULL and errno. */
 static inline void *aco__grpc_allocate(aco_grpc_call_t *call, size_t n)
 {

@@ -94,7 +94,7 @@ static ssize_t read_fifo(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *m
     if (had < PIPE_BUF && room_in(pipe) >= PIPE_BUF)
         notify_side(pipe, WRITERS, ACO__SIM_WRITABLE);
     if (end->inode)
-        aco__sim_inode_accessed(sim, end->inode);
+        aco__sim_inode_accessed(end->inode, aco__sim_node_time(sim));
     return (ssize_t)n;
 }
 

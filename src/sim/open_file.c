@@ -17,7 +17,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { STATUS_BLOCK = 512, LEAST_DIRECT = 512, MOST_SENT = 64 * 1024 };
+enum { LEAST_DIRECT = 512, MOST_SENT = 64 * 1024 };
 
 typedef struct open_file {
     aco__sim_file_t file;
@@ -71,43 +71,6 @@ aco__sim_file_t *aco__sim_file_of_inode(aco_sim_t *sim, aco__sim_disk_t *disk, a
 
 /* ---- Status ---- */
 
-static struct timespec date_of(int64_t ns)
-{
-    return (struct timespec){(time_t)((ACO__SIM_DATE + ns) / ACO_SECOND), (long)((ACO__SIM_DATE + ns) % ACO_SECOND)};
-}
-
-static unsigned count_folders(const aco__sim_inode_t *inode)
-{
-    unsigned n = 0;
-    ACO__EACH_LINKED(aco__sim_entry_t, entry, &inode->entries, links)
-    n += (unsigned)entry->inode->is_folder;
-    return n;
-}
-
-void aco__sim_inode_status(const aco__sim_inode_t *inode, struct stat *status)
-{
-    int is_folder = inode->is_folder;
-    memset(status, 0, sizeof *status);
-    status->st_dev = 1;
-    status->st_ino = inode->number;
-    status->st_mode = inode->mode;
-    status->st_nlink = is_folder ? (inode->parent ? 2 + count_folders(inode) : 0) : inode->names;
-    status->st_size = is_folder ? ACO__SIM_PAGE : inode->content.size;
-    status->st_blocks = (blkcnt_t)inode->content.pages_used * (ACO__SIM_PAGE / STATUS_BLOCK);
-    status->st_blksize = ACO__SIM_PAGE;
-    status->st_atim = date_of(inode->accessed);
-    status->st_mtim = date_of(inode->modified);
-    status->st_ctim = date_of(inode->changed);
-}
-
-void aco__sim_inode_accessed(const aco_sim_t *sim, aco__sim_inode_t *inode)
-{
-    const int64_t day = 24 * 3600 * ACO_SECOND;
-    int64_t now = aco__sim_node_time(sim);
-    if (inode->accessed <= inode->modified || inode->accessed <= inode->changed || now - inode->accessed >= day)
-        inode->accessed = now;
-}
-
 static void tell_status(aco__sim_file_t *file, void *status)
 {
     aco__sim_inode_status(open_file_of(file)->inode, status);
@@ -140,7 +103,7 @@ static ssize_t read_part(aco_sim_t *sim, open_file_t *f, void *p, size_t n, int6
     if (is_misaligned(f, p, n, offset) || fails(sim, f, f->disk->options.read_errors))
         return -1;
     if (!(f->file.flags & O_NOATIME))
-        aco__sim_inode_accessed(sim, f->inode);
+        aco__sim_inode_accessed(f->inode, aco__sim_node_time(sim));
     return (ssize_t)aco__sim_content_read(&f->inode->content, p, aco__sim_disk_part(sim, f->disk, n), offset);
 }
 

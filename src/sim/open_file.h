@@ -5,15 +5,9 @@
 #include "sim/disk.h"
 #include "sim/opened.h"
 
-struct stat;
-
 /* A new open file. NULL and errno. */
 ACO__HIDDEN aco__sim_file_t *aco__sim_file_of_inode(aco_sim_t *sim, aco__sim_disk_t *disk, aco__sim_inode_t *inode,
                                                     int flags);
-/* What stat() tells. */
-ACO__HIDDEN void aco__sim_inode_status(const aco__sim_inode_t *inode, struct stat *status);
-/* It was read: changes the time of access where a disk mounted with relatime, as they usually are, does. */
-ACO__HIDDEN void aco__sim_inode_accessed(const aco_sim_t *sim, aco__sim_inode_t *inode);
 /* The open directory of a descriptor; NULL and errno: EBADF, ENOTDIR, EIO. */
 ACO__HIDDEN aco__sim_inode_t *aco__sim_folder_of(aco_sim_t *sim, int fd, const char *call);
 

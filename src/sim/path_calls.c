@@ -344,7 +344,7 @@ struct dirent *aco__sim_readdir(aco_sim_t *sim, DIR *folder)
     aco__sim_inode_t *inode = aco__sim_folder_of(sim, listing->fd, "readdir");
     if (!inode)
         return NULL;
-    aco__sim_inode_accessed(sim, inode);
+    aco__sim_inode_accessed(inode, aco__sim_node_time(sim));
     errno = error;
     return listing->next < listing->n ? &listing->entries[listing->next++] : NULL;
 }

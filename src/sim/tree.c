@@ -1,5 +1,6 @@
 /* Files and directories. Each call that changes names is a step in a list, until it is durable. A crash takes steps
  * back, from the list's end. */
+#define _FILE_OFFSET_BITS 64
 #define _GNU_SOURCE /* S_IFDIR, strdup() */
 #include "sim/tree.h"
 #include "sim/grow.h"
@@ -8,7 +9,7 @@
 #include <limits.h>
 #include <sys/stat.h>
 
-enum { MOST_STEPS = 1 << 10 };
+enum { STATUS_BLOCK = 512, MOST_STEPS = 1 << 10 };
 
 /* ---- Inodes ---- */
 
@@ -55,6 +56,42 @@ void aco__sim_inode_drop(aco__sim_tree_t *tree, aco__sim_inode_t *inode)
     ACO__ASSERT(inode->users > 0);
     inode->users--;
     free_if_unused(tree, inode);
+}
+
+static struct timespec date_of(int64_t ns)
+{
+    return (struct timespec){(time_t)((ACO__SIM_DATE + ns) / ACO_SECOND), (long)((ACO__SIM_DATE + ns) % ACO_SECOND)};
+}
+
+static unsigned count_folders(const aco__sim_inode_t *inode)
+{
+    unsigned n = 0;
+    ACO__EACH_LINKED(aco__sim_entry_t, entry, &inode->entries, links)
+    n += (unsigned)entry->inode->is_folder;
+    return n;
+}
+
+void aco__sim_inode_status(const aco__sim_inode_t *inode, struct stat *status)
+{
+    int is_folder = inode->is_folder;
+    memset(status, 0, sizeof *status);
+    status->st_dev = 1;
+    status->st_ino = inode->number;
+    status->st_mode = inode->mode;
+    status->st_nlink = is_folder ? (inode->parent ? 2 + count_folders(inode) : 0) : inode->names;
+    status->st_size = is_folder ? ACO__SIM_PAGE : inode->content.size;
+    status->st_blocks = (blkcnt_t)inode->content.pages_used * (ACO__SIM_PAGE / STATUS_BLOCK);
+    status->st_blksize = ACO__SIM_PAGE;
+    status->st_atim = date_of(inode->accessed);
+    status->st_mtim = date_of(inode->modified);
+    status->st_ctim = date_of(inode->changed);
+}
+
+void aco__sim_inode_accessed(aco__sim_inode_t *inode, int64_t now)
+{
+    const int64_t day = 24 * 3600 * ACO_SECOND;
+    if (inode->accessed <= inode->modified || inode->accessed <= inode->changed || now - inode->accessed >= day)
+        inode->accessed = now;
 }
 
 int aco__sim_inode_is_empty(const aco__sim_inode_t *folder)

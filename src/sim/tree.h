@@ -6,6 +6,8 @@
 #include "sim/content.h"
 #include "sim/links.h"
 
+struct stat;
+
 typedef struct aco__sim_inode {
     aco__links_t all;           /* of the tree */
     uint64_t number;
@@ -65,6 +67,10 @@ ACO__HIDDEN int aco__sim_tree_find(aco__sim_tree_t *tree, const char *path, aco_
 ACO__HIDDEN aco__sim_inode_t *aco__sim_inode_new(aco__sim_tree_t *tree, unsigned mode, int64_t now);
 ACO__HIDDEN void aco__sim_inode_hold(aco__sim_inode_t *inode);
 ACO__HIDDEN void aco__sim_inode_drop(aco__sim_tree_t *tree, aco__sim_inode_t *inode);
+/* What stat() tells. */
+ACO__HIDDEN void aco__sim_inode_status(const aco__sim_inode_t *inode, struct stat *status);
+/* It was read: changes the time of access where a disk mounted with relatime, as they usually are, does. */
+ACO__HIDDEN void aco__sim_inode_accessed(aco__sim_inode_t *inode, int64_t now);
 ACO__HIDDEN int aco__sim_inode_is_empty(const aco__sim_inode_t *folder);
 /* Whether the folder is `inode`, or in it at any depth. */
 ACO__HIDDEN int aco__sim_inode_is_in(const aco__sim_inode_t *folder, const aco__sim_inode_t *inode);
