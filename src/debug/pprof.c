@@ -292,7 +292,7 @@ void aco__pprof_write(aco__page_t *page, const aco__samples_t *samples, const ac
     write_type(&w, 1, kind->count_name, kind->count_unit);
     if (kind->value_name)
         write_type(&w, 1, kind->value_name, kind->value_unit);
-    if (kind->culprit_name) {
+    if (kind->value_name && kind->culprit_name) {
         int has_culprits = sorted && sorted[0]->key.is_culprit;
         write_type(&w, 1, kind->culprit_name, kind->value_unit);
         add_number(&w.body, 14, text_index(&w, has_culprits ? kind->culprit_name : kind->value_name)); /* the default */

@@ -1,5 +1,5 @@
-/* Compressed messages, by zlib: each is a stream of gzip of its own. zlib's state is some 300 kB, but nobody waits while
- * a message is packed or unpacked: so all calls of a server or a channel, which are on one thread, share one. */
+/* Compressed messages, by zlib: each is a stream of gzip of its own. zlib's state is some 300 kB, but nobody waits
+ * while a message is packed or unpacked: so all calls of a server or a channel, which are on one thread, share one. */
 #include "grpc/call.h"
 
 #ifdef ACO_CONFIG_ZLIB

@@ -464,7 +464,8 @@ int aco__kind_of_wait(unsigned kind)
     }
 }
 
-/* Where the holder of the lock waits that `wait`, which was described, is for. NULL: it does not wait, or is unknown. */
+/* Where the holder of the lock waits that `wait`, which was described, is for. NULL: it does not wait, or is
+ * unknown. */
 static const char *place_of_holder(const report_t *report, const aco__wait_t *wait, char text[TEXT])
 {
     const aco_mutex_t *mutex = wait->object;
