@@ -5,7 +5,7 @@
 
 static const char live_policy[] = "default-src 'none'; style-src 'unsafe-inline'; connect-src 'self'; "
                                   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-                                  "script-src 'sha256-M05lrmuz31LYT9kYchQSsUZPdIHU9yQmWFjXKqO3aSY='";
+                                  "script-src 'sha256-ESgvJnE5QYhtg+TH05lXeOCuMlzvAqKU733g7yk9Axg='";
 
 static const char *const live_lines[] = {
     "<!DOCTYPE html>\n",
@@ -347,6 +347,8 @@ static const char *const live_lines[] = {
     "}\n",
     "const grows = (key, least) => changes.has(key) && changes.get(key).grew >= 3 && changes.get(key).n >= leas",
     "t;\n",
+    "const growsFast = (key, least) => grows(key, least) && changes.get(key).rate > 0; // not only back to what",
+    " it was\n",
     "\n",
     "// What is probably wrong, each a line with a link to what shows it.\n",
     "function findings() {\n",
@@ -370,7 +372,7 @@ static const char *const live_lines[] = {
     "      say(`${short(stack.n)} tasks in ${text} wait for a lock, up to ${time(stack.oldest_ms)}; one ${stack",
     ".for}.`,\n",
     "        [tasksOf(lock[1]), 'who waits'], ['flames:mutex', 'waits for locks']);\n",
-    "    else if (grows(key, 50) && rateOf(key))\n",
+    "    else if (growsFast(key, 50))\n",
     "      say(`Tasks in ${text} become more and more: ${short(stack.n)}, ${rateOf(key)}.`, [which, 'which']);\n",
     "    if (stack.stack_size >= 16384 && stack.stack_used > 0.9 * stack.stack_size)\n",
     "      say(`A task in ${text} has touched ${stack.stack_used >> 10} of ${stack.stack_size >> 10} KiB of its",
@@ -378,7 +380,7 @@ static const char *const live_lines[] = {
     "        [which, 'which'], ['flames:stacks', 'touched stacks']);\n",
     "  }\n",
     "  for (const [name, text] of Object.entries(queues))\n",
-    "    if (grows(name, 10) && rateOf(name))\n",
+    "    if (growsFast(name, 10))\n",
     "      say(`The queue of ${text} grows: ${short(changes.get(name).n)}, ${rateOf(name)}.`, ['overview', 'cha",
     "rts']);\n",
     "  return found.slice(0, MOST_FINDINGS);\n",

@@ -68,7 +68,12 @@ function looks(n, step) {
 }
 before = {now: 0, sums: new Map()};
 looks(3, 0);
+for (const n of [40, 50, 60, 70]) {
+  state.stacks[1].n = n; // fell from 100, and grows again
+  noteChanges();
+}
 console.log('nothing:', findings().length);
+changes.clear();
 Object.assign(stack, {n: 200, stack_used: 65536});
 looks(5, 1);
 const bucket = (code, le, n) =>
