@@ -122,8 +122,12 @@ FAR_FROM_OTHERS void *task_on_share_stack(void *arg)
     return result;
 }
 
+static int embracing; /* so many wait for each other */
+
 static void *tells(void *unused)
 {
+    while (embracing < 2)
+        aco_yield();
     pthread_barrier_wait(&barrier);
     return unused;
 }
@@ -145,6 +149,7 @@ FAR_FROM_OTHERS void *embraces(void *own)
     aco_mutex_t *other = own == &left ? &right : &left;
     CHECK_EQ(aco_mutex_lock(own), 0);
     aco_yield();
+    embracing++;
     FAILS_WITH(aco_mutex_lock(other), ECANCELED);
     CHECK_EQ(aco_mutex_unlock(own), 0);
     return NULL;
