@@ -6,11 +6,15 @@ the machine change little.
 
 PROGRAM is debug-costs. Instructions are counted by callgrind, if it is here."""
 import argparse
+import collections
+import contextlib
+import json
 import os
 import re
 import shutil
 import statistics
 import subprocess
+import sys
 import threading
 import time
 import urllib.request
@@ -18,8 +22,11 @@ import urllib.request
 from harness.command import print_end
 from harness.goals import judged
 
-TASKS, LOOKS, ROUNDS, PROFILE_S = 100000, 10, 5, 3
-MOST_LOOK_MS, MOST_PROFILE, MOST_METRICS = 100, 0.01, 0.005  # goals
+TASKS, LOOKS, ROUNDS, PROFILE_S, SPINNERS = 100000, 10, 5, 3, 4
+SHARES_S, SHARES_HZ = 20, 250
+PERF = f'{os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}/tools/acorn_perf.py'
+MOST_LOOK_MS, MOST_SLICE_MS, MOST_PROFILE, MOST_METRICS, MOST_OFF, MOST_POINTS, MOST_ANSWER_S = (
+    100, 1, 0.01, 0.005, 0, 3, 1)  # goals
 
 
 def instructions(program, what, count):
@@ -58,35 +65,64 @@ def get(port, path):
         return page.read().decode(errors='replace')
 
 
-def of_looks(program):
-    goals = []
-    with subprocess.Popen([program, 'many', str(TASKS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                          text=True) as run:
-        port = int(run.stdout.readline())
+@contextlib.contextmanager
+def running(program, *what):
+    """A program that serves its pages, and its port; what is left of it is ended."""
+    with subprocess.Popen([program, *what], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as run:
+        try:
+            yield run, int(run.stdout.readline())
+        finally:
+            run.kill()
+
+
+def tell(run):
+    print('', file=run.stdin, flush=True)
+
+
+def of_yields(program, count):
+    each = {how: of_each(program, ('yields', how), count) / 3 for how in ('none', 'metrics')}
+    print(f"a yield: {each['none']:.1f} instructions; with metrics {each['metrics']:.1f}")
+    return [judged('a yield', 'metrics, more instructions', each['metrics'] - each['none'], MOST_OFF,
+                   form='{:.1f}'.format)]
+
+
+def of_path(run, port, path, what):
+    """Looks with nothing beside; then, for the times of turns, with a task that wants turns."""
+    before, began = processor_ms(run), time.monotonic()
+    for _ in range(LOOKS):
+        page = get(port, path)
+    in_all, processor = (time.monotonic() - began) * 1000 / LOOKS, (processor_ms(run) - before) / LOOKS
+    tell(run)
+    for _ in range(LOOKS):
+        get(port, path)
+    tell(run)
+    longest = int(run.stdout.readline()) / 1e6
+    print(f'{path} of {TASKS} tasks, {what}: {processor:.0f} ms of processor time, {in_all:.0f} ms in all, the longest '
+          f'slice {longest:.2f} ms' + (', INCOMPLETE' if 'had no time' in page or '"unfinished":1' in page else ''))
+    case = f'a look at {TASKS} tasks, {what}'
+    return [judged(case, f'{path}, ms in all', in_all, MOST_LOOK_MS, form='{:.1f}'.format),
+            judged(case, f'{path}, ms of a slice', longest, MOST_SLICE_MS, form='{:.2f}'.format)]
+
+
+def of_crowd(program, what):
+    with running(program, 'many', what, str(TASKS)) as (run, port):
         for _ in range(600):
             if int(get(port, '/debug/pprof/tasks?debug=1').split('\n', 1)[0].rsplit(' ', 1)[1]) > TASKS:
                 break
             time.sleep(0.1)
         else:
             raise SystemExit(f'it never had {TASKS} tasks')
-        for path in ('/debug/pprof/tasks?debug=1', '/debug/state', '/debug/pprof/tasks'):
-            before, began = processor_ms(run), time.monotonic()
-            for _ in range(LOOKS):
-                get(port, path)
-            in_all = (time.monotonic() - began) * 1000 / LOOKS
-            print(f'{path} of {TASKS} tasks: {(processor_ms(run) - before) / LOOKS:.0f} ms of processor time, '
-                  f'{in_all:.0f} ms in all')
-            if 'tasks' in path:
-                goals.append(judged(f'a look at {TASKS} tasks', f'{path}, ms in all', in_all, MOST_LOOK_MS,
-                                    form='{:.1f}'.format))
-        run.communicate('\n')
-    return goals
+        return [goal for path in ('/debug/pprof/tasks?debug=1', '/debug/state', '/debug/pprof/tasks')
+                for goal in of_path(run, port, path, what)]
 
 
-def of_profile(program):
+def of_looks(program):
+    return [goal for what in ('few', 'shared', 'named') for goal in of_crowd(program, what)]
+
+
+def of_profile(program, what):
     times = {0: [], 100: [], 1000: []}
-    with subprocess.Popen([program, 'work'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as run:
-        port = int(run.stdout.readline())
+    with running(program, what) as (run, port):
         for _ in range(ROUNDS):
             for hertz, of in times.items():
                 path = f'/debug/pprof/profile?seconds={PROFILE_S}&hz={hertz}'
@@ -94,18 +130,93 @@ def of_profile(program):
                 if hertz:
                     profile.start()
                     time.sleep(0.2)
-                print('', file=run.stdin, flush=True)
+                tell(run)
                 of.append(int(run.stdout.readline()))
                 if hertz:
                     profile.join()
-        run.communicate()
     plain = min(times[0])
-    print(f'work without a profile: {plain / 1e6:.0f} ms (the least of {ROUNDS}; median '
+    print(f'{what} without a profile: {plain / 1e6:.0f} ms (the least of {ROUNDS}; median '
           f'{statistics.median(times[0]) / 1e6:.0f})')
     for hertz in (100, 1000):
         print(f'  {hertz} samples a second: {100 * (min(times[hertz]) / plain - 1):+.1f} %')
-    return [judged('a profile', '100 samples a second, share of the time', min(times[100]) / plain - 1, MOST_PROFILE,
-                   form='{:.4f}'.format)]
+    return [judged(f'a profile, {what}', '100 samples a second, share of the time', min(times[100]) / plain - 1,
+                   MOST_PROFILE, form='{:.4f}'.format)]
+
+
+# ---- Shares of processor time ----
+
+def shares_of(amounts):
+    """In percent: of each task, and of each function."""
+    shares = collections.Counter()
+    for (task, function), amount in amounts.items():
+        shares[task] += 100 * amount / sum(amounts.values())
+        shares[function] += 100 * amount / sum(amounts.values())
+    return shares
+
+
+def truth_of(run):
+    """What each task has had in each function until now, in ns."""
+    tell(run)
+    lines = iter(run.stdout.readline, '\n')
+    return collections.Counter({(task, function): int(ns) for task, function, ns in map(str.split, lines)})
+
+
+def profile_of(port):
+    path = f'/debug/pprof/profile?seconds={SHARES_S}&hz={SHARES_HZ}&json=1'
+    amounts = collections.Counter()
+    for stack in json.loads(get(port, path))['stacks']:
+        if stack['task'] and stack['frames']:
+            name = get(port, f"/debug/pprof/symbol?{stack['frames'][0]:#x}").split()[-1]
+            amounts[stack['task'], name] += stack['v']
+    return amounts
+
+
+def perf_of(pid):
+    """What tools/acorn_perf.py says; nothing: perf is not here, or may not record."""
+    command = [sys.executable, PERF, '--seconds', str(SHARES_S), '--hz', str(SHARES_HZ), str(pid)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False) if shutil.which('perf') else None
+    if not done or done.returncode:
+        print('perf:', done.stderr.strip() if done else 'is not here')
+        return None
+    lines = re.findall(r'^ *([0-9.]+)%  (\S+) +(\S+)$', done.stdout, re.MULTILINE)
+    return {(task, function): float(share) for share, task, function in lines if '(' not in task}
+
+
+def farthest(shares, others):
+    return max(abs(shares[name] - others[name]) for name in {*shares, *others})
+
+
+def of_shares(program):
+    with running(program, 'shares') as (run, port):
+        before = truth_of(run)
+        profiled = shares_of(profile_of(port))
+        true = shares_of(truth_of(run) - before)
+        by_perf = perf_of(run.pid)
+    for name, share in sorted(true.items()):
+        print(f'{name}: {share:.1f} % of the processor time; in the profile {profiled[name]:.1f}'
+              + (f', by perf {shares_of(by_perf)[name]:.1f}' if by_perf else ''))
+    return [judged('shares of time', f'the profile and {what}, points', other and farthest(profiled, other), MOST_POINTS,
+                   form='{:.1f}'.format)
+            for what, other in (('the truth', true), ('perf', by_perf and shares_of(by_perf)))]
+
+
+def are_named(page):
+    named = [page.count(f'task "{name}" [does not give way') for name in ('spins', 'wants the lock')]
+    return named == [SPINNERS, 1] and 'spins_for_ever(' in page and 'wants_the_lock(' in page
+
+
+def of_stuck(program):
+    """All threads spin, but one that waits for a lock of libc. The first looks may come before they do."""
+    path, times = '/debug/pprof/tasks?debug=2', []
+    with running(program, 'stuck', str(SPINNERS)) as (_, port):
+        if not any(are_named(get(port, path)) for _ in range(20)):
+            raise SystemExit(f'not all threads are named:\n{get(port, path)}')
+        for _ in range(ROUNDS):
+            began = time.monotonic()
+            is_right = are_named(get(port, path))
+            times.append(time.monotonic() - began if is_right else float('inf'))
+    print(f'{SPINNERS + 1} threads that do not answer are named in {max(times):.2f} s')
+    return [judged('threads do not answer', 'all are named, s', max(times), MOST_ANSWER_S, form='{:.2f}'.format)]
 
 
 def main():
@@ -114,10 +225,11 @@ def main():
     parser.add_argument('--requests', type=int, default=2000)
     options = parser.parse_args()
     started = time.monotonic()
-    goals = of_looks(options.program) + of_profile(options.program)
+    goals = (of_looks(options.program) + of_stuck(options.program) + of_shares(options.program)
+             + of_profile(options.program, 'work') + of_profile(options.program, 'load'))
     if shutil.which('valgrind'):
         print(f"an echo, both sides: {of_each(options.program, ('echo',), options.requests):.0f} instructions")
-        goals += of_requests(options.program, options.requests)
+        goals += of_yields(options.program, 10 * options.requests) + of_requests(options.program, options.requests)
     print_end(started, goals)
 
 
