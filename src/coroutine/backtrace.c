@@ -93,15 +93,21 @@ ACO__NO_SANITIZE static void exchange_frames(const aco_t *task, const aco__conte
     }
 }
 
+/* Where a task that does not run goes on. */
+static const aco__context_t *context_of_task(const aco_t *task)
+{
+    if (aco__has(task, ACO__PRIVATE) || aco__is_on_its_stack(task, task->aco__self.sp))
+        return &task->aco__self;
+    return aco__task_annex(task); /* which begins with it */
+}
+
 /* A task on a share stack that does not run. */
 static void walk_task(frames_t *frames)
 {
     const aco_t *task = frames->co;
     aco__thread_t *self = aco__self();
     int is_saved = aco__status(task) == ACO__RESUMING_SAVED;
-    const aco__context_t *parent = self->unwind_parent, *context = &task->aco__self;
-    if (!aco__is_on_its_stack(task, context->sp))
-        context = aco__task_annex(task); /* which begins with it */
+    const aco__context_t *parent = self->unwind_parent, *context = context_of_task(task);
     if (is_saved)
         exchange_frames(task, context);
     self->unwind_parent = context;
@@ -264,64 +270,89 @@ _Static_assert(ACO__KNOWN_SETS == 1 << (64 - 59), "known_set() takes the hash's 
  * Most of many tasks wait at few places. Where the depth is the same and all return addresses of a stack that was
  * walked lie in the same places of another one, the frames are the same: no unwinder is asked. */
 
-static const char *word_at(const char *sp, uint32_t offset)
+/* The frames of a task that does not run. */
+typedef struct still {
+    const void *pc;
+    const char *sp;    /* where they begin on the stack; */
+    const char *bytes; /* where they lie: there, or in the save area */
+    ptrdiff_t depth, valid; /* bytes to the stack's top; that lie there */
+} still_t;
+
+/* 0: the task has none, or none that can be compared. */
+static int find_still(const aco_t *task, still_t *still)
 {
-    return *(const char *const volatile *)(const volatile void *)(sp + offset);
+    const aco__context_t *context = context_of_task(task);
+    const int is_saved = aco__is_shared_task(task) && aco__status(task) == ACO__RESUMING_SAVED;
+    if (!context || aco_state(task) == ACO_STATE_READY || !aco__is_on_its_stack(task, context->sp))
+        return 0;
+    still->pc = context->pc;
+    still->sp = context->sp;
+    still->depth = (const char *)task->share_stack->aco__top - still->sp;
+    still->bytes = is_saved ? task->save_stack.ptr : still->sp;
+    still->valid = is_saved ? (ptrdiff_t)task->save_stack.valid_sz : still->depth;
+    return 1;
+}
+
+static const char *word_at(const still_t *still, ptrdiff_t offset)
+{
+    return *(const char *const volatile *)(const volatile void *)(still->bytes + offset);
 }
 
 /* Whether the task's stack is like this one. */
-ACO__NO_SANITIZE static int is_like(const aco__known_stack_t *known, const aco_t *task)
+ACO__NO_SANITIZE static int is_like(const aco__known_stack_t *known, const still_t *still)
 {
-    const char *sp = task->aco__self.sp;
-    if (!known->n || known->at[0] != task->aco__self.pc ||
-        known->depth != (const char *)task->share_stack->aco__top - sp)
+    if (!known->n || known->at[0] != still->pc || known->depth != still->depth || still->valid < known->needs)
         return 0;
     for (int i = 1; i < known->n; i++)
-        if (word_at(sp, known->offset[i]) != known->at[i])
+        if (word_at(still, known->offset[i]) != known->at[i])
             return 0;
     return 1;
 }
 
 /* Remembers a walk, if each return address lies where the processor's calls put it: right below the caller's frame. */
-ACO__NO_SANITIZE static void remember_walk(aco__known_stack_t *known, const aco_t *task, void *const *at,
+ACO__NO_SANITIZE static void remember_walk(aco__known_stack_t *known, const still_t *still, void *const *at,
                                            const char *const *sps, int n)
 {
-    const char *sp = task->aco__self.sp, *top = task->share_stack->aco__top;
     known->n = 0;
-    if (at[0] != task->aco__self.pc)
+    known->needs = 0;
+    if (at[0] != still->pc)
         return;
     for (int i = 1; i < n; i++) {
-        const char *slot = sps[i] - sizeof(void *);
-        if (slot < sp || slot >= top || (uintptr_t)slot % sizeof(void *) || word_at(slot, 0) != at[i])
+        const ptrdiff_t offset = sps[i] - still->sp - (ptrdiff_t)sizeof(void *);
+        if (offset < 0 || offset % (ptrdiff_t)sizeof(void *) || offset + (ptrdiff_t)sizeof(void *) > still->valid ||
+            word_at(still, offset) != at[i])
             return;
-        known->offset[i] = (uint32_t)(slot - sp);
+        known->offset[i] = (uint32_t)offset;
+        if (known->needs < offset + (ptrdiff_t)sizeof(void *))
+            known->needs = offset + (ptrdiff_t)sizeof(void *);
     }
     memcpy(known->at, at, (size_t)n * sizeof *at);
-    known->depth = top - sp;
+    known->depth = still->depth;
     known->n = n;
 }
 
-static aco__known_stack_t *known_set(aco__known_stacks_t *known, const aco_t *task)
+static aco__known_stack_t *known_set(aco__known_stacks_t *known, const still_t *still)
 {
-    uint64_t key = (uint64_t)(uintptr_t)task->aco__self.pc * 31 +
-                   (uint64_t)((const char *)task->share_stack->aco__top - (const char *)task->aco__self.sp);
+    uint64_t key = (uint64_t)(uintptr_t)still->pc * 31 + (uint64_t)still->depth;
     return known->sets[key * UINT64_C(0x9E3779B97F4A7C15) >> 59];
 }
 
 int aco__backtrace_known(const aco_t *task, aco__known_stacks_t *known, void **frames, int n)
 {
     const char *sps[ACO__MOST_SEEN_FRAMES];
-    aco__known_stack_t *set = known_set(known, task);
-    int is_plain = n == ACO__MOST_SEEN_FRAMES && aco__has(task, ACO__PRIVATE) &&
-                   aco__is_on_its_stack(task, task->aco__self.sp) && aco_state(task) != ACO_STATE_READY;
-    for (int i = 0; is_plain && i < ACO__KNOWN_IN_SET; i++)
-        if (is_like(&set[i], task)) {
+    still_t still;
+    aco__known_stack_t *set;
+    if (n != ACO__MOST_SEEN_FRAMES || !find_still(task, &still))
+        return backtrace_of(task, frames, n, NULL, NULL);
+    set = known_set(known, &still);
+    for (int i = 0; i < ACO__KNOWN_IN_SET; i++)
+        if (is_like(&set[i], &still)) {
             memcpy(frames, set[i].at, (size_t)set[i].n * sizeof *frames);
             return set[i].n;
         }
     n = backtrace_of(task, frames, n, NULL, sps);
-    if (is_plain && n > 0 && n < ACO__MOST_SEEN_FRAMES)
-        remember_walk(&set[known->next++ % ACO__KNOWN_IN_SET], task, frames, sps, n);
+    if (n > 0 && n < ACO__MOST_SEEN_FRAMES && find_still(task, &still))
+        remember_walk(&set[known->next++ % ACO__KNOWN_IN_SET], &still, frames, sps, n);
     return n;
 }
 

@@ -25,7 +25,7 @@ ACO__HIDDEN void aco__backtrace_prepare(void);
 enum { ACO__KNOWN_SETS = 32, ACO__KNOWN_IN_SET = 4 };
 typedef struct aco__known_stack {
     int n; /* 0: there is none */
-    ptrdiff_t depth;
+    ptrdiff_t depth, needs; /* needs: bytes from the stack pointer on, up to the last of the return addresses */
     void *at[ACO__MOST_SEEN_FRAMES];
     uint32_t offset[ACO__MOST_SEEN_FRAMES]; /* from the stack pointer, but for the first */
 } aco__known_stack_t;

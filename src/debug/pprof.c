@@ -38,14 +38,25 @@ static void add_field(aco__page_t *page, unsigned field, const void *p, size_t n
     aco__page_add(page, p, n);
 }
 
-/* A message within the message; the inner one is freed. */
-static void add_message(aco__page_t *page, unsigned field, aco__page_t *inner)
+/* A message within the message: it is written in its place. Returns where it begins. */
+static size_t begin_message(aco__page_t *page, unsigned field)
 {
-    if (inner->is_broken)
-        page->is_broken = 1;
-    else
-        add_field(page, field, inner->at ? inner->at : "", inner->n);
-    aco__page_free(inner);
+    add_varint(page, field << 3 | 2);
+    return page->n;
+}
+
+/* Its length, which comes before it, is known now. */
+static void end_message(aco__page_t *page, size_t begin)
+{
+    unsigned char length[10];
+    const size_t n = page->n - begin;
+    add_varint(page, n);
+    if (page->is_broken)
+        return;
+    ACO__ASSERT(begin + n < page->n && page->n - begin - n <= sizeof length);
+    memcpy(length, page->at + begin + n, page->n - begin - n);
+    memmove(page->at + page->n - n, page->at + begin, n);
+    memcpy(page->at + begin, length, page->n - begin - n);
 }
 
 /* ---- Tables: what has a number from 1 on ---- */
@@ -117,8 +128,9 @@ static size_t number_of(numbers_t *numbers, const void *key, int *is_new)
 
 /* ---- The profile ---- */
 
+/* Fields may come in any order. While a sample is written, what it names gets into the others. */
 typedef struct writer {
-    aco__page_t body, strings;
+    aco__page_t body, samples, strings;
     numbers_t locations, functions, texts;
     aco__modules_t modules;
 } writer_t;
@@ -141,13 +153,14 @@ static uint64_t write_function(writer_t *w, const char *name)
 {
     int is_new;
     size_t id = number_of(&w->functions, name, &is_new);
-    aco__page_t function = {0};
+    size_t begin;
     if (!is_new)
         return id;
-    add_number(&function, 1, id);
-    add_number(&function, 2, text_index(w, name));
-    add_number(&function, 3, text_index(w, name));
-    add_message(&w->body, 5, &function);
+    begin = begin_message(&w->body, 5);
+    add_number(&w->body, 1, id);
+    add_number(&w->body, 2, text_index(w, name));
+    add_number(&w->body, 3, text_index(w, name));
+    end_message(&w->body, begin);
     return id;
 }
 
@@ -155,87 +168,102 @@ static uint64_t write_function(writer_t *w, const char *name)
 static uint64_t write_location(writer_t *w, const char *address)
 {
     int is_new;
-    size_t id = number_of(&w->locations, address, &is_new);
+    size_t id = number_of(&w->locations, address, &is_new), begin, line;
     aco__module_t *module;
-    aco__page_t location = {0}, line = {0};
+    uint64_t function;
     uintptr_t start;
     const char *name;
     if (!is_new)
         return id;
     module = aco__module_of(&w->modules, address);
     name = aco__function_at(module, address, &start);
-    add_number(&location, 1, id);
+    function = name ? write_function(w, name) : 0;
+    begin = begin_message(&w->body, 4);
+    add_number(&w->body, 1, id);
     if (module)
-        add_number(&location, 2, (uint64_t)(module - w->modules.at) + 1);
-    add_number(&location, 3, (uintptr_t)address);
+        add_number(&w->body, 2, (uint64_t)(module - w->modules.at) + 1);
+    add_number(&w->body, 3, (uintptr_t)address);
     if (name) {
-        add_number(&line, 1, write_function(w, name));
-        add_message(&location, 4, &line);
+        line = begin_message(&w->body, 4);
+        add_number(&w->body, 1, function);
+        end_message(&w->body, line);
     }
-    add_message(&w->body, 4, &location);
+    end_message(&w->body, begin);
     return id;
 }
 
-static void write_label(writer_t *w, aco__page_t *sample, const char *key, const char *text, int64_t number)
+static void write_label(writer_t *w, const char *key, const char *text, int64_t number)
 {
-    aco__page_t label = {0};
-    add_number(&label, 1, text_index(w, key));
+    const size_t begin = begin_message(&w->samples, 3);
+    add_number(&w->samples, 1, text_index(w, key));
     if (text)
-        add_number(&label, 2, text_index(w, text));
+        add_number(&w->samples, 2, text_index(w, text));
     else
-        add_number(&label, 3, (uint64_t)number);
-    add_message(sample, 3, &label);
+        add_number(&w->samples, 3, (uint64_t)number);
+    end_message(&w->samples, begin);
+}
+
+static void write_frames(writer_t *w, const aco__sample_entry_t *entry)
+{
+    const size_t begin = begin_message(&w->samples, 1);
+    for (int i = 0; i < entry->key.frame_count; i++)
+        add_varint(&w->samples, write_location(w, (const char *)entry->frames[i] - (i || entry->key.is_return)));
+    end_message(&w->samples, begin);
+}
+
+static void write_values(aco__page_t *page, const aco__sample_entry_t *entry, const aco__profile_kind_t *kind)
+{
+    const size_t begin = begin_message(page, 2);
+    add_varint(page, (uint64_t)entry->count);
+    if (kind->value_name)
+        add_varint(page, (uint64_t)entry->value);
+    if (kind->culprit_name)
+        add_varint(page, entry->key.is_culprit ? (uint64_t)entry->value : 0);
+    end_message(page, begin);
 }
 
 static void write_sample(writer_t *w, const aco__sample_entry_t *entry, const aco__profile_kind_t *kind)
 {
-    aco__page_t sample = {0}, ids = {0}, values = {0};
-    for (int i = 0; i < entry->key.frame_count; i++)
-        add_varint(&ids, write_location(w, (const char *)entry->frames[i] - (i || entry->key.is_return)));
-    add_message(&sample, 1, &ids);
-    add_varint(&values, (uint64_t)entry->count);
-    if (kind->value_name)
-        add_varint(&values, (uint64_t)entry->value);
-    if (kind->culprit_name)
-        add_varint(&values, entry->key.is_culprit ? (uint64_t)entry->value : 0);
-    add_message(&sample, 2, &values);
+    const size_t begin = begin_message(&w->samples, 2);
+    write_frames(w, entry);
+    write_values(&w->samples, entry, kind);
     if (entry->key.task[0])
-        write_label(w, &sample, "task", entry->key.task, 0);
+        write_label(w, "task", entry->key.task, 0);
     if (entry->key.route[0])
-        write_label(w, &sample, "route", entry->key.route, 0);
+        write_label(w, "route", entry->key.route, 0);
     if (entry->key.state)
-        write_label(w, &sample, "state", entry->key.state, 0);
+        write_label(w, "state", entry->key.state, 0);
     if (entry->text)
-        write_label(w, &sample, "holder_at", entry->text, 0);
+        write_label(w, "holder_at", entry->text, 0);
     if (entry->key.group)
-        write_label(w, &sample, "group", NULL, (int64_t)(uintptr_t)entry->key.group);
+        write_label(w, "group", NULL, (int64_t)(uintptr_t)entry->key.group);
     if (entry->key.thread)
-        write_label(w, &sample, "thread", NULL, entry->key.thread);
-    add_message(&w->body, 2, &sample);
+        write_label(w, "thread", NULL, entry->key.thread);
+    end_message(&w->samples, begin);
 }
 
 static void write_modules(writer_t *w)
 {
     for (size_t i = 0; i < w->modules.n; i++) {
         const aco__module_t *module = &w->modules.at[i];
-        aco__page_t mapping = {0};
-        add_number(&mapping, 1, i + 1);
-        add_number(&mapping, 2, module->from);
-        add_number(&mapping, 3, module->to);
-        add_number(&mapping, 4, module->offset);
-        add_number(&mapping, 5, text_index(w, module->path));
-        add_number(&mapping, 6, text_index(w, module->build_id));
-        add_number(&mapping, 7, module->symbols != NULL);
-        add_message(&w->body, 3, &mapping);
+        const size_t begin = begin_message(&w->body, 3);
+        add_number(&w->body, 1, i + 1);
+        add_number(&w->body, 2, module->from);
+        add_number(&w->body, 3, module->to);
+        add_number(&w->body, 4, module->offset);
+        add_number(&w->body, 5, text_index(w, module->path));
+        add_number(&w->body, 6, text_index(w, module->build_id));
+        add_number(&w->body, 7, module->symbols != NULL);
+        end_message(&w->body, begin);
     }
 }
 
 static void write_type(writer_t *w, unsigned field, const char *name, const char *unit)
 {
-    aco__page_t type = {0};
-    add_number(&type, 1, text_index(w, name));
-    add_number(&type, 2, text_index(w, unit));
-    add_message(&w->body, field, &type);
+    const size_t begin = begin_message(&w->body, field);
+    add_number(&w->body, 1, text_index(w, name));
+    add_number(&w->body, 2, text_index(w, unit));
+    end_message(&w->body, begin);
 }
 
 /* ---- gzip ---- */
@@ -307,11 +335,9 @@ void aco__pprof_write(aco__page_t *page, const aco__samples_t *samples, const ac
     write_type(&w, 11, kind->value_name ? kind->value_name : kind->count_name,
                kind->value_name ? kind->value_unit : kind->count_unit);
     add_number(&w.body, 12, (uint64_t)kind->period);
-    if (w.strings.is_broken)
-        w.body.is_broken = 1;
-    else
-        aco__page_add(&w.body, w.strings.at, w.strings.n);
-    if (w.body.is_broken)
+    aco__page_add(&w.body, w.samples.at, w.samples.n);
+    aco__page_add(&w.body, w.strings.at, w.strings.n);
+    if (w.body.is_broken || w.samples.is_broken || w.strings.is_broken)
         page->is_broken = 1;
     else
         write_gzip(page, &w.body);
@@ -320,6 +346,7 @@ void aco__pprof_write(aco__page_t *page, const aco__samples_t *samples, const ac
     free(w.functions.slots);
     free(w.texts.slots);
     aco__page_free(&w.body);
+    aco__page_free(&w.samples);
     aco__page_free(&w.strings);
     aco__modules_free(&w.modules);
 }

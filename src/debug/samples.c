@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BYTES_OF_SAMPLES = 128 << 20 };
+enum { MOST_BYTES_OF_SAMPLES = 128 << 20, BUCKETS = 1 << 17 };
 
 void aco__sample_text(char *to, size_t room, const char *text)
 {
@@ -50,21 +50,31 @@ static aco__sample_entry_t *new_entry(aco__samples_t *samples, const aco__sample
     if (frames)
         memcpy(entry->frames, key->frames, frames);
     entry->key.frames = entry->frames;
+    *(samples->last ? &samples->last->later : &samples->first) = entry;
+    samples->last = entry;
     samples->bytes += sz;
     samples->entries++;
     return entry;
+}
+
+/* Of a table that has its room from the beginning: it never grows in a task's turn. NULL: no memory. */
+static aco__sample_entry_t **bucket_of(aco__samples_t *samples, uint64_t hash)
+{
+    if (!samples->buckets)
+        samples->buckets = calloc(BUCKETS, sizeof(aco__sample_entry_t *));
+    return samples->buckets ? &samples->buckets[hash % BUCKETS] : NULL;
 }
 
 aco__sample_entry_t *aco__samples_add(aco__samples_t *samples, const aco__sample_key_t *key, int64_t count,
                                       int64_t value)
 {
     uint64_t hash = hash_of_key(key);
-    aco__sample_entry_t **bucket = &samples->buckets[hash % ACO__SAMPLE_BUCKETS], *entry = *bucket;
+    aco__sample_entry_t **bucket = bucket_of(samples, hash), *entry = bucket ? *bucket : NULL;
     while (entry && (entry->hash != hash || !is_same_key(&entry->key, key)))
         entry = entry->next;
     samples->total += count;
     if (!entry) {
-        entry = new_entry(samples, key, hash);
+        entry = bucket ? new_entry(samples, key, hash) : NULL;
         if (!entry) {
             samples->dropped += count;
             return NULL;
@@ -79,33 +89,45 @@ aco__sample_entry_t *aco__samples_add(aco__samples_t *samples, const aco__sample
 
 void aco__samples_clear(aco__samples_t *samples)
 {
-    for (size_t i = 0; i < ACO__SAMPLE_BUCKETS; i++)
-        for (aco__sample_entry_t *entry = samples->buckets[i], *next; entry; entry = next) {
-            next = entry->next;
-            free(entry->text);
-            free(entry);
-        }
+    for (aco__sample_entry_t *entry = samples->first, *later; entry; entry = later) {
+        later = entry->later;
+        free(entry->text);
+        free(entry);
+    }
+    free(samples->buckets);
     *samples = (aco__samples_t){0};
 }
 
-static int compare_entries(const void *a, const void *b)
+/* What entries are sorted by, beside each other: of many entries, most of a sort would be waiting for memory. */
+typedef struct rank {
+    int64_t count;
+    unsigned number, is_culprit;
+    aco__sample_entry_t *entry;
+} rank_t;
+
+static int compare_ranks(const void *a, const void *b)
 {
-    const aco__sample_entry_t *x = *(aco__sample_entry_t *const *)a, *y = *(aco__sample_entry_t *const *)b;
-    if (x->key.is_culprit != y->key.is_culprit)
-        return y->key.is_culprit - x->key.is_culprit;
+    const rank_t *x = a, *y = b;
+    if (x->is_culprit != y->is_culprit)
+        return (x->is_culprit < y->is_culprit) - (x->is_culprit > y->is_culprit);
     return x->count != y->count ? (x->count < y->count) - (x->count > y->count)
-                                : (x->hash > y->hash) - (x->hash < y->hash);
+                                : (x->number > y->number) - (x->number < y->number);
 }
 
 aco__sample_entry_t **aco__samples_sorted(const aco__samples_t *samples)
 {
     aco__sample_entry_t **sorted = samples->entries ? malloc(samples->entries * sizeof *sorted) : NULL;
-    size_t n = 0;
-    if (!sorted)
+    rank_t *ranks = sorted ? malloc(samples->entries * sizeof *ranks) : NULL;
+    unsigned n = 0;
+    if (!ranks) {
+        free(sorted);
         return NULL;
-    for (size_t i = 0; i < ACO__SAMPLE_BUCKETS; i++)
-        for (aco__sample_entry_t *entry = samples->buckets[i]; entry; entry = entry->next)
-            sorted[n++] = entry;
-    qsort(sorted, n, sizeof *sorted, compare_entries);
+    }
+    for (aco__sample_entry_t *entry = samples->first; entry; entry = entry->later, n++)
+        ranks[n] = (rank_t){entry->count, n, entry->key.is_culprit != 0, entry};
+    qsort(ranks, n, sizeof *ranks, compare_ranks);
+    for (unsigned i = 0; i < n; i++)
+        sorted[i] = ranks[i].entry;
+    free(ranks);
     return sorted;
 }

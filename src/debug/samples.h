@@ -20,7 +20,7 @@ typedef struct aco__sample_key {
 } aco__sample_key_t;
 
 typedef struct aco__sample_entry {
-    struct aco__sample_entry *next; /* in the table */
+    struct aco__sample_entry *next, *later; /* in the bucket; that came after it */
     uint64_t hash;
     int64_t count, value;
     aco__sample_key_t key;
@@ -29,9 +29,10 @@ typedef struct aco__sample_entry {
     void *frames[];
 } aco__sample_entry_t;
 
-enum { ACO__SAMPLE_BUCKETS = 32768 };
+/* Zeros: nothing was seen. */
 typedef struct aco__samples {
-    aco__sample_entry_t *buckets[ACO__SAMPLE_BUCKETS];
+    aco__sample_entry_t **buckets;      /* NULL: none yet */
+    aco__sample_entry_t *first, *last;  /* in the order in which they came */
     size_t entries, bytes;
     int64_t total, dropped; /* counts; dropped: for which there was no memory, or too many were different */
 } aco__samples_t;
@@ -40,7 +41,8 @@ typedef struct aco__samples {
 ACO__HIDDEN aco__sample_entry_t *aco__samples_add(aco__samples_t *samples, const aco__sample_key_t *key, int64_t count,
                                                   int64_t value);
 ACO__HIDDEN void aco__samples_clear(aco__samples_t *samples);
-/* All entries, culprits first, then the highest count, in memory that the caller frees; NULL: no memory, or none. */
+/* All entries, culprits first, then the highest count, then those that came first, in memory that the caller frees;
+ * NULL: no memory, or none. */
 ACO__HIDDEN aco__sample_entry_t **aco__samples_sorted(const aco__samples_t *samples);
 
 /* What the numbers of a profile mean. */
