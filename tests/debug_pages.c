@@ -122,6 +122,14 @@ FAR_FROM_OTHERS void *task_on_share_stack(void *arg)
     return result;
 }
 
+FAR_FROM_OTHERS void *other_on_share_stack(void *arg);
+FAR_FROM_OTHERS void *other_on_share_stack(void *arg)
+{
+    void *result = waits_for_end(arg);
+    __asm__ volatile("" : : "r"(&result) : "memory");
+    return result;
+}
+
 static int embracing; /* so many wait for each other */
 
 static void *tells(void *unused)
@@ -132,7 +140,8 @@ static void *tells(void *unused)
     return unused;
 }
 
-static void spawn_detached(void *(*fn)(void *), const aco_options_t *options)
+/* In its caller, which so is who spawns. */
+static inline __attribute__((always_inline)) void spawn_detached(void *(*fn)(void *), const aco_options_t *options)
 {
     aco_t *task = aco_spawn(fn, NULL, options);
     CHECK(task != NULL);
@@ -165,17 +174,26 @@ static void *spawns_embrace(void *unused)
     return unused;
 }
 
+FAR_FROM_OTHERS void spawns_on_share_stack(aco_share_stack_t *stack);
+FAR_FROM_OTHERS void spawns_on_share_stack(aco_share_stack_t *stack)
+{
+    const aco_options_t on_share_stack = {.stack = stack, .name = "shares a stack"};
+    spawn_detached(task_on_share_stack, &on_share_stack);
+    spawn_detached(other_on_share_stack, &on_share_stack);
+    __asm__ volatile("");
+}
+
 static void *waiting_thread(void *unused)
 {
     aco_share_stack_t *stack = aco_share_stack_new(0);
-    const aco_options_t on_share_stack = {.stack = stack, .name = "shares a stack"}, of_tells = {.name = "tells"};
+    const aco_options_t of_tells = {.name = "tells"};
     waiters = aco_scheduler_open();
     for (int i = 0; i < 5; i++) {
         char name[ACO_NAME_SIZE];
         const aco_options_t options = {.name = name};
         snprintf(name, sizeof name, "sleeper %d", i);
         spawn_detached(private_task, &options);
-        spawn_detached(task_on_share_stack, &on_share_stack);
+        spawns_on_share_stack(stack);
     }
     spawn_detached(writes_shared, NULL);
     spawn_detached(spawns_embrace, NULL);
@@ -236,6 +254,7 @@ static void tasks(void)
     HAS("\"shares a stack\" [waits for event ");
     HAS("task_on_share_stack(...)");
     HAS("created by spawns_embrace(...)\n\t");
+    HAS("created by spawns_on_share_stack(...)\n\t");
     HAS(" (embrace), which waits at "); /* the holder */
     HAS("task \"hog\" [does not give way, thread ");
     if (sizeof(void *) == 8) /* else its frames may not be walked in a handler */
@@ -245,6 +264,7 @@ static void tasks(void)
     HAS("\n5 @ 0x");
     HAS("\tprivate_task+0x");
     HAS("\ttask_on_share_stack+0x");
+    HAS("\tother_on_share_stack+0x"); /* at the same depth */
     HAS("its task \"hog\" does not give way");
     CHECK_EQ(get("/debug/pprof/tasks"), 200);
     HAS("\r\n\r\n\x1f\x8b\x08");

@@ -68,8 +68,9 @@ static __attribute__((noinline)) void note_place(const aco_t *co, const void *ad
 
 void aco__made_at(const aco_t *co, const void *address)
 {
-    if (aco__has(co, ACO__PRIVATE))
-        *aco__stack_spawned_at(co->share_stack) = address;
+    const void **spawned_at = aco__spawned_at(co);
+    if (spawned_at)
+        *spawned_at = address;
     if (aco__debug_units)
         note_place(co, address);
 }

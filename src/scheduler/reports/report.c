@@ -502,7 +502,7 @@ void aco__report_task(const aco__thread_t *self, const aco_t *task, int wants_te
     seen->waits_for = text;
     seen->location = wait && wait->location ? aco__location(wait->location, text + TEXT, TEXT) : NULL;
     memcpy(&seen->entry, &function, sizeof function);
-    seen->spawned_at = aco__is_on_private(task) ? *aco__stack_spawned_at(task->share_stack) : NULL;
+    seen->spawned_at = *aco__spawned_at(task);
     seen->group = *aco__task_flags(task) & TASK_SCOPED ? aco__task_record(task)->group : NULL;
     seen->scope = *aco__task_flags(task) & TASK_SCOPED ? aco__task_record(task)->scope : NULL;
     seen->fd = wait && aco__kind_of_wait(wait->kind) == ACO__SEEN_IO ? (int)(uintptr_t)wait->object : -1;
