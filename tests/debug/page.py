@@ -80,8 +80,14 @@ const bucket = (code, le, n) =>
   `rpc_server_call_duration_seconds_bucket{rpc_method="a.B/C",rpc_response_status_code="${code}",le="${le}"} ${n}\n`;
 const ended = code => bucket(code, '0.001', 0) + bucket(code, '0.01', 8) + bucket(code, '+Inf', 10) +
   `rpc_server_call_duration_seconds_count{rpc_method="a.B/C",rpc_response_status_code="${code}"} 10\n`;
-takeRpcs(ended('OK') + ended('NOT_FOUND') + 'acorn_grpc_calls_in_flight{end="server",rpc_method="a.B/C"} 3\n');
-console.log('grpc:', JSON.stringify({...rpcs[0], most: 0}), quantile(rpcs[0], 0.5), quantile(rpcs[0], 0.99));
+const inFlight = 'acorn_grpc_calls_in_flight{end="server",rpc_method="a.B/C"} 3\n';
+const sayRpcs = () => console.log('grpc:', JSON.stringify({...rpcs[0], most: 0}), quantile(rpcs[0], 0.5),
+  quantile(rpcs[0], 0.99), sinceWhen(rpcLooks));
+takeRpcs(ended('OK') + ended('NOT_FOUND') + inFlight);
+sayRpcs();
+rpcLooks[0].now = performance.now() - 4000;
+takeRpcs(ended('OK') + ended('NOT_FOUND') + ended('ABORTED').replace('"0.001"} 0', '"0.001"} 8') + inFlight);
+sayRpcs();
 state.threads.push({thread: 8, answers: false, task: 'hog', frames: [3]});
 console.log(findings().join('\n'));
 """
@@ -99,9 +105,10 @@ def finds(node, base):
                  '#tasks:mutex%200x10|', 'has touched 64 of 64 KiB of its stack', '#flames:stacks',
                  'Tasks in 0x2 become more and more: 500, +', '#tasks:b.c%3A2%20%26%20c|',
                  'The queue of blocking work grows: 40, +', '{"end":"server","method":"a.B/C","calls":20,"errors":10,'
-                 '"running":3,"most":0} 6.63 ms > 10 ms\n'):
+                 '"running":3,"most":0} 6.63 ms > 10 ms since the start\n', '"calls":10,"errors":10,'
+                 '"running":3,"most":0} 0.63 ms > 10 ms the last 4'):
         check(f'findings: no {text}', text in done.stdout, done.stdout + done.stderr)
-    check('six findings', len(done.stdout.splitlines()) == 8, done.stdout)
+    check('six findings', len(done.stdout.splitlines()) == 9, done.stdout)
 
 
 def is_shown(chromium, base, tab, width, *wanted):
