@@ -1,6 +1,7 @@
 /* The calls of aco/scheduler.h, aco/group.h and aco/sync.h that are inline in C, as exported functions: for other
  * languages and for ACO_CONFIG_NO_INLINE. */
 #include "base/invariants.h"
+#include "coroutine/forgotten.h"
 
 #include "aco/group.h"
 #include "aco/sync.h"
@@ -134,7 +135,9 @@ int aco_select_until_at(aco_select_case_t *cases, int n, int64_t deadline, const
 aco_t *aco_group_spawn_at(aco_group_t *group, aco_function_t fn, void *arg, void **result, const aco_options_t *options,
                           const char *location)
 {
-    return aco_group_spawn_at_inline(group, fn, arg, result, options, location);
+    aco_t *task = aco_group_spawn_at_inline(group, fn, arg, result, options, location);
+    aco__made(task, __builtin_return_address(0)); /* by this function's caller */
+    return task;
 }
 
 int aco_group_end_at(aco_group_t *group, const char *location)
