@@ -19,6 +19,12 @@ target_link_libraries(test_debug_environment_static PRIVATE acorn_debug_static T
 if(NOT CMAKE_C_FLAGS MATCHES "-fsanitize=")
   acorn_test(debug_environment.dlopen debug_environment.c DEFINE WITH_DLOPEN TIMEOUT 30 ARGS $<TARGET_FILE:acorn_debug>)
   target_link_libraries(test_debug_environment_dlopen PRIVATE ${CMAKE_DL_LIBS})
+  add_executable(test_debug_environment_preload debug_environment.c)
+  set_target_properties(test_debug_environment_preload PROPERTIES C_STANDARD 11)
+  target_compile_definitions(test_debug_environment_preload PRIVATE WITH_PRELOAD)
+  target_link_libraries(test_debug_environment_preload PRIVATE acorn acorn_warnings Threads::Threads)
+  add_test(NAME debug_environment.preload COMMAND test_debug_environment_preload $<TARGET_FILE:acorn_debug>)
+  set_tests_properties(debug_environment.preload PROPERTIES TIMEOUT 30)
 endif()
 
 # A program with problems (docs/see-inside.md).
