@@ -5,7 +5,7 @@
 
 static const char live_policy[] = "default-src 'none'; style-src 'unsafe-inline'; connect-src 'self'; "
                                   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-                                  "script-src 'sha256-/r6YTXdKCdnWvlacWQ5qGNzXmcvGhgO8O9yS3xRL2RM='";
+                                  "script-src 'sha256-XdegTKT9/g4jrpWIzgOdzFHWC4Burq/99QRefKGNPPs='";
 
 static const char *const live_lines[] = {
     "<!DOCTYPE html>\n",
@@ -57,6 +57,11 @@ static const char *const live_lines[] = {
     "}\n",
     "figcaption b { color: var(--text); }\n",
     "canvas { display: block; width: 100%; height: 56px; }\n",
+    "@media (max-width: 560px) {\n",
+    "  #charts { grid-template-columns: 1fr 1fr; gap: 6px; }\n",
+    "  #charts span { display: none; }\n",
+    "  figure { padding: 4px 8px; }\n",
+    "  canvas { height: 36px; } }\n",
     ".flame { position: relative; font-size: 11px; margin-top: 8px; }\n",
     ".flame div { position: absolute; height: 17px; line-height: 16px; padding: 0 3px; overflow: hidden;\n",
     "  white-space: nowrap; cursor: pointer; color: #1c1f23; border: 1px solid var(--back); border-radius: 2px;",
@@ -214,12 +219,13 @@ static const char *const live_lines[] = {
     ".calls);\n",
     "}\n",
     "\n",
-    "// Between the two bounds of its bucket, in milliseconds.\n",
+    "// Between the two bounds of its bucket, in milliseconds. Below the first bound nothing is known.\n",
     "function quantile(rpc, share) {\n",
     "  let below = 0, least = 0;\n",
     "  for (const [bound, n] of rpc.most) {\n",
     "    if (n && n >= share * rpc.calls)\n",
-    "      return bound === '+Inf' ? '> ' + short(least * 1e3) + ' ms' :\n",
+    "      return bound === '+Inf' ? '> ' + short(least * 1e3) + ' ms' : !least ? '< ' + short(bound * 1e3) + '",
+    " ms' :\n",
     "        short((least + (bound - least) * (share * rpc.calls - below) / (n - below)) * 1e3) + ' ms';\n",
     "    below = n;\n",
     "    least = Number(bound);\n",
@@ -392,7 +398,8 @@ static const char *const live_lines[] = {
     "      say(`Tasks in ${text} become more and more: ${short(stack.n)}, ${rateOf(key)}.`, [which, 'which']);\n",
     "    if (stack.stack_size >= 16384 && stack.stack_used > 0.9 * stack.stack_size)\n",
     "      say(`A task in ${text} has touched ${stack.stack_used >> 10} of ${stack.stack_size >> 10} KiB of its",
-    " stack.`,\n",
+    " stack, ` +\n",
+    "        'or one before it on that stack has.',\n",
     "        [which, 'which'], ['flames:stacks', 'touched stacks']);\n",
     "  }\n",
     "  for (const [name, text] of Object.entries(queues))\n",
