@@ -208,7 +208,7 @@ bench-http-stop: | build
 bench-debug: | build
 	@sh tools/setup.sh demo bench
 	@cmake -S . -B build/demo -G Ninja -DCMAKE_BUILD_TYPE=Release -DACORN_TESTS=OFF -DACORN_BENCH=ON >build/demo.log && \
-	cmake --build build/demo --target debug-costs >>build/demo.log
+	cmake --build build/demo --target debug-costs debug-yields debug-yields-without >>build/demo.log
 	@$(PYTHON) bench/debug_costs.py build/demo/bench/debug-costs $(BENCH)
 
 bench-paper: apn

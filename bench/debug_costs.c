@@ -2,15 +2,14 @@
  *   debug-costs requests HOW N   N requests to a server of this thread, looked at: "none", "metrics", or by spans that
  *                                are "unsampled" or "sampled" (which nobody takes)
  *   debug-costs echo N           N lines of 64 bytes from one task to another of the thread, and back
- *   debug-costs yields HOW N     N yields in each of three tasks, looked at: "none" or "metrics"
- *   debug-costs many WHAT N      N tasks: "few" (with their names and stacks in common), "named" (each has its own name)
- *                                or "shared" (on share stacks); prints the port of its pages, and for each two lines of
+ *   debug-costs many WHAT N      N tasks: "few" (of few stacks, without names), "named" (each has its own name) or
+ *                                "shared" (on share stacks); prints the port of its pages, and for each two lines of
  *                                input the longest time in ns, of its thread, that a task waited for its turn between
  *   debug-costs work             prints the port; for each line of input works, and prints for how many ns of its
  *                                thread's time
  *   debug-costs load             the same; the work is requests to a server of the thread
- *   debug-costs shares           prints the port; three tasks work in two functions; for each line of input prints how
- *                                many ns of the thread's time each has had in each: "TASK FUNCTION NS", and an empty line
+ *   debug-costs shares           prints the port; three tasks work in two functions; for each line of input prints for
+ *                                how many ns of the thread's time, "TASK FUNCTION NS" each, and an empty line
  *   debug-costs stuck N          prints the port; N threads whose tasks spin, and one that waits for a lock of libc */
 #include <aco/debug.h>
 #include <aco/spans.h>
@@ -22,8 +21,7 @@
 #include <time.h>
 
 enum { WORK_DEPTH = 12, MOST_URL = 128 };
-static const char usage[] =
-    "debug-costs requests HOW N | echo N | yields HOW N | many WHAT N | work | load | shares | stuck N\n";
+static const char usage[] = "debug-costs requests HOW N | echo N | many WHAT N | work | load | shares | stuck N\n";
 
 static int failed(const char *what)
 {
@@ -123,26 +121,6 @@ static int echoes(long n)
     listener = aco_io_listen("tcp", "127.0.0.1", "0", NULL);
     if (listener < 0 || !aco_spawn(echo_once_connected, NULL, NULL) || !aco_spawn(ask_for_echoes, &n, NULL))
         return failed("tasks");
-    return aco_run();
-}
-
-/* ---- Yields ---- */
-
-static void *yields_often(void *count)
-{
-    for (long i = *(const long *)count; i > 0; i--)
-        aco_yield();
-    return count;
-}
-
-static int yields(const char *how, long n)
-{
-    enum { YIELDERS = 3 };
-    if (strcmp(how, "metrics") == 0)
-        (void)aco_debug_routes();
-    for (int i = 0; i < YIELDERS; i++)
-        if (!aco_spawn(yields_often, &n, NULL))
-            return failed("aco_spawn");
     return aco_run();
 }
 
@@ -345,8 +323,8 @@ static void work_for(int worker, int function, long steps)
     __atomic_fetch_add(&had[worker][function], own_ns() - began, __ATOMIC_RELAXED);
 }
 
-/* Between none and twice as many steps as the shares say, by chance: else samples, which some kernels take at ticks of a
- * few ms only, might always meet the same part of the work. */
+/* Between none and twice as many steps as the shares say, by chance: else samples, which some kernels take at ticks of
+ * a few ms only, might always meet the same part of the work. */
 static void *works_in_both(void *number)
 {
     static const unsigned steps[WORKERS][FUNCTIONS] = {{500000, 100000}, {100000, 200000}, {50000, 50000}};
@@ -440,8 +418,6 @@ int main(int argc, char **argv)
         return requests(argv[2], atol(argv[3]));
     if (argc == 3 && strcmp(argv[1], "echo") == 0)
         return echoes(atol(argv[2]));
-    if (argc == 4 && strcmp(argv[1], "yields") == 0)
-        return yields(argv[2], atol(argv[3]));
     if (argc == 4 && strcmp(argv[1], "many") == 0)
         return many(argv[2], atol(argv[3]));
     if (argc == 2 && strcmp(argv[1], "load") == 0)

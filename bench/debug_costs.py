@@ -4,7 +4,8 @@ the machine change little.
 
     bench/debug_costs.py PROGRAM [--requests N]
 
-PROGRAM is debug-costs. Instructions are counted by callgrind, if it is here."""
+PROGRAM is debug-costs; debug-yields and debug-yields-without lie beside it. Instructions are counted by callgrind, if
+it is here."""
 import argparse
 import collections
 import contextlib
@@ -22,7 +23,7 @@ import urllib.request
 from harness.command import print_end
 from harness.goals import judged
 
-TASKS, LOOKS, ROUNDS, PROFILE_S, SPINNERS = 100000, 10, 5, 3, 4
+TASKS, LOOKS, ROUNDS, PAIRS, PROFILE_S, SPINNERS = 100000, 10, 5, 11, 2, 4
 SHARES_S, SHARES_HZ = 20, 250
 PERF = f'{os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}/tools/acorn_perf.py'
 MOST_LOOK_MS, MOST_SLICE_MS, MOST_PROFILE, MOST_METRICS, MOST_OFF, MOST_POINTS, MOST_ANSWER_S = (
@@ -79,26 +80,32 @@ def tell(run):
     print('', file=run.stdin, flush=True)
 
 
-def of_yields(program, count):
-    each = {how: of_each(program, ('yields', how), count) / 3 for how in ('none', 'metrics')}
-    print(f"a yield: {each['none']:.1f} instructions; with metrics {each['metrics']:.1f}")
-    return [judged('a yield', 'metrics, more instructions', each['metrics'] - each['none'], MOST_OFF,
+def of_yields(programs, count):
+    """With the library in the program, and without."""
+    each = [of_each(program, (), count) / 3 for program in programs]
+    print(f'a yield: {each[0]:.1f} instructions; in a program without the library {each[1]:.1f}')
+    return [judged('a yield', 'the library is there and off, more instructions', each[0] - each[1], MOST_OFF,
                    form='{:.1f}'.format)]
 
 
 def of_path(run, port, path, what):
-    """Looks with nothing beside; then, for the times of turns, with a task that wants turns."""
+    """Looks with nothing beside; then, for the times of turns, with a task that wants turns. Of these each look's
+    longest counts, and of all looks the median: who shares the machine lengthens some."""
     before, began = processor_ms(run), time.monotonic()
     for _ in range(LOOKS):
         page = get(port, path)
     in_all, processor = (time.monotonic() - began) * 1000 / LOOKS, (processor_ms(run) - before) / LOOKS
-    tell(run)
+    slices = []
     for _ in range(LOOKS):
+        tell(run)
         get(port, path)
-    tell(run)
-    longest = int(run.stdout.readline()) / 1e6
+        tell(run)
+        slices.append(int(run.stdout.readline()) / 1e6)
+    longest = statistics.median(slices)
     print(f'{path} of {TASKS} tasks, {what}: {processor:.0f} ms of processor time, {in_all:.0f} ms in all, the longest '
-          f'slice {longest:.2f} ms' + (', INCOMPLETE' if 'had no time' in page or '"unfinished":1' in page else ''))
+          f'slice {longest:.2f} ms (of all looks {max(slices):.2f})')
+    if 'had no time' in page or '"unfinished":1' in page:
+        in_all = float('inf')
     case = f'a look at {TASKS} tasks, {what}'
     return [judged(case, f'{path}, ms in all', in_all, MOST_LOOK_MS, form='{:.1f}'.format),
             judged(case, f'{path}, ms of a slice', longest, MOST_SLICE_MS, form='{:.2f}'.format)]
@@ -120,27 +127,32 @@ def of_looks(program):
     return [goal for what in ('few', 'shared', 'named') for goal in of_crowd(program, what)]
 
 
+def time_of(run):
+    """How much of its thread's time a work takes, in ns."""
+    tell(run)
+    return int(run.stdout.readline())
+
+
+def with_profile(run, port, hertz):
+    """What it takes more with a profile than before and after, as a share."""
+    before = time_of(run)
+    profile = threading.Thread(target=get, args=(port, f'/debug/pprof/profile?seconds={PROFILE_S}&hz={hertz}'))
+    profile.start()
+    time.sleep(0.2)
+    meanwhile = time_of(run)
+    profile.join()
+    return 2 * meanwhile / (before + time_of(run)) - 1
+
+
 def of_profile(program, what):
-    times = {0: [], 100: [], 1000: []}
+    """Medians, as others on the machine change each time by some percent."""
     with running(program, what) as (run, port):
-        for _ in range(ROUNDS):
-            for hertz, of in times.items():
-                path = f'/debug/pprof/profile?seconds={PROFILE_S}&hz={hertz}'
-                profile = threading.Thread(target=get, args=(port, path))
-                if hertz:
-                    profile.start()
-                    time.sleep(0.2)
-                tell(run)
-                of.append(int(run.stdout.readline()))
-                if hertz:
-                    profile.join()
-    plain = min(times[0])
-    print(f'{what} without a profile: {plain / 1e6:.0f} ms (the least of {ROUNDS}; median '
-          f'{statistics.median(times[0]) / 1e6:.0f})')
-    for hertz in (100, 1000):
-        print(f'  {hertz} samples a second: {100 * (min(times[hertz]) / plain - 1):+.1f} %')
-    return [judged(f'a profile, {what}', '100 samples a second, share of the time', min(times[100]) / plain - 1,
-                   MOST_PROFILE, form='{:.4f}'.format)]
+        time_of(run)
+        more = {hertz: statistics.median(with_profile(run, port, hertz) for _ in range(PAIRS)) for hertz in (100, 1000)}
+    for hertz, share in more.items():
+        print(f'{what} with {hertz} samples a second: {100 * share:+.1f} % of its time')
+    return [judged(f'a profile, {what}', '100 samples a second, share of the time', more[100], MOST_PROFILE,
+                   form='{:.4f}'.format)]
 
 
 # ---- Shares of processor time ----
@@ -195,8 +207,8 @@ def of_shares(program):
     for name, share in sorted(true.items()):
         print(f'{name}: {share:.1f} % of the processor time; in the profile {profiled[name]:.1f}'
               + (f', by perf {shares_of(by_perf)[name]:.1f}' if by_perf else ''))
-    return [judged('shares of time', f'the profile and {what}, points', other and farthest(profiled, other), MOST_POINTS,
-                   form='{:.1f}'.format)
+    return [judged('shares of time', f'the profile and {what}, points', other and farthest(profiled, other),
+                   MOST_POINTS, form='{:.1f}'.format)
             for what, other in (('the truth', true), ('perf', by_perf and shares_of(by_perf)))]
 
 
@@ -229,7 +241,9 @@ def main():
              + of_profile(options.program, 'work') + of_profile(options.program, 'load'))
     if shutil.which('valgrind'):
         print(f"an echo, both sides: {of_each(options.program, ('echo',), options.requests):.0f} instructions")
-        goals += of_yields(options.program, 10 * options.requests) + of_requests(options.program, options.requests)
+        beside = os.path.dirname(options.program)
+        goals += of_yields((f'{beside}/debug-yields', f'{beside}/debug-yields-without'), 10 * options.requests)
+        goals += of_requests(options.program, options.requests)
     print_end(started, goals)
 
 

@@ -115,10 +115,13 @@ class Goals(unittest.TestCase):
         instructions = {'none': 1000, 'metrics': 1006, 'unsampled': 1100, 'sampled': 1200}
         with mock.patch('debug_costs.of_looks', return_value=[]), \
                 mock.patch('debug_costs.of_profile', return_value=[]), \
+                mock.patch('debug_costs.of_stuck', return_value=[]), \
+                mock.patch('debug_costs.of_shares', return_value=[]), \
                 mock.patch('shutil.which', return_value='valgrind'), \
-                mock.patch('debug_costs.of_each', lambda program, what, count: instructions.get(what[-1], 1)):
+                mock.patch('debug_costs.of_each', lambda program, what, count: instructions.get((what or ('',))[-1], 1)):
             text = printed(debug_costs.main, 'debug-costs')
-        self.check(text, [('a request', 'metrics', '0.0060', '<= 0.0050')], '1 MISSED')
+        self.check(text, [('a request', 'metrics', '0.0060', '<= 0.0050'), ('a yield', '0.0', '<= 0.0')],
+                   '1 MISSED, 1 met')
 
     def test_bench_paper_counts(self):
         """Counts are differences for each operation; they have no goals, and what valgrind cannot run is missing."""

@@ -93,12 +93,15 @@ ACO__NO_SANITIZE static void exchange_frames(const aco_t *task, const aco__conte
     }
 }
 
-/* Where a task that does not run goes on. */
+/* Where a task of the thread that does not run goes on, or the coroutine inside of it that waits. While the frames of
+ * one on a share stack are saved, its own context stands first in its annex, and its block's context is the
+ * trampoline's (scheduler/on_share_stack.c), or that coroutine's. */
 static const aco__context_t *context_of_task(const aco_t *task)
 {
-    if (aco__has(task, ACO__PRIVATE) || aco__is_on_its_stack(task, task->aco__self.sp))
-        return &task->aco__self;
-    return aco__task_annex(task); /* which begins with it */
+    const aco__scratch_t *scratch = aco__self()->scratch;
+    const int is_aside = !aco__has(task, ACO__PRIVATE) && scratch &&
+                         task->aco__self.sp == scratch->runner.aco__self.sp;
+    return is_aside ? aco__task_annex(task) : &task->aco__self;
 }
 
 /* A task on a share stack that does not run. */
@@ -106,8 +109,8 @@ static void walk_task(frames_t *frames)
 {
     const aco_t *task = frames->co;
     aco__thread_t *self = aco__self();
-    int is_saved = aco__status(task) == ACO__RESUMING_SAVED;
     const aco__context_t *parent = self->unwind_parent, *context = context_of_task(task);
+    int is_saved = aco__status(task) == ACO__RESUMING_SAVED && aco__is_on_its_stack(task, context->sp);
     if (is_saved)
         exchange_frames(task, context);
     self->unwind_parent = context;

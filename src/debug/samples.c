@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BYTES_OF_SAMPLES = 128 << 20, BUCKETS = 1 << 17 };
+enum { MOST_BYTES_OF_SAMPLES = 128 << 20, BUCKETS = 1 << 17, CHUNK = 1 << 16 /* bytes */ };
 
 void aco__sample_text(char *to, size_t room, const char *text)
 {
@@ -40,10 +40,38 @@ static int is_same_key(const aco__sample_key_t *a, const aco__sample_key_t *b)
            (!a->frame_count || memcmp(a->frames, b->frames, (size_t)a->frame_count * sizeof(void *)) == 0);
 }
 
+/* Entries lie one after the other in chunks: a task's turn has no more to do for the last than for the first. */
+struct aco__sample_chunk {
+    struct aco__sample_chunk *next;
+    size_t used;
+    _Alignas(aco__sample_entry_t) char bytes[CHUNK];
+};
+
+/* `sz` bytes that last until all are cleared; NULL: no memory, or too much. */
+static void *room_for_entry(aco__samples_t *samples, size_t sz)
+{
+    struct aco__sample_chunk *chunk = samples->chunks;
+    sz = (sz + _Alignof(aco__sample_entry_t) - 1) / _Alignof(aco__sample_entry_t) * _Alignof(aco__sample_entry_t);
+    ACO__ASSERT(sz <= CHUNK);
+    if (samples->bytes + sz > MOST_BYTES_OF_SAMPLES)
+        return NULL;
+    if (!chunk || CHUNK - chunk->used < sz) {
+        chunk = malloc(sizeof *chunk);
+        if (!chunk)
+            return NULL;
+        chunk->next = samples->chunks;
+        chunk->used = 0;
+        samples->chunks = chunk;
+    }
+    chunk->used += sz;
+    samples->bytes += sz;
+    return chunk->bytes + chunk->used - sz;
+}
+
 static aco__sample_entry_t *new_entry(aco__samples_t *samples, const aco__sample_key_t *key, uint64_t hash)
 {
-    size_t frames = (size_t)key->frame_count * sizeof(void *), sz = sizeof(aco__sample_entry_t) + frames;
-    aco__sample_entry_t *entry = samples->bytes + sz > MOST_BYTES_OF_SAMPLES ? NULL : malloc(sz);
+    size_t frames = (size_t)key->frame_count * sizeof(void *);
+    aco__sample_entry_t *entry = room_for_entry(samples, sizeof *entry + frames);
     if (!entry)
         return NULL;
     *entry = (aco__sample_entry_t){.hash = hash, .key = *key};
@@ -52,7 +80,6 @@ static aco__sample_entry_t *new_entry(aco__samples_t *samples, const aco__sample
     entry->key.frames = entry->frames;
     *(samples->last ? &samples->last->later : &samples->first) = entry;
     samples->last = entry;
-    samples->bytes += sz;
     samples->entries++;
     return entry;
 }
@@ -89,10 +116,11 @@ aco__sample_entry_t *aco__samples_add(aco__samples_t *samples, const aco__sample
 
 void aco__samples_clear(aco__samples_t *samples)
 {
-    for (aco__sample_entry_t *entry = samples->first, *later; entry; entry = later) {
-        later = entry->later;
+    for (const aco__sample_entry_t *entry = samples->first; entry; entry = entry->later)
         free(entry->text);
-        free(entry);
+    for (struct aco__sample_chunk *chunk = samples->chunks, *next; chunk; chunk = next) {
+        next = chunk->next;
+        free(chunk);
     }
     free(samples->buckets);
     *samples = (aco__samples_t){0};

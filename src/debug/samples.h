@@ -33,6 +33,7 @@ typedef struct aco__sample_entry {
 typedef struct aco__samples {
     aco__sample_entry_t **buckets;      /* NULL: none yet */
     aco__sample_entry_t *first, *last;  /* in the order in which they came */
+    struct aco__sample_chunk *chunks;   /* their memory */
     size_t entries, bytes;
     int64_t total, dropped; /* counts; dropped: for which there was no memory, or too many were different */
 } aco__samples_t;
