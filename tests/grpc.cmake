@@ -49,8 +49,13 @@ if(TARGET protoc-gen-acorn AND ACORN_TESTS_ONCE)
   add_test(NAME grpc.peers.conformance
            COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/grpc_conformance.sh $<TARGET_FILE:conformance_server>
            $<TARGET_FILE:conformance_client>)
-  add_test(NAME grpc.peers.go COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/grpc_interop.sh $<TARGET_FILE:interop_server>
+  add_test(NAME grpc.peers.go
+           COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/grpc_interop.sh go $<TARGET_FILE:interop_server>
            $<TARGET_FILE:interop_client> $<$<TARGET_EXISTS:example_route_guide>:$<TARGET_FILE:example_route_guide>>
            COMMAND_EXPAND_LISTS)
-  set_tests_properties(grpc.peers.conformance grpc.peers.go PROPERTIES TIMEOUT 400 SKIP_RETURN_CODE 77)
+  add_test(NAME grpc.peers.java
+           COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/grpc_interop.sh java $<TARGET_FILE:interop_server>
+           $<TARGET_FILE:interop_client> ${PROJECT_BINARY_DIR}/grpc-java)
+  set_tests_properties(grpc.peers.conformance grpc.peers.go grpc.peers.java PROPERTIES
+                       TIMEOUT 400 SKIP_RETURN_CODE 77)
 endif()
