@@ -20,10 +20,12 @@ foreach(variant IN LISTS acorn_two_variants)
       endif()
     endif()
   endforeach()
+  acorn_test(grpc_service_config.${variant} grpc_service_config.c DEFINE ${define_${variant}})
+  target_link_libraries(test_grpc_service_config_${variant} PRIVATE acorn_grpc_static)
   if(TARGET acorn_sim)
-    foreach(side server client)
-      acorn_test(sim_grpc_${side}.${variant} sim_grpc_${side}.c DEFINE ${define_${variant}})
-      target_link_libraries(test_sim_grpc_${side}_${variant} PRIVATE acorn_sim_static acorn_grpc_static)
+    foreach(scene server client retries)
+      acorn_test(sim_grpc_${scene}.${variant} sim_grpc_${scene}.c DEFINE ${define_${variant}})
+      target_link_libraries(test_sim_grpc_${scene}_${variant} PRIVATE acorn_sim_static acorn_grpc_static)
     endforeach()
     acorn_counts_memory(test_sim_grpc_server_${variant})
   endif()
@@ -47,8 +49,13 @@ if(TARGET protoc-gen-acorn AND ACORN_TESTS_ONCE)
   add_test(NAME grpc.peers.conformance
            COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/grpc_conformance.sh $<TARGET_FILE:conformance_server>
            $<TARGET_FILE:conformance_client>)
-  add_test(NAME grpc.peers.go COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/grpc_interop.sh $<TARGET_FILE:interop_server>
+  add_test(NAME grpc.peers.go
+           COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/grpc_interop.sh go $<TARGET_FILE:interop_server>
            $<TARGET_FILE:interop_client> $<$<TARGET_EXISTS:example_route_guide>:$<TARGET_FILE:example_route_guide>>
            COMMAND_EXPAND_LISTS)
-  set_tests_properties(grpc.peers.conformance grpc.peers.go PROPERTIES TIMEOUT 400 SKIP_RETURN_CODE 77)
+  add_test(NAME grpc.peers.java
+           COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/grpc_interop.sh java $<TARGET_FILE:interop_server>
+           $<TARGET_FILE:interop_client> ${PROJECT_BINARY_DIR}/grpc-java)
+  set_tests_properties(grpc.peers.conformance grpc.peers.go grpc.peers.java PROPERTIES
+                       TIMEOUT 400 SKIP_RETURN_CODE 77)
 endif()

@@ -1126,7 +1126,9 @@ static void calls_fail(const aco_grpc_channel_options_t *options)
 /* No call waits for ever or succeeds with parts missing, and nothing stays allocated (which LeakSanitizer sees). */
 static void test_failures(void)
 {
-    static const aco_grpc_channel_options_t in_turn = {.round_robin = 1};
+    static const aco_grpc_channel_options_t in_turn = {
+        .round_robin = 1,
+        .service_config = "{\"methodConfig\": [{\"name\": [{\"service\": \"test.Test\"}], \"timeout\": \"60s\"}]}"};
     has_failures = 1;
     begin(NULL);
     for (int way = 0; way < 2; way++) {

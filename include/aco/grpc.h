@@ -35,7 +35,8 @@
  * takes the deadline of its caller's scopes with it. Destroying a call that has not ended cancels it (RST_STREAM).
  *
  * Metadata are headers and trailers. The value of a name that ends with "-bin" is any bytes, which travel as base64.
- * Any other value is printable ASCII. Names are in lower case, and do not begin with "grpc-".
+ * Any other value is printable ASCII. Names are in lower case, and do not begin with "grpc-"; but a handler that fails
+ * may add the trailer grpc-retry-pushback-ms, the pause before the client's next try, or -1: there shall be none.
  *
  * Compression is gzip, if the library was built with zlib (aco_grpc_has_gzip()).
  *
@@ -116,10 +117,10 @@ ACO_API int aco_grpc_read_only_at(aco_grpc_call_t *call, const void **message, s
 
 /* Sends a message, which may be NULL if `n` is 0. Waits while the peer takes nothing. The first one of a handler
  * waits in the library until the handler waits or returns, so that a unary reply is one packet. A client's first one
- * waits for the connection. Returns 0; on error -1 with errno EMSGSIZE (4 GiB and more), EPIPE, ECONNRESET (the peer is
- * gone, or has ended the call: aco_grpc_finish() has the status), ETIMEDOUT, ECANCELED, ENOMEM, EPERM; for a client
- * also EINVAL (it has ended its messages), and that of the status if the call cannot begin. After an error no further
- * message can be sent. */
+ * waits for the connection. Returns 0; on error -1 with errno EMSGSIZE (4 GiB and more; more than the policy's
+ * max_request), EPIPE, ECONNRESET (the peer is gone, or has ended the call: aco_grpc_finish() has the status),
+ * ETIMEDOUT, ECANCELED, ENOMEM, EPERM; for a client also EINVAL (it has ended its messages), and that of the status if
+ * the call cannot begin. After an error no further message can be sent. */
 ACO_API int aco_grpc_write_at(aco_grpc_call_t *call, const void *message, size_t n, const char *location);
 #define aco_grpc_write(call, message, n) aco_grpc_write_at(call, message, n, ACO_PLACE)
 /* Whether the next messages are compressed: 1 or 0; a handler's, if the client takes gzip. It is off at first unless
@@ -207,12 +208,16 @@ typedef struct aco_grpc_policy_s {
     /* Retries, of calls that are made by aco_grpc_write_only(): up to so many tries in all, the first one included, at
      * most 5. They are sent while the server has sent nothing but a status, which must be one of `retried`: the bits
      * ACO_GRPC_BIT(ACO_GRPC_UNAVAILABLE) and so on. The pause before the first retry is a random time up to
-     * first_pause, before each further one up to twice as long, at most longest_pause; unless the server asks for
-     * another one (grpc-retry-pushback-ms), behind which they grow anew. Retry only methods that may be done twice. 0
-     * or 1: none. */
+     * first_pause, before each further one up to pause_growth thousandths of that, at most longest_pause; unless the
+     * server asks for another one (grpc-retry-pushback-ms), behind which they grow anew, or for none (a value that is
+     * no number of 0 or more, or several values). Retry only methods that may be done twice. 0 or 1: none. */
     int tries;
     uint32_t retried;
     int64_t first_pause, longest_pause; /* 100 ms, 1 s; at most a day */
+    int pause_growth; /* 2000; at most 1 000 000 */
+    /* Bytes of a message that is sent, before it is compressed; that is read: it counts if it is less than the
+     * max_message of the call or its channel, or these have none. 0: no limit, the channel's */
+    int64_t max_request, max_reply;
     void *aco__reserved[4]; /* reserved fields are 0 */
 } aco_grpc_policy_t;
 #define ACO_GRPC_BIT(status) (UINT32_C(1) << (status))
@@ -241,17 +246,23 @@ typedef struct aco_grpc_channel_options_s {
     int64_t ping_time;
     const aco_grpc_policy_t *policies; /* copied; their texts must stay valid. NULL: none */
     size_t policy_count;
-    /* The budget of retries: it has so many tokens at first and at most. A failed try takes one, a success gives back
+    /* The budget of retries, for all methods: it has so many tokens at first and at most. A try takes one if it has
+     * failed with a status that is retried, or if the server wants no retry; a call that ends with OK gives back
      * `retry_share` thousandths. There are retries while more than half of the tokens are there. 0: 10 tokens, a share
      * of 100. Tokens less than 0: no budget. */
     int retry_tokens, retry_share;
+    /* gRPC's service config, as JSON of at most 64 KiB, in place of the policies; docs/grpc.md tells what counts. Its
+     * retryThrottling and its balancing, where they are there, count in place of the fields above. NULL: none. It need
+     * not stay valid. */
+    const char *service_config;
     void *aco__reserved[4]; /* reserved fields are 0 */
 } aco_grpc_channel_options_t;
 
 /* Makes a channel; the caller owns it. `target` is "host:port", with an IPv6 address in brackets; or "unix:path",
  * "unix:///path" or, on Linux, "unix-abstract:name", whose server is asked as "localhost"; or several of these with
  * commas between them. Does not wait. NULL options: the defaults; what they point to must stay valid. Returns the
- * channel; on error NULL with errno EINVAL (the target, a limit, a reserved field), ENOMEM, ENOTSUP (no HTTP/2). */
+ * channel; on error NULL with errno EINVAL (the target, a limit, a reserved field, the service config, of which
+ * aco_error_message() tells line, column, field and fault), ENOMEM, ENOTSUP (no HTTP/2). */
 ACO_API aco_grpc_channel_t *aco_grpc_channel_new(const char *target, const aco_grpc_channel_options_t *options);
 /* Frees the channel and closes its connections. Its calls must have been destroyed. NULL: nothing happens. */
 ACO_API void aco_grpc_channel_destroy(aco_grpc_channel_t *channel);

@@ -9,6 +9,7 @@ void aco__grpc_call_begin(aco_grpc_call_t *call)
 {
     call->in = call->small;
     call->in_room = sizeof call->small;
+    call->max_written = UINT32_MAX;
     call->metadata.end = &call->metadata.first;
     call->trailers.end = &call->trailers.first;
 }
@@ -248,8 +249,10 @@ int aco_grpc_write_at(aco_grpc_call_t *call, const void *message, size_t n, cons
         errno = call->write_error;
         return -1;
     }
-    if (n / 2 > UINT32_MAX / 2)
-        return aco__service_fail(EMSGSIZE, "aco_grpc_write", "a message of 4 GiB");
+    if (n > call->max_written) {
+        (void)aco__service_fail(EMSGSIZE, "aco_grpc_write", "a message is too long");
+        return fail_write(call);
+    }
     if (aco_check_cancelled() != 0 || aco__grpc_begin_once(call, location) != 0)
         return fail_write(call);
     packs = call->compresses && call->has_coding && n >= GRPC_LEAST_COMPRESSED;

@@ -68,6 +68,7 @@ struct aco_grpc_call_s {
     unsigned char is_drained; /* the last part that was read is all that had come */
     size_t taken; /* bytes of the last message, which the caller still has */
     size_t max_message;
+    size_t max_written; /* bytes of a message */
     size_t held; /* bytes that side->count() was told of */
     aco__grpc_bytes_t plain; /* the last message, decompressed */
     int read_error;

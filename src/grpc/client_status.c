@@ -13,6 +13,8 @@ int aco__grpc_end_with(aco__grpc_client_t *c, int status, const char *text)
     if (c->status < 0) {
         c->text = text && *text ? aco__grpc_keep_text(&c->call, text) : NULL;
         c->status = status;
+        if (status == ACO_GRPC_OK)
+            aco__grpc_call_succeeded(c->channel);
     }
     if (c->status == ACO_GRPC_OK)
         return 0;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 enum { REFUSALS = 5, FIRST_PAUSE_MS = 10 };
+static const char pushback_name[] = "grpc-retry-pushback-ms";
+static const int64_t most_grown = 24 * 3600 * ACO_SECOND;
 
 /* Nothing has happened yet. */
 static void forget_try(aco__grpc_client_t *c)
@@ -17,32 +19,40 @@ static void forget_try(aco__grpc_client_t *c)
     c->has_head = c->is_alone = c->has_ended = c->was_refused = 0;
 }
 
-/* The pause that the server asks for; less than 0: none, `text` is not one. */
-static int64_t pushback_of(aco__grpc_client_t *c, const char **text)
+/* The pause that the server asks for, in `text`; less than 0: it wants no retry. */
+static int64_t pushback_of(aco__grpc_client_t *c, const char *text)
 {
     char *end;
-    long ms;
-    *text = aco_grpc_trailer(&c->call, "grpc-retry-pushback-ms", 0, NULL);
-    if (!*text)
-        return -1;
-    ms = strtol(*text, &end, 10);
-    return *end || end == *text || ms < 0 || ms > 1000L * 3600 ? -1 : ms * ACO_MILLISECOND;
+    const long long ms = strtoll(text, &end, 10);
+    const int is_number = *text >= '0' && *text <= '9' && !*end && ms <= INT32_MAX;
+    return is_number && !aco_grpc_trailer(&c->call, pushback_name, 1, NULL) ? ms * ACO_MILLISECOND : -1;
+}
+
+/* A random pause by the policy, whose next one may be longer. */
+static int64_t next_pause(aco__grpc_client_t *c)
+{
+    const aco_grpc_policy_t *policy = c->policy;
+    const int64_t longest = policy->longest_pause ? policy->longest_pause : ACO_SECOND;
+    const int64_t growth = policy->pause_growth ? policy->pause_growth : 2000;
+    const int64_t pause = c->pause ? c->pause : policy->first_pause ? policy->first_pause : 100 * ACO_MILLISECOND;
+    const int64_t grown = pause / 1000 * growth + pause % 1000 * growth / 1000;
+    c->pause = grown < 1 ? 1 : grown < most_grown ? grown : most_grown;
+    return aco__jitter(pause < longest ? pause : longest);
 }
 
 /* The pause before the next try; less than 0: there is none. */
 static int64_t pause_before(aco__grpc_client_t *c)
 {
-    const aco_grpc_policy_t *policy = c->policy;
-    const int64_t longest = policy->longest_pause ? policy->longest_pause : ACO_SECOND;
-    int64_t pushback;
-    const char *text;
-    if (!(policy->retried & ACO_GRPC_BIT(c->status)) || !aco__grpc_try_failed(c->channel) ||
-        c->retries + 1 >= policy->tries)
+    const char *text = aco_grpc_trailer(&c->call, pushback_name, 0, NULL);
+    const int64_t pushback = text ? pushback_of(c, text) : 0;
+    const int is_retried = (c->policy->retried & ACO_GRPC_BIT(c->status)) != 0;
+    if ((!is_retried && pushback >= 0) || !aco__grpc_try_failed(c->channel) || pushback < 0 ||
+        c->retries + 1 >= c->policy->tries)
         return -1;
-    pushback = pushback_of(c, &text);
-    if (!c->pause || text)
-        c->pause = policy->first_pause ? policy->first_pause : 100 * ACO_MILLISECOND;
-    return text ? pushback : aco__back_off(&c->pause, longest);
+    if (!text)
+        return next_pause(c);
+    c->pause = 0;
+    return pushback;
 }
 
 /* A try has failed. Whether there is another one, after a pause. Keeps errno if not. */
@@ -83,10 +93,8 @@ int aco_grpc_write_only_at(aco_grpc_call_t *call, const void *message, size_t n,
     if (c->has_ended)
         return aco__service_fail(EINVAL, "aco_grpc_write_only", "the messages have ended");
     do
-        if (try_once(c, message, n, location) == 0) {
-            aco__grpc_try_succeeded(c->channel);
+        if (try_once(c, message, n, location) == 0)
             return 0;
-        }
     while (tries_again(c, location));
     return -1;
 }

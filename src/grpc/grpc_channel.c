@@ -1,5 +1,6 @@
 /* Channels of gRPC: options, targets, policies and the budget of retries. */
 #include "grpc/grpc_channel.h"
+#include "grpc/service_config.h"
 
 #include "base/reserved.h"
 
@@ -11,7 +12,6 @@ static const char new_call[] = "aco_grpc_channel_new";
 enum {
     MOST_TARGETS = 64,
     MOST_TARGET = 255, /* bytes of a host; of the authority */
-    MOST_TRIES = 5,
     TOKENS = 10,
     SHARE = 100 /* thousandths */
 };
@@ -93,9 +93,6 @@ static int64_t time_or(int64_t time, int64_t otherwise)
 
 static void set_defaults(aco_grpc_channel_options_t *o)
 {
-    o->max_message = o->max_message ? o->max_message : GRPC_MAX_MESSAGE;
-    if (o->max_message < 0)
-        o->max_message = INT64_MAX;
     o->max_metadata = o->max_metadata ? o->max_metadata : 16 << 10;
     o->connect_time = time_or(o->connect_time, 20 * ACO_SECOND);
     o->first_pause = time_or(o->first_pause, ACO_SECOND);
@@ -106,9 +103,10 @@ static void set_defaults(aco_grpc_channel_options_t *o)
 
 static int policy_is_wrong(const aco_grpc_policy_t *policy)
 {
-    return policy->timeout < 0 || policy->tries < 0 || policy->tries > MOST_TRIES || policy->first_pause < 0 ||
+    return policy->timeout < 0 || policy->tries < 0 || policy->tries > GRPC_MOST_TRIES || policy->first_pause < 0 ||
            policy->first_pause > day || policy->longest_pause < 0 || policy->longest_pause > day ||
-           (policy->tries > 1 && !policy->retried) || ACO__RESERVED_IS_SET(policy);
+           policy->pause_growth < 0 || policy->pause_growth > 1000 * 1000 || policy->max_request < 0 ||
+           policy->max_reply < 0 || (policy->tries > 1 && !policy->retried) || ACO__RESERVED_IS_SET(policy);
 }
 
 /* What is wrong with the options, of which the defaults are set; NULL: nothing. */
@@ -126,6 +124,8 @@ static const char *wrong_option(const aco_grpc_channel_options_t *o)
     for (size_t i = 0; i < o->policy_count; i++)
         if (policy_is_wrong(&o->policies[i]))
             return "a policy";
+    if (o->service_config && o->policy_count)
+        return "policies beside a service config";
     return NULL;
 }
 
@@ -178,31 +178,66 @@ static int add_targets(aco_grpc_channel_t *channel)
     return 0;
 }
 
-aco_grpc_channel_t *aco_grpc_channel_new(const char *target, const aco_grpc_channel_options_t *options)
+/* Whether there can be a channel of these. If not, errno. */
+static int is_possible(const char *target, const aco_grpc_channel_options_t *with_defaults)
 {
-    aco_grpc_channel_options_t with_defaults = {0};
-    aco_grpc_channel_t *channel;
-    const char *fault;
-    if (options)
-        with_defaults = *options;
-    set_defaults(&with_defaults);
-    fault = wrong_option(&with_defaults);
+    const char *fault = wrong_option(with_defaults);
     if (!fault && count_targets(target) > MOST_TARGETS)
         fault = "more than 64 targets";
-    if (fault || !aco_http_has_http2()) {
-        (void)aco__service_fail(fault ? EINVAL : ENOTSUP, new_call,
-                                fault ? fault : "acorn_http was built without HTTP/2");
+    if (!fault && aco_http_has_http2())
+        return 1;
+    (void)aco__service_fail(fault ? EINVAL : ENOTSUP, new_call, fault ? fault : "acorn_http was built without HTTP/2");
+    return 0;
+}
+
+/* The options become what the config says. */
+static void take_config(aco_grpc_channel_options_t *options, const aco__grpc_config_t *config)
+{
+    options->service_config = NULL; /* nobody needs it any more */
+    options->policies = config->policies;
+    options->policy_count = config->policy_count;
+    if (config->round_robin >= 0)
+        options->round_robin = config->round_robin;
+    if (config->retry_tokens) {
+        options->retry_tokens = config->retry_tokens;
+        options->retry_share = config->retry_share;
+    }
+}
+
+/* The channel owns the config, of which NULL is none, also if it cannot be made. NULL and errno. */
+static aco_grpc_channel_t *new_channel(const char *target, const aco_grpc_channel_options_t *with_defaults,
+                                       aco__grpc_config_t *config)
+{
+    aco_grpc_channel_t *channel = allocate_channel(target, with_defaults);
+    if (!channel) {
+        aco__grpc_config_free(config);
         return NULL;
     }
-    channel = allocate_channel(target, &with_defaults);
-    if (!channel)
-        return NULL;
+    channel->config = config;
     if (!take_targets(channel, (char *)(channel->targets + channel->target_count)))
         (void)aco__service_fail(EINVAL, new_call, "a target is \"host:port\", or \"unix:path\"");
-    else if (with_defaults.round_robin || add_targets(channel) == 0)
+    else if (with_defaults->round_robin || add_targets(channel) == 0)
         return channel;
     aco_grpc_channel_destroy(channel);
     return NULL;
+}
+
+aco_grpc_channel_t *aco_grpc_channel_new(const char *target, const aco_grpc_channel_options_t *options)
+{
+    aco_grpc_channel_options_t with_defaults = {0};
+    aco__grpc_config_t *config = NULL;
+    if (options)
+        with_defaults = *options;
+    set_defaults(&with_defaults);
+    if (!is_possible(target, &with_defaults))
+        return NULL;
+    if (with_defaults.service_config) {
+        config = aco__grpc_config_read(with_defaults.service_config, new_call);
+        if (!config)
+            return NULL;
+        take_config(&with_defaults, config);
+    }
+    return new_channel(target, &with_defaults, config);
 }
 
 void aco_grpc_channel_destroy(aco_grpc_channel_t *channel)
@@ -216,6 +251,7 @@ void aco_grpc_channel_destroy(aco_grpc_channel_t *channel)
         channel->first = backend->next;
         aco__grpc_backend_destroy(backend);
     }
+    aco__grpc_config_free(channel->config);
     aco__grpc_gzip_free(channel->gzip);
     aco__service_free(channel, channel->sz);
     errno = error;

@@ -41,6 +41,7 @@ struct aco_grpc_channel_s {
     aco_mutex_t looking_up;
     struct aco__grpc_gzip *gzip; /* gzip.c's, for all calls; NULL: there is none yet */
     int tokens; /* thousandths */
+    struct aco__grpc_config *config; /* service_config.c's, whose policies' texts are in use; NULL: there is none */
     int error; /* of the last failure to connect */
     char reason[128];
     size_t sz; /* of this, the targets, the policies and the texts behind it */
@@ -63,8 +64,8 @@ ACO__HIDDEN void aco__grpc_not_reached(aco__grpc_backend_t *backend, int error);
 /* ---- grpc_policy.c ---- */
 /* The policy of a method; NULL: there is none. */
 ACO__HIDDEN const aco_grpc_policy_t *aco__grpc_policy_of(const aco_grpc_channel_t *channel, const char *path);
-/* The budget: a try has succeeded; one has failed, and whether there may be another one. */
-ACO__HIDDEN void aco__grpc_try_succeeded(aco_grpc_channel_t *channel);
+/* The budget: a call has succeeded; a try has failed, and whether there may be another one. */
+ACO__HIDDEN void aco__grpc_call_succeeded(aco_grpc_channel_t *channel);
 ACO__HIDDEN int aco__grpc_try_failed(aco_grpc_channel_t *channel);
 
 #endif

@@ -369,6 +369,20 @@ static int is_free_of(const char *path, const char *characters)
     return 1;
 }
 
+/* Of messages; `max_message` is what the program says of those that are read, or 0. */
+static void set_limits(aco__grpc_client_t *c, int64_t max_message)
+{
+    const int64_t by_policy = c->policy ? c->policy->max_reply : 0;
+    const int64_t most_written = c->policy ? c->policy->max_request : 0;
+    if (by_policy && (max_message <= 0 || by_policy < max_message))
+        max_message = by_policy;
+    else if (!max_message)
+        max_message = GRPC_MAX_MESSAGE;
+    c->call.max_message = (uint64_t)max_message < SIZE_MAX / 2 ? (size_t)max_message : SIZE_MAX / 2;
+    if (most_written && most_written < (int64_t)UINT32_MAX)
+        c->call.max_written = (size_t)most_written;
+}
+
 aco_grpc_call_t *aco_grpc_call_new(aco_grpc_channel_t *channel, const char *path,
                                    const aco_grpc_call_options_t *options)
 {
@@ -376,7 +390,6 @@ aco_grpc_call_t *aco_grpc_call_new(aco_grpc_channel_t *channel, const char *path
     static const aco_grpc_call_options_t none;
     size_t sz = sizeof(aco__grpc_client_t);
     aco__grpc_client_t *c;
-    int64_t most;
     options = options ? options : &none;
     if (ACO__RESERVED_IS_SET(options) || !aco__grpc_is_path(path) || !is_free_of(path, "?#%\\") ||
         strlen(path) > 2048) {
@@ -396,9 +409,8 @@ aco_grpc_call_t *aco_grpc_call_new(aco_grpc_channel_t *channel, const char *path
     c->call.method = path;
     c->call.gzip = &channel->gzip;
     c->call.compresses = channel->options.compresses && aco_grpc_has_gzip();
-    most = options->max_message ? options->max_message : channel->options.max_message;
-    c->call.max_message = (uint64_t)most < SIZE_MAX / 2 ? (size_t)most : SIZE_MAX / 2;
     aco__grpc_call_begin(&c->call);
+    set_limits(c, options->max_message ? options->max_message : channel->options.max_message);
     return &c->call;
 }
 

@@ -26,7 +26,7 @@ const aco_grpc_policy_t *aco__grpc_policy_of(const aco_grpc_channel_t *channel, 
     return best;
 }
 
-void aco__grpc_try_succeeded(aco_grpc_channel_t *channel)
+void aco__grpc_call_succeeded(aco_grpc_channel_t *channel)
 {
     const int most = channel->options.retry_tokens * GRPC_TOKEN;
     if (most > 0)

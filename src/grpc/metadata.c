@@ -199,6 +199,8 @@ static int is_free_name(const char *name, size_t n)
                                         "expect", "set-cookie"};
     if (!n || n > 255 || strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-") != n)
         return 0;
+    if (strcmp(name, "grpc-retry-pushback-ms") == 0)
+        return 1;
     for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
         if (i < 2 ? strncmp(name, taken[i], strlen(taken[i])) == 0 : strcmp(name, taken[i]) == 0)
             return 0;

@@ -1,5 +1,6 @@
-/* gRPC's interoperability cases for a server of others, by stubs of protoc-gen-acorn: interop_client ADDRESS. The first
- * case that fails ends it. */
+/* gRPC's interoperability cases for a server of others, by stubs of protoc-gen-acorn: interop_client ADDRESS; those of
+ * compression: interop_client ADDRESS compression, or with `probe` if the server says INVALID_ARGUMENT to what is not
+ * compressed as it is told to expect, and compresses streams. The first case that fails ends it; 77: they need gzip. */
 #include "interop.acorn.hpp"
 
 #include <aco/io.hpp>
@@ -170,6 +171,77 @@ static void special_status_message(TestService::stub &stub)
     CHECK(status_of([&] { stub.UnaryCall(request); }, &said) == ACO_GRPC_UNKNOWN && said == text);
 }
 
+/* ---- Compression ---- */
+
+static bool has_probe;
+
+static void client_compressed_unary(TestService::stub &stub)
+{
+    aco::grpc_context packed, plain;
+    SimpleRequest request = request_of(314159, 271828);
+    request.mutable_expect_compressed()->set_value(true);
+    packed.compress(true);
+    plain.compress(false);
+    if (has_probe)
+        CHECK(status_of([&] { stub.UnaryCall(request, &plain); }) == ACO_GRPC_INVALID_ARGUMENT);
+    CHECK(stub.UnaryCall(request, &packed).payload().body().size() == 314159);
+    request.mutable_expect_compressed()->set_value(false);
+    if (has_probe)
+        CHECK(status_of([&] { stub.UnaryCall(request, &packed); }) == ACO_GRPC_INVALID_ARGUMENT);
+    CHECK(stub.UnaryCall(request, &plain).payload().body().size() == 314159);
+}
+
+static void server_compressed_unary(TestService::stub &stub)
+{
+    SimpleRequest request = request_of(314159, 271828);
+    for (const bool is_packed : {true, false}) {
+        aco::grpc_context context;
+        request.mutable_response_compressed()->set_value(is_packed);
+        CHECK(stub.UnaryCall(request, &context).payload().body().size() == 314159);
+        CHECK(context.call().was_compressed() == is_packed);
+    }
+}
+
+static void client_compressed_streaming(TestService::stub &stub)
+{
+    aco::grpc_context context;
+    StreamingInputCallRequest request;
+    request.mutable_payload()->mutable_body()->assign(27182, '\0');
+    request.mutable_expect_compressed()->set_value(true);
+    if (has_probe)
+        CHECK(status_of([&] {
+                  auto probe = stub.StreamingInputCall(&context.compress(false));
+                  probe.write(request);
+                  probe.finish();
+              }) == ACO_GRPC_INVALID_ARGUMENT);
+    auto call = stub.StreamingInputCall(&context.compress(true));
+    call.write(request);
+    context.call().compress(false);
+    request.mutable_expect_compressed()->set_value(false);
+    request.mutable_payload()->mutable_body()->assign(45904, '\0');
+    call.write(request);
+    CHECK(call.finish().aggregated_payload_size() == 73086);
+}
+
+static void server_compressed_streaming(TestService::stub &stub)
+{
+    aco::grpc_context context;
+    StreamingOutputCallRequest request;
+    std::size_t count = 0;
+    for (const bool is_packed : {true, false}) {
+        ResponseParameters *wanted = request.add_response_parameters();
+        wanted->set_size(is_packed ? 31415 : 92653);
+        wanted->mutable_compressed()->set_value(is_packed);
+    }
+    auto call = stub.StreamingOutputCall(request, &context);
+    for (const StreamingOutputCallResponse &reply : call) {
+        CHECK(reply.payload().body().size() == (count ? 92653 : 31415));
+        CHECK(!has_probe || context.call().was_compressed() == !count); // grpc-java's compresses no streams
+        count++;
+    }
+    CHECK(count == 2);
+}
+
 static void check_metadata(const aco::grpc_context &context)
 {
     CHECK(context.call().metadata("x-grpc-test-echo-initial") == std::string_view("test_initial_metadata_value"));
@@ -215,26 +287,46 @@ static const interop_case cases[] = {CASE(empty_unary),
                                      CASE(special_status_message),
                                      CASE(custom_metadata),
                                      CASE(unimplemented_method)};
+static const interop_case compression_cases[] = {CASE(client_compressed_unary), CASE(server_compressed_unary),
+                                                 CASE(client_compressed_streaming), CASE(server_compressed_streaming)};
+
+static void run(const interop_case &each, TestService::stub &stub)
+{
+    current_case = each.name;
+    const int status = status_of([&] { each.run(stub); });
+    check(status == ACO_GRPC_OK, aco::grpc_status_name(status));
+    std::printf("ok %s\n", each.name);
+}
 
 static void run_all(const char *address, const aco_grpc_channel_options_t &options)
 {
     aco::grpc_channel channel(address, options);
     TestService::stub stub(channel);
     UnimplementedService::stub nobody(channel);
-    for (const interop_case &each : cases) {
-        current_case = each.name;
-        const int status = status_of([&] { each.run(stub); });
-        check(status == ACO_GRPC_OK, aco::grpc_status_name(status));
-        std::printf("ok %s %d\n", each.name, options.compresses);
-    }
+    for (const interop_case &each : cases)
+        run(each, stub);
     current_case = "unimplemented_service";
     CHECK(status_of([&] { nobody.UnimplementedCall({}); }) == ACO_GRPC_UNIMPLEMENTED);
 }
 
-int main(int, char **argv)
+static void run_compression(const char *address)
 {
-    auto done = aco::spawn([address = argv[1]] {
+    aco::grpc_channel channel(address);
+    TestService::stub stub(channel);
+    for (const interop_case &each : compression_cases)
+        run(each, stub);
+}
+
+int main(int argc, char **argv)
+{
+    const bool is_of_compression = argc > 2;
+    has_probe = is_of_compression && argv[2][0] == 'p';
+    if (is_of_compression && !aco::grpc_has_gzip())
+        return 77;
+    auto done = aco::spawn([address = argv[1], is_of_compression] {
         aco_grpc_channel_options_t options = {};
+        if (is_of_compression)
+            return run_compression(address);
         run_all(address, options);
         options.compresses = aco::grpc_has_gzip();
         run_all(address, options);

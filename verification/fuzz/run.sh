@@ -13,8 +13,8 @@ set -u
 cd "$(dirname "$0")/../.."
 CC=${CC:-clang-19} CXX=${CXX:-clang++-19}
 dir=build/fuzz
-all="api cpp sizes scheduler http forms tls debug traces"
-sources="$(sh tools/sources.sh acorn acorn_threads acorn_io acorn_http acorn_tls acorn_debug)
+all="api cpp sizes scheduler http forms tls debug traces service_config"
+sources="$(sh tools/sources.sh acorn acorn_threads acorn_io acorn_http acorn_tls acorn_debug acorn_grpc)
     third_party/llhttp/renamed_api.c third_party/llhttp/renamed_llhttp.c"
 jobs=$(nproc 2>/dev/null || echo 2)
 
