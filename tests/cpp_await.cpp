@@ -532,7 +532,7 @@ aco::async<const void *> frame_address()
 TEST(Async, Frames)
 {
     in_task([] {
-        const void *frame = aco::await(frame_address());
+        [[maybe_unused]] const void *frame = aco::await(frame_address());
 #if UNDER_ASAN
         EXPECT_TRUE(__asan_address_is_poisoned(frame));
 #elif !SANITIZED

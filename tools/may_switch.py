@@ -97,6 +97,7 @@ CALLBACKS = {
     ('aco_service_options_s', 'unload'): (False, 'it releases'),
     ('aco_defer', 0): (False, 'in its cleanup a task cannot wait'),
     ('aco__values_destroy', 'destructor'): (False, 'the same'),
+    ('aco__relay_begin', 1): (False, 'it must not wait'),
     ('aco_each', 0): (False, 'it looks'),
     ('aco_stack_usage', 0): (False, 'it looks'),
     ('aco_post', 1): (False, 'aco_run() calls it, in the root context'),

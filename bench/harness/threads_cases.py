@@ -1,6 +1,6 @@
 """What bench/threads/ measures: submissions, divided work, channels, and what idle threads cost."""
 from .io_running import Case, Goal
-from .threads_programs import ACORN, ASYNC, BOOST, GO, TBB, TOKIO, with_threads
+from .threads_programs import ACORN, ASYNC, AWAIT, BOOST, GO, TBB, TOKIO, with_threads
 
 TASKS = (ACORN, GO, TOKIO, BOOST)
 BOUND = (ACORN, GO, TOKIO)  # with a way to give a task a thread
@@ -36,6 +36,17 @@ def cases(programs):
             return {'ns': programs.ns(peer, threads, case, n)}
 
         yield Case(case, title, list(contenders), measure, {'ns': unit}, 'ns', with_threads(GO, 2), wanted)
+
+    channels, awaits, members = 'channels', 'aco::await', 'co_await in members'
+    ways = {channels: (ACORN, 'across'), awaits: (AWAIT, 'tasks'), members: (AWAIT, 'members')}
+
+    def measure_await(name):
+        peer, case = ways[name]
+        return {'ns': programs.ns(peer, 2, case, int(100000 * programs.part))}
+
+    yield Case('await', 'Completions from another thread, there and back', list(ways), measure_await,
+               {'ns': 'ns for a message'}, 'ns', channels,
+               [Goal('ns', way, 1.20, channels) for way in (awaits, members)])
 
     alone, beside = 'alone', 'beside an idle thread'
 

@@ -7,8 +7,10 @@ from .io_running import Missing
 
 ACORN, GO, TOKIO, BOOST = 'acorn', 'Go', 'tokio', 'Boost.Fiber'
 TBB, ASYNC = 'oneTBB', 'std::async'
+AWAIT = 'aco::await'
 SOURCES = building.BENCH / 'threads'
-TARGETS = ('threads-acorn', 'threads-echo', 'threads-async', 'threads-tbb', 'threads-boost', 'io-client')
+TARGETS = ('threads-acorn', 'threads-echo', 'threads-await', 'threads-async', 'threads-tbb', 'threads-boost',
+           'io-client')
 LIMIT_S = 300
 
 
@@ -28,7 +30,7 @@ class Programs:
                       TOKIO: (cargo / 'release' / 'threads-tokio',
                               building.build_with_cargo('tokio', cargo, SOURCES)),
                       BOOST: (built / 'threads-boost', None), TBB: (built / 'threads-tbb', None),
-                      ASYNC: (built / 'threads-async', None)}
+                      ASYNC: (built / 'threads-async', None), AWAIT: (built / 'threads-await', None)}
 
     def ns(self, name, threads, case, n):
         """Nanoseconds for each of n: the median of the program's rounds but the first."""

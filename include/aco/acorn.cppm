@@ -8,6 +8,7 @@
 module;
 #include <aco.hpp>
 #include <aco/async.hpp>
+#include <aco/async_io.hpp>
 #include <aco/await.hpp>
 #include <aco/channel.hpp>
 #include <aco/cookie_jar.hpp>
@@ -44,9 +45,17 @@ using aco::access_log;
 using aco::address;
 using aco::as_sender;
 using aco::async;
+using aco::async_acquire;
 using aco::async_group;
+using aco::async_lock;
+using aco::async_read;
+using aco::async_readable;
+using aco::async_receive;
+using aco::async_send;
 using aco::async_sleep_for;
 using aco::async_sleep_until;
+using aco::async_writable;
+using aco::async_write_all;
 using aco::async_yield;
 using aco::await;
 using aco::await_stop_token;

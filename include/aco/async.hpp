@@ -22,10 +22,12 @@
  * co_await in an async<T> takes
  *   - another async<U>: it runs in the caller's place, and its result or exception comes back;
  *   - aco::async_sleep_for(), aco::async_sleep_until() and aco::async_yield();
+ *   - async_receive(), async_send(), async_lock(), async_acquire(): what tasks wait for, and <aco/async_io.hpp> for
+ *     descriptors;
  *   - an aco::task<U>: joins it, by a task that waits for the member;
  *   - any awaitable or sender, as aco::await() takes them. Wherever it completes, the member goes on in its group's
- *     task. So also aco::as_sender(f) (aco/sender.hpp), for all that tasks wait for: channels, semaphores, descriptors.
- *     Then a task waits for the member. Locks belong to that task: lock and unlock inside `f`.
+ *     task. So also aco::as_sender(f) (aco/sender.hpp), for all else that tasks wait for. Then a task waits for the
+ *     member. Locks belong to that task: lock and unlock inside `f`.
  * A call that waits as tasks do (aco::sleep_for(), a generator that waits, channel.receive()) may be made too. It parks
  * the group's task, and so all its members.
  *
@@ -39,6 +41,10 @@
 #define ACO_ASYNC_HPP
 
 #include "sender.hpp"
+
+#include "channel.hpp"
+#include "detail/relay.h"
+#include "sync.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -137,16 +143,24 @@ private:
 /* What a group keeps of a coroutine, in its promise. It is in one queue at most. */
 struct async_member {
     async_member *next = nullptr;
-    std::coroutine_handle<> itself{}, caller{}; /* caller: the coroutine that awaits it, or none */
+    std::coroutine_handle<> caller{}; /* the coroutine that awaits it, or none */
     async_loop *loop = nullptr;
-    std::exception_ptr error{};                 /* with which it has ended */
-    bool is_kept = false;                       /* the end leaves it to whoever reads the result */
+    std::exception_ptr error{};       /* with which it has ended */
+
+    /* It is where the promise begins, whose alignment is no more than that of what stands before it in a frame. */
+    std::coroutine_handle<> itself() noexcept { return std::coroutine_handle<async_member>::from_promise(*this); }
 };
+
+inline void place_woken(aco__relay_place_t *place) noexcept;
 
 /* What runs members. On the stack of the group's task. */
 class async_loop {
 public:
-    async_loop() { check(aco__answer_prepare(&answer_, "aco::async_group")); }
+    async_loop()
+    {
+        check(aco__answer_prepare(&answer_, "aco::async_group"));
+        aco__relay_begin(&relay_, place_woken);
+    }
     async_loop(const async_loop &) = delete;
     async_loop &operator=(const async_loop &) = delete;
 
@@ -174,6 +188,19 @@ public:
         std::push_heap(sleepers_.begin(), sleepers_.end());
     }
 
+    /* The loop's thread: the member's wait at a place is over. */
+    void woken(async_member *member) noexcept
+    {
+        async_member *head = &asleep_;
+        make_ready(member);
+        if (inbox_.load(std::memory_order_relaxed) == head &&
+            inbox_.compare_exchange_strong(head, nullptr, std::memory_order_acq_rel))
+            aco__answer_tell(&answer_);
+    }
+    aco__relay_t *relay() noexcept { return &relay_; }
+    /* Whether a call that could wait, but does not, shall give others a turn. */
+    bool spends() noexcept { return ++calls_ % CALLS_PER_TURN == 0; }
+
     /* The running member yields. Returns whether it waits: alone it goes on while it has turns. */
     bool yielded(async_member *member) noexcept
     {
@@ -183,6 +210,8 @@ public:
         return true;
     }
 
+    /* The end of this member leaves it to whoever reads the result. */
+    void keep(async_member *member) noexcept { kept_ = member; }
     void begin(async_member *member) noexcept
     {
         members_++;
@@ -194,11 +223,11 @@ public:
     void ended(async_member *member) noexcept
     {
         members_--;
-        if (member->is_kept)
+        if (member == kept_)
             return;
         if (member->error)
             failed(member->error);
-        member->itself.destroy();
+        member->itself().destroy();
     }
 
     /* Runs the members until all have ended. */
@@ -215,7 +244,7 @@ public:
                 async_member *round = std::exchange(first_, nullptr);
                 for (is_alone_ = !round->next; round; turns_++) {
                     async_member *member = std::exchange(round, round->next); /* it may be gone when it has run */
-                    member->itself.resume();
+                    member->itself().resume();
                 }
             } while (first_ && turns_ < MOST_TURNS);
             if (first_)
@@ -229,8 +258,9 @@ public:
             return;
         error_ = error;
         stop_.request();
+        aco__relay_end_all(&relay_, error);
         for (const sleeper &s : sleepers_)
-            make_ready(s.member);
+            woken(s.member);
         sleepers_.clear();
     }
     int error() const noexcept { return error_; } /* why it was stopped; 0: it was not */
@@ -255,6 +285,7 @@ public:
 
 private:
     enum { MOST_TURNS = 32 }; /* of members, before the other tasks have one */
+    enum { CALLS_PER_TURN = 64 };
     struct sleeper {
         std::int64_t deadline;
         std::uint64_t number; /* equal deadlines: first come, first served */
@@ -336,13 +367,16 @@ private:
     std::vector<sleeper> sleepers_;
     std::uint64_t sleeps_ = 0;
     std::size_t members_ = 0;
+    async_member *kept_ = nullptr;
     int turns_ = 0;
+    unsigned calls_ = 0;
     int error_ = 0;
     bool is_alone_ = false; /* no other member has a turn in this round */
     bool is_scopes_end_ = false, was_cancelled_ = false;
     std::exception_ptr failure_;
     stop_state stop_;
     aco__answer_t answer_;
+    aco__relay_t relay_; /* where members wait at places */
 };
 
 /* The operation of an await in a member. */
@@ -441,6 +475,192 @@ struct member_yield {
     void await_resume() const noexcept {}
 };
 
+/* ---- Waits at places: of what tasks wait for, in the same queues ------------------------------------------------- */
+
+/* A member's place. An awaiter that is made where it stays: the call that may have to wait is in its constructor. */
+class member_place : public aco__relay_place_t {
+public:
+    member_place(const member_place &) = delete;
+    member_place &operator=(const member_place &) = delete;
+    bool await_ready() const noexcept { return !aco__relay_waits(this); }
+    void await_suspend(std::coroutine_handle<>) const noexcept {}
+
+protected:
+    explicit member_place(async_member *member) noexcept : aco__relay_place_t{}, member_(member) {}
+    ~member_place()
+    {
+        if (aco__relay_waits(this))
+            aco__relay_leave(this);
+    }
+    /* What the call has returned. */
+    void began(int result)
+    {
+        if (result == ACO__RELAYED)
+            member_->loop->check_stopped();
+        else
+            as.error = result == 0 ? 0 : errno;
+    }
+    /* Throws, if the wait has failed. */
+    void check_wait() const
+    {
+        if (aco_unlikely(as.error != 0)) {
+            member_->loop->check_stopped();
+            errno = as.error;
+            wait_failed();
+        }
+    }
+    async_member *member_;
+
+private:
+    friend void place_woken(aco__relay_place_t *place) noexcept;
+};
+
+inline void place_woken(aco__relay_place_t *place) noexcept
+{
+    async_member *member = static_cast<member_place *>(place)->member_;
+    member->loop->woken(member);
+}
+
+template<class T>
+class member_receive : public member_place {
+public:
+    member_receive(async_member *member, aco_channel_t *channel) : member_place(member)
+    {
+        began(aco__relay_receive(member->loop->relay(), this, channel, &element_.bytes));
+    }
+    std::optional<T> await_resume()
+    {
+        if (as.error == EPIPE)
+            return std::nullopt;
+        check_wait();
+        const taken end{element_};
+        return std::optional<T>(std::move(element_.element()));
+    }
+
+private:
+    struct taken {
+        carried<T> &element;
+        ~taken() { element.drop(); }
+    };
+    carried<T> element_;
+};
+
+/* Into a variable; false: the channel is closed. */
+template<class T>
+class member_receive_into : public member_place {
+public:
+    member_receive_into(async_member *member, aco_channel_t *channel, T &to) : member_place(member), to_{&to}
+    {
+        began(aco__relay_receive(member->loop->relay(), this, channel, to_.bytes()));
+    }
+    bool await_resume()
+    {
+        if (as.error == EPIPE)
+            return false;
+        check_wait();
+        to_.arrived();
+        return true;
+    }
+
+private:
+    struct directly {
+        T *to;
+        void *bytes() noexcept { return erase(*to); }
+        void arrived() const noexcept {}
+    };
+    struct by_move {
+        T *to;
+        carried<T> element{};
+        void *bytes() noexcept { return &element.bytes; }
+        void arrived() noexcept
+        {
+            *to = std::move(element.element());
+            element.drop();
+        }
+    };
+    std::conditional_t<std::is_trivially_copyable_v<T>, directly, by_move> to_;
+};
+
+template<class T>
+class member_channel_send : public member_place {
+public:
+    member_channel_send(async_member *member, aco_channel_t *channel, T &element)
+        : member_place(member), element_(std::move(element))
+    {
+        element_.was_sent = true; /* unless await_resume() says otherwise */
+        began(aco__relay_send(member->loop->relay(), this, channel, element_.bytes()));
+    }
+    bool await_resume()
+    {
+        element_.was_sent = as.error == 0;
+        if (as.error == EPIPE)
+            return false;
+        check_wait();
+        return true;
+    }
+
+private:
+    sending<T> element_;
+};
+
+class member_lock : public member_place {
+public:
+    member_lock(async_member *member, mutex &m) : member_place(member), mutex_(m)
+    {
+        began(aco__relay_lock(member->loop->relay(), this, m.native_handle()));
+    }
+    std::unique_lock<mutex> await_resume()
+    {
+        check_wait();
+        return std::unique_lock<mutex>(mutex_, std::adopt_lock);
+    }
+
+private:
+    mutex &mutex_;
+};
+
+class member_acquire : public member_place {
+public:
+    member_acquire(async_member *member, aco_semaphore_t *semaphore) : member_place(member)
+    {
+        began(aco__relay_acquire(member->loop->relay(), this, semaphore));
+    }
+    void await_resume() const { check_wait(); }
+};
+
+/* What the calls below return. Each makes its awaiter in the member's frame. */
+template<class T>
+struct async_channel_receive {
+    aco_channel_t *channel;
+    auto in_member(async_member *member) const { return member_receive<T>(member, channel); }
+};
+template<class T>
+struct async_channel_receive_into {
+    aco_channel_t *channel;
+    T *to;
+    auto in_member(async_member *member) const { return member_receive_into<T>(member, channel, *to); }
+};
+template<class T>
+struct async_channel_send {
+    aco_channel_t *channel;
+    T *element;
+    auto in_member(async_member *member) const { return member_channel_send<T>(member, channel, *element); }
+};
+template<class T>
+struct async_channel_send_copy {
+    aco_channel_t *channel;
+    T element;
+    auto in_member(async_member *member) { return member_channel_send<T>(member, channel, element); }
+};
+struct async_mutex_lock {
+    mutex *m;
+    auto in_member(async_member *member) const { return member_lock(member, *m); }
+};
+struct async_semaphore_acquire {
+    aco_semaphore_t *semaphore;
+    auto in_member(async_member *member) const { return member_acquire(member, semaphore); }
+};
+
 } // namespace detail
 
 template<class T = void>
@@ -498,6 +718,8 @@ public:
             return member_sleep(this, x.deadline);
         else if constexpr (std::is_same_v<type, async_yield_now>)
             return member_yield();
+        else if constexpr (requires(async_member *member) { x.in_member(member); })
+            return x.in_member(this);
         else if constexpr (is_task<type>)
             return join(x);
         else if constexpr (detail::awaiter<awaiter_type<X>>)
@@ -561,7 +783,7 @@ public:
     public:
         async get_return_object() noexcept
         {
-            this->itself = std::coroutine_handle<promise_type>::from_promise(*this);
+            static_assert(alignof(promise_type) <= 2 * sizeof(void *), "an aco::async's result has a larger alignment");
             return async(*this);
         }
     };
@@ -575,7 +797,7 @@ public:
     ~async()
     {
         if (promise_)
-            promise_->itself.destroy();
+            promise_->itself().destroy();
     }
 
 private:
@@ -600,7 +822,7 @@ public:
     {
         callee_.promise_->caller = member;
         callee_.promise_->loop = loop_;
-        return callee_.promise_->itself;
+        return callee_.promise_->itself();
     }
     T await_resume() { return callee_.promise_->take(); }
 
@@ -621,6 +843,38 @@ template<class Clock, class Duration>
 auto async_sleep_until(const std::chrono::time_point<Clock, Duration> &when)
 {
     return detail::async_sleep{detail::deadline_at(when)};
+}
+/* The same as the calls of aco::channel, aco::mutex and aco::semaphore: members and tasks wait in one queue, first
+ * come, first served. async_receive() gives a std::optional<T>, or with a variable a bool, async_send() a bool,
+ * async_lock() a std::unique_lock. Each call is the operand of a co_await. A mutex that a member locks belongs to the
+ * group's task: no check tells its members apart. */
+template<class T>
+[[nodiscard]] auto async_receive(channel<T> &from)
+{
+    return detail::async_channel_receive<T>{from.native_handle()};
+}
+template<class T>
+[[nodiscard]] auto async_receive(channel<T> &from, std::type_identity_t<T> &element)
+{
+    return detail::async_channel_receive_into<T>{from.native_handle(), std::addressof(element)};
+}
+template<class T>
+[[nodiscard]] auto async_send(channel<T> &to, std::type_identity_t<T> &&element)
+{
+    return detail::async_channel_send<T>{to.native_handle(), std::addressof(element)};
+}
+template<class T>
+[[nodiscard]] auto async_send(channel<T> &to, const std::type_identity_t<T> &element)
+{
+    return detail::async_channel_send_copy<T>{to.native_handle(), element};
+}
+[[nodiscard]] inline auto async_lock(mutex &m) noexcept
+{
+    return detail::async_mutex_lock{&m};
+}
+[[nodiscard]] inline auto async_acquire(semaphore &s) noexcept
+{
+    return detail::async_semaphore_acquire{s.native_handle()};
 }
 /* Gives the other members that can run, and the other tasks, a turn. Does not fail. */
 inline auto async_yield() noexcept { return detail::async_yield_now(); }
@@ -672,7 +926,7 @@ template<class T>
 T await(async<T> member, const char *location)
 {
     async_group group;
-    member.promise_->is_kept = true;
+    group.loop_.keep(member.promise_);
     group.loop_.begin(member.promise_);
     group.wait(location);
     return member.promise_->take();

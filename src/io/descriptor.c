@@ -577,6 +577,44 @@ ACO__SWITCHES int aco__io_await_input(int fd, const char *location)
     return wait_for(fd, IO_READ, ACO_FOREVER, 1, "aco_io_wait_readable", location);
 }
 
+int aco__io_relay(aco__relay_t *relay, aco__relay_place_t *place, int fd, int writes, int looks, const char *call)
+{
+    const int direction = writes ? IO_WRITE : IO_READ;
+    aco__io_t *io = aco__io_get(call);
+    aco__io_fd_t *d = io ? aco__io_enter_now(io, fd, call) : NULL;
+    int result = 0;
+    if (!d)
+        return -1;
+    if (looks && (writes || !d->drained))
+        result = aco__io_look(fd, writes ? POLLOUT : POLLIN | POLLPRI);
+    if (result != 0 || arm(io, d, direction) != 0) {
+        aco__io_leave(d);
+        return result > 0 ? 0 : aco__io_fail(call, fd);
+    }
+    io->stats.waits++;
+    place->waiter.element = d;
+    result = aco__poller_relay(&io->base, relay, place, &d->queues[direction], call);
+    if (result < 0) {
+        disarm(io, d);
+        aco__io_leave(d);
+    }
+    return result;
+}
+
+int aco__io_relay_end(aco__relay_place_t *place)
+{
+    aco__io_t *io = (aco__io_t *)(void *)aco__poller();
+    aco__io_fd_t *d = place->waiter.element;
+    int closed = d->closed;
+    aco__poller_relay_end(&io->base, place);
+    disarm(io, d);
+    aco__io_leave(d);
+    if (!closed)
+        return 0;
+    errno = ECANCELED;
+    return -1;
+}
+
 ssize_t aco__io_recv_now(int fd, void *p, size_t n)
 {
     aco__io_t *io = (aco__io_t *)(void *)aco__poller();

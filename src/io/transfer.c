@@ -7,6 +7,7 @@
 #include "io/transfer.h"
 #include "system/system.h"
 
+#include "aco/detail/descriptors.h"
 #include "aco/detail/poller.h"
 
 #include <limits.h>
@@ -70,19 +71,12 @@ ssize_t aco__io_transfer(const char *call, int fd, int direction, size_t wanted,
     return counted(io, direction, n);
 }
 
-/* The same for a call with flags. With MSG_DONTWAIT it does not wait, nor for errors (MSG_ERRQUEUE), for which the
- * system never waits. */
-ACO__SWITCHES
-static ssize_t transfer_with(int flags, const char *call, int fd, int direction, size_t wanted, once_t once,
-                             void *args, const char *location)
+/* The same for a call that does not wait. */
+static ssize_t transfer_now(const char *call, int fd, int direction, once_t once, void *args)
 {
-    aco__io_t *io;
-    aco__io_fd_t *d;
+    aco__io_t *io = aco__io_get(call);
+    aco__io_fd_t *d = io ? aco__io_enter_now(io, fd, call) : NULL;
     ssize_t n;
-    if (!(flags & (MSG_DONTWAIT | MSG_ERRQUEUE)))
-        return aco__io_transfer(call, fd, direction, flags ? 0 : wanted, once, args, location);
-    io = aco__io_get(call);
-    d = io ? aco__io_enter_now(io, fd, call) : NULL;
     if (!d)
         return -1;
     do
@@ -92,6 +86,17 @@ static ssize_t transfer_with(int flags, const char *call, int fd, int direction,
         aco__io_fail(call, fd);
     aco__io_leave(d);
     return counted(io, direction, n);
+}
+
+/* The same for a call with flags. With MSG_DONTWAIT it does not wait, nor for errors (MSG_ERRQUEUE), for which the
+ * system never waits. */
+ACO__SWITCHES
+static ssize_t transfer_with(int flags, const char *call, int fd, int direction, size_t wanted, once_t once,
+                             void *args, const char *location)
+{
+    if (!(flags & (MSG_DONTWAIT | MSG_ERRQUEUE)))
+        return aco__io_transfer(call, fd, direction, flags ? 0 : wanted, once, args, location);
+    return transfer_now(call, fd, direction, once, args);
 }
 
 /* A message to an address, or to a peer. EAGAIN may mean that the receiver has no room, of which no event tells. */
@@ -207,6 +212,18 @@ static ssize_t sendmsg_once(aco__io_fd_t *d, void *args)
 {
     const bytes_t *bytes = args;
     return aco__system.sendmsg(d->fd, bytes->is.sent, bytes->flags | MSG_NOSIGNAL);
+}
+
+ssize_t aco__io_read_now(int fd, void *p, size_t n, const char *call)
+{
+    bytes_t bytes = {{.to = p}, n, 0};
+    return transfer_now(call, fd, IO_READ, read_once, &bytes);
+}
+
+ssize_t aco__io_write_now(int fd, const void *p, size_t n, const char *call)
+{
+    bytes_t bytes = {{.from = p}, n, 0};
+    return transfer_now(call, fd, IO_WRITE, write_once, &bytes);
 }
 
 ssize_t aco_io_read_at(int fd, void *p, size_t n, const char *location)

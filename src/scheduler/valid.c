@@ -83,6 +83,12 @@ static int is_early(const aco__wait_t *wait)
     return !aco__task_wait(wait->task) && (wait->kind == ACO__WAIT_RELOCK || wait->error == ACO__LEFT_FREE);
 }
 
+/* Whether it is right that the wait is in a queue. */
+static int may_be_queued(const aco__wait_t *wait)
+{
+    return wait->kind == ACO__WAIT_RELAY || aco__task_wait(wait->task) == wait || is_early(wait);
+}
+
 static void check_place(const aco__waiter_t *waiter)
 {
     const aco__queue_t *queue = waiter->queue;
@@ -92,8 +98,7 @@ static void check_place(const aco__waiter_t *waiter)
     ACO__ASSERT((previous ? previous->next : queue->first) == waiter);
     ACO__ASSERT((next ? next->previous : queue->last) == waiter);
     ACO__ASSERT(!next || next->queue == queue);
-    ACO__ASSERT(!next || aco__task_wait(next->wait->task) == next->wait || is_early(next->wait));
-    ACO__ASSERT(!previous || aco__task_wait(previous->wait->task) == previous->wait || is_early(previous->wait));
+    ACO__ASSERT((!next || may_be_queued(next->wait)) && (!previous || may_be_queued(previous->wait)));
 }
 
 /* The wait is in this queue only. */

@@ -33,8 +33,12 @@ enum { /* aco__wait_t.kind; the comments say what `object` is */
     ACO__WAIT_READABLE,   /* the descriptor, as an integer; likewise below */
     ACO__WAIT_WRITABLE,
     ACO__WAIT_ANSWER,     /* the function whose end another thread will tell; NULL: the system will */
-    ACO__WAIT_MT          /* a text: what another thread will give */
+    ACO__WAIT_MT,         /* a text: what another thread will give */
+    ACO__WAIT_RELAY       /* NULL. No task's: aco__relay_t */
 };
+
+/* In place of a timer's index: makes aco__wake_at() look at the kind. */
+#define ACO__NO_TIMER SIZE_MAX
 
 /* Fails with the reason why the caller cannot wait: -1. */
 ACO__HIDDEN ACO__COLD int aco__fail_waiting(const char *call);
@@ -178,9 +182,10 @@ static inline int aco__wait_result(const aco__wait_t *wait)
     return -1;
 }
 
-/* Ends a wait: removes it from its queues and makes the task runnable. */
-static inline void aco__wake(aco__thread_t *self, aco__wait_t *wait, int error)
+/* Ends a task's wait: removes it from its queues and makes the task runnable. Leaves its timer. */
+static inline void aco__wake_untimed(aco__thread_t *self, aco__wait_t *wait, int error)
 {
+    ACO__ASSERT(wait->kind != ACO__WAIT_RELAY);      /* else aco__wake_at() */
     ACO__ASSERT(aco__task_wait(wait->task) == wait); /* it waits for this, and is not in the ring */
     ACO__ASSERT(wait->task->share_stack->aco__thread == self);
     for (aco__waiter_t *waiter = wait->first; waiter; waiter = waiter->other)
@@ -188,8 +193,25 @@ static inline void aco__wake(aco__thread_t *self, aco__wait_t *wait, int error)
             aco__dequeue(waiter);
     wait->error = error;
     aco__ring_append(self, wait->task);
+}
+
+/* The same, with its timer. */
+static inline void aco__wake(aco__thread_t *self, aco__wait_t *wait, int error)
+{
+    aco__wake_untimed(self, wait, error);
     if (aco_unlikely(wait->timer.index != 0)) /* last: a jump, so nothing need be saved for it */
         aco__timer_cancel(aco__tasks(self), &wait->timer);
+}
+
+/* Ends the wait at a place, if its task has a timer or it is of a relay. */
+ACO__HIDDEN void aco__wake_slowly(aco__thread_t *self, aco__waiter_t *place, int error);
+/* Ends the wait at a place. To tell tasks from relays costs a task nothing: its timer is looked at in any case. */
+static inline void aco__wake_at(aco__thread_t *self, aco__waiter_t *place, int error)
+{
+    if (aco_likely(place->wait->timer.index == 0))
+        aco__wake_untimed(self, place->wait, error);
+    else
+        aco__wake_slowly(self, place, error);
 }
 
 #endif

@@ -1,9 +1,11 @@
 /* What a poller (aco/detail/poller.h) needs of the scheduler: waiting and waking. */
 #include "scheduler/answer.h"
 #include "scheduler/inbox.h"
+#include "scheduler/poll_task.h"
 #include "scheduler/wait.h"
 
 #include "aco/detail/poller.h"
+#include "aco/detail/relay.h"
 #include "tools/trace.h"
 
 aco__poller_t *aco__poller(void)
@@ -44,6 +46,24 @@ ACO__SWITCHES int aco__poller_wait_end(aco__poller_t *poller, aco__wait_t *wait)
     return aco_unlikely(wait->error != 0) ? aco__wait_failed(wait) : 0;
 }
 
+int aco__poller_relay(aco__poller_t *poller, aco__relay_t *relay, aco__relay_place_t *place, aco__queue_t *queue,
+                      const char *call)
+{
+    if (aco__poll_task_start(aco__self()) != 0) /* the task may not leave by way of aco_run() */
+        return aco__fail_memory(0, call, sizeof(aco__scratch_t));
+    poller->waiters++;
+    aco__relay_wait(relay, place, queue);
+    return ACO__RELAYED;
+}
+
+void aco__poller_relay_end(aco__poller_t *poller, aco__relay_place_t *place)
+{
+    ACO__ASSERT(poller->waiters);
+    if (aco__relay_waits(place))
+        aco__relay_leave(place);
+    poller->waiters--;
+}
+
 ACO__SWITCHES
 int aco__poller_ask(const char *call, aco__wait_t *wait, aco__queue_t *queue, const void *fn, void (*ask)(void *arg),
                     void *arg, const char *location)
@@ -82,7 +102,7 @@ void aco__poller_wake(aco__queue_t *queue, int error)
 {
     aco__thread_t *self = aco__self();
     while (queue->first)
-        aco__wake(self, queue->first->wait, error);
+        aco__wake_at(self, queue->first, error);
 }
 
 void aco__poller_interrupt(const aco_t *task, int error)

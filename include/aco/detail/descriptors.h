@@ -3,6 +3,7 @@
 #define ACO_DETAIL_DESCRIPTORS_H
 
 #include "../stream.h"
+#include "relay.h"
 
 ACO__BEGIN_C
 
@@ -20,6 +21,17 @@ ACO_API ssize_t aco__io_recv_now(int fd, void *p, size_t n);
 /* As aco_io_wait_readable(), after aco__io_recv_now() got less than it asked for, or EAGAIN: with fewer system calls.
  * An event that comes late may end it although nothing is there. */
 ACO_API int aco__io_await_input(int fd, const char *location);
+
+/* read() and write() for a descriptor of acorn_io, without a wait or a yield. -1 and errno: also EAGAIN. */
+ACO_API ssize_t aco__io_read_now(int fd, void *p, size_t n, const char *call);
+ACO_API ssize_t aco__io_write_now(int fd, const void *p, size_t n, const char *call);
+/* A place of a relay waits until an event tells that the descriptor may be ready, or it is closed. With `looks`, first
+ * looks whether it is; else a call without a wait has just failed with EAGAIN, in the same turn. Returns 0 (it is
+ * ready), ACO__RELAYED; or -1 and errno: EAGAIN if the system can watch no more now. After ACO__RELAYED, when woken()
+ * was called or the place shall leave: aco__io_relay_end(). 0, or -1 with ECANCELED: the descriptor was closed. */
+ACO_API int aco__io_relay(aco__relay_t *relay, aco__relay_place_t *place, int fd, int writes, int looks,
+                          const char *call);
+ACO_API int aco__io_relay_end(aco__relay_place_t *place);
 
 enum {
     ACO__WORK,

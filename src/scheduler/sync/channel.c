@@ -3,6 +3,7 @@
 #include "scheduler/sync/channel.h"
 #include "scheduler/wait.h"
 
+#include "aco/detail/relay.h"
 #include "aco/detail/worker.h"
 
 #include <stdio.h>
@@ -80,7 +81,7 @@ ACO__FORCE_INLINE void serve(aco__thread_t *self, aco__waiter_t *waiter, int err
 {
     ACO__ASSERT(waiter->queue && !waiter->wait->woken); /* a wait is served once */
     waiter->wait->woken = waiter;
-    aco__wake(self, waiter->wait, error);
+    aco__wake_at(self, waiter, error);
 }
 
 /* The first in the queue, which is going to be served. If it waits for other threads too, it must be claimed first; one
@@ -229,6 +230,32 @@ ACO__SWITCHES int aco__channel_receive(aco_channel_t *channel, void *to, aco__wa
     wait->waiter.element = to;
     aco__wait_in(&channel->receivers, wait);
     return aco__wait_start(self, wait);
+}
+
+int aco__relay_send(aco__relay_t *relay, aco__relay_place_t *place, aco_channel_t *channel, const void *from)
+{
+    int error;
+    if (check_send("aco_channel_send", channel, from) != 0)
+        return -1;
+    error = send_element(aco__self(), channel, from);
+    if (error != EAGAIN)
+        return result_of(error);
+    place->waiter.element = (void *)(uintptr_t)from;
+    aco__relay_wait(relay, place, &channel->senders);
+    return ACO__RELAYED;
+}
+
+int aco__relay_receive(aco__relay_t *relay, aco__relay_place_t *place, aco_channel_t *channel, void *to)
+{
+    int error;
+    if (check_receive("aco_channel_receive", channel) != 0)
+        return -1;
+    error = receive_element(aco__self(), channel, to);
+    if (error != EAGAIN)
+        return result_of(error);
+    place->waiter.element = to;
+    aco__relay_wait(relay, place, &channel->receivers);
+    return ACO__RELAYED;
 }
 
 int aco_channel_try_send(aco_channel_t *channel, const void *from)

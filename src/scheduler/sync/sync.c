@@ -4,6 +4,8 @@
 #include "scheduler/sync/more_sync.h"
 #include "scheduler/wait.h"
 
+#include "aco/detail/relay.h"
+
 /* ---- Mutex ---- */
 
 static int check_owner(const aco__thread_t *self, const char *call, const aco_mutex_t *mutex)
@@ -159,8 +161,8 @@ ACO__COLD static void hand_over_slowly(aco__thread_t *self, aco_mutex_t *mutex, 
         leave_free(self, mutex, first);
         return;
     }
-    if (aco__task_wait(first->wait->task))
-        aco__wake(self, first->wait, first->wait->error);
+    if (first->wait->kind == ACO__WAIT_RELAY || aco__task_wait(first->wait->task))
+        aco__wake_at(self, first, first->wait->error);
     else {
         aco__dequeue(first);
         *aco__task_flags(first->wait->task) &= ~(size_t)TASK_EARLY;
@@ -171,14 +173,16 @@ ACO__COLD static void hand_over_slowly(aco__thread_t *self, aco_mutex_t *mutex, 
 ACO__FORCE_INLINE void hand_over(aco__thread_t *self, aco_mutex_t *mutex, const aco_t *holder)
 {
     aco__waiter_t *first = mutex->aco__waiters.first;
-    ACO__ASSERT(mutex->owner == holder && (!first || first->wait->task != holder));
-    ACO__ASSERT(!first || first->wait->kind == ACO__WAIT_MUTEX || first->wait->kind == ACO__WAIT_RELOCK);
+    ACO__ASSERT(mutex->owner == holder);
+    ACO__ASSERT(!first || first->wait->kind == ACO__WAIT_RELAY ||
+                (first->wait->task != holder &&
+                 (first->wait->kind == ACO__WAIT_MUTEX || first->wait->kind == ACO__WAIT_RELOCK)));
     mutex->owner = first ? first->wait->task : NULL;
     if (!first)
         return;
     if (aco_likely(first->wait->kind != ACO__WAIT_RELOCK && mutex->aco__waiters.thread == self &&
                    !aco__tasks(self)->backs_off))
-        aco__wake(self, first->wait, first->wait->error); /* keeps the error of the condition wait before */
+        aco__wake_at(self, first, first->wait->error); /* keeps the error of the condition wait before */
     else
         hand_over_slowly(self, mutex, holder, first);
 }
@@ -199,6 +203,17 @@ int aco_mutex_unlock(aco_mutex_t *mutex)
         return unlock_inside(self, mutex);
     hand_over(self, mutex, task);
     return 0;
+}
+
+int aco__relay_lock(aco__relay_t *relay, aco__relay_place_t *place, aco_mutex_t *mutex)
+{
+    aco__uses_waiting(aco__self(), &mutex->aco__waiters, mutex, "aco_mutex_lock");
+    if (!mutex->owner) {
+        mutex->owner = relay->wait.task;
+        return 0;
+    }
+    aco__relay_wait(relay, place, &mutex->aco__waiters); /* also if another place of the relay has locked it */
+    return ACO__RELAYED;
 }
 
 /* ---- Condition variable ---- */
@@ -283,9 +298,20 @@ void aco_semaphore_release(aco_semaphore_t *semaphore)
     aco__thread_t *self = aco__self();
     aco__uses(self, &semaphore->aco__waiters, semaphore, "aco_semaphore_release");
     if (semaphore->aco__waiters.first)
-        aco__wake(self, semaphore->aco__waiters.first->wait, 0);
+        aco__wake_at(self, semaphore->aco__waiters.first, 0);
     else
         semaphore->value++;
+}
+
+int aco__relay_acquire(aco__relay_t *relay, aco__relay_place_t *place, aco_semaphore_t *semaphore)
+{
+    aco__uses_waiting(aco__self(), &semaphore->aco__waiters, semaphore, "aco_semaphore_acquire");
+    if (semaphore->value) {
+        semaphore->value--;
+        return 0;
+    }
+    aco__relay_wait(relay, place, &semaphore->aco__waiters);
+    return ACO__RELAYED;
 }
 
 /* ---- Wait group ---- */

@@ -1,0 +1,71 @@
+/* Waits without a task of their own (aco/detail/relay.h): what is not of the objects they are for. */
+#include "scheduler/wait.h"
+
+#include "aco/detail/relay.h"
+
+static aco__relay_t *relay_of(const aco__relay_place_t *place)
+{
+    return (aco__relay_t *)(void *)place->waiter.wait; /* its first field */
+}
+
+static aco__relay_place_t *place_of(aco__waiter_t *waiter)
+{
+    return (aco__relay_place_t *)(void *)waiter;
+}
+
+void aco__relay_begin(aco__relay_t *relay, void (*woken)(aco__relay_place_t *place))
+{
+    memset(relay, 0, sizeof *relay);
+    relay->wait.task = aco__self()->task;
+    relay->wait.kind = ACO__WAIT_RELAY;
+    relay->wait.timer.index = ACO__NO_TIMER;
+    relay->woken = woken;
+}
+
+void aco__relay_wait(aco__relay_t *relay, aco__relay_place_t *place, aco__queue_t *queue)
+{
+    aco__waiter_t *first = relay->wait.first;
+    ACO__ASSERT(relay->wait.kind == ACO__WAIT_RELAY && aco__self()->task == relay->wait.task);
+    place->waiter.wait = &relay->wait;
+    place->waiter.other = first;
+    place->as.previous = NULL;
+    if (first)
+        place_of(first)->as.previous = place;
+    relay->wait.first = &place->waiter;
+    aco__enqueue(queue, &place->waiter);
+}
+
+void aco__relay_leave(aco__relay_place_t *place)
+{
+    aco__relay_t *relay = relay_of(place);
+    aco__relay_place_t *previous = place->as.previous;
+    aco__waiter_t *next = place->waiter.other;
+    ACO__ASSERT(relay->wait.kind == ACO__WAIT_RELAY && relay->wait.first);
+    aco__dequeue(&place->waiter);
+    *(previous ? &previous->waiter.other : &relay->wait.first) = next;
+    if (next)
+        place_of(next)->as.previous = previous;
+}
+
+static void end(aco__relay_place_t *place, int error)
+{
+    aco__relay_t *relay = relay_of(place);
+    aco__relay_leave(place);
+    relay->wait.woken = NULL; /* a channel has set it */
+    place->as.error = error;
+    relay->woken(place);
+}
+
+void aco__relay_end_all(aco__relay_t *relay, int error)
+{
+    while (relay->wait.first)
+        end(place_of(relay->wait.first), error);
+}
+
+void aco__wake_slowly(aco__thread_t *self, aco__waiter_t *waiter, int error)
+{
+    if (waiter->wait->kind == ACO__WAIT_RELAY)
+        end(place_of(waiter), error);
+    else
+        aco__wake(self, waiter->wait, error);
+}
