@@ -581,12 +581,16 @@ typedef struct aco_http_client_options_s {
     /* 1: tasks of any thread may use the client. Each thread has connections of its own, for which max_idle,
      * max_connections and max_per_host count; `open` is called on all of them. 0: one thread uses it. */
     int is_shared;
+    /* 1: max_connections and max_per_host of a shared client count for all threads together, and calls of all threads
+     * wait in one queue for each limit. What each thread keeps (max_idle) comes in addition: a call closes kept
+     * connections of its own thread to stay below, but not those of others. 0: they count for each thread. */
+    int limits_in_all;
     void *aco__reserved[1]; /* reserved fields are 0 */
 } aco_http_client_options_t;
 
 /* Makes a client; the caller owns it. NULL options: the defaults. The structure is copied; what it points to must stay
- * valid. Returns the client; on error NULL with errno ENOMEM, EINVAL (a limit out of bounds, a
- * reserved field, proxy_host without proxy_port, one of the two longer than 255 or 5 bytes). */
+ * valid. Returns the client; on error NULL with errno ENOMEM, EINVAL (a limit out of bounds, limits_in_all without
+ * is_shared, a reserved field, proxy_host without proxy_port, one of the two longer than 255 or 5 bytes). */
 ACO_API aco_http_client_t *aco_http_client_new(const aco_http_client_options_t *options);
 /* Frees the client and closes the kept connections. All responses must have been ended before. Of a shared client, the
  * other threads that have used it must have ended: as aco_threads_run() and aco_service_run() end theirs. NULL: nothing
