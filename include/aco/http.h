@@ -363,14 +363,15 @@ typedef struct aco_http_failure_s {
  * is until all of them have returned. After fork() the child uses another one. The servers must have the same routes
  * and options, except for counters and the like: a connection that moves gets those of the server it comes to.
  *
- * A thread stalls if a handler of HTTP/1 runs for more than 5 ms and waits nowhere, also not for the request's body. It
- * counts as stalled for a second more. (The first such request only makes the server look closer.) A connection that
- * moves goes to the server with the fewest connections whose thread is not stalled; if that does not take it within
- * 5 ms, it stays:
+ * A thread stalls if a handler runs for more than 5 ms without a wait, up to its end; it may have waited before. The
+ * thread counts as stalled for a second more. (The first such request only makes the server look closer. Then other
+ * tasks that keep the thread busy while handlers wait may be noticed, too.) A connection that moves goes to the server
+ * with the fewest connections whose thread is not stalled; if that does not take it within 5 ms, it stays:
  *   - A new one, before its first byte and before `open`, if its own thread is stalled, or has more connections than
  *     that server by more than one and 1/16.
  *   - A plain one of HTTP/1, between two requests, if its own thread is stalled. It stays for good if a handler of its
- *     own has stalled the thread.
+ *     own has stalled the thread; for the next 16 requests if that handler had waited before, because other tasks may
+ *     have been it.
  * Others stay: with an `open` (TLS), of HTTP/2, WebSockets; all if every thread is stalled; and those of a stopped
  * server, which takes none either.
  *
