@@ -438,7 +438,7 @@ TEST(http, tables_of_c)
             aco::task_group serving;
             serving.spawn([&] { server.serve(std::move(door)); });
             aco_http_client_options_t shared = {};
-            shared.is_shared = 1;
+            shared.is_shared = shared.limits_in_all = shared.max_connections = shared.max_per_host = 1;
             aco::http_client client(&shared);
             const std::string site = "http://" + address;
             around = 0;

@@ -420,6 +420,47 @@ static void *uses_balance(void *unused)
     return unused;
 }
 
+typedef struct common_call {
+    aco_http_client_t *client;
+    const char *site;
+    int is_done;
+} common_call_t;
+
+static void *calls_in_common(void *arg)
+{
+    common_call_t *call = arg;
+    call->is_done = gets(call->client, call->site, "GET", "/files/small", 10, 0);
+    return NULL;
+}
+
+/* A client for all threads, with one connection: of two calls one waits. */
+static void *uses_common_limits(void *unused)
+{
+    const aco_http_client_options_t options = {
+        .max_connections = 1, .max_per_host = 1, .is_shared = 1, .limits_in_all = 1};
+    char address[ACO_IO_ADDRESS_SIZE], site[ACO_IO_ADDRESS_SIZE + 10];
+    common_call_t calls[2];
+    aco_http_client_t *client = aco_http_client_new(&options);
+    service_t s = {aco_io_listen("tcp4", "127.0.0.1", "0", NULL), {0}};
+    aco_t *task = aco_spawn(serves, &s, NULL), *tasks[2];
+    is_done = client && s.listener >= 0 && aco_io_local_address(s.listener, address, sizeof address) == 0;
+    aco_task_yield();
+    if (is_done) {
+        snprintf(site, sizeof site, "http://%s", address);
+        for (int i = 0; i < 2; i++) {
+            calls[i] = (common_call_t){client, site, 0};
+            CHECK((tasks[i] = aco_spawn(calls_in_common, &calls[i], NULL)) != NULL);
+        }
+        for (int i = 0; i < 2; i++)
+            CHECK_EQ(aco_join(tasks[i], NULL), 0);
+        is_done = calls[0].is_done && calls[1].is_done;
+    }
+    aco_http_client_destroy(client);
+    aco_scope_cancel(&s.scope);
+    CHECK_EQ(aco_join(task, NULL), 0);
+    return unused;
+}
+
 static aco_function_t scenario = uses;
 
 static void run_scenario(void)
@@ -649,7 +690,7 @@ int main(void)
     run_scenario();
     CHECK(is_done);
     injected = fail_everywhere() + fail_memory(asks_long_host) + fail_memory(uses_all_of_it) +
-               fail_memory(uses_codings) + fail_memory(uses_balance);
+               fail_memory(uses_codings) + fail_memory(uses_balance) + fail_memory(uses_common_limits);
     printf("plain: %d failures\n", injected);
 #ifdef HTTP_WITH_TLS
     printf("by TLS: %d failures\n", fail_tls());

@@ -131,10 +131,12 @@ if(TARGET acorn_io AND TARGET acorn_threads)
 endif()
 if(TARGET acorn_http)
   if(TARGET acorn_threads)
-    acorn_test(sim_threads_http_client.default threads_http_client.c TIMEOUT 200)
-    target_compile_definitions(test_sim_threads_http_client_default PRIVATE SIMULATED_RUNS=20)
-    target_link_libraries(test_sim_threads_http_client_default
-                          PRIVATE acorn_sim_static acorn_threads_static acorn_http_static)
+    foreach(subject threads_http_client threads_http_client_limits)
+      acorn_test(sim_${subject}.default ${subject}.c TIMEOUT 200)
+      target_compile_definitions(test_sim_${subject}_default PRIVATE SIMULATED_RUNS=20)
+      target_link_libraries(test_sim_${subject}_default
+                            PRIVATE acorn_sim_static acorn_threads_static acorn_http_static)
+    endforeach()
     acorn_test(sim_threads_http_balance.default sim_threads_http_balance.c TIMEOUT 200)
     target_link_libraries(test_sim_threads_http_balance_default
                           PRIVATE acorn_sim_static acorn_threads_static acorn_http_static)

@@ -33,8 +33,11 @@ static void handles(aco_http_request_t *request, void *world)
     const char *id = aco_http_request_param(request, "id");
     world_t *w = world;
     __atomic_fetch_add(&w->handled[atoi(id)], 1, __ATOMIC_RELAXED);
-    if (atoi(id) / REQUESTS % 3 == 0)
+    if (atoi(id) / REQUESTS % 3 == 0) {
+        if (atoi(id) % 2)
+            CHECK_EQ(aco_sleep(ACO_MILLISECOND), 0);
         aco__system.nanosleep(&stall, NULL); /* of the thread */
+    }
     CHECK_EQ(aco_http_reply(request, 200, "text/plain", id, strlen(id)), 0);
 }
 

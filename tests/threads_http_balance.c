@@ -17,6 +17,7 @@ typedef struct served {
     int ports[2], are_open;
     int max_connections[2], max_per_address;
     int is_blocked, may_go; /* a handler that stalls its thread */
+    int waits; /* that handler, before */
     int stops; /* that handler ends its server */
     aco_scope_t scopes[2];
 } served_t;
@@ -39,7 +40,10 @@ static void light(aco_http_request_t *request, void *world)
 static void heavy(aco_http_request_t *request, void *world)
 {
     served_t *w = world;
-    int64_t until = aco_after(6 * ACO_MILLISECOND);
+    int64_t until;
+    if (w->waits)
+        CHECK_EQ(aco_sleep(ACO_MILLISECOND), 0);
+    until = aco_after(6 * ACO_MILLISECOND);
     __atomic_store_n(&w->is_blocked, 1, __ATOMIC_RELEASE);
     while (!load(&w->may_go) || aco_now() < until)
         sched_yield();
@@ -260,6 +264,60 @@ static void check_idle_ones(served_t *w)
     close_clients(&c);
 }
 
+/* A handler that has waited before it stalls is noticed, too. */
+static void check_late_ones(served_t *w)
+{
+    clients_t c = open_clients(w);
+    w->waits = 1;
+    move(w, &c);
+    await_moves(w, 1);
+    close_clients(&c);
+}
+
+/* ---- Stalls by HTTP/2 ---- */
+
+static aco_http_client_t *client;
+
+static void *asks_by_http2(void *url)
+{
+    aco_http_response_t *response = aco_http_get(client, url);
+    CHECK(response && response->status == 200);
+    aco_http_response_end(response);
+    return NULL;
+}
+
+static void call_by_http2(const served_t *w, const char *path)
+{
+    char url[64];
+    aco_t *task;
+    snprintf(url, sizeof url, "http://127.0.0.1:%d%s", w->ports[0], path);
+    CHECK((task = aco_spawn(asks_by_http2, url, NULL)) != NULL);
+    CHECK_EQ(aco_run(), 0);
+    CHECK_EQ(aco_join(task, NULL), 0);
+}
+
+/* The client's connection stays on the first thread, and its requests stall that. */
+static void check_http2(served_t *w)
+{
+    const aco_http_client_options_t options = {.prior_knowledge = 1};
+    int other, moving, thread = 0;
+    CHECK((client = aco_http_client_new(&options)) != NULL);
+    call_by_http2(w, "/");
+    other = dial(w, 1);
+    CHECK_EQ(call(other), 1);
+    moving = dial(w, 0);
+    CHECK_EQ(call(moving), 0);
+    for (int i = 0; i < 30 && thread != 1; i++) {
+        let_go(w);
+        call_by_http2(w, "/heavy");
+        thread = call(moving);
+    }
+    CHECK_EQ(thread, 1);
+    aco_http_client_destroy(client);
+    close(moving);
+    close(other);
+}
+
 /* A thread that stalls for the first time does not keep a new connection waiting. */
 static void check_unknown_stall(served_t *w)
 {
@@ -313,9 +371,12 @@ static void check_end(served_t *w)
 int main(void)
 {
     served_t new_ones = {.ports = {0, 0}}, idle_ones = {.max_per_address = 2}, full = {.max_connections = {0, 1}},
-             end = {.ports = {0, 0}}, unknown = {.ports = {0, 0}};
+             end = {.ports = {0, 0}}, unknown = {.ports = {0, 0}}, late = {.ports = {0, 0}}, http2 = {.ports = {0, 0}};
     with_servers(&new_ones, check_new_ones);
     with_servers(&idle_ones, check_idle_ones);
+    with_servers(&late, check_late_ones);
+    if (aco_http_has_http2())
+        with_servers(&http2, check_http2);
     with_servers(&unknown, check_unknown_stall);
     with_servers(&full, check_full);
     with_servers(&end, check_end);

@@ -77,14 +77,19 @@ def cases(bench):
                lambda name: loaded(name, lambda url: http_clients.wrk(f'{url}/hello', 64, bench.seconds, False),
                                    threads=TWO), COLUMNS, 'cpu_us', NGINX, GOALS)
 
-    def beside_a_stall(url):
-        with http_clients.asking(f'{url}/stall'):
-            return http_clients.wrk(f'{url}/hello', 32, bench.seconds, False)
+    def beside(name, path):
+        def load(url):
+            with http_clients.asking(url + path):
+                return http_clients.wrk(f'{url}/hello', 32, bench.seconds, False)
 
-    yield Case('stall.32', f'hello, keep-alive, connections: 32, beside one whose handler computes for 100 ms, {TWO} '
-               'threads, the client on the last core', [ACORN, BALANCED, GO],
-               lambda name: loaded(name, beside_a_stall, threads=TWO), COLUMNS, 'p99_us', GO,
-               [Goal('p99_us', BALANCED, 1.0, GO)])
+        return loaded(name, load, threads=TWO)
+
+    for path, does, goals in (('stall', 'computes for 100 ms', [Goal('p99_us', BALANCED, 1.0, GO)]),
+                              ('late', 'waits for 1 ms and computes for 100 ms', [Goal('p99_us', BALANCED, 1.0, GO)]),
+                              ('offload', 'has another thread compute for 100 ms', [Goal('p99_us', ACORN, 5000)])):
+        yield Case(f'{path}.32', f'hello, keep-alive, connections: 32, beside one whose handler {does}, {TWO} '
+                   'threads, the client on the last core', [ACORN, BALANCED, GO],
+                   lambda name, path=path: beside(name, f'/{path}'), COLUMNS, 'p99_us', GO, goals)
 
     def anonymous_with(name, connections):
         with started(servers.server(name), *servers.arguments()) as (pid, port), http_clients.idle(port, connections):

@@ -1,6 +1,6 @@
 """The servers that bench/run_http.py compares: PROGRAM 0 ROOT [CHAIN KEY], with the number of threads in the variable
 THREADS. They answer /hello, /4k, /1m and, some of them, /files/NAME of ROOT; acorn and Go also /stall, which computes
-for 100 ms."""
+for 100 ms, /late, which waits before, and /offload, which has another thread compute."""
 import os
 import shutil
 import subprocess

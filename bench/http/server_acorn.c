@@ -2,10 +2,13 @@
  *   /hello, /4k, /1m   so many bytes of memory
  *   /files/NAME        ROOT/NAME
  *   /stall             computes for 100 ms
+ *   /late              waits for 1 ms, then does the same
+ *   /offload           has another thread do the same
  * With CHAIN and KEY it speaks TLS. The variable THREADS has the number of its threads, and SHARED puts connections on
  * a share stack. With BALANCED its threads balance their connections. With STOPS it ends at SIGTERM, for
  * ../http_stop.py. */
 #include <aco/http.h>
+#include <aco/offload.h>
 #include <aco/threads.h>
 #include <aco/tls.h>
 #include <errno.h>
@@ -35,11 +38,29 @@ static void reply_file(aco_http_request_t *request, void *arg)
     aco_http_reply_file(request, root, aco_http_request_param(request, "*"));
 }
 
-static void stall(aco_http_request_t *request, void *arg)
+static void *compute(void *arg)
 {
     const int64_t until = aco_after(100 * ACO_MILLISECOND);
     while (aco_now() < until)
         ;
+    return arg;
+}
+
+static void stall(aco_http_request_t *request, void *arg)
+{
+    compute(NULL);
+    hello(request, arg);
+}
+
+static void stall_late(aco_http_request_t *request, void *arg)
+{
+    aco_sleep(ACO_MILLISECOND);
+    stall(request, arg);
+}
+
+static void offload(aco_http_request_t *request, void *arg)
+{
+    aco_offload(compute, NULL, NULL, NULL);
     hello(request, arg);
 }
 
@@ -67,6 +88,8 @@ static void *serve(void *listener)
                                               {"GET", "/1m", reply_bytes, (void *)(uintptr_t)sizeof block},
                                               {"GET", "/files/*", reply_file, NULL},
                                               {"GET", "/stall", stall, NULL},
+                                              {"GET", "/late", stall_late, NULL},
+                                              {"GET", "/offload", offload, NULL},
                                               {NULL, NULL, NULL, NULL}};
     static aco_http_balance_t balance;
     aco_options_t how = {.stack = getenv("SHARED") ? aco_share_stack_new(0) : NULL};

@@ -363,14 +363,15 @@ typedef struct aco_http_failure_s {
  * is until all of them have returned. After fork() the child uses another one. The servers must have the same routes
  * and options, except for counters and the like: a connection that moves gets those of the server it comes to.
  *
- * A thread stalls if a handler of HTTP/1 runs for more than 5 ms and waits nowhere, also not for the request's body. It
- * counts as stalled for a second more. (The first such request only makes the server look closer.) A connection that
- * moves goes to the server with the fewest connections whose thread is not stalled; if that does not take it within
- * 5 ms, it stays:
+ * A thread stalls if a handler runs for more than 5 ms without a wait, up to its end; it may have waited before. The
+ * thread counts as stalled for a second more. (The first such request only makes the server look closer. Then other
+ * tasks that keep the thread busy while handlers wait may be noticed, too.) A connection that moves goes to the server
+ * with the fewest connections whose thread is not stalled; if that does not take it within 5 ms, it stays:
  *   - A new one, before its first byte and before `open`, if its own thread is stalled, or has more connections than
  *     that server by more than one and 1/16.
  *   - A plain one of HTTP/1, between two requests, if its own thread is stalled. It stays for good if a handler of its
- *     own has stalled the thread.
+ *     own has stalled the thread; for the next 16 requests if that handler had waited before, because other tasks may
+ *     have been it.
  * Others stay: with an `open` (TLS), of HTTP/2, WebSockets; all if every thread is stalled; and those of a stopped
  * server, which takes none either.
  *
@@ -581,12 +582,16 @@ typedef struct aco_http_client_options_s {
     /* 1: tasks of any thread may use the client. Each thread has connections of its own, for which max_idle,
      * max_connections and max_per_host count; `open` is called on all of them. 0: one thread uses it. */
     int is_shared;
+    /* 1: max_connections and max_per_host of a shared client count for all threads together, and calls of all threads
+     * wait in one queue for each limit. What each thread keeps (max_idle) comes in addition: a call closes kept
+     * connections of its own thread to stay below, but not those of others. 0: they count for each thread. */
+    int limits_in_all;
     void *aco__reserved[1]; /* reserved fields are 0 */
 } aco_http_client_options_t;
 
 /* Makes a client; the caller owns it. NULL options: the defaults. The structure is copied; what it points to must stay
- * valid. Returns the client; on error NULL with errno ENOMEM, EINVAL (a limit out of bounds, a
- * reserved field, proxy_host without proxy_port, one of the two longer than 255 or 5 bytes). */
+ * valid. Returns the client; on error NULL with errno ENOMEM, EINVAL (a limit out of bounds, limits_in_all without
+ * is_shared, a reserved field, proxy_host without proxy_port, one of the two longer than 255 or 5 bytes). */
 ACO_API aco_http_client_t *aco_http_client_new(const aco_http_client_options_t *options);
 /* Frees the client and closes the kept connections. All responses must have been ended before. Of a shared client, the
  * other threads that have used it must have ended: as aco_threads_run() and aco_service_run() end theirs. NULL: nothing

@@ -59,23 +59,46 @@ void aco__http_suspect(aco__http_member_t *member, int64_t now)
     set_measuring(member->server, 1);
 }
 
-int aco__http_measure_route(aco__http_exchange_t *x, unsigned char *is_heavy)
+static int64_t later_of(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void note_stall(aco__http_member_t *member, int64_t now)
+{
+    __atomic_store_n(&member->stalled_until, now + STALLED_NS, __ATOMIC_RELAXED);
+    aco__http_suspect(member, now);
+}
+
+static uint64_t polls(void)
+{
+    aco_io_stats_t stats;
+    (void)aco_io_stats(&stats);
+    return stats.polls;
+}
+
+/* A thread that has not looked for events for so long has stalled. If it has not looked during the handler, it was the
+ * handler. Else it was the task of this one or another that has run since, but none whose handler has ended before. */
+int aco__http_measure_route(aco__http_exchange_t *x, unsigned char *heavy)
 {
     aco__http_member_t *member = x->server->member;
+    const uint64_t polls_before = polls();
     int64_t began = aco_now(), now;
-    aco_io_stats_t before, after;
-    int status;
-    (void)aco_io_stats(&before);
-    status = aco__http_call_route(x);
-    (void)aco_io_stats(&after);
+    int status = aco__http_call_route(x), has_waited = polls() != polls_before;
     now = aco_now();
-    if (now - began > HTTP_STALL && before.polls == after.polls) { /* the thread has not looked for events meanwhile */
-        __atomic_store_n(&member->stalled_until, now + STALLED_NS, __ATOMIC_RELAXED);
-        aco__http_suspect(member, now);
-        *is_heavy = 1;
-    } else if (now > member->measures_until) {
-        set_measuring(x->server, 0);
+    if (has_waited)
+        began = later_of(began, later_of(aco__polled_at(), member->measured_at));
+    if (now - began > HTTP_STALL) {
+        note_stall(member, now);
+        if (heavy && *heavy != HTTP_HEAVY)
+            *heavy = has_waited ? HTTP_MAYBE_HEAVY : HTTP_HEAVY;
+    } else {
+        if (heavy && *heavy && *heavy != HTTP_HEAVY)
+            --*heavy;
+        if (now > member->measures_until)
+            set_measuring(x->server, 0);
     }
+    member->measured_at = now;
     return status;
 }
 
@@ -281,6 +304,7 @@ int aco__http_join_balance(aco_http_server_t *server, ACO__SWITCHES aco__http_co
     member->connect = connect;
     member->last = &member->first;
     member->stalled_until = member->measures_until = INT64_MIN;
+    member->measured_at = aco_now();
     member->most = server->options.max_connections;
     if (aco__answer_prepare(&member->answer, "aco_http_serve") == 0)
         member->receiver = aco_spawn(receive_moves, server, NULL);

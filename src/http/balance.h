@@ -8,6 +8,10 @@
 
 enum { HTTP_STALL = 5 * 1000 * 1000 }; /* ns. A handler that runs longer without a wait stalls its thread */
 
+/* For how many requests a connection stays whose handler has stalled the thread: if that is sure, for good; if another
+ * task may have been it, for some. */
+enum { HTTP_HEAVY = 255, HTTP_MAYBE_HEAVY = 16 };
+
 /* A connection that moves. The task that it leaves waits until another thread has taken or refused it, and owns this
  * record, which is not on its stack: that may be a shared one. */
 typedef struct aco__http_move {
@@ -34,6 +38,7 @@ typedef struct aco__http_member {
     int most; /* it takes connections from others as long as it has fewer; 0: no limit */
     _Alignas(8) int64_t stalled_until; /* a handler has stalled the thread a moment ago. Atomic */
     int64_t measures_until;
+    int64_t measured_at; /* when a measured handler has ended last */
     aco_t *receiver; /* takes connections that come */
     ACO__SWITCHES aco__http_connect_t connect; /* gives one its task here */
     aco__answer_t answer;
@@ -52,8 +57,9 @@ ACO__HIDDEN void aco__http_count_in(aco__http_member_t *member, int n);
 
 /* A request took long: handlers are measured for a while, to find out whether they wait or stall the thread. */
 ACO__HIDDEN void aco__http_suspect(aco__http_member_t *member, int64_t now);
-/* aco__http_call_route(), measured. Sets *is_heavy if the handler has stalled the thread. */
-ACO__SWITCHES ACO__HIDDEN int aco__http_measure_route(aco__http_exchange_t *x, unsigned char *is_heavy);
+/* aco__http_call_route(), measured. If the handler has stalled the thread, *heavy becomes HTTP_HEAVY or
+ * HTTP_MAYBE_HEAVY; else the latter goes down by 1. NULL: the connection stays in any case. */
+ACO__SWITCHES ACO__HIDDEN int aco__http_measure_route(aco__http_exchange_t *x, unsigned char *heavy);
 static inline int aco__http_has_stalled(const aco__http_member_t *member, int64_t now)
 {
     return now < __atomic_load_n(&member->stalled_until, __ATOMIC_RELAXED);

@@ -135,11 +135,14 @@ static size_t kept_for(const aco_http_client_t *client, const aco__http_client_u
     return n;
 }
 
-/* Closes kept connections, so that there may be another one: besides those in use, there are as many as free places. */
+/* Closes kept connections, so that there may be another one: besides those in use, there are as many as free places. If
+ * the threads have these in common, other threads' connections are among those in use, but what they keep stays. */
 void aco__http_make_place(aco_http_client_t *client, const aco__http_client_url_t *url, const aco__http_host_t *place)
 {
-    while (place && kept_for(client, url) > place->free.value)
-        aco__http_close_peer(take_kept(client, url, 0));
-    while (client->places.most && (size_t)client->kept_count > client->places.free.value)
+    aco__http_peer_t *peer;
+    while (place && kept_for(client, url) > aco__http_free_places(&client->places, place) &&
+           (peer = take_kept(client, url, 0)) != NULL)
+        aco__http_close_peer(peer);
+    while (client->places.most && (size_t)client->kept_count > aco__http_free_places(&client->places, NULL))
         aco__http_close_peer(take_last(client));
 }

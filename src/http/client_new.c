@@ -20,6 +20,8 @@ static const char *fault_of_options(const aco_http_client_options_t *o)
         return "a limit";
     if (ACO__RESERVED_IS_SET(o))
         return "a reserved field is not 0";
+    if (o->limits_in_all && !o->is_shared)
+        return "limits_in_all without is_shared";
     if (o->connect_time < 0 || o->head_time < 0 || o->total_time < 0 || o->ping_time < 0 || o->max_decoded < 0)
         return "a time, or max_decoded";
     if (o->proxy_host &&
@@ -50,6 +52,27 @@ static int authorize_proxy(aco_http_client_t *client)
     return 0;
 }
 
+/* `common`: what the threads of the client share has the places. */
+static void open_places(aco_http_client_t *client, aco__http_common_t *common)
+{
+    aco__http_places_open(&client->places, (size_t)client->options.max_connections,
+                          (size_t)client->options.max_per_host, common);
+}
+
+/* 0, or -1 and errno. */
+static int limit_connections(aco_http_client_t *client)
+{
+    const aco_http_client_options_t *o = &client->options;
+    aco__http_common_t *common = NULL;
+    if (o->limits_in_all && (o->max_connections || o->max_per_host)) {
+        common = aco__http_common_new((size_t)o->max_connections, (size_t)o->max_per_host, client_new);
+        if (!common)
+            return -1;
+    }
+    open_places(client, common);
+    return 0;
+}
+
 /* A client with these options, which nobody has checked yet. NULL and errno. */
 static aco_http_client_t *allocate_client(const aco_http_client_options_t *options, const char *call)
 {
@@ -60,6 +83,26 @@ static aco_http_client_t *allocate_client(const aco_http_client_options_t *optio
     if (options)
         client->options = *options;
     return client;
+}
+
+static void close_kept(aco_http_client_t *client)
+{
+    while (client->kept) {
+        aco__http_peer_t *peer = client->kept;
+        client->kept = peer->next;
+        client->kept_count--;
+        aco__http_close_peer(peer);
+    }
+}
+
+/* Keeps errno, of a client without connections. */
+static void end_client(aco_http_client_t *client)
+{
+    close_kept(client);
+    aco__http2_forget_client(client);
+    if (client->proxy_authorization_sz)
+        aco__service_free(client->proxy_authorization, client->proxy_authorization_sz);
+    aco__service_free(client, sizeof *client);
 }
 
 aco_http_client_t *aco_http_client_new(const aco_http_client_options_t *options)
@@ -75,15 +118,15 @@ aco_http_client_t *aco_http_client_new(const aco_http_client_options_t *options)
     o->max_head = o->max_head ? o->max_head : 31 << 10;
     o->max_headers = o->max_headers ? o->max_headers : 200;
     o->max_decoded = o->max_decoded ? o->max_decoded : 256 << 20;
+    o->max_connections = o->max_connections > 0 ? o->max_connections : 0;
+    o->max_per_host = o->max_per_host > 0 ? o->max_per_host : 0;
     fault = fault_of_options(o);
-    if (fault || authorize_proxy(client) != 0) {
-        aco__service_free(client, sizeof *client);
-        if (fault)
-            aco__service_fail(EINVAL, client_new, fault);
-        return NULL;
-    }
-    aco__http_places_open(&client->places, o->max_connections, o->max_per_host);
-    return client;
+    if (!fault && authorize_proxy(client) == 0 && limit_connections(client) == 0)
+        return client;
+    end_client(client);
+    if (fault)
+        aco__service_fail(EINVAL, client_new, fault);
+    return NULL;
 }
 
 /* ---- Threads ---- */
@@ -109,7 +152,7 @@ static aco_http_client_t *add_here(aco_http_client_t *client)
         own_thread = __atomic_add_fetch(&threads_seen, 1, __ATOMIC_RELAXED);
     own->thread = own_thread;
     own->proxy_authorization = client->proxy_authorization;
-    aco__http_places_open(&own->places, own->options.max_connections, own->options.max_per_host);
+    open_places(own, client->places.common);
     own->next = __atomic_load_n(&client->of_threads, __ATOMIC_RELAXED);
     while (!__atomic_compare_exchange_n(&client->of_threads, &own->next, own, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         ;
@@ -127,30 +170,11 @@ aco_http_client_t *aco__http_client_here(aco_http_client_t *client)
 
 /* ---- Ends ---- */
 
-static void close_kept(aco_http_client_t *client)
-{
-    while (client->kept) {
-        aco__http_peer_t *peer = client->kept;
-        client->kept = peer->next;
-        client->kept_count--;
-        aco__http_close_peer(peer);
-    }
-}
-
 void aco_http_client_close_idle(aco_http_client_t *client)
 {
     aco_http_client_t *own = client->options.is_shared ? find_here(client) : client;
     if (own)
         close_kept(own);
-}
-
-static void end_client(aco_http_client_t *client)
-{
-    close_kept(client);
-    aco__http2_forget_client(client);
-    if (client->proxy_authorization_sz)
-        aco__service_free(client->proxy_authorization, client->proxy_authorization_sz);
-    aco__service_free(client, sizeof *client);
 }
 
 void aco__http_client_dial_unix(aco_http_client_t *client, const char *path)
@@ -161,12 +185,15 @@ void aco__http_client_dial_unix(aco_http_client_t *client, const char *path)
 
 void aco_http_client_destroy(aco_http_client_t *client)
 {
+    aco__http_common_t *common;
     if (!client)
         return;
+    common = client->places.common;
     while (client->of_threads) {
         aco_http_client_t *own = client->of_threads;
         client->of_threads = own->next;
         end_client(own);
     }
     end_client(client);
+    aco__http_common_free(common);
 }

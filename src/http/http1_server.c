@@ -22,7 +22,7 @@ typedef struct aco__http1_connection {
     struct aco__http1_connection *next_unflushed, **place_unflushed; /* place: NULL: not there */
     unsigned char in_handler;
     unsigned char is_placed; /* it came from another thread */
-    unsigned char is_heavy; /* a handler of it has stalled the thread: it does not move */
+    unsigned char heavy; /* for how many requests it does not move: balance.h */
     const char **work; /* where its task's work stands; NULL: not known yet */
     int64_t ended; /* when the last request was, if it was observed; else 0 */
     unsigned requests; /* that were handled, if they have a limit */
@@ -231,7 +231,7 @@ ACO__SWITCHES static void handle(aco__http1_connection_t *c, const char *locatio
         list_unflushed(c);
     c->in_handler = 1;
     if (aco_unlikely(c->is.is_refused | x->server->measures))
-        status = c->is.is_refused ? 503 : aco__http_measure_route(x, &c->is_heavy);
+        status = c->is.is_refused ? 503 : aco__http_measure_route(x, &c->heavy);
     else
         status = aco__http_call_route(x);
     c->in_handler = 0;
@@ -367,7 +367,7 @@ ACO__SWITCHES static __attribute__((noinline)) int leave_thread(aco__http1_conne
     ACO__ASSERT(member && !c->x);
     if (now - began > HTTP_STALL)
         aco__http_suspect(member, now);
-    if (!aco__http_has_stalled(member, now) || c->is_heavy || c->is.is_refused || !link->is_plain || link->has_half)
+    if (!aco__http_has_stalled(member, now) || c->heavy || c->is.is_refused || !link->is_plain || link->has_half)
         return 0;
     return aco__http_move(&c->is, c->requests, location);
 }

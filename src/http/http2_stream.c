@@ -1,6 +1,7 @@
 /* A request of HTTP/2 and its reply: what the handler's calls do, and the task that runs it. */
 #ifdef ACO_CONFIG_HTTP2
 
+#include "http/balance.h"
 #include "http/client_watch.h"
 #include "http/failure.h"
 #include "http/http2.h"
@@ -594,6 +595,20 @@ ACO__SWITCHES static int h2_status_without_reply(aco__http2_stream_t *s, int sta
     return status ? status : aco__http_status_of_body(s->body_error ? s->body_error : s->read_error);
 }
 
+/* The connection does not move, but those of HTTP/1 do so when this stalls the thread. */
+ACO__SWITCHES static int h2_call_route(aco__http2_stream_t *s)
+{
+    aco__http_exchange_t *x = &s->x;
+    aco_http_server_t *server = x->server;
+    int status = aco_unlikely(server->measures) ? aco__http_measure_route(x, NULL) : aco__http_call_route(x);
+    if (aco_unlikely(server->member != NULL)) {
+        const int64_t now = aco_now();
+        if (now - x->is.began > HTTP_STALL)
+            aco__http_suspect(server->member, now);
+    }
+    return status;
+}
+
 ACO__SWITCHES static void h2_answer(aco__http2_stream_t *s, const char *location)
 {
     aco__http_exchange_t *x = &s->x;
@@ -603,7 +618,7 @@ ACO__SWITCHES static void h2_answer(aco__http2_stream_t *s, const char *location
     else if (s->h->c->is_refused)
         status = 503;
     else
-        status = h2_status_without_reply(s, aco__http_call_route(x));
+        status = h2_status_without_reply(s, h2_call_route(s));
     if (x->websocket) {
         aco__http_end_websocket(x, location);
         x->reply.is_aborted = 0; /* its last frame tells how it ended */

@@ -14,6 +14,12 @@ aco__poller_t *aco__poller(void)
     return self->scheduler ? aco__tasks(self)->poller : NULL;
 }
 
+int64_t aco__polled_at(void)
+{
+    const aco__thread_t *self = aco__self();
+    return self->scheduler ? aco__tasks(self)->polled_at : INT64_MAX;
+}
+
 ACO__SWITCHES
 int aco__poller_wait_begin(const char *call, aco__wait_t *wait, aco__queue_t *queue, aco__waiter_t *more, int fd,
                            int writes, int64_t deadline, const char *location)

@@ -21,6 +21,9 @@ typedef struct aco__poller_s {
 
 /* The calling thread's poller; NULL: none. */
 ACO_API aco__poller_t *aco__poller(void);
+/* When the calling thread's aco_run() last looked for events, up to 50 us later than it did, on the clock of aco_now().
+ * INT64_MAX: a moment ago, or never. */
+ACO_API int64_t aco__polled_at(void);
 /* Gives the calling thread its poller, once. 0, or -1 and errno. */
 ACO_API int aco__poller_install(aco__poller_t *poller, const char *call);
 /* In the child of fork(), which shares its descriptors with the parent: calls leave(poller) for the thread's poller,

@@ -32,6 +32,11 @@ func stall(to http.ResponseWriter, request *http.Request) {
 	hello(to, request)
 }
 
+func stallLate(to http.ResponseWriter, request *http.Request) {
+	time.Sleep(time.Millisecond)
+	stall(to, request)
+}
+
 func main() {
 	door, err := net.Listen("tcp4", "127.0.0.1:"+os.Args[1])
 	if err != nil {
@@ -41,6 +46,8 @@ func main() {
 	fmt.Fprintf(os.Stderr, "listening on %s\n", door.Addr())
 	http.HandleFunc("/hello", hello)
 	http.HandleFunc("/stall", stall)
+	http.HandleFunc("/late", stallLate)
+	http.HandleFunc("/offload", stall)
 	http.HandleFunc("/4k", bytes(4096))
 	http.HandleFunc("/1m", bytes(len(block)))
 	http.Handle("/files/", http.StripPrefix("/files/", http.FileServer(http.Dir(os.Args[2]))))
