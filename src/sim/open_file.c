@@ -6,6 +6,7 @@
 #include "sim/byte_queue.h"
 #include "sim/call_lists.h"
 #include "sim/fifo.h"
+#include "sim/held.h"
 #include "sim/world.h"
 
 #include <errno.h>
@@ -283,6 +284,7 @@ ssize_t aco__sim_sendfile(aco_sim_t *sim, int to, int from, int64_t *offset, siz
 {
     open_file_t *f = disk_file(sim, from, EINVAL, "sendfile");
     int64_t at = offset ? *offset : f ? f->position : 0;
+    aco__sim_held_t held;
     char *buffer;
     ssize_t sent;
     if (!f || !may_read(f) || at < 0)
@@ -290,11 +292,12 @@ ssize_t aco__sim_sendfile(aco_sim_t *sim, int to, int from, int64_t *offset, siz
     buffer = malloc(MOST_SENT); /* of its own: while a write waits, another thread may call this */
     if (!buffer)
         return aco__sim_fail_with(ENOMEM);
+    aco__sim_hold(sim, &held, &f->file, buffer);
     sent = n ? read_part(sim, f, buffer, n < MOST_SENT ? n : MOST_SENT, at) : 0;
     if (sent > 0)
         sent = aco__sim_write(sim, to, buffer, (size_t)sent);
-    free(buffer);
     if (sent > 0)
         *(offset ? offset : &f->position) = at + sent;
+    aco__sim_let_go(sim, &held);
     return sent;
 }

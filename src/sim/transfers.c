@@ -3,6 +3,7 @@
 #include "sim/call_lists.h"
 #include "sim/byte_queue.h"
 #include "sim/fifo.h"
+#include "sim/held.h"
 #include "sim/waiting.h"
 #include "sim/world.h"
 
@@ -255,6 +256,7 @@ ssize_t aco__sim_splice(aco_sim_t *sim, int from_fd, int64_t *from_offset, int t
     aco__sim_file_t *from = aco__sim_file_of(sim, from_fd, "splice"),
                     *to = from ? aco__sim_file_of(sim, to_fd, "splice") : NULL;
     int message_flags = (flags & SPLICE_F_NONBLOCK) ? MSG_DONTWAIT : 0;
+    aco__sim_held_t held;
     char *bytes;
     ssize_t moved;
     if (!n || check_splice(from, to, from_offset, to_offset) != 0)
@@ -262,12 +264,11 @@ ssize_t aco__sim_splice(aco_sim_t *sim, int from_fd, int64_t *from_offset, int t
     bytes = malloc(MOST_SPLICED);
     if (!bytes)
         return aco__sim_fail_with(ENOMEM);
-    aco__sim_file_hold(to);
+    aco__sim_hold(sim, &held, to, bytes);
     do
         moved = splice_once(sim, from, to, bytes, n);
     while (moved < 0 &&
            may_try_again(sim, from, message_flags | ((to->flags & O_NONBLOCK) ? MSG_DONTWAIT : 0), "splice"));
-    aco__sim_file_drop(to);
-    free(bytes);
+    aco__sim_let_go(sim, &held);
     return moved;
 }
