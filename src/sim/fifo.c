@@ -208,7 +208,17 @@ size_t aco__sim_fifo_room(const aco__sim_fifo_t *pipe)
     return pipe->n[READERS] ? room_in(pipe) : 0;
 }
 
+size_t aco__sim_fifo_size(const aco__sim_fifo_t *pipe)
+{
+    return pipe->bytes.n;
+}
+
 /* ---- Named pipes ---- */
+
+int aco__sim_is_named_pipe(const aco__sim_file_t *file)
+{
+    return aco__sim_pipe_of(file) && ((const fifo_t *)file)->inode;
+}
 
 /* Whether open() waits for the other end. */
 static int would_wait(const aco__sim_fifo_t *pipe, int flags)

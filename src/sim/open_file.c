@@ -1,7 +1,7 @@
 /* Open files of a simulated disk. The calls take no time: who waits for the disk does that before, for
  * aco__sim_disk_time(). After a crash of the disk an open file is dead. */
 #define _FILE_OFFSET_BITS 64
-#define _GNU_SOURCE /* RWF_NOWAIT, O_DIRECT */
+#define _GNU_SOURCE /* O_DIRECT */
 #include "sim/open_file.h"
 #include "sim/byte_queue.h"
 #include "sim/call_lists.h"
@@ -75,6 +75,11 @@ aco__sim_file_t *aco__sim_file_of_inode(aco_sim_t *sim, aco__sim_disk_t *disk, a
 static void tell_status(aco__sim_file_t *file, void *status)
 {
     aco__sim_inode_status(open_file_of(file)->inode, status);
+}
+
+int64_t aco__sim_file_rest(aco__sim_file_t *file)
+{
+    return open_file_of(file)->inode->content.size - open_file_of(file)->position;
 }
 
 /* ---- Faults ---- */
@@ -219,17 +224,16 @@ ssize_t aco__sim_pwrite(aco_sim_t *sim, int fd, const void *p, size_t n, int64_t
 }
 
 /* With RWF_NOWAIT it may be that the bytes are not in memory. */
-ssize_t aco__sim_preadv2(aco_sim_t *sim, int fd, const struct iovec *parts, int n, int64_t offset, int flags)
+ssize_t aco__sim_file_read(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *message, int64_t offset, int flags)
 {
-    struct msghdr message = aco__sim_message(parts, (size_t)n);
-    open_file_t *f = disk_file(sim, fd, offset < 0 ? EOPNOTSUPP : ESPIPE, "preadv2");
-    if (!f || !may_read(f))
+    open_file_t *f = open_file_of(file);
+    if (flags && file->type == &folder_type)
+        return aco__sim_fail_with(EOPNOTSUPP);
+    if (!may_read(f))
         return -1;
-    if (flags & ~RWF_NOWAIT || n < 0 || n > IOV_MAX)
-        return aco__sim_fail_with((flags & ~RWF_NOWAIT) ? EOPNOTSUPP : EINVAL);
     if (flags && aco__sim_disk_draw(sim, 2))
         return aco__sim_fail_with(EAGAIN);
-    return offset < 0 ? read_on(sim, &f->file, &message, 0) : each_part(sim, f, &message, offset, 0);
+    return offset < 0 ? read_on(sim, file, message, 0) : each_part(sim, f, message, offset, 0);
 }
 
 /* ---- Positions, sizes, what is durable ---- */

@@ -1,9 +1,10 @@
 /* Calls that move bytes: all become one call to receive a message, or one to send it. */
-#define _GNU_SOURCE /* IOV_MAX, SPLICE_F_NONBLOCK */
+#define _GNU_SOURCE /* IOV_MAX, SPLICE_F_NONBLOCK, RWF_NOWAIT */
 #include "sim/call_lists.h"
 #include "sim/byte_queue.h"
 #include "sim/fifo.h"
 #include "sim/held.h"
+#include "sim/open_file.h"
 #include "sim/waiting.h"
 #include "sim/world.h"
 
@@ -13,6 +14,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 static void note_transfer(aco_sim_t *sim, aco__sim_noted_t kind, aco__sim_file_t *file, const struct msghdr *message,
                           ssize_t n)
@@ -140,6 +142,33 @@ ssize_t aco__sim_readv(aco_sim_t *sim, int fd, const struct iovec *parts, int n)
 ssize_t aco__sim_writev(aco_sim_t *sim, int fd, const struct iovec *parts, int n)
 {
     return transfer_parts(sim, fd, parts, n, 0);
+}
+
+/* Why preadv2() does not read; 0: it does. */
+static int check_preadv2(const aco__sim_file_t *file, int is_on_disk, int n, int64_t offset)
+{
+    if (offset >= 0 && !is_on_disk)
+        return ESPIPE;
+    if (!file->type->receive || (file->flags & O_ACCMODE) == O_WRONLY)
+        return cannot_by_mode(file);
+    return n < 0 || n > IOV_MAX ? EINVAL : 0;
+}
+
+ssize_t aco__sim_preadv2(aco_sim_t *sim, int fd, const struct iovec *parts, int n, int64_t offset, int flags)
+{
+    static const char call[] = "preadv2";
+    struct msghdr message = aco__sim_message(parts, (size_t)n);
+    aco__sim_file_t *file = offset < -1 ? aco__sim_null_with(EINVAL) : aco__sim_file_of(sim, fd, call);
+    int is_on_disk = file && (S_ISREG(file->type->mode) || S_ISDIR(file->type->mode)), error;
+    if (!file)
+        return -1;
+    error = check_preadv2(file, is_on_disk, n, offset);
+    if (error || !aco__sim_parts_size(&message))
+        return error ? aco__sim_fail_with(error) : 0;
+    if (flags & ~RWF_NOWAIT || (flags && aco__sim_is_named_pipe(file)))
+        return aco__sim_fail_with(EOPNOTSUPP);
+    return is_on_disk ? aco__sim_file_read(sim, file, &message, offset, flags)
+                      : receive_into(sim, file, &message, flags ? MSG_DONTWAIT : 0, call);
 }
 
 ssize_t aco__sim_recvfrom(aco_sim_t *sim, int fd, void *p, size_t n, int flags, struct sockaddr *from,

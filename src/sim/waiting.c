@@ -149,6 +149,11 @@ static void free_epoll(aco__sim_file_t *file)
 
 static const aco__sim_type_t epoll_type = {0600, epoll_events, NULL, NULL, NULL, free_epoll, NULL};
 
+int aco__sim_is_epoll(const aco__sim_file_t *file)
+{
+    return file->type == &epoll_type;
+}
+
 int aco__sim_epoll_create1(aco_sim_t *sim, int flags)
 {
     aco__sim_epoll_t *epoll;
