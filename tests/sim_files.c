@@ -21,8 +21,10 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,7 +33,7 @@ enum { MOST_CALLS = 40, SLOTS = 5, LINE = 512, MOST_BYTES = 9000, MOST_ENTRIES =
 enum {
     CALL_OPEN, CALL_CLOSE, CALL_READ, CALL_WRITE, CALL_PREAD, CALL_PWRITE, CALL_READV, CALL_WRITEV, CALL_LSEEK,
     CALL_TRUNCATE, CALL_SYNC, CALL_FSTAT, CALL_STAT, CALL_RENAME, CALL_LINK, CALL_UNLINK, CALL_MKDIR, CALL_RMDIR,
-    CALL_LIST, CALL_FLAGS, CALL_DUP, CALL_MKFIFO, CALL_POLL, CALLS
+    CALL_LIST, CALL_FLAGS, CALL_DUP, CALL_MKFIFO, CALL_POLL, CALL_PREADV2, CALL_UNREAD, CALLS
 };
 
 typedef struct call {
@@ -178,6 +180,7 @@ static void move_bytes(int fd, const call_t *c, char *line)
     size_t size = is_open_pipe(fd) ? c->n % 1000 : c->n; /* how much fits into a pipe depends on its pages */
     struct iovec parts[2] = {{bytes, size / 3}, {bytes + size / 3, size - size / 3}};
     int is_write = c->kind == CALL_WRITE || c->kind == CALL_PWRITE || c->kind == CALL_WRITEV;
+    int flags = is_open_pipe(fd) && c->how % 4 < 2 ? RWF_NOWAIT : 0; /* files may be in memory or not */
     int64_t n;
     if (size == 0 && is_folder(fd)) /* readv() of nothing has no error, read() has */
         return;
@@ -188,6 +191,7 @@ static void move_bytes(int fd, const call_t *c, char *line)
         : c->kind == CALL_PREAD  ? aco__system.pread(fd, bytes, size, c->offset)
         : c->kind == CALL_PWRITE ? aco__system.pwrite(fd, bytes, size, c->offset)
         : c->kind == CALL_READV  ? aco__system.readv(fd, parts, 2)
+        : c->kind == CALL_PREADV2 ? aco__system.preadv2(fd, parts, 2, c->how % 2 ? -1 : c->offset, flags)
                                  : aco__system.writev(fd, parts, 2);
     append(line, "%s(%d, %zu, %" PRId64 ")", is_write ? "write" : "read", c->slot, size, c->offset);
     tell(line, n);
@@ -251,6 +255,14 @@ static void change_position(int fd, const call_t *c, char *line)
     at = aco__system.lseek(fd, c->offset, from[c->how % 3]);
     append(line, "lseek(%d, %" PRId64 ", %d)", c->slot, c->offset, from[c->how % 3]);
     tell(line, at);
+}
+
+static void count_unread(int fd, const call_t *c, char *line)
+{
+    int n = 0, done = aco__system.ioctl(fd, FIONREAD, &n);
+    append(line, "FIONREAD(%d)", c->slot);
+    tell(line, done);
+    append(line, " %d", n);
 }
 
 static void make_call(world_t *w, const call_t *c, char *line)
@@ -320,6 +332,9 @@ static void make_call(world_t *w, const call_t *c, char *line)
         break;
     case CALL_DUP:
         duplicate(w, c, line);
+        break;
+    case CALL_UNREAD:
+        count_unread(fd, c, line);
         break;
     default:
         move_bytes(fd, c, line);

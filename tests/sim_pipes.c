@@ -6,12 +6,15 @@
 #include "check.h"
 #include "sim_ends.h"
 
+#include "aco/file.h"
 #include "aco/offload.h"
+#include "aco/scope.h"
 #include "aco/stream.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <malloc.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -161,6 +164,70 @@ static void meet(aco_sim_t *sim, void *arg)
     CHECK(aco_join(reader, NULL) == 0);
 }
 
+static void *opens_as_task(void *turns)
+{
+    int fd = aco_file_open("pipe", O_RDONLY, 0);
+    char got[4] = "";
+    CHECK(fd >= 0 && *(int *)turns > 0); /* the task counts meanwhile */
+    CHECK(aco_file_read(fd, got, 4) == 4 && memcmp(got, "four", 4) == 0 && aco_file_read(fd, got, 1) == 0);
+    CHECK(aco_io_close(fd) == 0);
+    return NULL;
+}
+
+/* While a task waits in aco_file_open(), or in aco_file_read() of a pipe, the others of its thread go on. */
+static void meet_as_tasks(aco_sim_t *sim, void *arg)
+{
+    int turns = 0, fd;
+    aco_t *reader = aco_spawn(opens_as_task, &turns, NULL);
+    (void)sim, (void)arg;
+    CHECK(aco__system.mkfifo("pipe", 0600) == 0);
+    for (; turns < 20; turns++)
+        aco_sleep(10 * ACO_MILLISECOND);
+    fd = aco_file_open("pipe", O_WRONLY, 0);
+    CHECK(fd >= 0 && aco_sleep(ACO_SECOND) == 0 && aco_file_write(fd, "four", 4) == 4);
+    CHECK(aco_sleep(ACO_SECOND) == 0 && aco_io_close(fd) == 0 && aco_join(reader, NULL) == 0);
+}
+
+/* Its scope ends: the call lasts on, as on a thread of the pool, and opens what nobody gets, or nothing. */
+static void give_up(aco_sim_t *sim, void *arg)
+{
+    aco_scope_t scope;
+    CHECK(aco__system.mkfifo("pipe", 0600) == 0);
+    CHECK(aco_scope_begin(&scope, aco_after(100 * ACO_MILLISECOND)) == 0);
+    FAILS_WITH(aco_file_open("pipe", O_RDONLY, 0), ETIMEDOUT);
+    (void)aco_scope_end(&scope);
+    if (arg && aco_sim_random(sim, 2)) {
+        int fd = aco_file_open("pipe", O_WRONLY, 0);
+        CHECK(fd >= 0 && aco_sleep(ACO_SECOND) == 0);
+        FAILS_WITH((int)aco_file_write(fd, "four", 4), EPIPE);
+        CHECK(aco_io_close(fd) == 0);
+    }
+}
+
+static void *opens_in_set(void *task)
+{
+    CHECK(aco_file_open("pipe", O_RDONLY, 0) >= 0);
+    return task;
+}
+
+static void *runs_opening_task(void *lives)
+{
+    ++*(int *)lives;
+    (void)aco__system.mkfifo("pipe", 0600); /* the disk may have it, or have lost it */
+    CHECK(aco_spawn(opens_in_set, lives, NULL) != NULL && aco_run() == 0);
+    CHECK(!"nobody has opened it");
+    return NULL;
+}
+
+static void crash_in_pool(aco_sim_t *sim, void *arg)
+{
+    int n = 0;
+    aco_sim_node_t *node = aco_sim_node_main(sim, "node", "10.0.0.1", runs_opening_task, &n);
+    (void)arg;
+    for (int i = 1; i <= 3; i++)
+        CHECK(aco_sleep(100 * ACO_MILLISECOND) == 0 && n == i && aco_sim_restart(node) == 0);
+}
+
 /* It goes on without its name, whose next pipe is another one. */
 static void lose_name(aco_sim_t *sim, void *arg)
 {
@@ -232,6 +299,136 @@ static void crash_at_open(aco_sim_t *sim, void *arg)
     CHECK_EQ(lives, 2);
 }
 
+/* ---- A crash while a task of the node is in a call with which its whole thread waits ---- */
+
+static void wait_in_open(int listener)
+{
+    (void)listener;
+    (void)aco__system.open("pipe", O_WRONLY);
+}
+
+static void wait_in_read(int listener)
+{
+    int p[2];
+    char byte;
+    (void)listener;
+    CHECK(aco__system.pipe2(p, 0) == 0);
+    (void)aco__system.read(p[0], &byte, 1);
+}
+
+static void wait_in_splice(int listener)
+{
+    int p[2], q[2];
+    (void)listener;
+    CHECK(aco__system.pipe2(p, 0) == 0 && aco__system.pipe2(q, 0) == 0);
+    (void)aco__system.splice(p[0], NULL, q[1], NULL, 1, 0);
+}
+
+static void wait_in_sendfile(int listener)
+{
+    int p[2], file = aco__system.open("file", O_RDWR | O_CREAT, 0600);
+    (void)listener;
+    CHECK(aco__system.pipe2(p, 0) == 0 && aco__system.write(file, bytes, BYTES) == BYTES);
+    for (int64_t from = 0;; from = 0)
+        CHECK(aco__system.sendfile(p[1], file, &from, 1000) > 0);
+}
+
+static void wait_in_accept(int listener)
+{
+    CHECK(aco__system.fcntl(listener, F_SETFL, NULL) == 0);
+    (void)aco__system.accept4(listener, NULL, NULL, 0);
+}
+
+static void wait_in_epoll(int listener)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    int epoll = aco__system.epoll_create1(0);
+    CHECK(aco__system.epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &event) == 0);
+    (void)aco__system.epoll_wait(epoll, &event, 1, -1);
+}
+
+static void wait_in_nanosleep(int listener)
+{
+    struct timespec hour = {3600, 0};
+    (void)listener;
+    (void)aco__system.nanosleep(&hour, NULL);
+}
+
+typedef struct waiter {
+    void (*waits)(int listener);
+    int lives, turns;
+} waiter_t;
+
+static void *counts_turns(void *waiter)
+{
+    for (;; aco_sleep(ACO_MILLISECOND))
+        ((waiter_t *)waiter)->turns++;
+    return NULL;
+}
+
+static void *waits_in_task(void *arg)
+{
+    int listener = aco_io_listen("tcp", "10.0.0.1", "80", NULL);
+    CHECK(aco_spawn(counts_turns, arg, NULL) != NULL && aco_sleep(10 * ACO_MILLISECOND) == 0);
+    if (((waiter_t *)arg)->lives == 1) {
+        ((waiter_t *)arg)->waits(listener);
+        CHECK(!"nothing ends the wait");
+    }
+    CHECK(aco_sleep(ACO_FOREVER) == 0);
+    return arg;
+}
+
+static void *runs_waiting_task(void *arg)
+{
+    waiter_t *waiter = arg;
+    if (waiter->lives++ == 0)
+        CHECK(aco__system.mkfifo("pipe", 0600) == 0);
+    waiter->turns = 0;
+    CHECK(aco_spawn(waits_in_task, waiter, NULL) != NULL);
+    CHECK(aco_run() == 0);
+    CHECK(!"they go on for ever");
+    return NULL;
+}
+
+static void crash_in_call(aco_sim_t *sim, void *arg)
+{
+    waiter_t waiter = {(void (*)(int))(uintptr_t)arg, 0, 0};
+    aco_sim_node_t *node = aco_sim_node_main(sim, "node", "10.0.0.1", runs_waiting_task, &waiter);
+    CHECK(node && aco_sleep(100 * ACO_MILLISECOND) == 0);
+    CHECK(waiter.lives == 1 && waiter.turns > 1 && waiter.turns < 20);
+    CHECK(aco_sim_crash(node, ACO_SIM_CRASH_RESET) == 0 && aco_sleep(100 * ACO_MILLISECOND) == 0);
+    CHECK(aco_sim_restart(node) == 0 && aco_sleep(100 * ACO_MILLISECOND) == 0);
+    CHECK(waiter.lives == 2 && waiter.turns > 20);
+}
+
+static size_t allocated(void)
+{
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
+    return mallinfo2().uordblks;
+#else
+    return 0;
+#endif
+}
+
+/* What calls hold is given back: a buffer, a descriptor, the pool's record of a job. */
+static void crash_often(aco_sim_function_t scenario, void *arg, ssize_t most)
+{
+    size_t before;
+    passes(scenario, arg, 5);
+    before = allocated();
+    passes(scenario, arg, 20);
+    CHECK((ssize_t)(allocated() - before) < most);
+}
+
+static void crash_in_calls(void)
+{
+    void (*const calls[])(int) = {wait_in_open,   wait_in_read,  wait_in_splice,   wait_in_sendfile,
+                                  wait_in_accept, wait_in_epoll, wait_in_nanosleep};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        crash_often(crash_in_call, (void *)(uintptr_t)calls[i], CAPACITY);
+    crash_often(crash_in_pool, NULL, 4000);
+}
+
 static void open_alone(aco_sim_t *sim, void *arg)
 {
     (void)sim, (void)arg;
@@ -258,9 +455,13 @@ int main(void)
     passes(use_pipe, NULL, 2);
     passes(wait_at_pipe, NULL, RUNS);
     passes(meet, NULL, RUNS);
+    passes(meet_as_tasks, NULL, RUNS);
+    passes(give_up, NULL, RUNS);
+    passes(give_up, "", RUNS);
     passes(lose_name, NULL, 2);
     passes(tell_edges, NULL, 2);
     passes(crash_at_open, NULL, 10);
+    crash_in_calls();
     nobody_comes();
     passes(pass_through, NULL, RUNS);
     passes(pass_through, &lossy, RUNS);

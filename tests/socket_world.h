@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -36,6 +38,7 @@ typedef struct world {
                    int packets); /* what was sent arrives; at most so many packets, each an answer to the one before */
     int fd[SLOTS];
     int kind[SLOTS]; /* of the open descriptor: SOCKET_..., OPEN_... */
+    int file[SLOTS], files; /* which file it is, of how many: descriptors may share one */
     char listens[SLOTS], has_begun[SLOTS], has_edges[SLOTS]; /* has_begun: a connection. has_edges: EPOLLET */
     char has_name[SLOTS]; /* TCP: at `loopback`: no earlier sequence has left a connection there */
     int (*leaves_out)(struct world *w, const call_t *call); /* whether the call is not made; or NULL */
@@ -121,11 +124,20 @@ static inline int free_slot(const world_t *w, int slot)
     return -1;
 }
 
+/* For all descriptors of the slot's file. */
+static inline void mark(const world_t *w, char *marks, int slot)
+{
+    for (int i = 0; i < SLOTS; i++)
+        if (w->file[i] == w->file[slot])
+            marks[i] = 1;
+}
+
 static inline void opened(world_t *w, int slot, int kind, int fd)
 {
     answer(w, fd < 0 ? fd : slot);
     w->fd[slot] = fd;
     w->kind[slot] = fd < 0 ? OPEN_NOTHING : kind;
+    w->file[slot] = ++w->files;
     w->listens[slot] = w->has_begun[slot] = w->has_edges[slot] = w->has_name[slot] = 0;
 }
 
@@ -366,6 +378,7 @@ static inline void make_pipe(world_t *w, const call_t *call)
     for (int i = 0; i < 2; i++) {
         w->fd[i ? second : first] = fds[i];
         w->kind[i ? second : first] = fds[i] < 0 ? OPEN_NOTHING : OPEN_PIPE;
+        w->file[i ? second : first] = ++w->files;
     }
 }
 
@@ -394,6 +407,7 @@ static inline void duplicate(world_t *w, const call_t *call)
         return;
     say(w, "fcntl(%d, F_DUPFD_CLOEXEC)", call->slot);
     opened(w, slot, w->kind[call->slot], aco__system.fcntl(fd_of(w, call->slot), F_DUPFD_CLOEXEC, 0));
+    w->file[slot] = w->file[call->slot];
     w->listens[slot] = w->listens[call->slot];
     w->has_begun[slot] = w->has_begun[call->slot];
     w->has_name[slot] = w->has_name[call->slot];
@@ -451,7 +465,7 @@ static inline void connect_to(world_t *w, const call_t *call)
         return;
     }
     answer(w, aco__system.connect(fd_of(w, call->slot), (struct sockaddr *)&target.is, target.length));
-    w->has_begun[call->slot] = 1;
+    mark(w, w->has_begun, call->slot);
     if (is_tcp(kind) && has_address(w, call->slot, kind, &target))
         w->has_met_itself = 1;
 }
@@ -650,7 +664,7 @@ static inline void receive_bytes(world_t *w, const call_t *call)
 {
     static const int ways[] = {0, 0, 0, MSG_PEEK, MSG_DONTWAIT, MSG_TRUNC, MSG_PEEK | MSG_TRUNC, MSG_WAITALL};
     unsigned char p[512] = {0};
-    int fd = fd_of(w, call->slot), flags = ways[call->how / 8 % 8];
+    int fd = fd_of(w, call->slot), flags = ways[call->how / 8 % 8], offset;
     size_t n = call->how / 64 ? call->n : sizeof p;
     int64_t got;
     struct iovec parts[2];
@@ -675,6 +689,13 @@ static inline void receive_bytes(world_t *w, const call_t *call)
         say(w, "readv(%d, %d)", call->slot, (int)n);
         answer(w, got = aco__system.readv(fd, parts, 2));
         break;
+    case 5:
+        split(parts, p, n);
+        flags = call->how / 8 % 2 ? RWF_NOWAIT : 0;
+        offset = call->how / 16 % 4 ? -1 : call->how / 64 % 4 - 2;
+        say(w, "preadv2(%d, %d, %d, %d)", call->slot, (int)n, offset, flags);
+        answer(w, got = aco__system.preadv2(fd, parts, 2, offset, flags));
+        break;
     default:
         say(w, "read(%d, %d)", call->slot, (int)n);
         answer(w, got = aco__system.read(fd, p, n));
@@ -689,7 +710,7 @@ static inline int are_ends(const world_t *w, int from, int to)
 {
     address_t own, peer;
     int kind = w->kind[from];
-    if (w->fd[from] < 0 || w->kind[to] != kind || (!is_tcp(kind) && kind != SOCKET_STREAM))
+    if (w->fd[from] < 0 || from == to || w->kind[to] != kind || (!is_tcp(kind) && kind != SOCKET_STREAM))
         return 0;
     for (int i = 0; i < 2; i++) {
         peer.length = sizeof peer.is;
@@ -829,6 +850,14 @@ static inline void get_address(world_t *w, const call_t *call)
         say_address(w, w->kind[call->slot], &address);
 }
 
+static inline void control(world_t *w, const call_t *call, unsigned long operation, const char *name)
+{
+    int value = 0, done = aco__system.ioctl(fd_of(w, call->slot), operation, &value);
+    say(w, "ioctl(%d, %s)", call->slot, name);
+    answer(w, done);
+    say(w, " %d", value);
+}
+
 static inline void use_flags(world_t *w, const call_t *call)
 {
     static const struct {
@@ -842,6 +871,10 @@ static inline void use_flags(world_t *w, const call_t *call)
         {"F_SETFD, FD_CLOEXEC", F_SETFD, FD_CLOEXEC},
     };
     int i = call->how % (int)(sizeof ways / sizeof *ways);
+    if (call->how / 8 % 2) {
+        control(w, call, i ? FIONREAD : SIOCATMARK, i ? "FIONREAD" : "SIOCATMARK");
+        return;
+    }
     say(w, "fcntl(%d, %s)", call->slot, ways[i].name);
     answer(w, aco__system.fcntl(fd_of(w, call->slot), ways[i].operation, ways[i].value));
 }
@@ -876,7 +909,8 @@ static inline void watch(world_t *w, const call_t *call)
     static const int operations[] = {EPOLL_CTL_ADD, EPOLL_CTL_ADD, EPOLL_CTL_MOD, EPOLL_CTL_DEL};
     static const char *const names[] = {"ADD", "ADD", "MOD", "DEL"};
     struct epoll_event event = {events_of(call), {.u64 = call->other}};
-    w->has_edges[call->other] |= (event.events & EPOLLET) != 0;
+    if (event.events & EPOLLET)
+        mark(w, w->has_edges, call->other);
     say(w, "epoll_ctl(%d, %s, %d,", call->slot, names[call->how % 4], call->other);
     say_events(w, event.events);
     say(w, ")");
@@ -978,7 +1012,8 @@ static inline void make_calls(world_t *w, const calls_t *calls)
         w->kind[i] = OPEN_NOTHING;
         w->listens[i] = w->has_begun[i] = w->has_edges[i] = w->has_name[i] = 0;
     }
-    w->ports_n = w->next = w->has_met_itself = 0;
+    w->ports_n = w->next = w->has_met_itself = w->files = 0;
+    memset(w->file, 0, sizeof w->file);
     memset(w->gone, 0, sizeof w->gone);
     for (int i = 0; i < calls->n; i++) {
         w->line = w->lines[i];

@@ -45,6 +45,7 @@ NO_TASK_LEAVES = {
     'poll_task_turn': 'the same, between tasks',
     'end_task': 'a task that has ended; it does not return',
     'arrives': "a task's first instruction",
+    'aco__chooser_leave_turn': 'a task that never goes on; it does not return',
 }
 
 # Users' functions: whether they may let other tasks run when the library calls them.

@@ -60,7 +60,7 @@
  * fails the run: processes and signals from outside are not simulated, nor are stdio's files, ioctl() and kinds of
  * sockets other than those below. So does aco_on_idle(), whose hook would wait for the real world. A
  * hooked task's own calls of libc (aco/hook.h) are simulated too; those of other tasks go to the real system. A call
- * that blocks, such as open() of a named pipe that waits for the other end, waits with all tasks of its thread.
+ * that blocks waits with all tasks of its thread; aco_file_open() and the like have the pool wait instead.
  *
  * The network. The calls of aco/io.h, aco/tls.h, aco/http.h and aco/websocket.h do what they do otherwise, over a
  * network that the run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets. Without nodes it has one machine,
@@ -260,9 +260,9 @@ ACO_API aco_sim_node_t *aco_sim_node(aco_sim_t *sim, const char *name, const cha
  * it may call aco_run() and aco_threads_run(); tasks of the node may call aco_offload(). A thread that is made on the
  * node's threads is the node's, too. When the function returns, the other threads go on.
  *   aco_sim_crash() and aco_sim_restart() return at once, and the crash comes when each of the node's threads is at
- * rest: between two turns of its tasks, or where it waits outside of tasks. Until then the threads go on. Then they end
- * where they are, and no cleanup runs but destructors of what is local to a thread, which run outside of the simulation
- * and must not call what is simulated. A task that waits for an object between threads (aco/mt.h) leaves its wait in
+ * rest: between two turns of its tasks, or where it waits. Until then the threads go on. Then they end where they are,
+ * and no cleanup runs but destructors of what is local to a thread, which run outside of the simulation and must not
+ * call what is simulated. A task that waits for an object between threads (aco/mt.h) leaves its wait in
  * the object: make such objects anew when the function is called again.
  *   Fails as aco_sim_node(). If no thread can be made, the run fails. */
 ACO_API aco_sim_node_t *aco_sim_node_main(aco_sim_t *sim, const char *name, const char *addresses,

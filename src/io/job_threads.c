@@ -196,6 +196,25 @@ static void clear_away(aco__io_job_t *job)
     become_free(kind);
 }
 
+/* In a simulation: the thread has left the job's function for good, and ends. If the task's thread has not, that
+ * releases the job. */
+static void leave_job(void *arg)
+{
+    aco__io_job_t *job = arg;
+    int is_abandoned;
+    aco__io_pool_lock();
+    is_abandoned = job->is_abandoned;
+    become_free(job->kind);
+    pool()->threads--;
+    job->state = IO_NEW;
+    aco__io_pool_unlock();
+    if (!is_abandoned)
+        return;
+    if (job->release)
+        job->release(job->arg, NULL);
+    aco__service_free(job, job->sz);
+}
+
 static void run_job(aco__io_job_t *job)
 {
     ACO__ASSERT(job->state == IO_NEW);
@@ -203,9 +222,11 @@ static void run_job(aco__io_job_t *job)
     pool()->busy_threads++;
     pool()->look_ups += job->kind == ACO__LOOK_UP;
     aco__io_pool_unlock();
+    aco__chooser_in_job(leave_job, job, job->kind == ACO__FILE);
     errno = 0;
     job->result = job->fn(job->arg);
     job->error = errno;
+    aco__chooser_in_job(NULL, NULL, 0);
     aco__io_pool_lock();
     (*(job->kind == ACO__LOOK_UP ? &pool()->look_ups_done : &pool()->others_done))++;
     if (job->is_abandoned)

@@ -228,6 +228,16 @@ static int is_made_all_the_same(int64_t ns, void *(*fn)(void *arg), void *arg, v
     return ns % 2 && !release;
 }
 
+/* The task makes the call itself, or the pool does if it has to wait for somebody: open() of a named pipe. */
+ACO__SWITCHES
+static int call_without_waiting(const char *call, void *(*fn)(void *arg), void *arg,
+                                void (*release)(void *arg, void *result), const char *location)
+{
+    int would_wait;
+    (void)aco__chooser_try(fn, arg, &would_wait);
+    return would_wait ? aco__io_offload_as(ACO__FILE, call, fn, arg, NULL, release, location) : 0;
+}
+
 /* In a simulation, in which a call takes `ns`: the task waits so long, and makes it itself. */
 ACO__SWITCHES
 static int call_after(int64_t ns, const char *call, void *(*fn)(void *arg), void *arg,
@@ -246,7 +256,7 @@ static int call_after(int64_t ns, const char *call, void *(*fn)(void *arg), void
     aco__service_free(job, job->sz);
     errno = error;
     if (is_done)
-        return (void)fn(arg), 0;
+        return call_without_waiting(call, fn, arg, release, location);
     return is_made_all_the_same(has_begun ? ns : 0, fn, arg, release) ? 0 : -1;
 }
 
@@ -254,7 +264,7 @@ int aco__io_offload_file(const char *call, void *(*fn)(void *arg), void *arg, vo
                          const char *location)
 {
     int64_t ns = aco__chooser_disk_time();
-    return ns < 0 ? aco__io_offload(call, fn, arg, NULL, release, location)
+    return ns < 0 ? aco__io_offload_as(ACO__FILE, call, fn, arg, NULL, release, location)
                   : call_after(ns, call, fn, arg, release, location);
 }
 

@@ -10,7 +10,7 @@ ACO__HIDDEN int aco__io_offload(const char *call, void *(*fn)(void *arg), void *
                                 void (*release)(void *arg, void *result), const char *location);
 
 /* The same for a function that calls the system for files. In a simulation the calling task calls it, after a wait as
- * long as the disk takes. */
+ * long as the disk takes. If a system call in it has to wait for somebody, the pool calls the function again. */
 ACO__SWITCHES
 ACO__HIDDEN int aco__io_offload_file(const char *call, void *(*fn)(void *arg), void *arg,
                                      void (*release)(void *arg, void *result), const char *location);

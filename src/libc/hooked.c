@@ -349,13 +349,14 @@ static int cannot_offload(void *arg, void (*release)(void *arg, void *result))
     return offloaded(ACO__WORK, -1, error);
 }
 
-/* In a simulation no pool: the task waits as long as a disk takes, and calls the function itself. */
+/* In a simulation: the task waits as long as a disk takes, and calls the function itself. The pool does if the function
+ * has to wait for somebody. */
 ACO__SWITCHES
 static int call_here(int kind, void *(*fn)(void *arg), void *arg, void **result,
                      void (*release)(void *arg, void *result), const char *location)
 {
     int64_t ns = aco__chooser_disk_time();
-    int error = errno;
+    int error = errno, would_wait;
     void *own;
     if (ns > 0 && aco_sleep_at(ns, location) != 0 && kind != ACO__MUST_RUN) {
         int failure = errno;
@@ -363,7 +364,12 @@ static int call_here(int kind, void *(*fn)(void *arg), void *arg, void **result,
         errno = failure;
         return offloaded(kind, -1, error);
     }
-    own = fn(arg);
+    own = aco__chooser_try(fn, arg, &would_wait);
+    if (would_wait)
+        return offloaded(kind,
+                         aco__io_offload_as(kind == ACO__WORK ? ACO__FILE : kind, location, fn, arg, result, release,
+                                            location),
+                         error);
     if (result)
         *result = own;
     return offloaded(kind, 0, error);

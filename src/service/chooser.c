@@ -150,6 +150,20 @@ void aco__chooser_leaves_frames(const void *top, const void *end)
         (void)keep_frames(top, end);
 }
 
+void aco__chooser_leave_turn(void)
+{
+    aco__thread_t *self = aco__self();
+    aco__exceptions_t own;
+    void *value = NULL;
+    ACO__ASSERT(self->running && self->running == self->task && aco__tasks(self)->chooser);
+    ACO__SECTIONS_FORGET();
+    if (aco__handles_exceptions(aco__tls_ref()))
+        aco__exceptions_swap(&own, NULL); /* they end with the task */
+    aco__ring_turn(self);
+    (void)aco__switch_yield(aco__tls_ref(), self->running, &value, 1);
+    abort();
+}
+
 void aco__chooser_abandon(aco__chooser_t *chooser, aco_t *task)
 {
     aco__thread_t *self = aco__self();
@@ -227,26 +241,55 @@ int aco__chooser_is_there(void)
     return self->scheduler && aco__tasks(self)->chooser;
 }
 
+/* NULL: the calling thread has none. */
+static aco__chooser_t *chooser_here(void)
+{
+    return aco__chooser_is_there() ? aco__tasks(aco__self())->chooser : NULL;
+}
+
 uint64_t *aco__chooser_pool(void)
 {
-    return aco__chooser_is_there() ? aco__tasks(aco__self())->chooser->pool : NULL;
+    const aco__chooser_t *chooser = chooser_here();
+    return chooser ? chooser->pool : NULL;
 }
 
 int aco__chooser_look_up(int64_t *ns)
 {
-    aco__chooser_t *chooser = aco__chooser_is_there() ? aco__tasks(aco__self())->chooser : NULL;
+    aco__chooser_t *chooser = chooser_here();
     return chooser ? chooser->look_up(chooser, ns) : -1;
 }
 
 int64_t aco__chooser_disk_time(void)
 {
-    aco__chooser_t *chooser = aco__chooser_is_there() ? aco__tasks(aco__self())->chooser : NULL;
+    aco__chooser_t *chooser = chooser_here();
     return chooser && chooser->disk_time ? chooser->disk_time(chooser) : -1;
+}
+
+void *aco__chooser_try(void *(*fn)(void *arg), void *arg, int *would_wait)
+{
+    aco__chooser_t *chooser = chooser_here();
+    void *result;
+    ACO__ASSERT(chooser && !chooser->tries);
+    chooser->tries = 1;
+    result = fn(arg);
+    *would_wait = chooser->tries > 1;
+    chooser->tries = 0;
+    return result;
+}
+
+void aco__chooser_in_job(void (*leave)(void *job), void *job, int may_hang)
+{
+    aco__chooser_t *chooser = chooser_here();
+    if (aco_likely(!chooser))
+        return;
+    chooser->leave_job = leave;
+    chooser->job = job;
+    chooser->may_hang = may_hang;
 }
 
 int aco__chooser_refuse(const char *call)
 {
-    aco__chooser_t *chooser = aco__chooser_is_there() ? aco__tasks(aco__self())->chooser : NULL;
+    aco__chooser_t *chooser = chooser_here();
     if (chooser && chooser->refuse)
         chooser->refuse(chooser, call);
     errno = ENOSYS;

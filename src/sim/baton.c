@@ -65,6 +65,7 @@ static void add_thread(aco_sim_t *sim, aco__sim_thread_t *thread, aco_sim_node_t
     thread->sim = sim;
     thread->here = thread->home = home;
     thread->is_at_rest = 1;
+    aco__links_empty(&thread->held_in_calls);
     thread->number = ++threads->numbers;
     thread->priority = HIGHEST_LOWERED + 1 + aco__draw(&threads->draws) / 4;
     aco__links_append(&threads->all, &thread->all);
@@ -97,6 +98,9 @@ aco__sim_thread_t *aco__sim_thread_new(aco_sim_t *sim, aco_sim_node_t *home)
         return NULL;
     thread->chooser = threads->first.chooser;
     thread->chooser.has_others = 1;
+    thread->chooser.tries = 0;
+    thread->chooser.job = NULL;
+    thread->chooser.may_hang = 0;
     thread->chooser.pool = home == &sim->nodes.scenario ? NULL : home->pool;
     add_thread(sim, thread, home);
     thread->schedule.decisions = sim->decisions;
@@ -465,7 +469,7 @@ int aco__sim_wait(aco_sim_t *sim, const char *call, const void *object, int64_t 
     self->object = object;
     self->until = until;
     self->is_patient = is_patient;
-    if (is_patient != ACO__SIM_FOR_MUTEX && !aco__running())
+    if (is_patient != ACO__SIM_FOR_MUTEX && aco__sim_may_leave_frames())
         aco__sim_rest(self);
     begin_choice(sim);
     go_on_with(sim, next_thread(sim));
@@ -523,10 +527,24 @@ static void tell_left(aco_sim_t *sim)
                           thread->call ? "it waits for ever in " : "it does not end", thread->call ? thread->call : "");
 }
 
+/* Threads of the pool that are in a system call for a file for ever, as the one that a task gave up at its deadline,
+ * end as the process's end would end them. */
+static void end_hanging(aco_sim_t *sim)
+{
+    for (aco__sim_thread_t *thread = &sim->threads.first; thread; thread = aco__sim_thread_after(sim, thread))
+        if (thread->call && thread->chooser.may_hang && thread->is_at_rest) {
+            thread->is_to_leave = 1;
+            end_wait(thread, ECANCELED);
+        }
+    await_others(sim);
+}
+
 void aco__sim_threads_end(aco_sim_t *sim)
 {
     if (sim->threads.others)
         await_others(sim);
+    if (sim->threads.others)
+        end_hanging(sim);
     if (sim->threads.others && !sim->has_failed) {
         tell_left(sim);
         await_others(sim);

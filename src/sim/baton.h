@@ -33,13 +33,14 @@ typedef struct aco__sim_thread {
     struct aco__sim_thread *asks; /* gave it the baton to list its tasks, and wants it back; or NULL */
     uint64_t priority;  /* ACO_SIM_PCT */
     const void *held[ACO__SIM_MOST_HELD]; /* its mutexes; NULL: none */
+    aco__links_t held_in_calls; /* aco__sim_held_t: what calls that wait hold */
     /* Not of the first one: */
     void *(*fn)(void *arg);
     void *arg, *returned;
     pthread_t thread;
     int is_joinable, has_ended;
     aco_sim_node_t *home; /* whose thread it is */
-    int is_at_rest;     /* it has not begun, is between turns, or waits outside of tasks: its node may crash */
+    int is_at_rest;     /* it has not begun, is between turns, or waits: its node may crash */
     int is_to_leave;    /* its node has crashed: it leaves its frames, and ends */
     jmp_buf *base;      /* where it leaves them for; NULL: it has none */
     uint64_t signals;   /* that were sent to it: bits */

@@ -208,7 +208,24 @@ size_t aco__sim_fifo_room(const aco__sim_fifo_t *pipe)
     return pipe->n[READERS] ? room_in(pipe) : 0;
 }
 
+size_t aco__sim_fifo_size(const aco__sim_fifo_t *pipe)
+{
+    return pipe->bytes.n;
+}
+
 /* ---- Named pipes ---- */
+
+int aco__sim_is_named_pipe(const aco__sim_file_t *file)
+{
+    return aco__sim_pipe_of(file) && ((const fifo_t *)file)->inode;
+}
+
+/* Whether open() waits for the other end. */
+static int would_wait(const aco__sim_fifo_t *pipe, int flags)
+{
+    int mode = flags & O_ACCMODE;
+    return mode != O_RDWR && !(flags & O_NONBLOCK) && !(pipe && pipe->n[mode == O_RDONLY ? WRITERS : READERS]);
+}
 
 aco__sim_file_t *aco__sim_fifo_of_inode(aco_sim_t *sim, aco__sim_disk_t *disk, aco__sim_inode_t *inode, int flags)
 {
@@ -219,6 +236,8 @@ aco__sim_file_t *aco__sim_fifo_of_inode(aco_sim_t *sim, aco__sim_disk_t *disk, a
         return aco__sim_null_with(ENXIO);
     if (flags & O_DIRECT)
         return aco__sim_null_with(EINVAL);
+    if (would_wait(pipe, flags) && aco__sim_must_not_wait(sim))
+        return NULL;
     if (!pipe && (pipe = new_pipe()) == NULL)
         return NULL;
     end = new_end(sim, pipe, flags);

@@ -1,11 +1,12 @@
 /* Open files of a simulated disk. The calls take no time: who waits for the disk does that before, for
  * aco__sim_disk_time(). After a crash of the disk an open file is dead. */
 #define _FILE_OFFSET_BITS 64
-#define _GNU_SOURCE /* RWF_NOWAIT, O_DIRECT */
+#define _GNU_SOURCE /* O_DIRECT */
 #include "sim/open_file.h"
 #include "sim/byte_queue.h"
 #include "sim/call_lists.h"
 #include "sim/fifo.h"
+#include "sim/held.h"
 #include "sim/world.h"
 
 #include <errno.h>
@@ -74,6 +75,11 @@ aco__sim_file_t *aco__sim_file_of_inode(aco_sim_t *sim, aco__sim_disk_t *disk, a
 static void tell_status(aco__sim_file_t *file, void *status)
 {
     aco__sim_inode_status(open_file_of(file)->inode, status);
+}
+
+int64_t aco__sim_file_rest(aco__sim_file_t *file)
+{
+    return open_file_of(file)->inode->content.size - open_file_of(file)->position;
 }
 
 /* ---- Faults ---- */
@@ -218,17 +224,16 @@ ssize_t aco__sim_pwrite(aco_sim_t *sim, int fd, const void *p, size_t n, int64_t
 }
 
 /* With RWF_NOWAIT it may be that the bytes are not in memory. */
-ssize_t aco__sim_preadv2(aco_sim_t *sim, int fd, const struct iovec *parts, int n, int64_t offset, int flags)
+ssize_t aco__sim_file_read(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *message, int64_t offset, int flags)
 {
-    struct msghdr message = aco__sim_message(parts, (size_t)n);
-    open_file_t *f = disk_file(sim, fd, offset < 0 ? EOPNOTSUPP : ESPIPE, "preadv2");
-    if (!f || !may_read(f))
+    open_file_t *f = open_file_of(file);
+    if (flags && file->type == &folder_type)
+        return aco__sim_fail_with(EOPNOTSUPP);
+    if (!may_read(f))
         return -1;
-    if (flags & ~RWF_NOWAIT || n < 0 || n > IOV_MAX)
-        return aco__sim_fail_with((flags & ~RWF_NOWAIT) ? EOPNOTSUPP : EINVAL);
     if (flags && aco__sim_disk_draw(sim, 2))
         return aco__sim_fail_with(EAGAIN);
-    return offset < 0 ? read_on(sim, &f->file, &message, 0) : each_part(sim, f, &message, offset, 0);
+    return offset < 0 ? read_on(sim, file, message, 0) : each_part(sim, f, message, offset, 0);
 }
 
 /* ---- Positions, sizes, what is durable ---- */
@@ -283,6 +288,7 @@ ssize_t aco__sim_sendfile(aco_sim_t *sim, int to, int from, int64_t *offset, siz
 {
     open_file_t *f = disk_file(sim, from, EINVAL, "sendfile");
     int64_t at = offset ? *offset : f ? f->position : 0;
+    aco__sim_held_t held;
     char *buffer;
     ssize_t sent;
     if (!f || !may_read(f) || at < 0)
@@ -290,11 +296,12 @@ ssize_t aco__sim_sendfile(aco_sim_t *sim, int to, int from, int64_t *offset, siz
     buffer = malloc(MOST_SENT); /* of its own: while a write waits, another thread may call this */
     if (!buffer)
         return aco__sim_fail_with(ENOMEM);
+    aco__sim_hold(sim, &held, &f->file, buffer);
     sent = n ? read_part(sim, f, buffer, n < MOST_SENT ? n : MOST_SENT, at) : 0;
     if (sent > 0)
         sent = aco__sim_write(sim, to, buffer, (size_t)sent);
-    free(buffer);
     if (sent > 0)
         *(offset ? offset : &f->position) = at + sent;
+    aco__sim_let_go(sim, &held);
     return sent;
 }

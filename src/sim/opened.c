@@ -225,8 +225,9 @@ void aco__sim_opened_crash(aco_sim_t *sim, const aco_sim_node_t *node)
     aco__links_t *files = &sim->opened.files, *next;
     for (aco__links_t *links = files->next; links != files; links = next) {
         aco__sim_file_t *file = ACO__LINKED(links, aco__sim_file_t, all);
+        int may_be_pollers = !(file->type->mode & S_IFMT) && !node->has_threads; /* one that is all nodes' */
         next = links->next;
-        if (file->node != node || !file->descriptors || !(file->type->mode & S_IFMT)) /* the poller's are all nodes' */
+        if (file->node != node || !file->descriptors || may_be_pollers)
             continue;
         if (S_ISSOCK(file->type->mode))
             aco__sim_socket_of(file)->linger = (struct linger){1, 0};

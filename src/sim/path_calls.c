@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* O_TMPFILE, O_PATH */
 #include "sim/call_lists.h"
 #include "sim/fifo.h"
+#include "sim/held.h"
 #include "sim/open_file.h"
 #include "sim/world.h"
 
@@ -128,6 +129,20 @@ static aco__sim_file_t *open_path(aco_sim_t *sim, const char *path, int flags, u
     return file;
 }
 
+/* Of a named pipe. Returns the descriptor, or -1 and errno: nobody has it any more. */
+static int await_other_end(aco_sim_t *sim, aco__sim_file_t *file, int fd)
+{
+    aco__sim_held_t held;
+    int has_met;
+    aco__sim_hold(sim, &held, NULL, NULL);
+    held.fd = fd;
+    has_met = aco__sim_fifo_meet(sim, file) == 0;
+    if (has_met || errno == EBADF)
+        held.fd = -1;
+    aco__sim_let_go(sim, &held);
+    return has_met ? fd : -1;
+}
+
 /* Without a free descriptor nothing is made or cut. */
 int aco__sim_open(aco_sim_t *sim, const char *path, int flags, unsigned mode)
 {
@@ -135,12 +150,10 @@ int aco__sim_open(aco_sim_t *sim, const char *path, int flags, unsigned mode)
     aco__sim_file_t *file = fd < 0 ? NULL : open_path(sim, path, flags, mode);
     if (file && aco__sim_file_open_as(sim, file, fd, "open") < 0)
         return -1;
-    if (file && aco__sim_fifo_meet(sim, file) == 0)
-        return fd;
+    if (file)
+        return await_other_end(sim, file, fd);
     error = errno;
-    if (file && error != EBADF)
-        (void)aco__sim_close(sim, fd);
-    else if (!file && fd >= 0)
+    if (fd >= 0)
         aco__sim_real.close(fd);
     return aco__sim_fail_with(error);
 }

@@ -7,6 +7,7 @@
 #include "sim/failing.h"
 #include "sim/hosts.h"
 #include "sim/notes_trace.h"
+#include "sim/thread_frames.h"
 #include "sim/time_wait.h"
 #include "sim/world.h"
 
@@ -86,6 +87,8 @@ static int choose(aco__chooser_t *chooser, aco_t **chosen)
     aco_sim_node_t *node;
     uint64_t number, count;
     ACO__ASSERT(sim == aco_sim_current());
+    if (thread->is_to_leave) /* the task whose turn it was was in a call that waits */
+        aco__sim_leave_frames(thread);
     sim->is_in_turn = 0;
     aco__sim_note_stop(sim);
     sim->nodes.here = thread->home;

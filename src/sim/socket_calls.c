@@ -6,6 +6,8 @@
 #include "sim/stream_socket.h"
 #include "sim/unix_datagram.h"
 #include "sim/waiting.h"
+#include "sim/fifo.h"
+#include "sim/open_file.h"
 #include "sim/world.h"
 
 #include <errno.h>
@@ -199,10 +201,49 @@ int aco__sim_shutdown(aco_sim_t *sim, int fd, int how)
     return socket->family == AF_UNIX || socket->remote.family ? 0 : aco__sim_fail_with(ENOTCONN);
 }
 
+/* ---- ioctl() ---- */
+
+/* Why a file that is no socket has no such operation. */
+static int lacks_operation(const aco__sim_file_t *file)
+{
+    return aco__sim_is_epoll(file) ? EINVAL : ENOTTY;
+}
+
+/* FIONREAD: how much can be read; of datagrams, the first one. 0, or -1 and errno. */
+static int count_unread(aco__sim_file_t *file, int *n)
+{
+    const aco__sim_fifo_t *pipe = aco__sim_pipe_of(file);
+    const aco__sim_socket_t *socket = aco__sim_socket_of(file);
+    if (pipe)
+        *n = (int)aco__sim_fifo_size(pipe);
+    else if (S_ISREG(file->type->mode))
+        *n = (int)aco__sim_file_rest(file);
+    else if (!S_ISSOCK(file->type->mode))
+        return aco__sim_fail_with(lacks_operation(file));
+    else if (socket->type == SOCK_DGRAM)
+        *n = socket->received ? (int)socket->received->n : 0;
+    else if (socket->state == ACO__SIM_LISTENS)
+        return aco__sim_fail_with(EINVAL);
+    else
+        *n = (int)aco__sim_stream_unread(socket);
+    return 0;
+}
+
+/* SIOCATMARK: there is no mark. 0, or -1 and errno. */
+static int look_for_mark(aco__sim_file_t *file, int *is_there)
+{
+    const aco__sim_socket_t *socket = aco__sim_socket_of(file);
+    if (!S_ISSOCK(file->type->mode))
+        return aco__sim_fail_with(lacks_operation(file));
+    if (socket->type != SOCK_STREAM)
+        return aco__sim_fail_with(socket->family == AF_UNIX ? EOPNOTSUPP : ENOTTY);
+    *is_there = 0;
+    return 0;
+}
+
 int aco__sim_ioctl(aco_sim_t *sim, int fd, unsigned long operation, void *last)
 {
     aco__sim_file_t *file = aco__sim_file_of(sim, fd, "ioctl");
-    int is_stream = file && S_ISSOCK(file->type->mode) && aco__sim_socket_of(file)->type == SOCK_STREAM;
     if (!file)
         return -1;
     switch (operation) {
@@ -210,17 +251,10 @@ int aco__sim_ioctl(aco_sim_t *sim, int fd, unsigned long operation, void *last)
         file->flags = *(const int *)last ? file->flags | O_NONBLOCK : file->flags & ~O_NONBLOCK;
         return 0;
     case SIOCATMARK:
-        if (!is_stream)
-            return aco__sim_fail_with(ENOTTY);
-        *(int *)last = 0;
-        return 0;
+        return look_for_mark(file, last);
     case FIONREAD:
-        if (!is_stream)
-            break;
-        *(int *)last = aco__sim_socket_of(file)->peer ? (int)aco__sim_socket_of(file)->peer->out.arrived : 0;
-        return 0;
+        return count_unread(file, last);
     default:
-        break;
+        return aco__sim_fail_with(aco__sim_refuse(sim, "ioctl"));
     }
-    return aco__sim_fail_with(aco__sim_refuse(sim, "ioctl"));
 }

@@ -251,6 +251,25 @@ static size_t length_of_record(const aco__sim_bytes_t *first)
     return length;
 }
 
+static size_t count_in_records(aco__sim_bytes_t records)
+{
+    size_t n = 0;
+    while (records.n) {
+        size_t length = length_of_record(&records);
+        aco__sim_bytes_remove(&records, sizeof length + length);
+        n += length;
+    }
+    return n;
+}
+
+size_t aco__sim_stream_unread(const aco__sim_socket_t *socket)
+{
+    const aco__sim_socket_t *peer = socket->peer;
+    if (!peer)
+        return 0;
+    return has_records(socket) ? count_in_records(peer->out.bytes) : peer->out.arrived;
+}
+
 /* Reads the peer's first record; what has no room is lost. */
 static ssize_t receive_record(aco_sim_t *sim, aco__sim_socket_t *peer, struct msghdr *message, int flags)
 {
@@ -288,7 +307,7 @@ static ssize_t nothing_to_read(aco__sim_socket_t *socket)
 static ssize_t receive_bytes(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *message, int flags)
 {
     aco__sim_socket_t *socket = aco__sim_socket_of(file), *peer = socket->peer;
-    size_t n = aco__sim_parts_size(message);
+    size_t room = aco__sim_parts_size(message), n = room;
     if (!peer || !peer->out.arrived || (has_records(socket) && socket->error)) {
         message->msg_namelen = 0;
         return nothing_to_read(socket);
@@ -305,6 +324,8 @@ static ssize_t receive_bytes(aco_sim_t *sim, aco__sim_file_t *file, struct msghd
     if (is_unix(socket) || !(flags & MSG_TRUNC)) /* TCP then throws it away */
         aco__sim_bytes_copy(&peer->out.bytes, message, n);
     aco__sim_passed_receive(sim, &peer->passed, n, message, flags);
+    if (flags & MSG_WAITALL && is_unix(socket) && n < room && n == peer->out.arrived)
+        (void)aco__sim_take_error(socket); /* the kernel looks for more, and forgets the error for what it has */
     if (flags & MSG_PEEK || (!n && is_unix(socket)))
         return (ssize_t)n;
     aco__sim_bytes_remove(&peer->out.bytes, n);
@@ -669,6 +690,9 @@ static void on_acknowledged(aco_sim_t *sim, aco__sim_file_t *file, uint64_t unus
     }
     server->listener = NULL;
     enqueue_connection(listener, server);
+    server->cannot_read |= listener->cannot_read; /* shutdown() before listen() failed, but is inherited */
+    server->cannot_write |= listener->cannot_write;
+    pump(sim, server);
     aco__sim_file_drop(&listener->file);
 }
 

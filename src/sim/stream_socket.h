@@ -15,6 +15,8 @@ ACO__HIDDEN int aco__sim_stream_shutdown(aco_sim_t *sim, aco__sim_socket_t *sock
 ACO__HIDDEN aco__sim_socket_t *aco__sim_stream_accept(aco_sim_t *sim, aco__sim_socket_t *listener);
 /* Connects two unix sockets with each other. */
 ACO__HIDDEN void aco__sim_stream_pair(aco__sim_socket_t *a, aco__sim_socket_t *b);
+/* How many bytes can be read. */
+ACO__HIDDEN size_t aco__sim_stream_unread(const aco__sim_socket_t *socket);
 /* Whether it has no connection any more: both ends have arrived, or it was reset. */
 ACO__HIDDEN int aco__sim_stream_is_over(const aco__sim_socket_t *socket);
 

@@ -20,6 +20,8 @@
 static void end_tasks(aco__sim_thread_t *thread)
 {
     size_t tasks = aco__worker_tasks();
+    if (thread->is_to_leave && thread->chooser.job)
+        thread->chooser.leave_job(thread->chooser.job);
     if (thread->is_to_leave)
         aco__sim_abandon_tasks(thread);
     else if (tasks)

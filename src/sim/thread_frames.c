@@ -1,5 +1,6 @@
 /* How a thread leaves its function from wherever it is. */
 #include "sim/thread_frames.h"
+#include "sim/held.h"
 #include "sim/world.h"
 
 __attribute__((noinline)) void aco__sim_call_function(aco__sim_thread_t *thread)
@@ -13,11 +14,20 @@ __attribute__((noinline)) void aco__sim_call_function(aco__sim_thread_t *thread)
     thread->base = NULL;
 }
 
+int aco__sim_may_leave_frames(void)
+{
+    const aco_t *running = aco__running();
+    return !running || running == aco_current_task();
+}
+
 void aco__sim_leave_frames(aco__sim_thread_t *thread)
 {
     jmp_buf *base = thread->base;
     if (!base)
         return;
+    aco__sim_let_all_go(thread);
+    if (aco__running())
+        aco__chooser_leave_turn();
     thread->base = NULL;
     aco__chooser_leaves_frames(__builtin_frame_address(0), base);
     longjmp(*base, 1);

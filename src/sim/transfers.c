@@ -1,8 +1,10 @@
 /* Calls that move bytes: all become one call to receive a message, or one to send it. */
-#define _GNU_SOURCE /* IOV_MAX, SPLICE_F_NONBLOCK */
+#define _GNU_SOURCE /* IOV_MAX, SPLICE_F_NONBLOCK, RWF_NOWAIT */
 #include "sim/call_lists.h"
 #include "sim/byte_queue.h"
 #include "sim/fifo.h"
+#include "sim/held.h"
+#include "sim/open_file.h"
 #include "sim/waiting.h"
 #include "sim/world.h"
 
@@ -12,6 +14,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 static void note_transfer(aco_sim_t *sim, aco__sim_noted_t kind, aco__sim_file_t *file, const struct msghdr *message,
                           ssize_t n)
@@ -141,6 +144,33 @@ ssize_t aco__sim_writev(aco_sim_t *sim, int fd, const struct iovec *parts, int n
     return transfer_parts(sim, fd, parts, n, 0);
 }
 
+/* Why preadv2() does not read; 0: it does. */
+static int check_preadv2(const aco__sim_file_t *file, int is_on_disk, int n, int64_t offset)
+{
+    if (offset >= 0 && !is_on_disk)
+        return ESPIPE;
+    if (!file->type->receive || (file->flags & O_ACCMODE) == O_WRONLY)
+        return cannot_by_mode(file);
+    return n < 0 || n > IOV_MAX ? EINVAL : 0;
+}
+
+ssize_t aco__sim_preadv2(aco_sim_t *sim, int fd, const struct iovec *parts, int n, int64_t offset, int flags)
+{
+    static const char call[] = "preadv2";
+    struct msghdr message = aco__sim_message(parts, (size_t)n);
+    aco__sim_file_t *file = offset < -1 ? aco__sim_null_with(EINVAL) : aco__sim_file_of(sim, fd, call);
+    int is_on_disk = file && (S_ISREG(file->type->mode) || S_ISDIR(file->type->mode)), error;
+    if (!file)
+        return -1;
+    error = check_preadv2(file, is_on_disk, n, offset);
+    if (error || !aco__sim_parts_size(&message))
+        return error ? aco__sim_fail_with(error) : 0;
+    if (flags & ~RWF_NOWAIT || (flags && aco__sim_is_named_pipe(file)))
+        return aco__sim_fail_with(EOPNOTSUPP);
+    return is_on_disk ? aco__sim_file_read(sim, file, &message, offset, flags)
+                      : receive_into(sim, file, &message, flags ? MSG_DONTWAIT : 0, call);
+}
+
 ssize_t aco__sim_recvfrom(aco_sim_t *sim, int fd, void *p, size_t n, int flags, struct sockaddr *from,
                           socklen_t *length)
 {
@@ -255,6 +285,7 @@ ssize_t aco__sim_splice(aco_sim_t *sim, int from_fd, int64_t *from_offset, int t
     aco__sim_file_t *from = aco__sim_file_of(sim, from_fd, "splice"),
                     *to = from ? aco__sim_file_of(sim, to_fd, "splice") : NULL;
     int message_flags = (flags & SPLICE_F_NONBLOCK) ? MSG_DONTWAIT : 0;
+    aco__sim_held_t held;
     char *bytes;
     ssize_t moved;
     if (!n || check_splice(from, to, from_offset, to_offset) != 0)
@@ -262,12 +293,11 @@ ssize_t aco__sim_splice(aco_sim_t *sim, int from_fd, int64_t *from_offset, int t
     bytes = malloc(MOST_SPLICED);
     if (!bytes)
         return aco__sim_fail_with(ENOMEM);
-    aco__sim_file_hold(to);
+    aco__sim_hold(sim, &held, to, bytes);
     do
         moved = splice_once(sim, from, to, bytes, n);
     while (moved < 0 &&
            may_try_again(sim, from, message_flags | ((to->flags & O_NONBLOCK) ? MSG_DONTWAIT : 0), "splice"));
-    aco__sim_file_drop(to);
-    free(bytes);
+    aco__sim_let_go(sim, &held);
     return moved;
 }

@@ -4,6 +4,7 @@
 #include "sim/waiting.h"
 #include "sim/arrivals.h"
 #include "sim/byte_queue.h"
+#include "sim/held.h"
 #include "sim/interest.h"
 #include "sim/world.h"
 
@@ -33,16 +34,27 @@ static int pass(aco_sim_t *sim, int64_t until)
     return 0;
 }
 
+int aco__sim_must_not_wait(aco_sim_t *sim)
+{
+    int *tries = &sim->threads.running->chooser.tries;
+    if (!*tries)
+        return 0;
+    *tries = 2;
+    errno = EAGAIN;
+    return 1;
+}
+
 /* As aco__sim_block(), but at most until `until`: then it says nothing. */
 static int block_until(aco_sim_t *sim, aco__sim_file_t *file, int64_t until, const char *call)
 {
+    aco__sim_held_t held;
     int done, is_closed;
-    if (file)
-        aco__sim_file_hold(file);
+    if (aco__sim_must_not_wait(sim))
+        return -1;
+    aco__sim_hold(sim, &held, file, NULL);
     done = pass(sim, until);
     is_closed = file && !file->descriptors;
-    if (file)
-        aco__sim_file_drop(file);
+    aco__sim_let_go(sim, &held);
     if (is_closed)
         return aco__sim_fail_with(EBADF);
     if (done == 0 || until != INT64_MAX)
@@ -136,6 +148,11 @@ static void free_epoll(aco__sim_file_t *file)
 }
 
 static const aco__sim_type_t epoll_type = {0600, epoll_events, NULL, NULL, NULL, free_epoll, NULL};
+
+int aco__sim_is_epoll(const aco__sim_file_t *file)
+{
+    return file->type == &epoll_type;
+}
 
 int aco__sim_epoll_create1(aco_sim_t *sim, int flags)
 {

@@ -36,6 +36,10 @@ typedef struct aco__chooser_s {
     /* A task has made a call that is not simulated; the name lasts. NULL: nobody wants to know. */
     void (*refuse)(struct aco__chooser_s *chooser, const char *call);
     int has_others; /* threads that may. Without them, tasks that wait for news wait for ever */
+    int tries; /* aco__chooser_try() runs. 2: a system call in it would have waited */
+    void (*leave_job)(void *job); /* what aco__chooser_in_job() was told */
+    void *job;
+    int may_hang;
     uint64_t *pool; /* the place of the pool of aco_offload() for the thread, with 0s at first. NULL: that of all */
     size_t aco__kept; /* tasks that it keeps */
     aco_t *aco__abandoned; /* linked as the ring is; NULL: none */
@@ -62,6 +66,9 @@ ACO_API void aco__chooser_bequeath(aco__chooser_t *chooser, aco__chooser_t *heir
 /* The calling thread, which is in no coroutine, leaves its frames between these two for good: no lock is held, no
  * section is open, and for a leak checker what they point to was lost on purpose. */
 ACO_API void aco__chooser_leaves_frames(const void *top, const void *end);
+/* In a task itself, in the middle of its turn: it never goes on. choose() is next, which must leave the frames of
+ * aco_run(), as above, before anything runs. */
+ACO_API __attribute__((noreturn)) void aco__chooser_leave_turn(void);
 /* Whether the calling thread's scheduler has a chooser. */
 ACO_API int aco__chooser_is_there(void);
 /* chooser->pool of the calling thread's scheduler; NULL also if it has no chooser. */
@@ -70,6 +77,12 @@ ACO_API uint64_t *aco__chooser_pool(void);
 ACO_API int aco__chooser_look_up(int64_t *ns);
 /* chooser->disk_time() of the calling thread's scheduler; -1: it has no chooser. */
 ACO_API int64_t aco__chooser_disk_time(void);
+/* Returns fn(arg), which makes system calls for a task. *would_wait 1: one that waits would have stopped all tasks of
+ * the thread; it has failed and done nothing, so a thread that may wait must call the function again. */
+ACO_API void *aco__chooser_try(void *(*fn)(void *arg), void *arg, int *would_wait);
+/* The calling thread, in no task, runs a job; NULL: none any more. If it leaves its frames meanwhile, leave(job) is
+ * called behind that. `may_hang`: at the end of a simulation it leaves a system call that would wait for ever. */
+ACO_API void aco__chooser_in_job(void (*leave)(void *job), void *job, int may_hang);
 /* chooser->refuse() of the calling thread's scheduler, for a call that is not in the system's table. Returns -1 with
  * errno ENOSYS. */
 ACO_API int aco__chooser_refuse(const char *call);

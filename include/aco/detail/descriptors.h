@@ -36,6 +36,7 @@ ACO_API int aco__io_relay_end(aco__relay_place_t *place);
 enum {
     ACO__WORK,
     ACO__LOOK_UP,  /* of a name: at most half of the pool's threads do that at once */
+    ACO__FILE,     /* a system call for a file, which may wait for ever; a simulation's end ends it */
     ACO__MUST_RUN  /* also if the caller's scope ends before: whenever the call fails with ETIMEDOUT or ECANCELED */
 };
 /* aco_offload() of such a function for a call with this name. `release` is not NULL. */
