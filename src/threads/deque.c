@@ -4,7 +4,8 @@
  * has sequentially consistent accesses of `top` and `bottom`: thread sanitizers understand these only.
  *
  * An item has several words, so a thief may read some of an older item and some of a newer one. That happens only after
- * `top` has moved past the item that it wants, and then its compare-and-swap of `top` fails.
+ * `top` has moved past the item that it wants, and then its compare-and-swap of `top` fails. Items are copied word by
+ * word, never as a block: a load of 16 bytes just after two stores of 8 waits until both have left the store buffer.
  *
  * pop() stores `bottom - 1` and then loads `top`; steal() loads `top` and then `bottom`. If two threads want the last
  * item, either the thief's load of `bottom` comes after the owner's store, and it sees an empty deque, or the owner's
@@ -13,38 +14,37 @@
 #include "base/invariants.h"
 #include "threads/deque.h"
 
-#include <string.h>
-
-enum { WORDS = 4, FIRST_COUNT = 64 };
-_Static_assert(sizeof(aco__item_t) == WORDS * sizeof(uintptr_t), "an item is copied word by word");
+enum { FIRST_COUNT = 64 };
 
 typedef struct aco__items {
     size_t mask;                /* their number is a power of two */
     struct aco__items *before;  /* the smaller array that this one has replaced: thieves may still read there */
     size_t sz;
-    uintptr_t words[][WORDS];
+    aco__item_t slots[];
 } aco__items_t;
 
-static void put(aco__items_t *items, size_t at, const aco__item_t *item)
+static inline void put(aco__items_t *items, size_t at, const aco__item_t *item)
 {
-    uintptr_t words[WORDS];
-    memcpy(words, item, sizeof words);
-    for (int i = 0; i < WORDS; i++)
-        __atomic_store_n(&items->words[at & items->mask][i], words[i], __ATOMIC_RELAXED);
+    aco__item_t *slot = &items->slots[at & items->mask];
+    __atomic_store_n(&slot->fn, item->fn, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->arg, item->arg, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->group, item->group, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->result, item->result, __ATOMIC_RELAXED);
 }
 
-static void get(const aco__items_t *items, size_t at, aco__item_t *item)
+static inline void get(const aco__items_t *items, size_t at, aco__item_t *item)
 {
-    uintptr_t words[WORDS];
-    for (int i = 0; i < WORDS; i++)
-        words[i] = __atomic_load_n(&items->words[at & items->mask][i], __ATOMIC_RELAXED);
-    memcpy(item, words, sizeof words);
+    const aco__item_t *slot = &items->slots[at & items->mask];
+    item->fn = __atomic_load_n(&slot->fn, __ATOMIC_RELAXED);
+    item->arg = __atomic_load_n(&slot->arg, __ATOMIC_RELAXED);
+    item->group = __atomic_load_n(&slot->group, __ATOMIC_RELAXED);
+    item->result = __atomic_load_n(&slot->result, __ATOMIC_RELAXED);
 }
 
 /* NULL and errno without memory. */
 static aco__items_t *new_items(size_t count)
 {
-    size_t sz = sizeof(aco__items_t) + count * sizeof(uintptr_t[WORDS]);
+    size_t sz = sizeof(aco__items_t) + count * sizeof(aco__item_t);
     aco__items_t *items = aco__service_allocate(&sz, "aco_submit");
     if (!items)
         return NULL;
@@ -77,15 +77,21 @@ static aco__items_t *grow(aco__deque_t *deque, aco__items_t *old, size_t top, si
     return items;
 }
 
+/* The array has no slot for the item at `bottom`, as far as the owner has seen: looks again. An array that has, or NULL
+ * and errno without memory. */
+static ACO__COLD aco__items_t *make_room(aco__deque_t *deque, aco__items_t *items, size_t bottom)
+{
+    size_t top = deque->seen_top = __atomic_load_n(&deque->top, __ATOMIC_ACQUIRE);
+    return bottom - top > items->mask ? grow(deque, items, top, bottom) : items;
+}
+
 int aco__deque_push(aco__deque_t *deque, const aco__item_t *item)
 {
     size_t bottom = deque->bottom;
     aco__items_t *items = deque->items;
-    if (aco_unlikely(bottom - deque->seen_top > items->mask)) { /* `top` itself is in a line that thieves write */
-        size_t top = deque->seen_top = __atomic_load_n(&deque->top, __ATOMIC_ACQUIRE);
-        if (bottom - top > items->mask && !(items = grow(deque, items, top, bottom)))
-            return -1;
-    }
+    if (aco_unlikely(bottom - deque->seen_top > items->mask) && /* `top` itself is in a line that thieves write */
+        !(items = make_room(deque, items, bottom)))
+        return -1;
     ACO__ASSERT(bottom - deque->seen_top <= items->mask); /* or the oldest item is lost */
     put(items, bottom, item);
     aco__store_then_load(&deque->bottom, bottom + 1); /* see aco__threads_may_sleep() */
@@ -95,7 +101,7 @@ int aco__deque_push(aco__deque_t *deque, const aco__item_t *item)
 int aco__deque_pop(aco__deque_t *deque, aco__item_t *item)
 {
     size_t bottom = deque->bottom, top = __atomic_load_n(&deque->top, __ATOMIC_RELAXED);
-    int is_mine = 1;
+    int is_mine;
     if (bottom == top) /* `top` never moves past `bottom`, and only this thread moves `bottom` */
         return 0;
     bottom--;
@@ -106,12 +112,10 @@ int aco__deque_pop(aco__deque_t *deque, aco__item_t *item)
         get(deque->items, bottom, item);
         return 1;
     }
-    if (bottom == top) { /* the last one: thieves may want it too */
-        get(deque->items, bottom, item);
-        is_mine = __atomic_compare_exchange_n(&deque->top, &top, top + 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
-    } else {
-        is_mine = 0;
-    }
+    is_mine = bottom == top && /* the last one: thieves may want it too */
+              __atomic_compare_exchange_n(&deque->top, &top, top + 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+    if (is_mine)
+        get(deque->items, bottom, item); /* only this thread writes slots */
     __atomic_store_n(&deque->bottom, bottom + 1, __ATOMIC_RELEASE);
     return is_mine;
 }

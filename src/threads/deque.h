@@ -31,7 +31,7 @@ typedef struct aco__deque {
 ACO__HIDDEN int aco__deque_open(aco__deque_t *deque);
 /* The owner's thread. 0, or -1 and errno ENOMEM. */
 ACO__HIDDEN int aco__deque_push(aco__deque_t *deque, const aco__item_t *item);
-/* The owner's thread: the item pushed last. 0: there is none. */
+/* The owner's thread: the item pushed last. 0: there is none, and *item is as it was. */
 ACO__HIDDEN int aco__deque_pop(aco__deque_t *deque, aco__item_t *item);
 /* Any thread: the item pushed first. 0: there is none; -1: another thread was faster. */
 ACO__HIDDEN int aco__deque_steal(aco__deque_t *deque, aco__item_t *item);

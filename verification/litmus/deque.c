@@ -4,7 +4,8 @@
 
 #include "fakes.c"
 
-enum { MOST = 4 };
+enum { MOST = 4, WORDS = 4 };
+_Static_assert(sizeof(aco__item_t) == WORDS * sizeof(uintptr_t), "an item is looked at word by word");
 
 static aco__deque_t deque;
 static int data[MOST], taken[MOST], pushes, pops, steals;
