@@ -394,6 +394,152 @@ static void *cancel_at_random(void *arg)
     return NULL;
 }
 
+/* ---- Members one after the other in one task ---- */
+
+enum { IN_A_ROW = 4, LONG_ROW = 200 };
+
+static int in_a_row, longest_row, row_ends;
+
+static void *in_row(void *arg)
+{
+    longest_row = ++in_a_row > longest_row ? in_a_row : longest_row;
+    return arg;
+}
+
+static void *last_in_row(void *arg)
+{
+    row_ends = 1;
+    return in_row(arg);
+}
+
+static void *have_turns(void *arg)
+{
+    while (!row_ends) {
+        in_a_row = 0;
+        CHECK_EQ(aco_task_yield(), 0);
+    }
+    return arg;
+}
+
+static void end_row(void *unused)
+{
+    (void)unused;
+    in_a_row = 0;
+}
+
+static void *in_row_and_post(void *arg)
+{
+    (void)in_row(arg);
+    CHECK_EQ(aco_post(arg, end_row, NULL), 0);
+    return NULL;
+}
+
+/* However many members are ready and short, other tasks of the thread, and what is posted to it, have their turns. */
+static void *short_members_share(void *arg)
+{
+    aco_t *other = aco_spawn(have_turns, NULL, NULL);
+    aco_mt_group_t group;
+    in_a_row = longest_row = row_ends = 0;
+    begin(&group, ACO_KEEP_GOING);
+    submit(&group, last_in_row, NULL); /* the last one that is submitted runs first */
+    for (int i = 0; i < LONG_ROW; i++)
+        submit(&group, in_row, NULL);
+    CHECK_EQ(aco_mt_group_end(&group), 0);
+    CHECK_EQ(aco_join(other, NULL), 0);
+    CHECK(longest_row > 0 && longest_row <= IN_A_ROW);
+
+    in_a_row = longest_row = 0;
+    begin(&group, ACO_KEEP_GOING);
+    for (int i = 0; i < LONG_ROW; i++)
+        submit(&group, in_row_and_post, aco_scheduler_open());
+    CHECK_EQ(aco_mt_group_end(&group), 0);
+    CHECK(longest_row > 0 && longest_row <= 2 * IN_A_ROW);
+    return arg;
+}
+
+static void *name_task(void *arg)
+{
+    CHECK(!*aco_name(aco_current_task()));
+    CHECK_EQ(aco_set_name(aco_current_task(), "member"), 0);
+    return arg;
+}
+
+/* A member finds nothing that one before it has left in their task. */
+static void *named_members(void *arg)
+{
+    aco_mt_group_t group;
+    begin(&group, ACO_KEEP_GOING);
+    for (int i = 0; i < LONG_ROW; i++)
+        submit(&group, name_task, NULL);
+    CHECK_EQ(aco_mt_group_end(&group), 0);
+    return arg;
+}
+
+static void *have_scope(void *arg)
+{
+    aco_scope_t scope;
+    CHECK(aco_check_cancelled() == 0 && aco_deadline() == ACO_FOREVER);
+    CHECK_EQ(aco_scope_begin(&scope, ACO_FOREVER), 0);
+    CHECK_EQ(aco_scope_end(&scope), 0);
+    return arg;
+}
+
+static void *member_of_many(void *arg)
+{
+    static const aco_function_t kinds[] = {give, exit_early, name_task, have_scope, rest, give};
+    int number = (int)(intptr_t)arg;
+    add(&total, 1);
+    return number % 7 == 6 ? fail_with((void *)(intptr_t)EDOM) : kinds[number % 7](arg);
+}
+
+/* Members of two groups, of all kinds of ends. Each group ends when its last member has, and has all results. */
+static void *mixed_members(void *arg)
+{
+    aco_mt_group_t groups[2];
+    void *given[LONG_ROW];
+    total = 0;
+    for (int i = 0; i < 2; i++)
+        begin(&groups[i], ACO_KEEP_GOING);
+    for (int i = 0; i < LONG_ROW; i++)
+        CHECK_EQ(aco_submit(&groups[i / 3 % 2], member_of_many, (void *)(intptr_t)i,
+                            &(aco_submit_options_t){.result = &given[i]}), 0);
+    FAILS_WITH(aco_mt_group_end(&groups[1]), EDOM);
+    FAILS_WITH(aco_mt_group_end(&groups[0]), EDOM);
+    CHECK_EQ(load(&total), LONG_ROW);
+    CHECK_EQ(groups[0].failed + groups[1].failed, LONG_ROW / 7);
+    for (int i = 0; i < LONG_ROW; i++)
+        CHECK(given[i] == (i % 7 == 6 ? ACO_ERROR : i % 7 == 1 ? NULL : (void *)(intptr_t)i) || i % 7 == 4);
+    return arg;
+}
+
+/* A member of a group that has ended is told, also after others in their task; the other group's are not. */
+static void *cancelled_in_a_row(void *arg)
+{
+    aco_mt_group_t cancelled, other;
+    cancelled_waits = 0;
+    begin(&other, ACO_KEEP_GOING);
+    begin(&cancelled, ACO_KEEP_GOING);
+    for (int i = 0; i < LONG_ROW; i++) {
+        submit(&cancelled, wait_long, (void *)(intptr_t)ECANCELED);
+        submit(&other, have_scope, NULL);
+    }
+    CHECK_EQ(aco_scope_cancel(&cancelled.scope), 0);
+    FAILS_WITH(aco_mt_group_end(&cancelled), ECANCELED);
+    CHECK_EQ(aco_mt_group_end(&other), 0);
+    CHECK_EQ(cancelled_waits, LONG_ROW);
+    return arg;
+}
+
+static void test_rows(void)
+{
+    run_on(1, short_members_share, NULL);
+    run_on(1, named_members, NULL);
+    for (int n = 1; n <= 4; n *= 4) {
+        run_on(n, mixed_members, NULL);
+        run_on(n, cancelled_in_a_row, NULL);
+    }
+}
+
 static void test_groups(void)
 {
     int done = 0;
@@ -576,6 +722,7 @@ int main(int argc, char **argv)
     test_recursive_submission();
     test_stealing();
     test_groups();
+    test_rows();
     run_on(4, loops, NULL);
     loops(NULL);
     run_on(2, with_share_stacks, NULL);

@@ -294,8 +294,7 @@ ACO__COLD static int let_choose(aco__thread_t *self, aco__tasks_t *s)
 /* Whether aco_run() has something to look for while tasks run. */
 static inline int needs_turns(const aco__tasks_t *s)
 {
-    return (s->poller && s->poller->waiters) || s->timers_count || s->until || s->idle || s->is_watched ||
-           aco__inbox_is_used(s);
+    return aco__awaits_events(s) || aco__inbox_is_used(s);
 }
 
 /* Makes sure that self->task can run: 1. Returns 0 if no tasks are left, -1 if none can ever run or the hook failed.

@@ -1,6 +1,7 @@
 /* What threads that share work (aco/detail/worker.h) need of the scheduler. */
 #include "scheduler/answer.h"
 #include "scheduler/inbox.h"
+#include "scheduler/poll_task.h"
 #include "scheduler/wait.h"
 
 #include "aco/detail/worker.h"
@@ -63,14 +64,24 @@ void aco__member_end(aco__member_t *member)
     aco__scope_leave(self, &member->scope);
 }
 
-int aco__member_is_like_new(void)
+int aco__member_is_like_new(const aco__member_t *member)
 {
     const aco__thread_t *self = aco__self();
     const aco_t *task = self->task;
     const aco__task_record_t *record = aco__task_record(task);
-    return !record->scope && !record->groups && !(task->aco__state & (ACO__HAS_COLD | ACO__INSTRUMENTED)) &&
-           !*aco__task_joiner(task) && *aco__task_flags(task) == (TASK_DETACHED | TASK_SCOPED) &&
+    return record->scope == &member->scope && !member->scope.aco__outer && !record->groups &&
+           !(task->aco__state & (ACO__HAS_COLD | ACO__INSTRUMENTED)) && !*aco__task_joiner(task) && *aco__task_flags(task) == (TASK_DETACHED | TASK_SCOPED) &&
            !aco__is_posted(aco__task_post(task));
+}
+
+int aco__member_is_alone(void)
+{
+    const aco__thread_t *self = aco__self();
+    const aco__tasks_t *s = aco__tasks(self);
+    const aco_t *task = self->task, *next = aco__task_next(task);
+    if (next == &s->poll_task)
+        next = aco__task_next(next);
+    return next == task && !s->chooser && !aco__awaits_events(s) && aco__inbox_is_empty(s);
 }
 
 int aco__mt_scope_begin(aco_scope_t *scope, int64_t deadline, int is_told, const char *call, const char *location)

@@ -176,12 +176,12 @@ static aco__set_worker_t *claim_one(aco_threads_t *threads, const aco__set_worke
     return NULL;
 }
 
-void aco__threads_wake_one(aco_threads_t *threads, const aco__set_worker_t *near)
+/* Threads sleep, or did a moment ago. */
+static ACO__COLD void wake_a_sleeper(aco_threads_t *threads, const aco__set_worker_t *near)
 {
     enum { SPINS = 10 };
     aco__set_worker_t *sleeper;
     int spins = 0;
-    ACO__POINT();
     while (__atomic_load_n(&threads->sleeping, __ATOMIC_SEQ_CST) && !aco__threads_forked(threads)) {
         unsigned none = 0;
         if (__atomic_load_n(&threads->searching, __ATOMIC_SEQ_CST) ||
@@ -196,6 +196,13 @@ void aco__threads_wake_one(aco_threads_t *threads, const aco__set_worker_t *near
         if (++spins > SPINS)
             aco__system.sched_yield(); /* a thread that is between the two steps of claim_sleeper() does not run */
     }
+}
+
+void aco__threads_wake_one(aco_threads_t *threads, const aco__set_worker_t *near)
+{
+    ACO__POINT();
+    if (aco_unlikely(__atomic_load_n(&threads->sleeping, __ATOMIC_SEQ_CST) != 0))
+        wake_a_sleeper(threads, near);
 }
 
 /* ---- Searching ---- */

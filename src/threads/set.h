@@ -27,11 +27,12 @@ typedef struct aco__node { /* an item of a list */
     size_t sz;             /* of this record, as allocated */
 } aco__node_t;
 
-/* A task that runs an item, on its stack. */
+/* A task that runs items, one after the other, on its stack. */
 typedef struct aco__run {
     aco__member_t base;
-    aco__item_t item;
+    aco__item_t item;        /* the member's */
     struct aco__set_worker *worker;
+    size_t ended;            /* members of the group before this one that have ended here and still count as pending */
     int is_sent;
     struct aco__run *next, *previous; /* others of the same thread */
 } aco__run_t;
@@ -54,6 +55,7 @@ typedef struct aco__set_worker {
     unsigned starts;         /* rounds in which the thread looked for items to start */
     char is_quick;           /* the item that ended last had not waited */
     int more;                /* items that tasks which have run one may go on with in this round */
+    int more_alone;          /* how often they may go on with THREADS_AT_ONCE more, while nothing else wants to run */
     aco__node_t *first;      /* for this thread alone, in order */
     unsigned rounds;
     aco_scope_t all;         /* around all tasks, once the set is cancelled */

@@ -20,6 +20,7 @@ static const char call_submit[] = "aco_submit";
 static const char what_group[] = "members of a group, perhaps on other threads";
 
 #define COUNT_OPEN (SIZE_MAX / 2)
+enum { ALONE = 7 }; /* see run_items() */
 
 static int counts_apart(const aco_mt_group_t *group, const aco__set_worker_t *worker)
 {
@@ -62,16 +63,16 @@ static void fail_group(aco_mt_group_t *group, int error)
         cancel(group);
 }
 
-/* A member is no longer pending. The group may be gone when this returns. */
-static void finish(aco_mt_group_t *group)
+/* So many members are no longer pending. On the thread of this worker; NULL: on another. The group may be gone when
+ * this returns. */
+static void finish(aco_mt_group_t *group, const aco__set_worker_t *self, size_t count)
 {
     aco__set_worker_t *owner = group->aco__owner;
-    const aco__set_worker_t *self = aco__threads_self();
     if (counts_apart(group, self)) {
-        group->aco__own--;
+        group->aco__own -= count;
         return;
     }
-    if (__atomic_fetch_sub(&group->aco__pending, 1, __ATOMIC_ACQ_REL) != 1)
+    if (__atomic_fetch_sub(&group->aco__pending, count, __ATOMIC_ACQ_REL) != count)
         return;
     if (owner == self) {
         aco__answer_tell(&group->aco__answer);
@@ -82,7 +83,8 @@ static void finish(aco_mt_group_t *group)
     aco__threads_leave(owner);
 }
 
-static void complete(const aco__item_t *item, void *result, int error)
+/* A member has returned that, with this errno if it has failed. It is still pending. */
+static inline void note_result(const aco__item_t *item, void *result, int error)
 {
     if (item->result && item->result != ACO__FREED_UNRUN)
         *item->result = result;
@@ -90,7 +92,12 @@ static void complete(const aco__item_t *item, void *result, int error)
         fail_group(item->group, error ? error : EINVAL);
     else if (item->group->policy == ACO_FIRST_SUCCESS)
         succeed(item->group, result);
-    finish(item->group);
+}
+
+static void complete(const aco__item_t *item, const aco__set_worker_t *self, void *result, int error)
+{
+    note_result(item, result, error);
+    finish(item->group, self, 1);
 }
 
 /* The item has not been run, and never will be. */
@@ -98,7 +105,7 @@ static void drop(const aco__item_t *item, int error)
 {
     if (item->result == ACO__FREED_UNRUN)
         (*(void (**)(void *))item->arg)(item->arg);
-    complete(item, ACO_ERROR, error);
+    complete(item, aco__threads_self(), ACO_ERROR, error);
 }
 
 /* ---- The members' tasks ---- */
@@ -128,13 +135,20 @@ static void uncount_sent(aco__set_worker_t *worker)
     __atomic_fetch_sub(&worker->sent, 1, __ATOMIC_RELAXED);
 }
 
-/* The member does not return to run_member(). */
-static void end_run(aco__run_t *run, void *result, int error)
+/* The run for members of this group ends, with their results noted. */
+static inline void finish_run(const aco__run_t *run, aco_mt_group_t *group)
 {
     if (run->is_sent)
         uncount_sent(run->worker);
     unlink_run(run);
-    complete(&run->item, result, error);
+    finish(group, run->worker, run->ended + 1);
+}
+
+/* The member does not return to run_item(). */
+static void end_run(aco__run_t *run, void *result, int error)
+{
+    note_result(&run->item, result, error);
+    finish_run(run, run->item.group);
 }
 
 /* The task calls aco_exit(). */
@@ -143,7 +157,7 @@ static void run_exits(aco__member_t *member)
     end_run((aco__run_t *)(void *)member, NULL, 0);
 }
 
-/* The frame of run_member() is left. pthread_exit() in the member has unwound it, if the run is still linked. */
+/* The frame of the run is left. pthread_exit() in the member has unwound it, if the run is still linked. */
 static inline void run_left(aco__run_t *run)
 {
     if (aco_unlikely(run->worker != NULL))
@@ -174,31 +188,79 @@ static ACO__COLD void begin_heir(aco__item_t *item)
     aco__service_free(heir, heir->sz);
 }
 
-ACO__SWITCHES ACO__FORCE_INLINE void run_member(aco__set_worker_t *worker, const aco__item_t *item, int is_sent)
+/* The calling task becomes a member, for run->item. */
+static inline void begin_run(aco__run_t *run, aco__set_worker_t *worker, int is_sent)
+{
+    run->worker = worker;
+    run->is_sent = is_sent;
+    run->ended = 0;
+    run->base.exits = run_exits;
+    aco__member_begin(&run->base, run->item.group->aco__deadline);
+    link_run(run);
+}
+
+ACO__SWITCHES ACO__FORCE_INLINE void run_item(aco__run_t *run)
+{
+    unsigned starts = run->worker->starts;
+    void *result;
+    if (aco_unlikely(!run->item.fn))
+        begin_heir(&run->item);
+    end_with_group(run);
+    errno = 0;
+    result = run->item.fn(run->item.arg);
+    note_result(&run->item, result, aco_unlikely(result == ACO_ERROR) ? errno : 0);
+    run->worker->is_quick = run->worker->starts == starts;
+}
+
+static inline void leave_run(aco__run_t *run, aco_mt_group_t *group)
+{
+    aco__member_end(&run->base);
+    finish_run(run, group);
+    run->worker = NULL;
+}
+
+/* Whether the task of a member that has ended may run one more item in this round. */
+static inline int goes_on(aco__set_worker_t *worker, const aco__member_t *member)
+{
+    if (!worker->more && worker->more_alone && aco__member_is_alone()) {
+        worker->more = THREADS_AT_ONCE;
+        worker->more_alone--;
+    }
+    return worker->more && aco__member_is_like_new(member);
+}
+
+/* Most of what a short function costs is its task: so one that is like new afterwards runs the next item too, up to
+ * THREADS_AT_ONCE in a round, or ALONE times more if the thread has nothing else to do. An item of the same group goes
+ * on as the same member. Those before it count as pending until the run is left: the group does not end before this
+ * one does. */
+ACO__SWITCHES ACO__FORCE_INLINE void run_items(aco__set_worker_t *worker, aco__run_t *run)
+{
+    aco_mt_group_t *group = run->item.group;
+    begin_run(run, worker, 0);
+    run_item(run);
+    while (goes_on(worker, &run->base) && aco__threads_take(worker, &run->item)) {
+        worker->more--;
+        if (run->item.group == group) {
+            run->ended++;
+        } else {
+            leave_run(run, group);
+            group = run->item.group;
+            begin_run(run, worker, 0);
+        }
+        run_item(run);
+    }
+    leave_run(run, group);
+}
+
+/* The task for an item of the thread's own. Until it runs the item may be stolen: a task before it may run for long. */
+ACO__SWITCHES static void *run_own_item(void *arg)
 {
     __attribute__((cleanup(run_left))) aco__run_t run;
-    void *result;
-    unsigned starts = worker->starts;
-    int error;
-    run.item = *item;
-    run.worker = worker;
-    run.is_sent = is_sent;
-    run.base.exits = run_exits;
-    aco__member_begin(&run.base, run.item.group->aco__deadline);
-    link_run(&run);
-    if (aco_unlikely(!run.item.fn))
-        begin_heir(&run.item);
-    end_with_group(&run);
-    errno = 0;
-    result = run.item.fn(run.item.arg);
-    error = errno;
-    if (is_sent)
-        uncount_sent(worker);
-    unlink_run(&run);
-    aco__member_end(&run.base);
-    complete(&run.item, result, error);
-    worker->is_quick = worker->starts == starts;
+    aco__set_worker_t *worker = arg;
     run.worker = NULL;
+    if (aco__threads_take(worker, &run.item))
+        run_items(worker, &run);
+    return NULL;
 }
 
 /* The item that was put aside for the task. */
@@ -208,39 +270,22 @@ static inline aco__item_t next_item(aco__set_worker_t *worker)
     return worker->starting[worker->begun++ % THREADS_AT_ONCE];
 }
 
-/* Most of what a short function costs is its task: so one that is like new afterwards runs the next item too, up to
- * THREADS_AT_ONCE in a round. */
-ACO__SWITCHES ACO__FORCE_INLINE void run_items(aco__set_worker_t *worker, aco__item_t *item)
-{
-    run_member(worker, item, 0);
-    while (worker->more && aco__member_is_like_new() && aco__threads_take(worker, item)) {
-        worker->more--;
-        run_member(worker, item, 0);
-    }
-}
-
-/* The task for an item of the thread's own. Until it runs the item may be stolen: a task before it may run for long. */
-ACO__SWITCHES static void *run_own_item(void *arg)
-{
-    aco__set_worker_t *worker = arg;
-    aco__item_t item;
-    if (aco__threads_take(worker, &item))
-        run_items(worker, &item);
-    return NULL;
-}
-
 ACO__SWITCHES static void *run_found_item(void *arg)
 {
+    __attribute__((cleanup(run_left))) aco__run_t run;
     aco__set_worker_t *worker = arg;
-    aco__item_t item = next_item(worker);
-    run_items(worker, &item);
+    run.item = next_item(worker);
+    run_items(worker, &run);
     return NULL;
 }
 
 ACO__SWITCHES static void *run_sent_item(void *worker)
 {
-    aco__item_t item = next_item(worker);
-    run_member(worker, &item, 1);
+    __attribute__((cleanup(run_left))) aco__run_t run;
+    run.item = next_item(worker);
+    begin_run(&run, worker, 1);
+    run_item(&run);
+    leave_run(&run, run.item.group);
     return NULL;
 }
 
@@ -319,6 +364,7 @@ int aco__threads_start(aco__set_worker_t *worker, int searches, int is_idle)
     size_t own = 0;
     worker->starts++;
     worker->more = THREADS_AT_ONCE - tasks;
+    worker->more_alone = ALONE;
     while (worker->started - worker->begun < THREADS_AT_ONCE && (found == STARTED || (is_idle && !any))) {
         found = NONE_LEFT;
         if (aco_unlikely(aco__threads_has_sent(worker)))
@@ -391,7 +437,8 @@ void aco__threads_abandon(aco__set_worker_t *worker)
         drop(&worker->starting[worker->begun++ % THREADS_AT_ONCE], ECANCELED);
     while ((run = worker->runs) != NULL) {
         worker->runs = run->next;
-        complete(&run->item, ACO_ERROR, ECANCELED); /* its frames stay as they are, with what they use */
+        note_result(&run->item, ACO_ERROR, ECANCELED); /* its frames stay as they are, with what they use */
+        finish(run->item.group, aco__threads_self(), run->ended + 1);
     }
     while ((node = worker->first) != NULL) {
         worker->first = node->next;
@@ -405,7 +452,7 @@ static size_t count_own(const aco__set_worker_t *worker, const aco_mt_group_t *g
 {
     size_t count = 0;
     for (const aco__run_t *run = worker->runs; run; run = run->next)
-        count += run->item.group == group;
+        count += run->item.group == group ? run->ended + 1 : 0;
     for (unsigned i = worker->begun; i != worker->started; i++)
         count += worker->starting[i % THREADS_AT_ONCE].group == group;
     for (const aco__node_t *node = worker->first; node; node = node->next)
@@ -542,21 +589,27 @@ static int check_submission(const aco__item_t *item)
 }
 
 /* A submission has failed: -1 and errno. */
-static int withdraw(aco_mt_group_t *group)
+static ACO__COLD int withdraw(aco_mt_group_t *group)
 {
     int error = errno;
-    finish(group);
+    finish(group, aco__threads_self(), 1);
     errno = error;
     return -1;
 }
 
-static int submit_anywhere(const aco__item_t *item)
+/* The calling thread is not of the set. */
+static ACO__COLD int submit_from_outside(const aco__item_t *item)
+{
+    return aco__threads_inject(item->group->aco__owner->threads, item) == 0 ? 0 : withdraw(item->group);
+}
+
+static inline int submit_anywhere(const aco__item_t *item)
 {
     aco_mt_group_t *group = item->group;
     aco__set_worker_t *worker = aco__threads_self();
     count_member(group, worker);
     if (aco_unlikely(!worker || worker->threads != group->aco__owner->threads))
-        return aco__threads_inject(group->aco__owner->threads, item) == 0 ? 0 : withdraw(group);
+        return submit_from_outside(item);
     if (aco__deque_push(&worker->deque, item) != 0)
         return withdraw(group);
     aco__threads_wake_one(worker->threads, worker);
@@ -586,7 +639,7 @@ static int submit_evenly(const aco__item_t *item)
     return withdraw(item->group);
 }
 
-static int submit_where(const aco__item_t *item, const aco_submit_options_t *options)
+static inline int submit_where(const aco__item_t *item, const aco_submit_options_t *options)
 {
     if (!options || options->where == ACO_SUBMIT_ANYWHERE)
         return submit_anywhere(item);
@@ -631,7 +684,7 @@ int aco_submit(aco_mt_group_t *group, aco_function_t fn, void *arg, const aco_su
     if (check_submission(&item) != 0 || (options && check_options(options) != 0))
         return -1;
     value = aco_unlikely(__atomic_load_n(&aco__inherits, __ATOMIC_RELAXED)) ? aco__inherited_copy() : NULL;
-    return value ? submit_heir(&item, value, options) : submit_where(&item, options);
+    return aco_unlikely(value != NULL) ? submit_heir(&item, value, options) : submit_where(&item, options);
 }
 
 /* ---- aco_parallel_for() ---- */

@@ -106,7 +106,7 @@ FAULTS = [
     weaker('search: a submitter looks with acquire for sleepers', 'search', 'search.one', SEARCH,
            'void aco__threads_wake_one', 'load_n(&threads->sleeping, __ATOMIC_SEQ_CST', 'ACQUIRE'),
     weaker('set: a member ends relaxed', 'set', 'set.one', GROUP, 'static void finish',
-           'fetch_sub(&group->aco__pending, 1, __ATOMIC_ACQ_REL', 'RELAXED'),
+           'fetch_sub(&group->aco__pending, count, __ATOMIC_ACQ_REL', 'RELAXED'),
     Fault('set: the end wakes nobody', 'set', 'set.one', SET, 'static void set_is_done',
           'aco__threads_each(threads, aco__threads_wake);', ';'),
     Fault('mt: a wait that fails gives nothing back', 'mt', 'mt.mutex mt.semaphore', MT,

@@ -42,8 +42,11 @@ typedef struct aco__member {
 /* The calling task, on a private stack and without a scope, becomes a member, and no longer is one. */
 ACO_API void aco__member_begin(aco__member_t *member, int64_t deadline);
 ACO_API void aco__member_end(aco__member_t *member);
-/* Whether the calling task, which was a member, has nothing left of that: no name, local, cleanup, permit or post. */
-ACO_API int aco__member_is_like_new(void);
+/* Whether the calling task has nothing left of what the member did: no scope, name, local, cleanup, permit or post. */
+ACO_API int aco__member_is_like_new(const aco__member_t *member);
+/* Whether the calling task may go on: nothing else can run on its thread, waits there for a time or an event, or was
+ * posted there. */
+ACO_API int aco__member_is_alone(void);
 /* A scope that only aco__mt_scope_end() ends. The worker may be told when it ends early. Else as aco_scope_begin()
  * and aco_scope_end(). */
 ACO_API int aco__mt_scope_begin(aco_scope_t *scope, int64_t deadline, int is_told, const char *call,
