@@ -130,6 +130,23 @@ FAR_FROM_OTHERS void *other_on_share_stack(void *arg)
     return result;
 }
 
+FAR_FROM_OTHERS void *inner_waits(void *arg);
+FAR_FROM_OTHERS void *inner_waits(void *arg)
+{
+    void *result = waits_for_end(arg);
+    __asm__ volatile("" : : "r"(&result) : "memory");
+    return result;
+}
+
+/* The coroutine inside of it waits. */
+static void *task_with_inner(void *arg)
+{
+    aco_t *inner = aco_new(inner_waits, arg, NULL);
+    CHECK(inner && aco_send(inner, NULL) == arg);
+    aco_destroy(inner);
+    return arg;
+}
+
 static int embracing; /* so many wait for each other */
 
 static void *tells(void *unused)
@@ -180,6 +197,7 @@ FAR_FROM_OTHERS void spawns_on_share_stack(aco_share_stack_t *stack)
     const aco_options_t on_share_stack = {.stack = stack, .name = "shares a stack"};
     spawn_detached(task_on_share_stack, &on_share_stack);
     spawn_detached(other_on_share_stack, &on_share_stack);
+    spawn_detached(task_with_inner, &on_share_stack);
     __asm__ volatile("");
 }
 
@@ -193,6 +211,7 @@ static void *waiting_thread(void *unused)
         const aco_options_t options = {.name = name};
         snprintf(name, sizeof name, "sleeper %d", i);
         spawn_detached(private_task, &options);
+        spawn_detached(task_with_inner, NULL);
         spawns_on_share_stack(stack);
     }
     spawn_detached(writes_shared, NULL);
@@ -265,6 +284,8 @@ static void tasks(void)
     HAS("\tprivate_task+0x");
     HAS("\ttask_on_share_stack+0x");
     HAS("\tother_on_share_stack+0x"); /* at the same depth */
+    HAS("\n10 @ 0x"); /* those inside of five private tasks, and of five on the share stack */
+    HAS("\tinner_waits+0x");
     HAS("its task \"hog\" does not give way");
     CHECK_EQ(get("/debug/pprof/tasks"), 200);
     HAS("\r\n\r\n\x1f\x8b\x08");
