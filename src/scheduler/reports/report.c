@@ -485,6 +485,7 @@ void aco__report_task(const aco__thread_t *self, const aco_t *task, int wants_te
     const aco__wait_t *wait = aco__task_wait(task);
     aco_function_t function = aco__entry_of_task(task);
     aco__inspected_t *inspected = &aco__tasks(self)->inspected;
+    const void *const *spawned_at = aco__spawned_at(task);
     report_t report = {0};
     report.self = self;
     report.known = inspected->owner; /* else each task that waits for a lock costs a walk over all tasks */
@@ -502,7 +503,7 @@ void aco__report_task(const aco__thread_t *self, const aco_t *task, int wants_te
     seen->waits_for = text;
     seen->location = wait && wait->location ? aco__location(wait->location, text + TEXT, TEXT) : NULL;
     memcpy(&seen->entry, &function, sizeof function);
-    seen->spawned_at = *aco__spawned_at(task);
+    seen->spawned_at = spawned_at ? *spawned_at : NULL;
     seen->group = *aco__task_flags(task) & TASK_SCOPED ? aco__task_record(task)->group : NULL;
     seen->scope = *aco__task_flags(task) & TASK_SCOPED ? aco__task_record(task)->scope : NULL;
     seen->fd = wait && aco__kind_of_wait(wait->kind) == ACO__SEEN_IO ? (int)(uintptr_t)wait->object : -1;
