@@ -64,8 +64,8 @@ static void see_task(aco__inspection_t *inspection, const aco__task_seen_t *task
     if (view->kinds && !(task->waits_kind & view->kinds))
         return;
     if (!view->debug) {
-        aco__sample_text(key.task, sizeof key.task, task->name);
-        aco__sample_text(key.route, sizeof key.route, task->work);
+        key.task = task->name;
+        key.route = task->work;
     }
     key.state = view->debug == 1 ? NULL : task->state;
     key.group = view->debug ? NULL : task->group;
@@ -128,8 +128,8 @@ ACO__SWITCHES static void look_at_missing(view_t *view, aco__page_t *notes)
         }
         aco__page_print(notes, "# thread %ld does not answer: its task%s%s%s does not give way. It does this:\n",
                         view->missing[i], sample.task[0] ? " \"" : "", sample.task, sample.task[0] ? "\"" : "");
-        memcpy(key.task, sample.task, sizeof key.task);
-        memcpy(key.route, sample.work, sizeof key.route);
+        key.task = sample.task;
+        key.route = sample.work;
         key.frames = sample.frames;
         key.frame_count = sample.frame_count;
         entry = aco__samples_add(&view->samples, &key, 1, 0);

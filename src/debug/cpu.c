@@ -214,8 +214,8 @@ static void empty_slots(aco__samples_t *samples, const timers_t *timers)
         aco__sample_key_t key = {0};
         if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != IS_FULL)
             continue;
-        memcpy(key.task, slot->sample.task, sizeof key.task);
-        memcpy(key.route, slot->sample.work, sizeof key.route);
+        key.task = slot->sample.task;
+        key.route = slot->sample.work;
         key.thread = slot->thread;
         key.frames = slot->sample.frames;
         key.frame_count = slot->sample.frame_count;

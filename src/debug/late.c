@@ -42,8 +42,8 @@ static void add_late(const aco__sample_key_t *key, int64_t ns)
 static void see_late(const aco__task_seen_t *task, int64_t late_ns)
 {
     aco__sample_key_t key = {.state = "woke late", .thread = task->thread, .is_return = 1};
-    aco__sample_text(key.task, sizeof key.task, task->name);
-    aco__sample_text(key.route, sizeof key.route, task->work);
+    key.task = task->name;
+    key.route = task->work;
     key.frames = task->frames;
     key.frame_count = task->frame_count;
     add_late(&key, late_ns);
@@ -54,8 +54,8 @@ static void end_turn(turn_seen_t *turn, int64_t now)
 {
     aco__sample_key_t key = {.state = "ran long", .thread = turn->is.thread, .is_culprit = 1};
     if (turn->is_long) {
-        memcpy(key.task, turn->sample.task, sizeof key.task);
-        memcpy(key.route, turn->sample.work, sizeof key.route);
+        key.task = turn->sample.task;
+        key.route = turn->sample.work;
         key.frames = turn->sample.frames;
         key.frame_count = turn->sample.frame_count;
         add_late(&key, now - turn->since);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BYTES_OF_SAMPLES = 128 << 20, BUCKETS = 1 << 17, CHUNK = 1 << 16 /* bytes */ };
+enum { MOST_BYTES_OF_SAMPLES = 128 << 20, BUCKETS = 1 << 17, CHUNK = 1 << 16 /* bytes */, MOST_TEXT = ACO__WORK_SIZE - 1 };
 
 void aco__sample_text(char *to, size_t room, const char *text)
 {
@@ -20,23 +20,33 @@ static uint64_t mix(uint64_t hash, uint64_t word)
     return hash ^ hash >> 29;
 }
 
+static uint64_t mix_text(uint64_t hash, const char *text)
+{
+    for (int i = 0; text && i < MOST_TEXT && text[i]; i++)
+        hash = mix(hash, (unsigned char)text[i]);
+    return hash;
+}
+
 static uint64_t hash_of_key(const aco__sample_key_t *key)
 {
     uint64_t hash = mix((uint64_t)key->frame_count, (uintptr_t)key->state);
     hash = mix(mix(hash, (uint64_t)key->thread), (uintptr_t)key->group ^ (uintptr_t)key->co);
-    for (const char *c = key->task; *c; c++)
-        hash = mix(hash, (unsigned char)*c);
-    for (const char *c = key->route; *c; c++)
-        hash = mix(hash, (unsigned char)*c);
+    hash = mix_text(mix_text(hash, key->task), key->route);
     for (int i = 0; i < key->frame_count; i++)
         hash = mix(hash, (uintptr_t)key->frames[i]);
     return hash;
 }
 
+static int is_same_text(const char *a, const char *b)
+{
+    return strncmp(a, b ? b : "", MOST_TEXT) == 0;
+}
+
+/* `a` is an entry's. */
 static int is_same_key(const aco__sample_key_t *a, const aco__sample_key_t *b)
 {
     return a->state == b->state && a->thread == b->thread && a->group == b->group && a->co == b->co &&
-           a->frame_count == b->frame_count && strcmp(a->task, b->task) == 0 && strcmp(a->route, b->route) == 0 &&
+           a->frame_count == b->frame_count && is_same_text(a->task, b->task) && is_same_text(a->route, b->route) &&
            (!a->frame_count || memcmp(a->frames, b->frames, (size_t)a->frame_count * sizeof(void *)) == 0);
 }
 
@@ -68,16 +78,36 @@ static void *room_for_entry(aco__samples_t *samples, size_t sz)
     return chunk->bytes + chunk->used - sz;
 }
 
+static size_t length_of(const char *text)
+{
+    return text ? strnlen(text, MOST_TEXT) : 0;
+}
+
+/* Copies the text, with its end behind it. */
+static const char *put_text(char *to, const char *text, size_t n)
+{
+    if (n)
+        memcpy(to, text, n);
+    to[n] = 0;
+    return to;
+}
+
+/* The frames and the texts lie behind it. */
 static aco__sample_entry_t *new_entry(aco__samples_t *samples, const aco__sample_key_t *key, uint64_t hash)
 {
-    size_t frames = (size_t)key->frame_count * sizeof(void *);
-    aco__sample_entry_t *entry = room_for_entry(samples, sizeof *entry + frames);
+    size_t frames = (size_t)key->frame_count * sizeof(void *), task = length_of(key->task);
+    size_t route = length_of(key->route);
+    aco__sample_entry_t *entry = room_for_entry(samples, sizeof *entry + frames + task + route + 2);
+    char *texts;
     if (!entry)
         return NULL;
     *entry = (aco__sample_entry_t){.hash = hash, .key = *key};
     if (frames)
         memcpy(entry->frames, key->frames, frames);
     entry->key.frames = entry->frames;
+    texts = (char *)entry->frames + frames;
+    entry->key.task = put_text(texts, key->task, task);
+    entry->key.route = put_text(texts + task + 1, key->route, route);
     *(samples->last ? &samples->last->later : &samples->first) = entry;
     samples->last = entry;
     samples->entries++;

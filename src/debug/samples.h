@@ -7,9 +7,9 @@
 
 #include "aco/detail/inspect.h"
 
-/* What is the same of all that one entry counts. Texts: "" is none. */
+/* What is the same of all that one entry counts. */
 typedef struct aco__sample_key {
-    char task[ACO_NAME_SIZE], route[ACO__WORK_SIZE];
+    const char *task, *route; /* their first ACO__WORK_SIZE - 1 bytes; "" or NULL: none. In an entry: "" */
     const char *state; /* lasts */
     long thread;       /* 0: it does not matter */
     const void *group, *co; /* NULL: they do not matter */
@@ -62,7 +62,7 @@ ACO__SWITCHES ACO__HIDDEN void aco__samples_reply(aco_http_request_t *request, a
 ACO__HIDDEN void aco__json_frames(aco__page_t *page, void *const *frames, int n, int is_return);
 /* Writes a text as a member: ,"NAME":"TEXT". */
 ACO__HIDDEN void aco__json_member(aco__page_t *page, const char *name, const char *text);
-/* Stores a text in a key, cut. */
+/* Stores a text, cut. */
 ACO__HIDDEN void aco__sample_text(char *to, size_t room, const char *text);
 /* Writes a frame as Go's texts have it: "#\t0x4a3f\tfunction+0x12\tfile+0x…". */
 ACO__HIDDEN void aco__frame_write(aco__page_t *page, aco__modules_t *modules, const void *address, int is_return);
