@@ -239,7 +239,9 @@ ACO__SWITCHES static void reply_tasks(aco_http_request_t *request, view_t *view,
             write_each(&page, view);
         if (!view->samples.entries)
             aco__page_print(&page, view->inspection.wants_stuck
-                                       ? "# nothing is leaked: no tasks wait for each other for ever\n"
+                                       ? "# nothing is leaked: no tasks wait for each other in a circle, for ever.\n"
+                                         "# Tasks that are only too many are not here: /debug/pprof/tasks?debug=1 counts "
+                                         "them by stack, /metrics those that were spawned\n"
                                        : "# no tasks\n");
         aco__page_add(&page, notes.at, notes.n);
         aco__page_reply(request, "text/plain; charset=utf-8", &page);
@@ -252,7 +254,7 @@ ACO__SWITCHES void aco__tasks_page(aco_http_request_t *request, void *name)
 {
     int debug = aco__page_number(request, "debug", 0, 2);
     view_t *view;
-    if (!aco__profile_begin(request))
+    if (!aco__profile_begin(request, 0))
         return;
     view = new_view(debug);
     if (view)
@@ -313,12 +315,11 @@ ACO__SWITCHES static int look_for_time(aco__samples_t *samples, int kinds, int64
     return 0;
 }
 
-ACO__SWITCHES static void reply_looks(aco_http_request_t *request, int kinds)
+ACO__SWITCHES static void reply_looks(aco_http_request_t *request, int kinds, int seconds)
 {
     static const aco__profile_kind_t stacks = {"stacks", "count", "touched", "bytes", 1, 0, NULL};
     aco__profile_kind_t waits = {"looks", "count", "delay", "nanoseconds", EACH_MS * 1000000, 0, NULL};
     int64_t began = aco_now();
-    int seconds = aco__page_number(request, "seconds", DEFAULT_LOOKS_S, MOST_LOOKS_S);
     aco__samples_t *samples = calloc(1, sizeof *samples);
     int has_failed = !samples || (kinds ? look_for_time(samples, kinds, began + seconds * ACO_SECOND)
                                         : add_look(samples, 0, 0, 0)) != 0;
@@ -331,8 +332,9 @@ ACO__SWITCHES static void reply_looks(aco_http_request_t *request, int kinds)
 
 ACO__SWITCHES void aco__waits_page(aco_http_request_t *request, void *kinds)
 {
-    if (!aco__profile_begin(request))
+    int seconds = kinds ? aco__page_number(request, "seconds", DEFAULT_LOOKS_S, MOST_LOOKS_S) : 0;
+    if (!aco__profile_begin(request, seconds))
         return;
-    reply_looks(request, kinds ? *(const int *)kinds : 0);
+    reply_looks(request, kinds ? *(const int *)kinds : 0, seconds);
     aco__profile_end();
 }

@@ -274,12 +274,13 @@ ACO__SWITCHES void aco__cpu_page(aco_http_request_t *request, void *unused)
     int seconds = aco__page_number(request, "seconds", DEFAULT_SECONDS, MOST_SECONDS);
     int hertz = aco__page_number(request, "hz", DEFAULT_HERTZ, MOST_HERTZ);
     (void)unused;
-    if (!aco__profile_begin(request))
+    seconds = seconds ? seconds : 1;
+    if (!aco__profile_begin(request, seconds))
         return;
     if (aco__cpu_prepare() != 0)
         aco__cpu_refuse(request);
     else
-        reply_profile(request, seconds ? seconds : 1, hertz ? hertz : 1);
+        reply_profile(request, seconds, hertz ? hertz : 1);
     aco__profile_end();
 }
 

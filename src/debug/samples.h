@@ -23,6 +23,7 @@ typedef struct aco__sample_entry {
     struct aco__sample_entry *next, *later; /* in the bucket; that came after it */
     uint64_t hash;
     int64_t count, value;
+    int64_t longest; /* the highest value of one; 0: unknown */
     aco__sample_key_t key;
     char *text; /* for people; NULL: none. In a profile: where the holder of the lock waits */
     const void *spawned_at; /* its task; NULL: unknown, or not wanted */
@@ -55,7 +56,11 @@ typedef struct aco__profile_kind {
 } aco__profile_kind_t;
 /* Writes pprof's profile.proto, in gzip's format. pprof.c. */
 ACO__HIDDEN void aco__pprof_write(aco__page_t *page, const aco__samples_t *samples, const aco__profile_kind_t *kind);
-/* Replies with a profile: pprof's, or JSON for `?json=1`, and clears the samples; NULL: with 500. samples_json.c. */
+/* Writes a text for people. samples_text.c. */
+ACO__HIDDEN void aco__samples_text(aco__page_t *page, const aco__samples_t *samples, const aco__profile_kind_t *kind,
+                                   const char *name);
+/* Replies with a profile: pprof's, JSON for `?json=1`, or text for `?debug=1`, and clears the samples; NULL: with 500.
+ * samples_json.c. */
 ACO__SWITCHES ACO__HIDDEN void aco__samples_reply(aco_http_request_t *request, aco__samples_t *samples,
                                                   const aco__profile_kind_t *kind);
 /* Writes the frames as a member of an object: addresses within the calls, as numbers, the innermost first. */

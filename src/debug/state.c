@@ -358,7 +358,7 @@ ACO__SWITCHES void aco__state_page(aco_http_request_t *request, void *unused)
     const char *filter = aco_http_request_query(request, "filter");
     state_view_t *view;
     (void)unused;
-    if (!aco__profile_begin(request))
+    if (!aco__profile_begin(request, 0))
         return;
     view = calloc(1, sizeof *view);
     if (view) {
