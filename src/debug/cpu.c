@@ -246,7 +246,8 @@ ACO__SWITCHES static void take_profile(aco__samples_t *samples, timers_t *timers
 
 ACO__SWITCHES static void reply_profile(aco_http_request_t *request, int seconds, int hertz)
 {
-    aco__profile_kind_t kind = {"samples", "count", "cpu", "nanoseconds", 0, 0, NULL};
+    static const char cpu[] = "cpu: processor time, without the time in which other programs had the processor";
+    aco__profile_kind_t kind = {"samples", "count", "cpu", "nanoseconds", 0, 0, NULL, cpu};
     aco__samples_t *samples = calloc(1, sizeof *samples);
     timers_t *timers = calloc(1, sizeof *timers);
     int64_t began = aco_now();

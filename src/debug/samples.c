@@ -31,6 +31,7 @@ static uint64_t hash_of_key(const aco__sample_key_t *key)
 {
     uint64_t hash = mix((uint64_t)key->frame_count, (uintptr_t)key->state);
     hash = mix(mix(hash, (uint64_t)key->thread), (uintptr_t)key->group ^ (uintptr_t)key->co);
+    hash = mix(hash, (uintptr_t)key->spawned_at);
     hash = mix_text(mix_text(hash, key->task), key->route);
     for (int i = 0; i < key->frame_count; i++)
         hash = mix(hash, (uintptr_t)key->frames[i]);
@@ -46,7 +47,8 @@ static int is_same_text(const char *a, const char *b)
 static int is_same_key(const aco__sample_key_t *a, const aco__sample_key_t *b)
 {
     return a->state == b->state && a->thread == b->thread && a->group == b->group && a->co == b->co &&
-           a->frame_count == b->frame_count && is_same_text(a->task, b->task) && is_same_text(a->route, b->route) &&
+           a->spawned_at == b->spawned_at && a->frame_count == b->frame_count && is_same_text(a->task, b->task) &&
+           is_same_text(a->route, b->route) &&
            (!a->frame_count || memcmp(a->frames, b->frames, (size_t)a->frame_count * sizeof(void *)) == 0);
 }
 
@@ -158,7 +160,7 @@ void aco__samples_clear(aco__samples_t *samples)
 
 /* What entries are sorted by, beside each other: of many entries, most of a sort would be waiting for memory. */
 typedef struct rank {
-    int64_t count;
+    int64_t count, value;
     unsigned number, is_culprit;
     aco__sample_entry_t *entry;
 } rank_t;
@@ -168,7 +170,9 @@ static int compare_ranks(const void *a, const void *b)
     const rank_t *x = a, *y = b;
     if (x->is_culprit != y->is_culprit)
         return (x->is_culprit < y->is_culprit) - (x->is_culprit > y->is_culprit);
-    return x->count != y->count ? (x->count < y->count) - (x->count > y->count)
+    if (x->count != y->count)
+        return (x->count < y->count) - (x->count > y->count);
+    return x->value != y->value ? (x->value < y->value) - (x->value > y->value)
                                 : (x->number > y->number) - (x->number < y->number);
 }
 
@@ -182,7 +186,7 @@ aco__sample_entry_t **aco__samples_sorted(const aco__samples_t *samples)
         return NULL;
     }
     for (aco__sample_entry_t *entry = samples->first; entry; entry = entry->later, n++)
-        ranks[n] = (rank_t){entry->count, n, entry->key.is_culprit != 0, entry};
+        ranks[n] = (rank_t){entry->count, entry->value, n, entry->key.is_culprit != 0, entry};
     qsort(ranks, n, sizeof *ranks, compare_ranks);
     for (unsigned i = 0; i < n; i++)
         sorted[i] = ranks[i].entry;

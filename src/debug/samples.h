@@ -12,7 +12,7 @@ typedef struct aco__sample_key {
     const char *task, *route; /* their first ACO__WORK_SIZE - 1 bytes; "" or NULL: none. In an entry: "" */
     const char *state; /* lasts */
     long thread;       /* 0: it does not matter */
-    const void *group, *co; /* NULL: they do not matter */
+    const void *group, *co, *spawned_at; /* NULL: they do not matter */
     void *const *frames;
     int frame_count;
     int is_return; /* the first frame, too, is a return address */
@@ -26,7 +26,9 @@ typedef struct aco__sample_entry {
     int64_t longest; /* the highest value of one; 0: unknown */
     aco__sample_key_t key;
     char *text; /* for people; NULL: none. In a profile: where the holder of the lock waits */
-    const void *spawned_at; /* its task; NULL: unknown, or not wanted */
+    const char *place; /* of the wait, for aco__place_text(); NULL: unknown, or not wanted */
+    const void *lock;  /* for which the first of them waits; NULL: for none */
+    int64_t for_lock;  /* how many wait for that one */
     void *frames[];
 } aco__sample_entry_t;
 
@@ -43,8 +45,8 @@ typedef struct aco__samples {
 ACO__HIDDEN aco__sample_entry_t *aco__samples_add(aco__samples_t *samples, const aco__sample_key_t *key, int64_t count,
                                                   int64_t value);
 ACO__HIDDEN void aco__samples_clear(aco__samples_t *samples);
-/* All entries, culprits first, then the highest count, then those that came first, in memory that the caller frees;
- * NULL: no memory, or none. */
+/* All entries, culprits first, then the highest count, then the highest value, then those that came first, in memory
+ * that the caller frees; NULL: no memory, or none. */
 ACO__HIDDEN aco__sample_entry_t **aco__samples_sorted(const aco__samples_t *samples);
 
 /* What the numbers of a profile mean. */
@@ -53,6 +55,7 @@ typedef struct aco__profile_kind {
     const char *value_name, *value_unit; /* "cpu", "nanoseconds"; NULL: the entries have counts only */
     int64_t period, duration;            /* in units of the value; in nanoseconds */
     const char *culprit_name;            /* "held": a third number, the value of culprits alone; NULL: there is none */
+    const char *comment;                 /* that `go tool pprof` prints; NULL: none */
 } aco__profile_kind_t;
 /* Writes pprof's profile.proto, in gzip's format. pprof.c. */
 ACO__HIDDEN void aco__pprof_write(aco__page_t *page, const aco__samples_t *samples, const aco__profile_kind_t *kind);

@@ -24,8 +24,8 @@ static void write_entry(aco__page_t *page, aco__modules_t *modules, const aco__s
                     kind->value_unit, entry->value);
     if (entry->longest)
         write_value(page, "longest", kind->value_unit, entry->longest);
-    aco__page_print(page, " [%s%s%s%s", key->state ? key->state : "", key->task[0] ? " task \"" : "", key->task,
-                    key->task[0] ? "\"" : "");
+    aco__page_print(page, " [%s%s%s%s", key->state ? key->state : "does this", key->task[0] ? ", task \"" : "",
+                    key->task, key->task[0] ? "\"" : "");
     if (key->route[0])
         aco__page_print(page, ", route %s", key->route);
     if (entry->text)

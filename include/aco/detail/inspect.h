@@ -18,6 +18,7 @@ typedef struct aco__task_seen {
     const char *state;     /* "runs", "can run", "has not begun", "waits" */
     const char *waits_for; /* "for mutex …"; "": it does not wait, or no text is wanted */
     const char *location;  /* of the wait; NULL: unknown */
+    const char *place;     /* the same for aco__place_text(); it lasts */
     const char *holder_at; /* if texts are wanted: where the holder of the lock waits; NULL: unknown, or it does not */
     const void *spawned_at; /* the return address of the call that spawned it; NULL: unknown */
     const char *work;      /* aco__work_place(); "": unknown */

@@ -513,6 +513,7 @@ void aco__report_task(const aco__thread_t *self, const aco_t *task, int wants_te
     seen->state = states[turn_of(&report, task)];
     seen->waits_for = text;
     seen->location = wait && wait->location ? aco__location(wait->location, text + TEXT, TEXT) : NULL;
+    seen->place = wait ? wait->location : NULL;
     memcpy(&seen->entry, &function, sizeof function);
     seen->spawned_at = spawned_at ? *spawned_at : NULL;
     seen->group = *aco__task_flags(task) & TASK_SCOPED ? aco__task_record(task)->group : NULL;
