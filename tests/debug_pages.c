@@ -417,6 +417,8 @@ static void live(void)
     CHECK(!has("\"task\":\"sleeper 4"));
     CHECK_EQ(get("/debug/state?filter=debug_pages.c:1"), 200);
     HAS("\"matching\":0,"); /* no line but the first */
+    CHECK_EQ(get("/debug/state?filter=" __FILE__ ":1"), 200);
+    HAS("\"matching\":0,"); /* paths are long */
     CHECK_EQ(get("/debug/state?filter=debug_pages.c"), 200);
     CHECK(number_behind("\"matching\":") > 10);
     CHECK_EQ(get("/debug/pprof/tasks?json=1"), 200);

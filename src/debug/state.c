@@ -27,7 +27,8 @@ enum {
     MOST_FDS = 500,
     MOST_STATE_THREADS = 256,
     PLACE_SIZE = 128,
-    FOR_SIZE = 256
+    FOR_SIZE = 256,
+    FILTER_SIZE = 512 /* a place is a path and a line */
 };
 
 /* A task that is listed. */
@@ -53,7 +54,7 @@ typedef struct state_view {
     aco__inspection_t inspection; /* the first: the threads know it */
     pthread_mutex_t lock;
     aco__samples_t samples;
-    char filter[ACO_NAME_SIZE];
+    char filter[FILTER_SIZE];
     int64_t began, tasks, matching, waiting_for_fds;
     size_t each_n, youngest, fds_n, scopes_n; /* youngest: of those that are listed, once there are most */
     listed_task_t each[MOST_EACH], fds[MOST_FDS];
