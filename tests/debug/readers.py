@@ -119,11 +119,14 @@ def profiles(go, base):
         check('goroutine', pprof(go, base, folder, ['-top'], 'goroutine'), 'waits_for_end')
         check('threads', pprof(go, base, folder, ['-tags'], 'threadcreate'), 'thread:')
         with socket.create_connection(base.removeprefix('http://').split(':')) as first:
-            first.sendall(b'GET /debug/pprof/profile?seconds=60 HTTP/1.1\r\nHost: localhost\r\n\r\n')
-            while status(f'{base}/debug/pprof/tasks') != 429: # until it is being made
+            first.sendall(b'GET /debug/pprof/profile?seconds=15 HTTP/1.1\r\nHost: localhost\r\n'
+                          b'Connection: close\r\n\r\n')
+            while status(f'{base}/debug/pprof/tasks') != 429:  # until it is being made
                 pass
             check('one at a time', pprof(go, base, folder, ['-top'], 'tasks', fails=True),
                   'one profile at a time: /debug/pprof/profile is being made, for some')
+            while first.recv(65536):
+                pass
 
 
 def main():
