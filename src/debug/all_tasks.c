@@ -245,8 +245,8 @@ ACO__SWITCHES static void reply_tasks(aco_http_request_t *request, view_t *view,
         if (!view->samples.entries)
             aco__page_print(&page, view->inspection.wants_stuck
                                        ? "# nothing is leaked: no tasks wait for each other in a circle, for ever.\n"
-                                         "# Tasks that are only too many are not here: /debug/pprof/tasks?debug=1 counts "
-                                         "them by stack, /metrics those that were spawned\n"
+                                         "# Tasks that are only too many are not here: /debug/pprof/tasks?debug=1 "
+                                         "counts them by stack, /metrics those that were spawned\n"
                                        : "# no tasks\n");
         aco__page_add(&page, notes.at, notes.n);
         aco__page_reply(request, "text/plain; charset=utf-8", &page);

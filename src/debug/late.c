@@ -103,8 +103,8 @@ static void observe_late(aco__samples_t *samples)
 
 ACO__SWITCHES static void reply_late(aco_http_request_t *request, int seconds)
 {
-    static const char values[] = "held: time on the clock of tasks that ran long, the causes, also while other programs "
-                                 "had the processor; tasks that woke late have 0 there: -sample_index=delay";
+    static const char values[] = "held: time on the clock of tasks that ran long, the causes, also while other "
+                                 "programs had the processor; tasks that woke late have 0 there: -sample_index=delay";
     aco__profile_kind_t kind = {"events", "count", "delay", "nanoseconds", 1, 0, "held", values};
     int limit = aco__page_number(request, "ms", LONG_MS, MOST_LONG_MS);
     aco__samples_t *samples = calloc(1, sizeof *samples);

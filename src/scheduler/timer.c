@@ -213,7 +213,8 @@ void (*aco__timers_tell)(aco__thread_t *self, const aco_t *task, size_t n, int64
 
 ACO__COLD static void tell_late_wakes(aco__thread_t *self, const aco_t *task, size_t n, int64_t late)
 {
-    void (*tell)(aco__thread_t *, const aco_t *, size_t, int64_t) = __atomic_load_n(&aco__timers_tell, __ATOMIC_ACQUIRE);
+    void (*tell)(aco__thread_t *, const aco_t *, size_t, int64_t);
+    __atomic_load(&aco__timers_tell, &tell, __ATOMIC_ACQUIRE);
     if (tell)
         tell(self, task, n, late);
 }
