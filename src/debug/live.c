@@ -5,7 +5,7 @@
 
 static const char live_policy[] = "default-src 'none'; style-src 'unsafe-inline'; connect-src 'self'; "
                                   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-                                  "script-src 'sha256-tRuaOmGJL4vfE4w4XPcA7mu0J03Xpe2RfS16tTMWnGQ='";
+                                  "script-src 'sha256-pfC/ve3nDHIoDlyLTLeRAb3VCM8AcXekJzGuvPXPM2I='";
 
 static const char *const live_lines[] = {
     "<!DOCTYPE html>\n",
@@ -587,7 +587,7 @@ static const char *const live_lines[] = {
     "function others() {\n",
     "  const list = make('div', null, make('a', {href: '/debug/pprof/'}, '/debug/pprof/'));\n",
     "  const fill = text => list.replaceChildren(\n",
-    "    ...new DOMParser().parseFromString(text, 'text/html').querySelectorAll('ul, p'));\n",
+    "    ...new DOMParser().parseFromString(text, 'text/html').querySelectorAll('h2, ul, ol, p'));\n",
     "  fetch('/debug/pprof/').then(answer => answer.ok ? answer.text() : Promise.reject(new Error(answer.status",
     ")))\n",
     "    .then(fill).catch(error => list.append(make('p', {class: 'warn'}, `The list did not come: ${error.mess",

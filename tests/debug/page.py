@@ -174,7 +174,7 @@ def main():
                      ' tasks in write_audit ← handle_order wait for a lock, up to ')
             is_shown(chromium, base, 'tasks', 390, 'watch_session', 'session 0', 'accept_sessions')
             is_shown(chromium, base, 'groups', 1200, 'begun by shop')
-            is_shown(chromium, base, 'others', 390, 'wait for each other for ever')
+            is_shown(chromium, base, 'others', 390, 'Read in this order', 'wait for each other in a circle')
             is_shown(chromium, base, 'connections', 390, '127.0.0.1:')
         served.communicate('\n')
     check('ends', served.returncode == 0, served.returncode)

@@ -106,7 +106,7 @@ def profiles(go, base):
             FAILED.append(f'profile: spins() has all the time:\n{top}')
         check('labels', pprof(go, base, folder, ['-tags'], 'profile?seconds=1'), 'task:', 'hog')
         check('tasks', pprof(go, base, folder, ['-traces'], 'tasks'), 'Type: tasks', 'task:  sleeper 3',
-              'created_by:  spawn_detached', 'at:', 'debug_pages.c:',
+              'created_by:  ', 'at:', 'debug_pages.c:',
               'state:  waits', 'waits_for_end', 'private_task', 'task_on_share_stack')
         check('block', pprof(go, base, folder, ['-top'], 'block?seconds=1'), 'Type: delay', 'waits_for_end',
               'delay: how long tasks waited')
