@@ -80,6 +80,13 @@ static int has(const char *text)
             fprintf(stderr, "lacks: %s\n%.6000s\n", text, answer); \
     } while (0)
 
+static long long number_behind(const char *text)
+{
+    const char *at = memmem(answer, answer_n, text, strlen(text));
+    HAS(text);
+    return at ? strtoll(at + strlen(text), NULL, 10) : -1;
+}
+
 /* ---- Threads with tasks ---- */
 
 static pthread_barrier_t barrier;
@@ -128,6 +135,23 @@ FAR_FROM_OTHERS void *other_on_share_stack(void *arg)
     void *result = waits_for_end(arg);
     __asm__ volatile("" : : "r"(&result) : "memory");
     return result;
+}
+
+FAR_FROM_OTHERS void *inner_waits(void *arg);
+FAR_FROM_OTHERS void *inner_waits(void *arg)
+{
+    void *result = waits_for_end(arg);
+    __asm__ volatile("" : : "r"(&result) : "memory");
+    return result;
+}
+
+/* The coroutine inside of it waits. */
+static void *task_with_inner(void *arg)
+{
+    aco_t *inner = aco_new(inner_waits, arg, NULL);
+    CHECK(inner && aco_send(inner, NULL) == arg);
+    aco_destroy(inner);
+    return arg;
 }
 
 static int embracing; /* so many wait for each other */
@@ -180,6 +204,7 @@ FAR_FROM_OTHERS void spawns_on_share_stack(aco_share_stack_t *stack)
     const aco_options_t on_share_stack = {.stack = stack, .name = "shares a stack"};
     spawn_detached(task_on_share_stack, &on_share_stack);
     spawn_detached(other_on_share_stack, &on_share_stack);
+    spawn_detached(task_with_inner, &on_share_stack);
     __asm__ volatile("");
 }
 
@@ -193,6 +218,7 @@ static void *waiting_thread(void *unused)
         const aco_options_t options = {.name = name};
         snprintf(name, sizeof name, "sleeper %d", i);
         spawn_detached(private_task, &options);
+        spawn_detached(task_with_inner, NULL);
         spawns_on_share_stack(stack);
     }
     spawn_detached(writes_shared, NULL);
@@ -221,6 +247,8 @@ FAR_FROM_OTHERS void *spins(void *unused)
     return unused;
 }
 
+enum { OVERSLEEPERS = 20 }; /* 16 are told one by one */
+
 /* On the thread of the one that spins. */
 FAR_FROM_OTHERS void *oversleeps(void *unused);
 FAR_FROM_OTHERS void *oversleeps(void *unused)
@@ -233,7 +261,8 @@ FAR_FROM_OTHERS void *oversleeps(void *unused)
 static void *spinning_thread(void *unused)
 {
     const aco_options_t options = {.name = "hog"}, of_sleeper = {.name = "oversleeper"};
-    spawn_detached(oversleeps, &of_sleeper);
+    for (int i = 0; i < OVERSLEEPERS; i++)
+        spawn_detached(oversleeps, &of_sleeper);
     spawn_detached(spins, &options);
     CHECK_EQ(aco_run(), 0);
     return unused;
@@ -241,8 +270,24 @@ static void *spinning_thread(void *unused)
 
 /* ---- The pages ---- */
 
+/* The longest wait is first: no later one is longer. */
+static void are_by_age(void)
+{
+    long long before = INT64_MAX, ms;
+    for (const char *at = answer; (at = strstr(at, " ms, ")) != NULL; at++) {
+        const char *number = at;
+        while (number > answer && number[-1] >= '0' && number[-1] <= '9')
+            number--;
+        ms = strtoll(number, NULL, 10);
+        CHECK(ms <= before);
+        before = ms;
+    }
+    CHECK(before != INT64_MAX);
+}
+
 static void tasks(void)
 {
+    char group[32];
     CHECK_EQ(get("/debug/pprof/tasks?debug=2"), 200);
     HAS("\"sleeper 3\" [waits for event ");
     HAS("debug_pages.c:");
@@ -255,7 +300,10 @@ static void tasks(void)
     HAS("task_on_share_stack(...)");
     HAS("created by spawns_embrace(...)\n\t");
     HAS("created by spawns_on_share_stack(...)\n\t");
+    are_by_age();
     HAS(" (embrace), which waits at "); /* the holder */
+    HAS(" for mutex 0x");
+    HAS("; this one waits at ");
     HAS("task \"hog\" [does not give way, thread ");
     if (sizeof(void *) == 8) /* else its frames may not be walked in a handler */
         HAS("spins(...)");
@@ -265,6 +313,8 @@ static void tasks(void)
     HAS("\tprivate_task+0x");
     HAS("\ttask_on_share_stack+0x");
     HAS("\tother_on_share_stack+0x"); /* at the same depth */
+    HAS("\n10 @ 0x"); /* those inside of five private tasks, and of five on the share stack */
+    HAS("\tinner_waits+0x");
     HAS("its task \"hog\" does not give way");
     CHECK_EQ(get("/debug/pprof/tasks"), 200);
     HAS("\r\n\r\n\x1f\x8b\x08");
@@ -273,6 +323,10 @@ static void tasks(void)
     HAS("does not give way");
     HAS("route");
     HAS("/debug/pprof/tasks");
+    HAS("created_by");
+    HAS("spawns_embrace");
+    snprintf(group, sizeof group, "%p", (void *)&embrace);
+    HAS(group); /* as the text has it */
     CHECK_EQ(get("/debug/pprof/leaked?debug=2"), 200);
     HAS("\"embrace\" [waits for mutex ");
     HAS("embraces(...)");
@@ -283,21 +337,30 @@ static void tasks(void)
     CHECK(has("leaked") && has("embraces") && !has("waits_for_end"));
 }
 
-/* Ends the task that spins: another one of its thread then wakes late. */
+/* Ends the task that spins: others of its thread then wake late, more than are told one by one. */
 static void late(void)
 {
     int first;
     CHECK_EQ(get("/debug/pprof/late?seconds=1&ms=20"), 200);
     HAS("ran long");
     HAS("hog");
-    first = ask("GET", "/debug/pprof/late?seconds=1", "localhost");
+    CHECK_EQ(get("/debug/pprof/late?seconds=1&ms=20&json=1"), 200);
+    HAS("\"longest\":");
+    CHECK_EQ(get("/debug/pprof/late?seconds=1&ms=20&debug=1"), 200);
+    HAS("1 events, held ");
+    HAS("[ran long, task \"hog\"");
+    HAS("\tspins+0x");
+    first = ask("GET", "/debug/pprof/late?seconds=1&debug=1", "localhost");
     while (get("/debug/pprof/tasks") != 429) /* until it is being made */
         continue;
+    HAS("\r\nRetry-After: ");
+    HAS("one profile at a time: /debug/pprof/late is being made, for some ");
     __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
     CHECK_EQ(take_answer(first), 200);
-    HAS("woke late");
-    HAS("oversleeper");
-    HAS("held");
+    HAS("Content-Type: text/plain");
+    HAS("[woke late, task \"oversleeper\"");
+    HAS("[woke late, task \"(others that woke then)\"");
+    CHECK(number_behind("late profile: total ") >= OVERSLEEPERS);
 }
 
 static void processor_time(void)
@@ -323,6 +386,8 @@ static void waits_and_stacks(void)
     HAS("delay");
     HAS("waits_for_end");
     HAS("holder_at");
+    CHECK_EQ(get("/debug/pprof/block?seconds=0&debug=1"), 200);
+    HAS("block profile: total ");
     CHECK_EQ(get("/debug/pprof/stacks"), 200);
     HAS("touched");
     HAS("private_task");
@@ -343,10 +408,19 @@ static void live(void)
     HAS("\"route\":\"/debug/state\"");
     HAS(",\"spawned_at\":");
     HAS(",\"stack_size\":");
+    HAS(",\"for_lock\":1,");
+    HAS(",\"name\":\"acorn_debug\"");
+    CHECK(number_behind(",\"age_ms\":") > 0);
     CHECK_EQ(get("/debug/state?filter=sleeper%203"), 200);
     HAS("\"matching\":1,");
     HAS("\"for\":\"for event ");
     CHECK(!has("\"task\":\"sleeper 4"));
+    CHECK_EQ(get("/debug/state?filter=debug_pages.c:1"), 200);
+    HAS("\"matching\":0,"); /* no line but the first */
+    CHECK_EQ(get("/debug/state?filter=" __FILE__ ":1"), 200);
+    HAS("\"matching\":0,"); /* paths are long */
+    CHECK_EQ(get("/debug/state?filter=debug_pages.c"), 200);
+    CHECK(number_behind("\"matching\":") > 10);
     CHECK_EQ(get("/debug/pprof/tasks?json=1"), 200);
     HAS("Content-Type: application/json");
     HAS("\"task\":\"sleeper 4\"");
@@ -357,6 +431,7 @@ static void small_pages(void)
     char path[128];
     CHECK_EQ(get("/debug/pprof/"), 200);
     HAS("/debug/pprof/profile");
+    HAS("One profile is made at a time");
     CHECK_EQ(get("/debug/pprof/cmdline"), 200);
     HAS("debug_pages");
     CHECK(!has("secret"));
@@ -372,13 +447,6 @@ static void small_pages(void)
     CHECK_EQ(take_answer(ask("GET", "/metrics", "127.0.0.1.evil.example:80")), 403);
     CHECK_EQ(take_answer(ask("GET", "/metrics", "127.1.2.3:80")), 200);
     CHECK_EQ(take_answer(ask("GET", "/metrics", "[::1]:80")), 200);
-}
-
-static long long number_behind(const char *text)
-{
-    const char *at = memmem(answer, answer_n, text, strlen(text));
-    HAS(text);
-    return at ? strtoll(at + strlen(text), NULL, 10) : -1;
 }
 
 static void counts(void)
@@ -421,6 +489,7 @@ static void counts(void)
     HAS("acorn_http_request_duration_seconds_bucket{route=\"/debug/pprof/tasks\",method=\"GET\",status=\"200\",le=\"");
     HAS("acorn_tasks{thread=\"");
     HAS("acorn_http_requests_in_flight 1\n"); /* this one */
+    CHECK(number_behind("\nprocess_start_time_seconds ") > 1000000000);
     HAS("# UNIT acorn_io_read_bytes bytes\n");
     CHECK(number_behind("acorn_io_read_bytes_total ") > 100 && number_behind("acorn_io_written_bytes_total ") > 1000);
     CHECK(number_behind("acorn_io_calls_total ") >= number_behind("acorn_io_waits_total "));
@@ -778,7 +847,7 @@ int main(int argc, char **argv)
     CHECK_EQ(get("/debug/pprof/tasks?debug=2"), 200);
     CHECK(!has("hog") && !has("sleeper"));
     CHECK_EQ(get("/debug/pprof/leaked?debug=1"), 200);
-    HAS("# nothing is leaked: ");
+    HAS("# nothing is leaked: no tasks wait for each other in a circle");
     pthread_barrier_destroy(&barrier);
     oldest();
     aco_debug_stop();

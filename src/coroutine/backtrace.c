@@ -99,8 +99,7 @@ ACO__NO_SANITIZE static void exchange_frames(const aco_t *task, const aco__conte
 static const aco__context_t *context_of_task(const aco_t *task)
 {
     const aco__scratch_t *scratch = aco__self()->scratch;
-    const int is_aside = !aco__has(task, ACO__PRIVATE) && scratch &&
-                         task->aco__self.sp == scratch->runner.aco__self.sp;
+    const int is_aside = !aco__has(task, ACO__PRIVATE) && scratch && task->aco__self.sp == scratch->runner.aco__self.sp;
     return is_aside ? aco__task_annex(task) : &task->aco__self;
 }
 

@@ -44,7 +44,10 @@ static char *line_of(const aco__task_seen_t *task)
     int n =
         snprintf(line, sizeof line, "task %p%s%s%s [%s%s%s%s%s", (const void *)task->task, task->name[0] ? " \"" : "",
                  task->name, task->name[0] ? "\"" : "", task->state, task->waits_for[0] ? " " : "", task->waits_for,
-                 task->location ? " at " : "", task->location ? task->location : "");
+                 !task->location   ? ""
+                 : task->holder_at ? "; this one waits at "
+                                   : " at ",
+                 task->location ? task->location : "");
     if (n > 0 && n < (int)sizeof line && strcmp(task->state, "waits") == 0)
         n += snprintf(line + n, sizeof line - (size_t)n, ", %" PRId64 " ms", task->waited_ms);
     if (n > 0 && n < (int)sizeof line && task->group)
@@ -64,12 +67,13 @@ static void see_task(aco__inspection_t *inspection, const aco__task_seen_t *task
     if (view->kinds && !(task->waits_kind & view->kinds))
         return;
     if (!view->debug) {
-        aco__sample_text(key.task, sizeof key.task, task->name);
-        aco__sample_text(key.route, sizeof key.route, task->work);
+        key.task = task->name;
+        key.route = task->work;
     }
     key.state = view->debug == 1 ? NULL : task->state;
     key.group = view->debug ? NULL : task->group;
     key.co = view->debug == 2 ? task->task : NULL;
+    key.spawned_at = view->debug == 1 || view->kinds ? NULL : task->spawned_at;
     key.frames = task->frames;
     key.frame_count = task->frame_count;
     key.is_return = strcmp(task->state, "has not begun") != 0;
@@ -81,13 +85,13 @@ static void see_task(aco__inspection_t *inspection, const aco__task_seen_t *task
     view->tasks++;
     if (view->debug != 2 || view->listed < MOST_LISTED) {
         view->listed++;
-        entry = aco__samples_add(&view->samples, &key, 1, task->stack_bytes);
-        if (entry && view->debug == 2 && !entry->text) {
+        entry = aco__samples_add(&view->samples, &key, 1, view->debug == 2 ? task->waited_ms : task->stack_bytes);
+        if (entry && view->debug == 2 && !entry->text)
             entry->text = line_of(task);
-            entry->spawned_at = task->spawned_at;
-        } else if (entry && !view->debug && !entry->text && task->holder_at) {
+        else if (entry && !view->debug && !entry->text && task->holder_at)
             entry->text = strdup(task->holder_at);
-        }
+        if (entry && !view->debug && !view->kinds)
+            entry->place = task->place;
     }
     aco__system.pthread_mutex_unlock(&view->lock);
 }
@@ -128,8 +132,8 @@ ACO__SWITCHES static void look_at_missing(view_t *view, aco__page_t *notes)
         }
         aco__page_print(notes, "# thread %ld does not answer: its task%s%s%s does not give way. It does this:\n",
                         view->missing[i], sample.task[0] ? " \"" : "", sample.task, sample.task[0] ? "\"" : "");
-        memcpy(key.task, sample.task, sizeof key.task);
-        memcpy(key.route, sample.work, sizeof key.route);
+        key.task = sample.task;
+        key.route = sample.work;
         key.frames = sample.frames;
         key.frame_count = sample.frame_count;
         entry = aco__samples_add(&view->samples, &key, 1, 0);
@@ -189,9 +193,9 @@ static void write_each(aco__page_t *page, view_t *view)
         aco__page_print(page, "%s\n", entry->text ? entry->text : "task");
         for (int k = 0; k < entry->key.frame_count; k++)
             write_frame(page, &modules, entry->frames[k], k || entry->key.is_return);
-        if (entry->spawned_at) {
+        if (entry->key.spawned_at) {
             aco__page_print(page, "created by ");
-            write_frame(page, &modules, entry->spawned_at, 1);
+            write_frame(page, &modules, entry->key.spawned_at, 1);
         }
         aco__page_print(page, "\n");
     }
@@ -226,8 +230,9 @@ ACO__SWITCHES static void look_at_all(view_t *view, aco__page_t *notes, int asks
 
 ACO__SWITCHES static void reply_tasks(aco_http_request_t *request, view_t *view, const char *name)
 {
-    static const aco__profile_kind_t all = {"tasks", "count", NULL, NULL, 1, 0, NULL};
-    static const aco__profile_kind_t leaked = {"leaked", "count", NULL, NULL, 1, 0, NULL};
+    static const char circle[] = "leaked: tasks that wait for each other in a circle; profile 'tasks' has all tasks";
+    static const aco__profile_kind_t all = {"tasks", "count", NULL, NULL, 1, 0, NULL, NULL};
+    static const aco__profile_kind_t leaked = {"leaked", "count", NULL, NULL, 1, 0, NULL, circle};
     aco__page_t page = {0}, notes = {0};
     look_at_all(view, &notes, 1);
     if (!view->debug) {
@@ -239,7 +244,9 @@ ACO__SWITCHES static void reply_tasks(aco_http_request_t *request, view_t *view,
             write_each(&page, view);
         if (!view->samples.entries)
             aco__page_print(&page, view->inspection.wants_stuck
-                                       ? "# nothing is leaked: no tasks wait for each other for ever\n"
+                                       ? "# nothing is leaked: no tasks wait for each other in a circle, for ever.\n"
+                                         "# Tasks that are only too many are not here: /debug/pprof/tasks?debug=1 "
+                                         "counts them by stack, /metrics those that were spawned\n"
                                        : "# no tasks\n");
         aco__page_add(&page, notes.at, notes.n);
         aco__page_reply(request, "text/plain; charset=utf-8", &page);
@@ -252,7 +259,7 @@ ACO__SWITCHES void aco__tasks_page(aco_http_request_t *request, void *name)
 {
     int debug = aco__page_number(request, "debug", 0, 2);
     view_t *view;
-    if (!aco__profile_begin(request))
+    if (!aco__profile_begin(request, 0))
         return;
     view = new_view(debug);
     if (view)
@@ -313,12 +320,13 @@ ACO__SWITCHES static int look_for_time(aco__samples_t *samples, int kinds, int64
     return 0;
 }
 
-ACO__SWITCHES static void reply_looks(aco_http_request_t *request, int kinds)
+ACO__SWITCHES static void reply_looks(aco_http_request_t *request, int kinds, int seconds)
 {
-    static const aco__profile_kind_t stacks = {"stacks", "count", "touched", "bytes", 1, 0, NULL};
-    aco__profile_kind_t waits = {"looks", "count", "delay", "nanoseconds", EACH_MS * 1000000, 0, NULL};
+    static const aco__profile_kind_t stacks = {"stacks", "count", "touched", "bytes", 1, 0, NULL, NULL};
+    static const char looks[] = "delay: how long tasks waited, in all; looks: how often they were seen so, 20 times a "
+                                "second";
+    aco__profile_kind_t waits = {"looks", "count", "delay", "nanoseconds", EACH_MS * 1000000, 0, NULL, looks};
     int64_t began = aco_now();
-    int seconds = aco__page_number(request, "seconds", DEFAULT_LOOKS_S, MOST_LOOKS_S);
     aco__samples_t *samples = calloc(1, sizeof *samples);
     int has_failed = !samples || (kinds ? look_for_time(samples, kinds, began + seconds * ACO_SECOND)
                                         : add_look(samples, 0, 0, 0)) != 0;
@@ -331,8 +339,9 @@ ACO__SWITCHES static void reply_looks(aco_http_request_t *request, int kinds)
 
 ACO__SWITCHES void aco__waits_page(aco_http_request_t *request, void *kinds)
 {
-    if (!aco__profile_begin(request))
+    int seconds = kinds ? aco__page_number(request, "seconds", DEFAULT_LOOKS_S, MOST_LOOKS_S) : 0;
+    if (!aco__profile_begin(request, seconds))
         return;
-    reply_looks(request, kinds ? *(const int *)kinds : 0);
+    reply_looks(request, kinds ? *(const int *)kinds : 0, seconds);
     aco__profile_end();
 }

@@ -214,8 +214,8 @@ static void empty_slots(aco__samples_t *samples, const timers_t *timers)
         aco__sample_key_t key = {0};
         if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != IS_FULL)
             continue;
-        memcpy(key.task, slot->sample.task, sizeof key.task);
-        memcpy(key.route, slot->sample.work, sizeof key.route);
+        key.task = slot->sample.task;
+        key.route = slot->sample.work;
         key.thread = slot->thread;
         key.frames = slot->sample.frames;
         key.frame_count = slot->sample.frame_count;
@@ -246,7 +246,8 @@ ACO__SWITCHES static void take_profile(aco__samples_t *samples, timers_t *timers
 
 ACO__SWITCHES static void reply_profile(aco_http_request_t *request, int seconds, int hertz)
 {
-    aco__profile_kind_t kind = {"samples", "count", "cpu", "nanoseconds", 0, 0, NULL};
+    static const char cpu[] = "cpu: processor time, without the time in which other programs had the processor";
+    aco__profile_kind_t kind = {"samples", "count", "cpu", "nanoseconds", 0, 0, NULL, cpu};
     aco__samples_t *samples = calloc(1, sizeof *samples);
     timers_t *timers = calloc(1, sizeof *timers);
     int64_t began = aco_now();
@@ -274,12 +275,13 @@ ACO__SWITCHES void aco__cpu_page(aco_http_request_t *request, void *unused)
     int seconds = aco__page_number(request, "seconds", DEFAULT_SECONDS, MOST_SECONDS);
     int hertz = aco__page_number(request, "hz", DEFAULT_HERTZ, MOST_HERTZ);
     (void)unused;
-    if (!aco__profile_begin(request))
+    seconds = seconds ? seconds : 1;
+    if (!aco__profile_begin(request, seconds))
         return;
     if (aco__cpu_prepare() != 0)
         aco__cpu_refuse(request);
     else
-        reply_profile(request, seconds ? seconds : 1, hertz ? hertz : 1);
+        reply_profile(request, seconds, hertz ? hertz : 1);
     aco__profile_end();
 }
 

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 enum { HOST_SIZE = 128, PORT_SIZE = 16, TASK_STACK = 128 << 10, DRAIN_MS = 100 };
@@ -108,6 +109,7 @@ static void *serves(void *unused)
     static const aco_options_t of_task = {.name = "acorn_debug", .stack_size = TASK_STACK};
     aco_t *task;
     int error;
+    (void)aco__system.prctl(PR_SET_NAME, "acorn_debug", 0L, 0L, 0L); /* for the page, ps and perf */
     listener = aco_io_listen("tcp", host, port, NULL);
     error = errno;
     open_port = listener < 0 ? 0 : port_of(listener);

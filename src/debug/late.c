@@ -30,23 +30,25 @@ typedef struct turn_seen {
 static pthread_mutex_t late_lock = PTHREAD_MUTEX_INITIALIZER;
 static aco__samples_t *late_samples; /* under the lock; NULL: no profile is made */
 
-static void add_late(const aco__sample_key_t *key, int64_t ns)
+static void add_late(const aco__sample_key_t *key, size_t n, int64_t ns)
 {
+    aco__sample_entry_t *entry;
     aco__system.pthread_mutex_lock(&late_lock);
-    if (late_samples)
-        (void)aco__samples_add(late_samples, key, 1, ns);
+    entry = late_samples ? aco__samples_add(late_samples, key, (int64_t)n, ns) : NULL;
+    if (entry && n == 1 && ns > entry->longest)
+        entry->longest = ns;
     aco__system.pthread_mutex_unlock(&late_lock);
 }
 
 /* On the task's thread. */
-static void see_late(const aco__task_seen_t *task, int64_t late_ns)
+static void see_late(const aco__task_seen_t *task, size_t n, int64_t late_ns)
 {
     aco__sample_key_t key = {.state = "woke late", .thread = task->thread, .is_return = 1};
-    aco__sample_text(key.task, sizeof key.task, task->name);
-    aco__sample_text(key.route, sizeof key.route, task->work);
+    key.task = task->task ? task->name : "(others that woke then)";
+    key.route = task->work;
     key.frames = task->frames;
     key.frame_count = task->frame_count;
-    add_late(&key, late_ns);
+    add_late(&key, n, late_ns);
 }
 
 /* A turn is over, or the profile is. */
@@ -54,11 +56,11 @@ static void end_turn(turn_seen_t *turn, int64_t now)
 {
     aco__sample_key_t key = {.state = "ran long", .thread = turn->is.thread, .is_culprit = 1};
     if (turn->is_long) {
-        memcpy(key.task, turn->sample.task, sizeof key.task);
-        memcpy(key.route, turn->sample.work, sizeof key.route);
+        key.task = turn->sample.task;
+        key.route = turn->sample.work;
         key.frames = turn->sample.frames;
         key.frame_count = turn->sample.frame_count;
-        add_late(&key, now - turn->since);
+        add_late(&key, 1, now - turn->since);
     }
     turn->is_long = 0;
 }
@@ -99,10 +101,11 @@ static void observe_late(aco__samples_t *samples)
     aco__inspect_late(samples ? see_late : NULL);
 }
 
-ACO__SWITCHES static void reply_late(aco_http_request_t *request)
+ACO__SWITCHES static void reply_late(aco_http_request_t *request, int seconds)
 {
-    aco__profile_kind_t kind = {"events", "count", "delay", "nanoseconds", 1, 0, "held"};
-    int seconds = aco__page_number(request, "seconds", LATE_SECONDS, MOST_LATE_SECONDS);
+    static const char values[] = "held: time on the clock of tasks that ran long, the causes, also while other "
+                                 "programs had the processor; tasks that woke late have 0 there: -sample_index=delay";
+    aco__profile_kind_t kind = {"events", "count", "delay", "nanoseconds", 1, 0, "held", values};
     int limit = aco__page_number(request, "ms", LONG_MS, MOST_LONG_MS);
     aco__samples_t *samples = calloc(1, sizeof *samples);
     turn_seen_t *turns = calloc(LOOKED_AT, sizeof *turns);
@@ -122,11 +125,12 @@ ACO__SWITCHES static void reply_late(aco_http_request_t *request)
 
 ACO__SWITCHES void aco__late_page(aco_http_request_t *request, void *unused)
 {
+    int seconds = aco__page_number(request, "seconds", LATE_SECONDS, MOST_LATE_SECONDS);
     (void)unused;
-    if (!aco__profile_begin(request))
+    if (!aco__profile_begin(request, seconds))
         return;
     if (aco__cpu_prepare() == 0)
-        reply_late(request);
+        reply_late(request, seconds);
     else
         aco__cpu_refuse(request);
     aco__profile_end();

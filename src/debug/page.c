@@ -82,21 +82,56 @@ int aco__page_number(aco_http_request_t *request, const char *name, int missing,
     return number < most ? (int)number : most;
 }
 
-static pid_t profiler; /* the process that makes one; 0: none does. A child of fork() does not go on with it */
+/* ---- One profile at a time ---- */
 
-ACO__SWITCHES int aco__profile_begin(aco_http_request_t *request)
+enum { PATIENCE_MS = 1000, TRY_EACH_MS = 5 };
+
+static pid_t profiler; /* the process that makes one; 0: none does. A child of fork() does not go on with it */
+static const char *profile_path; /* its page; atomic, like the next */
+static unsigned profile_until;   /* when it ends, in seconds on the clock of aco_now(); 0: soon */
+
+static int take_turn(void)
 {
-    static const char text[] = "another profile is being made: try again later\n";
     const pid_t own = aco__system.getpid();
     pid_t now = __atomic_load_n(&profiler, __ATOMIC_RELAXED);
     while (now != own)
         if (__atomic_compare_exchange_n(&profiler, &now, own, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return 1;
-    (void)aco_http_reply(request, 429, "text/plain", text, sizeof text - 1);
     return 0;
+}
+
+/* `go tool pprof` shows the text for the header that servers of Go send. */
+ACO__SWITCHES static void refuse(aco_http_request_t *request)
+{
+    const char *path = __atomic_load_n(&profile_path, __ATOMIC_ACQUIRE);
+    unsigned until = __atomic_load_n(&profile_until, __ATOMIC_RELAXED), now = (unsigned)(aco_now() / ACO_SECOND);
+    unsigned left = until > now ? until - now : 1;
+    char text[160], seconds[16];
+    int n = snprintf(text, sizeof text, "one profile at a time: %.64s is being made, for some %u s more\n",
+                     path ? path : "another one", left);
+    (void)snprintf(seconds, sizeof seconds, "%u", left);
+    (void)aco_http_reply_header(request, "Retry-After", seconds);
+    (void)aco_http_reply_header(request, "X-Go-Pprof", "1");
+    (void)aco_http_reply(request, 429, "text/plain; charset=utf-8", text, (size_t)n);
+}
+
+ACO__SWITCHES int aco__profile_begin(aco_http_request_t *request, int seconds)
+{
+    const int64_t patience = aco_after(PATIENCE_MS * ACO_MILLISECOND);
+    while (!take_turn())
+        if (__atomic_load_n(&profile_until, __ATOMIC_RELAXED) || aco_now() >= patience ||
+            aco_sleep(TRY_EACH_MS * ACO_MILLISECOND) != 0) {
+            refuse(request);
+            return 0;
+        }
+    __atomic_store_n(&profile_path, request->route ? request->route->path : NULL, __ATOMIC_RELEASE);
+    __atomic_store_n(&profile_until, seconds ? (unsigned)(aco_now() / ACO_SECOND) + 1 + (unsigned)seconds : 0,
+                     __ATOMIC_RELAXED);
+    return 1;
 }
 
 void aco__profile_end(void)
 {
+    __atomic_store_n(&profile_until, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&profiler, 0, __ATOMIC_RELEASE);
 }

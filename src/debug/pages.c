@@ -22,22 +22,28 @@ ACO__SWITCHES static void index_page(aco_http_request_t *request, void *unused)
     static const char text[] =
         "<!DOCTYPE html>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n"
         "<meta name=\"color-scheme\" content=\"light dark\">\n<title>acorn_debug</title>\n<h1>acorn_debug</h1>\n<ul>\n"
-        "<li><a href=\"/debug/live\">all of it, live</a>\n"
-        "<li><a href=\"/debug/pprof/tasks?debug=1\">tasks by stack</a>,\n"
-        "<a href=\"/debug/pprof/tasks?debug=2\">each task</a>,\n"
-        "<a href=\"/debug/pprof/tasks\">as a profile</a>\n"
-        "<li><a href=\"/debug/pprof/profile?seconds=10\">processor time of 10 seconds</a>\n"
-        "<li>profiles of 5 seconds of waits: <a href=\"/debug/pprof/mutex\">for locks</a>,\n"
-        "<a href=\"/debug/pprof/block\">for locks and other tasks</a>\n"
-        "<li>of 5 seconds, <a href=\"/debug/pprof/late\">what ran long without giving way, and what woke late</a>\n"
-        "<li>tasks that <a href=\"/debug/pprof/leaked?debug=2\">wait for each other for ever</a>\n"
+        "<li><a href=\"/debug/live\">all of it, live</a>: what is probably wrong stands at the top\n</ul>\n"
+        "<h2>What is wrong? Read in this order</h2>\n<ol>\n"
+        "<li><a href=\"/metrics\">metrics</a>, twice: does <code>acorn_tasks</code> grow, do\n"
+        "<code>acorn_late_wakes_total</code> (sleeps that ended over 10 ms late)? On which thread?\n"
+        "<li><a href=\"/debug/pprof/tasks?debug=2\">each task</a>, those that have waited longest first, and\n"
+        "<a href=\"/debug/pprof/tasks?debug=1\">tasks by stack</a>, the most frequent first\n"
+        "<li>tasks wake late: <a href=\"/debug/pprof/late?debug=1\">what ran long without giving way, and what woke\n"
+        "late</a>, in 5 seconds\n"
+        "<li>tasks wait for locks: <a href=\"/debug/pprof/mutex?debug=1\">where, and where the holders wait</a>, in 5\n"
+        "seconds; with other tasks that they wait for: <a href=\"/debug/pprof/block?debug=1\">block</a>\n"
+        "<li>the processors are busy: \n"
+        "<a href=\"/debug/pprof/profile?seconds=10&amp;debug=1\">processor time</a> of 10 seconds\n"
+        "<li>nothing goes on: tasks that <a href=\"/debug/pprof/leaked?debug=2\">wait for each other in a circle, for\n"
+        "ever</a>\n</ol>\n<h2>More</h2>\n<ul>\n"
         "<li>a <a href=\"/debug/pprof/trace?seconds=1\">trace</a> of a second, for Perfetto\n"
         "<li>a profile of <a href=\"/debug/pprof/stacks\">touched stacks</a>\n"
         "<li><a href=\"/debug/pprof/threadcreate?debug=1\">threads</a>\n"
         "<li><a href=\"/debug/pprof/cmdline\">the program</a>\n"
-        "<li><a href=\"/metrics\">metrics</a>\n"
         "<li><a href=\"/debug/state\">what the live page shows</a>, as JSON\n</ul>\n"
-        "<p>Read profiles by <code>go tool pprof http://HOST:PORT/debug/pprof/profile?seconds=10</code>.\n";
+        "<p>Without <code>debug=1</code> these are profiles for <code>go tool pprof -top\n"
+        "http://HOST:PORT/debug/pprof/late</code> (or <code>mutex</code>, <code>tasks</code>, ...; <code>-tags</code>\n"
+        "has the labels, <code>-traces</code> the stacks). One profile is made at a time.\n";
     (void)unused;
     (void)aco_http_reply_header(request, "Content-Security-Policy", "default-src 'none'");
     (void)aco_http_reply(request, 200, "text/html; charset=utf-8", text, sizeof text - 1);
@@ -89,7 +95,7 @@ ACO__SWITCHES static void symbol_page(aco_http_request_t *request, void *unused)
 ACO__SWITCHES static void threads_page(aco_http_request_t *request, void *unused)
 {
     enum { MOST = 256 };
-    static const aco__profile_kind_t kind = {"threads", "count", NULL, NULL, 1, 0, NULL};
+    static const aco__profile_kind_t kind = {"threads", "count", NULL, NULL, 1, 0, NULL, NULL};
     aco__thread_seen_t *threads = calloc(MOST, sizeof *threads);
     aco__samples_t *samples = calloc(1, sizeof *samples);
     aco__page_t page = {0};

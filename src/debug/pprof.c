@@ -4,6 +4,7 @@
 #include "debug/samples.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -133,7 +134,17 @@ typedef struct writer {
     aco__page_t body, samples, strings;
     numbers_t locations, functions, texts;
     aco__modules_t modules;
+    struct kept_text *kept;
+    const void *place, *spawned_at; /* what stands in these, of the last sample that had any */
+    const char *spawner;
+    uint64_t place_index;
 } writer_t;
+
+/* A text that did not last. */
+typedef struct kept_text {
+    struct kept_text *next;
+    char text[];
+} kept_text_t;
 
 /* The index of a text, which must last; "" has 0. */
 static uint64_t text_index(writer_t *w, const char *text)
@@ -147,6 +158,35 @@ static uint64_t text_index(writer_t *w, const char *text)
     if (is_new)
         add_field(&w->strings, 6, text, strlen(text));
     return number;
+}
+
+/* The same for a text that need not last. */
+static uint64_t kept_index(writer_t *w, const char *text)
+{
+    const size_t n = strlen(text) + 1;
+    kept_text_t *kept = malloc(sizeof *kept + n);
+    int is_new = 0;
+    size_t number;
+    if (kept)
+        memcpy(kept->text, text, n);
+    number = kept ? number_of(&w->texts, kept->text, &is_new) : 0;
+    w->body.is_broken |= !number;
+    if (!is_new) {
+        free(kept);
+        return number;
+    }
+    add_field(&w->strings, 6, text, n - 1);
+    kept->next = w->kept;
+    w->kept = kept;
+    return number;
+}
+
+static void free_kept(writer_t *w)
+{
+    for (kept_text_t *kept = w->kept, *next; kept; kept = next) {
+        next = kept->next;
+        free(kept);
+    }
 }
 
 static uint64_t write_function(writer_t *w, const char *name)
@@ -203,6 +243,43 @@ static void write_label(writer_t *w, const char *key, const char *text, int64_t 
     end_message(&w->samples, begin);
 }
 
+static void write_text_label(writer_t *w, const char *key, uint64_t index)
+{
+    const size_t begin = begin_message(&w->samples, 3);
+    add_number(&w->samples, 1, text_index(w, key));
+    add_number(&w->samples, 2, index);
+    end_message(&w->samples, begin);
+}
+
+/* An address, as the texts have it. */
+static void write_group(writer_t *w, const void *group)
+{
+    char text[32];
+    (void)snprintf(text, sizeof text, "%p", group);
+    write_text_label(w, "group", kept_index(w, text));
+}
+
+/* Most tasks beside each other wait at one place. */
+static void write_place(writer_t *w, const char *place)
+{
+    char text[256];
+    if (w->place != place)
+        w->place_index = kept_index(w, aco__place_text(place, text, sizeof text));
+    w->place = place;
+    write_text_label(w, "at", w->place_index);
+}
+
+static void write_spawner(writer_t *w, const void *spawned_at)
+{
+    const char *call = (const char *)spawned_at - 1;
+    uintptr_t start;
+    if (w->spawned_at != spawned_at)
+        w->spawner = aco__function_at(aco__module_of(&w->modules, call), call, &start);
+    w->spawned_at = spawned_at;
+    if (w->spawner)
+        write_label(w, "created_by", w->spawner, 0);
+}
+
 static void write_frames(writer_t *w, const aco__sample_entry_t *entry)
 {
     const size_t begin = begin_message(&w->samples, 1);
@@ -236,7 +313,11 @@ static void write_sample(writer_t *w, const aco__sample_entry_t *entry, const ac
     if (entry->text)
         write_label(w, "holder_at", entry->text, 0);
     if (entry->key.group)
-        write_label(w, "group", NULL, (int64_t)(uintptr_t)entry->key.group);
+        write_group(w, entry->key.group);
+    if (entry->place)
+        write_place(w, entry->place);
+    if (entry->key.spawned_at)
+        write_spawner(w, entry->key.spawned_at);
     if (entry->key.thread)
         write_label(w, "thread", NULL, entry->key.thread);
     end_message(&w->samples, begin);
@@ -325,6 +406,8 @@ void aco__pprof_write(aco__page_t *page, const aco__samples_t *samples, const ac
         write_type(&w, 1, kind->culprit_name, kind->value_unit);
         add_number(&w.body, 14, text_index(&w, has_culprits ? kind->culprit_name : kind->value_name)); /* the default */
     }
+    if (kind->comment)
+        add_number(&w.body, 13, text_index(&w, kind->comment));
     w.body.is_broken |= samples->entries && !sorted;
     for (size_t i = 0; sorted && i < samples->entries; i++)
         write_sample(&w, sorted[i], kind);
@@ -345,6 +428,7 @@ void aco__pprof_write(aco__page_t *page, const aco__samples_t *samples, const ac
     free(w.locations.slots);
     free(w.functions.slots);
     free(w.texts.slots);
+    free_kept(&w);
     aco__page_free(&w.body);
     aco__page_free(&w.samples);
     aco__page_free(&w.strings);

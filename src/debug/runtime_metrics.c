@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #define _FILE_OFFSET_BITS 64
 #include "debug/metrics.h"
+#include "debug/proc.h"
 #include "system/system.h"
 
 #include "aco/detail/counted.h"
@@ -13,7 +14,6 @@
 #include "aco/spans.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -244,17 +244,6 @@ static void write_stacks(aco__page_t *page)
     }
 }
 
-/* The text of a small file of /proc; "": there is none. */
-static const char *read_small(const char *path, char *text, size_t room)
-{
-    int fd = aco__system.open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : aco__system.read(fd, text, room - 1);
-    if (fd >= 0)
-        aco__system.close(fd);
-    text[n > 0 ? n : 0] = 0;
-    return text;
-}
-
 static size_t count_descriptors(void)
 {
     DIR *folder = aco__system.opendir("/proc/self/fd");
@@ -276,12 +265,18 @@ static void write_process(aco__page_t *page)
     write_head(page, "process_cpu_seconds", "counter", "seconds", "Processor time that the process has used.");
     aco__page_print(page, "process_cpu_seconds_total ");
     aco__metric_number(page, (int64_t)used.tv_sec * 1000000000 + used.tv_nsec, ACO_METRIC_SECONDS);
-    after = strchr(read_small("/proc/self/statm", text, sizeof text), ' ');
+    after = strchr(aco__proc_text("/proc/self/statm", text, sizeof text), ' ');
     if (after)
         pages = strtoul(after, NULL, 10);
     aco__page_print(page, "\n");
     write_gauge(page, "process_resident_memory_bytes", "bytes", "Memory of the process that is in RAM.",
                 (uint64_t)pages * (uint64_t)aco__system.sysconf(_SC_PAGESIZE));
+    aco__system.clock_gettime(CLOCK_REALTIME, &used);
+    write_head(page, "process_start_time_seconds", "gauge", "seconds", "When the process began, since 1970.");
+    aco__page_print(page, "process_start_time_seconds ");
+    aco__metric_number(page, (int64_t)used.tv_sec * 1000000000 + used.tv_nsec - aco__proc_age_ms() * 1000000,
+                       ACO_METRIC_SECONDS);
+    aco__page_print(page, "\n");
     write_gauge(page, "process_open_fds", NULL, "Descriptors that are open.", count_descriptors());
 }
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BYTES_OF_SAMPLES = 128 << 20, BUCKETS = 1 << 17, CHUNK = 1 << 16 /* bytes */ };
+enum { MOST_BYTES_OF_SAMPLES = 128 << 20, BUCKETS = 1 << 17, CHUNK = 1 << 16 /* bytes */, MOST_TEXT = ACO__WORK_SIZE - 1 };
 
 void aco__sample_text(char *to, size_t room, const char *text)
 {
@@ -20,23 +20,35 @@ static uint64_t mix(uint64_t hash, uint64_t word)
     return hash ^ hash >> 29;
 }
 
+static uint64_t mix_text(uint64_t hash, const char *text)
+{
+    for (int i = 0; text && i < MOST_TEXT && text[i]; i++)
+        hash = mix(hash, (unsigned char)text[i]);
+    return hash;
+}
+
 static uint64_t hash_of_key(const aco__sample_key_t *key)
 {
     uint64_t hash = mix((uint64_t)key->frame_count, (uintptr_t)key->state);
     hash = mix(mix(hash, (uint64_t)key->thread), (uintptr_t)key->group ^ (uintptr_t)key->co);
-    for (const char *c = key->task; *c; c++)
-        hash = mix(hash, (unsigned char)*c);
-    for (const char *c = key->route; *c; c++)
-        hash = mix(hash, (unsigned char)*c);
+    hash = mix(hash, (uintptr_t)key->spawned_at);
+    hash = mix_text(mix_text(hash, key->task), key->route);
     for (int i = 0; i < key->frame_count; i++)
         hash = mix(hash, (uintptr_t)key->frames[i]);
     return hash;
 }
 
+static int is_same_text(const char *a, const char *b)
+{
+    return strncmp(a, b ? b : "", MOST_TEXT) == 0;
+}
+
+/* `a` is an entry's. */
 static int is_same_key(const aco__sample_key_t *a, const aco__sample_key_t *b)
 {
     return a->state == b->state && a->thread == b->thread && a->group == b->group && a->co == b->co &&
-           a->frame_count == b->frame_count && strcmp(a->task, b->task) == 0 && strcmp(a->route, b->route) == 0 &&
+           a->spawned_at == b->spawned_at && a->frame_count == b->frame_count && is_same_text(a->task, b->task) &&
+           is_same_text(a->route, b->route) &&
            (!a->frame_count || memcmp(a->frames, b->frames, (size_t)a->frame_count * sizeof(void *)) == 0);
 }
 
@@ -68,16 +80,36 @@ static void *room_for_entry(aco__samples_t *samples, size_t sz)
     return chunk->bytes + chunk->used - sz;
 }
 
+static size_t length_of(const char *text)
+{
+    return text ? strnlen(text, MOST_TEXT) : 0;
+}
+
+/* Copies the text, with its end behind it. */
+static const char *put_text(char *to, const char *text, size_t n)
+{
+    if (n)
+        memcpy(to, text, n);
+    to[n] = 0;
+    return to;
+}
+
+/* The frames and the texts lie behind it. */
 static aco__sample_entry_t *new_entry(aco__samples_t *samples, const aco__sample_key_t *key, uint64_t hash)
 {
-    size_t frames = (size_t)key->frame_count * sizeof(void *);
-    aco__sample_entry_t *entry = room_for_entry(samples, sizeof *entry + frames);
+    size_t frames = (size_t)key->frame_count * sizeof(void *), task = length_of(key->task);
+    size_t route = length_of(key->route);
+    aco__sample_entry_t *entry = room_for_entry(samples, sizeof *entry + frames + task + route + 2);
+    char *texts;
     if (!entry)
         return NULL;
     *entry = (aco__sample_entry_t){.hash = hash, .key = *key};
     if (frames)
         memcpy(entry->frames, key->frames, frames);
     entry->key.frames = entry->frames;
+    texts = (char *)entry->frames + frames;
+    entry->key.task = put_text(texts, key->task, task);
+    entry->key.route = put_text(texts + task + 1, key->route, route);
     *(samples->last ? &samples->last->later : &samples->first) = entry;
     samples->last = entry;
     samples->entries++;
@@ -128,7 +160,7 @@ void aco__samples_clear(aco__samples_t *samples)
 
 /* What entries are sorted by, beside each other: of many entries, most of a sort would be waiting for memory. */
 typedef struct rank {
-    int64_t count;
+    int64_t count, value;
     unsigned number, is_culprit;
     aco__sample_entry_t *entry;
 } rank_t;
@@ -138,7 +170,9 @@ static int compare_ranks(const void *a, const void *b)
     const rank_t *x = a, *y = b;
     if (x->is_culprit != y->is_culprit)
         return (x->is_culprit < y->is_culprit) - (x->is_culprit > y->is_culprit);
-    return x->count != y->count ? (x->count < y->count) - (x->count > y->count)
+    if (x->count != y->count)
+        return (x->count < y->count) - (x->count > y->count);
+    return x->value != y->value ? (x->value < y->value) - (x->value > y->value)
                                 : (x->number > y->number) - (x->number < y->number);
 }
 
@@ -152,7 +186,7 @@ aco__sample_entry_t **aco__samples_sorted(const aco__samples_t *samples)
         return NULL;
     }
     for (aco__sample_entry_t *entry = samples->first; entry; entry = entry->later, n++)
-        ranks[n] = (rank_t){entry->count, n, entry->key.is_culprit != 0, entry};
+        ranks[n] = (rank_t){entry->count, entry->value, n, entry->key.is_culprit != 0, entry};
     qsort(ranks, n, sizeof *ranks, compare_ranks);
     for (unsigned i = 0; i < n; i++)
         sorted[i] = ranks[i].entry;

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST_IN_JSON = 2000 };
 
@@ -30,6 +31,8 @@ static void write_stack(aco__page_t *page, const aco__sample_entry_t *entry)
 {
     aco__page_print(page, "{\"n\":%" PRId64 ",\"v\":%" PRId64 ",\"thread\":%ld", entry->count, entry->value,
                     entry->key.thread);
+    if (entry->longest)
+        aco__page_print(page, ",\"longest\":%" PRId64, entry->longest);
     aco__json_member(page, "task", entry->key.task);
     aco__json_member(page, "route", entry->key.route);
     aco__json_member(page, "state", entry->key.state ? entry->key.state : "");
@@ -59,13 +62,20 @@ ACO__SWITCHES void aco__samples_reply(aco_http_request_t *request, aco__samples_
                                       const aco__profile_kind_t *kind)
 {
     aco__page_t page = {0};
-    int is_json = aco__page_number(request, "json", 0, 1);
+    int is_json = aco__page_number(request, "json", 0, 1), is_text = aco__page_number(request, "debug", 0, 1);
+    const char *name = request->route ? strrchr(request->route->path, '/') : NULL;
     page.is_broken = !samples;
     if (samples && is_json)
         write_json(&page, samples, kind);
+    else if (samples && is_text)
+        aco__samples_text(&page, samples, kind, name ? name + 1 : "the");
     else if (samples)
         aco__pprof_write(&page, samples, kind);
     if (samples)
         aco__samples_clear(samples);
-    aco__page_reply(request, is_json ? "application/json" : "application/octet-stream", &page);
+    aco__page_reply(request,
+                    is_json   ? "application/json"
+                    : is_text ? "text/plain; charset=utf-8"
+                              : "application/octet-stream",
+                    &page);
 }

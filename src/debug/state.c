@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "debug/all_tasks.h"
 #include "debug/cpu.h"
+#include "debug/proc.h"
 #include "debug/samples.h"
 #include "debug/state.h"
 
@@ -13,6 +14,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,7 +27,8 @@ enum {
     MOST_FDS = 500,
     MOST_STATE_THREADS = 256,
     PLACE_SIZE = 128,
-    FOR_SIZE = 192
+    FOR_SIZE = 256,
+    FILTER_SIZE = 512 /* a place is a path and a line */
 };
 
 /* A task that is listed. */
@@ -51,7 +54,7 @@ typedef struct state_view {
     aco__inspection_t inspection; /* the first: the threads know it */
     pthread_mutex_t lock;
     aco__samples_t samples;
-    char filter[ACO_NAME_SIZE];
+    char filter[FILTER_SIZE];
     int64_t began, tasks, matching, waiting_for_fds;
     size_t each_n, youngest, fds_n, scopes_n; /* youngest: of those that are listed, once there are most */
     listed_task_t each[MOST_EACH], fds[MOST_FDS];
@@ -164,9 +167,14 @@ static void see_stack(state_view_t *view, const aco__task_seen_t *task)
     aco__page_t text = {0};
     key.is_return = strcmp(task->state, "has not begun") != 0;
     entry = aco__samples_add(&view->samples, &key, 1, 0);
-    if (entry && task->waited_ms > entry->value)
+    if (!entry)
+        return;
+    if (task->waited_ms > entry->value)
         entry->value = task->waited_ms; /* of the oldest */
-    if (!entry || entry->text)
+    if (!entry->text)
+        entry->lock = task->lock;
+    entry->for_lock += task->lock && task->lock == entry->lock;
+    if (entry->text)
         return;
     aco__json_member(&text, "task", task->name);
     aco__json_member(&text, "route", task->work);
@@ -182,10 +190,29 @@ static void see_stack(state_view_t *view, const aco__task_seen_t *task)
         aco__page_free(&text);
 }
 
+static int is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* Whether the text contains the filter; a line of 39 at the filter's end is not one of 394. */
+static int contains(const char *text, const char *filter)
+{
+    const size_t n = strlen(filter);
+    size_t number = n;
+    int is_place;
+    while (number && is_digit(filter[number - 1]))
+        number--;
+    is_place = number && number < n && filter[number - 1] == ':';
+    while ((text = strstr(text, filter)) != NULL && is_place && is_digit(text[n]))
+        text++;
+    return text != NULL;
+}
+
 static int fits_filter(const char *filter, const aco__task_seen_t *task)
 {
-    return !filter[0] || strstr(task->name, filter) || strstr(task->work, filter) || strstr(task->waits_for, filter) ||
-           (task->location && strstr(task->location, filter));
+    return !filter[0] || contains(task->name, filter) || contains(task->work, filter) ||
+           contains(task->waits_for, filter) || (task->location && contains(task->location, filter));
 }
 
 static void see_for_state(aco__inspection_t *inspection, const aco__task_seen_t *task)
@@ -228,6 +255,17 @@ ACO__SWITCHES static void write_silent(aco__page_t *page, long thread)
     aco__json_frames(page, sample.frames, sample.frame_count, 0);
 }
 
+/* The name that the system has; threads without one of their own have the program's. */
+static void write_thread_name(aco__page_t *page, long thread)
+{
+    char path[64], name[64];
+    (void)snprintf(path, sizeof path, "/proc/self/task/%ld/comm", thread);
+    (void)aco__proc_text(path, name, sizeof name);
+    name[strcspn(name, "\n")] = 0;
+    if (name[0])
+        aco__json_member(page, "name", name);
+}
+
 ACO__SWITCHES static void write_state_threads(aco__page_t *page, const state_view_t *view)
 {
     aco__thread_seen_t *threads = calloc(MOST_STATE_THREADS, sizeof *threads);
@@ -238,6 +276,7 @@ ACO__SWITCHES static void write_state_threads(aco__page_t *page, const state_vie
             page, "%s\n{\"thread\":%ld,\"tasks\":%zu,\"spawned\":%" PRIu64 ",\"late\":%" PRIu64 ",\"turns\":%" PRIu64,
             i ? "," : "", threads[i].thread, threads[i].tasks, threads[i].spawned, threads[i].late_wakes,
             threads[i].turns / 2);
+        write_thread_name(page, threads[i].thread);
         for (size_t k = 0; k < view->missing_n; k++)
             if (view->missing[k] == threads[i].thread)
                 write_silent(page, threads[i].thread);
@@ -255,6 +294,8 @@ static void write_state_stacks(aco__page_t *page, const state_view_t *view)
         const aco__sample_entry_t *entry = sorted[i];
         aco__page_print(page, "%s\n{\"n\":%" PRId64 ",\"oldest_ms\":%" PRId64, i ? "," : "", entry->count,
                         entry->value);
+        if (entry->lock)
+            aco__page_print(page, ",\"for_lock\":%" PRId64, entry->for_lock); /* of which "for" tells */
         aco__json_member(page, "state", entry->key.state);
         if (entry->text)
             aco__page_add(page, entry->text, strlen(entry->text));
@@ -341,6 +382,7 @@ ACO__SWITCHES static void reply_state(aco_http_request_t *request, state_view_t 
     aco__look_at_all(&view->inspection, &view->lock, ACO__PATIENCE_MS, note_silent, view);
     aco__page_print(&page, "{\"pid\":%ld", (long)aco__system.getpid());
     aco__json_member(&page, "program", program_invocation_short_name);
+    aco__page_print(&page, ",\"age_ms\":%" PRId64, aco__proc_age_ms());
     aco__page_print(&page, ",\"took_us\":%" PRId64 ",\"tasks\":%" PRId64 ",\"matching\":%" PRId64 ",\"unfinished\":%zu",
                     (aco_now() - view->began) / 1000, view->tasks, view->matching, view->unfinished);
     write_state_threads(&page, view);
@@ -358,7 +400,7 @@ ACO__SWITCHES void aco__state_page(aco_http_request_t *request, void *unused)
     const char *filter = aco_http_request_query(request, "filter");
     state_view_t *view;
     (void)unused;
-    if (!aco__profile_begin(request))
+    if (!aco__profile_begin(request, 0))
         return;
     view = calloc(1, sizeof *view);
     if (view) {

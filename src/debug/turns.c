@@ -135,9 +135,8 @@ static turn_t *take_turns(turn_t *new_turns, size_t *n, uint64_t *missed)
     return taken;
 }
 
-ACO__SWITCHES static void reply_trace(aco_http_request_t *request)
+ACO__SWITCHES static void reply_trace(aco_http_request_t *request, int seconds)
 {
-    int seconds = aco__page_number(request, "seconds", TRACE_SECONDS, MOST_TRACE_SECONDS);
     turn_t *all = calloc(MOST_TURNS, sizeof *all);
     aco__page_t page = {0};
     int64_t first = aco_now();
@@ -159,9 +158,10 @@ ACO__SWITCHES static void reply_trace(aco_http_request_t *request)
 
 ACO__SWITCHES void aco__turns_page(aco_http_request_t *request, void *unused)
 {
+    int seconds = aco__page_number(request, "seconds", TRACE_SECONDS, MOST_TRACE_SECONDS);
     (void)unused;
-    if (!aco__profile_begin(request))
+    if (!aco__profile_begin(request, seconds))
         return;
-    reply_trace(request);
+    reply_trace(request, seconds);
     aco__profile_end();
 }

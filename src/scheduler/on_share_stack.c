@@ -144,13 +144,13 @@ int aco__on_share_stack_prepare(aco_t *co, aco__arrival_t *first, aco_function_t
 {
     static const char call[] = "aco_spawn";
     aco__annex_t *annex;
-    size_t sz = sizeof *annex;
+    size_t sz = __atomic_load_n(&aco__notes_spawns, __ATOMIC_RELAXED) ? ACO__NOTED_ANNEX : ACO__TASK_ANNEX;
     if (!aco__scratch())
         return aco__fail_memory(0, call, sizeof(aco__scratch_t));
     annex = aco__memory_new(&sz);
     if (!annex)
-        return aco__fail_memory(0, call, sizeof *annex);
-    memset(annex, 0, sizeof *annex);
+        return aco__fail_memory(0, call, sz);
+    memset(annex, 0, sz);
     annex->task = co;
     aco__set_task_annex(co, annex);
     if (aco__stack_start(co, call) != 0)

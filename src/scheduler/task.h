@@ -41,9 +41,7 @@ typedef struct aco__annex {
     size_t flags;
     aco__wait_t *wait;      /* its wait, when its frames were moved the last time; or with TASK_EARLY */
     aco__task_record_t *record; /* NULL: none yet */
-    const void *spawned_at; /* the last: aco__spawned_at() */
 } aco__annex_t;
-_Static_assert(offsetof(aco__annex_t, spawned_at) == ACO__TASK_ANNEX - sizeof(void *), "aco__spawned_at()");
 _Static_assert(sizeof(aco__annex_t) == ACO__TASK_ANNEX, "the block's memory is freed with this size");
 
 static inline aco__annex_t *aco__annex(const aco_t *task)

@@ -209,22 +209,22 @@ static int64_t note_lateness(aco__tasks_t *s, int64_t now, int64_t deadline)
     return late;
 }
 
-void (*aco__timers_tell)(aco__thread_t *self, const aco_t *task, int64_t late_ns);
+void (*aco__timers_tell)(aco__thread_t *self, const aco_t *task, size_t n, int64_t late_ns);
 
-/* The task at the end of the ring has just been put there. */
-ACO__COLD static void tell_late_wake(aco__thread_t *self, int64_t late)
+ACO__COLD static void tell_late_wakes(aco__thread_t *self, const aco_t *task, size_t n, int64_t late)
 {
-    void (*tell)(aco__thread_t *, const aco_t *, int64_t) = __atomic_load_n(&aco__timers_tell, __ATOMIC_ACQUIRE);
+    void (*tell)(aco__thread_t *, const aco_t *, size_t, int64_t);
+    __atomic_load(&aco__timers_tell, &tell, __ATOMIC_ACQUIRE);
     if (tell)
-        tell(self, self->last_task, late);
+        tell(self, task, n, late);
 }
 
 /* The first one, or more of them, are due. */
 static __attribute__((noinline)) void expire_due(aco__thread_t *self, aco__tasks_t *s, int64_t now)
 {
-    int64_t late;
+    int64_t late, untold_ns = 0;
     const aco_t *last;
-    int told = 0;
+    size_t told = 0, untold = 0;
     while (s->timers_count && s->timers[0].deadline <= now) {
         aco__timed_t *timed = s->timers[0].timed;
         if (is_vacant(timed)) {
@@ -238,10 +238,19 @@ static __attribute__((noinline)) void expire_due(aco__thread_t *self, aco__tasks
         forget_useless(s);
         last = self->task ? self->last_task : NULL;
         timed->due(self, timed);
-        if (aco_unlikely(late > ACO__LATE_NS) && self->task && self->last_task != last &&
-            self->last_task != &s->poll_task && told++ < ACO__MOST_LATE)
-            tell_late_wake(self, late);
+        if (aco_likely(late <= ACO__LATE_NS) || !self->task || self->last_task == last ||
+            self->last_task == &s->poll_task)
+            continue; /* in time, or it woke no task */
+        if (told < ACO__MOST_LATE) {
+            told++;
+            tell_late_wakes(self, self->last_task, 1, late);
+        } else {
+            untold++;
+            untold_ns += late;
+        }
     }
+    if (aco_unlikely(untold != 0))
+        tell_late_wakes(self, NULL, untold, untold_ns);
 }
 
 int64_t aco__timers_expire_some(aco__thread_t *self, aco__tasks_t *s)

@@ -18,7 +18,8 @@ static inline int64_t aco__timers_expire(aco__thread_t *self, aco__tasks_t *s)
 {
     return s->timers_count ? aco__timers_expire_some(self, s) : 0;
 }
-/* Told of at most ACO__MOST_LATE tasks that a timer wakes at once, over ACO__LATE_NS late; NULL: nobody. Atomic. */
-ACO__HIDDEN extern void (*aco__timers_tell)(aco__thread_t *self, const aco_t *task, int64_t late_ns);
+/* Told of each of at most ACO__MOST_LATE tasks that timers wake at once, over ACO__LATE_NS late, and then how many more
+ * there were: `task` is NULL, `late_ns` their sum. NULL: nobody is told. Atomic. */
+ACO__HIDDEN extern void (*aco__timers_tell)(aco__thread_t *self, const aco_t *task, size_t n, int64_t late_ns);
 
 #endif

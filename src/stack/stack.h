@@ -12,7 +12,8 @@ enum {
     ACO__RECORD = 6 * ACO__CACHE_LINE, /* bytes of the records, */
     ACO__LEAST_HEAD = 16 * ACO__CACHE_LINE + ACO__RECORD, /* with the first colour */
     ACO__TASK_RECORD = 96,             /* of which the last are the scheduler's */
-    ACO__TASK_ANNEX = 13 * sizeof(void *), /* bytes of the scheduler's record for a task on a share stack */
+    ACO__TASK_ANNEX = 12 * sizeof(void *), /* bytes of the scheduler's record for a task on a share stack, */
+    ACO__NOTED_ANNEX = ACO__TASK_ANNEX + sizeof(void *), /* with room for where it was spawned */
     ACO__PRIVATE_BLOCK = offsetof(aco_t, main_co) /* bytes of the control block if the stack is private */
 };
 
@@ -40,15 +41,16 @@ static inline void *aco__stack_task_record(aco_share_stack_t *stack)
     ACO__ASSERT(stack->aco__private);
     return (char *)stack + ACO__RECORD - ACO__TASK_RECORD;
 }
-/* Where the task was spawned: the return address of that call; NULL: unknown. On a share stack it is the last of its
- * annex. NULL: it has no such word, as it is no task. */
+/* Where the task was spawned: the return address of that call. On a share stack it stands behind the annex, if the task
+ * was spawned since aco__notes_spawns. NULL: there is no room for it. */
 static inline const void **aco__spawned_at(const aco_t *task)
 {
     char *annex;
     if (aco__has(task, ACO__PRIVATE))
         return (const void **)aco__stack_task_record(task->share_stack) - 1;
     annex = aco__has(task, ACO__FROM_NEW) ? aco__task_annex(task) : NULL;
-    return annex ? (const void **)(void *)(annex + ACO__TASK_ANNEX) - 1 : NULL;
+    return annex && aco__memory_size(annex) >= ACO__NOTED_ANNEX ? (const void **)(void *)(annex + ACO__TASK_ANNEX)
+                                                                : NULL;
 }
 static inline aco_share_stack_t *aco__task_record_stack(void *record)
 {

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 
 FAILED = []
@@ -79,13 +80,21 @@ def scrape(prometheus, target):
         FAILED.append(f'Prometheus: {known}')
 
 
-def pprof(go, base, folder, arguments, profile):
+def pprof(go, base, folder, arguments, profile, fails=False):
     environment = dict(os.environ, PPROF_TMPDIR=folder)
     done = subprocess.run([go, 'tool', 'pprof', *arguments, f'{base}/debug/pprof/{profile}'], env=environment,
                           capture_output=True, text=True, timeout=300)
-    if done.returncode:
+    if bool(done.returncode) != fails:
         FAILED.append(f'pprof {profile}: {done.stderr}')
-    return done.stdout
+    return done.stderr if fails else done.stdout
+
+
+def status(url):
+    try:
+        with urllib.request.urlopen(url, timeout=60) as page:
+            return page.status
+    except urllib.error.HTTPError as error:
+        return error.code
 
 
 def profiles(go, base):
@@ -97,16 +106,27 @@ def profiles(go, base):
             FAILED.append(f'profile: spins() has all the time:\n{top}')
         check('labels', pprof(go, base, folder, ['-tags'], 'profile?seconds=1'), 'task:', 'hog')
         check('tasks', pprof(go, base, folder, ['-traces'], 'tasks'), 'Type: tasks', 'task:  sleeper 3',
+              'created_by:  ', 'at:', 'debug_pages.c:',
               'state:  waits', 'waits_for_end', 'private_task', 'task_on_share_stack')
-        check('block', pprof(go, base, folder, ['-top'], 'block?seconds=1'), 'Type: delay', 'waits_for_end')
+        check('block', pprof(go, base, folder, ['-top'], 'block?seconds=1'), 'Type: delay', 'waits_for_end',
+              'delay: how long tasks waited')
         check('mutex', pprof(go, base, folder, ['-tags'], 'mutex?seconds=1'), 'holder_at:', 'debug_pages.c:')
         check('stacks', pprof(go, base, folder, ['-top'], 'stacks'), 'Type: touched', 'private_task')
         check('late', pprof(go, base, folder, ['-traces'], 'late?seconds=1'), 'Type: held', 'state:  ran long',
-              'task:  hog', 'spins')
+              'task:  hog', 'spins', 'held: ')
         check('leaked', pprof(go, base, folder, ['-top'], 'leaked'), 'Type: leaked', 'embraces')
         check('route', pprof(go, base, folder, ['-tags'], 'tasks'), 'route:', '/debug/pprof/tasks')
         check('goroutine', pprof(go, base, folder, ['-top'], 'goroutine'), 'waits_for_end')
         check('threads', pprof(go, base, folder, ['-tags'], 'threadcreate'), 'thread:')
+        with socket.create_connection(base.removeprefix('http://').split(':')) as first:
+            first.sendall(b'GET /debug/pprof/profile?seconds=15 HTTP/1.1\r\nHost: localhost\r\n'
+                          b'Connection: close\r\n\r\n')
+            while status(f'{base}/debug/pprof/tasks') != 429:  # until it is being made
+                pass
+            check('one at a time', pprof(go, base, folder, ['-top'], 'tasks', fails=True),
+                  'one profile at a time: /debug/pprof/profile is being made, for some')
+            while first.recv(65536):
+                pass
 
 
 def main():

@@ -18,12 +18,14 @@ typedef struct aco__task_seen {
     const char *state;     /* "runs", "can run", "has not begun", "waits" */
     const char *waits_for; /* "for mutex …"; "": it does not wait, or no text is wanted */
     const char *location;  /* of the wait; NULL: unknown */
+    const char *place;     /* the same for aco__place_text(); it lasts */
     const char *holder_at; /* if texts are wanted: where the holder of the lock waits; NULL: unknown, or it does not */
     const void *spawned_at; /* the return address of the call that spawned it; NULL: unknown */
     const char *work;      /* aco__work_place(); "": unknown */
     const void *entry;     /* its function */
     const void *group;     /* of which it is a member; NULL: none */
     int waits_kind;        /* ACO__SEEN_…; 0: it does not wait */
+    const void *lock;      /* for which it waits; NULL: for none */
     int fd;                /* for which it waits; -1: none */
     const struct aco_scope_s *scope; /* the innermost; NULL: none */
     int64_t waited_ms;     /* at most so long; 0 if it does not wait */
@@ -77,8 +79,9 @@ typedef struct aco__thread_seen {
 ACO_API size_t aco__inspect_threads(aco__thread_seen_t *threads, size_t n);
 
 /* A task that has just woken over 10 ms after its sleep or its time limit ended; on its thread, in its root context. It
- * must not wait. At most ACO__MOST_LATE of those that wake at once are told. */
-typedef void (*aco__late_observer_t)(const aco__task_seen_t *task, int64_t late_ns);
+ * must not wait. Each of at most ACO__MOST_LATE of those that wake at once is told, then how many more there were:
+ * task->task is NULL and `late_ns` their sum. Else `n` is 1. */
+typedef void (*aco__late_observer_t)(const aco__task_seen_t *task, size_t n, int64_t late_ns);
 /* From now on this observer is told, instead of the one before, which may still run; NULL: nobody. Any thread. */
 ACO_API void aco__inspect_late(aco__late_observer_t observer);
 enum { ACO__MOST_LATE = 16 };

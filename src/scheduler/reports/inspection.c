@@ -162,24 +162,27 @@ const char *aco__place_text(const char *location, char *text, size_t size)
 
 static aco__late_observer_t late_observer; /* atomic */
 
-static void tell_late(aco__thread_t *self, const aco_t *task, int64_t late_ns)
+static void tell_late(aco__thread_t *self, const aco_t *task, size_t more, int64_t late_ns)
 {
     aco__late_observer_t observer = __atomic_load_n(&late_observer, __ATOMIC_ACQUIRE);
-    aco__task_seen_t seen = {0};
+    aco__task_seen_t seen = {.name = "", .work = "", .thread = aco__tasks(self)->inspected.thread};
     void *frames[ACO__MOST_SEEN_FRAMES];
     char text[3 * ACO__REPORT_TEXT];
     int error = errno, n;
     if (!observer)
         return;
+    if (!task) {
+        observer(&seen, more, late_ns);
+        return;
+    }
     aco__tasks(self)->inspected.owner = NULL;
     n = aco_backtrace(task, frames, ACO__MOST_SEEN_FRAMES);
     errno = error;
     seen.frames = frames;
     seen.frame_count = n > 0 ? n : 0;
     aco__report_task(self, task, 0, text, &seen);
-    seen.thread = aco__tasks(self)->inspected.thread;
     seen.work = aco__work(task);
-    observer(&seen, late_ns);
+    observer(&seen, 1, late_ns);
 }
 
 void aco__inspect_late(aco__late_observer_t observer)

@@ -464,9 +464,9 @@ int aco__kind_of_wait(unsigned kind)
     }
 }
 
-/* Where the holder of the lock waits that `wait`, which was described, is for. NULL: it does not wait, or is
+/* What the holder of the lock waits for that `wait`, which was described, is for. NULL: it does not wait, or is
  * unknown. */
-static const char *place_of_holder(const report_t *report, const aco__wait_t *wait, char text[TEXT])
+static const aco__wait_t *wait_of_holder(const report_t *report, const aco__wait_t *wait)
 {
     const aco_mutex_t *mutex = wait->object;
     const aco_rwlock_t *lock = wait->object;
@@ -475,8 +475,21 @@ static const char *place_of_holder(const report_t *report, const aco__wait_t *wa
     const aco_t *holder = is_mutex ? mutex->owner : is_lock ? lock->writer : NULL;
     if (!holder || holder != report->known || !is_ours(holder, report->self)) /* name_of() has found that it lives */
         return NULL;
-    wait = aco__task_wait(holder);
-    return wait && wait->location ? aco__location(wait->location, text, TEXT) : NULL;
+    return aco__task_wait(holder);
+}
+
+/* ", which waits at FILE:LINE for time to pass"; the place is `seen->holder_at`, in `place`, or NULL: nothing. */
+static void describe_holder(report_t *report, const aco__wait_t *wait, char text[TEXT], char place[TEXT],
+                            aco__task_seen_t *seen)
+{
+    const aco__wait_t *of_holder = wait_of_holder(report, wait);
+    char reason[TEXT];
+    size_t n = strlen(text);
+    if (!of_holder || !of_holder->location)
+        return;
+    seen->holder_at = aco__location(of_holder->location, place, TEXT);
+    describe(report, of_holder, reason);
+    (void)snprintf(text + n, TEXT - n, ", which waits at %s %s", seen->holder_at, reason);
 }
 
 void aco__report_task(const aco__thread_t *self, const aco_t *task, int wants_text, char text[3 * ACO__REPORT_TEXT],
@@ -485,27 +498,28 @@ void aco__report_task(const aco__thread_t *self, const aco_t *task, int wants_te
     const aco__wait_t *wait = aco__task_wait(task);
     aco_function_t function = aco__entry_of_task(task);
     aco__inspected_t *inspected = &aco__tasks(self)->inspected;
+    const void *const *spawned_at = aco__spawned_at(task);
     report_t report = {0};
     report.self = self;
     report.known = inspected->owner; /* else each task that waits for a lock costs a walk over all tasks */
     text[0] = 0;
     if (wait && wants_text) {
         describe(&report, wait, text);
-        seen->holder_at = place_of_holder(&report, wait, text + 2 * TEXT);
+        inspected->owner = report.known; /* as the next call may look for another one */
+        describe_holder(&report, wait, text, text + 2 * TEXT, seen);
     }
-    if (seen->holder_at)
-        (void)snprintf(text + strlen(text), TEXT - strlen(text), ", which waits at %s", seen->holder_at);
-    inspected->owner = report.known;
     seen->task = task;
     seen->name = aco_name(task);
     seen->state = states[turn_of(&report, task)];
     seen->waits_for = text;
     seen->location = wait && wait->location ? aco__location(wait->location, text + TEXT, TEXT) : NULL;
+    seen->place = wait ? wait->location : NULL;
     memcpy(&seen->entry, &function, sizeof function);
-    seen->spawned_at = *aco__spawned_at(task);
+    seen->spawned_at = spawned_at ? *spawned_at : NULL;
     seen->group = *aco__task_flags(task) & TASK_SCOPED ? aco__task_record(task)->group : NULL;
     seen->scope = *aco__task_flags(task) & TASK_SCOPED ? aco__task_record(task)->scope : NULL;
     seen->fd = wait && aco__kind_of_wait(wait->kind) == ACO__SEEN_IO ? (int)(uintptr_t)wait->object : -1;
     seen->waits_kind = wait ? aco__kind_of_wait(wait->kind) : 0;
+    seen->lock = seen->waits_kind == ACO__SEEN_LOCK ? wait->object : NULL;
     seen->waited_ms = wait ? (int64_t)((uint32_t)(aco__os_now() / ACO_MILLISECOND) - wait->since) : 0;
 }
