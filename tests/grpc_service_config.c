@@ -1,4 +1,4 @@
-/* Service configs (docs/grpc.md): each that is wrong is refused, with the place and the reason in aco_error_message(). */
+/* Service configs (docs/grpc.md): each that is wrong is refused, with place and reason in aco_error_message(). */
 #include "check.h"
 
 #include "aco/grpc.h"

@@ -8,7 +8,7 @@ set(acorn_slow
   "^install\\.(headers|old|warnings|amalgamation|cmake|subdirectory|libaco_only|rust)"
   "^debug\\.(readers|page)$" "^headers\\.module$" "^pages\\.|^bindings\\.(python|rust|lua|zig|go)$"
   "^hardening\\.(options|ibt|bti|shadow(-all)?)$" "^example\\.io_echo\\.10000"
-  "^(io|http)_failure|^(http|grpc)\\.(p|node)|^(layers\\.self_test|files\\.seeded|documents\\.seeded)$"
+  "^(io|http)_failure|^(http|grpc)\\.(p|node|browser)|^(layers\\.self_test|files\\.seeded|documents\\.seeded)$"
   "^hook\\.(redis|postgres|mariadb|curl|sqlite)$" "^hook\\.allocators\\.efence$" "^http_differential\\."
   "^may_switch\\.graph$" "^sim_porcupine$"
   "^debugger\\.(lldb|gdb\\.O0)$|^trace\\.debug\\.dies$")

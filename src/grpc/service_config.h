@@ -17,7 +17,8 @@ typedef struct aco__grpc_config {
     size_t sz;
 } aco__grpc_config_t;
 
-/* Reads the text, which may be freed then. NULL and errno: EINVAL, and aco_error_message() says where and why; ENOMEM. */
+/* Reads the text, which may be freed then. NULL and errno: EINVAL, and aco_error_message() says where and why; ENOMEM.
+ */
 ACO__HIDDEN aco__grpc_config_t *aco__grpc_config_read(const char *text, const char *caller);
 /* NULL: nothing happens. */
 ACO__HIDDEN void aco__grpc_config_free(aco__grpc_config_t *config);
