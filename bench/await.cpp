@@ -152,6 +152,34 @@ BENCH_INLINE void channels_ping_pong(void *, size_t rounds)
 }
 NATIVE_RUN(channels_ping_pong)
 
+static aco::async<> asks_by(aco::channel<uintptr_t> &there, aco::channel<uintptr_t> &back, uintptr_t &value,
+                            size_t rounds)
+{
+    for (; rounds; rounds--) {
+        co_await aco::async_send(there, value);
+        co_await aco::async_receive(back, value);
+    }
+}
+static aco::async<> answers_by(aco::channel<uintptr_t> &there, aco::channel<uintptr_t> &back, size_t rounds)
+{
+    for (uintptr_t got = 0; rounds; rounds--) {
+        co_await aco::async_receive(there, got);
+        co_await aco::async_send(back, got + 1);
+    }
+}
+
+BENCH_INLINE void member_channels_ping_pong(void *, size_t rounds)
+{
+    aco::channel<uintptr_t> there, back;
+    uintptr_t value = 0;
+    aco::async_group group;
+    group.spawn(answers_by(there, back, rounds));
+    group.spawn(asks_by(there, back, value, rounds));
+    group.wait();
+    native_must(value == rounds, "other values came back");
+}
+NATIVE_RUN(member_channels_ping_pong)
+
 /* ---- A coroutine awaits another one: a child's whole life ---- */
 
 static __attribute__((noinline)) aco::async<uintptr_t> child(uintptr_t value)
@@ -182,6 +210,7 @@ static const native_case_t cases[] = {
     {"ping_pong_members", number_make, NATIVE_ALL(members_ping_pong)},
     {"ping_pong_tasks", number_make, NATIVE_ALL(tasks_ping_pong)},
     {"ping_pong_channels", number_make, NATIVE_ALL(channels_ping_pong)},
+    {"ping_pong_member_channels", number_make, NATIVE_ALL(member_channels_ping_pong)},
     {"call", number_make, NATIVE_ALL(member_call)},
     {NULL, NULL, {NULL, NULL, NULL, NULL}},
 };

@@ -203,6 +203,7 @@ AWAITS = [
     NativeCase("await_ping_pong", "await: ping-pong",
                Line("tasks, unbuffered channels", "await", "ping_pong_channels"),
                Line("tasks, aco::await", "await", "ping_pong_tasks"),
+               Line("members, unbuffered channels", "await", "ping_pong_member_channels", limit=1.00),
                Line("members, co_await", "await", "ping_pong_members", limit=1.00)),
 ]
 NATIVE = SWITCHES + GENERATORS + SCHEDULERS + AWAITS

@@ -468,15 +468,18 @@ private:
     int step(std::int64_t timeout_ns)
     {
         watch();
-        for (int left = 2; left > 0; left--) { /* it may have stopped when the last handler had run */
+        for (int left = 2; left > 0; left--) { /* somebody may have stopped it */
             const std::size_t ran = timeout_ns < 0   ? context_.run_one()
                                     : timeout_ns > 0 ? context_.run_one_for(std::chrono::nanoseconds(timeout_ns))
                                                      : context_.poll_one();
             if (ran)
                 run_more();
-            if (ran || !context_.stopped())
+            /* With the last work it stops. The next step would find that out in vain, after its task has begun more. */
+            const bool has_stopped = context_.stopped();
+            if (has_stopped)
+                context_.restart();
+            if (ran || !has_stopped)
                 return 1;
-            context_.restart();
         }
         return 0;
     }

@@ -126,7 +126,7 @@ int aco__answer_prepare(aco__answer_t *answer, const char *call)
     aco__thread_t *self = aco__self();
     if (aco_unlikely(!aco__is_in_task(self)) && aco__check_inner(self, call) != 0)
         return -1;
-    if (!aco__scratch()) /* for the poll task */
+    if (aco_unlikely(!self->scratch) && !aco__scratch()) /* for the poll task */
         return aco__fail_memory(0, call, sizeof(aco__scratch_t));
     answer->post.next = NULL;
     answer->post.run = told;
