@@ -138,9 +138,9 @@ static void end_run(aco__run_t *run, void *result, int error)
 }
 
 /* The task calls aco_exit(). */
-static void run_exits(aco__member_t *member)
+static void run_exits(aco__at_end_t *at_end)
 {
-    end_run((aco__run_t *)(void *)member, NULL, 0);
+    end_run((aco__run_t *)(void *)at_end, NULL, 0);
 }
 
 /* The frame of run_member() is left. pthread_exit() in the member has unwound it, if the run is still linked. */
@@ -183,7 +183,7 @@ ACO__SWITCHES ACO__FORCE_INLINE void run_member(aco__set_worker_t *worker, const
     run.item = *item;
     run.worker = worker;
     run.is_sent = is_sent;
-    run.base.exits = run_exits;
+    run.base.at_end.ends = run_exits;
     aco__member_begin(&run.base, run.item.group->aco__deadline);
     link_run(&run);
     if (aco_unlikely(!run.item.fn))
