@@ -358,6 +358,12 @@ ACO__SWITCHES static __attribute__((noinline)) int serve_request(aco__http1_conn
     return !c->x->reply.will_close;
 }
 
+static int can_move(const aco__http_link_t *link)
+{
+    const aco_stream_functions_t *functions = link->stream->functions;
+    return !link->has_half && (link->is_plain || (functions->can_move && functions->can_move(link->stream)));
+}
+
 /* After a request that began then. Goes to another thread's server, if this thread has stalled. Whether it has. */
 ACO__SWITCHES static __attribute__((noinline)) int leave_thread(aco__http1_connection_t *c, int64_t began,
                                                                 int64_t until, const char *location)
@@ -368,7 +374,7 @@ ACO__SWITCHES static __attribute__((noinline)) int leave_thread(aco__http1_conne
     ACO__ASSERT(member && !c->x);
     if (now - began > HTTP_STALL)
         aco__http_suspect(member, now);
-    if (!aco__http_has_stalled(member, now) || c->heavy || c->is.is_refused || !link->is_plain || link->has_half)
+    if (!aco__http_has_stalled(member, now) || c->heavy || c->is.is_refused || !can_move(link))
         return 0;
     return aco__http_move(&c->is, c->requests, location);
 }
@@ -425,7 +431,7 @@ ACO__SWITCHES static void serve_connection(aco__http1_connection_t *c, const cha
 {
     if (aco_unlikely(c->is.server->member != NULL) && !c->is_placed && aco__http_place(&c->is, location))
         return;
-    if (c->is.server->options.open && aco__http_open_stream(&c->is, location) != 0)
+    if (c->is.server->options.open && c->http.link.is_plain && aco__http_open_stream(&c->is, location) != 0)
         return;
     if (has_agreed_on_http2(c)) {
         serve_http2(c, location);
@@ -449,6 +455,7 @@ typedef struct newcomer {
     struct aco__http_address *address; /* NULL: nobody counts it */
     aco__http1_connection_t *record; /* NULL: it is on the task's stack */
     int fd;
+    aco_stream_t *stream; /* on it, made there; NULL: none */
     int is_moved; /* from another thread's server */
     unsigned requests; /* that were handled there */
 } newcomer_t;
@@ -517,7 +524,7 @@ static void exits(aco__at_end_t *at_end)
 
 ACO__SWITCHES static void run_newcomer(aco__http1_connection_t *c, int is_allocated, newcomer_t *newcomer)
 {
-    begin_connection(c, is_allocated, newcomer->server, newcomer->fd, NULL, newcomer->is_moved);
+    begin_connection(c, is_allocated, newcomer->server, newcomer->fd, newcomer->stream, newcomer->is_moved);
     c->requests = newcomer->requests;
     c->at_end.ends = exits;
     aco__service_free(newcomer, sizeof *newcomer);
@@ -560,6 +567,7 @@ int aco__http_connect(aco_http_server_t *server, int fd, struct aco__http_addres
     newcomer->server = server;
     newcomer->address = address;
     newcomer->fd = fd;
+    newcomer->stream = move ? move->stream : NULL;
     newcomer->is_moved = move != NULL;
     newcomer->requests = move ? move->requests : 0;
     if (aco_group_spawn_at(&server->group, run, newcomer, NULL, task, location))
