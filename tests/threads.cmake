@@ -40,6 +40,11 @@ if(TARGET acorn_http)
     acorn_test(${subject}.release ${subject}.c DEFINE ${define_release} TIMEOUT 200)
     target_link_libraries(test_${subject}_release PRIVATE acorn_threads_static acorn_http_static)
   endforeach()
+  if(TARGET acorn_tls)
+    acorn_test(threads_https_balance.release threads_https_balance.c DEFINE ${define_release} TIMEOUT 200)
+    target_link_libraries(test_threads_https_balance_release
+                          PRIVATE acorn_threads_static acorn_http_static acorn_tls_static OpenSSL::SSL)
+  endif()
 endif()
 if(TARGET acorn_io AND IO_PYTHON)
   add_test(NAME example.threads_echo

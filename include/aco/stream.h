@@ -146,7 +146,10 @@ typedef struct aco_stream_functions_s {
     int (*local_address)(const aco_stream_t *stream, char *text, size_t size); /* NULL: that of `fd` */
     int (*peer_address)(const aco_stream_t *stream, char *text, size_t size); /* the same */
     const char *(*protocol)(const aco_stream_t *stream); /* NULL: none */
-    void *aco__reserved[4]; /* reserved fields are 0 */
+    /* Whether a task of another thread may use the stream from now on, once `fd` belongs to that thread: nothing else
+     * of it does so, and nothing is read or unsent. Must not switch. NULL: no */
+    int (*can_move)(const aco_stream_t *stream);
+    void *aco__reserved[3]; /* reserved fields are 0 */
 } aco_stream_functions_t;
 struct aco_stream_s {
     const aco_stream_functions_t *functions;

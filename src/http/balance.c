@@ -1,9 +1,9 @@
 /* Connections that move between the servers of several threads.
  *
  * A connection moves when its task has nothing of it: before its first byte, or between two requests. That task gives
- * the descriptor up, lists the move with the other server, and waits. The other server's receiver makes a new task for
- * the connection there, or refuses; then the first task ends, or goes on as before. What the peer sends meanwhile waits
- * in the socket.
+ * the descriptor up, with the stream that `open` has made, lists the move with the other server, and waits. The other
+ * server's receiver makes a new task for the connection there, or refuses; then the first task ends, or goes on as
+ * before. What the peer sends meanwhile waits in the socket.
  *
  * The lock is held for a few instructions. Nothing inside posts or calls the system, except to spin: a simulation lets
  * other threads run there. So who finds a receiver asleep takes its answer away under the lock, and tells it outside.
@@ -201,6 +201,7 @@ ACO__SWITCHES static int move_to(aco__http_connection_t *c, int is_new, unsigned
         return 0;
     memset(move, 0, sizeof *move);
     move->fd = c->link->own.fd;
+    move->stream = c->link->is_plain ? NULL : c->link->stream;
     move->requests = requests;
     if (aco__answer_prepare(&move->answer, "aco_http_serve") == 0) {
         (void)aco_io_release(move->fd);

@@ -19,6 +19,7 @@ typedef struct aco__http_move {
     struct aco__http_member *to;
     int is_listed; /* nobody has looked at it yet: it can be withdrawn */
     int fd;
+    aco_stream_t *stream; /* on it, made by `open`; NULL: none */
     unsigned requests; /* that it has had */
     int is_taken; /* valid when the answer is told */
     aco__answer_t answer;
@@ -65,8 +66,8 @@ static inline int aco__http_has_stalled(const aco__http_member_t *member, int64_
     return now < __atomic_load_n(&member->stalled_until, __ATOMIC_RELAXED);
 }
 /* Gives a connection to the thread that is best for it. A new one goes where few connections are, another one away from
- * a thread that stalls. Nothing of it is read or unsent. Whether another thread has it now: then it has no stream, and
- * its task ends. */
+ * a thread that stalls. Nothing of it is read or unsent, and its stream can move. Whether another thread has it now:
+ * then it has no stream, and its task ends. */
 ACO__SWITCHES ACO__HIDDEN int aco__http_place(aco__http_connection_t *c, const char *location);
 ACO__SWITCHES ACO__HIDDEN int aco__http_move(aco__http_connection_t *c, unsigned requests, const char *location);
 

@@ -69,7 +69,7 @@ int aco__http1_understand(aco__http_exchange_t *x)
         return 413;
     if (head->expects && (head->expects > 1 || !head->expects_continue) && x->is.minor > 0)
         return 417;
-    h->may_continue = head->expects && x->is.minor > 0 && !in->has_all;
+    h->incoming.may_continue = head->expects && x->is.minor > 0 && !in->has_all;
     return aco__http_understand_target(x);
 }
 
@@ -80,13 +80,13 @@ ACO__SWITCHES static int send_continue(aco__http_exchange_t *x, aco__http1_t *h,
     aco__http_link_t *link = &h->link;
     char *at;
     if (x->reply.has_begun || link->in.end > link->at) { /* it did not wait */
-        h->may_continue = 0;
+        h->incoming.may_continue = 0;
         return 0;
     }
     at = aco__http_room(link, sizeof text - 1, location);
     if (!at)
         return -1;
-    h->may_continue = 0;
+    h->incoming.may_continue = 0;
     aco__http_filled(link, HTTP_PUT(at, text));
     return 0;
 }
@@ -97,7 +97,7 @@ static ssize_t http1_read(aco__http_exchange_t *x, void *p, size_t n, const char
     aco__http1_t *h = http1_of(x);
     if (h->incoming.has_all)
         return 0;
-    if (h->may_continue && !h->incoming.body_error && send_continue(x, h, location) != 0)
+    if (h->incoming.may_continue && !h->incoming.body_error && send_continue(x, h, location) != 0)
         return -1;
     return aco__http_read_body(&h->incoming, p, n, call, location);
 }
@@ -166,7 +166,7 @@ static int http1_begin(aco__http_exchange_t *x, int status, const char *type, si
         line = other;
         line_n = (size_t)snprintf(other, sizeof other, "HTTP/1.1 %d \r\n", status);
     }
-    if (!in->is_persistent || h->may_continue || ends_with_server(x) ||
+    if (!in->is_persistent || h->incoming.may_continue || ends_with_server(x) ||
         (!in->has_all && x->is.length > HTTP_DISCARDED && in->head->body == 0)) /* nobody is going to read that */
         x->reply.will_close = 1;
     at = aco__http_room(&h->link, line_n + type_n + fields_n + MOST_OWN_FIELDS, location);

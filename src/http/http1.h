@@ -13,8 +13,6 @@ typedef struct aco__http1 {
     aco__http_link_t link;
     aco__http_incoming_t incoming;
     aco__http_outgoing_t outgoing;
-    unsigned char may_continue; /* the client waits for "100 Continue" */
-    int error; /* of reading a head; 0: none */
 } aco__http1_t;
 
 ACO__HIDDEN extern const aco__http_version_t aco__http1_version;
@@ -27,7 +25,7 @@ ACO__HIDDEN int aco__http1_understand(aco__http_exchange_t *x);
 /* The errno with which the connection has failed; 0: it has not. */
 static inline int aco__http1_error_of(const aco__http1_t *h)
 {
-    return h->link.error ? h->link.error : h->incoming.body_error == ECONNRESET ? ECONNRESET : h->error;
+    return h->link.error ? h->link.error : h->incoming.body_error == ECONNRESET ? ECONNRESET : h->incoming.head_error;
 }
 
 #endif

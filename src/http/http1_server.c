@@ -17,16 +17,17 @@ enum { LINGER_BYTES = 1 << 20, LINGER_MS = 1000 };
 /* A connection. Its link's output and what else a request needs is in memory that it has only meanwhile. */
 typedef struct aco__http1_connection {
     aco__http_connection_t is;
+    aco__at_end_t at_end; /* of its task, if the server has made that; else `ends` is NULL */
     aco__http1_t http; /* the stream of its exchange */
     aco__http_exchange_t *x; /* NULL: idle */
     struct aco__http1_connection *next_unflushed, **place_unflushed; /* place: NULL: not there */
     unsigned char in_handler;
     unsigned char is_placed; /* it came from another thread */
     unsigned char heavy; /* for how many requests it does not move: balance.h */
+    unsigned char is_allocated; /* by itself; 0: it is on the stack */
+    unsigned requests; /* that were handled, if they have a limit */
     const char **work; /* where its task's work stands; NULL: not known yet */
     int64_t ended; /* when the last request was, if it was observed; else 0 */
-    unsigned requests; /* that were handled, if they have a limit */
-    size_t sz; /* of this record, as allocated; 0: it is on the stack */
 } aco__http1_connection_t;
 
 /* What a request needs: */
@@ -97,7 +98,7 @@ static int begin_request(aco__http1_connection_t *c)
     aco__http_request_begin(c->x, arena);
     c->x->is.fd = h->link.own.fd;
     c->x->is.stream = h->link.stream;
-    h->may_continue = 0;
+    h->incoming.may_continue = 0;
     aco__http_body_begin(&h->outgoing, 0, 0, 0);
     aco__http_message_begin(&h->incoming, &space->head);
     return 0;
@@ -173,7 +174,7 @@ ACO__SWITCHES static int read_head(aco__http1_connection_t *c, const char *locat
             else
                 status = n < 0 && scope.error == ETIMEDOUT && head->target ? 408 : -1;
             if (status < 0)
-                c->http.error = n < 0 ? errno : ECONNRESET;
+                in->head_error = n < 0 ? errno : ECONNRESET;
         }
         (void)aco_scope_end(&scope);
     }
@@ -191,7 +192,7 @@ ACO__SWITCHES static int discard_body(aco__http1_connection_t *c, const char *lo
 {
     aco__http_incoming_t *in = &c->http.incoming;
     uint64_t limit = in->head->body + HTTP_DISCARDED;
-    if (c->http.may_continue || c->x->is.length > HTTP_DISCARDED)
+    if (in->may_continue || c->x->is.length > HTTP_DISCARDED)
         return 0;
     while (!in->has_all) {
         if (in->body_error || in->head->body > limit || aco__http_skip_body(in, "aco_http_serve", location) < 0)
@@ -357,6 +358,12 @@ ACO__SWITCHES static __attribute__((noinline)) int serve_request(aco__http1_conn
     return !c->x->reply.will_close;
 }
 
+static int can_move(const aco__http_link_t *link)
+{
+    const aco_stream_functions_t *functions = link->stream->functions;
+    return !link->has_half && (link->is_plain || (functions->can_move && functions->can_move(link->stream)));
+}
+
 /* After a request that began then. Goes to another thread's server, if this thread has stalled. Whether it has. */
 ACO__SWITCHES static __attribute__((noinline)) int leave_thread(aco__http1_connection_t *c, int64_t began,
                                                                 int64_t until, const char *location)
@@ -367,7 +374,7 @@ ACO__SWITCHES static __attribute__((noinline)) int leave_thread(aco__http1_conne
     ACO__ASSERT(member && !c->x);
     if (now - began > HTTP_STALL)
         aco__http_suspect(member, now);
-    if (!aco__http_has_stalled(member, now) || c->heavy || c->is.is_refused || !link->is_plain || link->has_half)
+    if (!aco__http_has_stalled(member, now) || c->heavy || c->is.is_refused || !can_move(link))
         return 0;
     return aco__http_move(&c->is, c->requests, location);
 }
@@ -424,7 +431,7 @@ ACO__SWITCHES static void serve_connection(aco__http1_connection_t *c, const cha
 {
     if (aco_unlikely(c->is.server->member != NULL) && !c->is_placed && aco__http_place(&c->is, location))
         return;
-    if (c->is.server->options.open && aco__http_open_stream(&c->is, location) != 0)
+    if (c->is.server->options.open && c->http.link.is_plain && aco__http_open_stream(&c->is, location) != 0)
         return;
     if (has_agreed_on_http2(c)) {
         serve_http2(c, location);
@@ -448,6 +455,7 @@ typedef struct newcomer {
     struct aco__http_address *address; /* NULL: nobody counts it */
     aco__http1_connection_t *record; /* NULL: it is on the task's stack */
     int fd;
+    aco_stream_t *stream; /* on it, made there; NULL: none */
     int is_moved; /* from another thread's server */
     unsigned requests; /* that were handled there */
 } newcomer_t;
@@ -459,13 +467,9 @@ static void count_until_end(const newcomer_t *newcomer)
         aco__http_address_leave(newcomer->address);
 }
 
-/* The end of the connection's task, also by aco_exit(). Nothing waits. */
-static void end_connection(void *arg)
+/* The connection ends, also by aco_exit(). Nothing waits. */
+static void end_connection(aco__http1_connection_t *c)
 {
-    aco__http1_connection_t *c = arg;
-    size_t sz = c->sz;
-    if (c->is.is_idle) /* aco_exit() in `open` */
-        aco__http_end_idle(&c->is);
     if (c->in_handler) { /* the same there: the reply lacks something */
         aco__http_try_send(&c->http.link); /* earlier replies */
         c->http.link.is_broken = 1;
@@ -479,16 +483,16 @@ static void end_connection(void *arg)
     ACO__ASSERT(!c->place_unflushed); /* its memory goes */
     aco__http_leave_server(&c->is);
     aco__http_link_close(&c->http.link, aco__http_is_cut(&c->http.outgoing));
-    if (sz)
-        aco__service_free(c, sz);
+    if (c->is_allocated)
+        aco__service_free(c, sizeof *c);
 }
 
 /* The connection begins, on a socket or on a stream. */
-static void begin_connection(aco__http1_connection_t *c, size_t sz, aco_http_server_t *server, int fd,
+static void begin_connection(aco__http1_connection_t *c, int is_allocated, aco_http_server_t *server, int fd,
                              aco_stream_t *stream, int is_moved)
 {
     memset(c, 0, sizeof *c);
-    c->sz = sz;
+    c->is_allocated = (unsigned char)is_allocated;
     c->is.is_moved = (unsigned char)is_moved;
     aco__http1_open(&c->http, fd, stream, &server->options);
     aco__http_join_server(&c->is, server, &c->http.link);
@@ -496,27 +500,36 @@ static void begin_connection(aco__http1_connection_t *c, size_t sz, aco_http_ser
     c->is_placed = (unsigned char)is_moved;
 }
 
-/* Serves the connection until it ends, and frees it. 0, or -1 and errno: it was not served. */
-ACO__SWITCHES static int run_connection(aco__http1_connection_t *c, const char *location)
+/* Serves the connection until it ends, and frees it. Callers end with this call, for which they need no frame. */
+ACO__SWITCHES static void run_connection(aco__http1_connection_t *c, const char *location)
 {
-    if (aco_defer(end_connection, c) != 0) {
-        int error = errno;
-        end_connection(c);
-        errno = error;
-        return -1;
-    }
     serve_connection(c, location);
-    aco__http_report_once(&c->is, c->http.link.error ? c->http.link.error : c->http.error, NULL);
-    (void)aco_defer_pop(1);
-    return 0;
+    aco__http_report_once(&c->is, c->http.link.error ? c->http.link.error : c->http.incoming.head_error, NULL);
+    if (c->at_end.ends) {
+        aco__task_at_end(NULL);
+        end_connection(c);
+    } else {
+        (void)aco_defer_pop(1);
+    }
 }
 
-ACO__SWITCHES static void run_newcomer(aco__http1_connection_t *c, size_t sz, newcomer_t *newcomer)
+/* The task calls aco_exit(). */
+static void exits(aco__at_end_t *at_end)
 {
-    begin_connection(c, sz, newcomer->server, newcomer->fd, NULL, newcomer->is_moved);
+    aco__http1_connection_t *c =
+        (aco__http1_connection_t *)(void *)((char *)at_end - offsetof(aco__http1_connection_t, at_end));
+    c->is.is_idle = 0; /* in `open`: that scope has ended with the task */
+    end_connection(c);
+}
+
+ACO__SWITCHES static void run_newcomer(aco__http1_connection_t *c, int is_allocated, newcomer_t *newcomer)
+{
+    begin_connection(c, is_allocated, newcomer->server, newcomer->fd, newcomer->stream, newcomer->is_moved);
     c->requests = newcomer->requests;
+    c->at_end.ends = exits;
     aco__service_free(newcomer, sizeof *newcomer);
-    (void)run_connection(c, "an HTTP connection");
+    aco__task_at_end(&c->at_end);
+    run_connection(c, "an HTTP connection");
 }
 
 /* The record is on the stack: the first page, which an idle connection holds anyway, has room for it. */
@@ -533,7 +546,7 @@ ACO__SWITCHES static void *connection_on_share_stack(void *arg)
 {
     newcomer_t *newcomer = arg;
     count_until_end(newcomer);
-    run_newcomer(newcomer->record, sizeof(aco__http1_connection_t), newcomer);
+    run_newcomer(newcomer->record, 1, newcomer);
     return NULL;
 }
 
@@ -554,6 +567,7 @@ int aco__http_connect(aco_http_server_t *server, int fd, struct aco__http_addres
     newcomer->server = server;
     newcomer->address = address;
     newcomer->fd = fd;
+    newcomer->stream = move ? move->stream : NULL;
     newcomer->is_moved = move != NULL;
     newcomer->requests = move ? move->requests : 0;
     if (aco_group_spawn_at(&server->group, run, newcomer, NULL, task, location))
@@ -595,7 +609,7 @@ static aco__http1_connection_t *new_connection(aco_http_server_t *server, aco_st
     else
         c = aco__service_allocate(&sz, call);
     if (c) {
-        begin_connection(c, sz, server, -1, stream, 0);
+        begin_connection(c, 1, server, -1, stream, 0);
         if (put_input(&c->http.link, bytes, n) == 0)
             return c;
     }
@@ -608,9 +622,28 @@ static aco__http1_connection_t *new_connection(aco_http_server_t *server, aco_st
     return NULL;
 }
 
+/* Deferred: the task is its caller's, and perhaps goes on. */
+static void end_served(void *connection)
+{
+    aco__http1_connection_t *c = connection;
+    if (c->is.is_idle) /* aco_exit() in `open` */
+        aco__http_end_idle(&c->is);
+    end_connection(c);
+}
+
 int aco_http_serve_connection_at(aco_http_server_t *server, aco_stream_t *stream, const void *bytes, size_t n,
                                  const char *location)
 {
     aco__http1_connection_t *c = stream ? new_connection(server, stream, bytes, n) : NULL;
-    return c ? run_connection(c, location) : -1;
+    int error;
+    if (!c)
+        return -1;
+    if (aco_defer(end_served, c) != 0) {
+        error = errno;
+        end_connection(c);
+        errno = error;
+        return -1;
+    }
+    run_connection(c, location);
+    return 0;
 }

@@ -44,11 +44,13 @@ typedef struct aco__http_incoming {
     unsigned char may_switch; /* the message asks for another protocol */
     unsigned char is_persistent; /* the peer keeps the connection after this message */
     unsigned char must_not_wait; /* for more of the body: EAGAIN */
+    unsigned char may_continue; /* the peer waits for "100 Continue" */
     int body_error; /* why the body cannot be read any more: EFBIG, EBADMSG… */
     int read_error; /* with which the last read of the body failed; 0: it did not */
     int64_t body_time; /* for a body, from the first wait for it */
     int64_t body_until; /* 0: nobody has waited */
     int body_rate; /* bytes that prolong it by a second; 0: none do */
+    int head_error; /* of reading a head; 0: none */
 } aco__http_incoming_t;
 
 ACO__HIDDEN void aco__http_incoming_open(aco__http_incoming_t *in, aco__http_link_t *link);

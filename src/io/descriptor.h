@@ -22,9 +22,9 @@ enum { IO_UNWATCHED = 3 }; /* shifts IO_READS and IO_WRITES: the direction is no
 typedef struct aco__io_fd {
     int fd;
     uint32_t generation;    /* of this use of the number; events carry it. 0 is the ring's */
-    unsigned char owned;    /* only aco_io_close() ends its registration */
-    unsigned char is_shared; /* other processes have it too: aco_io_set_shared() */
-    unsigned char is_socket; /* or may be one, if it is not owned */
+    unsigned char owned : 1; /* only aco_io_close() ends its registration */
+    unsigned char is_shared : 1; /* other processes have it too: aco_io_set_shared() */
+    unsigned char is_socket : 1; /* or may be one, if it is not owned */
     unsigned char is_tcp;
     unsigned char armed;    /* the directions that the poller watches */
     unsigned char drained;  /* nothing to read until the next event */

@@ -28,7 +28,7 @@ typedef struct aco__task_record {
     aco_group_t *group;  /* of which it is a member, or NULL; then: */
     struct aco__task_record *next, *previous; /* the other members */
     void **result;       /* where to store what it returns, or NULL */
-    aco__member_t *member; /* it runs submitted work, or NULL */
+    aco__at_end_t *at_end; /* told when it ends; NULL: nobody */
 } aco__task_record_t;
 _Static_assert(sizeof(aco__task_record_t) <= ACO__TASK_RECORD, "the stack has room for a task's record");
 

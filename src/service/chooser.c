@@ -98,7 +98,7 @@ static void abandon_scopes(aco__thread_t *self, aco_t *task)
     aco__task_record_t *record = aco__task_record(task);
     if (*aco__task_flags(task) & TASK_SCOPED) {
         record->groups = 0;
-        record->member = NULL;
+        record->at_end = NULL;
     }
     aco__task_leaves_scopes(self, task, ACO_ERROR, ECANCELED);
     if (aco__is_on_private(task))

@@ -49,18 +49,25 @@ size_t aco__worker_tasks(void)
 
 /* ---- Members ---- */
 
+void aco__task_at_end(aco__at_end_t *at_end)
+{
+    const aco_t *task = aco__self()->task;
+    ACO__ASSERT(*aco__task_flags(task) & TASK_SCOPED && !at_end != !aco__task_record(task)->at_end);
+    aco__task_record(task)->at_end = at_end;
+}
+
 void aco__member_begin(aco__member_t *member, int64_t deadline)
 {
     (void)aco__scope_begin("aco_submit", &member->scope, deadline, 0, NULL); /* fails in no task on a private stack */
-    ACO__ASSERT(member->scope.aco__task == aco__self()->task && !aco__task_record(aco__self()->task)->member);
-    aco__task_record(aco__self()->task)->member = member;
+    ACO__ASSERT(member->scope.aco__task == aco__self()->task && !aco__task_record(aco__self()->task)->at_end);
+    aco__task_record(aco__self()->task)->at_end = &member->at_end;
 }
 
 void aco__member_end(aco__member_t *member)
 {
     aco__thread_t *self = aco__self();
-    ACO__ASSERT(aco__task_record(self->task)->member == member);
-    aco__task_record(self->task)->member = NULL;
+    ACO__ASSERT(aco__task_record(self->task)->at_end == &member->at_end);
+    aco__task_record(self->task)->at_end = NULL;
     aco__scope_leave(self, &member->scope);
 }
 

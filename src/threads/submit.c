@@ -152,9 +152,9 @@ static void end_run(aco__run_t *run, void *result, int error)
 }
 
 /* The task calls aco_exit(). */
-static void run_exits(aco__member_t *member)
+static void run_exits(aco__at_end_t *at_end)
 {
-    end_run((aco__run_t *)(void *)member, NULL, 0);
+    end_run((aco__run_t *)(void *)at_end, NULL, 0);
 }
 
 /* The frame of the run is left. pthread_exit() in the member has unwound it, if the run is still linked. */
@@ -194,7 +194,7 @@ static inline void begin_run(aco__run_t *run, aco__set_worker_t *worker, int is_
     run->worker = worker;
     run->is_sent = is_sent;
     run->ended = 0;
-    run->base.exits = run_exits;
+    run->base.at_end.ends = run_exits;
     aco__member_begin(&run->base, run->item.group->aco__deadline);
     link_run(run);
 }

@@ -63,6 +63,14 @@ static const char *stream_protocol(const aco_stream_t *stream)
     return ((const aco_tls_t *)(const void *)stream)->alpn;
 }
 
+/* OpenSSL's objects belong to no thread. */
+static int stream_can_move(const aco_stream_t *stream)
+{
+    const aco_tls_t *tls = (const aco_tls_t *)(const void *)stream;
+    return tls->users == 1 && tls->is_connected && !tls->is_closed && !tls->unsent && !tls->has_failed[TLS_READ] &&
+           !tls->has_failed[TLS_WRITE] && !SSL_has_pending(tls->ssl);
+}
+
 static const aco_stream_functions_t functions = {
     .read = stream_read,
     .write = stream_write,
@@ -72,6 +80,7 @@ static const aco_stream_functions_t functions = {
     .wait_readable = stream_wait_readable,
     .has_input = stream_has_input,
     .protocol = stream_protocol,
+    .can_move = stream_can_move,
 };
 
 aco_stream_t *aco_tls_stream(aco_tls_t *tls)

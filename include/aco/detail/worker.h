@@ -33,10 +33,18 @@ ACO_API aco__worker_t *aco__worker(void);
 /* The tasks of the calling thread. */
 ACO_API size_t aco__worker_tasks(void);
 
+/* Who is told when a task ends, after its deferred calls and without its scopes: nothing may switch then. It costs no
+ * memory, other than aco_defer(). */
+typedef struct aco__at_end {
+    void (*ends)(struct aco__at_end *at_end);
+} aco__at_end_t;
+/* The calling task, a member of a group, tells it; NULL: nobody any more. */
+ACO_API void aco__task_at_end(aco__at_end_t *at_end);
+
 /* What a task that runs submitted work has on its stack. */
 typedef struct aco__member {
+    aco__at_end_t at_end; /* the task calls aco_exit(), or dies. First */
     aco_scope_t scope; /* its outermost */
-    void (*exits)(struct aco__member *member); /* the task calls aco_exit(), or dies */
 } aco__member_t;
 
 /* The calling task, on a private stack and without a scope, becomes a member, and no longer is one. */

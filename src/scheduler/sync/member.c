@@ -64,15 +64,15 @@ static void member_ends(aco__thread_t *self, aco_group_t *group, aco__task_recor
 static void leave_scopes(aco__thread_t *self, aco_t *task, void *result, int error)
 {
     aco__task_record_t *record = aco__task_record(task);
-    aco__member_t *member;
+    aco__at_end_t *at_end;
     if (record->groups)
         aco__die("aco_exit", task, "ends inside %u group(s) that it began: aco_group_end() must come first",
                  record->groups);
-    member = record->member;
-    record->member = NULL;
+    at_end = record->at_end;
+    record->at_end = NULL;
     aco__scopes_leave(self, record);
-    if (member)
-        member->exits(member);
+    if (at_end)
+        at_end->ends(at_end);
     if (record->group)
         member_ends(self, record->group, record, result, error);
 }

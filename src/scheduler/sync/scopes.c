@@ -258,7 +258,7 @@ aco__task_record_t *aco__scope_record(aco__thread_t *self, const aco_t *task)
         record->scope = NULL;
         record->timer.index = 0;
         record->group = NULL;
-        record->member = NULL;
+        record->at_end = NULL;
     }
     return record;
 }
