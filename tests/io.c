@@ -36,10 +36,20 @@ static int own_registrations(void)
 
 /* ---- Waiting ---- */
 
+/* A file that is not empty. */
+static int open_file(void)
+{
+    int file =
+        IS_SIMULATED ? open("file", O_RDWR | O_CREAT | O_CLOEXEC, 0600) : open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    if (IS_SIMULATED)
+        CHECK_EQ(pwrite(file, "file", 4, 0), 4);
+    return file;
+}
+
 static void *waits(void *unused)
 {
-    int ends[2], blocking[2], null = open("/dev/null", O_RDWR | O_NONBLOCK | O_CLOEXEC);
-    int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    int ends[2], blocking[2], file = open_file();
+    int null = IS_SIMULATED ? dup(file) : open("/dev/null", O_RDWR | O_NONBLOCK | O_CLOEXEC);
     aco_group_t group;
     make_pipe(ends);
     aco_group_begin(&group, ACO_KEEP_GOING);
@@ -182,6 +192,8 @@ static void *bytes(void *unused)
     CHECK_EQ(aco_io_send(pair[1], sent, 3, MSG_DONTWAIT), 3);
     CHECK_EQ(aco_io_recv(pair[0], small, sizeof small, MSG_DONTWAIT), 3);
     while (aco_io_send(pair[1], sent, 1000, MSG_DONTWAIT) > 0)
+        continue;
+    while (IS_SIMULATED && aco_io_send(pair[1], sent, 1, MSG_DONTWAIT) > 0) /* it counts bytes, not pages */
         continue;
     CHECK_EQ(errno, EAGAIN);
     FAILS_WITH(aco_io_sendmsg(pair[1], &message, MSG_DONTWAIT), EAGAIN);
@@ -595,7 +607,7 @@ static void *numbers_again(void *unused)
     CHECK_EQ(aco_io_adopt(ends[0]), 0);
     CHECK_EQ(aco_io_release(ends[0]), 0);
     FAILS_WITH(aco_io_release(ends[0]), EBADF);
-    CHECK_EQ(count_registered(), own_registrations()); /* and no file that lives on in `kept` */
+    CHECK(IS_SIMULATED || count_registered() == own_registrations()); /* and no file that lives on in `kept` */
     CHECK_EQ(close(ends[0]), 0);
     CHECK_EQ(close(kept), 0);
     CHECK_EQ(aco_io_close(ends[1]), 0);
@@ -685,6 +697,7 @@ static void *scopes(void *unused)
     make_tcp(tcp);
     FAILS_WITH(aco_io_wait_readable_until(tcp[0], aco_after(ACO_MILLISECOND)), ETIMEDOUT);
     CHECK_EQ(aco_io_write(tcp[1], "ab", 2), 2);
+    let_arrive();
     CHECK_EQ(aco_io_read(tcp[0], text, 8), 2);
     member(&group, takes_a_turn, &turns); /* if a write waited */
     message.msg_iov = &part;
@@ -695,6 +708,7 @@ static void *scopes(void *unused)
     CHECK_EQ(aco_io_sendmsg(tcp[0], &message, 0), 1);
     CHECK_EQ(turns, 0);
     CHECK_EQ(aco_io_write(tcp[1], "c", 1), 1);
+    let_arrive();
     aco_scope_begin(&scope, aco_now());
     aco_scope_cancel(&scope);
     CHECK_EQ(aco_io_read(tcp[0], text, 8), 1);
@@ -702,10 +716,17 @@ static void *scopes(void *unused)
     FAILS_WITH(aco_io_read(tcp[0], text, 8), ECANCELED);
     FAILS_WITH(aco_io_wait_readable(tcp[0]), ECANCELED);
     CHECK_EQ(aco_io_write(tcp[1], "c", 1), 1);
+    if (IS_SIMULATED) { /* in a scope that has ended nobody sleeps */
+        aco_scope_end(&scope);
+        let_arrive();
+        aco_scope_begin(&scope, aco_now());
+        aco_scope_cancel(&scope);
+    }
     CHECK_EQ(aco_io_wait_readable(tcp[0]), 0); /* as a read does */
     CHECK_EQ(aco_io_read(tcp[0], text, 8), 1);
     aco_scope_end(&scope);
     CHECK_EQ(aco_io_write(tcp[1], "c", 1), 1);
+    let_arrive();
     CHECK_EQ(aco_io_wait_readable_until(tcp[0], aco_now()), 0);
     CHECK_EQ(aco_io_read(tcp[0], text, 8), 1);
     w.fd = pair[0];
@@ -723,7 +744,8 @@ static void *scopes(void *unused)
 static void *echoes_once(void *fd)
 {
     char text[64];
-    ssize_t n = aco_io_read((int)(intptr_t)fd, text, sizeof text);
+    ssize_t n = IS_SIMULATED ? aco_io_read_exactly((int)(intptr_t)fd, text, 5) /* segments may be shorter */
+                             : aco_io_read((int)(intptr_t)fd, text, sizeof text);
     CHECK_EQ(aco_io_write((int)(intptr_t)fd, text, (size_t)n), n);
     n = aco_io_read((int)(intptr_t)fd, text, sizeof text); /* the end, told by an event of its own or by the last one */
     CHECK_EQ(n, 0);
@@ -763,7 +785,7 @@ static void *resets(void *unused)
     wait_ends_t w = {0, 0, 0, 0};
     struct iovec part = {sent, 1};
     sigset_t mask, pending;
-    int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    int file = open_file();
     int64_t offset = 0;
     aco_group_t group;
     aco_group_begin(&group, ACO_KEEP_GOING);
@@ -813,27 +835,19 @@ static void threads_end(void)
 int main(void)
 {
     int before;
-    static const aco_function_t tests[] = {waits,
-                                           bytes,
-                                           all_of_it,
-                                           passes_a_descriptor,
-                                           between,
-                                           urgent_data,
-                                           error_queue,
-                                           closing,
-                                           closing_the_other,
-                                           woken_and_closed,
-                                           numbers_again,
-                                           closes_at_once,
-                                           numbers_of_another_kind,
-                                           scopes,
-                                           half_close,
-                                           resets};
+    static const aco_function_t tests[] = {waits,   bytes,         all_of_it,      passes_a_descriptor,
+                                           closing, numbers_again, closes_at_once, numbers_of_another_kind,
+                                           scopes,  half_close,    resets};
+    static const aco_function_t in_kernel[] = {between, closing_the_other, /* splice() of files */
+                                               urgent_data, error_queue, woken_and_closed}; /* in this order */
     for (int i = 0; i < LARGE; i++)
         sent[i] = (char)(i * 7 + i / 251);
     CHECK(aco_io_poll_fd() >= 0);
     before = count_descriptors();
     run_tests(tests, sizeof tests / sizeof *tests, before);
-    threads_end();
+    if (!IS_SIMULATED) {
+        run_tests(in_kernel, sizeof in_kernel / sizeof *in_kernel, before);
+        threads_end();
+    }
     return check_result("io");
 }

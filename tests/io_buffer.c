@@ -280,7 +280,10 @@ static void *reads_a_line(void *arg)
 static void *reads_much(void *arg)
 {
     char bytes[SIZE];
-    CHECK_EQ(aco_io_reader_read(arg, bytes, SIZE), 4); /* as much as the buffer has: not by way of it */
+    ssize_t n = aco_io_reader_read(arg, bytes, SIZE); /* as much as the buffer has: not by way of it */
+    while (IS_SIMULATED && n > 0 && n < 4) /* by segments */
+        n += aco_io_reader_read(arg, bytes, SIZE);
+    CHECK_EQ(n, 4);
     return NULL;
 }
 
@@ -376,6 +379,8 @@ static void root_context(void)
 int main(void)
 {
     static const aco_function_t subjects[] = {tests};
+    if (IS_SIMULATED)
+        run_task(warms_up, NULL); /* puts the simulation's calls into the table, before those that replace them */
     REPLACE(read);
     REPLACE(write);
     REPLACE(send);

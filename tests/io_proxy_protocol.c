@@ -162,8 +162,6 @@ static void *test(void *arg)
 
 int main(void)
 {
-    const aco_options_t detached = {.flags = ACO_DETACHED};
-    CHECK(aco_spawn(test, NULL, &detached) != NULL);
-    CHECK_EQ(aco_run(), 0);
+    run_task(test, NULL);
     return check_result("the PROXY protocol");
 }

@@ -193,13 +193,13 @@ static void *longest_names(void *unused)
     name[strlen(name)] = 'n';
     serve_one("unix", name, name);
     comes_back("unixgram", name, NULL, name);
-    CHECK(mkdtemp(folder) != NULL);
+    CHECK(IS_SIMULATED ? mkdir(folder, 0700) == 0 : mkdtemp(folder) != NULL);
     memcpy(name, folder, strlen(folder));
     name[strlen(folder)] = '/';
     for (char *rest = name + strlen(folder) + 1; *rest; rest++)
         *rest = 'n';
     serve_one("unixpacket", name, name);
-    CHECK_EQ(unlink(name), 0);
+    CHECK(IS_SIMULATED || unlink(name) == 0); /* there the name is no file */
     CHECK_EQ(rmdir(folder), 0);
     name[LONGEST] = 'n';
     FAILS_WITH(aco_io_listen("unix", name, NULL, NULL), EINVAL);
@@ -477,12 +477,14 @@ static void *sockets(void *unused)
         printf("skipped: IPv6: this machine has none\n");
     }
     serve_one("unix", path, path);
-    CHECK_EQ(unlink(path), 0);
+    CHECK(IS_SIMULATED || unlink(path) == 0); /* there it is no file */
     serve_one("unixpacket", abstract, abstract);
     serve_one("unix", abstract, abstract);
     check_socket_options();
     connect_own_socket();
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        if (IS_SIMULATED && strcmp(wrong[i][3], "interface") == 0)
+            continue;
         FAILS_WITH(aco_io_dial(wrong[i][0], wrong[i][1], wrong[i][2], NULL), EINVAL);
         CHECK(strstr(strrchr(aco_error_message(), ':'), wrong[i][3]) != NULL);
         FAILS_WITH(aco_io_listen(wrong[i][0], wrong[i][1], wrong[i][2], NULL), EINVAL);
@@ -773,13 +775,18 @@ static void *number_zero(void *unused)
 
 int main(int argc, char **argv)
 {
-    static const aco_function_t tests[] = {sockets,  zones,     short_addresses, longest_names,
-                                           own_peer, one_port, other_addresses, own_addresses, in_ended_scope,
-                                           datagrams, number_zero};
+    static const aco_function_t tests[] = {sockets, short_addresses, longest_names, own_peer, own_addresses, datagrams};
+    static const aco_function_t in_kernel[] = {zones, /* if_nametoindex() */
+                                               one_port, other_addresses, /* processes */
+                                               in_ended_scope, /* connects at once, as on loopback */
+                                               number_zero}; /* closes descriptor 0 */
     if (argc == 6)
         return be_second(argv);
     run_task(warms_up, NULL);
     run_tests(tests, sizeof tests / sizeof *tests, count_descriptors());
+    if (IS_SIMULATED)
+        return check_result("io_sockets");
+    run_tests(in_kernel, sizeof in_kernel / sizeof *in_kernel, count_descriptors());
     run_task(full_backlog, NULL); /* these leave descriptors */
     run_task(exhausted, NULL);
     return check_result("io_sockets");

@@ -205,16 +205,34 @@ if(TARGET acorn_hook_static AND TARGET acorn_http AND PKG_CONFIG_FOUND AND NOT C
 endif()
 
 # Acorn's own tests, in runs: tests/io_tests.h.
+function(acorn_agrees subject)
+  acorn_test(sim_agrees.${subject} ${subject}.c DEFINE IN_SIMULATION=5)
+  target_link_libraries(test_sim_agrees_${subject} PRIVATE acorn_hook_static acorn_sim_static ${ARGN} Threads::Threads)
+endfunction()
 if(TARGET acorn_hook_static AND TARGET acorn_http)
   set(agreeing http_cookies http_forms http_decoding)
   if(CMAKE_SIZEOF_VOID_P EQUAL 8) # else calls with paths are not hooked in a run
     list(APPEND agreeing http_replies http_client http_websocket http_access_log http_limits http_stop)
   endif()
   foreach(subject IN LISTS agreeing)
-    acorn_test(sim_agrees.${subject} ${subject}.c DEFINE IN_SIMULATION=5)
-    target_link_libraries(test_sim_agrees_${subject} PRIVATE acorn_hook_static acorn_sim_static acorn_http_static
-                                                             Threads::Threads)
+    acorn_agrees(${subject} acorn_http_static)
   endforeach()
+endif()
+if(TARGET acorn_hook_static AND CMAKE_SIZEOF_VOID_P EQUAL 8)
+  foreach(subject io io_buffer io_proxy_protocol io_sockets)
+    acorn_agrees(${subject} acorn_io_static)
+  endforeach()
+  # gcc's link-time optimisation resolves some references before the linker's --wrap sees them.
+  if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
+    acorn_agrees(io_streams acorn_io_static)
+    target_link_options(test_sim_agrees_io_streams
+                        PRIVATE -Wl,--wrap=aco__service_allocate,--wrap=aco__service_free)
+  endif()
+  if(TARGET acorn_tls)
+    foreach(subject tls_handshakes tls_streams)
+      acorn_agrees(${subject} acorn_tls_static OpenSSL::SSL)
+    endforeach()
+  endif()
 endif()
 
 # At night the tests that try a fixed number of seeds try more of them.

@@ -67,6 +67,13 @@ typedef struct how {
     int has_chain; /* the issuer follows it in the file */
 } how_t;
 
+#ifdef IN_SIMULATION /* its runs begin at this date */
+static time_t begin_of_runs = 1000000000;
+#define CLOCK (&begin_of_runs)
+#else
+#define CLOCK NULL
+#endif
+
 /* CN=NAME. */
 static inline void make_certificate(certificate_t *c, const char *name, const how_t *how)
 {
@@ -83,8 +90,8 @@ static inline void make_certificate(certificate_t *c, const char *name, const ho
     ASN1_INTEGER_set(X509_get_serialNumber(c->x), serial++);
     X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, (const unsigned char *)name, -1, -1, 0);
     X509_set_issuer_name(c->x, X509_get_subject_name(issuer->x));
-    X509_time_adj(X509_getm_notBefore(c->x), how->from ? how->from : -3600, how->now);
-    X509_time_adj(X509_getm_notAfter(c->x), how->to ? how->to : DAY, how->now);
+    X509_time_adj(X509_getm_notBefore(c->x), how->from ? how->from : -3600, how->now ? how->now : CLOCK);
+    X509_time_adj(X509_getm_notAfter(c->x), how->to ? how->to : DAY, how->now ? how->now : CLOCK);
     X509_set_pubkey(c->x, c->key);
     add_extension(c->x, issuer->x, NID_basic_constraints, how->names ? "CA:FALSE" : "critical,CA:TRUE");
     add_extension(c->x, issuer->x, NID_subject_key_identifier, "hash");
@@ -115,7 +122,7 @@ static inline void free_certificate(certificate_t *c)
 static inline void write_crl(FILE *file, const certificate_t *issuer, const certificate_t *revoked, int to)
 {
     X509_CRL *crl = X509_CRL_new();
-    ASN1_TIME *now = X509_gmtime_adj(NULL, -3600), *end = X509_gmtime_adj(NULL, to);
+    ASN1_TIME *now = X509_time_adj(NULL, -3600, CLOCK), *end = X509_time_adj(NULL, to, CLOCK);
     CHECK(crl && now && end);
     X509_CRL_set_version(crl, X509_CRL_VERSION_2);
     X509_CRL_set_issuer_name(crl, X509_get_subject_name(issuer->x));

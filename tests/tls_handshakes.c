@@ -200,7 +200,7 @@ static int resumes(end_t *c, end_t *s, const char *host)
 static void *resumption(void *unused)
 {
     (void)unused;
-    for (int version = TLS1_2_VERSION; version <= TLS1_3_VERSION; version++) {
+    for (int version = TLS1_2_VERSION; version <= (IS_SIMULATED ? TLS1_2_VERSION : TLS1_3_VERSION); version++) {
         end_t c = {.config = client_that_trusts(&root), .act = reads_end}, s = {.config = server_with(0, &good)};
         only_version(c.config, version);
         CHECK(!resumes(&c, &s, "a.test") && !resumes(&c, &s, "a.test")); /* not by default */
@@ -222,7 +222,7 @@ static void *resumption(void *unused)
 
 /* ---- Many at once ---- */
 
-enum { CROWD = 200 };
+enum { CROWD = IS_SIMULATED ? 20 : 200 };
 
 static void *crowd(void *unused)
 {
@@ -243,6 +243,7 @@ static void *crowd(void *unused)
         CHECK(aco_group_spawn(&group, be_end, &servers[i], &options) != NULL);
     }
     aco_task_yield(); /* all have begun: the connections keep what they need */
+    let_arrive(); /* in any order */
     CHECK_EQ(aco_tls_config_destroy(of_clients), 0);
     CHECK_EQ(aco_tls_config_destroy(of_servers), 0);
     CHECK_EQ(aco_group_end(&group), 0);

@@ -768,12 +768,15 @@ static void weaken_system(void)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {ends,   as_streams, strangers, reset,    scopes_in_handshakes,
-                                           scopes, shared_use, fairness,  new_keys, defaults, fairness_of_many};
+    static const aco_function_t tests[] = {ends,   as_streams, strangers, reset, scopes_in_handshakes,
+                                           scopes, shared_use, defaults};
+    static const aco_function_t in_kernel[] = {fairness, new_keys, fairness_of_many}; /* tasks count turns */
     weaken_system();
     for (int i = 0; i < MUCH; i++)
         much[i] = (char)(i * 7 + i / 1000);
     run_tls_tests(tests, sizeof tests / sizeof *tests);
+    if (!IS_SIMULATED)
+        run_tests(in_kernel, sizeof in_kernel / sizeof *in_kernel, count_descriptors());
     free_certificates();
     return check_result("tls_streams");
 }
