@@ -226,7 +226,9 @@ void aco__sim_opened_crash(aco_sim_t *sim, const aco_sim_node_t *node)
     for (aco__links_t *links = files->next; links != files; links = next) {
         aco__sim_file_t *file = ACO__LINKED(links, aco__sim_file_t, all);
         next = links->next;
-        if (file->node != node || !file->descriptors || !(file->type->mode & S_IFMT)) /* the poller's are all nodes' */
+        if (file->node != node || !file->descriptors)
+            continue;
+        if (!(file->type->mode & S_IFMT) && !node->has_threads) /* the poller's are all nodes' of the first thread */
             continue;
         if (S_ISSOCK(file->type->mode))
             aco__sim_socket_of(file)->linger = (struct linger){1, 0};
