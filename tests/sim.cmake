@@ -234,6 +234,15 @@ if(TARGET acorn_hook_static AND TARGET acorn_http)
   endforeach()
 endif()
 
+# Likewise those of threads: tests/threads_tests.h.
+if(TARGET acorn_io AND TARGET acorn_threads)
+  foreach(subject threads_sync threads_select threads_mt)
+    acorn_test(sim_agrees.${subject} ${subject}.c DEFINE IN_SIMULATION=10 TIMEOUT 200)
+    target_link_libraries(test_sim_agrees_${subject} PRIVATE acorn_sim_static acorn_threads_static acorn_io_static
+                                                             Threads::Threads)
+  endforeach()
+endif()
+
 # At night the tests that try a fixed number of seeds try more of them.
 if(ACORN_NIGHTLY)
   get_property(sim_tests DIRECTORY PROPERTY TESTS)
