@@ -236,7 +236,7 @@ endif()
 
 # Likewise those of threads: tests/threads_tests.h.
 if(TARGET acorn_io AND TARGET acorn_threads)
-  foreach(subject threads_sync threads_select threads_mt)
+  foreach(subject threads_sync threads_select threads_mt threads_groups threads_signals)
     acorn_test(sim_agrees.${subject} ${subject}.c DEFINE IN_SIMULATION=10 TIMEOUT 200)
     target_link_libraries(test_sim_agrees_${subject} PRIVATE acorn_sim_static acorn_threads_static acorn_io_static
                                                              Threads::Threads)

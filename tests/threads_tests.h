@@ -66,10 +66,9 @@ static inline void submit_to(int thread, aco_mt_group_t *group, aco_function_t f
 /* ---- All tests of a program ---- */
 
 /* The same tests in some runs of a simulation (tests/sim.cmake): each in a child process, so that variables have their
- * first values. An offloaded function stands for main(), and threads of the test's own are the run's. What waits by
+ * first values. They are what a node does as its main(), and threads of the test's own are the node's. Who waits by
  * calling sched_yield() lets time pass. */
 #ifdef IN_SIMULATION
-#include <aco/offload.h>
 #include <aco/sim.h>
 #include "sim_runs.h"
 
@@ -90,28 +89,40 @@ static inline int let_time_pass(int64_t ns)
 #define pthread_mutex_unlock(mutex) aco__system.pthread_mutex_unlock(mutex)
 #define pthread_cond_wait(condition, mutex) aco__system.pthread_cond_wait(condition, mutex)
 #define pthread_cond_broadcast(condition) aco__system.pthread_cond_broadcast(condition)
+#define pthread_sigmask(how, signals, before) aco__system.pthread_sigmask(how, signals, before)
+#define kill(process, signal) aco__system.kill(process, signal)
 #define sched_yield() let_time_pass(ACO_MICROSECOND)
 #define usleep(microseconds) let_time_pass((microseconds) * ACO_MICROSECOND)
 
-static inline void *run_as_main(void *run_all)
+typedef struct simulated_main {
+    void (*run_all)(void);
+    int is_over;
+} simulated_main_t;
+
+static inline void *run_as_main(void *of)
 {
-    (*(void (**)(void))run_all)();
+    simulated_main_t *m = of;
+    m->run_all();
+    m->is_over = 1;
     return NULL;
 }
 
-static inline void simulate_main(aco_sim_t *sim, void *run_all)
+static inline void simulate_main(aco_sim_t *sim, void *of)
 {
-    (void)sim;
-    CHECK_EQ(aco_offload(run_as_main, run_all, NULL, NULL), 0);
+    const simulated_main_t *m = of;
+    CHECK(aco_sim_node_main(sim, "main", "10.0.0.1", run_as_main, of) != NULL);
+    while (!m->is_over)
+        aco_sleep(10 * ACO_SECOND);
 }
 
 static inline void simulate_seed(void (*run_all)(void), uint64_t seed)
 {
+    simulated_main_t m = {run_all, 0};
     aco_sim_options_t how = {0};
     aco_sim_stats_t result;
     how.seed = seed;
     how.events = 20;
-    CHECK_EQ(aco_sim_run(simulate_main, &run_all, 1, &result, &how), 0);
+    CHECK_EQ(aco_sim_run(simulate_main, &m, 1, &result, &how), 0);
 }
 
 static inline void simulate_in_child(void (*run_all)(void), uint64_t seed)
@@ -144,6 +155,13 @@ static inline void run_all_tests(void (*run_all)(void))
     run_all();
 }
 #endif
+
+/* In a loop that looks for what other threads do: in a simulation they go on at certain calls only. */
+static inline void let_others_go_on(void)
+{
+    if (IS_SIMULATED)
+        sched_yield();
+}
 
 /* In a task: the thread's other tasks run until they wait. In a simulation they run in any order: one turn is not
  * enough. */
