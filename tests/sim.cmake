@@ -119,6 +119,8 @@ if(TARGET acorn_io AND TARGET acorn_threads)
     acorn_test(sim_node_threads.${variant} sim_node_threads.c DEFINE ${define_${variant}})
     target_link_libraries(test_sim_node_threads_${variant}
                           PRIVATE acorn_sim_static acorn_threads_static acorn_io_static)
+    acorn_test(sim_signals.${variant} sim_signals.c DEFINE ${define_${variant}})
+    target_link_libraries(test_sim_signals_${variant} PRIVATE acorn_sim_static acorn_threads_static acorn_io_static)
     acorn_test(sim_thread_faults.${variant} sim_thread_faults.c DEFINE ${define_${variant}}
                ARGS --runs 100 --check -- locks)
     target_link_libraries(test_sim_thread_faults_${variant}
@@ -153,6 +155,23 @@ if(TARGET acorn_http)
     if(ACORN_HTTP2 AND ACORN_HAS_NGHTTP2)
       target_compile_definitions(test_sim_http_slow_${variant} PRIVATE HTTP_WITH_HTTP2)
     endif()
+  endforeach()
+endif()
+# A service that gets signals.
+if(TARGET acorn_service AND TARGET acorn_http)
+  set(sim_service_runs 40)
+  if(ACORN_NIGHTLY)
+    set(sim_service_runs 3000)
+  endif()
+  foreach(variant IN LISTS acorn_two_variants)
+    acorn_test(sim_service.${variant} sim_service.c DEFINE ${define_${variant}} TIMEOUT 1000
+               ARGS --runs ${sim_service_runs} --check -- ends)
+    target_link_libraries(test_sim_service_${variant} PRIVATE acorn_sim_static acorn_service_static acorn_http_static)
+    foreach(scenario twice reloads restarts)
+      add_test(NAME sim_service.${variant}.${scenario}
+               COMMAND test_sim_service_${variant} --runs ${sim_service_runs} --check -- ${scenario})
+      set_tests_properties(sim_service.${variant}.${scenario} PROPERTIES TIMEOUT 1000)
+    endforeach()
   endforeach()
 endif()
 if(TARGET acorn_tls)
@@ -233,6 +252,15 @@ if(TARGET acorn_hook_static AND CMAKE_SIZEOF_VOID_P EQUAL 8)
       acorn_agrees(${subject} acorn_tls_static OpenSSL::SSL)
     endforeach()
   endif()
+endif()
+
+# Likewise those of threads: tests/threads_tests.h.
+if(TARGET acorn_io AND TARGET acorn_threads)
+  foreach(subject threads_sync threads_select threads_mt threads_groups threads_signals)
+    acorn_test(sim_agrees.${subject} ${subject}.c DEFINE IN_SIMULATION=10 TIMEOUT 200)
+    target_link_libraries(test_sim_agrees_${subject} PRIVATE acorn_sim_static acorn_threads_static acorn_io_static
+                                                             Threads::Threads)
+  endforeach()
 endif()
 
 # At night the tests that try a fixed number of seeds try more of them.

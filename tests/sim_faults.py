@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """sim_faults.py [OPTION]... [TEXT...]: in how many seeds does a simulation find mended faults of orders of events?
 
-Puts each fault of sim_faults.txt back into a copy of the tree, builds tests/sim_faults.c or tests/sim_thread_faults.c
-with it, and runs its scenario from several first seeds until a run fails. With --mix it runs tests/sim_mix.c instead of
-the first, which is made for none of them.
+Puts each fault of sim_faults.txt back into a copy of the tree, builds tests/sim_faults.c, tests/sim_thread_faults.c or
+tests/sim_service.c with it, and runs its scenario from several first seeds until a run fails. With --mix it runs
+tests/sim_mix.c instead of the first, which is made for none of them.
 Prints a table, of the faults with one of the TEXTs in their names, or of all: of how many starts the fault was found,
 and the median and the largest number of seeds. Exit 1 if a scenario fails without the fault, or if a fault is not found
 in each start.
@@ -21,16 +21,19 @@ SEED = re.compile(r'^acorn: simulation: seed (\d+): (.*)', re.M)
 SECONDS, SECONDS_WITH_FAULT = 300, 20
 
 
+PROGRAMS = {'threads': 'sim_thread_faults', 'service': 'sim_service'}
+
+
 def program_of(scenario, args):
-    return 'sim_thread_faults' if scenario.startswith('threads.') else args.program
+    return PROGRAMS.get(scenario.partition('.')[0], args.program)
 
 
 def seeds_until_found(folder, scenario, args, start, seconds):
     """How many seeds from `start` on a run of the scenario has failed in, and why; (None, None): none has. A fault may
     make it run for ever: then it is ended, and tells its seed."""
     program, own = program_of(scenario, args), []
-    if program == 'sim_thread_faults':
-        own = ['--', scenario.removeprefix('threads.')]
+    if program in PROGRAMS.values():
+        own = ['--', scenario.partition('.')[2]]
     elif program == 'sim_faults':
         own = ['--', scenario + ('.order' if args.order else '')]
     command = ['timeout', str(seconds), os.path.join(folder, f'tests/test_{program}_release'), '--seed', str(start),

@@ -42,8 +42,9 @@ static void time_is_counted(void)
 #ifdef WITH_IO
 static void fail_twice(aco_sim_t *sim, void *arg)
 {
+    aco_process_t process;
     (void)sim, (void)arg;
-    CHECK_EQ(aco_signal_open((const int[]){SIGUSR1}, 1), -1);
+    CHECK_EQ(aco_process_start(&process, (const char *const[]){"true", NULL}, 0, NULL), -1);
     CHECK_EQ(aco_join(NULL, NULL), -1);
 }
 
@@ -53,7 +54,7 @@ static void first_failure_is_named(void)
     capture();
     FAILS_WITH(aco_sim_run(fail_twice, NULL, 1, &stats, NULL), ECANCELED);
     release();
-    CHECK(strstr(stats.reason, "aco_signal_open() is not simulated: ") == stats.reason);
+    CHECK(strstr(stats.reason, "aco_process_start() is not simulated: ") == stats.reason);
 }
 
 #ifndef CHILD_SKIPS

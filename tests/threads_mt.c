@@ -615,7 +615,7 @@ static void *races(void *arg)
 {
     pthread_t server;
     got = lost = 0;
-    raced = rounds / 100;
+    raced = IS_SIMULATED ? 5 : rounds / 100;
     channel = aco_mt_channel_new(1, sizeof(long));
     answers = aco_mt_channel_new(1, sizeof(long));
     race_local = aco_channel_new(0, sizeof(long));
@@ -627,7 +627,7 @@ static void *races(void *arg)
         for (int i = 0; i < raced; i++)
             run_race();
     is_round_over = 1;
-    CHECK(got > 0 && lost > 0);
+    CHECK(IS_SIMULATED || (got > 0 && lost > 0)); /* not in each seed */
     CHECK_EQ(pthread_join(server, NULL), 0);
     aco_mt_semaphore_release(&units);
     aco_mt_semaphore_release(&units);
@@ -741,11 +741,10 @@ static void test_spins(void)
     CHECK_EQ(spin.lost, 0);
 }
 
-int main(int argc, char **argv)
+static void run_all(void)
 {
-    (void)argv;
-    rounds *= argc > 1 ? 100 : 1;
-    test_spins();
+    if (!IS_SIMULATED) /* it looks at how long something takes */
+        test_spins();
     test_root_context();
     test_share_stacks();
     run_on(2, unbounded, NULL);
@@ -756,5 +755,12 @@ int main(int argc, char **argv)
     run_on(THREADS_HERE, cancel_at_random, NULL);
     test_all_at_once(4);
     test_all_at_once(0);
+}
+
+int main(int argc, char **argv)
+{
+    (void)argv;
+    rounds *= argc > 1 ? 100 : 1;
+    run_all_tests(run_all);
     return check_result("threads_mt");
 }

@@ -2,12 +2,13 @@
 #ifndef THREADS_SHARED_H
 #define THREADS_SHARED_H
 
-#include <aco/mt.h>
 #include "threads_tests.h"
+
+#include <aco/mt.h>
 
 enum { THREADS_HERE = 4 };
 
-static int rounds = UNDER_TSAN ? 200 : 2000;
+static int rounds = IS_SIMULATED ? 20 : UNDER_TSAN ? 200 : 2000;
 
 static aco_mt_mutex_t mutex;
 static aco_mt_rwlock_t rwlock;

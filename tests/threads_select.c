@@ -10,7 +10,7 @@
 
 enum { THREADS_HERE = 3, CHANNELS = 4, TASKS = 4 };
 
-static int rounds = UNDER_TSAN ? 300 : 3000;
+static int rounds = IS_SIMULATED ? 20 : UNDER_TSAN ? 300 : 3000;
 
 static aco_mt_channel_t *channels[CHANNELS];
 static long sum_sent, sum_received;
@@ -152,7 +152,7 @@ static int while_both_wait(void (*act)(void), int closes)
 {
     aco_t *task = aco_spawn(select_both, closes ? &own_result : NULL, NULL);
     own_result = -2;
-    aco_task_yield();
+    let_others_wait();
     CHECK_EQ(own_result, -2);
     act();
     CHECK_EQ(aco_join(task, NULL), 0);
@@ -378,7 +378,7 @@ static void test_all_at_once(size_t capacity)
         CHECK_EQ(pthread_join(plain[i], NULL), 0);
     stop_cancelling(canceller);
     check_channels();
-    CHECK(failed > 0);
+    CHECK(IS_SIMULATED || failed > 0); /* not in each seed */
 }
 
 static void test_root_context(void)
@@ -395,10 +395,8 @@ static void test_root_context(void)
     CHECK_EQ(aco_channel_destroy(channel), 0);
 }
 
-int main(int argc, char **argv)
+static void run_all(void)
 {
-    (void)argv;
-    rounds *= argc > 1 ? 100 : 1;
     test_root_context();
     run_on(1, alone, NULL);
     run_on(1, both_kinds, NULL);
@@ -406,5 +404,12 @@ int main(int argc, char **argv)
         test_exchange(capacity);
         test_all_at_once(capacity);
     }
+}
+
+int main(int argc, char **argv)
+{
+    (void)argv;
+    rounds *= argc > 1 ? 100 : 1;
+    run_all_tests(run_all);
     return check_result("threads_select");
 }

@@ -54,7 +54,7 @@ static void *conditions(void *arg)
     is_round_over = 1;
     CHECK_EQ(pthread_join(plain, NULL), 0);
     CHECK_EQ(cond_woken, WAITERS + 1);
-    CHECK(first_round > 0 && last_round - first_round <= 1);
+    CHECK(IS_SIMULATED || (first_round > 0 && last_round - first_round <= 1)); /* a simulation has no rounds */
     return arg;
 }
 
@@ -148,7 +148,7 @@ static void *holders(void *arg)
     aco_t *tasks[HOLDERS];
     for (int i = 0; i < HOLDERS; i++)
         tasks[i] = aco_spawn(hold_mutex, NULL, NULL);
-    aco_task_yield();
+    let_others_wait();
     aco_mt_cond_broadcast(&tokens_added); /* the mutex is free */
     for (int i = 0; i < HOLDERS; i++)
         CHECK_EQ(aco_join(tasks[i], NULL), 0);
@@ -181,10 +181,10 @@ static void *fairness(void *arg)
     CHECK_EQ(aco_mt_rwlock_rdlock(&rwlock), 0);
     CHECK_EQ(aco_mt_rwlock_try_rdlock(&rwlock), 0);
     writer = aco_spawn(write_too_late, NULL, NULL);
-    aco_task_yield();
+    let_others_wait();
     FAILS_WITH(aco_mt_rwlock_try_rdlock(&rwlock), EBUSY);
     reader = aco_spawn(read_until, NULL, NULL);
-    aco_task_yield();
+    let_others_wait();
     CHECK_EQ(has_lock, 0);
     CHECK_EQ(aco_join(writer, NULL), 0);
     CHECK_EQ(aco_join(reader, NULL), 0);
@@ -301,6 +301,7 @@ static void *calls_once(void *arg)
     return arg;
 }
 
+#ifndef IN_SIMULATION
 /* ---- pthread_cancel() ---- */
 
 static int begins_to_wait;
@@ -328,11 +329,10 @@ static void cancel_waiting_thread(void)
     CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK_EQ(aco_mt_mutex_try_lock(&held), 0);
 }
+#endif
 
-int main(int argc, char **argv)
+static void run_all(void)
 {
-    (void)argv;
-    rounds *= argc > 1 ? 100 : 1;
     run_on(2, conditions, NULL);
     run_on(3, signals, NULL);
     run_on(3, turns, NULL);
@@ -340,6 +340,15 @@ int main(int argc, char **argv)
     run_on(1, fairness, NULL);
     run_on(THREADS_HERE, wait_groups, NULL);
     run_on(THREADS_HERE, calls_once, NULL);
+#ifndef IN_SIMULATION
     cancel_waiting_thread();
+#endif
+}
+
+int main(int argc, char **argv)
+{
+    (void)argv;
+    rounds *= argc > 1 ? 100 : 1;
+    run_all_tests(run_all);
     return check_result("threads_sync");
 }

@@ -4,7 +4,7 @@
 
 #include "threads_tests.h"
 
-static int crowd = UNDER_TSAN ? 100 : 2000;
+static int crowd = IS_SIMULATED ? 40 : UNDER_TSAN ? 100 : 2000;
 static int cancelled_waits;
 
 typedef struct tree {
@@ -47,7 +47,7 @@ static inline void *note_and_spin(void *arg)
     int64_t end = aco_after(ACO_MILLISECOND / 5);
     __atomic_fetch_or(&threads_seen, 1 << aco_threads_index(), __ATOMIC_RELAXED);
     while (aco_now() < end) /* the thread is busy: the others steal */
-        ;
+        let_others_go_on();
     add(arg, 1);
     return arg;
 }

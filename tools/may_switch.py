@@ -88,6 +88,7 @@ CALLBACKS = {
     ('aco__sim_at_end', 1): (False, 'the run has ended'),
     ('aco_sim_main', 3): (False, 'aco_run() calls it, in the root context'),
     ('aco_sim_options_s', 'invariants'): (False, 'the same'),
+    ('each_task', 1): (False, 'it ends the waits of all tasks, in no turn of theirs'),
     ('aco_resource_pool_options_s', 'create'): (True, 'it may connect'),
     ('aco_resource_pool_options_s', 'check'): (True, 'it may ask the peer'),
     ('aco_resource_pool_options_s', 'destroy'): (False, 'it is also called in cleanup'),

@@ -54,13 +54,13 @@
  * a child process.
  *
  * The system. Acorn's libraries reach the system by one table, which a run replaces for its threads. What is simulated:
- * the clocks, sleeping, threads, the network, names of hosts, pipes, files, random numbers. What goes to the real
- * system: memory pages, questions about the process and the machine (its number, limits, /proc), handlers of fatal
+ * the clocks, sleeping, threads, signals, the network, names of hosts, pipes, files, random numbers. What goes to the
+ * real system: memory pages, questions about the process and the machine (its number, limits, /proc), handlers of fatal
  * signals, and writing to stderr. Any other call fails with ENOSYS, is printed with the backtrace of its caller, and
- * fails the run: processes and signals from outside are not simulated, nor are stdio's files, ioctl() and kinds of
- * sockets other than those below. So does aco_on_idle(), whose hook would wait for the real world. A
- * hooked task's own calls of libc (aco/hook.h) are simulated too; those of other tasks go to the real system. A call
- * that blocks waits with all tasks of its thread; aco_file_open() and the like have the pool wait instead.
+ * fails the run: processes are not simulated, nor are stdio's files, ioctl() and kinds of sockets other than those
+ * below. So does aco_on_idle(), whose hook would wait for the real world. A hooked task's own calls of libc
+ * (aco/hook.h) are simulated too; those of other tasks go to the real system. A call that blocks waits with all tasks
+ * of its thread; aco_file_open() and the like have the pool wait instead.
  *
  * The network. The calls of aco/io.h, aco/tls.h, aco/http.h and aco/websocket.h do what they do otherwise, over a
  * network that the run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets. Without nodes it has one machine,
@@ -303,6 +303,15 @@ ACO_API int aco_sim_restart(aco_sim_node_t *node);
  * aco_sim_suspend() ESRCH (it has crashed). */
 ACO_API int aco_sim_suspend(aco_sim_node_t *node);
 ACO_API int aco_sim_resume(aco_sim_node_t *node);
+
+/* Sends the node a signal, as kill(2) sends one to a process. While all the node's threads block it, it waits for one
+ * that takes it: aco/process.h, aco_service_run() and ACO_THREADS_INTERRUPTIBLE do. It is one, however often it was
+ * sent meanwhile. If a thread does not block it, the node ends, as in a crash with ACO_SIM_CRASH_RESET: so do nodes of
+ * aco_sim_node(), which cannot take signals. SIGCHLD, SIGURG and SIGWINCH then do nothing. The nodes have no handlers
+ * for signals. Returns 0; on error -1 with errno EINVAL (it is not a node of the calling thread's run, no number of a
+ * signal, one that stops processes or lets them go on: those are aco_sim_suspend() and aco_sim_resume()), ESRCH (the
+ * node has crashed). */
+ACO_API int aco_sim_signal(aco_sim_node_t *node, int signal);
 
 /* Sets the node's wall clock (CLOCK_REALTIME), as its tasks read it, by aco_sim_wall_time() and in what Acorn makes of
  * it, such as a Date of HTTP: it is ahead by `offset_ns`, up to ten years, or behind if that is negative; and from now

@@ -85,6 +85,7 @@ public:
     void restart() const { check(aco_sim_restart(node_)); }
     void suspend() const { check(aco_sim_suspend(node_)); }
     void resume() const { check(aco_sim_resume(node_)); }
+    void signal(int number) const { check(aco_sim_signal(node_, number)); }
     /* Its wall clock is ahead by `offset`, and drifts: aco_sim_clock(). */
     template<class Rep, class Period>
     void clock(const std::chrono::duration<Rep, Period> &offset, int drift_ppm = 0) const

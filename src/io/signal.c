@@ -36,9 +36,16 @@ typedef struct listener {
     size_t sz;              /* of this record, as allocated */
 } listener_t;
 
-/* Under the pool's lock. Bit fd % 32 of `numbers`, which is atomic, says that there may be one with this descriptor. */
+enum { NUMBERS = 1024 };
+/* Under the pool's lock. Bit fd % NUMBERS of `numbers`, which are atomic, says that there may be one with this
+ * descriptor: few closes take the lock. In a simulation, which of them do must not depend on what was open before. */
 static listener_t *listeners;
-static unsigned numbers;
+static unsigned numbers[NUMBERS / 32];
+
+static unsigned *number_word(int fd)
+{
+    return &numbers[(unsigned)fd % NUMBERS / 32];
+}
 
 static unsigned number_bit(int fd)
 {
@@ -54,11 +61,30 @@ static listener_t **place_of(int fd)
     return place;
 }
 
+/* With the lock. */
+static void put_in_list(listener_t *listener)
+{
+    listener->next = listeners;
+    listeners = listener;
+    __atomic_fetch_or(number_word(listener->fd), number_bit(listener->fd), __ATOMIC_RELAXED);
+}
+
+static void take_out_of_list(const listener_t *listener)
+{
+    const listener_t *other;
+    *place_of(listener->fd) = listener->next;
+    other = listeners;
+    while (other && (unsigned)other->fd % NUMBERS != (unsigned)listener->fd % NUMBERS)
+        other = other->next;
+    if (!other)
+        __atomic_fetch_and(number_word(listener->fd), ~number_bit(listener->fd), __ATOMIC_RELAXED);
+}
+
 /* NULL: there is none. */
 static listener_t *listener_of(int fd)
 {
     listener_t *listener;
-    if (fd < 0 || !(__atomic_load_n(&numbers, __ATOMIC_RELAXED) & number_bit(fd)))
+    if (fd < 0 || !(__atomic_load_n(number_word(fd), __ATOMIC_RELAXED) & number_bit(fd)))
         return NULL;
     aco__io_pool_lock();
     listener = *place_of(fd);
@@ -108,10 +134,20 @@ static void at_close(int fd)
     if (aco_likely(!listener))
         return;
     aco__io_pool_lock();
-    *place_of(fd) = listener->next;
+    take_out_of_list(listener);
     aco__io_pool_unlock();
     aco__listen_end(&listener->base);
     free_listener(listener);
+}
+
+/* The numbers of its descriptors may be those of other files by now. */
+static void forget_listener(aco__listener_t *base)
+{
+    listener_t *listener = (listener_t *)(void *)base;
+    aco__io_pool_lock();
+    take_out_of_list(listener);
+    aco__io_pool_unlock();
+    aco__service_free(listener, listener->sz);
 }
 
 /* The listener's descriptors: 0, or -1 and errno. */
@@ -142,6 +178,7 @@ static int open_signals(const int *signals, size_t n, int for_good, const char *
     listener->sz = sz;
     listener->base.signals = bits;
     listener->base.told = tell_listener;
+    listener->base.forgotten = forget_listener;
     if (open_descriptors(listener, &set) != 0 || aco__io_own(io, listener->fd, 0, 0, call) != 0) {
         int error = errno;
         if (listener->fd >= 0)
@@ -153,9 +190,7 @@ static int open_signals(const int *signals, size_t n, int for_good, const char *
     __atomic_store_n(&aco__io_at_close, at_close, __ATOMIC_RELEASE);
     aco__listen(&listener->base, for_good);
     aco__io_pool_lock();
-    listener->next = listeners;
-    listeners = listener;
-    __atomic_fetch_or(&numbers, number_bit(listener->fd), __ATOMIC_RELAXED);
+    put_in_list(listener);
     aco__io_pool_unlock();
     return listener->fd;
 }

@@ -85,9 +85,11 @@ void aco__sim_threads_begin(aco_sim_t *sim, uint64_t seed)
     threads->first.turn = NULL;
     threads->first.turn_number = 0;
     threads->first.asks = NULL;
+    threads->first.signals = threads->first.blocked = 0;
     memset(threads->first.held, 0, sizeof threads->first.held);
     aco__links_empty(&threads->all);
     add_thread(sim, &threads->first, &sim->nodes.scenario);
+    threads->first.chooser.signals = &sim->nodes.scenario.blocked_for_good;
 }
 
 aco__sim_thread_t *aco__sim_thread_new(aco_sim_t *sim, aco_sim_node_t *home)
@@ -102,6 +104,8 @@ aco__sim_thread_t *aco__sim_thread_new(aco_sim_t *sim, aco_sim_node_t *home)
     thread->chooser.job = NULL;
     thread->chooser.may_hang = 0;
     thread->chooser.pool = home == &sim->nodes.scenario ? NULL : home->pool;
+    thread->chooser.signals = &home->blocked_for_good;
+    thread->blocked = threads->running->home == home ? threads->running->blocked : 0; /* else it is a new process */
     add_thread(sim, thread, home);
     thread->schedule.decisions = sim->decisions;
     aco__schedule_begin(&thread->schedule, threads->first.schedule.kind, sim->options.changes,
@@ -268,6 +272,22 @@ int aco__sim_wake(aco_sim_t *sim, const void *object, int most)
             woken++;
         }
     return woken;
+}
+
+/* It looks, too, when a crash of which it waits for is over. */
+static int waits_for_node(aco_sim_t *sim, const aco__sim_thread_t *thread)
+{
+    ACO__SIM_EACH_NODE(sim, node)
+    if (thread->object == node)
+        return 1;
+    return 0;
+}
+
+void aco__sim_interrupt_first(aco_sim_t *sim)
+{
+    aco__sim_thread_t *first = &sim->threads.first;
+    if (first->call && !first->is_patient && !waits_for_node(sim, first))
+        end_wait(first, EINTR);
 }
 
 /* A run that has failed ends as soon as the first thread goes on. Whether it can. */

@@ -43,7 +43,7 @@ typedef struct aco__sim_thread {
     int is_at_rest;     /* it has not begun, is between turns, or waits: its node may crash */
     int is_to_leave;    /* its node has crashed: it leaves its frames, and ends */
     jmp_buf *base;      /* where it leaves them for; NULL: it has none */
-    uint64_t signals;   /* that were sent to it: bits */
+    uint64_t signals, blocked; /* that were sent to it; that it blocks: bits */
 } aco__sim_thread_t;
 
 typedef struct aco__sim_threads {
@@ -101,5 +101,7 @@ ACO__HIDDEN void aco__sim_give_way(aco_sim_t *sim);
 ACO__HIDDEN int aco__sim_wait(aco_sim_t *sim, const char *call, const void *object, int64_t until, int is_patient);
 /* Wakes at most so many threads that wait for the object: at random if it is 1. How many. */
 ACO__HIDDEN int aco__sim_wake(aco_sim_t *sim, const void *object, int most);
+/* Ends the first thread's wait with EINTR, so that it looks at what nodes are to do, if it waits as tasks may wait. */
+ACO__HIDDEN void aco__sim_interrupt_first(aco_sim_t *sim);
 
 #endif

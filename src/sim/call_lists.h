@@ -7,20 +7,21 @@
 
 #include "aco/sim.h"
 
-/* They change nothing that a task sees, and wait for nobody: memory pages, what the process and the machine are,
- * handlers of fatal signals, and dying. */
+/* They change nothing that a task sees, and wait for nobody: memory pages, what the process and the machine are, and
+ * stacks for handlers. */
 #define ACO__SIM_EACH_PASSED(X)                                                                                        \
     X(mmap) X(munmap) X(mprotect) X(madvise) X(mincore) X(process_madvise) X(map_shadow_stack)                         \
     X(gettid) X(getpid) X(sysconf) X(getrlimit) X(uname) X(sched_getaffinity) X(prctl)                                 \
-    X(sigaction) X(sigaltstack) X(pthread_sigmask) X(sigpending) X(raise)
+    X(sigaltstack)
 /* Simulated: time, names of hosts, random numbers. */
 #define ACO__SIM_EACH_SIMULATED(X)                                                                                     \
     X(clock_gettime) X(nanosleep) X(clock_nanosleep) X(getaddrinfo) X(freeaddrinfo) X(getnameinfo) X(getrandom)
-/* Simulated: threads. */
+/* Simulated: threads, signals. */
 #define ACO__SIM_EACH_OF_THREADS(X)                                                                                    \
     X(pthread_create) X(pthread_join) X(pthread_mutex_lock) X(pthread_mutex_trylock) X(pthread_mutex_unlock)           \
     X(pthread_cond_wait) X(pthread_cond_timedwait) X(pthread_cond_signal) X(pthread_cond_broadcast)                    \
-    X(futex_wait) X(futex_wake) X(sched_yield) X(pthread_kill) X(sigtimedwait) X(sigwaitinfo)
+    X(futex_wait) X(futex_wake) X(sched_yield) X(pthread_sigmask) X(pthread_kill) X(kill) X(raise)                     \
+    X(sigpending) X(sigtimedwait) X(sigwaitinfo)
 /* Simulated: descriptors and files, by aco__sim_NAME(). How many parameters a call has, what it returns, its name, the
  * parameters' types. */
 #define ACO__SIM_EACH_USUAL(X) \
@@ -31,6 +32,7 @@
     X(2, int, pipe2, (int *, int)) \
     X(6, ssize_t, splice, (int, int64_t *, int, int64_t *, size_t, unsigned)) \
     X(2, int, eventfd, (unsigned, int)) \
+    X(3, int, signalfd, (int, const sigset_t *, int)) \
     X(1, int, epoll_create1, (int)) \
     X(4, int, epoll_ctl, (int, int, int, struct epoll_event *)) \
     X(4, int, epoll_wait, (int, struct epoll_event *, int, int)) \
@@ -67,12 +69,14 @@
     X(2, int, mkdir, (const char *, mode_t)) \
     X(1, int, rmdir, (const char *)) \
     X(1, int, closedir, (DIR *))
-/* Likewise, but calls.c has an entry for each. open() also opens files of /proc. */
-#define ACO__SIM_EACH_UNUSUAL(X) X(read) X(write) X(close) X(fcntl) X(ioctl) X(open) X(openat2) X(opendir) X(readdir)
+/* Likewise, but calls.c has an entry for each. open() also opens files of /proc; sigaction() sets handlers of the real
+ * process. */
+#define ACO__SIM_EACH_UNUSUAL(X)                                                                                       \
+    X(read) X(write) X(close) X(fcntl) X(ioctl) X(open) X(openat2) X(opendir) X(readdir) X(sigaction)
 /* Not simulated yet. */
 #define ACO__SIM_EACH_REFUSED(X)                                                                                       \
-    X(sched_setaffinity) X(signalfd) X(fopen) X(if_nametoindex) X(if_indextoname)                                      \
-    X(posix_spawnp) X(waitpid) X(kill) X(pidfd_open) X(pidfd_send_signal)
+    X(sched_setaffinity) X(fopen) X(if_nametoindex) X(if_indextoname)                                                  \
+    X(posix_spawnp) X(waitpid) X(pidfd_open) X(pidfd_send_signal)
 
 #define ACO__SIM_WITH_RUN(...) (aco_sim_t *, __VA_ARGS__)
 #define ACO__SIM_DECLARE(parameters, type, name, types) ACO__HIDDEN type aco__sim_##name ACO__SIM_WITH_RUN types;

@@ -6,6 +6,8 @@
 #include "sim/call_lists.h"
 #include "sim/draw.h"
 #include "sim/hosts.h"
+#include "sim/last_words.h"
+#include "sim/node_signals.h"
 #include "sim/thread_calls.h"
 
 #include "system/point.h"
@@ -120,18 +122,6 @@ OF_THREADS(pthread_cond_signal, (pthread_cond_t *condition), (condition), (sim, 
 OF_THREADS(pthread_cond_broadcast, (pthread_cond_t *condition), (condition), (sim, condition))
 OF_THREADS(futex_wake, (uint32_t *word, int threads), (word, threads), (sim, word, threads))
 OF_THREADS(sched_yield, (void), (), (sim))
-OF_THREADS(pthread_kill, (pthread_t thread, int signal), (thread, signal), (sim, thread, signal))
-OF_THREADS(sigwaitinfo, (const sigset_t *signals, void *info), (signals, info), (sim, signals, info))
-
-/* A look, without a wait, is passed: around sendfile(), SIGPIPE is the thread's own. */
-static int sim_sigtimedwait(const sigset_t *signals, void *info, const struct timespec *time)
-{
-    aco_sim_t *sim = aco_sim_current();
-    if (!sim || (time && !time->tv_sec && !time->tv_nsec))
-        return real.sigtimedwait(signals, info, time);
-    return aco__sim_sigwait_until(sim, signals, info,
-                                  time ? aco__sim_after(sim, aco__sim_nanoseconds(time)) : INT64_MAX);
-}
 
 static int sim_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
 {
@@ -155,6 +145,45 @@ static int sim_futex_wait(uint32_t *word, uint32_t value, int64_t until)
         return real.futex_wait(word, value, until);
     ACO__ASSERT(!sim->is_in_turn); /* only aco_run() waits so */
     return aco__sim_futex_wait_until(sim, word, value, until < 0 ? INT64_MAX : until - MONOTONIC_AT_FIRST);
+}
+
+/* ---- Signals ---- */
+
+OF_THREADS(pthread_sigmask, (int how, const sigset_t *signals, sigset_t *before), (how, signals, before),
+           (sim, how, signals, before))
+OF_THREADS(pthread_kill, (pthread_t thread, int signal), (thread, signal), (sim, thread, signal))
+OF_THREADS(kill, (pid_t process, int signal), (process, signal), (sim, process, signal))
+OF_THREADS(sigpending, (sigset_t *signals), (signals), (sim, signals))
+OF_THREADS(sigwaitinfo, (const sigset_t *signals, void *info), (signals, info), (sim, signals, info))
+
+static int sim_sigtimedwait(const sigset_t *signals, void *info, const struct timespec *time)
+{
+    aco_sim_t *sim = aco_sim_current();
+    if (!sim)
+        return real.sigtimedwait(signals, info, time);
+    return aco__sim_sigwait_until(sim, signals, info,
+                                  time ? aco__sim_after(sim, aco__sim_nanoseconds(time)) : INT64_MAX);
+}
+
+/* Whether the real process has got the signal, or is about to: then the run is as good as over. */
+static int is_real(int signal)
+{
+    return aco__sim_is_fault(signal) || aco__last_words_handles();
+}
+
+static int sim_raise(int signal)
+{
+    aco_sim_t *sim = aco_sim_current();
+    return sim && !is_real(signal) ? aco__sim_raise(sim, signal) : real.raise(signal);
+}
+
+/* Acorn sets handlers for itself: of faults, a profile, a trace. Signals of a run have the standard action in any
+ * case. */
+static int sim_sigaction(int signal, const struct sigaction *action, struct sigaction *before)
+{
+    const int is_standard = aco_sim_current() && action && !(action->sa_flags & SA_SIGINFO) &&
+                            action->sa_handler == SIG_DFL && !is_real(signal);
+    return real.sigaction(signal, is_standard ? NULL : action, before);
 }
 
 static void sim_point(void)
@@ -184,7 +213,6 @@ static int not_simulated(aco_sim_t *sim, const char *call)
         return failed; \
     }
 REFUSED(3, int, -1, sched_setaffinity, (pid_t, size_t, const void *))
-REFUSED(3, int, -1, signalfd, (int, const sigset_t *, int))
 REFUSED(2, FILE *, NULL, fopen, (const char *, const char *))
 REFUSED(1, unsigned, 0, if_nametoindex, (const char *))
 REFUSED(2, char *, NULL, if_indextoname, (unsigned, char *))
@@ -192,7 +220,6 @@ REFUSED(6, int, ENOSYS, posix_spawnp,
         (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const *,
          char *const *))
 REFUSED(3, pid_t, -1, waitpid, (pid_t, int *, int))
-REFUSED(2, int, -1, kill, (pid_t, int))
 REFUSED(2, int, -1, pidfd_open, (pid_t, unsigned))
 REFUSED(4, int, -1, pidfd_send_signal, (int, int, void *, unsigned))
 
@@ -251,7 +278,7 @@ static ssize_t sim_getrandom(void *p, size_t n, unsigned flags)
 static int makes_descriptor(size_t call)
 {
     return call == NUMBER_OF(socket) || call == NUMBER_OF(accept4) || call == NUMBER_OF(eventfd) ||
-           call == NUMBER_OF(epoll_create1) || call == NUMBER_OF(open);
+           call == NUMBER_OF(signalfd) || call == NUMBER_OF(epoll_create1) || call == NUMBER_OF(open);
 }
 
 /* The call has this result. */

@@ -3,6 +3,7 @@
 #include "sim/world.h"
 
 #include "aco/detail/for_libraries.h"
+#include "aco/detail/signals.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -32,6 +33,8 @@ static void crash(aco_sim_t *sim, aco_sim_node_t *node)
         how = aco__sim_chance(sim, 2) ? ACO_SIM_CRASH_SILENT : ACO_SIM_CRASH_RESET;
     node->is_dark = how == ACO_SIM_CRASH_SILENT;
     end_tasks_of_node(sim, node);
+    aco__listeners_forget(&node->blocked_for_good);
+    node->signals = node->blocked_for_good = 0;
     aco__sim_opened_crash(sim, node);
     if (node->is_dark) {
         aco__sim_ports_forget(node->sim, node); /* behind the sockets' end: closing them keeps ports */

@@ -26,7 +26,8 @@ static const char *name_of(uint64_t call)
 }
 
 const char *const aco__sim_fault_names[ACO__SIM_FAULT_KINDS] = {"crashed", "started again", "was suspended",
-                                                              "was resumed", "got another clock", "got another disk"};
+                                                              "was resumed", "got another clock", "got another disk",
+                                                              "was sent a signal"};
 
 #define EVENT(kind, ...) \
     case ACO__SIM_##kind: \

@@ -25,7 +25,7 @@ typedef enum aco__sim_kind {
 /* What has happened to a node. */
 typedef enum aco__sim_fault {
     ACO__SIM_CRASHED, ACO__SIM_STARTED, ACO__SIM_SUSPENDED, ACO__SIM_RESUMED, ACO__SIM_CLOCK_SET, ACO__SIM_DISK_SET,
-    ACO__SIM_FAULT_KINDS
+    ACO__SIM_SIGNALLED, ACO__SIM_FAULT_KINDS
 } aco__sim_fault_t;
 
 /* In words, as what a node did. */

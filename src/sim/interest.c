@@ -19,11 +19,11 @@ static unsigned ready_events(const aco__sim_watch_t *watch)
     return watch->file->type->events(watch->file) & wanted(watch);
 }
 
+/* Who watches the epoll is told of each event, also while the watch is in the list: it may be an edge. */
 static void put_ready(aco__sim_watch_t *watch)
 {
-    if (watch->ready.next)
-        return;
-    aco__links_append(&watch->epoll->ready, &watch->ready);
+    if (!watch->ready.next)
+        aco__links_append(&watch->epoll->ready, &watch->ready);
     aco__sim_notify(&watch->epoll->file, EPOLLIN | EPOLLRDNORM);
 }
 
@@ -42,7 +42,7 @@ void aco__sim_watch(aco__sim_watch_t *watch, const struct epoll_event *event)
     watch->event = *event;
     if (!(event->events & ~PRIVATE))
         watch->event.events |= EPOLLERR | EPOLLHUP; /* they are always watched */
-    if (ready_events(watch))
+    if (ready_events(watch) && !watch->ready.next)
         put_ready(watch);
 }
 

@@ -5,6 +5,7 @@
 #include "sim/last_words.h"
 #include "sim/notes_text.h"
 #include "sim/notes_trace.h"
+#include "sim/world.h"
 
 #include "base/invariants.h"
 #include "system/system.h"
@@ -65,9 +66,9 @@ static void give_up(int number, const siginfo_t *info)
     struct sigaction none = {0};
     none.sa_handler = SIG_DFL;
     tell_signal(fatal[number]);
-    aco__system.sigaction(fatal[number], &none, NULL);
+    aco__sim_real.sigaction(fatal[number], &none, NULL);
     if (number >= FAULTS || info->si_code <= 0)
-        aco__system.raise(fatal[number]); /* blocked until the handler returns */
+        aco__sim_real.raise(fatal[number]); /* blocked until the handler returns */
 }
 
 /* What handled the signal before is next. */
@@ -82,6 +83,13 @@ static void pass_on(int slot, int number, siginfo_t *info, void *context)
         before->sa_handler(fatal[number]);
 }
 
+static __thread int handles; /* signals of the real process, in the handlers of this file */
+
+int aco__last_words_handles(void)
+{
+    return handles > 0;
+}
+
 /* It may run snprintf() in the middle of libc's work: the process is about to die in any case. */
 static void handle_fatal(int slot, int signal, siginfo_t *info, void *context)
 {
@@ -89,7 +97,9 @@ static void handle_fatal(int slot, int signal, siginfo_t *info, void *context)
     int error = errno, number = 0;
     while (fatal[number] != signal)
         number++;
+    handles++;
     pass_on(slot, number, info, context);
+    handles--;
     if (aco__system.sigaction(signal, NULL, &now) == 0 && !has_handler(&now))
         tell_signal(signal);
     errno = error;

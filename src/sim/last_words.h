@@ -23,5 +23,7 @@ ACO__HIDDEN void aco__last_words_replay(const char *file);
 /* This is a child process, which is to say its last words, too: of this seed. */
 ACO__HIDDEN void aco__last_words_in_child(uint64_t seed);
 ACO__HIDDEN void aco__last_words_end(void);
+/* Whether the calling thread handles a signal that ends the process, or may. */
+ACO__HIDDEN int aco__last_words_handles(void);
 
 #endif

@@ -5,6 +5,7 @@
 #include "sim/world.h"
 
 #include "aco/detail/for_libraries.h"
+#include "aco/detail/signals.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -99,9 +100,11 @@ void aco__sim_nodes_end(aco_sim_t *sim)
     while (sim->nodes.scenario.next) {
         aco_sim_node_t *node = sim->nodes.scenario.next;
         sim->nodes.scenario.next = node->next;
+        aco__listeners_forget(&node->blocked_for_good); /* a run that has failed leaves some */
         aco__sim_disk_end(&node->disk);
         free(node);
     }
+    aco__listeners_forget(&sim->nodes.scenario.blocked_for_good);
     aco__sim_disk_end(&sim->nodes.scenario.disk);
     memset(&sim->nodes, 0, sizeof sim->nodes);
 }

@@ -28,6 +28,8 @@ struct aco_sim_node_s {
     int has_threads;            /* aco_sim_node_main(): its function is called on a thread of the node's own */
     int is_stopping;            /* it crashes as soon as all its threads are at rest */
     uint64_t pool[ACO__CHOOSER_POOL]; /* of its threads for aco_offload() */
+    uint64_t signals;           /* that wait for one of its threads: bits */
+    uint64_t blocked_for_good;  /* aco__chooser_t.signals */
     int is_up;                  /* it was started, and has not crashed since */
     int is_dark;                /* it has crashed with its whole machine: nothing comes from it, or to it */
     int is_suspended;           /* its tasks have no turns */

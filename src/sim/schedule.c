@@ -402,19 +402,27 @@ size_t aco__schedule_take(aco__sim_schedule_t *schedule, aco_sim_node_t *node, a
     return n;
 }
 
-size_t aco__schedule_take_all(aco__sim_schedule_t *schedule, aco__sim_task_t **tasks)
+size_t aco__schedule_list(const aco__sim_schedule_t *schedule, aco__sim_task_t **tasks)
 {
     size_t n = 0;
-    aco__sim_task_t *taken = *tasks = malloc((schedule->used + 1) * sizeof *taken);
-    if (!taken)
+    aco__sim_task_t *list = *tasks = malloc((schedule->used + 1) * sizeof *list);
+    if (!list)
         return SIZE_MAX;
     for (size_t i = 0; i < schedule->room; i++)
         if (schedule->tasks[i].task)
-            taken[n++] = schedule->tasks[i];
-    qsort(taken, n, sizeof *taken, by_number);
+            list[n++] = schedule->tasks[i];
+    qsort(list, n, sizeof *list, by_number);
+    return n;
+}
+
+size_t aco__schedule_take_all(aco__sim_schedule_t *schedule, aco__sim_task_t **tasks)
+{
+    size_t n = aco__schedule_list(schedule, tasks);
+    if (n == SIZE_MAX)
+        return n;
     schedule->runnable_count = schedule->aside_count = 0;
     for (size_t i = 0; i < n; i++)
-        aco__schedule_ended(schedule, taken[i].task);
+        aco__schedule_ended(schedule, (*tasks)[i].task);
     return n;
 }
 

@@ -59,7 +59,9 @@ ACO__HIDDEN int aco__schedule_enroll(aco__sim_schedule_t *schedule, aco_t *task,
  * SIZE_MAX without memory. */
 ACO__HIDDEN size_t aco__schedule_take(aco__sim_schedule_t *schedule, aco_sim_node_t *node,
                                       aco__sim_task_t **tasks);
-/* The same for all tasks, whatever their nodes. */
+/* All tasks, whatever their nodes, in the order of their numbers; otherwise as above. */
+ACO__HIDDEN size_t aco__schedule_list(const aco__sim_schedule_t *schedule, aco__sim_task_t **tasks);
+/* The same, and takes them out. */
 ACO__HIDDEN size_t aco__schedule_take_all(aco__sim_schedule_t *schedule, aco__sim_task_t **tasks);
 /* Likewise the poll task, which may be added already. */
 ACO__HIDDEN void aco__schedule_add_poll(aco__sim_schedule_t *schedule, aco_t *poll);

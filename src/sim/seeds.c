@@ -124,6 +124,20 @@ static void ended(aco__chooser_t *chooser, const aco_t *task)
     aco__schedule_ended(&thread_of(chooser)->schedule, task);
 }
 
+static int each_task(aco__chooser_t *chooser, int (*visit)(aco_t *task, void *arg), void *arg)
+{
+    aco__sim_task_t *tasks;
+    size_t n = aco__schedule_list(&thread_of(chooser)->schedule, &tasks);
+    if (n == SIZE_MAX) {
+        aco__sim_fail(sim_of(chooser), "there is no memory for a list of tasks");
+        return aco__sim_fail_with(ENOMEM);
+    }
+    for (size_t i = 0; i < n; i++)
+        (void)visit(tasks[i].task, arg);
+    free(tasks);
+    return 0;
+}
+
 static int check_invariants(aco_sim_t *sim)
 {
     if (!sim->has_failed && sim->options.invariants)
@@ -276,9 +290,9 @@ static void end_run(aco_sim_t *sim)
     aco__sim_endings_call(sim);
     aco__sim_nemesis_end(sim);
     aco__sim_wires_end(sim);
+    aco__sim_enter(NULL);
     aco__sim_nodes_end(sim);
     aco__sim_threads_free(sim);
-    aco__sim_enter(NULL);
 }
 
 /* 0, or -1 and errno. */
@@ -457,6 +471,7 @@ static aco_sim_t *new_sim(ACO__SWITCHES aco_sim_function_t scenario, void *arg, 
     chooser->runnable = runnable;
     chooser->choose = choose;
     chooser->ended = ended;
+    chooser->each = each_task;
     chooser->idle = idle;
     chooser->failed = failed;
     chooser->admits = admits;

@@ -1,4 +1,4 @@
-/* Threads, mutexes, conditions and futexes in a run, and signals between threads. A mutex is a real one, which a
+/* Threads, mutexes, conditions and futexes in a run. A mutex is a real one, which a
  * thread takes while it has the baton; if another thread of the run holds it, the thread waits without the baton.
  * Conditions and futexes are waits for their addresses only. */
 #define _GNU_SOURCE /* siginfo_t under -std=c11 */
@@ -87,8 +87,7 @@ int aco__sim_pthread_create(aco_sim_t *sim, pthread_t *thread, const pthread_att
     return error;
 }
 
-/* One that has not been joined. NULL: it is not of the run. */
-static aco__sim_thread_t *run_thread_of(aco_sim_t *sim, pthread_t thread)
+aco__sim_thread_t *aco__sim_thread_of(aco_sim_t *sim, pthread_t thread)
 {
     aco__sim_thread_t *record = aco__sim_thread_after(sim, &sim->threads.first);
     while (record && !(record->is_joinable && pthread_equal(record->thread, thread)))
@@ -98,7 +97,7 @@ static aco__sim_thread_t *run_thread_of(aco_sim_t *sim, pthread_t thread)
 
 int aco__sim_pthread_join(aco_sim_t *sim, pthread_t thread, void **result)
 {
-    aco__sim_thread_t *joined = run_thread_of(sim, thread);
+    aco__sim_thread_t *joined = aco__sim_thread_of(sim, thread);
     if (!joined)
         return aco__sim_refuse(sim, "pthread_join");
     while (!joined->has_ended)
@@ -236,47 +235,4 @@ int aco__sim_sched_yield(aco_sim_t *sim)
 {
     aco__sim_give_way(sim);
     return 0;
-}
-
-/* ---- Signals ---- */
-
-enum { MOST_SIGNALS = 64 };
-
-int aco__sim_pthread_kill(aco_sim_t *sim, pthread_t thread, int signal)
-{
-    aco__sim_thread_t *record = run_thread_of(sim, thread);
-    if (!record || signal < 1 || signal > MOST_SIGNALS)
-        return aco__sim_refuse(sim, "pthread_kill");
-    record->signals |= (uint64_t)1 << (signal - 1);
-    (void)aco__sim_wake(sim, &record->signals, 1);
-    return 0;
-}
-
-/* Takes one of these that was sent to the thread. 0: none was. */
-static int take_signal(aco__sim_thread_t *thread, const sigset_t *signals)
-{
-    for (int signal = 1; signal <= MOST_SIGNALS; signal++)
-        if (thread->signals & (uint64_t)1 << (signal - 1) && sigismember(signals, signal) == 1) {
-            thread->signals &= ~((uint64_t)1 << (signal - 1));
-            return signal;
-        }
-    return 0;
-}
-
-int aco__sim_sigwait_until(aco_sim_t *sim, const sigset_t *signals, void *info, int64_t until)
-{
-    aco__sim_thread_t *self = sim->threads.running;
-    int signal, error = 0;
-    while ((signal = take_signal(self, signals)) == 0 && !error)
-        error = aco__sim_wait(sim, "sigwaitinfo", &self->signals, until, 0);
-    if (!signal)
-        return aco__sim_fail_with(error == ETIMEDOUT ? EAGAIN : error);
-    memset(info, 0, sizeof(siginfo_t));
-    ((siginfo_t *)info)->si_signo = signal;
-    return signal;
-}
-
-int aco__sim_sigwaitinfo(aco_sim_t *sim, const sigset_t *signals, void *info)
-{
-    return aco__sim_sigwait_until(sim, signals, info, INT64_MAX);
 }

@@ -1,4 +1,4 @@
-/* thread_calls.c: threads, mutexes, conditions, futexes, and signals between threads. */
+/* thread_calls.c: threads, mutexes, conditions, futexes. */
 #ifndef ACO_THREAD_CALLS_H
 #define ACO_THREAD_CALLS_H
 
@@ -7,6 +7,8 @@
 /* Starts a thread of the node. 0, or an errno. */
 ACO__HIDDEN int aco__sim_thread_start(aco_sim_t *sim, aco_sim_node_t *home, pthread_t *thread,
                                       const pthread_attr_t *attributes, void *(*fn)(void *arg), void *arg);
+/* One that has not been joined. NULL: it is not of the run. */
+ACO__HIDDEN aco__sim_thread_t *aco__sim_thread_of(aco_sim_t *sim, pthread_t thread);
 ACO__HIDDEN int aco__sim_pthread_create(aco_sim_t *sim, pthread_t *thread, const pthread_attr_t *attributes,
                                         void *(*fn)(void *arg), void *arg);
 ACO__HIDDEN int aco__sim_pthread_join(aco_sim_t *sim, pthread_t thread, void **result);
@@ -21,10 +23,6 @@ ACO__HIDDEN int aco__sim_pthread_cond_broadcast(aco_sim_t *sim, pthread_cond_t *
 ACO__HIDDEN int aco__sim_futex_wait_until(aco_sim_t *sim, uint32_t *word, uint32_t value, int64_t until);
 ACO__HIDDEN int aco__sim_futex_wake(aco_sim_t *sim, uint32_t *word, int threads);
 ACO__HIDDEN int aco__sim_sched_yield(aco_sim_t *sim);
-/* Signals that threads of the run send each other. */
-ACO__HIDDEN int aco__sim_pthread_kill(aco_sim_t *sim, pthread_t thread, int signal);
-ACO__HIDDEN int aco__sim_sigwaitinfo(aco_sim_t *sim, const sigset_t *signals, void *info);
-ACO__HIDDEN int aco__sim_sigwait_until(aco_sim_t *sim, const sigset_t *signals, void *info, int64_t until);
 /* Lets the time pass until then. */
 ACO__HIDDEN void aco__sim_sleep_until(aco_sim_t *sim, int64_t then);
 

@@ -4,6 +4,7 @@
 #include "sim/byte_queue.h"
 #include "sim/fifo.h"
 #include "sim/held.h"
+#include "sim/node_signals.h"
 #include "sim/open_file.h"
 #include "sim/waiting.h"
 #include "sim/world.h"
@@ -95,7 +96,7 @@ static ssize_t send_message(aco_sim_t *sim, aco__sim_file_t *file, const struct 
     if (n > 0)
         note_bytes(sim, file, message, (size_t)n);
     if (n < 0 && errno == EPIPE && !(flags & MSG_NOSIGNAL)) {
-        aco__sim_real.raise(SIGPIPE);
+        (void)aco__sim_raise(sim, SIGPIPE);
         errno = EPIPE;
     }
     note_transfer(sim, ACO__NOTED_SENDS, file, message, n);

@@ -17,13 +17,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Lets the time pass until the next arrival, at most until `until`, and something arrive. 0; or -1: nothing ever will,
- * and `until` is INT64_MAX; or the run has failed. */
+/* Lets the time pass until the next arrival, at most until `until`, and something arrive. 0; 1: the wait was
+ * interrupted; or -1: nothing ever will, and `until` is INT64_MAX; or the run has failed. */
 static int pass(aco_sim_t *sim, int64_t until)
 {
     if (sim->threads.others) {
-        (void)aco__sim_wait(sim, "a wait for descriptors", &sim->opened, until, 0);
-        return sim->has_failed ? -1 : 0;
+        int error = aco__sim_wait(sim, "a wait for descriptors", &sim->opened, until, 0);
+        return sim->has_failed ? -1 : error == EINTR;
     }
     if (sim->arrivals.n && sim->arrivals.heap[0].at < until)
         until = sim->arrivals.heap[0].at;
@@ -55,8 +55,8 @@ static int block_until(aco_sim_t *sim, aco__sim_file_t *file, int64_t until, con
     done = pass(sim, until);
     is_closed = file && !file->descriptors;
     aco__sim_let_go(sim, &held);
-    if (is_closed)
-        return aco__sim_fail_with(EBADF);
+    if (is_closed || done == 1)
+        return aco__sim_fail_with(is_closed ? EBADF : EINTR);
     if (done == 0 || until != INT64_MAX)
         return done;
     if (!sim->has_failed) {
@@ -245,7 +245,7 @@ static int epoll_wait_until(aco_sim_t *sim, int fd, struct epoll_event *events, 
         return aco__sim_fail_with(EINVAL);
     while ((n = aco__sim_collect(epoll, events, room)) == 0 && sim->now < until)
         if (block_until(sim, &epoll->file, until, call) != 0)
-            return until == INT64_MAX ? -1 : 0;
+            return until == INT64_MAX || errno == EINTR ? -1 : 0;
     return n;
 }
 
@@ -280,6 +280,6 @@ int aco__sim_poll(aco_sim_t *sim, struct pollfd *fds, nfds_t n, int milliseconds
     int ready;
     while ((ready = look(sim, fds, n)) == 0 && sim->now < until)
         if (block_until(sim, NULL, until, "poll") != 0)
-            return until == INT64_MAX ? -1 : 0;
+            return until == INT64_MAX || errno == EINTR ? -1 : 0;
     return ready;
 }

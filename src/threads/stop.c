@@ -143,7 +143,7 @@ static int await_signal(const sigset_t *signals, int64_t until, int32_t *sender)
     while (number < 0) {
         int64_t left = until == ACO_FOREVER ? 0 : until - aco_now();
         const struct timespec time = aco__os_timespec(left);
-        if (left < 0)
+        if (left <= 0 && until != ACO_FOREVER)
             return 0;
         number = until == ACO_FOREVER ? aco__system.sigwaitinfo(signals, &info)
                                       : aco__system.sigtimedwait(signals, &info, &time);

@@ -23,6 +23,9 @@ typedef struct aco__chooser_s {
     /* No task can run, and time is about to pass. It may make tasks runnable. 0; 1: the time must not pass yet, or no
      * task is left; or -1 and errno: aco_run() fails. */
     int (*idle)(struct aco__chooser_s *chooser);
+    /* Calls visit(task, arg) for each task that it keeps, in an order that does not depend on addresses. 0; or -1 and
+     * errno: aco_run() will fail. */
+    int (*each)(struct aco__chooser_s *chooser, int (*visit)(aco_t *task, void *arg), void *arg);
     /* A call of the libraries above acorn has failed; aco_error_message() tells it. NULL: nobody wants to know. */
     void (*failed)(struct aco__chooser_s *chooser);
     /* Stores how many nanoseconds a name server takes, and returns 0, or the errno with which a lookup fails then. The
@@ -41,6 +44,7 @@ typedef struct aco__chooser_s {
     void *job;
     int may_hang;
     uint64_t *pool; /* the place of the pool of aco_offload() for the thread, with 0s at first. NULL: that of all */
+    uint64_t *signals; /* that are blocked for good in the thread's machine, whose listeners hear each other */
     size_t aco__kept; /* tasks that it keeps */
     aco_t *aco__abandoned; /* linked as the ring is; NULL: none */
     unsigned aco__open; /* how often aco_scheduler_open() was called */

@@ -15,6 +15,9 @@ typedef struct aco__listener {
      * not wait, nor call what is below. */
     void (*told)(struct aco__listener *listener, int signal, int32_t sender);
     long process; /* in a child of fork() it listens no more */
+    const uint64_t *machine; /* chooser->signals of its thread: in a simulation, whose signals it gets */
+    /* Its node has crashed, and so its descriptors are closed: frees the rest. NULL: nothing is to be freed. */
+    void (*forgotten)(struct aco__listener *listener);
     struct aco__listener *next, **link;
 } aco__listener_t;
 
@@ -26,6 +29,8 @@ ACO_API void aco__listen(aco__listener_t *listener, int for_good);
 ACO_API void aco__listen_end(aco__listener_t *listener);
 /* The listener has taken a signal: tells the others. How many there are. Any thread. */
 ACO_API int aco__listen_tell(const aco__listener_t *listener, int signal, int32_t sender);
+/* A node of a simulation has crashed: its listeners hear nothing any more. */
+ACO_API void aco__listeners_forget(const uint64_t *machine);
 
 ACO__END_C
 

@@ -106,7 +106,10 @@ void aco__scope_end_all(aco_scope_t *all, int error)
     all->aco__deadline = ACO_FOREVER;
     all->aco__ended_by = all;
     ACO__NO_SWITCH_BEGIN();
-    aco__blocks_each(end_in_all, &tasks);
+    if (aco_likely(!s->chooser))
+        aco__blocks_each(end_in_all, &tasks);
+    else if (s->chooser->each(s->chooser, end_in_all, &tasks) != 0)
+        tasks.lacks_memory = 1;
     pass_on(tasks.self, all, tasks.list);
     s->all = tasks.lacks_memory ? NULL : all;
     s->all_spawned = tasks.self->spawned;
