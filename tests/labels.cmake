@@ -17,7 +17,7 @@ set(acorn_subject_coroutine
     "^(api|assertions|load_order|allocator|backtrace|cancel|coroutine|forgotten|found|local|misuse|model)[._]|^compat_")
 set(acorn_subject_thread "^(fork|migration|signals|threads)[._]")
 set(acorn_subject_stack "^(copying|guard|overflow|save_area|entry|stack_trim|profile|pool)[._]")
-set(acorn_subject_memory "^(pool|slab|allocator)[._]")
+set(acorn_subject_memory "^(pool|depot|slab|allocator)[._]")
 set(acorn_subject_failure "failure\\.")
 set(acorn_subject_switch "^(probe|redzone|returns|unwind)\\.")
 set(acorn_subject_scheduler "^scheduler[._]")

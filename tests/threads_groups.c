@@ -504,7 +504,8 @@ static void *mixed_members(void *arg)
         begin(&groups[i], ACO_KEEP_GOING);
     for (int i = 0; i < LONG_ROW; i++)
         CHECK_EQ(aco_submit(&groups[i / 3 % 2], member_of_many, (void *)(intptr_t)i,
-                            &(aco_submit_options_t){.result = &given[i]}), 0);
+                            &(aco_submit_options_t){.result = &given[i]}),
+                 0);
     FAILS_WITH(aco_mt_group_end(&groups[1]), EDOM);
     FAILS_WITH(aco_mt_group_end(&groups[0]), EDOM);
     CHECK_EQ(load(&total), LONG_ROW);

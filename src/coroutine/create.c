@@ -2,6 +2,7 @@
  * default size. Creating one from the cache takes a few stores (aco__cache_reuse() in the header). */
 #include "base/reserved.h"
 #include "coroutine/create.h"
+#include "coroutine/depot.h"
 #include "coroutine/entry.h"
 #include "coroutine/forgotten.h"
 #include "coroutine/locals.h"
@@ -206,7 +207,7 @@ aco_t *aco__coroutine_new(const aco_options_t *o, size_t *sz)
         return co;
     }
     if ((!o->stack_size || o->stack_size == ACO__PRIVATE_SIZE) && !(o->flags & ACO_NO_GUARD) && !o->pool &&
-        !o->stack_memory && aco__self()->cached) {
+        !o->stack_memory && (aco__self()->cached || aco__depot_refill(aco__self()))) {
         co = aco__cache_pop(aco__self());
         ACO__ASSERT(is_cached(co));
         co->aco__state = ACO__FROM_NEW | ACO__PRIVATE;
@@ -321,7 +322,7 @@ int aco__restart(aco_t *co, aco_function_t fn, void *arg)
 
 static void cache_free(aco__thread_t *self)
 {
-    while (self->cached) {
+    while (self->cached || aco__depot_refill(self)) {
         ACO__ASSERT(is_cached(self->cached));
         aco__coroutine_free(aco__cache_pop(self));
     }
@@ -343,7 +344,7 @@ static void destroy_private(aco_t *co)
     if (!(co->aco__state & ACO__INSTRUMENTED)) {
         aco__cold_free(co);
         aco__sanitize_cached(co->share_stack);
-        if (aco__cache_put(aco__self(), co))
+        if (aco__cache_put(aco__self(), co) || aco__depot_put(aco__self(), co))
             return;
     }
     aco__coroutine_free(co);

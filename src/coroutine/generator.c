@@ -1,6 +1,7 @@
 /* The calls of generators that are not inline. */
 #include "coroutine/cancel.h"
 #include "coroutine/create.h"
+#include "coroutine/depot.h"
 #include "coroutine/locals.h"
 
 #include <string.h>
@@ -63,6 +64,8 @@ void aco__generator_has_ended(void)
 void aco__generator_free(aco_t *block)
 {
     aco__stack_check_overflow("aco_generator_close", block->share_stack);
+    if (block->aco__state == (ACO__FROM_NEW | ACO__PRIVATE | ACO__DESTROYED) && aco__depot_put(aco__self(), block))
+        return;
     aco__coroutine_free(block);
 }
 

@@ -6,6 +6,7 @@
  * or is instrumented (tools/tools.h). While one exists, every switch between tasks goes through aco_run(). The same is
  * true while runs are measured (aco_run_measure()), a task is cleaned up, or an inner coroutine waits: all of these
  * raise the count `slow_switch_tasks`. */
+#include "coroutine/depot.h"
 #include "scheduler/inbox.h"
 #include "scheduler/listeners.h"
 #include "scheduler/poll_task.h"
@@ -63,6 +64,7 @@ static int trim_some(aco__thread_t *self, aco__tasks_t *s, int64_t now, int open
     if (poll_events(s, open, 0) < 0)
         return -1;
     is_long = !self->task && (deadline < 0 || deadline - now > ACO__TRIM_NS);
+    aco__depot_trim(self, is_long);
     aco__blocks_some(aco__task_trim, self, &s->trim_from, is_long ? TRIM_BEFORE_LONG : TRIM_TASKS);
     return 0;
 }

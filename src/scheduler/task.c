@@ -1,6 +1,7 @@
 /* A task's life: it begins, ends, and is freed. spawn.c makes it. */
 #include "coroutine/cleanup.h"
 #include "coroutine/create.h"
+#include "coroutine/depot.h"
 #include "coroutine/exit.h"
 #include "scheduler/reports/report.h"
 #include "scheduler/sync/member.h"
@@ -44,7 +45,8 @@ static inline void mark_ended(aco_t *task)
 static inline int give_up(aco__thread_t *self, aco_t *task)
 {
     const unsigned cacheable = ACO__FROM_NEW | ACO__PRIVATE | ACO__ENDED;
-    if (aco_likely((task->aco__state & ~ACO__SHARES_FP) == cacheable) && aco__cache_put(self, task))
+    if (aco_likely((task->aco__state & ~ACO__SHARES_FP) == cacheable) &&
+        (aco_likely(aco__cache_put(self, task)) || aco__depot_put(self, task)))
         return 0;
     aco__task_reap(self->scheduler);
     aco__set_status(task, ACO__DESTROYED);

@@ -77,8 +77,8 @@ int aco__member_is_like_new(const aco__member_t *member)
     const aco_t *task = self->task;
     const aco__task_record_t *record = aco__task_record(task);
     return record->scope == &member->scope && !member->scope.aco__outer && !record->groups &&
-           !(task->aco__state & (ACO__HAS_COLD | ACO__INSTRUMENTED)) && !*aco__task_joiner(task) && *aco__task_flags(task) == (TASK_DETACHED | TASK_SCOPED) &&
-           !aco__is_posted(aco__task_post(task));
+           !(task->aco__state & (ACO__HAS_COLD | ACO__INSTRUMENTED)) && !*aco__task_joiner(task) &&
+           *aco__task_flags(task) == (TASK_DETACHED | TASK_SCOPED) && !aco__is_posted(aco__task_post(task));
 }
 
 int aco__member_is_alone(void)

@@ -297,12 +297,17 @@ ACO__FORCE_INLINE int ACO__BODY_OF(aco_restart)(aco_t *co, aco_function_t fn, vo
     return 0;
 }
 
-/* 1: `co` is cached now. 0: it cannot be cached: its stack is not a default one, the cache is full, or its slab belongs
- * to another thread's heap. */
+/* Whether `co` may be cached: its stack is a default one, and its slab belongs to the thread's heap. */
+ACO__FORCE_INLINE int aco__is_cacheable(const aco__thread_t *self, const aco_t *co)
+{
+    return co->share_stack->aco__cacheable &&
+           *(struct aco__heap **)((uintptr_t)co & ~(uintptr_t)(ACO__SLAB - 1)) == self->heap; /* where its slab begins */
+}
+
+/* 1: `co` is cached now. 0: it cannot be, or the cache is full. */
 ACO__FORCE_INLINE int aco__cache_put(aco__thread_t *self, aco_t *co)
 {
-    if (!co->share_stack->aco__cacheable || self->cached_count >= ACO__MOST_CACHED ||
-        *(struct aco__heap **)((uintptr_t)co & ~(uintptr_t)(ACO__SLAB - 1)) != self->heap) /* where its slab begins */
+    if (self->cached_count >= ACO__MOST_CACHED || !aco__is_cacheable(self, co))
         return 0;
     co->aco__state = ACO__FROM_NEW | ACO__PRIVATE | ACO__DESTROYED;
     aco__set_cached_next(co, self->cached);

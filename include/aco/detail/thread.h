@@ -51,7 +51,10 @@ struct aco__thread {
     uint32_t scoped_tasks;    /* tasks that have had a scope */
     uint32_t looked_at;       /* when the scheduler last looked at the clock, in milliseconds modulo 2^32 */
     uint32_t spawned;         /* tasks that were spawned, modulo 2^32 */
-    char message[236 - sizeof(void *)]; /* why the last failed call failed */
+    struct aco_s *depot;      /* what the cache has no room for (src/coroutine/depot.c); NULL: nothing */
+    uint16_t depot_count, depot_low; /* full caches there; the fewest since it was trimmed */
+    uint32_t depot_trimmed_at; /* milliseconds */
+    char message[228 - 2 * sizeof(void *)]; /* why the last failed call failed */
 #ifdef _WIN32
     struct aco__thread *next, **link; /* the list of all threads' records */
 #endif
