@@ -5,7 +5,7 @@
 
 static const char live_policy[] = "default-src 'none'; style-src 'unsafe-inline'; connect-src 'self'; "
                                   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-                                  "script-src 'sha256-pfC/ve3nDHIoDlyLTLeRAb3VCM8AcXekJzGuvPXPM2I='";
+                                  "script-src 'sha256-iry49wckVEVQQt1UkP6EmVjfVUogZ6tx27XCx9oZow0='";
 
 static const char *const live_lines[] = {
     "<!DOCTYPE html>\n",
@@ -435,6 +435,7 @@ static const char *const live_lines[] = {
     "  const runs = (await answer.json()).stacks.filter(stack => stack.state === 'ran long');\n",
     "  await lookUp(runs);\n",
     "  for (const run of runs.sort((a, b) => a.longest - b.longest)) causes.set(run.thread, run);\n",
+    "  $('findings').replaceChildren(...findings());\n",
     "}\n",
     "\n",
     "function lateWakes(thread) {\n",
@@ -647,7 +648,8 @@ static const char *const live_lines[] = {
     "    if ((!isPaused && !document.hidden) || (state && state.filter !== asked))\n",
     "      try {\n",
     "        await look();\n",
-    "        if (state && !filter) await lookForCauses();\n",
+    "        if (looks > 1 && !filter) await lookForCauses(); // the second look finds what comes and does not ",
+    "end\n",
     "      } catch (error) {\n",
     "        $('status').textContent = 'no answer: ' + error.message;\n",
     "      }\n",
