@@ -5,7 +5,7 @@
 
 static const char live_policy[] = "default-src 'none'; style-src 'unsafe-inline'; connect-src 'self'; "
                                   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-                                  "script-src 'sha256-pfC/ve3nDHIoDlyLTLeRAb3VCM8AcXekJzGuvPXPM2I='";
+                                  "script-src 'sha256-dFQwKyQlIJdp5SR7TkwLA6rO9u//5ckFWnCBVyxg/lQ='";
 
 static const char *const live_lines[] = {
     "<!DOCTYPE html>\n",
@@ -370,7 +370,7 @@ static const char *const live_lines[] = {
     "    const one = changes.get(key) || {first: n, since: now, n, grew: 0};\n",
     "    const grew = n > one.n ? Math.min(one.grew + 1, 10) : n < one.n ? 0 : Math.max(one.grew - 0.2, 0);\n",
     "    const rate = Math.abs(n - one.first) > 5 + n / 20 ? (n - one.first) / (now - one.since) : 0;\n",
-    "    return [key, {...one, n, grew, rate, holder: holderNow(key, one.holder, now)}];\n",
+    "    return [key, {...one, n, at: now, grew, rate, holder: holderNow(key, one.holder, now)}];\n",
     "  }));\n",
     "}\n",
     "\n",
@@ -402,17 +402,17 @@ static const char *const live_lines[] = {
     "}\n",
     "\n",
     "function tasksGrow(stack, text, which) {\n",
-    "  const {n, first, since} = changes.get(keyOf(stack)), now = performance.now() / 1000;\n",
+    "  const {n, first, since, at} = changes.get(keyOf(stack));\n",
     "  const spawned = changes.get('spawned').n, ended = spawned - changes.get('tasks').n;\n",
-    "  return [`Tasks in ${text} become more and more: ${short(n)}, +${short((n - first) / (now - since))} / s`",
-    " +\n",
+    "  return [`Tasks in ${text} become more and more: ${short(n)}, +${short((n - first) / (at - since))} / s` ",
+    "+\n",
     "    (ended >= 0 ? `; of all ${short(spawned)} tasks that were spawned, ${short(ended)} have ended.` : '.')",
     ",\n",
     "  [which, 'which']];\n",
     "}\n",
     "\n",
     "function lockWaits(stack, text) {\n",
-    "  const {holder} = changes.get(keyOf(stack)), held = holder ? performance.now() / 1000 - holder.since : 0;\n",
+    "  const {holder, at} = changes.get(keyOf(stack)), held = holder ? at - holder.since : 0;\n",
     "  return `${short(stack.n)} tasks in ${text} wait for a lock, up to ${time(stack.oldest_ms)}: ` +\n",
     "    (stack.for_lock === stack.n ? 'all of them' : `${short(stack.for_lock)} of them`) + ` ${stack.for}.` +\n",
     "    (!holder ? '' : holder.isNew ? ' Its holder changes from look to look: a slow queue.' :\n",
@@ -435,6 +435,7 @@ static const char *const live_lines[] = {
     "  const runs = (await answer.json()).stacks.filter(stack => stack.state === 'ran long');\n",
     "  await lookUp(runs);\n",
     "  for (const run of runs.sort((a, b) => a.longest - b.longest)) causes.set(run.thread, run);\n",
+    "  $('findings').replaceChildren(...findings());\n",
     "}\n",
     "\n",
     "function lateWakes(thread) {\n",
@@ -647,7 +648,8 @@ static const char *const live_lines[] = {
     "    if ((!isPaused && !document.hidden) || (state && state.filter !== asked))\n",
     "      try {\n",
     "        await look();\n",
-    "        if (state && !filter) await lookForCauses();\n",
+    "        if (looks > 1 && !filter) await lookForCauses(); // the second look finds what comes and does not ",
+    "end\n",
     "      } catch (error) {\n",
     "        $('status').textContent = 'no answer: ' + error.message;\n",
     "      }\n",

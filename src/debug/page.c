@@ -84,7 +84,7 @@ int aco__page_number(aco_http_request_t *request, const char *name, int missing,
 
 /* ---- One profile at a time ---- */
 
-enum { PATIENCE_MS = 1000, TRY_EACH_MS = 5 };
+enum { PATIENCE_MS = 2000, TRY_EACH_MS = 5 };
 
 static pid_t profiler; /* the process that makes one; 0: none does. A child of fork() does not go on with it */
 static const char *profile_path; /* its page; atomic, like the next */

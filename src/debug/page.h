@@ -28,7 +28,7 @@ ACO__SWITCHES ACO__HIDDEN void aco__page_reply(aco_http_request_t *request, cons
 ACO__HIDDEN int aco__page_number(aco_http_request_t *request, const char *name, int missing, int most);
 
 /* One profile at a time: 1; or 0, and the request has its reply, 429. `seconds`: how long it will take; 0: it looks
- * once and is soon over, so others wait for its end instead, for a second. */
+ * once and is soon over, so others wait for its end instead, for two seconds. */
 ACO__SWITCHES ACO__HIDDEN int aco__profile_begin(aco_http_request_t *request, int seconds);
 ACO__HIDDEN void aco__profile_end(void);
 

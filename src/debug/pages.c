@@ -24,7 +24,7 @@ ACO__SWITCHES static void index_page(aco_http_request_t *request, void *unused)
         "<meta name=\"color-scheme\" content=\"light dark\">\n<title>acorn_debug</title>\n<h1>acorn_debug</h1>\n<ul>\n"
         "<li><a href=\"/debug/live\">all of it, live</a>: what is probably wrong stands at the top\n</ul>\n"
         "<h2>What is wrong? Read in this order</h2>\n<ol>\n"
-        "<li><a href=\"/metrics\">metrics</a>, twice: does <code>acorn_tasks</code> grow, do\n"
+        "<li><a href=\"/metrics\">metrics</a>, twice: does <code>acorn_tasks</code> grow, or\n"
         "<code>acorn_late_wakes_total</code> (sleeps that ended over 10 ms late)? On which thread?\n"
         "<li><a href=\"/debug/pprof/tasks?debug=2\">each task</a>, those that have waited longest first, and\n"
         "<a href=\"/debug/pprof/tasks?debug=1\">tasks by stack</a>, the most frequent first\n"

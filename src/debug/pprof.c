@@ -129,15 +129,17 @@ static size_t number_of(numbers_t *numbers, const void *key, int *is_new)
 
 /* ---- The profile ---- */
 
+enum { ORIGIN_SIZE = 40 }; /* two labels of two texts each */
+
 /* Fields may come in any order. While a sample is written, what it names gets into the others. */
 typedef struct writer {
     aco__page_t body, samples, strings;
     numbers_t locations, functions, texts;
     aco__modules_t modules;
     struct kept_text *kept;
-    const void *place, *spawned_at; /* what stands in these, of the last sample that had any */
-    const char *spawner;
-    uint64_t place_index;
+    const void *place, *spawned_at; /* of the last sample, and its labels for them: most have those of the one before */
+    char origin[ORIGIN_SIZE];
+    size_t origin_n;
 } writer_t;
 
 /* A text that did not last. */
@@ -259,25 +261,37 @@ static void write_group(writer_t *w, const void *group)
     write_text_label(w, "group", kept_index(w, text));
 }
 
-/* Most tasks beside each other wait at one place. */
 static void write_place(writer_t *w, const char *place)
 {
     char text[256];
-    if (w->place != place)
-        w->place_index = kept_index(w, aco__place_text(place, text, sizeof text));
-    w->place = place;
-    write_text_label(w, "at", w->place_index);
+    if (place)
+        write_text_label(w, "at", kept_index(w, aco__place_text(place, text, sizeof text)));
 }
 
 static void write_spawner(writer_t *w, const void *spawned_at)
 {
-    const char *call = (const char *)spawned_at - 1;
+    const char *call = (const char *)spawned_at - 1, *name;
     uintptr_t start;
-    if (w->spawned_at != spawned_at)
-        w->spawner = aco__function_at(aco__module_of(&w->modules, call), call, &start);
+    name = spawned_at ? aco__function_at(aco__module_of(&w->modules, call), call, &start) : NULL;
+    if (name)
+        write_label(w, "created_by", name, 0);
+}
+
+static void write_origin(writer_t *w, const char *place, const void *spawned_at)
+{
+    const size_t begin = w->samples.n;
+    if (place == w->place && spawned_at == w->spawned_at) {
+        aco__page_add(&w->samples, w->origin, w->origin_n);
+        return;
+    }
+    write_place(w, place);
+    write_spawner(w, spawned_at);
+    w->place = place;
     w->spawned_at = spawned_at;
-    if (w->spawner)
-        write_label(w, "created_by", w->spawner, 0);
+    w->origin_n = w->samples.is_broken ? 0 : w->samples.n - begin;
+    ACO__ASSERT(w->origin_n <= sizeof w->origin);
+    if (w->origin_n)
+        memcpy(w->origin, w->samples.at + begin, w->origin_n);
 }
 
 static void write_frames(writer_t *w, const aco__sample_entry_t *entry)
@@ -314,10 +328,7 @@ static void write_sample(writer_t *w, const aco__sample_entry_t *entry, const ac
         write_label(w, "holder_at", entry->text, 0);
     if (entry->key.group)
         write_group(w, entry->key.group);
-    if (entry->place)
-        write_place(w, entry->place);
-    if (entry->key.spawned_at)
-        write_spawner(w, entry->key.spawned_at);
+    write_origin(w, entry->place, entry->key.spawned_at);
     if (entry->key.thread)
         write_label(w, "thread", NULL, entry->key.thread);
     end_message(&w->samples, begin);
