@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Builds and runs the benchmarks of gRPC servers: acorn_grpc beside grpc-go and gRPC's own C++ library.
+"""Builds and runs the benchmarks of gRPC servers: acorn_grpc beside grpc-go, tonic and gRPC's own C++
+library.
 
 The server has one core, the client, h2load or ghz, another. A round measures all contenders of a case one after the
 other; numbers are medians of the rounds, and ratios are medians of each round's ratio.

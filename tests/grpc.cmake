@@ -58,4 +58,10 @@ if(TARGET protoc-gen-acorn AND ACORN_TESTS_ONCE)
            $<TARGET_FILE:interop_client> ${PROJECT_BINARY_DIR}/grpc-java)
   set_tests_properties(grpc.peers.conformance grpc.peers.go grpc.peers.java PROPERTIES
                        TIMEOUT 400 SKIP_RETURN_CODE 77)
+  if(ACORN_NIGHTLY AND TARGET example_greeter_client)
+    add_test(NAME grpc.peers.tonic
+             COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/grpc_interop.sh tonic $<TARGET_FILE:test_grpc_server_release>
+             $<TARGET_FILE:example_greeter_client> ${PROJECT_BINARY_DIR}/tonic)
+    set_tests_properties(grpc.peers.tonic PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77)
+  endif()
 endif()

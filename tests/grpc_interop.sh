@@ -2,8 +2,10 @@
 # grpc_interop.sh go SERVER CLIENT [ROUTE_GUIDE]: grpc-go's interoperability cases, all that need no cloud: its client
 # with SERVER, its server with CLIENT (grpc_interop/); and its route guide's client with ROUTE_GUIDE (examples/grpc).
 # grpc_interop.sh java SERVER CLIENT FOLDER: its cases of compression, which grpc-go lacks, by SERVER with CLIENT; then
-# grpc-java's cases with both, which are compiled in FOLDER. Both exit with 77, "skipped", without Go or Java, the
-# modules or jars, or gzip.
+# grpc-java's cases with both, which are compiled in FOLDER.
+# grpc_interop.sh tonic SERVER CLIENT FOLDER: tonic's client with SERVER (grpc_server.c), and its greeter with CLIENT
+# (examples/grpc/greeter_client.cpp); tonic, which takes a minute of a processor, is compiled in FOLDER.
+# All exit with 77, "skipped", without Go, Java or Rust, the modules, jars or crates, or gzip.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
@@ -64,5 +66,17 @@ java_judges()
     start "$@" server
     timeout 60 "$client" "$address" compression
     timeout 60 "$client" "$address"
+}
+
+tonic_judges()
+{
+    command -v cargo >/dev/null || skip "cargo is not installed"
+    timeout 600 cargo build --locked --quiet --manifest-path "$here/grpc_interop/judge_tonic/Cargo.toml" \
+        --target-dir "$3" >"$work/build" 2>&1 || skip "tonic cannot be had or built: $(tail -n 1 "$work/build")"
+    start "$1" serve
+    timeout 60 "$3/debug/judge_tonic" client "$address"
+    start "$3/debug/judge_tonic" server
+    timeout 60 "$2" "$address" you >"$work/greeted"
+    printf 'Hello %s\n' you you you you 'you, all' 'you 0' 'you 1' 'you 2' | diff - "$work/greeted"
 }
 "$1_judges" "$2" "$3" ${4:+"$4"}

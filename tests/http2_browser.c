@@ -1,5 +1,5 @@
-/* The server of io/browser.py: http2_browser PAGE serves the file, and what its script asks for, by TLS, with HTTP/2 for
- * who offers it. It says on stdout where it listens, and what the script has found, with which it ends. */
+/* The server of io/browser.py: http2_browser PAGE serves the file, and what its script asks for, by TLS, with HTTP/2
+ * for those who offer it. It says on stdout where it listens, and what the script has found, with which it ends. */
 #define _GNU_SOURCE
 #include "check.h"
 #include "tls_certificates.h"
