@@ -27,6 +27,15 @@ check_cxx_source_compiles("#include <coroutine>
 int main() { return std::coroutine_handle<>() ? 1 : 0; }" ACORN_HAVE_COROUTINES)
 unset(CMAKE_REQUIRED_FLAGS)
 
+# Frames with an alignment of their own.
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  include(CheckCXXCompilerFlag)
+  check_cxx_compiler_flag(-fcoro-aligned-allocation ACORN_HAVE_ALIGNED_FRAMES)
+endif()
+add_library(acorn_aligned_frames INTERFACE)
+target_compile_options(acorn_aligned_frames INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fcoro-aligned-allocation>)
+target_compile_definitions(acorn_aligned_frames INTERFACE ALIGNED_FRAMES)
+
 # cpp_no_memory defines malloc(), which glibc then uses too.
 if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize" AND NOT CMAKE_EXE_LINKER_FLAGS MATCHES "-static")
   check_cxx_source_compiles("#include <cstddef>
@@ -100,6 +109,10 @@ foreach(standard 17 20 23)
         acorn_threads_static)
     if(ACORN_HAVE_COROUTINES AND standard EQUAL 20)
       acorn_cpp_test(cpp_await.20 cpp_await.cpp 20 DEFINE ACO_DEBUG=0 LINK GTest::gtest_main)
+      if(ACORN_HAVE_ALIGNED_FRAMES)
+        acorn_cpp_test(cpp_await.aligned cpp_await.cpp 20 DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
+            acorn_aligned_frames)
+      endif()
       if(TARGET acorn_io_static AND TARGET acorn_sim_static)
         acorn_cpp_test(cpp_async.20 cpp_async.cpp 20 DEFINE ACO_DEBUG=0 LINK GTest::gtest_main acorn_sim_static
             acorn_io_static)

@@ -548,6 +548,27 @@ TEST(Async, Frames)
     });
 }
 
+#ifdef ALIGNED_FRAMES
+aco::async<std::uintptr_t> aligned_address()
+{
+    alignas(64) const char local = 0;
+    const void *volatile at = &local;
+    co_await aco::async_yield(); // so `local` is in the frame
+    co_return reinterpret_cast<std::uintptr_t>(at);
+}
+
+// Promise: with -fcoro-aligned-allocation (clang) variables of a coroutine have the alignment that they ask for.
+TEST(Async, AlignedFrames)
+{
+    in_task([] {
+        for (int i = 0; i < 10; i++) {
+            EXPECT_EQ(aco::await(aligned_address()) % 64, 0u);
+            aco::await(frame_address());
+        }
+    });
+}
+#endif
+
 aco::async<int> of_size(int n)
 {
     std::array<char, 1000> local;

@@ -28,6 +28,8 @@
  *   - any awaitable or sender, as aco::await() takes them. Wherever it completes, the member goes on in its group's
  *     task. So also aco::as_sender(f) (aco/sender.hpp), for all else that tasks wait for. Then a task waits for the
  *     member. Locks belong to that task: lock and unlock inside `f`.
+ * A result's alignment is at most that of two pointers. A variable may have a larger one than malloc()'s with clang and
+ * -fcoro-aligned-allocation only.
  * A call that waits as tasks do (aco::sleep_for(), a generator that waits, channel.receive()) may be made too. It parks
  * the group's task, and so all its members.
  *
@@ -703,6 +705,23 @@ public:
 
     static void *operator new(std::size_t size) { return frame_pool::get(size); }
     static void operator delete(void *frame, std::size_t size) noexcept { frame_pool::put(frame, size); }
+#ifdef __clang__ /* it calls these with -fcoro-aligned-allocation */
+    static void *operator new(std::size_t size, std::align_val_t alignment)
+    {
+        return is_aligned_more(alignment) ? ::operator new(size, alignment) : frame_pool::get(size);
+    }
+    static void operator delete(void *frame, std::size_t size, std::align_val_t alignment) noexcept
+    {
+        if (is_aligned_more(alignment))
+            ::operator delete(frame, alignment);
+        else
+            frame_pool::put(frame, size);
+    }
+    static bool is_aligned_more(std::align_val_t alignment) noexcept
+    {
+        return static_cast<std::size_t>(alignment) > __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+    }
+#endif
 
     std::suspend_always initial_suspend() const noexcept { return {}; }
     ends final_suspend() const noexcept { return {}; }

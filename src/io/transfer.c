@@ -75,8 +75,8 @@ ssize_t aco__io_transfer(const char *call, int fd, int direction, size_t wanted,
 static ssize_t transfer_now(const char *call, int fd, int direction, once_t once, void *args)
 {
     aco__io_t *io = aco__io_get(call);
-    aco__io_fd_t *d = io ? aco__io_enter_now(io, fd, call) : NULL;
     ssize_t n;
+    aco__io_fd_t *d = io ? aco__io_enter_now(io, fd, call) : NULL;
     if (!d)
         return -1;
     do
