@@ -56,8 +56,8 @@ NEAR = {'base': 'api|misuse|slab|pool|coroutine|cancel|migration|every_failure|t
         'coroutine': 'api|coroutine|cancel|local|found|forgotten|generator|backtrace|misuse|migration|returns|cpp_[ce]',
         'debug': 'debug|cpp_debug|scheduler_report|fuzz.*debug|http_requests',
         'grpc': 'grpc|cpp_grpc|http2|http_compression|http_decoding',
-        'http': 'http|cpp_http|sim_http|fuzz.*(http|forms)|websocket|sim_agrees|example.http',
-        'io': 'io|cpp_io|hook_(sockets|files|streams)|sim_(files|kernel)|example.io|tls_streams',
+        'http': 'http|cpp_http|sim_http|fuzz.*(http|forms)|websocket|sim_agrees.http|example.http',
+        'io': 'io|cpp_io|hook_(sockets|files|streams)|sim_(files|kernel|pipes|agrees.io)|example.io|tls_streams',
         'libc': 'hook|cpp_hook|sim_hook',
         'lifecycle': 'service|cpp_service|threads_(run|signals|http)|http_(stop|drain)|example.io_shutdown',
         'os': 'api|overflow|guard|fork|signals|threads|pool|scheduler_(threads|watchdog)|coroutine_failure|trace',
@@ -68,7 +68,7 @@ NEAR = {'base': 'api|misuse|slab|pool|coroutine|cancel|migration|every_failure|t
         'stack': 'copying|guard|overflow|save_area|entry|stack_trim|pool|profile|slab|coroutine|found',
         'system': 'system|io|hook|http_websocket|tls|sim_(files|kernel|names)|threads_run',
         'threads': 'threads_|migration|sim_thread|cpp_threads|io_offload',
-        'tls': 'tls|cpp_tls|http2_tls|sim_tls|hook_tls|fuzz.*tls|example.tls',
+        'tls': 'tls|cpp_tls|http2_tls|sim_tls|sim_agrees.tls|hook_tls|fuzz.*tls|example.tls',
         'tools': 'trace|profile|sanitizers|hardening|cpp_exceptions|copying|generator'}
 QUICK = 2              # seconds; quick tests that are named like the mutant's file come first
 

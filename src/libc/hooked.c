@@ -242,6 +242,14 @@ int aco__hook_simulates_task(void)
     return record && record->depth != 0;
 }
 
+/* But it has its clock: OpenSSL's work in aco/tls.h would mix two, and a session would come from the future. */
+int aco__hook_simulates_clock(void)
+{
+    const aco_t *task = aco_current_task();
+    const aco__hook_task_t *record = task ? record_of(task) : NULL;
+    return record && record->depth != 0;
+}
+
 int aco__hook_is_own_process(void)
 {
     return aco__hook_self.process == getpid();

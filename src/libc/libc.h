@@ -104,6 +104,7 @@ ACO__HIDDEN_EXTERN aco__libc_calls_t aco__libc_simulated;
 /* 1: the thread is in a run, and has hooked tasks. */
 ACO__HIDDEN_EXTERN __thread int aco__hook_simulates __attribute__((tls_model("initial-exec")));
 ACO__HIDDEN ACO__COLD int aco__hook_simulates_task(void);
+ACO__HIDDEN ACO__COLD int aco__hook_simulates_clock(void);
 /* What the calling task's calls go to. */
 static inline const aco__libc_calls_t *aco__libc(void)
 {

@@ -610,6 +610,8 @@ static inline int may_simulate(void)
 
 /* A macro: aco__hooked() wants the hook's caller. */
 #define ACO__CALLS (may_simulate() && aco__hooked() && aco__hook_simulates ? &aco__libc_simulated : &aco__libc_found)
+#define ACO__CLOCKS                                                                                                    \
+    (aco_unlikely(aco__hook_simulates) && aco__hook_simulates_clock() ? &aco__libc_simulated : ACO__CALLS)
 #define ACO__RUN_HOOK(result, name, parameters, arguments)                                                             \
     ACO__HOOK(result, name, parameters)                                                                                \
     {                                                                                                                  \
@@ -645,9 +647,21 @@ ACO__RUN_HOOK(int, gethostbyname_r, (const char *name, struct hostent *entry, ch
 ACO__RUN_HOOK(int, gethostbyname2_r, (const char *name, int family, struct hostent *entry, char *room, size_t size,
                                       struct hostent **found, int *error),
               (name, family, entry, room, size, found, error))
-ACO__RUN_HOOK(int, clock_gettime, (clockid_t clock, struct timespec *now), (clock, now))
-ACO__RUN_HOOK(int, gettimeofday, (struct timeval *now, void *zone), (now, zone))
-ACO__RUN_HOOK(time_t, time, (time_t *now), (now))
+ACO__HOOK(int, clock_gettime, (clockid_t clock, struct timespec *now))
+{
+    return ACO__CLOCKS->clock_gettime(clock, now);
+}
+
+ACO__HOOK(int, gettimeofday, (struct timeval *now, void *zone))
+{
+    return ACO__CLOCKS->gettimeofday(now, zone);
+}
+
+ACO__HOOK(time_t, time, (time_t *now))
+{
+    return ACO__CLOCKS->time(now);
+}
+
 ACO__RUN_HOOK(ssize_t, getrandom, (void *p, size_t n, unsigned flags), (p, n, flags))
 ACO__RUN_HOOK(int, getentropy, (void *p, size_t n), (p, n))
 ACO__RUN_HOOK(FILE *, popen, (const char *command, const char *mode), (command, mode))

@@ -25,6 +25,7 @@ void aco__sim_let_go(aco_sim_t *sim, aco__sim_held_t *held)
     if (held->fd >= 0)
         (void)aco__sim_close(sim, held->fd);
     free(held->memory);
+    held->memory = NULL;
     errno = error;
 }
 
