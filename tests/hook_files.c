@@ -229,5 +229,6 @@ int main(int argc, char **argv)
     static const aco_function_t watched[] = {test_files,       test_offsets_of_streams, test_flock,
                                              test_range_locks, test_names,              NULL};
     static const aco_function_t others[] = {test_locks_of_child, NULL};
-    return run_hook_tests(argc, argv, "hook_files", watched, others);
+    static const aco_function_t in_both[] = {test_offsets_of_streams, test_names, NULL};
+    return run_hook_tests(argc, argv, "hook_files", watched, others, in_both);
 }

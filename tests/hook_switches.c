@@ -1116,8 +1116,8 @@ int main(int argc, char **argv)
         NULL};
     static const aco_function_t traced[] = {test_trace, NULL};
     if (argc > 1 && strcmp(argv[1], "traced") == 0)
-        return run_hook_tests(1, argv, "hook_switches", traced, traced + 1);
+        return run_hook_tests(1, argv, "hook_switches", traced, traced + 1, NULL);
     PASSES(makes_first_stack);
     test_cancelling();
-    return run_hook_tests(argc, argv, "hook_switches", watched, others);
+    return run_hook_tests(argc, argv, "hook_switches", watched, others, NULL);
 }

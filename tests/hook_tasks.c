@@ -656,9 +656,11 @@ int main(int argc, char **argv)
     static const aco_function_t others[] = {test_share_stack, test_cleanup,  test_fork,       test_threads,
                                             test_thread_end,  test_children, test_scope_ends, test_vfork,
                                             NULL};
+    static const aco_function_t in_both[] = {test_locks, test_other_locks, test_fortified, test_share_stack,
+                                             test_cleanup, NULL};
     if (argc > 1 && strcmp(argv[1], "seeded") == 0) {
         run_task(seeded, NULL);
         return 0;
     }
-    return run_hook_tests(argc, argv, "hook_tasks", watched, others);
+    return run_hook_tests(argc, argv, "hook_tasks", watched, others, in_both);
 }

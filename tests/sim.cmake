@@ -231,7 +231,8 @@ endfunction()
 if(TARGET acorn_hook_static AND TARGET acorn_http)
   set(agreeing http_cookies http_forms http_decoding)
   if(CMAKE_SIZEOF_VOID_P EQUAL 8) # else calls with paths are not hooked in a run
-    list(APPEND agreeing http_replies http_client http_websocket http_access_log http_limits http_stop)
+    list(APPEND agreeing http_replies http_client http_websocket http_access_log http_limits http_stop
+                         hook_streams hook_sockets hook_files hook_tasks)
   endif()
   foreach(subject IN LISTS agreeing)
     acorn_agrees(${subject} acorn_http_static)

@@ -82,11 +82,20 @@ static int in_run_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int
     return done || !count ? (int)done : -1;
 }
 
-/* Signals do not come in a run: masks mean nothing. */
+static int is_no_limit(const struct timespec *limit)
+{
+    return limit->tv_sec < 0 || limit->tv_nsec < 0 || limit->tv_nsec >= ACO_SECOND;
+}
+
+/* No handler is called in a run: masks mean nothing. */
 static int in_run_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *limit, const sigset_t *mask)
 {
     int is_short = limit && limit->tv_sec < INT_MAX / 1000;
     (void)mask;
+    if (limit && is_no_limit(limit)) {
+        errno = EINVAL;
+        return -1;
+    }
     return aco__system.poll(fds, n, is_short ? (int)(limit->tv_sec * 1000 + (limit->tv_nsec + 999999) / 1000000) : -1);
 }
 
@@ -101,6 +110,10 @@ static int in_run_epoll_pwait2(int epoll, struct epoll_event *events, int room, 
                                const sigset_t *mask)
 {
     (void)mask;
+    if (limit && is_no_limit(limit)) {
+        errno = EINVAL;
+        return -1;
+    }
     return limit ? aco__system.epoll_pwait2(epoll, events, room, limit)
                  : aco__system.epoll_wait(epoll, events, room, -1);
 }
