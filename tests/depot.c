@@ -1,5 +1,5 @@
-/* Promises of a thread's cache of destroyed coroutines (include/aco/pool.h): it keeps about a thousand, uses them again,
- * and frees those that it no longer needs (src/coroutine/depot.c). */
+/* Promises of a thread's cache of destroyed coroutines (include/aco/pool.h): it keeps about a thousand, uses them
+ * again, and frees those that it no longer needs (src/coroutine/depot.c). */
 #define _GNU_SOURCE
 #include "coroutine/depot.h"
 #include "check.h"

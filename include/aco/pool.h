@@ -25,9 +25,10 @@
  * canaries: it uses all mappings, and then fails.
  *
  * Reuse. The stack that became idle last is used first: its pages are warm. For the default size of the default pool,
- * each thread also caches up to 1024 destroyed coroutines with their stacks, and uses these first. It gives those beyond
- * 64 back to the pool when it has not needed them for some time: it looks every 100 ms at most, while coroutines are
- * created and destroyed and before aco_run() sleeps. Memory stays with the NUMA node of the thread that touched it first.
+ * each thread also caches up to 1024 destroyed coroutines with their stacks, and uses these first. Those beyond 64 go
+ * back to the pool when the thread has not needed them for some time. It looks every 100 ms at most: while coroutines
+ * are created and destroyed, and before aco_run() sleeps. Memory stays with the NUMA node of the thread that touched it
+ * first.
  *
  * Reclaim. The pages of idle stacks return to the system, the coldest stack first:
  *   - by pressure: when more than `idle_stacks` stacks of a size are idle with their pages. This happens at once,

@@ -1,13 +1,13 @@
 /* The depot of a thread: what does not fit into its cache of coroutines, in magazines of a full cache each (J. Bonwick
- * and J. Adams, "Magazines and Vmem", USENIX 2001). A cache that is full goes there as a whole, and one that is empty is
- * filled from there, both in a few stores. So programs that end and begin hundreds of coroutines in turn reuse all of
- * them. The thread frees magazines that it has not needed for a while: when it uses the depot, and before it sleeps.
+ * and J. Adams, "Magazines and Vmem", USENIX 2001). A cache that is full goes there as a whole, and one that is empty
+ * is filled from there, both in a few stores. So programs that end and begin hundreds of coroutines in turn reuse all
+ * of them. The thread frees magazines that it has not needed for a while: when it uses the depot, and before it sleeps.
  *
  * A magazine is a list, linked like the cache. The `arg` of its first coroutine is the next magazine. */
 #include "base/invariants.h"
-#include "coroutine/create.h"
 #include "coroutine/depot.h"
 #include "os/clock.h"
+#include "stack/stack.h"
 
 enum {
     MOST_MAGAZINES = 15,
@@ -50,8 +50,10 @@ static void free_magazine(aco_t *co)
 {
     while (co) {
         aco_t *next = aco__cached_next(co);
-        ACO__ASSERT(aco__status(co) == ACO__DESTROYED);
-        aco__coroutine_free(co);
+        aco_share_stack_t *stack = co->share_stack;
+        ACO__ASSERT(aco__status(co) == ACO__DESTROYED && stack->owner == co);
+        aco__block_free(co);
+        aco__stack_free(stack);
         co = next;
     }
 }

@@ -300,8 +300,8 @@ ACO__FORCE_INLINE int ACO__BODY_OF(aco_restart)(aco_t *co, aco_function_t fn, vo
 /* Whether `co` may be cached: its stack is a default one, and its slab belongs to the thread's heap. */
 ACO__FORCE_INLINE int aco__is_cacheable(const aco__thread_t *self, const aco_t *co)
 {
-    return co->share_stack->aco__cacheable &&
-           *(struct aco__heap **)((uintptr_t)co & ~(uintptr_t)(ACO__SLAB - 1)) == self->heap; /* where its slab begins */
+    uintptr_t slab = (uintptr_t)co & ~(uintptr_t)(ACO__SLAB - 1);
+    return co->share_stack->aco__cacheable && *(struct aco__heap **)slab == self->heap;
 }
 
 /* 1: `co` is cached now. 0: it cannot be, or the cache is full. */
