@@ -376,6 +376,21 @@ static void late(void)
     CHECK(number_behind("late profile: total ") >= OVERSLEEPERS);
 }
 
+/* A profile ends when who has asked for it goes away. */
+static void profiles_of_nobody(void)
+{
+    static const char *const pages[] = {"/debug/pprof/late?seconds=300", "/debug/pprof/profile?seconds=300"};
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
+        int first = ask("GET", pages[i], "localhost");
+        while (get("/debug/pprof/late?seconds=0") != 429) /* until it is being made */
+            continue;
+        close(first);
+        while (get("/debug/pprof/late?seconds=0") == 429)
+            continue;
+        HAS("HTTP/1.1 200");
+    }
+}
+
 static void processor_time(void)
 {
     int first;
@@ -842,6 +857,7 @@ int main(int argc, char **argv)
     } else {
         tasks();
         two_looks();
+        profiles_of_nobody();
         processor_time();
         waits_and_stacks();
         live();

@@ -71,7 +71,9 @@ static int port_of(int fd)
 
 ACO__SWITCHES static void *serve_pages(void *unused)
 {
-    static const aco_http_middleware_t own_hosts[] = {{aco__debug_check_host, NULL}, {NULL, NULL}};
+    /* Who has gone needs no profile, and others wait for it. */
+    static const aco_http_middleware_t all[] = {
+        {aco__debug_check_host, NULL}, {aco_http_end_with_client, NULL}, {NULL, NULL}};
     static const aco_options_t task = {.name = "acorn_debug", .stack_size = TASK_STACK};
     static const aco_http_route_t first_page[] = {{"GET", "/", aco__live_page, NULL}, {NULL, NULL, NULL, NULL}};
     static const aco_http_group_t groups[] = {{first_page, NULL}, {NULL, NULL}};
@@ -83,7 +85,7 @@ ACO__SWITCHES static void *serve_pages(void *unused)
                                          .drain_idle_time = 1,
                                          .task = &task};
     aco_scope_t whole;
-    options.middleware = is_public ? NULL : own_hosts;
+    options.middleware = is_public ? all + 1 : all;
     if (aco_scope_begin(&whole, ACO_FOREVER) != 0) {
         int error = errno;
         aco__system.close(listener);
