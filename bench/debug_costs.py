@@ -24,7 +24,7 @@ from harness.command import print_end
 from harness.goals import judged
 
 TASKS, LOOKS, ROUNDS, PAIRS, PROFILE_S, SPINNERS = 100000, 10, 5, 11, 2, 4
-SHARES_S, SHARES_HZ = 20, 250
+SHARES_S, SHARES_HZ, SHARES_SAMPLES, SHARES_TIMES = 20, 250, 3000, 8  # a share is then right within 1 point or two
 PERF = f'{os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}/tools/acorn_perf.py'
 MOST_LOOK_MS, MOST_SLICE_MS, MOST_PROFILE, MOST_METRICS, MOST_OFF, MOST_POINTS, MOST_ANSWER_S = (
     100, 1, 0.01, 0.005, 0, 3, 1)  # goals
@@ -174,24 +174,38 @@ def truth_of(run):
 
 
 def profile_of(port):
+    """How many samples each task has had in each function."""
     path = f'/debug/pprof/profile?seconds={SHARES_S}&hz={SHARES_HZ}&json=1'
     amounts = collections.Counter()
     for stack in json.loads(get(port, path))['stacks']:
         if stack['task'] and stack['frames']:
             name = get(port, f"/debug/pprof/symbol?{stack['frames'][0]:#x}").split()[-1]
-            amounts[stack['task'], name] += stack['v']
+            amounts[stack['task'], name] += stack['n']
     return amounts
 
 
 def perf_of(pid):
-    """What tools/acorn_perf.py says; nothing: perf is not here, or may not record."""
+    """The same by tools/acorn_perf.py; nothing: perf is not here, or may not record."""
     command = [sys.executable, PERF, '--seconds', str(SHARES_S), '--hz', str(SHARES_HZ), str(pid)]
     done = subprocess.run(command, capture_output=True, text=True, check=False) if shutil.which('perf') else None
     if not done or done.returncode:
         print('perf:', done.stderr.strip() if done else 'is not here')
-        return None
+        return collections.Counter()
     lines = re.findall(r'^ *([0-9.]+)%  (\S+) +(\S+)$', done.stdout, re.MULTILINE)
-    return {(task, function): float(share) for share, task, function in lines if '(' not in task}
+    samples = int(done.stdout.split()[0])
+    return collections.Counter({(task, function): float(share) / 100 * samples
+                                for share, task, function in lines if '(' not in task})
+
+
+def enough(take):
+    """Adds up what `take` returns until there are enough samples: a busy machine gives the program few."""
+    taken = collections.Counter()
+    for _ in range(SHARES_TIMES):
+        more = take()
+        taken += more
+        if not more or taken.total() >= SHARES_SAMPLES:
+            break
+    return taken
 
 
 def farthest(shares, others):
@@ -201,15 +215,16 @@ def farthest(shares, others):
 def of_shares(program):
     with running(program, 'shares') as (run, port):
         before = truth_of(run)
-        profiled = shares_of(profile_of(port))
+        profile = enough(lambda: profile_of(port))
         true = shares_of(truth_of(run) - before)
-        by_perf = perf_of(run.pid)
+        perf = enough(lambda: perf_of(run.pid))
+    profiled, by_perf = shares_of(profile), shares_of(perf) if perf else None
+    print(f'shares of time, by {profile.total()} samples, {perf.total():.0f} of perf:')
     for name, share in sorted(true.items()):
-        print(f'{name}: {share:.1f} % of the processor time; in the profile {profiled[name]:.1f}'
-              + (f', by perf {shares_of(by_perf)[name]:.1f}' if by_perf else ''))
+        print(f'  {name}: {share:.1f} %; in the profile {profiled[name]:.1f}'
+              + (f', by perf {by_perf[name]:.1f}' if by_perf else ''))
     return [judged('shares of time', f'the profile and {what}, points', other and farthest(profiled, other),
-                   MOST_POINTS, form='{:.1f}'.format)
-            for what, other in (('the truth', true), ('perf', by_perf and shares_of(by_perf)))]
+                   MOST_POINTS, form='{:.1f}'.format) for what, other in (('the truth', true), ('perf', by_perf))]
 
 
 def are_named(page):
