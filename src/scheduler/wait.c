@@ -3,6 +3,7 @@
 #include "scheduler/sync/readers.h"
 #include "scheduler/wait.h"
 
+#include "aco/detail/relay.h"
 #include "base/slab.h"
 
 aco_t *aco__task_around(const aco__thread_t *self)
@@ -135,6 +136,14 @@ void aco__interrupt(aco__thread_t *self, aco__wait_t *wait, int error)
     aco__wake(self, wait, error);
     if (wait->kind == ACO__WAIT_WRLOCK) /* readers that waited behind it */
         aco__rwlock_pass(self, object);
+}
+
+void aco__wake_slowly(aco__thread_t *self, aco__waiter_t *place, int error)
+{
+    if (place->wait->kind == ACO__WAIT_RELAY)
+        aco__relay_end((aco__relay_place_t *)(void *)place, error);
+    else
+        aco__wake(self, place->wait, error);
 }
 
 /* ---- Deadlines of single waits ---- */

@@ -45,7 +45,9 @@ ACO__FORCE_INLINE int aco__relay_waits(const aco__relay_place_t *place)
 }
 /* A place leaves its queue, without a call of woken(). */
 ACO_API void aco__relay_leave(aco__relay_place_t *place);
-/* Ends the waits at all places with `error`. */
+/* Ends the wait at a place with `error`; 0: with success. */
+ACO_API void aco__relay_end(aco__relay_place_t *place, int error);
+/* The same for all places. */
 ACO_API void aco__relay_end_all(aco__relay_t *relay, int error);
 
 /* The place is in a poller's queue from now on: ACO__RELAYED; or -1 and errno. When the wait is over, or shall be,

@@ -47,7 +47,7 @@ void aco__relay_leave(aco__relay_place_t *place)
         place_of(next)->as.previous = previous;
 }
 
-static void end(aco__relay_place_t *place, int error)
+void aco__relay_end(aco__relay_place_t *place, int error)
 {
     aco__relay_t *relay = relay_of(place);
     aco__relay_leave(place);
@@ -59,13 +59,5 @@ static void end(aco__relay_place_t *place, int error)
 void aco__relay_end_all(aco__relay_t *relay, int error)
 {
     while (relay->wait.first)
-        end(place_of(relay->wait.first), error);
-}
-
-void aco__wake_slowly(aco__thread_t *self, aco__waiter_t *waiter, int error)
-{
-    if (waiter->wait->kind == ACO__WAIT_RELAY)
-        end(place_of(waiter), error);
-    else
-        aco__wake(self, waiter->wait, error);
+        aco__relay_end(place_of(relay->wait.first), error);
 }
