@@ -9,7 +9,7 @@
  *                                thread's time
  *   debug-costs load             the same; the work is requests to a server of the thread
  *   debug-costs shares           prints the port; three tasks work in two functions; for each line of input prints for
- *                                how many ns of the thread's time, "TASK FUNCTION NS" each, and an empty line
+ *                                how many ns of its time, by its steps, "TASK FUNCTION NS" each, and an empty line
  *   debug-costs stuck N          prints the port; N threads whose tasks spin, and one that waits for a lock of libc */
 #include <aco/debug.h>
 #include <aco/spans.h>
@@ -296,7 +296,7 @@ static int load(void)
 /* ---- Shares ---- */
 
 enum { WORKERS = 3, FUNCTIONS = 2 };
-static int64_t had[WORKERS][FUNCTIONS]; /* atomic: ns of the thread's time */
+static int64_t done[WORKERS][FUNCTIONS]; /* atomic: steps */
 static int is_over;                     /* atomic */
 static const char *const worker_names[WORKERS] = {"baker", "packer", "clerk"};
 static const char *const function_names[FUNCTIONS] = {"knead", "weigh"};
@@ -315,12 +315,22 @@ static __attribute__((noinline)) unsigned weigh(unsigned value, long steps)
     return value;
 }
 
+/* No clock is read: system calls are where kernels take the processor away, and then samples, at ticks, would no longer
+ * meet the work by chance. */
 static void work_for(int worker, int function, long steps)
 {
     static volatile unsigned result;
-    int64_t began = own_ns();
     result = function ? weigh(result, steps) : knead(result, steps);
-    __atomic_fetch_add(&had[worker][function], own_ns() - began, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&done[worker][function], steps, __ATOMIC_RELAXED);
+}
+
+static double ns_of_step(int function)
+{
+    enum { STEPS = 100000000 };
+    int64_t began = own_ns();
+    volatile unsigned result = function ? weigh(0, STEPS) : knead(0, STEPS);
+    (void)result;
+    return (double)(own_ns() - began) / STEPS;
 }
 
 /* Between none and twice as many steps as the shares say, by chance: else samples, which some kernels take at ticks of
@@ -356,14 +366,15 @@ static void *run_workers(void *unused)
 
 static int shares(void)
 {
+    const double ns[FUNCTIONS] = {ns_of_step(0), ns_of_step(1)};
     pthread_t thread;
     if (serve_pages() != 0 || pthread_create(&thread, NULL, run_workers, NULL) != 0)
         return 1;
     while (getchar() != EOF) {
         for (int i = 0; i < WORKERS; i++)
             for (int k = 0; k < FUNCTIONS; k++)
-                printf("%s %s %lld\n", worker_names[i], function_names[k],
-                       (long long)__atomic_load_n(&had[i][k], __ATOMIC_RELAXED));
+                printf("%s %s %.0f\n", worker_names[i], function_names[k],
+                       ns[k] * (double)__atomic_load_n(&done[i][k], __ATOMIC_RELAXED));
         printf("\n");
         (void)fflush(stdout);
     }
