@@ -27,6 +27,14 @@ static void pause_up_to(int64_t ns)
     (void)aco_sleep((int64_t)aco_sim_random(sim, (uint64_t)ns));
 }
 
+/* Until one of the next so many whole milliseconds: what happens on different threads then often happens at one time,
+ * and the seed decides the order. */
+static void pause_ticks(uint64_t most)
+{
+    const int64_t begun = aco_now() % ACO_MILLISECOND;
+    (void)aco_sleep((int64_t)(1 + aco_sim_random(sim, most)) * ACO_MILLISECOND - begun);
+}
+
 /* ---- The service ---- */
 
 typedef struct configuration {
@@ -50,7 +58,7 @@ static void *load(void *arg)
     configuration_t *configuration = &lives.configurations[lives.loads++ % CONFIGURATIONS];
     (void)arg;
     lives.load_began = aco_now();
-    pause_up_to(20 * ACO_MILLISECOND);
+    pause_ticks(20);
     if (lives.has_loaded && aco_sim_random(sim, 8) == 0) {
         errno = ENOENT;
         return NULL;
@@ -72,11 +80,14 @@ static void unload(void *value, void *arg)
 static void answer(aco_http_request_t *request, void *service)
 {
     int number = atoi(request->path + 1), length;
-    aco_service_config_t *config = aco_service_config(service);
-    const configuration_t *configuration = config->value;
+    aco_service_config_t *config;
+    const configuration_t *configuration;
     char text[32];
     MUST(number >= 0 && number < CLIENTS * QUESTIONS && !lives.begun_in[number]);
     lives.begun_in[number] = lives.number;
+    pause_ticks(5);
+    config = aco_service_config(service);
+    configuration = config->value;
     MUST(!configuration->is_freed);
     if (aco_sim_random(sim, 2))
         pause_up_to(200 * ACO_MILLISECOND);
@@ -193,7 +204,7 @@ static void reload_often(aco_sim_node_t *node)
     for (uint64_t left = aco_sim_random(sim, 6); left > 0; left--) {
         const int64_t sent = aco_now();
         MUST(aco_sim_signal(node, SIGHUP) == 0);
-        pause_up_to(aco_sim_random(sim, 2) ? 20 * ACO_MILLISECOND : 300 * ACO_MILLISECOND);
+        pause_ticks(aco_sim_random(sim, 2) ? 20 : 300);
         if (left > 1)
             continue;
         (void)aco_sleep(ACO_SECOND);
