@@ -32,17 +32,17 @@ static int is_http;    /* its service is aco_http_serve() */
 
 #define MUST(condition) ((condition) ? (void)0 : (void)aco_sim_fail(sim, #condition))
 
-static void pause_up_to(int64_t ns)
+static int pause_up_to(int64_t ns)
 {
-    (void)aco_sleep((int64_t)aco_sim_random(sim, (uint64_t)ns));
+    return aco_sleep((int64_t)aco_sim_random(sim, (uint64_t)ns));
 }
 
 /* Until one of the next so many whole milliseconds: what happens on different threads then often happens at one time,
  * and the seed decides the order. */
-static void pause_ticks(uint64_t most)
+static int pause_ticks(uint64_t most)
 {
     const int64_t begun = aco_now() % ACO_MILLISECOND;
-    (void)aco_sleep((int64_t)(1 + aco_sim_random(sim, most)) * ACO_MILLISECOND - begun);
+    return aco_sleep((int64_t)(1 + aco_sim_random(sim, most)) * ACO_MILLISECOND - begun);
 }
 
 /* ---- The service ---- */
@@ -70,7 +70,7 @@ static void *load(void *arg)
     configuration_t *configuration = &lives.configurations[lives.loads++ % CONFIGURATIONS];
     (void)arg;
     lives.load_began = aco_now();
-    pause_ticks(20);
+    (void)pause_ticks(20);
     if (lives.has_loaded && aco_sim_random(sim, 8) == 0) {
         errno = ENOENT;
         return NULL;
@@ -88,20 +88,23 @@ static void unload(void *value, void *arg)
     configuration->is_freed = 1;
 }
 
-static void work(aco_service_t *service, int number)
+/* 0, or -1: it is cancelled, so there is no answer. One could still be sent: that need not wait. */
+static int work(aco_service_t *service, int number)
 {
     aco_service_config_t *config;
     const configuration_t *configuration;
+    int failed;
     MUST(number >= 0 && number < CLIENTS * QUESTIONS && !lives.begun_in[number]);
     lives.begun_in[number] = lives.number;
-    pause_ticks(5);
+    failed = pause_ticks(5) != 0;
     config = aco_service_config(service);
     configuration = config->value;
     MUST(!configuration->is_freed);
     if (aco_sim_random(sim, 2))
-        pause_up_to(200 * ACO_MILLISECOND);
+        failed |= pause_up_to(200 * ACO_MILLISECOND) != 0;
     MUST(!configuration->is_freed);
     aco_service_config_release(config);
+    return failed ? -1 : 0;
 }
 
 /* GET /NUMBER */
@@ -109,7 +112,8 @@ static void answer(aco_http_request_t *request, void *service)
 {
     int number = atoi(request->path + 1), length;
     char text[32];
-    work(service, number);
+    if (work(service, number) != 0)
+        return;
     length = snprintf(text, sizeof text, "answer %d.", number);
     (void)aco_http_reply(request, 200, "text/plain", text, (size_t)length);
 }
@@ -146,8 +150,7 @@ static void *converse(void *arg)
     connection_t *connection = arg;
     int number = number_from(connection->fd), length;
     char text[64];
-    if (number >= 0) {
-        work(connection->service, number);
+    if (number >= 0 && work(connection->service, number) == 0) {
         length = snprintf(text, sizeof text, "HTTP/1.1 200 OK\r\n\r\nanswer %d.", number);
         (void)aco_io_write_all(connection->fd, text, (size_t)length);
     }
@@ -234,7 +237,7 @@ static void *ask_often(void *first)
         if (fd >= 0)
             (void)aco_io_close(fd);
         MUST(aco_scope_end(&scope) == 0);
-        pause_up_to(100 * ACO_MILLISECOND);
+        (void)pause_up_to(100 * ACO_MILLISECOND);
     }
     return NULL;
 }
@@ -263,7 +266,7 @@ static void end_it(aco_sim_node_t *node)
 
 static void end_once(aco_sim_node_t *node)
 {
-    pause_up_to(ACO_SECOND);
+    (void)pause_up_to(ACO_SECOND);
     (void)aco_sleep(1); /* until it waits: before, the signal would end the node */
     end_it(node);
 }
@@ -273,11 +276,11 @@ static int times_cancelled, times_killed;
 /* A second signal cancels, a third one kills, and so does one that comes when the service listens no more. */
 static void end_twice(aco_sim_node_t *node)
 {
-    pause_up_to(ACO_SECOND);
+    (void)pause_up_to(ACO_SECOND);
     (void)aco_sleep(1);
     for (uint64_t left = 2 + aco_sim_random(sim, 2); left > 0 && !lives.is_over && aco_sim_node_is_up(node); left--) {
         tell_to_end(node);
-        pause_up_to(200 * ACO_MILLISECOND);
+        (void)pause_up_to(200 * ACO_MILLISECOND);
     }
     await_end(node);
     times_killed += !lives.is_over;
@@ -291,7 +294,7 @@ static void reload_often(aco_sim_node_t *node)
     for (uint64_t left = aco_sim_random(sim, 6); left > 0; left--) {
         const int64_t sent = aco_now();
         MUST(aco_sim_signal(node, SIGHUP) == 0);
-        pause_ticks(aco_sim_random(sim, 2) ? 20 : 300);
+        (void)pause_ticks(aco_sim_random(sim, 2) ? 20 : 300);
         if (left > 1)
             continue;
         (void)aco_sleep(ACO_SECOND);
@@ -304,7 +307,7 @@ static void reload_often(aco_sim_node_t *node)
 static void restart_often(aco_sim_node_t *node)
 {
     for (uint64_t left = 1 + aco_sim_random(sim, 3); left > 0; left--) {
-        pause_up_to(300 * ACO_MILLISECOND);
+        (void)pause_up_to(300 * ACO_MILLISECOND);
         (void)aco_sleep(1);
         if (aco_sim_random(sim, 2))
             MUST(aco_sim_signal(node, aco_sim_random(sim, 2) ? SIGHUP : SIGKILL) == 0);
