@@ -465,7 +465,7 @@ static void let_others(aco_sim_t *sim, int leaves)
     if (++sim->threads.points > MOST_POINTS)
         aco__sim_fail(sim, "it does not end: threads go on for ever, and no task has a turn");
     next = choose_thread(sim, leaves);
-    go_on_with(sim, next ? next : resort_to_first(sim)); /* none: it is left behind */
+    go_on_with(sim, next ? next : next_thread(sim)); /* none: it is left behind, and the others wait */
     errno = error;
 }
 
