@@ -5,7 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BYTES_OF_SAMPLES = 128 << 20, BUCKETS = 1 << 17, CHUNK = 1 << 16 /* bytes */, MOST_TEXT = ACO__WORK_SIZE - 1 };
+enum {
+    MOST_BYTES_OF_SAMPLES = 128 << 20,
+    BUCKETS = 1 << 17,
+    CHUNK = 1 << 16, /* bytes */
+    MOST_TEXT = ACO__WORK_SIZE - 1
+};
 
 void aco__sample_text(char *to, size_t room, const char *text)
 {
