@@ -38,13 +38,13 @@ void aco__relay_wait(aco__relay_t *relay, aco__relay_place_t *place, aco__queue_
 void aco__relay_leave(aco__relay_place_t *place)
 {
     aco__relay_t *relay = relay_of(place);
-    aco__relay_place_t *previous = place->as.previous;
+    aco__relay_place_t *before = place->as.previous;
     aco__waiter_t *next = place->waiter.other;
     ACO__ASSERT(relay->wait.kind == ACO__WAIT_RELAY && relay->wait.first);
     aco__dequeue(&place->waiter);
-    *(previous ? &previous->waiter.other : &relay->wait.first) = next;
+    *(before ? &before->waiter.other : &relay->wait.first) = next;
     if (next)
-        place_of(next)->as.previous = previous;
+        place_of(next)->as.previous = before;
 }
 
 void aco__relay_end(aco__relay_place_t *place, int error)

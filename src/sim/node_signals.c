@@ -152,7 +152,7 @@ static ssize_t read_signal(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr 
 static const aco__sim_type_t signal_type = {0600, signal_events, read_signal, NULL, NULL, NULL, NULL};
 
 /* Nodes of the first thread share what it blocks, so they cannot wait for signals. 0, or -1 and errno. */
-static int check_place(aco_sim_t *sim)
+static int check_listener(aco_sim_t *sim)
 {
     if (sim->nodes.here == sim->threads.running->home)
         return 0;
@@ -165,7 +165,7 @@ int aco__sim_signalfd(aco_sim_t *sim, int fd, const sigset_t *signals, int flags
     signal_file_t *made;
     if (fd != -1 || flags & ~(SFD_CLOEXEC | SFD_NONBLOCK))
         return aco__sim_fail_with(fd != -1 ? aco__sim_refuse(sim, "signalfd") : EINVAL);
-    if (check_place(sim) != 0)
+    if (check_listener(sim) != 0)
         return -1;
     made = aco__sim_file_new(sim, &signal_type, sizeof *made, O_RDWR | ((flags & SFD_NONBLOCK) ? O_NONBLOCK : 0));
     if (!made)
