@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <numeric>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace
@@ -255,6 +256,36 @@ TEST(AsyncPlaces, NothingIsLost)
     });
 }
 
+// Promise: what a stopped member could not send stays where it was.
+TEST(AsyncPlaces, UnsentStays)
+{
+    in_task([] {
+        aco::channel<std::string> channel;
+        const std::string text(100, 'x');
+        std::string element = text;
+        int cancelled = 0;
+        aco::async_group group;
+        const auto sends = [&]() -> aco::async<> {
+            try {
+                co_await aco::async_send(channel, std::move(element)); // the group is stopped meanwhile
+            } catch (const aco::cancelled &) {
+                cancelled += element == text;
+            }
+            try {
+                co_await aco::async_send(channel, std::move(element)); // before
+            } catch (const aco::cancelled &) {
+                cancelled += element == text;
+            }
+        };
+        group.spawn(sends());
+        aco::task_group others;
+        others.spawn([&] { group.cancel(); });
+        group.wait();
+        others.wait();
+        EXPECT_EQ(cancelled, 2);
+    });
+}
+
 // ---- Descriptors ----
 
 struct pair {
@@ -371,6 +402,39 @@ TEST(AsyncIo, Ends)
         EXPECT_EQ(closed, 2);
         EXPECT_EQ(thrown_by([&] { (void)aco::await(aco::async_read(-1, &byte, 1)); }),
                   "error " + std::to_string(EBADF));
+    });
+}
+
+// Promise: in a child of fork() the waits of its members can be ended, although no event comes.
+TEST(AsyncIo, Fork)
+{
+    in_task([] {
+        pair p;
+        pid_t pid = -1;
+        int cancelled = 0, status = -1;
+        aco::async_group group;
+        const auto waits = [&]() -> aco::async<> {
+            try {
+                co_await aco::async_readable(p.ends[0].get());
+            } catch (const aco::cancelled &) {
+                cancelled++;
+            }
+        };
+        group.spawn(waits());
+        aco::task_group others;
+        others.spawn([&] {
+            pid = fork();
+            if (pid == 0)
+                alarm(60);
+            group.cancel();
+        });
+        group.wait();
+        others.wait();
+        if (pid == 0)
+            _exit(cancelled == 1 ? 0 : 1);
+        EXPECT_EQ(cancelled, 1);
+        EXPECT_EQ(waitpid(pid, &status, 0), pid);
+        EXPECT_EQ(status, 0);
     });
 }
 

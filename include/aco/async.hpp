@@ -589,8 +589,8 @@ public:
     member_channel_send(async_member *member, aco_channel_t *channel, T &element)
         : member_place(member), element_(std::move(element))
     {
+        began(aco__relay_send(member->loop->relay(), this, channel, element_.bytes())); /* throws: it was not sent */
         element_.was_sent = true; /* unless await_resume() says otherwise */
-        began(aco__relay_send(member->loop->relay(), this, channel, element_.bytes()));
     }
     bool await_resume()
     {

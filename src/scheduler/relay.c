@@ -3,11 +3,6 @@
 
 #include "aco/detail/relay.h"
 
-static aco__relay_t *relay_of(const aco__relay_place_t *place)
-{
-    return (aco__relay_t *)(void *)place->waiter.wait; /* its first field */
-}
-
 static aco__relay_place_t *place_of(aco__waiter_t *waiter)
 {
     return (aco__relay_place_t *)(void *)waiter;
@@ -37,7 +32,7 @@ void aco__relay_wait(aco__relay_t *relay, aco__relay_place_t *place, aco__queue_
 
 void aco__relay_leave(aco__relay_place_t *place)
 {
-    aco__relay_t *relay = relay_of(place);
+    aco__relay_t *relay = aco__relay_of(place);
     aco__relay_place_t *previous = place->as.previous;
     aco__waiter_t *next = place->waiter.other;
     ACO__ASSERT(relay->wait.kind == ACO__WAIT_RELAY && relay->wait.first);
@@ -49,7 +44,7 @@ void aco__relay_leave(aco__relay_place_t *place)
 
 void aco__relay_end(aco__relay_place_t *place, int error)
 {
-    aco__relay_t *relay = relay_of(place);
+    aco__relay_t *relay = aco__relay_of(place);
     aco__relay_leave(place);
     relay->wait.woken = NULL; /* a channel has set it */
     place->as.error = error;
