@@ -438,6 +438,63 @@ TEST(AsyncIo, Fork)
     });
 }
 
+// ---- A node of a simulation crashes ----
+
+struct crashes {
+    int fd = -1, after = 0;
+    bool has_crashed = false;
+    aco::channel<int> channel;
+    aco::semaphore units{0};
+};
+
+aco::async<> wait_at(crashes &c, int kind)
+{
+    try {
+        if (kind == 0)
+            co_await aco::async_readable(c.fd);
+        else if (kind == 1)
+            co_await aco::async_receive(c.channel);
+        else if (kind == 2)
+            co_await aco::async_acquire(c.units);
+        else
+            co_await aco::async_sleep_for(1s);
+    } catch (...) {
+        c.after += c.has_crashed;
+        throw;
+    }
+    c.after += c.has_crashed;
+}
+
+// Promise: members of a node that crashes never go on, have left all queues, and keep no run from its end.
+TEST(AsyncSim, Crash)
+{
+    const aco_sim_stats_t stats = aco::simulate(aco::sim_options().with_runs(4), [](aco::sim sim) {
+        crashes c;
+        const aco::sim_node node = sim.node("node", "10.0.0.1", [&c] {
+            c.fd = aco_io_listen("tcp4", "10.0.0.1", "80", nullptr);
+            aco::async_group group;
+            for (int kind = 0; kind < 4; kind++)
+                group.spawn(wait_at(c, kind));
+            group.wait();
+        });
+        aco::sleep_for(10ms);
+        node.crash();
+        aco::yield();
+        aco::sleep_for(10ms);
+        c.has_crashed = true;
+        int number = 1;
+        if (aco_channel_try_send(c.channel.native_handle(), &number) == 0)
+            sim.fail("a channel has given its element to a node that has crashed");
+        c.units.release();
+        if (c.units.value() != 1)
+            sim.fail("a node that has crashed took a unit");
+        aco::sleep_for(5s);
+        if (c.after)
+            sim.fail("a node that has crashed goes on");
+    });
+    EXPECT_EQ(stats.seed, 0u) << stats.reason;
+}
+
 // ---- Any order of events ----
 
 // Who waits for the mutex, in the order of its queue.

@@ -163,6 +163,7 @@ public:
         check(aco__answer_prepare(&answer_, "aco::async_group"));
         aco__relay_begin(&relay_, place_woken);
     }
+    ~async_loop() { aco__relay_close(&relay_); }
     async_loop(const async_loop &) = delete;
     async_loop &operator=(const async_loop &) = delete;
 

@@ -60,14 +60,17 @@ int aco__poller_relay(aco__poller_t *poller, aco__relay_t *relay, aco__relay_pla
     ACO__ASSERT(!relay->poller || relay->poller == poller);
     relay->poller = poller;
     poller->waiters++;
+    relay->polled++;
     aco__relay_wait(relay, place, queue);
     return ACO__RELAYED;
 }
 
 void aco__poller_relay_end(aco__relay_place_t *place)
 {
-    aco__poller_t *poller = aco__relay_of(place)->poller;
-    ACO__ASSERT(poller->waiters);
+    aco__relay_t *relay = aco__relay_of(place);
+    aco__poller_t *poller = relay->poller;
+    ACO__ASSERT(poller->waiters && relay->polled);
+    relay->polled--;
     if (aco__relay_waits(place))
         aco__relay_leave(place);
     poller->waiters--;
