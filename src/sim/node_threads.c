@@ -57,9 +57,9 @@ static void end_thread(aco_sim_t *sim, aco__sim_thread_t *thread)
 void aco__sim_node_end_threads(aco_sim_t *sim, aco_sim_node_t *node)
 {
     aco__sim_thread_t *thread;
-    if (!find_thread(sim, node, 0))
+    node->is_stopping = find_thread(sim, node, 0) != NULL;
+    if (!node->is_stopping) /* all have ended, though a signal may have said that they are to stop */
         return;
-    node->is_stopping = 1;
     while (find_thread(sim, node, 1))
         if (await_node(sim, node) != 0)
             return;
