@@ -263,6 +263,26 @@ static void ends_a_set(aco_sim_t *of_run, void *takes_long)
     MUST(set.is_over && set.error == (takes_long ? EINTR : 0));
 }
 
+/* Its first thread waits for the one that takes the signals. At the end of the run the set goes on. */
+static void crashes_a_set(aco_sim_t *of_run, void *takes_long)
+{
+    aco_sim_node_t *node;
+    sim = of_run;
+    node = aco_sim_node_main(sim, "node", "10.0.0.1", run_set, takes_long);
+    for (int i = 0; i < 3; i++) {
+        pause_at_random();
+        if (aco_sim_random(sim, 2))
+            MUST(aco_sim_signal(node, SIGTERM) == 0);
+        if (aco_sim_random(sim, 2))
+            pause_at_random();
+        MUST(aco_sim_restart(node) == 0);
+    }
+    pause_at_random();
+    memset(&set, 0, sizeof set);
+    MUST(aco_sim_signal(node, SIGTERM) == 0 && aco_sleep(ACO_SECOND) == 0);
+    MUST(set.stopped == 2 && !set.is_over);
+}
+
 int main(void)
 {
     static int yes;
@@ -275,5 +295,6 @@ int main(void)
     PASSES(are_heard_by_all, NULL);
     PASSES(ends_a_set, NULL);
     PASSES(ends_a_set, &yes);
+    PASSES(crashes_a_set, &yes);
     return check_result("sim_signals");
 }
