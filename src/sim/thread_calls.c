@@ -205,10 +205,10 @@ int aco__sim_pthread_cond_broadcast(aco_sim_t *sim, pthread_cond_t *condition)
 
 void aco__sim_sleep_until(aco_sim_t *sim, int64_t then)
 {
-    while (sim->threads.others && then > sim->now) /* the end of a node interrupts the first thread */
-        if (aco__sim_wait(sim, "nanosleep", NULL, then, 0) != EINTR || sim->has_failed)
-            return;
-    aco__sim_jump(sim, then);
+    if (sim->threads.others && then > sim->now)
+        (void)aco__sim_wait(sim, "nanosleep", NULL, then, 0);
+    else
+        aco__sim_jump(sim, then);
 }
 
 int aco__sim_futex_wait_until(aco_sim_t *sim, uint32_t *word, uint32_t value, int64_t until)
