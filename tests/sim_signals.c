@@ -76,8 +76,32 @@ static void *sleep_as_main(void *arg)
     return arg;
 }
 
+static int begun;
+
+static void *return_as_main(void *arg)
+{
+    begun++;
+    return arg;
+}
+
+/* The threads of the node have ended before. */
+static void ends_a_node_at_rest(aco_sim_t *of_run, void *arg)
+{
+    aco_sim_node_t *node;
+    sim = of_run;
+    begun = 0;
+    node = aco_sim_node_main(sim, "node", "10.0.0.1", return_as_main, arg);
+    pause_at_random();
+    MUST(begun == 1 && aco_sim_signal(node, SIGTERM) == 0);
+    pause_at_random();
+    MUST(!aco_sim_node_is_up(node) && aco_sim_restart(node) == 0);
+    pause_at_random();
+    MUST(begun == 2 && aco_sim_node_is_up(node));
+}
+
 static void ends_a_node(aco_sim_t *of_run, void *has_threads)
 {
+    static const int signals[] = {SIGTERM, SIGKILL, SIGPIPE, SIGSEGV};
     aco_sim_node_t *node;
     sim = of_run;
     node = has_threads ? aco_sim_node_main(sim, "node", "10.0.0.1", sleep_as_main, NULL)
@@ -85,7 +109,7 @@ static void ends_a_node(aco_sim_t *of_run, void *has_threads)
     MUST(aco_sim_signal(node, SIGCHLD) == 0 && aco_sim_signal(node, SIGURG) == 0);
     pause_at_random();
     MUST(aco_sim_node_is_up(node));
-    MUST(aco_sim_signal(node, aco_sim_random(sim, 2) ? SIGTERM : SIGKILL) == 0);
+    MUST(aco_sim_signal(node, signals[aco_sim_random(sim, 4)]) == 0);
     pause_at_random();
     MUST(!aco_sim_node_is_up(node));
     FAILS_WITH(aco_sim_signal(node, SIGTERM), ESRCH);
@@ -239,16 +263,38 @@ static void ends_a_set(aco_sim_t *of_run, void *takes_long)
     MUST(set.is_over && set.error == (takes_long ? EINTR : 0));
 }
 
+/* Its first thread waits for the one that takes the signals. At the end of the run the set goes on. */
+static void crashes_a_set(aco_sim_t *of_run, void *takes_long)
+{
+    aco_sim_node_t *node;
+    sim = of_run;
+    node = aco_sim_node_main(sim, "node", "10.0.0.1", run_set, takes_long);
+    for (int i = 0; i < 3; i++) {
+        pause_at_random();
+        if (aco_sim_random(sim, 2))
+            MUST(aco_sim_signal(node, SIGTERM) == 0);
+        if (aco_sim_random(sim, 2))
+            pause_at_random();
+        MUST(aco_sim_restart(node) == 0);
+    }
+    pause_at_random();
+    memset(&set, 0, sizeof set);
+    MUST(aco_sim_signal(node, SIGTERM) == 0 && aco_sleep(ACO_SECOND) == 0);
+    MUST(set.stopped == 2 && !set.is_over);
+}
+
 int main(void)
 {
     static int yes;
     sim_alarm(120);
     PASSES(ends_a_node, NULL);
     PASSES(ends_a_node, &yes);
+    PASSES(ends_a_node_at_rest, NULL);
     PASSES(is_misused, NULL);
     FAILS_BY(listens_without_threads, "node \"node\" listens for signals: make it by aco_sim_node_main()");
     PASSES(are_heard_by_all, NULL);
     PASSES(ends_a_set, NULL);
     PASSES(ends_a_set, &yes);
+    PASSES(crashes_a_set, &yes);
     return check_result("sim_signals");
 }

@@ -100,6 +100,8 @@ int aco__sim_pthread_join(aco_sim_t *sim, pthread_t thread, void **result)
     aco__sim_thread_t *joined = aco__sim_thread_of(sim, thread);
     if (!joined)
         return aco__sim_refuse(sim, "pthread_join");
+    if (sim->threads.running->is_to_leave && !joined->has_ended && !joined->is_to_leave) /* else it would stand still */
+        aco__sim_thread_is_to_leave(joined);
     while (!joined->has_ended)
         if (aco__sim_wait(sim, "pthread_join", joined, INT64_MAX, ACO__SIM_PATIENT) == EDEADLK)
             return EDEADLK;
