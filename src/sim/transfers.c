@@ -309,8 +309,8 @@ ssize_t aco__sim_splice(aco_sim_t *sim, int from_fd, int64_t *from_offset, int t
     return moved;
 }
 
-/* At most so much at once as the buffer has: callers go on. The buffer is the call's own: while the write waits, another
- * thread may call this. */
+/* At most so much at once as the buffer has: callers go on. The buffer is the call's own, as another thread may call
+ * this while the write waits. */
 ssize_t aco__sim_sendfile(aco_sim_t *sim, int to, int from, int64_t *offset, size_t n)
 {
     aco__sim_file_t *file = aco__sim_file_of(sim, from, "sendfile");
