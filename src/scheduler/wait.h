@@ -204,9 +204,6 @@ static inline void aco__wake(aco__thread_t *self, aco__wait_t *wait, int error)
         aco__timer_cancel(aco__tasks(self), &wait->timer);
 }
 
-/* A simulation: the task never runs again. Its relays (aco/detail/relay.h) leave what they wait for. */
-struct aco__chooser_s;
-ACO__HIDDEN void aco__relays_abandon(struct aco__chooser_s *chooser, const aco_t *task);
 /* Ends the wait at a place, if its task has a timer or it is of a relay. */
 ACO__HIDDEN void aco__wake_slowly(aco__thread_t *self, aco__waiter_t *place, int error);
 /* Ends the wait at a place. To tell tasks from relays costs a task nothing: its timer is looked at in any case. */

@@ -7,6 +7,7 @@
 #include "tools/trace.h"
 
 #include "aco/detail/chooser.h"
+#include "aco/detail/relay.h"
 
 void aco__chooser_prepare(void)
 {

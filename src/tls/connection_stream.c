@@ -63,7 +63,7 @@ static const char *stream_protocol(const aco_stream_t *stream)
     return ((const aco_tls_t *)(const void *)stream)->alpn;
 }
 
-/* OpenSSL's objects belong to no thread. The semaphores do once they were used: they begin anew, nobody uses them. */
+/* OpenSSL's objects belong to no thread. Semaphores that were used do, so they begin anew: nobody uses them now. */
 static int stream_can_move(aco_stream_t *stream)
 {
     aco_tls_t *tls = tls_of(stream);

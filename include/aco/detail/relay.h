@@ -35,6 +35,9 @@ ACO__FORCE_INLINE aco__relay_t *aco__relay_of(const aco__relay_place_t *place)
 /* Prepares a relay of the calling task, which aco__relay_close() ends. No place of it waits then. */
 ACO_API void aco__relay_begin(aco__relay_t *relay, void (*woken)(aco__relay_place_t *place));
 ACO_API void aco__relay_close(aco__relay_t *relay);
+/* A simulation: the task never runs again. Its relays leave what they wait for, and are closed. */
+struct aco__chooser_s;
+ACO_API void aco__relays_abandon(struct aco__chooser_s *chooser, const aco_t *task);
 
 /* These do at once what they can. Called in a turn of the relay's task; they do not wait. Return 0: done; -1 and errno:
  * failed; ACO__RELAYED: woken() will be called, and the memory of the element is used until then. What belongs to tasks
