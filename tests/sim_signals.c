@@ -1,5 +1,6 @@
 /* Promises of signals in a simulation (aco_sim_signal()): who blocks one takes it, and who does not ends; they stay on
  * their node, whose listeners all hear them; a set of threads is stopped and cancelled; a crash leaves none behind. */
+#include "system/system.h"
 #include "capture.h"
 #include "check.h"
 #include "fails.h"
@@ -141,6 +142,36 @@ static void listens_without_threads(aco_sim_t *of_run, void *arg)
 {
     (void)aco_sim_node(of_run, "node", "10.0.0.1", listen_in_vain, arg);
     (void)aco_sleep(ACO_SECOND);
+}
+
+static void *end_itself(void *arg)
+{
+    MUST(aco_sleep(ACO_MILLISECOND) == 0 && aco__system.kill(aco__system.getpid(), SIGTERM) == 0);
+    return arg;
+}
+
+static void *end_as_main(void *arg)
+{
+    aco_spawn(end_itself, arg, NULL);
+    (void)aco_run();
+    return arg;
+}
+
+/* The end of a node interrupts a call in which the scenario's thread sleeps with all of its tasks; it tells what is
+ * left. */
+static void interrupts_a_sleep(aco_sim_t *of_run, void *arg)
+{
+    struct timespec left = {1, 0};
+    aco_sim_node_t *node;
+    int64_t begin;
+    sim = of_run;
+    node = aco_sim_node_main(sim, "node", "10.0.0.1", end_as_main, arg);
+    begin = aco_now();
+    while (aco__system.nanosleep(&left, &left) != 0)
+        MUST(errno == EINTR && aco_now() - begin < ACO_SECOND);
+    MUST(aco_now() - begin >= ACO_SECOND);
+    pause_at_random();
+    MUST(!aco_sim_node_is_up(node));
 }
 
 /* ---- Listeners ---- */
@@ -290,6 +321,7 @@ int main(void)
     PASSES(ends_a_node, NULL);
     PASSES(ends_a_node, &yes);
     PASSES(ends_a_node_at_rest, NULL);
+    PASSES(interrupts_a_sleep, NULL);
     PASSES(is_misused, NULL);
     FAILS_BY(listens_without_threads, "node \"node\" listens for signals: make it by aco_sim_node_main()");
     PASSES(are_heard_by_all, NULL);
