@@ -5,22 +5,17 @@ Puts each fault of sim_faults.txt back into a copy of the tree, builds tests/sim
 tests/sim_service.c with it, and runs its scenario from several first seeds until a run fails. With --mix it runs
 tests/sim_mix.c instead of the first, which is made for none of them.
 Prints a table, of the faults with one of the TEXTs in their names, or of all: of how many starts the fault was found,
-and the median and the largest number of seeds. Exit 1 if a scenario fails without the fault, or if a fault is not found
-in each start.
+and the median and the largest number of seeds. A search has found it when a run fails by itself; one that its time
+limit ends has not. Exit 1 if a scenario fails without the fault, or if a fault is not found in each start.
 """
 import argparse
 import os
-import re
-import statistics
-import subprocess
 import sys
 
 import reverted
+import sim_search
 
-SEED = re.compile(r'^acorn: simulation: seed (\d+): (.*)', re.M)
-SECONDS, SECONDS_WITH_FAULT = 300, 20
-
-
+SECONDS, SECONDS_WITH_FAULT = 300, 100
 PROGRAMS = {'threads': 'sim_thread_faults', 'service': 'sim_service'}
 
 
@@ -28,21 +23,16 @@ def program_of(scenario, args):
     return PROGRAMS.get(scenario.partition('.')[0], args.program)
 
 
-def seeds_until_found(folder, scenario, args, start, seconds):
-    """How many seeds from `start` on a run of the scenario has failed in, and why; (None, None): none has. A fault may
-    make it run for ever: then it is ended, and tells its seed."""
+def search(folder, scenario, args, start, seconds):
+    """One that is found, is_late, or neither: sim_search.search()."""
     program, own = program_of(scenario, args), []
     if program in PROGRAMS.values():
         own = ['--', scenario.partition('.')[2]]
     elif program == 'sim_faults':
         own = ['--', scenario + ('.order' if args.order else '')]
-    command = ['timeout', str(seconds), os.path.join(folder, f'tests/test_{program}_release'), '--seed', str(start),
-               '--runs', str(args.runs), '--schedule', args.schedule, '--max-turns', '100000', *own]
-    done = subprocess.run(command, capture_output=True, text=True, errors='replace', check=False)
-    found = SEED.search(done.stderr)
-    if done.returncode and not found:
-        sys.exit(f'{" ".join(command)} ends with {done.returncode}:\n{done.stderr[-2000:]}')
-    return (int(found[1]) - start + 1, found[2]) if found else (None, None)
+    command = [os.path.join(folder, f'tests/test_{program}_release'), '--seed', str(start), '--runs', str(args.runs),
+               '--schedule', args.schedule, '--max-turns', '100000', *own]
+    return sim_search.search(command, start, seconds)
 
 
 def build(folder, scenario, args):
@@ -80,21 +70,24 @@ def main():
     failed = missed = 0
     for scenario in sorted({fault[1][0] for fault in wanted}):
         build(folder, scenario, args)
-        n, why = seeds_until_found(folder, scenario, args, 1, SECONDS)
-        failed += n is not None
-        print(f'without a fault, {scenario}: ' + (f'FAILS: {why}' if n else f'{args.runs} seeds pass'), flush=True)
+        result = search(folder, scenario, args, 1, SECONDS)
+        failed += bool(result.why or result.is_late)
+        print(f'without a fault, {scenario}: ' + (f'FAILS: seed {result.seeds}: {result.why}' if result.why else
+              f'FAILS: not finished in {SECONDS} s' if result.is_late else f'{args.runs} seeds pass'), flush=True)
     print('\n| fault | found in | median of seeds | most seeds |\n| --- | --- | --- | --- |', flush=True)
     for name, test, pieces in wanted:
         changed = [reverted.replace(tree, before, after) for before, after in pieces]
         build(folder, test[0], args)
-        numbers = [seeds_until_found(folder, test[0], args, start, SECONDS_WITH_FAULT)[0] for start in starts]
+        results = []
+        while len(results) < len(starts) and not (results and results[-1].is_late):  # the others would be late, too
+            results.append(search(folder, test[0], args, starts[len(results)], SECONDS_WITH_FAULT))
         for path, text in reversed(changed):
             with open(path, 'w', encoding='utf-8') as file:
                 file.write(text)
-        found = [n for n in numbers if n]
+        found = [result.seeds for result in results if result.seeds]
         missed += len(found) < len(starts)
-        print(f'| {name} | {len(found)} of {len(starts)} starts | '
-              + (f'{statistics.median(found):g} | {max(found)} |' if found else '- | - |'), flush=True)
+        late = sum(result.is_late for result in results)
+        print(f'| {name} | {sim_search.found_in(found, len(starts), late)}', flush=True)
     print(f'\n{len(wanted) - missed} of {len(wanted)} faults are found in each of {len(starts)} searches')
     return bool(failed or missed)
 

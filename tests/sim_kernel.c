@@ -104,11 +104,6 @@ static int is_edge_of_unix_writing(world_t *w, const call_t *call)
            events & EPOLLET && events & EPOLLOUT;
 }
 
-static int is_ring_of_epolls(world_t *w, const call_t *call)
-{
-    return call->kind == CALL_WATCH && w->kind[call->other] == OPEN_EPOLL && call->other > call->slot;
-}
-
 static int is_second_connect(world_t *w, const call_t *call)
 {
     int slot = call->slot;
@@ -154,7 +149,6 @@ static const struct {
     {"UDP: connect() to port 0 or to another family", is_bad_connect_of_udp},
     {"IPv4's addresses for a socket that is bound to one of IPv6", is_ipv4_by_bound_ipv6},
     {"edges of EPOLLOUT on unix sockets", is_edge_of_unix_writing},
-    {"epolls that watch each other", is_ring_of_epolls},
     {"TCP: connect() after a failure", is_second_connect},
     {"bind() of a TCP socket that was connected", is_second_bind},
     {"TCP: bind() to an address that the system has chosen", is_bind_to_old_address},

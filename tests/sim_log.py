@@ -10,11 +10,10 @@ import collections
 import concurrent.futures
 import os
 import re
-import statistics
-import subprocess
 import sys
 
-SEED = re.compile(r'^acorn: simulation: seed (\d+): (.*)', re.M)
+import sim_search
+
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../examples/sim_log/log.h')
 
 
@@ -26,13 +25,7 @@ def faults():
 
 
 def search(program, fault, start, runs):
-    """How many seeds from `start` on a run has failed in, and why; (None, None): none has."""
-    done = subprocess.run([program, '--seed', str(start), '--runs', str(runs), '--events', '0', '--', str(fault)],
-                          capture_output=True, text=True, errors='replace', check=False)
-    found = SEED.search(done.stderr)
-    if done.returncode and not found:
-        sys.exit(f'fault {fault} from seed {start} ends with {done.returncode}:\n{done.stderr[-2000:]}')
-    return (int(found[1]) - start + 1, found[2]) if found else (None, None)
+    return sim_search.search([program, '--seed', str(start), '--runs', str(runs), '--events', '0', '--', str(fault)], start)
 
 
 def row(args, fault, what):
@@ -40,10 +33,10 @@ def row(args, fault, what):
     starts = [1 + i * args.runs for i in range(args.starts)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         results = list(pool.map(lambda start: search(args.program, fault, start, args.runs), starts))
-    found = [n for n, _ in results if n]
-    reasons = collections.Counter(why for _, why in results if why)
-    numbers = f'{statistics.median(found):g} | {max(found)}' if found else '- | -'
-    print(f'| {fault} {what} | {len(found)} of {len(starts)} starts | {numbers} | '
+    found = [result.seeds for result in results if result.seeds]
+    late = sum(result.is_late for result in results)
+    reasons = collections.Counter(result.why for result in results if result.why)
+    print(f'| {fault} {what} | {sim_search.found_in(found, len(starts), late)} '
           + '; '.join(why for why, _ in reasons.most_common()) + ' |', flush=True)
     return len(found) == len(starts)
 
@@ -56,13 +49,14 @@ def main():
     parser.add_argument('--good', type=int, default=1000, help='so many seeds must pass without a fault (1000)')
     parser.add_argument('faults', nargs='*', type=int, metavar='FAULT')
     args = parser.parse_args()
-    n, why = search(args.program, 0, 1, args.good)
-    print('without a fault: ' + (f'seed {n} FAILS: {why}' if n else f'{args.good} seeds pass'), flush=True)
+    good = search(args.program, 0, 1, args.good)
+    print('without a fault: ' + (f'seed {good.seeds} FAILS: {good.why}' if good.why else
+          'FAILS: not finished' if good.is_late else f'{args.good} seeds pass'), flush=True)
     print('\n| fault | found in | median of seeds | most seeds | by |\n| --- | --- | --- | --- | --- |', flush=True)
     wanted = [(i, what) for i, what in enumerate(faults(), 1) if not args.faults or i in args.faults]
     missed = sum(not row(args, fault, what) for fault, what in wanted)
     print(f'\n{len(wanted) - missed} of {len(wanted)} faults are found in each of {args.starts} searches')
-    return bool(n or missed)
+    return bool(good.why or good.is_late or missed)
 
 
 if __name__ == '__main__':

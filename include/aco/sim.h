@@ -68,10 +68,11 @@
  * TCP's segments arrive in order, with lengths that the seed decides; datagrams may overtake each other. Buffers of TCP
  * and unix sockets have random sizes, from 4 to 256 KiB, unless SO_SNDBUF and SO_RCVBUF set them. A unix socket's bytes
  * are there at once, and its name is free when it is closed. A connection to a port without a listener is refused after
- * the way there and back. Not there: TIME_WAIT, urgent data, descriptors in messages, what options other than SO_… of
- * buffers, addresses and lingering do. Descriptors are real numbers, but only Acorn's calls can use them: libc's fail
- * with EBADF. A run in which all tasks wait for the network, and nothing is on its way, is a deadlock. ACO_POLLER has
- * no effect in a run.
+ * the way there and back. Who ends a connection of TCP first keeps its address for a minute (TIME_WAIT). Messages by
+ * unix sockets may pass descriptors (SCM_RIGHTS). Not there: urgent data, other control messages, what options other
+ * than SO_… of buffers, addresses and lingering do. Descriptors are real numbers, but only Acorn's calls can use them:
+ * libc's fail with EBADF. A run in which all tasks wait for the network, and nothing is on its way, is a deadlock.
+ * ACO_POLLER has no effect in a run.
  *
  * Nodes. aco_sim_node() makes a machine of its own, with a name and addresses, that runs a function as a task. A task
  * that it spawns belongs to it, too, and so do sockets that its tasks make. Each node has its own ports, its own
