@@ -25,7 +25,8 @@ def faults():
 
 
 def search(program, fault, start, runs):
-    return sim_search.search([program, '--seed', str(start), '--runs', str(runs), '--events', '0', '--', str(fault)], start)
+    command = [program, '--seed', str(start), '--runs', str(runs), '--events', '0', '--', str(fault)]
+    return sim_search.search(command, start)
 
 
 def row(args, fault, what):
