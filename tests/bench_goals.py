@@ -118,7 +118,7 @@ class Goals(unittest.TestCase):
                 mock.patch('debug_costs.of_stuck', return_value=[]), \
                 mock.patch('debug_costs.of_shares', return_value=[]), \
                 mock.patch('shutil.which', return_value='valgrind'), \
-                mock.patch('debug_costs.of_each', lambda program, what, count: instructions.get((what or ('',))[-1], 1)):
+                mock.patch('debug_costs.of_each', lambda _, what, count: instructions.get((what or ('',))[-1], 1)):
             text = printed(debug_costs.main, 'debug-costs')
         self.check(text, [('a request', 'metrics', '0.0060', '<= 0.0050')], '1 MISSED, 1 met')
 

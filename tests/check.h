@@ -11,6 +11,14 @@ __attribute__((unused))
 #endif
 static int check_failures;
 
+/* Whether the test runs in simulations (tests/sim.cmake). It then leaves out what only the kernel does, or what is not
+ * simulated. What takes time, or needs events in an order that only virtual time gives, runs in a simulation alone. */
+#ifdef IN_SIMULATION
+enum { IS_SIMULATED = 1 };
+#else
+enum { IS_SIMULATED = 0 };
+#endif
+
 /* These pass few arguments to each function: one that passes some on the stack can have no in-stack generator with gcc
  * on most architectures. */
 #ifdef __GNUC__

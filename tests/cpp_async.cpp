@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <numeric>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace
@@ -255,6 +256,36 @@ TEST(AsyncPlaces, NothingIsLost)
     });
 }
 
+// Promise: what a stopped member could not send stays where it was.
+TEST(AsyncPlaces, UnsentStays)
+{
+    in_task([] {
+        aco::channel<std::string> channel;
+        const std::string text(100, 'x');
+        std::string element = text;
+        int cancelled = 0;
+        aco::async_group group;
+        const auto sends = [&]() -> aco::async<> {
+            try {
+                co_await aco::async_send(channel, std::move(element)); // the group is stopped meanwhile
+            } catch (const aco::cancelled &) {
+                cancelled += element == text;
+            }
+            try {
+                co_await aco::async_send(channel, std::move(element)); // before
+            } catch (const aco::cancelled &) {
+                cancelled += element == text;
+            }
+        };
+        group.spawn(sends());
+        aco::task_group others;
+        others.spawn([&] { group.cancel(); });
+        group.wait();
+        others.wait();
+        EXPECT_EQ(cancelled, 2);
+    });
+}
+
 // ---- Descriptors ----
 
 struct pair {
@@ -372,6 +403,97 @@ TEST(AsyncIo, Ends)
         EXPECT_EQ(thrown_by([&] { (void)aco::await(aco::async_read(-1, &byte, 1)); }),
                   "error " + std::to_string(EBADF));
     });
+}
+
+// Promise: in a child of fork() the waits of its members can be ended, although no event comes.
+TEST(AsyncIo, Fork)
+{
+    in_task([] {
+        pair p;
+        pid_t pid = -1;
+        int cancelled = 0, status = -1;
+        aco::async_group group;
+        const auto waits = [&]() -> aco::async<> {
+            try {
+                co_await aco::async_readable(p.ends[0].get());
+            } catch (const aco::cancelled &) {
+                cancelled++;
+            }
+        };
+        group.spawn(waits());
+        aco::task_group others;
+        others.spawn([&] {
+            pid = fork();
+            if (pid == 0)
+                alarm(60);
+            group.cancel();
+        });
+        group.wait();
+        others.wait();
+        if (pid == 0)
+            _exit(cancelled == 1 ? 0 : 1);
+        EXPECT_EQ(cancelled, 1);
+        EXPECT_EQ(waitpid(pid, &status, 0), pid);
+        EXPECT_EQ(status, 0);
+    });
+}
+
+// ---- A node of a simulation crashes ----
+
+struct crashes {
+    int fd = -1, after = 0;
+    bool has_crashed = false;
+    aco::channel<int> channel;
+    aco::semaphore units{0};
+};
+
+aco::async<> wait_at(crashes &c, int kind)
+{
+    try {
+        if (kind == 0)
+            co_await aco::async_readable(c.fd);
+        else if (kind == 1)
+            co_await aco::async_receive(c.channel);
+        else if (kind == 2)
+            co_await aco::async_acquire(c.units);
+        else
+            co_await aco::async_sleep_for(1s);
+    } catch (...) {
+        c.after += c.has_crashed;
+        throw;
+    }
+    c.after += c.has_crashed;
+}
+
+// Promise: members of a node that crashes never go on, have left all queues, and keep no run from its end.
+TEST(AsyncSim, Crash)
+{
+    const aco_sim_stats_t stats = aco::simulate(aco::sim_options().with_runs(4), [](aco::sim sim) {
+        crashes c;
+        const aco::sim_node node = sim.node("node", "10.0.0.1", [&c] {
+            c.fd = aco_io_listen("tcp4", "10.0.0.1", "80", nullptr);
+            static std::vector<aco::async_group *> lost; // where a leak checker finds them; else they are local
+            lost.push_back(new aco::async_group);
+            for (int kind = 0; kind < 4; kind++)
+                lost.back()->spawn(wait_at(c, kind));
+            lost.back()->wait();
+        });
+        aco::sleep_for(10ms);
+        node.crash();
+        aco::yield();
+        aco::sleep_for(10ms);
+        c.has_crashed = true;
+        int number = 1;
+        if (aco_channel_try_send(c.channel.native_handle(), &number) == 0)
+            sim.fail("a channel has given its element to a node that has crashed");
+        c.units.release();
+        if (c.units.value() != 1)
+            sim.fail("a node that has crashed took a unit");
+        aco::sleep_for(5s);
+        if (c.after)
+            sim.fail("a node that has crashed goes on");
+    });
+    EXPECT_EQ(stats.seed, 0u) << stats.reason;
 }
 
 // ---- Any order of events ----

@@ -87,6 +87,18 @@ static long long number_behind(const char *text)
     return at ? strtoll(at + strlen(text), NULL, 10) : -1;
 }
 
+/* What stands behind the name of a metric is the same at each look. */
+static void stays(const char *name)
+{
+    const char *at = memmem(answer, answer_n, name, strlen(name));
+    char line[128] = "";
+    HAS(name);
+    if (at)
+        (void)snprintf(line, sizeof line, "%.*s", (int)strcspn(at + 1, "\n") + 2, at);
+    CHECK_EQ(get("/metrics"), 200);
+    HAS(line);
+}
+
 /* ---- Threads with tasks ---- */
 
 static pthread_barrier_t barrier;
@@ -518,6 +530,7 @@ static void counts(void)
     HAS("acorn_tasks{thread=\"");
     HAS("acorn_http_requests_in_flight 1\n"); /* this one */
     CHECK(number_behind("\nprocess_start_time_seconds ") > 1000000000);
+    stays("\nprocess_start_time_seconds ");
     HAS("# UNIT acorn_io_read_bytes bytes\n");
     CHECK(number_behind("acorn_io_read_bytes_total ") > 100 && number_behind("acorn_io_written_bytes_total ") > 1000);
     CHECK(number_behind("acorn_io_calls_total ") >= number_behind("acorn_io_waits_total "));

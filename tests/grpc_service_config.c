@@ -140,6 +140,8 @@ static void test_retry_policy(void)
         {RETRY("2", "\"1s\"", "\"1s\"", "2", "[]"), 5, 24, "retryableStatusCodes: at least one status is due"},
         {RETRY("2", "\"1s\"", "\"1s\"", "2", "\"ABORTED\""), 5, 24, "retryableStatusCodes: an array is due"},
         {RETRY("2", "\"1s\"", "\"1s\"", "2", "[\"BUSY\"]"), 5, 25, "retryableStatusCodes: there is no such status"},
+        {RETRY("2", "\"1s\"", "\"1s\"", "2", "[14,17]"), 5, 28, "retryableStatusCodes: a status is due"},
+        {RETRY("2", "\"1s\"", "\"1s\"", "2", "[1e20]"), 5, 25, "retryableStatusCodes: a status is due"},
         {CONFIG("\"retryPolicy\":{\"maxAttempts\":2}"), 1, 33, "initialBackoff: it is missing in this object"},
         {CONFIG("\"retryPolicy\":7"), 1, 33, "retryPolicy: an object is due"},
         {CONFIG("\"hedgingPolicy\":{}"), 1, 35, "hedgingPolicy: calls are not hedged"},
@@ -147,6 +149,31 @@ static void test_retry_policy(void)
     EXPECT_WRONG(table);
     CHECK_EQ(error_of(RETRY("5e0", "\"315576000000.999999999s\"", "\"0.000000001s\"", "1e300", "[\"OK\",16]")), 0);
     CHECK_EQ(error_of(RETRY("1e17", "\".1s\"", "\"9999999999s\"", "0.001", "[0]")), 0);
+}
+
+/* Digits that a double cannot hold neither change a number nor make it one that is none. */
+static void test_long_numbers(void)
+{
+    static const struct {
+        const char *begin, digit, *end;
+        int error;
+    } table[] = {
+        {"2.", '0', "", 0},         /* it is whole */
+        {"2", '0', "e-1000", 0},    /* it is 2 */
+        {"2", '0', "e-1001", EINVAL},
+        {"0.", '0', "2e1001", 0},
+        {"0.", '0', "1e1001", EINVAL},
+        {"2", '0', "", 0},          /* more than 5 is 5 */
+        {"1.", '9', "e-1", EINVAL},
+    };
+    char digits[1001], text[2048];
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        memset(digits, table[i].digit, 1000);
+        digits[1000] = 0;
+        (void)snprintf(text, sizeof text, RETRY("%s%s%s", "\"1s\"", "\"1s\"", "2", "[14]"), table[i].begin, digits,
+                       table[i].end);
+        CHECK_EQ(error_of(text), table[i].error);
+    }
 }
 
 static void test_method_config(void)
@@ -176,6 +203,7 @@ static void test_channel(void)
 {
     static const wrong_t table[] = {
         {"{\"retryThrottling\":{\"maxTokens\":0,\"tokenRatio\":1}}", 1, 33, "maxTokens: a whole number of 1 to 1000"},
+        {"{\"retryThrottling\":{\"maxTokens\":1001,\"tokenRatio\":1}}", 1, 33, "maxTokens: a whole number of 1"},
         {"{\"retryThrottling\":{\"maxTokens\":1,\"tokenRatio\":0}}", 1, 48, "tokenRatio: a number of at least 0.001"},
         {"{\"retryThrottling\": {\"maxTokens\":1}}", 1, 20, "tokenRatio: it is missing in this object"},
         {"{\"loadBalancingConfig\":[]}", 1, 24, "loadBalancingConfig: none is known: pick_first, round_robin"},
@@ -200,6 +228,7 @@ int main(void)
     test_json();
     test_sizes();
     test_retry_policy();
+    test_long_numbers();
     test_method_config();
     test_channel();
     return check_result("grpc_service_config");

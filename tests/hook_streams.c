@@ -601,8 +601,8 @@ int main(int argc, char **argv)
                                              test_nonblocking, test_dup,         test_timeouts, test_scopes,
                                              test_sleeps,      test_never_waits, test_crowd,    NULL};
     static const aco_function_t others[] = {NULL};
-    static const aco_function_t in_both[] = {test_eventfd,     test_waitall, test_writes,   test_peer_gone, test_sendmmsg,
-                                             test_nonblocking, test_dup,     test_timeouts, test_scopes,    test_crowd,
-                                             NULL};
+    static const aco_function_t in_both[] = {test_eventfd,  test_waitall,     test_writes, test_peer_gone,
+                                             test_sendmmsg, test_nonblocking, test_dup,    test_timeouts,
+                                             test_scopes,   test_crowd,       NULL};
     return run_hook_tests(argc, argv, "hook_streams", watched, others, in_both);
 }

@@ -13,14 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A simulation leaves out what only the kernel does, or what it does not simulate. What takes time, or needs events in
- * an order that only virtual time gives, runs in a simulation alone. */
-#ifdef IN_SIMULATION
-enum { IS_SIMULATED = 1 };
-#else
-enum { IS_SIMULATED = 0 };
-#endif
-
 #ifdef IN_SIMULATION /* the same test in some runs, in which libc's calls of all tasks are hooked (tests/sim.cmake) */
 #include <aco/hook.h>
 #include <aco/sim.h>

@@ -1,5 +1,6 @@
 /* Promises of signals in a simulation (aco_sim_signal()): who blocks one takes it, and who does not ends; they stay on
  * their node, whose listeners all hear them; a set of threads is stopped and cancelled; a crash leaves none behind. */
+#include "system/system.h"
 #include "capture.h"
 #include "check.h"
 #include "fails.h"
@@ -76,8 +77,32 @@ static void *sleep_as_main(void *arg)
     return arg;
 }
 
+static int begun;
+
+static void *return_as_main(void *arg)
+{
+    begun++;
+    return arg;
+}
+
+/* The threads of the node have ended before. */
+static void ends_a_node_at_rest(aco_sim_t *of_run, void *arg)
+{
+    aco_sim_node_t *node;
+    sim = of_run;
+    begun = 0;
+    node = aco_sim_node_main(sim, "node", "10.0.0.1", return_as_main, arg);
+    pause_at_random();
+    MUST(begun == 1 && aco_sim_signal(node, SIGTERM) == 0);
+    pause_at_random();
+    MUST(!aco_sim_node_is_up(node) && aco_sim_restart(node) == 0);
+    pause_at_random();
+    MUST(begun == 2 && aco_sim_node_is_up(node));
+}
+
 static void ends_a_node(aco_sim_t *of_run, void *has_threads)
 {
+    static const int signals[] = {SIGTERM, SIGKILL, SIGPIPE, SIGSEGV};
     aco_sim_node_t *node;
     sim = of_run;
     node = has_threads ? aco_sim_node_main(sim, "node", "10.0.0.1", sleep_as_main, NULL)
@@ -85,7 +110,7 @@ static void ends_a_node(aco_sim_t *of_run, void *has_threads)
     MUST(aco_sim_signal(node, SIGCHLD) == 0 && aco_sim_signal(node, SIGURG) == 0);
     pause_at_random();
     MUST(aco_sim_node_is_up(node));
-    MUST(aco_sim_signal(node, aco_sim_random(sim, 2) ? SIGTERM : SIGKILL) == 0);
+    MUST(aco_sim_signal(node, signals[aco_sim_random(sim, 4)]) == 0);
     pause_at_random();
     MUST(!aco_sim_node_is_up(node));
     FAILS_WITH(aco_sim_signal(node, SIGTERM), ESRCH);
@@ -117,6 +142,36 @@ static void listens_without_threads(aco_sim_t *of_run, void *arg)
 {
     (void)aco_sim_node(of_run, "node", "10.0.0.1", listen_in_vain, arg);
     (void)aco_sleep(ACO_SECOND);
+}
+
+static void *end_itself(void *arg)
+{
+    MUST(aco_sleep(ACO_MILLISECOND) == 0 && aco__system.kill(aco__system.getpid(), SIGTERM) == 0);
+    return arg;
+}
+
+static void *end_as_main(void *arg)
+{
+    aco_spawn(end_itself, arg, NULL);
+    (void)aco_run();
+    return arg;
+}
+
+/* The end of a node interrupts a call in which the scenario's thread sleeps with all of its tasks; it tells what is
+ * left. */
+static void interrupts_a_sleep(aco_sim_t *of_run, void *arg)
+{
+    struct timespec left = {1, 0};
+    aco_sim_node_t *node;
+    int64_t begin;
+    sim = of_run;
+    node = aco_sim_node_main(sim, "node", "10.0.0.1", end_as_main, arg);
+    begin = aco_now();
+    while (aco__system.nanosleep(&left, &left) != 0)
+        MUST(errno == EINTR && aco_now() - begin < ACO_SECOND);
+    MUST(aco_now() - begin >= ACO_SECOND);
+    pause_at_random();
+    MUST(!aco_sim_node_is_up(node));
 }
 
 /* ---- Listeners ---- */
@@ -239,16 +294,39 @@ static void ends_a_set(aco_sim_t *of_run, void *takes_long)
     MUST(set.is_over && set.error == (takes_long ? EINTR : 0));
 }
 
+/* Its first thread waits for the one that takes the signals. At the end of the run the set goes on. */
+static void crashes_a_set(aco_sim_t *of_run, void *takes_long)
+{
+    aco_sim_node_t *node;
+    sim = of_run;
+    node = aco_sim_node_main(sim, "node", "10.0.0.1", run_set, takes_long);
+    for (int i = 0; i < 3; i++) {
+        pause_at_random();
+        if (aco_sim_random(sim, 2))
+            MUST(aco_sim_signal(node, SIGTERM) == 0);
+        if (aco_sim_random(sim, 2))
+            pause_at_random();
+        MUST(aco_sim_restart(node) == 0);
+    }
+    pause_at_random();
+    memset(&set, 0, sizeof set);
+    MUST(aco_sim_signal(node, SIGTERM) == 0 && aco_sleep(ACO_SECOND) == 0);
+    MUST(set.stopped == 2 && !set.is_over);
+}
+
 int main(void)
 {
     static int yes;
     sim_alarm(120);
     PASSES(ends_a_node, NULL);
     PASSES(ends_a_node, &yes);
+    PASSES(ends_a_node_at_rest, NULL);
+    PASSES(interrupts_a_sleep, NULL);
     PASSES(is_misused, NULL);
     FAILS_BY(listens_without_threads, "node \"node\" listens for signals: make it by aco_sim_node_main()");
     PASSES(are_heard_by_all, NULL);
     PASSES(ends_a_set, NULL);
     PASSES(ends_a_set, &yes);
+    PASSES(crashes_a_set, &yes);
     return check_result("sim_signals");
 }

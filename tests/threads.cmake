@@ -41,9 +41,11 @@ if(TARGET acorn_http)
     target_link_libraries(test_${subject}_release PRIVATE acorn_threads_static acorn_http_static)
   endforeach()
   if(TARGET acorn_tls)
-    acorn_test(threads_https_balance.release threads_https_balance.c DEFINE ${define_release} TIMEOUT 200)
-    target_link_libraries(test_threads_https_balance_release
-                          PRIVATE acorn_threads_static acorn_http_static acorn_tls_static OpenSSL::SSL)
+    foreach(kind release debug) # debug: who uses what belongs to another thread ends the process
+      acorn_test(threads_https_balance.${kind} threads_https_balance.c DEFINE ${define_${kind}} TIMEOUT 200)
+      target_link_libraries(test_threads_https_balance_${kind}
+                            PRIVATE acorn_threads_static acorn_http_static acorn_tls_static OpenSSL::SSL)
+    endforeach()
   endif()
 endif()
 if(TARGET acorn_io AND IO_PYTHON)

@@ -75,8 +75,6 @@ static inline void submit_to(int thread, aco_mt_group_t *group, aco_function_t f
 #include <sys/wait.h>
 #include <time.h>
 
-enum { IS_SIMULATED = 1 };
-
 static inline int let_time_pass(int64_t ns)
 {
     const struct timespec time = {0, (long)ns};
@@ -148,8 +146,6 @@ static inline void run_all_tests(void (*run_all)(void))
         simulate_seed(run_all, 1);
 }
 #else
-enum { IS_SIMULATED = 0 };
-
 static inline void run_all_tests(void (*run_all)(void))
 {
     run_all();

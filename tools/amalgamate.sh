@@ -70,6 +70,14 @@ done
 [ ! -e "$out/aco_http.c" ] || cp -r "$root/third_party/llhttp" "$out/"
 cp include/aco_assert_override.h include/aco.hpp "$out/"
 cp include/aco/*.hpp "$out/aco/"
+mkdir -p "$out/aco/detail"
+for name in $(sed -n 's|^#include "detail/\(.*\)"$|\1|p' include/aco/*.hpp | sort -u); do
+    {
+        notice
+        $expand -v dirs="$root/include" -v have="$have" -v core='#include "../../aco.h"' -- \
+            "$root/include/aco/detail/$name"
+    } > "$out/aco/detail/$name"
+done
 mkdir -p "$out/aco/compat"
 cp include/aco/compat/*.h "$out/aco/compat/"
 cat > "$out/acosw.S" <<'END'

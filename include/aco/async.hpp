@@ -163,6 +163,7 @@ public:
         check(aco__answer_prepare(&answer_, "aco::async_group"));
         aco__relay_begin(&relay_, place_woken);
     }
+    ~async_loop() { aco__relay_close(&relay_); }
     async_loop(const async_loop &) = delete;
     async_loop &operator=(const async_loop &) = delete;
 
@@ -589,8 +590,8 @@ public:
     member_channel_send(async_member *member, aco_channel_t *channel, T &element)
         : member_place(member), element_(std::move(element))
     {
+        began(aco__relay_send(member->loop->relay(), this, channel, element_.bytes())); /* throws: it was not sent */
         element_.was_sent = true; /* unless await_resume() says otherwise */
-        began(aco__relay_send(member->loop->relay(), this, channel, element_.bytes()));
     }
     bool await_resume()
     {

@@ -148,7 +148,7 @@ typedef struct aco_stream_functions_s {
     const char *(*protocol)(const aco_stream_t *stream); /* NULL: none */
     /* Whether a task of another thread may use the stream from now on, once `fd` belongs to that thread: nothing else
      * of it does so, and nothing is read or unsent. Must not switch. NULL: no */
-    int (*can_move)(const aco_stream_t *stream);
+    int (*can_move)(aco_stream_t *stream);
     void *aco__reserved[3]; /* reserved fields are 0 */
 } aco_stream_functions_t;
 struct aco_stream_s {

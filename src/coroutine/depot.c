@@ -14,14 +14,14 @@ enum {
     TRIM_MS = 100 /* the least time between two trims while the thread uses the depot */
 };
 
-static void push(aco__thread_t *self, aco_t *magazine)
+static void push_magazine(aco__thread_t *self, aco_t *magazine)
 {
     magazine->arg = self->depot;
     self->depot = magazine;
     self->depot_count++;
 }
 
-static aco_t *pop(aco__thread_t *self)
+static aco_t *pop_magazine(aco__thread_t *self)
 {
     aco_t *magazine = self->depot;
     ACO__ASSERT(self->depot_count && aco__status(magazine) == ACO__DESTROYED);
@@ -40,7 +40,7 @@ static aco_t *pop_coldest(aco__thread_t *self)
         coldest = coldest->arg;
     }
     if (!before)
-        return pop(self);
+        return pop_magazine(self);
     before->arg = NULL;
     self->depot_count--;
     return coldest;
@@ -79,7 +79,7 @@ int aco__depot_put(aco__thread_t *self, aco_t *co)
     if (!self->cached || self->cached_count < ACO__MOST_CACHED || !aco__is_cacheable(self, co) ||
         self->depot_count == MOST_MAGAZINES)
         return 0;
-    push(self, self->cached);
+    push_magazine(self, self->cached);
     self->cached = NULL;
     self->cached_count = 0;
     trim_at_times(self);
@@ -91,7 +91,7 @@ int aco__depot_refill(aco__thread_t *self)
     ACO__ASSERT(!self->cached);
     if (!self->depot)
         return 0;
-    self->cached = pop(self);
+    self->cached = pop_magazine(self);
     self->cached_count = ACO__MOST_CACHED;
     trim_at_times(self);
     return 1;

@@ -35,3 +35,19 @@ int64_t aco__proc_age_ms(void)
     age = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - (int64_t)strtoull(at, NULL, 10) * 1000 / ticks;
     return age > 0 ? age : 0;
 }
+
+/* Reckoned once: clocks that are read one after the other give another time at each look. */
+int64_t aco__proc_began(void)
+{
+    static int64_t began; /* atomic, like the process that it is of: a child of fork() began later */
+    static pid_t process;
+    const pid_t own = aco__system.getpid();
+    struct timespec now = {0};
+    if (__atomic_load_n(&process, __ATOMIC_ACQUIRE) != own) {
+        aco__system.clock_gettime(CLOCK_REALTIME, &now);
+        __atomic_store_n(&began, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec - aco__proc_age_ms() * 1000000,
+                         __ATOMIC_RELAXED);
+        __atomic_store_n(&process, own, __ATOMIC_RELEASE);
+    }
+    return __atomic_load_n(&began, __ATOMIC_RELAXED);
+}

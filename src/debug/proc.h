@@ -11,5 +11,7 @@
 ACO__HIDDEN const char *aco__proc_text(const char *path, char *text, size_t room);
 /* How long ago the process began, in milliseconds; 0: unknown. */
 ACO__HIDDEN int64_t aco__proc_age_ms(void);
+/* When it began, in nanoseconds since 1970: the same each time. */
+ACO__HIDDEN int64_t aco__proc_began(void);
 
 #endif

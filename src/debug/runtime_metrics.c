@@ -271,11 +271,9 @@ static void write_process(aco__page_t *page)
     aco__page_print(page, "\n");
     write_gauge(page, "process_resident_memory_bytes", "bytes", "Memory of the process that is in RAM.",
                 (uint64_t)pages * (uint64_t)aco__system.sysconf(_SC_PAGESIZE));
-    aco__system.clock_gettime(CLOCK_REALTIME, &used);
     write_head(page, "process_start_time_seconds", "gauge", "seconds", "When the process began, since 1970.");
     aco__page_print(page, "process_start_time_seconds ");
-    aco__metric_number(page, (int64_t)used.tv_sec * 1000000000 + used.tv_nsec - aco__proc_age_ms() * 1000000,
-                       ACO_METRIC_SECONDS);
+    aco__metric_number(page, aco__proc_began(), ACO_METRIC_SECONDS);
     aco__page_print(page, "\n");
     write_gauge(page, "process_open_fds", NULL, "Descriptors that are open.", count_descriptors());
 }

@@ -5,7 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BYTES_OF_SAMPLES = 128 << 20, BUCKETS = 1 << 17, CHUNK = 1 << 16 /* bytes */, MOST_TEXT = ACO__WORK_SIZE - 1 };
+enum {
+    MOST_BYTES_OF_SAMPLES = 128 << 20,
+    BUCKETS = 1 << 17,
+    CHUNK = 1 << 16, /* bytes */
+    LONGEST_TEXT = ACO__WORK_SIZE - 1
+};
 
 void aco__sample_text(char *to, size_t room, const char *text)
 {
@@ -22,7 +27,7 @@ static uint64_t mix(uint64_t hash, uint64_t word)
 
 static uint64_t mix_text(uint64_t hash, const char *text)
 {
-    for (int i = 0; text && i < MOST_TEXT && text[i]; i++)
+    for (int i = 0; text && i < LONGEST_TEXT && text[i]; i++)
         hash = mix(hash, (unsigned char)text[i]);
     return hash;
 }
@@ -40,7 +45,7 @@ static uint64_t hash_of_key(const aco__sample_key_t *key)
 
 static int is_same_text(const char *a, const char *b)
 {
-    return strncmp(a, b ? b : "", MOST_TEXT) == 0;
+    return strncmp(a, b ? b : "", LONGEST_TEXT) == 0;
 }
 
 /* `a` is an entry's. */
@@ -82,7 +87,7 @@ static void *room_for_entry(aco__samples_t *samples, size_t sz)
 
 static size_t length_of(const char *text)
 {
-    return text ? strnlen(text, MOST_TEXT) : 0;
+    return text ? strnlen(text, LONGEST_TEXT) : 0;
 }
 
 /* Copies the text, with its end behind it. */

@@ -2,9 +2,10 @@
 #include "grpc/json_reader.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { MOST_DEPTH = 32, MOST_EXPONENT = 400 };
+enum { MOST_DEPTH = 32, MOST_EXPONENT = 400, MOST_WRITTEN = 1 << 20 };
 
 void aco__json_fail(aco__json_t *json, const char *reason)
 {
@@ -133,34 +134,38 @@ static int is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Takes digits, of which there must be some. */
-static double take_digits(aco__json_t *json, double value, int *count)
+/* Takes digits, of which there must be some, behind those of `value`. Those that make no difference to a double are
+ * left out. The power of ten that the value is to be multiplied by is added to `*exponent`. */
+static double take_digits(aco__json_t *json, double value, int are_places, int *exponent)
 {
     if (!is_digit(*json->at))
         aco__json_fail(json, "a digit is due");
-    for (; is_digit(*json->at); json->at++) {
-        value = 10 * value + (*json->at - '0');
-        ++*count;
-    }
+    for (; is_digit(*json->at); json->at++)
+        if (value < 1e18) {
+            value = 10 * value + (*json->at - '0');
+            *exponent -= are_places;
+        } else {
+            *exponent += !are_places;
+        }
     return value;
 }
 
-/* The number behind "e"; beyond what a double can hold, that. */
+/* The number behind "e", at most MOST_WRITTEN: more than any text has digits. */
 static int take_exponent(aco__json_t *json)
 {
-    int count = 0;
+    int left_out = 0;
     const int is_less = *json->at == '-';
     double exponent;
     json->at += *json->at == '+' || is_less;
-    exponent = take_digits(json, 0, &count);
-    exponent = exponent < MOST_EXPONENT ? exponent : MOST_EXPONENT;
+    exponent = take_digits(json, 0, 0, &left_out);
+    exponent = exponent < MOST_WRITTEN ? exponent : MOST_WRITTEN;
     return is_less ? -(int)exponent : (int)exponent;
 }
 
 static double scaled(double value, int exponent)
 {
     double power = 1;
-    for (int i = exponent < 0 ? -exponent : exponent; i > 0; i--)
+    for (int i = abs(exponent) < MOST_EXPONENT ? abs(exponent) : MOST_EXPONENT; i > 0; i--)
         power *= 10;
     return value == 0 ? 0 : exponent < 0 ? value / power : value * power;
 }
@@ -168,7 +173,7 @@ static double scaled(double value, int exponent)
 double aco__json_number(aco__json_t *json)
 {
     const int is_less = take(json, '-');
-    int whole = 0, places = 0, exponent = 0;
+    int exponent = 0;
     double value = 0;
     if (!is_digit(is_less ? *json->at : aco__json_peek(json)))
         aco__json_fail(json, "a number is due");
@@ -176,16 +181,16 @@ double aco__json_number(aco__json_t *json)
         aco__json_fail(json, "a number begins with 0");
     if (json->fault)
         return 0;
-    value = take_digits(json, value, &whole);
+    value = take_digits(json, value, 0, &exponent);
     if (*json->at == '.') {
         json->at++;
-        value = take_digits(json, value, &places);
+        value = take_digits(json, value, 1, &exponent);
     }
     if ((*json->at | 32) == 'e') {
         json->at++;
-        exponent = take_exponent(json);
+        exponent += take_exponent(json);
     }
-    value = scaled(value, exponent - (places < MOST_EXPONENT ? places : MOST_EXPONENT));
+    value = scaled(value, exponent);
     return is_less ? -value : value;
 }
 

@@ -89,13 +89,24 @@ static int64_t read_whole(reader_t *r, int64_t least, int64_t most, const char *
     int64_t whole;
     if (r->json.fault)
         return least;
-    if (number >= (double)most && number < 1e18 && (double)(int64_t)number == number)
+    if (number >= (double)most && (number >= 1e18 || (double)(int64_t)number == number))
         return most;
     whole = number >= (double)least && number < (double)most ? (int64_t)number : least - 1;
     if (whole >= least && (double)whole == number)
         return whole;
     fail_at(r, at, reason);
     return least;
+}
+
+/* A whole number from `least` to `most`. */
+static int read_between(reader_t *r, int64_t least, int64_t most, const char *reason)
+{
+    const char *at = begin_value(r);
+    const int64_t whole = read_whole(r, least, most + 1, reason);
+    if (whole <= most)
+        return (int)whole;
+    fail_at(r, at, reason);
+    return (int)least;
 }
 
 /* A number above 0 as thousandths, at most so many. */
@@ -166,7 +177,7 @@ static int read_status(reader_t *r)
     const char *at = begin_value(r);
     char name[MOST_WORD];
     if (aco__json_peek(&r->json) != '"')
-        return (int)read_whole(r, 0, ACO_GRPC_UNAUTHENTICATED, "a status is due");
+        return read_between(r, 0, ACO_GRPC_UNAUTHENTICATED, "a status is due");
     aco__json_string(&r->json, name, sizeof name);
     for (int status = 0; !r->json.fault && status <= ACO_GRPC_UNAUTHENTICATED; status++)
         if (strcmp(name, aco_grpc_status_name(status)) == 0)
@@ -203,7 +214,7 @@ static void read_hedging_policy(reader_t *r)
 
 static void read_max_tokens(reader_t *r)
 {
-    r->config->retry_tokens = (int)read_whole(r, 1, 1000, "a whole number of 1 to 1000 is due");
+    r->config->retry_tokens = read_between(r, 1, 1000, "a whole number of 1 to 1000 is due");
 }
 
 static void read_token_ratio(reader_t *r)

@@ -148,7 +148,7 @@ static int await_turn(aco__http_common_t *common, aco__http_turns_t *turns, aco_
     return 0;
 }
 
-ACO__SWITCHES static int take(aco__http_common_t *common, aco__http_turns_t *turns, const char *location)
+ACO__SWITCHES static int take_turn(aco__http_common_t *common, aco__http_turns_t *turns, const char *location)
 {
     size_t sz = sizeof(aco__http_turn_t);
     aco__http_turn_t *turn;
@@ -168,7 +168,7 @@ ACO__SWITCHES static int take(aco__http_common_t *common, aco__http_turns_t *tur
 /* ---- Hosts ---- */
 
 /* A host with a user more; NULL: there is none yet, and no `made` one to put there. */
-static aco__http_host_t *enter_host(aco__http_common_t *common, int is_tls, const char *name, const char *port,
+static aco__http_host_t *enter_common_host(aco__http_common_t *common, int is_tls, const char *name, const char *port,
                                     aco__http_host_t *made)
 {
     aco__http_host_t *host;
@@ -188,21 +188,21 @@ static aco__http_host_t *enter_host(aco__http_common_t *common, int is_tls, cons
 /* NULL and errno. */
 static aco__http_host_t *find_or_make(aco__http_common_t *common, int is_tls, const char *name, const char *port)
 {
-    aco__http_host_t *host = enter_host(common, is_tls, name, port, NULL), *made;
+    aco__http_host_t *host = enter_common_host(common, is_tls, name, port, NULL), *made;
     if (host)
         return host;
     made = aco__http_new_host(is_tls, name, port);
     if (!made)
         return NULL;
     open_turns(&made->turns, common->most_of_host);
-    host = enter_host(common, is_tls, name, port, made);
+    host = enter_common_host(common, is_tls, name, port, made);
     if (host != made) /* another thread was faster */
         aco__http_free_host(made);
     return host;
 }
 
 /* `has_place`: and gives that back. */
-static void leave_host(aco__http_common_t *common, aco__http_host_t *host, int has_place)
+static void leave_common_host(aco__http_common_t *common, aco__http_host_t *host, int has_place)
 {
     aco__http_turn_t *turn;
     int is_last;
@@ -249,14 +249,14 @@ int aco__http_take_common(aco__http_common_t *common, int is_tls, const char *na
         host = find_or_make(common, is_tls, name, port);
         if (!host)
             return -1;
-        if (take(common, &host->turns, location) != 0) {
-            leave_host(common, host, 0);
+        if (take_turn(common, &host->turns, location) != 0) {
+            leave_common_host(common, host, 0);
             return -1;
         }
     }
-    if (common->most && take(common, &common->all, location) != 0) {
+    if (common->most && take_turn(common, &common->all, location) != 0) {
         if (host)
-            leave_host(common, host, 1);
+            leave_common_host(common, host, 1);
         return -1;
     }
     *at = host;
@@ -268,7 +268,7 @@ void aco__http_leave_common(aco__http_common_t *common, aco__http_host_t *at)
     if (common->most)
         give_back(common, &common->all);
     if (at)
-        leave_host(common, at, 1);
+        leave_common_host(common, at, 1);
 }
 
 size_t aco__http_count_common(aco__http_common_t *common, const aco__http_host_t *at)

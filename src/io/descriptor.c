@@ -603,10 +603,10 @@ int aco__io_relay(aco__relay_t *relay, aco__relay_place_t *place, int fd, int wr
 
 int aco__io_relay_end(aco__relay_place_t *place)
 {
-    aco__io_t *io = (aco__io_t *)(void *)aco__poller();
+    aco__io_t *io = (aco__io_t *)(void *)aco__relay_of(place)->poller;
     aco__io_fd_t *d = place->waiter.element;
     int closed = d->closed;
-    aco__poller_relay_end(&io->base, place);
+    aco__poller_relay_end(place);
     disarm(io, d);
     aco__io_leave(d);
     if (!closed)

@@ -149,8 +149,7 @@ static int in_run_usleep(useconds_t us)
 static unsigned in_run_sleep(unsigned seconds)
 {
     struct timespec time = {(time_t)seconds, 0};
-    (void)aco__system.nanosleep(&time, NULL);
-    return 0;
+    return aco__system.nanosleep(&time, &time) == 0 ? 0 : (unsigned)time.tv_sec;
 }
 
 static int in_run_gettimeofday(struct timeval *now, void *zone)

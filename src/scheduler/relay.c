@@ -1,16 +1,30 @@
 /* Waits without a task of their own (aco/detail/relay.h): what is not of the objects they are for. */
 #include "scheduler/wait.h"
 
+#include "aco/detail/chooser.h"
 #include "aco/detail/relay.h"
-
-static aco__relay_t *relay_of(const aco__relay_place_t *place)
-{
-    return (aco__relay_t *)(void *)place->waiter.wait; /* its first field */
-}
 
 static aco__relay_place_t *place_of(aco__waiter_t *waiter)
 {
     return (aco__relay_place_t *)(void *)waiter;
+}
+
+/* ---- Those of a simulation: a crash finds them ---- */
+
+static void link_relay(aco__chooser_t *chooser, aco__relay_t *relay)
+{
+    relay->link = &chooser->aco__relays;
+    relay->next = chooser->aco__relays;
+    if (relay->next)
+        relay->next->link = &relay->next;
+    chooser->aco__relays = relay;
+}
+
+static void unlink_relay(const aco__relay_t *relay)
+{
+    *relay->link = relay->next;
+    if (relay->next)
+        relay->next->link = relay->link;
 }
 
 void aco__relay_begin(aco__relay_t *relay, void (*woken)(aco__relay_place_t *place))
@@ -20,6 +34,34 @@ void aco__relay_begin(aco__relay_t *relay, void (*woken)(aco__relay_place_t *pla
     relay->wait.kind = ACO__WAIT_RELAY;
     relay->wait.timer.index = ACO__NO_TIMER;
     relay->woken = woken;
+    if (aco_unlikely(aco__tasks(aco__self())->chooser != NULL))
+        link_relay(aco__tasks(aco__self())->chooser, relay);
+}
+
+void aco__relay_close(aco__relay_t *relay)
+{
+    ACO__ASSERT(!relay->wait.first && !relay->polled);
+    if (relay->link)
+        unlink_relay(relay);
+}
+
+static void abandon_relay(aco__relay_t *relay)
+{
+    for (aco__waiter_t *place = relay->wait.first; place; place = place->other)
+        aco__dequeue(place); /* and stays in the relay's list, so that a leak checker finds its memory */
+    if (relay->poller)
+        relay->poller->waiters -= relay->polled;
+    unlink_relay(relay);
+}
+
+void aco__relays_abandon(aco__chooser_t *chooser, const aco_t *task)
+{
+    aco__relay_t *relay = chooser->aco__relays, *next;
+    for (; relay; relay = next) {
+        next = relay->next;
+        if (relay->wait.task == task)
+            abandon_relay(relay);
+    }
 }
 
 void aco__relay_wait(aco__relay_t *relay, aco__relay_place_t *place, aco__queue_t *queue)
@@ -37,19 +79,19 @@ void aco__relay_wait(aco__relay_t *relay, aco__relay_place_t *place, aco__queue_
 
 void aco__relay_leave(aco__relay_place_t *place)
 {
-    aco__relay_t *relay = relay_of(place);
-    aco__relay_place_t *previous = place->as.previous;
+    aco__relay_t *relay = aco__relay_of(place);
+    aco__relay_place_t *before = place->as.previous;
     aco__waiter_t *next = place->waiter.other;
     ACO__ASSERT(relay->wait.kind == ACO__WAIT_RELAY && relay->wait.first);
     aco__dequeue(&place->waiter);
-    *(previous ? &previous->waiter.other : &relay->wait.first) = next;
+    *(before ? &before->waiter.other : &relay->wait.first) = next;
     if (next)
-        place_of(next)->as.previous = previous;
+        place_of(next)->as.previous = before;
 }
 
 void aco__relay_end(aco__relay_place_t *place, int error)
 {
-    aco__relay_t *relay = relay_of(place);
+    aco__relay_t *relay = aco__relay_of(place);
     aco__relay_leave(place);
     relay->wait.woken = NULL; /* a channel has set it */
     place->as.error = error;

@@ -33,9 +33,10 @@ enum { /* aco__wait_t.kind; the comments say what `object` is */
     ACO__WAIT_READABLE,   /* the descriptor, as an integer; likewise below */
     ACO__WAIT_WRITABLE,
     ACO__WAIT_ANSWER,     /* the function whose end another thread will tell; NULL: the system will */
-    ACO__WAIT_MT,         /* a text: what another thread will give */
-    ACO__WAIT_RELAY       /* NULL. No task's: aco__relay_t */
+    ACO__WAIT_MT          /* a text: what another thread will give */
 };
+
+enum { ACO__WAIT_RELAY = ACO__WAIT_MT + 1 }; /* no task's: aco__relay_t. Object: NULL */
 
 /* In place of a timer's index: makes aco__wake_at() look at the kind. */
 #define ACO__NO_TIMER SIZE_MAX

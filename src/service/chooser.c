@@ -7,6 +7,7 @@
 #include "tools/trace.h"
 
 #include "aco/detail/chooser.h"
+#include "aco/detail/relay.h"
 
 void aco__chooser_prepare(void)
 {
@@ -39,6 +40,7 @@ int aco__chooser_begin(aco__chooser_t *chooser, const char *call)
     chooser->poll_task = &s->poll_task;
     chooser->aco__kept = chooser->aco__open = 0;
     chooser->aco__abandoned = NULL;
+    chooser->aco__relays = NULL;
     s->chooser = chooser;
     aco__inspect_leave(s);
     aco__forgotten_expect(1);
@@ -49,17 +51,22 @@ int aco__chooser_begin(aco__chooser_t *chooser, const char *call)
 
 ACO__OPTIONAL(void, __lsan_register_root_region, (const void *p, size_t size)); /* a leak checker has it */
 
+static void leave_queues(aco__thread_t *self, aco__wait_t *wait)
+{
+    for (aco__waiter_t *waiter = wait->first; waiter; waiter = waiter->other)
+        if (waiter->queue)
+            aco__dequeue(waiter);
+    if (wait->timer.index)
+        aco__timer_cancel(aco__tasks(self), &wait->timer);
+}
+
 /* The wait ends for all but its task: no queue and no timer leads to it any more. */
 static void leave_wait(aco__thread_t *self, aco__wait_t *wait)
 {
     aco__tasks_t *s = aco__tasks(self);
     void *object = (void *)(uintptr_t)wait->object;
     ACO__ASSERT(wait->kind != ACO__WAIT_MT); /* another thread's object has it */
-    for (aco__waiter_t *waiter = wait->first; waiter; waiter = waiter->other)
-        if (waiter->queue)
-            aco__dequeue(waiter);
-    if (wait->timer.index)
-        aco__timer_cancel(s, &wait->timer);
+    leave_queues(self, wait);
     if (wait->kind == ACO__WAIT_JOIN)
         *aco__task_joiner(object) = NULL;
     else if (wait->kind == ACO__WAIT_BARRIER)
@@ -164,6 +171,16 @@ void aco__chooser_leave_turn(void)
     abort();
 }
 
+/* What is told later, and a time limit, wake nobody. The task's memory stays: others may still tell its answer. */
+static void leave_answer(aco__thread_t *self, const aco_t *task, aco__wait_t *wait)
+{
+    leave_queues(self, wait);
+    ACO__ASSERT(aco__tasks(self)->askers);
+    aco__tasks(self)->askers--;
+    if (__lsan_register_root_region)
+        (void)keep_frames_of_task(task);
+}
+
 void aco__chooser_abandon(aco__chooser_t *chooser, aco_t *task)
 {
     aco__thread_t *self = aco__self();
@@ -171,17 +188,17 @@ void aco__chooser_abandon(aco__chooser_t *chooser, aco_t *task)
     aco__wait_t *wait = aco__task_wait(task);
     const aco_t *joiner = *aco__task_joiner(task);
     ACO__ASSERT(s->chooser == chooser && !self->running && !aco__in_turn(s) && aco__is_task(task));
-    if (wait && wait->kind == ACO__WAIT_MT) {
-        if (__lsan_register_root_region)
-            (void)keep_frames_of_task(task);
-        return;
+    aco__relays_abandon(chooser, task);
+    if (wait && wait->kind == ACO__WAIT_MT)
+        leave_answer(self, task, wait);
+    else {
+        if (wait)
+            leave_wait(self, wait);
+        else
+            leave_ring(self, chooser, task);
+        aco__set_task_next(task, chooser->aco__abandoned);
+        chooser->aco__abandoned = task;
     }
-    if (wait)
-        leave_wait(self, wait);
-    else
-        leave_ring(self, chooser, task);
-    aco__set_task_next(task, chooser->aco__abandoned);
-    chooser->aco__abandoned = task;
     s->backs_off = s->backs_off == task ? NULL : s->backs_off;
     if (aco__needs_slow_switch(task))
         self->slow_switch_tasks--;

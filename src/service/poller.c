@@ -57,14 +57,20 @@ int aco__poller_relay(aco__poller_t *poller, aco__relay_t *relay, aco__relay_pla
 {
     if (aco__poll_task_start(aco__self()) != 0) /* the task may not leave by way of aco_run() */
         return aco__fail_memory(0, call, sizeof(aco__scratch_t));
+    ACO__ASSERT(!relay->poller || relay->poller == poller);
+    relay->poller = poller;
     poller->waiters++;
+    relay->polled++;
     aco__relay_wait(relay, place, queue);
     return ACO__RELAYED;
 }
 
-void aco__poller_relay_end(aco__poller_t *poller, aco__relay_place_t *place)
+void aco__poller_relay_end(aco__relay_place_t *place)
 {
-    ACO__ASSERT(poller->waiters);
+    aco__relay_t *relay = aco__relay_of(place);
+    aco__poller_t *poller = relay->poller;
+    ACO__ASSERT(poller->waiters && relay->polled);
+    relay->polled--;
     if (aco__relay_waits(place))
         aco__relay_leave(place);
     poller->waiters--;

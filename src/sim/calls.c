@@ -86,10 +86,15 @@ static int sim_clock_gettime(clockid_t clock, struct timespec *now)
 static int sim_nanosleep(const struct timespec *time, struct timespec *rest)
 {
     aco_sim_t *sim = aco_sim_current();
+    int64_t then;
     if (!sim)
         return real.nanosleep(time, rest);
-    aco__sim_sleep_until(sim, aco__sim_after(sim, aco__sim_nanoseconds(time)));
-    return 0;
+    then = aco__sim_after(sim, aco__sim_nanoseconds(time));
+    if (aco__sim_sleep_until(sim, then) == 0)
+        return 0;
+    if (rest)
+        *rest = (struct timespec){(time_t)((then - sim->now) / ACO_SECOND), (long)((then - sim->now) % ACO_SECOND)};
+    return aco__sim_fail_with(EINTR);
 }
 
 static int sim_clock_nanosleep(clockid_t clock, int flags, const struct timespec *time, struct timespec *rest)
@@ -99,8 +104,7 @@ static int sim_clock_nanosleep(clockid_t clock, int flags, const struct timespec
         return real.clock_nanosleep(clock, flags, time, rest);
     if (!(flags & TIMER_ABSTIME))
         return sim_nanosleep(time, rest) == 0 ? 0 : errno;
-    aco__sim_sleep_until(sim, aco__sim_nanoseconds(time) - zero_of(sim, clock));
-    return 0;
+    return aco__sim_sleep_until(sim, aco__sim_nanoseconds(time) - zero_of(sim, clock));
 }
 
 /* ---- Threads ---- */

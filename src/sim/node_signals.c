@@ -72,9 +72,7 @@ static void end_node(aco_sim_node_t *node)
 /* What it does to a process without handlers. */
 static void act(aco_sim_t *sim, aco_sim_node_t *node, int signal)
 {
-    if (signal == SIGPIPE)
-        (void)aco__sim_real.raise(signal); /* the program may have a handler for it, or ignore it */
-    else if (does_nothing(signal))
+    if (does_nothing(signal))
         return;
     else if (node == &sim->nodes.scenario)
         aco__sim_fail(sim, "signal %d ends the scenario's process", signal);
@@ -82,14 +80,25 @@ static void act(aco_sim_t *sim, aco_sim_node_t *node, int signal)
         end_node(node);
 }
 
+/* The same for one that the thread itself has caused. */
+static void act_on_thread(aco_sim_t *sim, aco_sim_node_t *node, int signal)
+{
+    if (signal == SIGPIPE)
+        (void)aco__sim_real.raise(signal); /* the program may have a handler for it, or ignore it */
+    else
+        act(sim, node, signal);
+}
+
 /* Signals that have come meanwhile do what they do. */
 static void let_act(aco_sim_t *sim, aco__sim_thread_t *thread)
 {
-    const uint64_t able = (thread->signals | thread->home->signals) & ~thread->blocked;
-    thread->signals &= ~able;
-    thread->home->signals &= ~able;
-    for (int signal = 1; able && signal <= MOST_SIGNALS; signal++)
-        if (able & bit_of(signal))
+    const uint64_t own = thread->signals & ~thread->blocked, of_node = thread->home->signals & ~thread->blocked;
+    thread->signals &= ~own;
+    thread->home->signals &= ~of_node;
+    for (int signal = 1; (own | of_node) && signal <= MOST_SIGNALS; signal++)
+        if (own & bit_of(signal))
+            act_on_thread(sim, thread->home, signal);
+        else if (of_node & bit_of(signal))
             act(sim, thread->home, signal);
 }
 
@@ -152,7 +161,7 @@ static ssize_t read_signal(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr 
 static const aco__sim_type_t signal_type = {0600, signal_events, read_signal, NULL, NULL, NULL, NULL};
 
 /* Nodes of the first thread share what it blocks, so they cannot wait for signals. 0, or -1 and errno. */
-static int check_place(aco_sim_t *sim)
+static int check_listener(aco_sim_t *sim)
 {
     if (sim->nodes.here == sim->threads.running->home)
         return 0;
@@ -165,7 +174,7 @@ int aco__sim_signalfd(aco_sim_t *sim, int fd, const sigset_t *signals, int flags
     signal_file_t *made;
     if (fd != -1 || flags & ~(SFD_CLOEXEC | SFD_NONBLOCK))
         return aco__sim_fail_with(fd != -1 ? aco__sim_refuse(sim, "signalfd") : EINVAL);
-    if (check_place(sim) != 0)
+    if (check_listener(sim) != 0)
         return -1;
     made = aco__sim_file_new(sim, &signal_type, sizeof *made, O_RDWR | ((flags & SFD_NONBLOCK) ? O_NONBLOCK : 0));
     if (!made)
@@ -237,7 +246,7 @@ int aco__sim_raise(aco_sim_t *sim, int signal)
     if (self->blocked & bit_of(signal))
         self->signals |= bit_of(signal);
     else
-        act(sim, sim->nodes.here, signal);
+        act_on_thread(sim, sim->nodes.here, signal);
     return 0;
 }
 

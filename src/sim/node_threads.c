@@ -8,6 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+void aco__sim_thread_is_to_leave(aco__sim_thread_t *thread)
+{
+    ACO__ASSERT(thread->is_at_rest && !thread->has_ended);
+    thread->is_to_leave = 1;
+    thread->call = NULL;
+    thread->object = NULL;
+}
+
 /* ---- On a thread that ends ---- */
 
 void aco__sim_abandon_tasks(aco__sim_thread_t *thread)
@@ -43,9 +51,7 @@ static int await_node(aco_sim_t *sim, const aco_sim_node_t *node)
 
 static void end_thread(aco_sim_t *sim, aco__sim_thread_t *thread)
 {
-    thread->is_to_leave = 1;
-    thread->call = NULL;
-    thread->object = NULL;
+    aco__sim_thread_is_to_leave(thread);
     while (!thread->has_ended)
         if (await_node(sim, thread->home) != 0)
             return;
@@ -57,9 +63,9 @@ static void end_thread(aco_sim_t *sim, aco__sim_thread_t *thread)
 void aco__sim_node_end_threads(aco_sim_t *sim, aco_sim_node_t *node)
 {
     aco__sim_thread_t *thread;
-    if (!find_thread(sim, node, 0))
+    node->is_stopping = find_thread(sim, node, 0) != NULL;
+    if (!node->is_stopping) /* all have ended, though a signal may have said that they are to stop */
         return;
-    node->is_stopping = 1;
     while (find_thread(sim, node, 1))
         if (await_node(sim, node) != 0)
             return;

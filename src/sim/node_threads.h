@@ -17,4 +17,7 @@ ACO__HIDDEN void aco__sim_node_end_threads(aco_sim_t *sim, aco_sim_node_t *node)
 /* The same for all nodes of a run that is over, failed or not. */
 ACO__HIDDEN void aco__sim_nodes_end_threads(aco_sim_t *sim);
 
+/* A thread at rest of a node that ends its threads: it is to leave its frames, and end. */
+ACO__HIDDEN void aco__sim_thread_is_to_leave(struct aco__sim_thread *thread);
+
 #endif

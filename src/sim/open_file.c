@@ -6,7 +6,6 @@
 #include "sim/byte_queue.h"
 #include "sim/call_lists.h"
 #include "sim/fifo.h"
-#include "sim/held.h"
 #include "sim/world.h"
 
 #include <errno.h>
@@ -18,7 +17,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { LEAST_DIRECT = 512, MOST_SENT = 64 * 1024 };
+enum { LEAST_DIRECT = 512 };
 
 typedef struct open_file {
     aco__sim_file_t file;
@@ -75,6 +74,11 @@ aco__sim_file_t *aco__sim_file_of_inode(aco_sim_t *sim, aco__sim_disk_t *disk, a
 static void tell_status(aco__sim_file_t *file, void *status)
 {
     aco__sim_inode_status(open_file_of(file)->inode, status);
+}
+
+int64_t *aco__sim_file_position(aco__sim_file_t *file)
+{
+    return &open_file_of(file)->position;
 }
 
 int64_t aco__sim_file_rest(aco__sim_file_t *file)
@@ -279,29 +283,4 @@ int aco__sim_ftruncate(aco_sim_t *sim, int fd, int64_t size)
         return aco__sim_fail_with(EIO);
     f->inode->modified = f->inode->changed = aco__sim_node_time(sim);
     return aco__sim_content_resize(&f->inode->content, &f->disk->tree.room, size);
-}
-
-/* ---- sendfile() ---- */
-
-/* At most so much at once as the buffer has: callers go on. */
-ssize_t aco__sim_sendfile(aco_sim_t *sim, int to, int from, int64_t *offset, size_t n)
-{
-    open_file_t *f = disk_file(sim, from, EINVAL, "sendfile");
-    int64_t at = offset ? *offset : f ? f->position : 0;
-    aco__sim_held_t held;
-    char *buffer;
-    ssize_t sent;
-    if (!f || !may_read(f) || at < 0)
-        return f && at < 0 ? aco__sim_fail_with(EINVAL) : -1;
-    buffer = malloc(MOST_SENT); /* of its own: while a write waits, another thread may call this */
-    if (!buffer)
-        return aco__sim_fail_with(ENOMEM);
-    aco__sim_hold(sim, &held, &f->file, buffer);
-    sent = n ? read_part(sim, f, buffer, n < MOST_SENT ? n : MOST_SENT, at) : 0;
-    if (sent > 0)
-        sent = aco__sim_write(sim, to, buffer, (size_t)sent);
-    if (sent > 0)
-        *(offset ? offset : &f->position) = at + sent;
-    aco__sim_let_go(sim, &held);
-    return sent;
 }

@@ -100,6 +100,8 @@ int aco__sim_pthread_join(aco_sim_t *sim, pthread_t thread, void **result)
     aco__sim_thread_t *joined = aco__sim_thread_of(sim, thread);
     if (!joined)
         return aco__sim_refuse(sim, "pthread_join");
+    if (sim->threads.running->is_to_leave && !joined->has_ended && !joined->is_to_leave) /* else it would stand still */
+        aco__sim_thread_is_to_leave(joined);
     while (!joined->has_ended)
         if (aco__sim_wait(sim, "pthread_join", joined, INT64_MAX, ACO__SIM_PATIENT) == EDEADLK)
             return EDEADLK;
@@ -201,12 +203,12 @@ int aco__sim_pthread_cond_broadcast(aco_sim_t *sim, pthread_cond_t *condition)
 
 /* ---- Futexes, and the time ---- */
 
-void aco__sim_sleep_until(aco_sim_t *sim, int64_t then)
+int aco__sim_sleep_until(aco_sim_t *sim, int64_t then)
 {
     if (sim->threads.others && then > sim->now)
-        (void)aco__sim_wait(sim, "nanosleep", NULL, then, 0);
-    else
-        aco__sim_jump(sim, then);
+        return aco__sim_wait(sim, "nanosleep", NULL, then, 0) == EINTR ? EINTR : 0;
+    aco__sim_jump(sim, then);
+    return 0;
 }
 
 int aco__sim_futex_wait_until(aco_sim_t *sim, uint32_t *word, uint32_t value, int64_t until)

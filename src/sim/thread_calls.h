@@ -23,7 +23,7 @@ ACO__HIDDEN int aco__sim_pthread_cond_broadcast(aco_sim_t *sim, pthread_cond_t *
 ACO__HIDDEN int aco__sim_futex_wait_until(aco_sim_t *sim, uint32_t *word, uint32_t value, int64_t until);
 ACO__HIDDEN int aco__sim_futex_wake(aco_sim_t *sim, uint32_t *word, int threads);
 ACO__HIDDEN int aco__sim_sched_yield(aco_sim_t *sim);
-/* Lets the time pass until then. */
-ACO__HIDDEN void aco__sim_sleep_until(aco_sim_t *sim, int64_t then);
+/* Lets the time pass until then. 0; EINTR: a node has ended by its own signal meanwhile. */
+ACO__HIDDEN int aco__sim_sleep_until(aco_sim_t *sim, int64_t then);
 
 #endif

@@ -145,6 +145,12 @@ ssize_t aco__sim_writev(aco_sim_t *sim, int fd, const struct iovec *parts, int n
     return transfer_parts(sim, fd, parts, n, 0);
 }
 
+/* Whether it is a file or directory of a disk. */
+static int has_position(const aco__sim_file_t *file)
+{
+    return S_ISREG(file->type->mode) || S_ISDIR(file->type->mode);
+}
+
 /* Why preadv2() does not read; 0: it does. */
 static int check_preadv2(const aco__sim_file_t *file, int is_on_disk, int n, int64_t offset)
 {
@@ -160,7 +166,7 @@ ssize_t aco__sim_preadv2(aco_sim_t *sim, int fd, const struct iovec *parts, int 
     static const char call[] = "preadv2";
     struct msghdr message = aco__sim_message(parts, (size_t)n);
     aco__sim_file_t *file = offset < -1 ? aco__sim_null_with(EINVAL) : aco__sim_file_of(sim, fd, call);
-    int is_on_disk = file && (S_ISREG(file->type->mode) || S_ISDIR(file->type->mode)), error;
+    int is_on_disk = file && has_position(file), error;
     if (!file)
         return -1;
     error = check_preadv2(file, is_on_disk, n, offset);
@@ -229,7 +235,7 @@ ssize_t aco__sim_sendmsg(aco_sim_t *sim, int fd, const struct msghdr *message, i
 
 /* ---- splice() ---- */
 
-enum { MOST_SPLICED = 65536 };
+enum { MOST_AT_ONCE = 65536 };
 
 /* From anything to a pipe, which has room for all of it. */
 static ssize_t fill_fifo(aco_sim_t *sim, aco__sim_file_t *from, aco__sim_file_t *to, struct iovec *part)
@@ -265,7 +271,7 @@ static ssize_t drain_fifo(aco_sim_t *sim, aco__sim_file_t *from, aco__sim_file_t
 
 static ssize_t splice_once(aco_sim_t *sim, aco__sim_file_t *from, aco__sim_file_t *to, char *bytes, size_t n)
 {
-    struct iovec part = aco__sim_part(bytes, n < MOST_SPLICED ? n : MOST_SPLICED);
+    struct iovec part = aco__sim_part(bytes, n < MOST_AT_ONCE ? n : MOST_AT_ONCE);
     return (aco__sim_pipe_of(to) ? fill_fifo : drain_fifo)(sim, from, to, &part);
 }
 
@@ -291,7 +297,7 @@ ssize_t aco__sim_splice(aco_sim_t *sim, int from_fd, int64_t *from_offset, int t
     ssize_t moved;
     if (!n || check_splice(from, to, from_offset, to_offset) != 0)
         return from && to && !n ? 0 : -1;
-    bytes = malloc(MOST_SPLICED);
+    bytes = malloc(MOST_AT_ONCE);
     if (!bytes)
         return aco__sim_fail_with(ENOMEM);
     aco__sim_hold(sim, &held, to, bytes);
@@ -301,4 +307,31 @@ ssize_t aco__sim_splice(aco_sim_t *sim, int from_fd, int64_t *from_offset, int t
            may_try_again(sim, from, message_flags | ((to->flags & O_NONBLOCK) ? MSG_DONTWAIT : 0), "splice"));
     aco__sim_let_go(sim, &held);
     return moved;
+}
+
+/* At most so much at once as the buffer has: callers go on. The buffer is the call's own, as another thread may call
+ * this while the write waits. */
+ssize_t aco__sim_sendfile(aco_sim_t *sim, int to, int from, int64_t *offset, size_t n)
+{
+    aco__sim_file_t *file = aco__sim_file_of(sim, from, "sendfile");
+    int64_t *at = file && has_position(file) && !offset ? aco__sim_file_position(file) : offset;
+    aco__sim_held_t held;
+    struct iovec part;
+    struct msghdr message = aco__sim_message(&part, 1);
+    ssize_t sent;
+    if (!file)
+        return -1;
+    if (!has_position(file) || *at < 0)
+        return aco__sim_fail_with(EINVAL);
+    part = aco__sim_part(malloc(MOST_AT_ONCE), n < MOST_AT_ONCE ? n : MOST_AT_ONCE);
+    if (!part.iov_base)
+        return aco__sim_fail_with(ENOMEM);
+    aco__sim_hold(sim, &held, file, part.iov_base);
+    sent = aco__sim_file_read(sim, file, &message, *at, 0);
+    if (sent > 0)
+        sent = aco__sim_write(sim, to, part.iov_base, (size_t)sent);
+    if (sent > 0)
+        *at += sent;
+    aco__sim_let_go(sim, &held);
+    return sent;
 }

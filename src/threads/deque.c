@@ -79,7 +79,7 @@ static aco__items_t *grow(aco__deque_t *deque, aco__items_t *old, size_t top, si
 
 /* The array has no slot for the item at `bottom`, as far as the owner has seen: looks again. An array that has, or NULL
  * and errno without memory. */
-static ACO__COLD aco__items_t *make_room(aco__deque_t *deque, aco__items_t *items, size_t bottom)
+static ACO__COLD aco__items_t *array_with_room(aco__deque_t *deque, aco__items_t *items, size_t bottom)
 {
     size_t top = deque->seen_top = __atomic_load_n(&deque->top, __ATOMIC_ACQUIRE);
     return bottom - top > items->mask ? grow(deque, items, top, bottom) : items;
@@ -90,7 +90,7 @@ int aco__deque_push(aco__deque_t *deque, const aco__item_t *item)
     size_t bottom = deque->bottom;
     aco__items_t *items = deque->items;
     if (aco_unlikely(bottom - deque->seen_top > items->mask) && /* `top` itself is in a line that thieves write */
-        !(items = make_room(deque, items, bottom)))
+        !(items = array_with_room(deque, items, bottom)))
         return -1;
     ACO__ASSERT(bottom - deque->seen_top <= items->mask); /* or the oldest item is lost */
     put(items, bottom, item);

@@ -256,7 +256,6 @@ static int check_peer_as_client(aco_tls_t *tls, const char *host)
 /* A connection before its handshake. NULL and errno; the descriptor stays open. */
 static aco_tls_t *connection_new(const char *call, int fd, const char *host, aco_tls_config_t *config)
 {
-    static const aco_semaphore_t one = ACO_SEMAPHORE_INIT(1);
     aco_tls_t *tls = OPENSSL_zalloc(sizeof *tls);
     BIO *bio = NULL;
     ERR_clear_error();
@@ -269,7 +268,7 @@ static aco_tls_t *connection_new(const char *call, int fd, const char *host, aco
     tls->config = config;
     tls->stream.fd = fd;
     tls->users = 1;
-    tls->turn[TLS_READ] = tls->turn[TLS_WRITE] = one;
+    aco__tls_open_turns(tls);
     tls->ssl = SSL_new(config->context); // NOLINT(clang-analyzer-core.NullDereference): the arguments were checked
     bio = tls->ssl ? aco__tls_bio_new(tls) : NULL;
     if (bio) {

@@ -30,6 +30,13 @@ struct aco_tls_s {
     char alpn[256];
 };
 
+/* Nobody reads or writes. */
+static inline void aco__tls_open_turns(aco_tls_t *tls)
+{
+    static const aco_semaphore_t one = ACO_SEMAPHORE_INIT(1);
+    tls->turn[TLS_READ] = tls->turn[TLS_WRITE] = one;
+}
+
 /* Waits until there are bytes, which may be none of the program's: TLS has messages of its own. 0, or -1 and errno. */
 ACO__SWITCHES ACO__HIDDEN int aco__tls_await_input(aco_tls_t *tls, const char *call, const char *location);
 

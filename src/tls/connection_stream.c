@@ -63,12 +63,15 @@ static const char *stream_protocol(const aco_stream_t *stream)
     return ((const aco_tls_t *)(const void *)stream)->alpn;
 }
 
-/* OpenSSL's objects belong to no thread. */
-static int stream_can_move(const aco_stream_t *stream)
+/* OpenSSL's objects belong to no thread. Semaphores that were used do, so they begin anew: nobody uses them now. */
+static int stream_can_move(aco_stream_t *stream)
 {
-    const aco_tls_t *tls = (const aco_tls_t *)(const void *)stream;
-    return tls->users == 1 && tls->is_connected && !tls->is_closed && !tls->unsent && !tls->has_failed[TLS_READ] &&
-           !tls->has_failed[TLS_WRITE] && !SSL_has_pending(tls->ssl);
+    aco_tls_t *tls = tls_of(stream);
+    if (tls->users > 1 || !tls->is_connected || tls->is_closed || tls->unsent || tls->has_failed[TLS_READ] ||
+        tls->has_failed[TLS_WRITE] || SSL_has_pending(tls->ssl))
+        return 0;
+    aco__tls_open_turns(tls);
+    return 1;
 }
 
 static const aco_stream_functions_t functions = {

@@ -84,7 +84,7 @@ warnings) # about casts, which users may have on; the headers are no system head
         for ending in h hpp; do
             (cd "$include" && find . -name "*.$ending" ! -path './aco/detail/*' ! -path './aco/arch/*' \
                 ! -path './llhttp/*' ! -name aco_assert_override.h ! -name await.hpp ! -name sender.hpp \
-                ! -name async.hpp ! -name asio.hpp) | sort | sed 's/.*/#include "&"/' > every.$ending
+                ! -name "async*.hpp" ! -name asio.hpp) | sort | sed 's/.*/#include "&"/' > every.$ending
         done
         printf '#define MINICORO_IMPL\n#include "every.h"\n' > every.c
         for options in "" "-DACO_DEBUG=1"; do
@@ -92,7 +92,7 @@ warnings) # about casts, which users may have on; the headers are no system head
             "$cxx" $flags -std=c++17 $strict -Wcast-qual $casts $options -O1 -I. -I"$include" -c "$here/warnings.cc"
             # shellcheck disable=SC2086
             "$cc" $flags -std=c99 $strict -Wcast-qual $options -O1 -I"$include" -c every.c "$here/consumer.c"
-            printf '#include <coroutine>\n#ifdef __cpp_impl_coroutine\n#include "aco/async.hpp"\n#endif\n' > async.cc
+            printf '#include <coroutine>\n#ifdef __cpp_impl_coroutine\n#include "aco/async_io.hpp"\n#endif\n' > async.cc
             # shellcheck disable=SC2086
             if accepts "$cxx" -std=c++20 -include coroutine probe.cc; then
                 "$cxx" $flags -std=c++20 $strict -Wcast-qual $casts $options -O1 -I"$include" -c async.cc

@@ -47,6 +47,7 @@ typedef struct aco__chooser_s {
     uint64_t *signals; /* that are blocked for good in the thread's machine, whose listeners hear each other */
     size_t aco__kept; /* tasks that it keeps */
     aco_t *aco__abandoned; /* linked as the ring is; NULL: none */
+    struct aco__relay *aco__relays; /* of its tasks (relay.h); NULL: none */
     unsigned aco__open; /* how often aco_scheduler_open() was called */
     struct aco__scheduler *aco__outer; /* what the thread had before, and gets back; likewise the next */
     uint32_t aco__slow_switch_tasks, aco__scoped_tasks, aco__looked_at, aco__spawned;

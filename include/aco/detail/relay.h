@@ -22,10 +22,22 @@ typedef struct aco__relay {
     /* The wait at `place` is over. Called on the relay's thread by whoever ends it, in the root context or any task; it
      * must not wait. */
     void (*woken)(struct aco__relay_place *place);
+    aco__poller_t *poller; /* in whose queues places are, or were. NULL: none; in a child of fork() the parent's */
+    size_t polled;         /* places that count among its waiters */
+    struct aco__relay *next, **link; /* others of the thread's chooser (chooser.h); link: NULL: it has none */
 } aco__relay_t;
 
-/* Prepares a relay of the calling task. */
+ACO__FORCE_INLINE aco__relay_t *aco__relay_of(const aco__relay_place_t *place)
+{
+    return (aco__relay_t *)(void *)place->waiter.wait; /* its first field */
+}
+
+/* Prepares a relay of the calling task, which aco__relay_close() ends. No place of it waits then. */
 ACO_API void aco__relay_begin(aco__relay_t *relay, void (*woken)(aco__relay_place_t *place));
+ACO_API void aco__relay_close(aco__relay_t *relay);
+/* A simulation: the task never runs again. Its relays leave what they wait for, and are closed. */
+struct aco__chooser_s;
+ACO_API void aco__relays_abandon(struct aco__chooser_s *chooser, const aco_t *task);
 
 /* These do at once what they can. Called in a turn of the relay's task; they do not wait. Return 0: done; -1 and errno:
  * failed; ACO__RELAYED: woken() will be called, and the memory of the element is used until then. What belongs to tasks
@@ -54,7 +66,7 @@ ACO_API void aco__relay_end_all(aco__relay_t *relay, int error);
  * aco__poller_relay_end(). */
 ACO_API int aco__poller_relay(aco__poller_t *poller, aco__relay_t *relay, aco__relay_place_t *place,
                               aco__queue_t *queue, const char *call);
-ACO_API void aco__poller_relay_end(aco__poller_t *poller, aco__relay_place_t *place);
+ACO_API void aco__poller_relay_end(aco__relay_place_t *place);
 
 ACO__END_C
 
