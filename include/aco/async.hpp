@@ -28,8 +28,8 @@
  *   - any awaitable or sender, as aco::await() takes them. Wherever it completes, the member goes on in its group's
  *     task. So also aco::as_sender(f) (aco/sender.hpp), for all else that tasks wait for. Then a task waits for the
  *     member. Locks belong to that task: lock and unlock inside `f`.
- * A result's alignment is at most that of two pointers. A variable may have a larger one than malloc()'s with clang and
- * -fcoro-aligned-allocation only.
+ * The alignment of T is at most that of two pointers. A local variable of the coroutine must not need more than
+ * malloc() gives, unless the compiler is clang with -fcoro-aligned-allocation.
  * A call that waits as tasks do (aco::sleep_for(), a generator that waits, channel.receive()) may be made too. It parks
  * the group's task, and so all its members.
  *

@@ -215,8 +215,9 @@ typedef struct aco_grpc_policy_s {
     uint32_t retried;
     int64_t first_pause, longest_pause; /* 100 ms, 1 s; at most a day */
     int pause_growth; /* 2000; at most 1 000 000 */
-    /* Bytes of a message that is sent, before it is compressed; that is read: it counts if it is less than the
-     * max_message of the call or its channel, or these have none. 0: no limit, the channel's */
+    /* Limits of a message's bytes, 0: none by the policy. max_request: of one that is sent, before it is compressed.
+     * max_reply: of one that is read; the lower one of it and the max_message of the call or its channel counts. If the
+     * program has set no max_message, max_reply counts in place of 4 MiB. */
     int64_t max_request, max_reply;
     void *aco__reserved[4]; /* reserved fields are 0 */
 } aco_grpc_policy_t;

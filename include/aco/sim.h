@@ -57,10 +57,11 @@
  * the clocks, sleeping, threads, signals, the network, names of hosts, pipes, files, random numbers. What goes to the
  * real system: memory pages, questions about the process and the machine (its number, limits, /proc), handlers of fatal
  * signals, and writing to stderr. Any other call fails with ENOSYS, is printed with the backtrace of its caller, and
- * fails the run: processes are not simulated, nor are stdio's files, ioctl() and kinds of sockets other than those
- * below. So does aco_on_idle(), whose hook would wait for the real world. A hooked task's own calls of libc
- * (aco/hook.h) are simulated too; those of other tasks go to the real system. A call that blocks waits with all tasks
- * of its thread; aco_file_open() and the like have the pool wait instead.
+ * fails the run. So does aco_on_idle(), whose hook would wait for the real world. Not simulated are processes, ioctl()
+ * other than FIONREAD and FIONBIO, kinds of sockets other than those below, and stdio's files other than those of
+ * hooked tasks. A hooked task's own calls of libc (aco/hook.h) are simulated too; those of other tasks go to the real
+ * system. A call that blocks waits with all tasks of its thread. But if a call of aco/file.h must wait for the other
+ * end of a named pipe, a thread of the pool waits in its place.
  *
  * The network. The calls of aco/io.h, aco/tls.h, aco/http.h and aco/websocket.h do what they do otherwise, over a
  * network that the run has for itself: TCP and UDP over IPv4 and IPv6, unix sockets. Without nodes it has one machine,
@@ -261,10 +262,10 @@ ACO_API aco_sim_node_t *aco_sim_node(aco_sim_t *sim, const char *name, const cha
  * it may call aco_run() and aco_threads_run(); tasks of the node may call aco_offload(). A thread that is made on the
  * node's threads is the node's, too. When the function returns, the other threads go on.
  *   aco_sim_crash() and aco_sim_restart() return at once, and the crash comes when each of the node's threads is at
- * rest: between two turns of its tasks, or where it waits. Until then the threads go on. Then they end where they are,
- * and no cleanup runs but destructors of what is local to a thread, which run outside of the simulation and must not
- * call what is simulated. A task that waits for an object between threads (aco/mt.h) leaves its wait in
- * the object: make such objects anew when the function is called again.
+ * rest: between two turns of its tasks, or where it waits, unless an inner coroutine of a task waits there. Until then
+ * the threads go on. Then they end where they are, and no cleanup runs but destructors of what is local to a thread.
+ * These run outside of the simulation and must not call what is simulated. A task that waits for an object between
+ * threads (aco/mt.h) leaves its wait in the object: make such objects anew when the function is called again.
  *   Fails as aco_sim_node(). If no thread can be made, the run fails. */
 ACO_API aco_sim_node_t *aco_sim_node_main(aco_sim_t *sim, const char *name, const char *addresses,
                                           void *(*function)(void *arg), void *arg);
@@ -305,13 +306,12 @@ ACO_API int aco_sim_restart(aco_sim_node_t *node);
 ACO_API int aco_sim_suspend(aco_sim_node_t *node);
 ACO_API int aco_sim_resume(aco_sim_node_t *node);
 
-/* Sends the node a signal, as kill(2) sends one to a process. While all the node's threads block it, it waits for one
- * that takes it: aco/process.h, aco_service_run() and ACO_THREADS_INTERRUPTIBLE do. It is one, however often it was
- * sent meanwhile. If a thread does not block it, the node ends, as in a crash with ACO_SIM_CRASH_RESET: so do nodes of
- * aco_sim_node(), which cannot take signals. SIGCHLD, SIGURG and SIGWINCH then do nothing. The nodes have no handlers
- * for signals. Returns 0; on error -1 with errno EINVAL (it is not a node of the calling thread's run, no number of a
- * signal, one that stops processes or lets them go on: those are aco_sim_suspend() and aco_sim_resume()), ESRCH (the
- * node has crashed). */
+/* Sends the node a signal, as kill(2) sends one to a process. If all the node's threads block it, it waits for one that
+ * takes it, as aco/process.h, aco_service_run() and ACO_THREADS_INTERRUPTIBLE do; sent again meanwhile, it is still
+ * one. Else it does what it does to a process without handlers: SIGCHLD, SIGURG and SIGWINCH do nothing, and any other
+ * ends the node, as a crash with ACO_SIM_CRASH_RESET. A node of aco_sim_node() cannot block signals. Returns 0; on
+ * error -1 with errno EINVAL (it is not a node of the calling thread's run, no number of a signal, one that stops
+ * processes or lets them go on: those are aco_sim_suspend() and aco_sim_resume()), ESRCH (the node has crashed). */
 ACO_API int aco_sim_signal(aco_sim_node_t *node, int signal);
 
 /* Sets the node's wall clock (CLOCK_REALTIME), as its tasks read it, by aco_sim_wall_time() and in what Acorn makes of

@@ -146,8 +146,9 @@ typedef struct aco_stream_functions_s {
     int (*local_address)(const aco_stream_t *stream, char *text, size_t size); /* NULL: that of `fd` */
     int (*peer_address)(const aco_stream_t *stream, char *text, size_t size); /* the same */
     const char *(*protocol)(const aco_stream_t *stream); /* NULL: none */
-    /* Whether a task of another thread may use the stream from now on, once `fd` belongs to that thread: nothing else
-     * of it does so, and nothing is read or unsent. Must not switch. NULL: no */
+    /* Whether the stream can go to another thread together with `fd`. If so, tasks of that thread alone use it from now
+     * on. It cannot while another task uses it, or while it has bytes that `read` has not returned or that are not sent
+     * yet. Must not switch. NULL: no */
     int (*can_move)(aco_stream_t *stream);
     void *aco__reserved[3]; /* reserved fields are 0 */
 } aco_stream_functions_t;

@@ -1,6 +1,6 @@
 /* Threads of nodes, and how a crash ends them: a thread has frames of libc and of Acorn, maybe amid something that all
  * nodes share. So each goes on until it is at rest: before its first call, between two turns of its tasks, or where it
- * waits outside of tasks, and without a mutex in any case. That is also when a node without threads crashes: between
+ * waits, and without a mutex in any case. That is also when a node without threads crashes: between
  * turns. Then the threads, one after the other, jump out of their functions, give their tasks up, and end. */
 #include "sim/node_threads.h"
 #include "sim/world.h"
