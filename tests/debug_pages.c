@@ -374,7 +374,8 @@ static void late(void)
     CHECK_EQ(get("/debug/pprof/late?seconds=1&ms=20&debug=1"), 200);
     HAS("1 events, held ");
     HAS("[ran long, task \"hog\"");
-    HAS("\tspins+0x");
+    if (sizeof(void *) == 8) /* else its frames may not be walked in a handler */
+        HAS("\tspins+0x");
     first = ask("GET", "/debug/pprof/late?seconds=1&debug=1", "localhost");
     while (get("/debug/pprof/tasks") != 429) /* until it is being made */
         continue;
