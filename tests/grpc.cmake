@@ -39,6 +39,7 @@ if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING)
            ${PROJECT_BINARY_DIR}/grpc-venv $<TARGET_FILE:test_grpc_server_release>
            $<TARGET_FILE:test_grpc_client_release>
            $<$<TARGET_EXISTS:example_greeter_c>:$<TARGET_FILE:example_greeter_c>>
+           $<$<TARGET_EXISTS:example_greeter_nanopb_c>:$<TARGET_FILE:example_greeter_nanopb_c>>
            $<$<TARGET_EXISTS:example_greeter>:$<TARGET_FILE:example_greeter>>
            $<$<TARGET_EXISTS:example_grpc_chat>:$<TARGET_FILE:example_grpc_chat>> COMMAND_EXPAND_LISTS)
   set_tests_properties(grpc.peers PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)

@@ -17,7 +17,7 @@ packages() {
     # What hooks on libc (tests/hook.cmake) and the HTTP server are tested with; without them those tests are skipped.
     clients) echo gcc redis-server libhiredis-dev postgresql libpq-dev mariadb-server libmariadb-dev \
         libcurl4-openssl-dev libsqlite3-dev strace nghttp2-client nghttp2-server nginx-light bind9-dnsutils \
-        libgoogle-perftools4 libtbbmalloc2 electric-fence libdmalloc5 ;;
+        libgoogle-perftools4 libtbbmalloc2 electric-fence libdmalloc5 nanopb libnanopb-dev ;;
     matrix) echo gcc-12-multilib g++-12-multilib clang-14 ;; # the matrix's other rows
     lint) echo gcc clang-tidy-19 clang-format-19 cppcheck libssl-dev ;;
     apn) echo cmake ninja-build clang-19 lld-19 llvm-19-dev llvm-19-tools python3 ;;

@@ -130,6 +130,13 @@ def test_greeter(channel):
     assert channel.unary_unary('/grpc.health.v1.Health/Check')(b'') == b'\x08\1'
 
 
+def test_greeter_in_c(channel):
+    hello = channel.unary_unary('/helloworld.Greeter/SayHello')
+    for wrong in text('a' * 101), b'\xff', b'\x0a\x05ab':
+        raises(grpc.StatusCode.INVALID_ARGUMENT, lambda: hello(wrong))
+    assert hello(text('a' * 100)) == text('Hello ' + 'a' * 100)
+
+
 def test_greeter_of_protoc(channel):
     names = [text('you'), text('all')]
     assert list(channel.unary_stream('/helloworld.Greeter/SayMany')(names[0])) == [text('Hello you')] * 3
@@ -201,7 +208,8 @@ def check_client(command, compression):
 
 
 def check_greeter_client(address, greeter):
-    client = os.path.join(os.path.dirname(greeter), os.path.basename(greeter).replace('greeter', 'greeter_client'))
+    client = os.path.basename(greeter).replace('_nanopb', '').replace('greeter', 'greeter_client')
+    client = os.path.join(os.path.dirname(greeter), client)
     said = subprocess.run([client, address, 'you'], check=True, timeout=60, stdout=subprocess.PIPE, text=True).stdout
     of_all_kinds = 'Hello you\n' * 4 + 'Hello you, all\nHello you 0\nHello you 1\nHello you 2\n'
     assert said == ('Hello you\n' if greeter.endswith('_c') else of_all_kinds), said
@@ -285,7 +293,7 @@ def main():
         if os.path.basename(greeter) == 'example_grpc_chat':
             check([greeter, '0'], test_chat)
             continue
-        check([greeter, '0'], test_greeter, *([] if greeter.endswith('_c') else [test_greeter_of_protoc]))
+        check([greeter, '0'], test_greeter, test_greeter_in_c if greeter.endswith('_c') else test_greeter_of_protoc)
 
 
 try:
