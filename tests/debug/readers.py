@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""readers.py PROGRAM [GO] [PROMETHEUS]: what other programs make of acorn_debug's pages, which PROGRAM serves.
+"""readers.py FOLDER PROGRAM [GO] [PROMETHEUS]: what other programs make of acorn_debug's pages, which PROGRAM serves.
 
-Prometheus' parser (prometheus_client, if it is installed) and PROMETHEUS, if given, read the metrics, and `go tool
-pprof`, if GO is given, the profiles. Exits with 77, "skipped", if there is none."""
+Prometheus' parser (prometheus_client, from PyPI into FOLDER if it is not here) and PROMETHEUS, if given, read the
+metrics, and `go tool pprof`, if GO is given, the profiles. Exits with 77, "skipped", if there is none."""
 import json
 import os
 import socket
@@ -13,7 +13,16 @@ import time
 import urllib.error
 import urllib.request
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import from_pypi
+
 FAILED = []
+
+try:
+    from prometheus_client.openmetrics.parser import text_string_to_metric_families
+except ImportError:
+    from_pypi.enter(sys.argv[1], 'prometheus-client==0.21.1')
+    text_string_to_metric_families = None
 
 
 def check(what, text, *wanted):
@@ -23,9 +32,8 @@ def check(what, text, *wanted):
 
 
 def metrics(base):
-    try:
-        from prometheus_client.openmetrics.parser import text_string_to_metric_families
-    except ImportError:
+    if not text_string_to_metric_families:
+        print('prometheus_client is not to be had')
         return False
     with urllib.request.urlopen(f'{base}/metrics') as page:
         families = {family.name: family for family in text_string_to_metric_families(page.read().decode())}
@@ -130,7 +138,7 @@ def profiles(go, base):
 
 
 def main():
-    program, go, prometheus = (sys.argv[1:] + ['', ''])[:3]
+    program, go, prometheus = (sys.argv[2:] + ['', ''])[:3]
     with subprocess.Popen([program, 'serve'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as served:
         base = f'http://127.0.0.1:{int(served.stdout.readline())}'
         urllib.request.urlopen(f'{base}/debug/pprof/tasks').read()

@@ -11,23 +11,8 @@ import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
-PACKAGES = ['grpcio==1.66.2']
-
-
-def enter(folder):
-    """Runs this again by the environment's Python, which it makes first."""
-    python = os.path.join(folder, 'bin', 'python')
-    done = os.path.join(folder, 'installed')
-    if not os.path.exists(done):
-        made = subprocess.run([sys.executable, '-m', 'venv', folder], check=False).returncode == 0 and \
-            subprocess.run([python, '-m', 'pip', '-q', '--retries', '1', 'install', *PACKAGES],
-                           check=False).returncode == 0
-        if not made:
-            print('skipped: grpcio is not to be had')
-            sys.exit(77)
-        with open(done, 'w', encoding='utf-8'):
-            pass
-    os.execv(python, [python, *sys.argv])
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import from_pypi
 
 
 def raises(code, call):
@@ -299,6 +284,8 @@ def main():
 try:
     import grpc
 except ImportError:
-    enter(sys.argv[1])
+    from_pypi.enter(sys.argv[1], 'grpcio==1.66.2')
+    print('skipped: grpcio is not to be had')
+    sys.exit(77)
 if __name__ == '__main__':
     main()
