@@ -38,8 +38,8 @@ if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING AND NOT CMAKE_C_F
   find_program(DEBUG_GO go)
   find_program(DEBUG_PROMETHEUS prometheus)
   add_test(NAME debug.readers COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/debug/readers.py
-           ${PROJECT_BINARY_DIR}/prometheus-venv $<TARGET_FILE:test_debug_pages_release> "$<$<BOOL:${DEBUG_GO}>:${DEBUG_GO}>"
-           "$<$<BOOL:${DEBUG_PROMETHEUS}>:${DEBUG_PROMETHEUS}>")
+           ${PROJECT_BINARY_DIR}/prometheus-venv $<TARGET_FILE:test_debug_pages_release>
+           "$<$<BOOL:${DEBUG_GO}>:${DEBUG_GO}>" "$<$<BOOL:${DEBUG_PROMETHEUS}>:${DEBUG_PROMETHEUS}>")
   set_tests_properties(debug.readers PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
 endif()
 

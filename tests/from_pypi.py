@@ -5,8 +5,8 @@ import sys
 
 
 def enter(folder, *packages):
-    """Runs the program again by the Python of the environment in `folder`, which it makes first. Returns if the packages
-    cannot be had."""
+    """Runs the program again by the Python of the environment in `folder`, which it makes first. Returns if the
+    packages cannot be had."""
     python = os.path.join(folder, 'bin', 'python')
     done = os.path.join(folder, 'installed')
     if not os.path.exists(done):
