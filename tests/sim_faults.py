@@ -15,7 +15,7 @@ import sys
 import reverted
 import sim_search
 
-SECONDS, SECONDS_WITH_FAULT = 300, 100
+SECONDS, SECONDS_WITH_FAULT, OF_PROCESSOR = 300, 100, 20
 PROGRAMS = {'threads': 'sim_thread_faults', 'service': 'sim_service'}
 
 
@@ -23,7 +23,7 @@ def program_of(scenario, args):
     return PROGRAMS.get(scenario.partition('.')[0], args.program)
 
 
-def search(folder, scenario, args, start, seconds):
+def search(folder, scenario, args, start, seconds, of_processor=None):
     """One that is found, is_late, or neither: sim_search.search()."""
     program, own = program_of(scenario, args), []
     if program in PROGRAMS.values():
@@ -32,7 +32,7 @@ def search(folder, scenario, args, start, seconds):
         own = ['--', scenario + ('.order' if args.order else '')]
     command = [os.path.join(folder, f'tests/test_{program}_release'), '--seed', str(start), '--runs', str(args.runs),
                '--schedule', args.schedule, '--max-turns', '100000', *own]
-    return sim_search.search(command, start, seconds)
+    return sim_search.search(command, start, seconds, of_processor)
 
 
 def build(folder, scenario, args):
@@ -80,7 +80,7 @@ def main():
         build(folder, test[0], args)
         results = []
         while len(results) < len(starts) and not (results and results[-1].is_late):  # the others would be late, too
-            results.append(search(folder, test[0], args, starts[len(results)], SECONDS_WITH_FAULT))
+            results.append(search(folder, test[0], args, starts[len(results)], SECONDS_WITH_FAULT, OF_PROCESSOR))
         for path, text in reversed(changed):
             with open(path, 'w', encoding='utf-8') as file:
                 file.write(text)
