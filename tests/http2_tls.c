@@ -15,12 +15,7 @@ static char text[200000];
 
 static aco_tls_config_t *configure(unsigned flags, const char *protocols)
 {
-    aco_tls_config_t *config = aco_tls_config_new(flags);
-    CHECK(config != NULL);
-    if (flags & ACO_TLS_SERVER)
-        CHECK_EQ(aco_tls_config_certificate(config, self.file, self.key_file), 0);
-    else
-        CHECK_EQ(aco_tls_config_trust(config, self.file), 0);
+    aco_tls_config_t *config = configure_self_signed(&self, flags);
     if (protocols)
         CHECK_EQ(aco_tls_config_alpn(config, protocols), 0);
     return config;

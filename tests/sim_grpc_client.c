@@ -1,8 +1,7 @@
 /* Promises of gRPC's clients, in many orders (include/aco/grpc.h): two servers crash, are suspended and cut off. Each
  * call ends by its deadline, with a right reply or a status; what is not retried is done at most once; and when the
  * faults have ended, calls go to both servers again. */
-#include "check.h"
-#include "sim_runs.h"
+#include "sim_checks.h"
 
 #include "aco/grpc.h"
 #include "aco/io.h"
@@ -294,22 +293,14 @@ static void ends_unreached(aco_sim_t *sim, void *arg)
     aco_grpc_channel_destroy(small.channel);
 }
 
-static void runs(aco_sim_function_t scenario, uint64_t times)
-{
-    aco_sim_options_t o = {0};
-    aco_sim_stats_t stats;
-    o.check = 1;
-    CHECK(aco_sim_run(scenario, NULL, times, &stats, &o) == 0);
-    if (stats.seed)
-        fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
-}
+#define PASSES(scenario, times) check_passes(#scenario, scenario, NULL, times)
 
 int main(void)
 {
     sim_alarm(60);
-    runs(survives, sim_runs(20));
-    runs(ends_in_look_up, 2);
-    runs(is_late_in_look_up, 2);
-    runs(ends_unreached, 2);
+    PASSES(survives, sim_runs(20));
+    PASSES(ends_in_look_up, 2);
+    PASSES(is_late_in_look_up, 2);
+    PASSES(ends_unreached, 2);
     return check_result("sim_grpc");
 }

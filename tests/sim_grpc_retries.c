@@ -1,7 +1,6 @@
 /* Which calls of gRPC's clients are made again, and when, by a service config: the rules of gRFC A6, a row each, with a
  * server that plays a part and in virtual time (docs/grpc.md, include/aco/grpc.h). */
-#include "check.h"
-#include "sim_runs.h"
+#include "sim_checks.h"
 
 #include "aco/grpc.h"
 #include "aco/io.h"
@@ -294,22 +293,14 @@ static void has_all_fields(aco_sim_t *sim, void *arg)
     aco_grpc_channel_destroy(channel);
 }
 
-static void runs(aco_sim_function_t scenario, uint64_t times)
-{
-    aco_sim_options_t o = {0};
-    aco_sim_stats_t stats;
-    o.check = 1;
-    CHECK(aco_sim_run(scenario, NULL, times, &stats, &o) == 0);
-    if (stats.seed)
-        fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
-}
+#define PASSES(scenario, times) check_passes(#scenario, scenario, NULL, times)
 
 int main(void)
 {
     sim_alarm(60);
-    runs(obeys_rules, sim_runs(10));
+    PASSES(obeys_rules, sim_runs(10));
     CHECK(longest > 50 && longest <= 100 + LATE_MS);
-    runs(has_budget, 2);
-    runs(has_all_fields, 2);
+    PASSES(has_budget, 2);
+    PASSES(has_all_fields, 2);
     return check_result("sim_grpc_retries");
 }

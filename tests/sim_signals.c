@@ -1,10 +1,8 @@
 /* Promises of signals in a simulation (aco_sim_signal()): who blocks one takes it, and who does not ends; they stay on
  * their node, whose listeners all hear them; a set of threads is stopped and cancelled; a crash leaves none behind. */
 #include "system/system.h"
-#include "capture.h"
-#include "check.h"
 #include "fails.h"
-#include "sim_runs.h"
+#include "sim_checks.h"
 
 #include <aco/io.h>
 #include <aco/mt.h>
@@ -23,38 +21,8 @@ static aco_sim_t *sim; /* the run */
 
 #define MUST(condition) ((condition) ? (void)0 : (void)aco_sim_fail(sim, #condition))
 
-static uint64_t run(aco_sim_function_t scenario, void *arg, aco_sim_stats_t *stats)
-{
-    aco_sim_options_t o = {0};
-    o.check = 1;
-    (void)aco_sim_run(scenario, arg, sim_runs(RUNS), stats, &o);
-    return stats->seed;
-}
-
-static void passes(const char *name, aco_sim_function_t scenario, void *arg)
-{
-    aco_sim_stats_t stats;
-    if (run(scenario, arg, &stats) == 0)
-        return;
-    check_failed_at(__FILE__, __LINE__, name);
-    fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
-}
-
-#define PASSES(scenario, arg) passes(#scenario, scenario, arg)
-
-static void fails_by(const char *name, aco_sim_function_t scenario, const char *reason)
-{
-    aco_sim_stats_t stats;
-    capture();
-    (void)run(scenario, NULL, &stats);
-    release();
-    if (strstr(stats.reason, reason))
-        return;
-    check_failed_at(__FILE__, __LINE__, name);
-    fprintf(stderr, "\"%s\", not \"%s\"\n", stats.reason, reason);
-}
-
-#define FAILS_BY(scenario, reason) fails_by(#scenario, scenario, reason)
+#define PASSES(scenario, arg) check_passes(#scenario, scenario, arg, sim_runs(RUNS))
+#define FAILS_BY(scenario, reason) check_fails_by(#scenario, scenario, sim_runs(RUNS), reason)
 
 static void pause_at_random(void)
 {

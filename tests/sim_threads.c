@@ -1,7 +1,5 @@
 /* Promises of simulations with threads: one goes on at a time, the seed decides which, and a seed repeats. */
-#include "capture.h"
-#include "check.h"
-#include "sim_runs.h"
+#include "sim_checks.h"
 
 #include <aco/io.h>
 #include <aco/mt.h>
@@ -16,38 +14,8 @@
 
 enum { RUNS = 200, THREADS = 3 };
 
-/* Each seed runs twice and does the same. How many runs there were before one failed, that one included. */
-static uint64_t run(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_stats_t *stats)
-{
-    aco_sim_options_t o = {0};
-    o.check = 1;
-    return aco_sim_run(scenario, arg, runs, stats, &o) == 0 ? 0 : stats->runs;
-}
-
-static void passes(const char *name, aco_sim_function_t scenario)
-{
-    aco_sim_stats_t stats;
-    if (run(scenario, NULL, sim_runs(RUNS), &stats) == 0)
-        return;
-    check_failed_at(__FILE__, __LINE__, name);
-    fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
-}
-
-#define PASSES(scenario) passes(#scenario, scenario)
-
-static void fails_by(const char *name, aco_sim_function_t scenario, const char *reason)
-{
-    aco_sim_stats_t stats;
-    capture();
-    (void)run(scenario, NULL, RUNS, &stats);
-    release();
-    if (strstr(stats.reason, reason))
-        return;
-    check_failed_at(__FILE__, __LINE__, name);
-    fprintf(stderr, "\"%s\", not \"%s\"\n", stats.reason, reason);
-}
-
-#define FAILS_BY(scenario, reason) fails_by(#scenario, scenario, reason)
+#define PASSES(scenario) check_passes(#scenario, scenario, NULL, sim_runs(RUNS))
+#define FAILS_BY(scenario, reason) check_fails_by(#scenario, scenario, RUNS, reason)
 
 static aco_t *spawned(aco_function_t fn, void *arg)
 {

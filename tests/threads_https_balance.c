@@ -122,24 +122,13 @@ static void check_moves(void)
     aco_http_client_destroy(moving);
 }
 
-static aco_tls_config_t *configure(unsigned flags)
-{
-    aco_tls_config_t *config = aco_tls_config_new(flags);
-    CHECK(config != NULL);
-    if (flags & ACO_TLS_SERVER)
-        CHECK_EQ(aco_tls_config_certificate(config, self.file, self.key_file), 0);
-    else
-        CHECK_EQ(aco_tls_config_trust(config, self.file), 0);
-    return config;
-}
-
 int main(void)
 {
     pthread_t thread;
     signal(SIGPIPE, SIG_IGN);
     make_certificate(&self, "balance", &(how_t){.names = "IP:127.0.0.1"});
-    serving = configure(ACO_TLS_SERVER);
-    asking = configure(0);
+    serving = configure_self_signed(&self, ACO_TLS_SERVER);
+    asking = configure_self_signed(&self, 0);
     CHECK_EQ(pthread_create(&thread, NULL, runs, NULL), 0);
     while (load(&are_open) < 2)
         sched_yield();

@@ -3,6 +3,7 @@
 #ifndef TLS_CERTIFICATES_H
 #define TLS_CERTIFICATES_H
 
+#include <aco/tls.h>
 #include "check.h"
 
 #include <limits.h>
@@ -139,6 +140,18 @@ static inline void write_crl(FILE *file, const certificate_t *issuer, const cert
     X509_CRL_free(crl);
     ASN1_TIME_free(now);
     ASN1_TIME_free(end);
+}
+
+/* A configuration for a server with this certificate, or for a client that trusts it. */
+static inline aco_tls_config_t *configure_self_signed(const certificate_t *c, unsigned flags)
+{
+    aco_tls_config_t *config = aco_tls_config_new(flags);
+    CHECK(config != NULL);
+    if (flags & ACO_TLS_SERVER)
+        CHECK_EQ(aco_tls_config_certificate(config, c->file, c->key_file), 0);
+    else
+        CHECK_EQ(aco_tls_config_trust(config, c->file), 0);
+    return config;
 }
 
 #endif

@@ -1,0 +1,41 @@
+/* For tests whose scenarios pass, or fail by a reason: each seed runs twice and does the same. */
+#ifndef SIM_CHECKS_H
+#define SIM_CHECKS_H
+
+#include <aco/sim.h>
+#include "capture.h"
+#include "check.h"
+#include "sim_runs.h"
+
+#include <string.h>
+
+static inline int run_twice(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_stats_t *stats)
+{
+    aco_sim_options_t o = {0};
+    o.check = 1;
+    memset(stats, 0, sizeof *stats); /* of wrong options it tells nothing */
+    return aco_sim_run(scenario, arg, runs, stats, &o);
+}
+
+static inline void check_passes(const char *name, aco_sim_function_t scenario, void *arg, uint64_t runs)
+{
+    aco_sim_stats_t stats;
+    if (run_twice(scenario, arg, runs, &stats) == 0)
+        return;
+    check_failed_at(__FILE__, __LINE__, name);
+    fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
+}
+
+static inline void check_fails_by(const char *name, aco_sim_function_t scenario, uint64_t runs, const char *reason)
+{
+    aco_sim_stats_t stats;
+    capture();
+    (void)run_twice(scenario, NULL, runs, &stats);
+    release();
+    if (strstr(stats.reason, reason))
+        return;
+    check_failed_at(__FILE__, __LINE__, name);
+    fprintf(stderr, "\"%s\", not \"%s\"\n", stats.reason, reason);
+}
+
+#endif
