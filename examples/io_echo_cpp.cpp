@@ -15,7 +15,7 @@ static void echo(aco::socket peer)
 static void serve(const char *port)
 {
     aco::listener door("tcp", "127.0.0.1", port);
-    std::cerr << "listening on " << door.local_address() << std::endl;
+    std::cerr << "listening on " + door.local_address() + "\n";
     aco::task_group connections(ACO_KEEP_GOING); /* the failure of one ends no other */
     for (;;)
         connections.spawn([peer = door.accept()]() mutable { echo(std::move(peer)); });

@@ -34,7 +34,7 @@ struct backend {
             aco::check_cancelled(); /* was it the limit? */
         }
         if (is_up.exchange(!!made) != !!made)
-            std::cerr << host << ':' << port << (made ? " is up" : " is down") << std::endl;
+            std::cerr << host + ':' + port + (made ? " is up\n" : " is down\n"); /* at once: threads share it */
         return made;
     }
 };
@@ -100,7 +100,7 @@ try {
             aco::listener door = service.listen("tls", "tcp", "127.0.0.1", port.c_str());
             if (!is_watched.exchange(true)) {
                 aco::spawn([&] { watch(all); }).detach(); /* until the service ends */
-                std::cerr << "listening on " << door.local_address() << std::endl;
+                std::cerr << "listening on " + door.local_address() + "\n";
             }
             service.ready();
             for (;;)

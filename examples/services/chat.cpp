@@ -101,7 +101,7 @@ try {
             server.on_failure([](const auto &, const auto *) {}); /* members that vanish are no news */
             server.route("GET", "/chat/{room}", [&](aco::http_request &r) { attend(r, rooms); });
             aco::listener door = service.listen("http", "tcp", "127.0.0.1", port);
-            std::cerr << "listening on " << door.local_address() << std::endl;
+            std::cerr << "listening on " + door.local_address() + "\n";
             service.ready();
             server.serve(std::move(door));
         },

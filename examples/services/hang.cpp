@@ -76,7 +76,7 @@ try {
             server.route("POST", "/transfer/{from}/{to}", [&](aco::http_request &r) { transfer(r, accounts); });
             server.route("GET", "/interest/{ms}", add_interest);
             aco::listener door = service.listen("http", "tcp", "127.0.0.1", port);
-            std::cerr << "listening on " << door.local_address() << std::endl;
+            std::cerr << "listening on " + door.local_address() + "\n";
             service.ready();
             server.serve(std::move(door));
         },

@@ -77,7 +77,7 @@ try {
             all.add_to(server);
             server.add_health();
             aco::listener door = service.listen("grpc", "tcp", "127.0.0.1", port);
-            std::cerr << "listening on " << door.local_address() << std::endl;
+            std::cerr << "listening on " + door.local_address() + "\n";
             service.ready();
             server.serve(std::move(door));
         },

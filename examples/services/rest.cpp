@@ -103,7 +103,7 @@ private:
     } catch (const failure &e) { /* 22 and 23: the data are wrong */
         const bool is_wrong = e.state.compare(0, 2, "22") == 0 || e.state.compare(0, 2, "23") == 0;
         if (!is_wrong)
-            std::cerr << e.what() << std::endl;
+            std::cerr << e.what() + std::string("\n"); /* at once, as other threads write too */
         request.reply(is_wrong ? 400 : 503, "text/plain", is_wrong ? e.what() : "the database is not there\n");
     }
 
@@ -123,7 +123,7 @@ try {
             server.around(aco_http_limit_time, const_cast<aco_http_time_limit_t *>(&limit));
             items.add_routes(server);
             aco::listener door = service.listen("http", "tcp", "127.0.0.1", argv[1]);
-            std::cerr << "listening on " << door.local_address() << std::endl;
+            std::cerr << "listening on " + door.local_address() + "\n";
             service.ready();
             server.serve(std::move(door));
         },

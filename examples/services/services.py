@@ -31,20 +31,23 @@ def end(process):
 
 
 @contextlib.contextmanager
-def serving(program, *arguments, says='listening on'):
+def serving(program, *arguments):
     """The process, and the port that it says it listens on. At the end SIGTERM, and its exit."""
     with subprocess.Popen([program, *arguments], stderr=subprocess.PIPE, text=True) as process:
         try:
             line = process.stderr.readline()
-            assert line.startswith(says), line
-            port = re.search(r':(\d+)\n', line)
-            yield process, int(port[1]) if port else None
+            found = re.fullmatch(r'listening on .*:(\d+)\n|working\n', line)
+            assert found, line
+            yield process, int(found[1]) if found[1] else None
             if not getattr(process, 'is_told', False):
                 end(process)
             rest = process.stderr.read()
             assert process.wait(LIMIT_S) == 0, (process.returncode, rest)
-        finally:
+        except BaseException:
+            ended = process.poll()
             process.kill()
+            print(f'the service ended with {ended} and had said: {process.stderr.read()}', file=sys.stderr)
+            raise
 
 
 @contextlib.contextmanager
@@ -349,7 +352,7 @@ def worker(program):
     with database(clients.redis) as port:
         redis = Redis(port)
         redis('RPUSH', 'running', 'left 1 square 5')  # by a crash
-        with serving(program, port, '4', says='working') as (process, _):
+        with serving(program, port, '4') as (process, _):
             for i in range(100):
                 redis('RPUSH', 'jobs', f'{i} 1 square {i}')
             redis('RPUSH', 'jobs', 'bad 1 sing')
