@@ -483,8 +483,8 @@ static void faults_are_found(void)
 enum { TIMES_CALLS = 17, TIMES = 7 };
 static char times[2][TIMES_CALLS][TIMES + 1]; /* of the kernel and of a simulation: which ones a call has changed */
 
-/* The clock that files get their times from goes on. In real time twice: a process may see a tick before the kernel's
- * files do, and tmpfs gives rmdir() the time of the last tick, or one of a file that is later. */
+/* The clock that files get their times from goes on. In real time twice: after one tick tmpfs now and then gave the
+ * parent of rmdir() the time of the call before, when other processes changed files meanwhile. */
 static void tick(int is_simulated)
 {
     struct timespec before, now;

@@ -68,7 +68,7 @@ static void forward(aco::socket peer, const aco::tls_config &config, backends &a
         }
         tried.push_back(b);
     }
-    std::cerr << "no backend is up" << std::endl; /* the client sees its connection end */
+    std::cerr << "no backend is up\n"; /* the client sees its connection end */
 }
 
 /* Asks every second whether those that are down are up again. */
