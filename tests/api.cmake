@@ -50,8 +50,7 @@ acorn_test(slab.default slab.c TIMEOUT 300)
 add_test(NAME slab.threads COMMAND test_slab_default threads)
 add_test(NAME slab.quick COMMAND test_slab_default quick)
 set_tests_properties(slab.threads slab.quick PROPERTIES TIMEOUT 300)
-# gcc's link-time optimisation resolves some references before the linker's --wrap sees them.
-if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
+if(acorn_wraps)
   acorn_test(alloc_failure.default alloc_failure.c TIMEOUT 300)
   target_link_options(test_alloc_failure_default PRIVATE -Wl,--wrap=malloc)
   # Sanitizers have to map memory where none is to be had.

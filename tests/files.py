@@ -63,6 +63,11 @@ def expand(word, values, depth=0):
     return {"".join(choice) for choice in itertools.product(*choices)}
 
 
+def subjects(call):
+    """acorn_variant_tests(SUBJECT... OPTION...): SUBJECT.c"""
+    return " ".join(word + ".c" for word in itertools.takewhile(lambda word: not word.isupper(), call[1].split()))
+
+
 def check(root):
     files = {os.path.relpath(os.path.join(folder, name), root)
              for top in FOLDERS for folder, _, names in os.walk(os.path.join(root, top)) for name in names}
@@ -83,6 +88,7 @@ def check(root):
             todo += [f"{folder}/{name}/CMakeLists.txt" for name in re.findall(r"\badd_subdirectory\((\w+)\)", text)
                      if f"{folder}/{name}/CMakeLists.txt" in cmake]
             text = re.sub(r"acorn_test\(\S+", "", text) # the test's name
+            text = re.sub(r"acorn_variant_tests\(([^()]*)\)", subjects, text)
             named = {
                 word: expand(word, values)
                 for word in CMAKE_NAME.findall(text) if "<" + word not in text and not word.startswith("/")

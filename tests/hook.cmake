@@ -27,8 +27,8 @@ endforeach()
 
 # Look-ups that wait for the test, in a library that comes before libc.
 add_library(hook_resolver SHARED hook/resolver.c)
-acorn_test(hook_names.release hook_names.c DEFINE ${define_release} TIMEOUT 100)
-target_link_libraries(test_hook_names_release PRIVATE acorn_hook_static hook_resolver Threads::Threads)
+acorn_test(hook_names.release hook_names.c DEFINE ${define_release} TIMEOUT 100 LINK acorn_hook_static hook_resolver
+           Threads::Threads)
 
 # Programs that are not linked with acorn_hook, and the shared library behind a sanitizer.
 add_executable(test_hook_preload hook/preload.c)

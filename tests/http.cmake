@@ -1,53 +1,34 @@
 # HTTP (src/http), where acorn_http is.
+acorn_variant_tests(http_requests http_replies http_middleware http_streams_around http_cookies http_forms http_limits
+                    http_access_log http_ends http_stop http_drain http_url http_client http_client_calls
+                    http_cookie_jar http_websocket http_trailers http_decoding http_compression http_websocket_client
+                    COUNTS_MEMORY TIMEOUT 200 LINK acorn_http_static Threads::Threads)
 foreach(variant IN LISTS acorn_two_variants)
-  foreach(subject http_requests http_replies http_middleware http_streams_around http_cookies http_forms http_limits
-          http_access_log http_ends http_stop http_drain http_url http_client http_client_calls http_cookie_jar
-          http_websocket http_trailers)
-    acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 200)
-    target_link_libraries(test_${subject}_${variant} PRIVATE acorn_http_static Threads::Threads)
-    if(TARGET acorn_sim AND subject STREQUAL "http_cookies") # in simulations
-      target_compile_definitions(test_${subject}_${variant} PRIVATE SIMULATED_RUNS=10)
-      target_link_libraries(test_${subject}_${variant} PRIVATE acorn_sim_static)
-    endif()
-    acorn_counts_memory(test_${subject}_${variant})
-  endforeach()
-endforeach()
-
-foreach(variant IN LISTS acorn_two_variants)
-  set(http_codings "")
-  if(ACORN_ZLIB AND ACORN_HAS_ZLIB)
-    list(APPEND http_codings HTTP_WITH_ZLIB)
-  endif()
-  if(ACORN_BROTLI AND ACORN_HAS_BROTLI)
-    list(APPEND http_codings HTTP_WITH_BROTLI)
+  if(TARGET acorn_sim) # in simulations
+    target_compile_definitions(test_http_cookies_${variant} PRIVATE SIMULATED_RUNS=10)
+    target_link_libraries(test_http_cookies_${variant} PRIVATE acorn_sim_static)
   endif()
   foreach(subject http_decoding http_compression http_websocket_client)
-    acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 200)
-    target_compile_definitions(test_${subject}_${variant} PRIVATE ${http_codings})
-    target_link_libraries(test_${subject}_${variant} PRIVATE acorn_http_static Threads::Threads)
-    acorn_counts_memory(test_${subject}_${variant})
+    target_compile_definitions(test_${subject}_${variant} PRIVATE
+                               $<$<AND:$<BOOL:${ACORN_ZLIB}>,$<BOOL:${ACORN_HAS_ZLIB}>>:HTTP_WITH_ZLIB>
+                               $<$<AND:$<BOOL:${ACORN_BROTLI}>,$<BOOL:${ACORN_HAS_BROTLI}>>:HTTP_WITH_BROTLI>)
   endforeach()
 endforeach()
 # HTTP/2, where nghttp2 is.
 if(ACORN_HTTP2 AND ACORN_HAS_NGHTTP2)
+  acorn_variant_tests(http2_server http2_attacks http2_client_calls http2_client_peers http2_websocket
+                      COUNTS_MEMORY TIMEOUT 200 LINK acorn_http_static Threads::Threads)
   foreach(variant IN LISTS acorn_two_variants)
     target_compile_definitions(test_http_drain_${variant} PRIVATE HTTP_WITH_HTTP2)
-    foreach(subject http2_server http2_attacks http2_client_calls http2_client_peers http2_websocket)
-      acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 200)
-      target_compile_definitions(test_${subject}_${variant} PRIVATE HTTP2_FILES="${CMAKE_CURRENT_SOURCE_DIR}")
-      target_link_libraries(test_${subject}_${variant} PRIVATE acorn_http_static Threads::Threads)
-      acorn_counts_memory(test_${subject}_${variant})
-    endforeach()
+    target_compile_definitions(test_http2_server_${variant} PRIVATE HTTP2_FILES="${CMAKE_CURRENT_SOURCE_DIR}")
   endforeach()
-  if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto")) # as below
-    acorn_test(http2_failure.default http2_failure.c TIMEOUT 200)
-    target_link_libraries(test_http2_failure_default PRIVATE acorn_http_static Threads::Threads)
+  if(acorn_wraps)
+    acorn_test(http2_failure.default http2_failure.c TIMEOUT 200 LINK acorn_http_static Threads::Threads)
     target_link_options(test_http2_failure_default PRIVATE -Wl,--wrap=aco__service_allocate)
   endif()
   set(http2_asks)
   if(TARGET acorn_tls)
-    acorn_test(http2_tls.default http2_tls.c TIMEOUT 200)
-    target_link_libraries(test_http2_tls_default PRIVATE acorn_http_static acorn_tls_static OpenSSL::SSL)
+    acorn_test(http2_tls.default http2_tls.c TIMEOUT 200 LINK acorn_http_static acorn_tls_static OpenSSL::SSL)
     if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING)
       add_executable(test_http2_browser http2_browser.c)
       set_target_properties(test_http2_browser PROPERTIES C_STANDARD 11)
@@ -75,24 +56,17 @@ if(ACORN_NIGHTLY)
   set(http_differential_count 5000000)
 endif()
 acorn_test(http_differential.release http_differential.c http_reader.c DEFINE ${define_release} TIMEOUT 3600 ARGS
-           ${PROJECT_BINARY_DIR}/verification/fuzz/corpus/http ${http_differential_count} 1)
-target_link_libraries(test_http_differential_release PRIVATE acorn_http_static Threads::Threads)
+           ${PROJECT_BINARY_DIR}/verification/fuzz/corpus/http ${http_differential_count} 1 LINK acorn_http_static
+           Threads::Threads)
 
 set(http_tunnel none)
 if(TARGET acorn_tls)
   set(http_tunnel $<TARGET_FILE:test_http_tunnel_default>)
-  acorn_test(http_tunnel.default http_tunnel.c TIMEOUT 200)
-  target_link_libraries(test_http_tunnel_default PRIVATE acorn_http_static acorn_tls_static OpenSSL::SSL)
+  acorn_test(http_tunnel.default http_tunnel.c TIMEOUT 200 LINK acorn_http_static acorn_tls_static OpenSSL::SSL)
 endif()
-# gcc's link-time optimisation resolves some references before the linker's --wrap sees them.
-if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
-  foreach(variant IN LISTS acorn_two_variants)
-    acorn_test(http_streams.${variant} http_streams.c DEFINE ${define_${variant}} TIMEOUT 200)
-    target_link_libraries(test_http_streams_${variant} PRIVATE acorn_http_static Threads::Threads)
-    target_link_options(test_http_streams_${variant} PRIVATE -Wl,--wrap=aco__service_allocate,--wrap=aco__service_free)
-  endforeach()
-endif()
-if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
+if(acorn_wraps)
+  acorn_variant_tests(http_streams TIMEOUT 200 LINK acorn_http_static Threads::Threads
+                      -Wl,--wrap=aco__service_allocate,--wrap=aco__service_free)
   acorn_test(http_failure.default http_failure.c TIMEOUT 300)
   target_include_directories(test_http_failure_default PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(test_http_failure_default PRIVATE acorn_http_static Threads::Threads)

@@ -1,8 +1,6 @@
 # Pools of private stacks: what is promised of them, random schedules, and a system that has no memory.
+acorn_variant_tests(pool pool_guards)
 foreach(variant IN LISTS acorn_two_variants)
-  foreach(subject pool pool_guards)
-    acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 300)
-  endforeach()
   add_test(NAME pool_guards.${variant}.mappings COMMAND test_pool_guards_${variant} mappings)
   if(NOT CMAKE_C_FLAGS MATCHES "-fsanitize") # no such coroutine is cached
     acorn_test(depot.${variant} depot.c DEFINE ${define_${variant}} TIMEOUT 300)

@@ -2,10 +2,5 @@
 if(NOT TARGET acorn_sim)
   return()
 endif()
-foreach(subject limiter retry resource_pool singleflight)
-  foreach(variant IN LISTS acorn_two_variants)
-    acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}})
-    target_link_libraries(test_${subject}_${variant} PRIVATE acorn_resilience_static acorn_sim_static Threads::Threads)
-    acorn_counts_memory(test_${subject}_${variant})
-  endforeach()
-endforeach()
+acorn_variant_tests(limiter retry resource_pool singleflight COUNTS_MEMORY
+                    LINK acorn_resilience_static acorn_sim_static Threads::Threads)

@@ -1,18 +1,13 @@
 # Sets of threads (src/threads): POSIX.
 set(threads_subjects threads_run threads_groups threads_processors threads_mt threads_sync threads_select)
-foreach(variant IN LISTS acorn_two_variants)
-  foreach(subject IN LISTS threads_subjects)
-    acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 200)
-    target_link_libraries(test_${subject}_${variant} PRIVATE acorn_threads_static)
-    if(CMAKE_CROSSCOMPILING_EMULATOR MATCHES qemu) # 7.2 crashes when a child of a process with threads makes threads
-      target_compile_definitions(test_${subject}_${variant} PRIVATE NO_THREADS_AFTER_FORK)
-    endif()
+acorn_variant_tests(${threads_subjects} TIMEOUT 200 LINK acorn_threads_static)
+if(CMAKE_CROSSCOMPILING_EMULATOR MATCHES qemu) # 7.2 crashes when a child of a process with threads makes threads
+  foreach(variant IN LISTS acorn_two_variants)
+    target_compile_definitions(test_threads_run_${variant} PRIVATE NO_THREADS_AFTER_FORK)
   endforeach()
-endforeach()
-# gcc's link-time optimisation resolves some references before the linker's --wrap sees them.
-if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
-  acorn_test(threads_failure.default threads_failure.c TIMEOUT 200)
-  target_link_libraries(test_threads_failure_default PRIVATE acorn_threads_static)
+endif()
+if(acorn_wraps)
+  acorn_test(threads_failure.default threads_failure.c TIMEOUT 200 LINK acorn_threads_static)
   target_link_options(test_threads_failure_default PRIVATE -Wl,--wrap=aco__service_free,--wrap=aco__threads_each
                       -Wl,--wrap=aco__answer_tell)
 endif()
@@ -24,27 +19,20 @@ if(NOT "debug" IN_LIST ACORN_VARIANTS) # where the watchdog's thread is on
   endforeach()
 endif()
 if(TARGET acorn_io AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
-  acorn_test(threads_offload.release threads_offload.c DEFINE ${define_release})
-  target_link_libraries(test_threads_offload_release PRIVATE acorn_threads_static acorn_io_static)
-  foreach(variant IN LISTS acorn_two_variants)
-    acorn_test(threads_signals.${variant} threads_signals.c DEFINE ${define_${variant}} TIMEOUT 200)
-    target_link_libraries(test_threads_signals_${variant} PRIVATE acorn_threads_static acorn_io_static)
-  endforeach()
-endif()
-if(TARGET acorn_io AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
-  acorn_test(system_failure.default system_failure.c TIMEOUT 200)
-  target_link_libraries(test_system_failure_default PRIVATE acorn_threads_static acorn_io_static)
+  acorn_test(threads_offload.release threads_offload.c DEFINE ${define_release} LINK acorn_threads_static
+             acorn_io_static)
+  acorn_variant_tests(threads_signals TIMEOUT 200 LINK acorn_threads_static acorn_io_static)
+  acorn_test(system_failure.default system_failure.c TIMEOUT 200 LINK acorn_threads_static acorn_io_static)
 endif()
 if(TARGET acorn_http)
   foreach(subject threads_http threads_http_balance threads_http_client threads_http_client_limits)
-    acorn_test(${subject}.release ${subject}.c DEFINE ${define_release} TIMEOUT 200)
-    target_link_libraries(test_${subject}_release PRIVATE acorn_threads_static acorn_http_static)
+    acorn_test(${subject}.release ${subject}.c DEFINE ${define_release} TIMEOUT 200 LINK acorn_threads_static
+               acorn_http_static)
   endforeach()
   if(TARGET acorn_tls)
     foreach(kind release debug) # debug: who uses what belongs to another thread ends the process
-      acorn_test(threads_https_balance.${kind} threads_https_balance.c DEFINE ${define_${kind}} TIMEOUT 200)
-      target_link_libraries(test_threads_https_balance_${kind}
-                            PRIVATE acorn_threads_static acorn_http_static acorn_tls_static OpenSSL::SSL)
+      acorn_test(threads_https_balance.${kind} threads_https_balance.c DEFINE ${define_${kind}} TIMEOUT 200 LINK
+                 acorn_threads_static acorn_http_static acorn_tls_static OpenSSL::SSL)
     endforeach()
   endif()
 endif()
