@@ -2,10 +2,9 @@
  * refused. */
 #include "replace.h"
 
-#include "capture.h"
-#include "check.h"
 #include "child.h"
 #include "sanitizers.h"
+#include "sim_checks.h"
 
 #include "base/upcalls.h"
 
@@ -19,13 +18,6 @@
 
 enum { TASKS = 3, ORDERS = 6 };
 
-static aco_t *detached(aco_function_t fn, void *arg)
-{
-    aco_options_t opts = {0};
-    opts.flags = ACO_DETACHED;
-    return aco_spawn(fn, arg, &opts);
-}
-
 /* The reason for which a run of the scenario fails, or "". */
 static const char *reason_of(aco_sim_function_t scenario, void *arg, uint64_t runs, const aco_sim_options_t *options)
 {
@@ -37,14 +29,6 @@ static const char *reason_of(aco_sim_function_t scenario, void *arg, uint64_t ru
     CHECK(done == (result.seed ? -1 : 0));
     CHECK(!result.seed || (errno == ECANCELED && strstr(captured_text, result.reason)));
     return result.reason;
-}
-
-static int is_in(const char *reason, const char *text)
-{
-    if (strstr(reason, text))
-        return 1;
-    fprintf(stderr, "\"%s\", not \"%s\"\n", reason, text);
-    return 0;
 }
 
 #define FAILS_BY(scenario, arg, runs, options, text)                                                                   \

@@ -9,6 +9,21 @@
 
 #include <string.h>
 
+static inline aco_t *detached(aco_function_t fn, void *arg)
+{
+    aco_options_t options = {0};
+    options.flags = ACO_DETACHED;
+    return aco_spawn(fn, arg, &options);
+}
+
+static inline int is_in(const char *text, const char *part)
+{
+    if (strstr(text, part))
+        return 1;
+    fprintf(stderr, "\"%s\", not \"%s\"\n", text, part);
+    return 0;
+}
+
 static inline int run_twice(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_stats_t *stats)
 {
     aco_sim_options_t o = {0};
@@ -26,16 +41,20 @@ static inline void check_passes(const char *name, aco_sim_function_t scenario, v
     fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
 }
 
+/* As often as the night has it (sim_runs.h). */
+static inline void passes(aco_sim_function_t scenario, void *arg, uint64_t runs)
+{
+    check_passes("passes", scenario, arg, sim_runs(runs));
+}
+
 static inline void check_fails_by(const char *name, aco_sim_function_t scenario, uint64_t runs, const char *reason)
 {
     aco_sim_stats_t stats;
     capture();
     (void)run_twice(scenario, NULL, runs, &stats);
     release();
-    if (strstr(stats.reason, reason))
-        return;
-    check_failed_at(__FILE__, __LINE__, name);
-    fprintf(stderr, "\"%s\", not \"%s\"\n", stats.reason, reason);
+    if (!is_in(stats.reason, reason))
+        check_failed_at(__FILE__, __LINE__, name);
 }
 
 #endif

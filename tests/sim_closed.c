@@ -1,8 +1,7 @@
 /* Promises: other threads cannot change a run, and nothing keeps it from ending or failing. */
 #include "sim/history.h"
 
-#include "capture.h"
-#include "check.h"
+#include "sim_checks.h"
 
 #include "aco/pool.h"
 #include "aco/scope.h"
@@ -27,21 +26,13 @@ static const char *reason_of(aco_sim_function_t scenario, void *arg)
     return result.reason;
 }
 
-static int is_in(const char *text, const char *part)
-{
-    if (strstr(text, part))
-        return 1;
-    fprintf(stderr, "\"%s\", not \"%s\"\n", text, part);
-    return 0;
-}
-
 #define FAILS_BY(scenario, arg, text)                                                                                  \
     do {                                                                                                               \
         if (!is_in(reason_of(scenario, arg), text))                                                                    \
             check_failed_at(__FILE__, __LINE__, "is another reason\n");                                                \
     } while (0)
 
-static aco_t *detached(aco_function_t fn, void *arg, aco_pool_t *pool)
+static aco_t *detached_in(aco_function_t fn, void *arg, aco_pool_t *pool)
 {
     aco_options_t opts = {0};
     opts.flags = ACO_DETACHED;
@@ -258,7 +249,7 @@ static void crowd(aco_sim_t *sim, void *pool)
 {
     (void)sim;
     for (int i = 0; i < CROWD; i++)
-        CHECK(detached(end_at_once, NULL, pool) != NULL);
+        CHECK(detached_in(end_at_once, NULL, pool) != NULL);
     for (int i = 0; i < 3; i++)
         CHECK(aco_sleep(1) == 0);
 }
@@ -304,7 +295,7 @@ static void spawn_many(aco_sim_t *sim, void *unused)
 {
     (void)sim, (void)unused;
     for (intptr_t i = 0; i < MANY; i++)
-        detached(have_turns, (void *)i, NULL);
+        detached_in(have_turns, (void *)i, NULL);
 }
 
 static void many_keep_their_order(void)

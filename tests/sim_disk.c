@@ -1,8 +1,6 @@
 /* Promises: in a run, files are on a simulated disk. A crash keeps what fsync() has made durable, and of the rest what
  * the seed decides. Programs that forget an fsync() are found. */
-#include "capture.h"
-#include "check.h"
-#include "sim_runs.h"
+#include "sim_checks.h"
 
 #include "aco/file.h"
 #include "aco/io.h"
@@ -15,26 +13,6 @@
 #include <sys/stat.h>
 
 enum { RUNS = 300 };
-
-static int is_in(const char *text, const char *part)
-{
-    if (strstr(text, part))
-        return 1;
-    fprintf(stderr, "\"%s\", not \"%s\"\n", text, part);
-    return 0;
-}
-
-/* Each seed does what it did, and nothing is left. */
-static void passes(aco_sim_function_t scenario, void *arg, uint64_t runs)
-{
-    aco_sim_options_t o = {0};
-    aco_sim_stats_t stats;
-    o.check = 1;
-    if (aco_sim_run(scenario, arg, sim_runs(runs), &stats, &o) != 0) {
-        check_failed_at(__FILE__, __LINE__, "passes");
-        fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
-    }
-}
 
 /* One of the seeds fails for this reason. */
 static void is_found(aco_sim_function_t scenario, void *arg, const char *reason)

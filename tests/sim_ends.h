@@ -1,24 +1,11 @@
-/* For tests of the simulated network: runs that must pass, and the two ends of a TCP connection. */
+/* For tests of the simulated network: the two ends of a TCP connection. */
 #ifndef SIM_ENDS_H
 #define SIM_ENDS_H
 
-#include "check.h"
-#include "sim_runs.h"
+#include "sim_checks.h"
 
 #include "aco/io.h"
-#include "aco/sim.h"
-
-/* Each seed does what it did, and nothing is left. */
-static inline void passes(aco_sim_function_t scenario, void *arg, uint64_t runs)
-{
-    aco_sim_options_t o = {0};
-    aco_sim_stats_t stats;
-    o.check = 1;
-    if (aco_sim_run(scenario, arg, sim_runs(runs), &stats, &o) != 0) {
-        check_failed_at(__FILE__, __LINE__, "passes");
-        fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
-    }
-}
+#include "aco/scope.h"
 
 typedef struct ends {
     int listener, client, server;
@@ -48,6 +35,18 @@ static inline void close_ends(const ends_t *ends)
     CHECK(aco_io_close(ends->listener) == 0);
     CHECK(ends->client < 0 || aco_io_close(ends->client) == 0);
     CHECK(ends->server < 0 || aco_io_close(ends->server) == 0);
+}
+
+/* Whether an answer came within a second. */
+static inline int beat(int fd)
+{
+    aco_scope_t scope;
+    char byte = 'b';
+    int is_answered;
+    CHECK(aco_scope_begin(&scope, aco_after(ACO_SECOND)) == 0);
+    is_answered = aco_io_write_all(fd, &byte, 1) == 1 && aco_io_read(fd, &byte, 1) == 1;
+    CHECK(aco_scope_end(&scope) == 0);
+    return is_answered;
 }
 
 #endif

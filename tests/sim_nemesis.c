@@ -1,6 +1,5 @@
 /* Promises: nodes of a simulation are suspended and resumed, have wall clocks of their own, and are at the mercy of a
  * nemesis, which heals what it breaks. */
-#include "capture.h"
 #include "sim_ends.h"
 
 #include "aco/group.h"
@@ -11,13 +10,6 @@
 #include <unistd.h>
 
 enum { RUNS = 50 };
-
-static void detached(aco_function_t fn, void *arg)
-{
-    aco_options_t options = {0};
-    options.flags = ACO_DETACHED;
-    (void)aco_spawn(fn, arg, &options);
-}
 
 /* ---- Suspending ---- */
 
@@ -210,18 +202,6 @@ static void *follow(void *arg)
     while ((fd = aco_io_accept(listener)) >= 0)
         detached(serve, (void *)(intptr_t)fd);
     return NULL;
-}
-
-/* Whether an answer came within a second. */
-static int beat(int fd)
-{
-    aco_scope_t scope;
-    char byte = 'b';
-    int is_answered;
-    CHECK(aco_scope_begin(&scope, aco_after(ACO_SECOND)) == 0);
-    is_answered = aco_io_write_all(fd, &byte, 1) == 1 && aco_io_read(fd, &byte, 1) == 1;
-    CHECK(aco_scope_end(&scope) == 0);
-    return is_answered;
 }
 
 /* Beats until this time, and then until one is answered. */

@@ -1,6 +1,4 @@
 /* Promises: acorn_io runs unchanged over the simulated network, in virtual time, repeated from the seed. */
-#include "capture.h"
-#include "check.h"
 #include "sim_ends.h"
 
 #include "aco/group.h"
@@ -16,14 +14,6 @@
 
 enum { RUNS = 200 };
 
-static int is_in(const char *text, const char *part)
-{
-    if (strstr(text, part))
-        return 1;
-    fprintf(stderr, "\"%s\", not \"%s\"\n", text, part);
-    return 0;
-}
-
 static const char *reason_of(aco_sim_function_t scenario, void *arg)
 {
     static aco_sim_stats_t stats;
@@ -31,13 +21,6 @@ static const char *reason_of(aco_sim_function_t scenario, void *arg)
     (void)aco_sim_run(scenario, arg, 1, &stats, NULL);
     release();
     return stats.reason;
-}
-
-static aco_t *detached(aco_function_t fn, void *arg)
-{
-    aco_options_t opts = {0};
-    opts.flags = ACO_DETACHED;
-    return aco_spawn(fn, arg, &opts);
 }
 
 static int descriptor(void *arg)

@@ -1,5 +1,4 @@
 /* Promises: nodes of a simulation have addresses of their own, crash without cleanup, and start again. */
-#include "capture.h"
 #include "sim_ends.h"
 
 #include "aco/group.h"
@@ -14,14 +13,6 @@
 
 enum { RUNS = 50 };
 
-static int is_in(const char *text, const char *part)
-{
-    if (strstr(text, part))
-        return 1;
-    fprintf(stderr, "\"%s\", not \"%s\"\n", text, part);
-    return 0;
-}
-
 static void *never(void *arg)
 {
     (void)arg;
@@ -33,13 +24,6 @@ static void *never(void *arg)
 static void *nothing(void *arg)
 {
     return arg;
-}
-
-static void detached(aco_function_t fn, void *arg)
-{
-    aco_options_t options = {0};
-    options.flags = ACO_DETACHED;
-    (void)aco_spawn(fn, arg, &options);
 }
 
 /* ---- Addresses ---- */
@@ -688,18 +672,6 @@ static void *follow(void *arg)
         (void)aco_io_close(fd);
     }
     return NULL;
-}
-
-/* Whether an answer came within a second. */
-static int beat(int fd)
-{
-    aco_scope_t scope;
-    char byte = 'b';
-    int is_answered;
-    CHECK(aco_scope_begin(&scope, aco_after(ACO_SECOND)) == 0);
-    is_answered = aco_io_write_all(fd, &byte, 1) == 1 && aco_io_read(fd, &byte, 1) == 1;
-    CHECK(aco_scope_end(&scope) == 0);
-    return is_answered;
 }
 
 /* Sends until so many answers have come. */

@@ -2,8 +2,6 @@
  * makes it. */
 #define _GNU_SOURCE
 #include "system/system.h"
-#include "capture.h"
-#include "check.h"
 #include "sim_ends.h"
 
 #include "aco/file.h"
