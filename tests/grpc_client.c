@@ -2,9 +2,8 @@
  * arguments it is a client of other programs' servers (tests/io/grpc_peers.py). With GRPC_FAILURE each allocation fails
  * once, too. */
 #define _GNU_SOURCE
-#include "http_tests.h"
+#include "grpc_tests.h"
 
-#include <aco/grpc.h>
 #include <aco/sync.h>
 #include <limits.h>
 #include <netinet/in.h>
@@ -18,54 +17,14 @@ static char target[32];
 
 /* ---- Handlers ---- */
 
-static int echo(aco_grpc_call_t *call, void *arg)
-{
-    const void *message;
-    size_t n;
-    (void)arg;
-    if (aco_grpc_read_only(call, &message, &n) != 0)
-        return ACO_GRPC_FROM_ERRNO;
-    return aco_grpc_write(call, message, n) == 0 ? ACO_GRPC_OK : ACO_GRPC_FROM_ERRNO;
-}
-
-static const aco_stream_t *connection; /* of the calls of chat() */
+static const aco_stream_t *connection; /* of the calls of chat_by() */
 static int connections;
 
-/* Each message goes back at once, compressed if it came so; at the end, how many there were. */
-static int chat(aco_grpc_call_t *call, void *arg)
+static int chat_by(aco_grpc_call_t *call, void *arg)
 {
-    const void *message;
-    char text[32];
-    size_t n;
-    int more, count = 0;
-    (void)arg;
     connections += connection != aco_grpc_request(call)->stream;
     connection = aco_grpc_request(call)->stream;
-    while ((more = aco_grpc_read(call, &message, &n)) > 0) {
-        count++;
-        (void)aco_grpc_compress(call, aco_grpc_was_compressed(call));
-        if (aco_grpc_write(call, message, n) != 0)
-            return ACO_GRPC_FROM_ERRNO;
-    }
-    snprintf(text, sizeof text, "%d", count);
-    return more == 0 && aco_grpc_add_trailer(call, "x-count", text, strlen(text)) == 0 ? ACO_GRPC_OK
-                                                                                       : ACO_GRPC_FROM_ERRNO;
-}
-
-/* A message of one byte says how many come back. */
-static int many(aco_grpc_call_t *call, void *arg)
-{
-    const void *message;
-    size_t n;
-    int count;
-    (void)arg;
-    if (aco_grpc_read_only(call, &message, &n) != 0 || n < 1)
-        return ACO_GRPC_FROM_ERRNO;
-    count = *(const unsigned char *)message;
-    for (int i = 0; i < count; i++)
-        if (aco_grpc_write(call, "message", 7) != 0)
-            return ACO_GRPC_FROM_ERRNO;
-    return ACO_GRPC_OK;
+    return chat(call, arg);
 }
 
 /* What came goes back as metadata and as a trailer. */
@@ -183,18 +142,12 @@ static const aco_http_route_t routes[] = {{"POST", "/bad/Reply", replies, &reply
 /* ---- The stage ---- */
 
 static int has_failures; /* memory fails on purpose */
-static void ignores(const aco_http_failure_t *failure, void *arg)
-{
-    (void)failure;
-    (void)arg;
-}
-
 static aco_grpc_server_t *new_server(void)
 {
     aco_grpc_server_t *made = aco_grpc_server_new(NULL);
     CHECK(made != NULL);
     CHECK_EQ(aco_grpc_server_add(made, "/test.Test/Echo", echo, NULL), 0);
-    CHECK_EQ(aco_grpc_server_add(made, "/test.Test/Chat", chat, NULL), 0);
+    CHECK_EQ(aco_grpc_server_add(made, "/test.Test/Chat", chat_by, NULL), 0);
     CHECK_EQ(aco_grpc_server_add(made, "/test.Test/Many", many, NULL), 0);
     CHECK_EQ(aco_grpc_server_add(made, "/test.Test/Metadata", metadata, NULL), 0);
     CHECK_EQ(aco_grpc_server_add(made, "/test.Test/Fails", fails, NULL), 0);

@@ -2,9 +2,8 @@
  * nghttp2, in a task of the same thread. With an argument it serves other programs' clients. With GRPC_FAILURE each
  * allocation fails once instead. */
 #define _GNU_SOURCE
-#include "http_tests.h"
+#include "grpc_tests.h"
 
-#include <aco/grpc.h>
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <nghttp2/nghttp2.h>
@@ -38,54 +37,9 @@ static void send_all(nghttp2_session *session, aco_stream_t *stream)
 
 /* ---- Handlers ---- */
 
-static int echo(aco_grpc_call_t *call, void *arg)
-{
-    const void *message;
-    size_t n;
-    (void)arg;
-    if (aco_grpc_read_only(call, &message, &n) != 0)
-        return ACO_GRPC_FROM_ERRNO;
-    return aco_grpc_write(call, message, n) == 0 ? ACO_GRPC_OK : ACO_GRPC_FROM_ERRNO;
-}
-
 static int echo_packed(aco_grpc_call_t *call, void *arg)
 {
     return aco_grpc_compress(call, 1) == 0 ? echo(call, arg) : ACO_GRPC_FROM_ERRNO;
-}
-
-/* Each message goes back at once, compressed if it came so; at the end, how many there were. */
-static int chat(aco_grpc_call_t *call, void *arg)
-{
-    const void *message;
-    char text[32];
-    size_t n;
-    int more, count = 0;
-    (void)arg;
-    while ((more = aco_grpc_read(call, &message, &n)) > 0) {
-        count++;
-        (void)aco_grpc_compress(call, aco_grpc_was_compressed(call));
-        if (aco_grpc_write(call, message, n) != 0)
-            return ACO_GRPC_FROM_ERRNO;
-    }
-    snprintf(text, sizeof text, "%d", count);
-    return more == 0 && aco_grpc_add_trailer(call, "x-count", text, strlen(text)) == 0 ? ACO_GRPC_OK
-                                                                                       : ACO_GRPC_FROM_ERRNO;
-}
-
-/* A message of one byte says how many come back. */
-static int many(aco_grpc_call_t *call, void *arg)
-{
-    const void *message;
-    size_t n;
-    int count;
-    (void)arg;
-    if (aco_grpc_read_only(call, &message, &n) != 0 || n < 1)
-        return ACO_GRPC_FROM_ERRNO;
-    count = *(const unsigned char *)message;
-    for (int i = 0; i < count; i++)
-        if (aco_grpc_write(call, "message", 7) != 0)
-            return ACO_GRPC_FROM_ERRNO;
-    return ACO_GRPC_OK;
 }
 
 static int metadata(aco_grpc_call_t *call, void *arg)
@@ -682,12 +636,6 @@ static void test_gzip(void)
 #endif
 
 #ifdef GRPC_FAILURE
-static void ignores(const aco_http_failure_t *failure, void *arg)
-{
-    (void)failure;
-    (void)arg;
-}
-
 static void server_fails(int which)
 {
     aco_grpc_server_t *server;

@@ -1,37 +1,20 @@
 /* gRPC over TLS (include/aco/grpc.h, aco/tls.h): a channel asks for the target by name, also if it goes to an address
  * of it in turn, and fails if the server does not speak HTTP/2 or has no certificate of that name. */
 #define _GNU_SOURCE
-#include "http_tests.h"
+#include "grpc_tests.h"
 #include "tls_certificates.h"
 
-#include <aco/grpc.h>
 #include <aco/tls.h>
 #include <signal.h>
 
 static certificate_t self;
 static stage_t stage;
 
-static int echo(aco_grpc_call_t *call, void *arg)
-{
-    const void *message;
-    size_t n;
-    (void)arg;
-    if (aco_grpc_read_only(call, &message, &n) != 0)
-        return ACO_GRPC_FROM_ERRNO;
-    return aco_grpc_write(call, message, n) == 0 ? ACO_GRPC_OK : ACO_GRPC_FROM_ERRNO;
-}
-
 static aco_tls_config_t *configure(unsigned flags, const char *protocols)
 {
     aco_tls_config_t *config = configure_self_signed(&self, flags);
     CHECK_EQ(aco_tls_config_alpn(config, protocols), 0);
     return config;
-}
-
-static void ignores(const aco_http_failure_t *failure, void *arg)
-{
-    (void)failure;
-    (void)arg;
 }
 
 /* Calls to this host, by a client that offers these protocols, end with this status. */

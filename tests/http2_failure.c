@@ -44,12 +44,6 @@ static void aborts(aco_http_request_t *request, void *arg)
     aco_http_reply_abort(request);
 }
 
-static void ignores(const aco_http_failure_t *failure, void *arg)
-{
-    (void)failure;
-    (void)arg;
-}
-
 static void echoes_a_message(aco_http_request_t *request, void *arg)
 {
     aco_websocket_t *socket = aco_websocket_accept(request, NULL);

@@ -34,6 +34,13 @@ static inline aco_stream_t *own_stream(int fd, const aco_stream_functions_t *fun
     return stream;
 }
 
+/* For a server whose failures are the test's. */
+static inline void ignores(const aco_http_failure_t *failure, void *arg)
+{
+    (void)failure;
+    (void)arg;
+}
+
 static inline void *serves(void *arg)
 {
     stage_t *stage = arg;
