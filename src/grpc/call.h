@@ -143,8 +143,6 @@ ACO__HIDDEN const char *aco__grpc_keep_text(aco_grpc_call_t *call, const char *t
 ACO__HIDDEN const char *aco__grpc_base64(aco_grpc_call_t *call, const void *p, size_t n);
 /* Whether it is "/package.Service/Method". */
 ACO__HIDDEN int aco__grpc_is_path(const char *path);
-ACO__HIDDEN int aco__grpc_add_field(aco_grpc_call_t *call, aco__grpc_fields_t *fields, size_t most, const char *name,
-                                    const void *value, size_t n, const char *caller);
 /* The first name among these fields, or the one behind `name`: each once, those that a program can send. NULL: there
  * are no more. */
 ACO__HIDDEN const char *aco__grpc_next_name(const aco_http_header_t *fields, size_t count, const char *name);

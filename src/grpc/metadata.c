@@ -215,8 +215,8 @@ static int is_text(const char *value, size_t n)
     return !n || (value[0] != ' ' && value[n - 1] != ' ');
 }
 
-int aco__grpc_add_field(aco_grpc_call_t *call, aco__grpc_fields_t *fields, size_t most, const char *name,
-                        const void *value, size_t n, const char *caller)
+static int add_field(aco_grpc_call_t *call, aco__grpc_fields_t *fields, size_t most, const char *name,
+                     const void *value, size_t n, const char *caller)
 {
     const size_t name_n = strlen(name);
     const int binary = is_binary(name, name_n);
@@ -324,10 +324,10 @@ int aco_grpc_add_metadata(aco_grpc_call_t *call, const char *name, const void *v
     static const char caller[] = "aco_grpc_add_metadata";
     if (call->has_begun)
         return aco__service_fail(EBUSY, caller, "the first message was sent");
-    return aco__grpc_add_field(call, &call->metadata, GRPC_METADATA, name, value, n, caller);
+    return add_field(call, &call->metadata, GRPC_METADATA, name, value, n, caller);
 }
 
 int aco_grpc_add_trailer(aco_grpc_call_t *call, const char *name, const void *value, size_t n)
 {
-    return aco__grpc_add_field(call, &call->trailers, GRPC_TRAILERS, name, value, n, "aco_grpc_add_trailer");
+    return add_field(call, &call->trailers, GRPC_TRAILERS, name, value, n, "aco_grpc_add_trailer");
 }

@@ -412,11 +412,6 @@ void aco__http2_flush_call(aco__http2_call_t *s, int until_end, const char *loca
     }
 }
 
-int aco__http2_has_read_all(const aco__http2_call_t *s)
-{
-    return s->has_all && s->body.begin == s->body.end;
-}
-
 ssize_t aco__http2_read_call(aco__http2_call_t *s, void *p, size_t n, const char *call, const char *location)
 {
     aco__http2_peer_t *h = s->h;

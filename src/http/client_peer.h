@@ -210,7 +210,6 @@ ACO__HIDDEN ssize_t aco__http2_read_call(struct aco__http2_call *s, void *p, siz
 /* Waits, 1 s at most, until what was written is under way, with the end of the body; `until_end`: until the response
  * has ended, too. */
 ACO__SWITCHES ACO__HIDDEN void aco__http2_flush_call(struct aco__http2_call *s, int until_end, const char *location);
-ACO__HIDDEN int aco__http2_has_read_all(const struct aco__http2_call *s);
 /* The trailers of the response, as far as they have come. */
 ACO__HIDDEN const aco_http_header_t *aco__http2_call_trailers(const struct aco__http2_call *s, size_t *count);
 ACO__HIDDEN int64_t aco__http2_reset_code(const struct aco__http2_call *s);
@@ -234,7 +233,6 @@ ACO__HIDDEN void aco__http2_end_call(struct aco__http2_call *s);
 #define aco__http2_end_call_body(s, trailers, n, call) ((void)(s), (void)(trailers), (void)(n), (void)(call), -1)
 #define aco__http2_read_call aco__http2_write_call
 #define aco__http2_flush_call(s, until_end, location) ((void)(s), (void)(until_end), (void)(location))
-#define aco__http2_has_read_all(s) ((void)(s), 1)
 #define aco__http2_call_trailers(s, count) ((void)(s), *(count) = 0, (const aco_http_header_t *)NULL)
 #define aco__http2_reset_code(s) ((void)(s), (int64_t)-1)
 #define aco__http2_is_heard(s) ((void)(s), 0)

@@ -196,12 +196,6 @@ int aco__io_offload_as(int kind, const char *call, void *(*fn)(void *arg), void 
     return 0;
 }
 
-int aco__io_offload(const char *call, void *(*fn)(void *arg), void *arg, void **result,
-                    void (*release)(void *arg, void *result), const char *location)
-{
-    return aco__io_offload_as(ACO__WORK, call, fn, arg, result, release, location);
-}
-
 /* ---- Calls for files ---- */
 
 /* Whether the task has waited until `until`; if not, it has an errno, and *has_begun tells whether the wait began. */
@@ -273,7 +267,7 @@ int aco_offload_at(void *(*fn)(void *arg), void *arg, void **result, void (*rele
 {
     static const char call[] = "aco_offload";
     if (fn)
-        return aco__io_offload(call, fn, arg, result, release, location);
+        return aco__io_offload_as(ACO__WORK, call, fn, arg, result, release, location);
     release_arg(arg, release);
     return aco__service_fail(EINVAL, call, "the function is NULL");
 }

@@ -44,7 +44,7 @@ typedef struct location {
     clock_t_ writes, reads, sc_reads;
 } location_t;
 
-typedef enum { OP_BEGIN, OP_LOAD, OP_STORE, OP_MODIFY, OP_COMPARE, OP_LOCK, OP_WAIT, OP_YIELD, OP_CHOICE } kind_t;
+typedef enum { OP_BEGIN, OP_LOAD, OP_STORE, OP_MODIFY, OP_COMPARE, OP_LOCK, OP_WAIT, OP_YIELD } kind_t;
 
 typedef struct op {
     kind_t kind;
@@ -651,14 +651,6 @@ int litmus_yield(void)
     return 0;
 }
 
-int litmus_choose(int n)
-{
-    op_t *op = announce(OP_CHOICE, NULL, "choice", "litmus_choose", __ATOMIC_RELAXED);
-    op->value = (uint64_t)pick(n);
-    end_step(op);
-    return (int)op->value;
-}
-
 static void check_race(const location_t *location)
 {
     if (threads[self].view[location->number] < location->count - 1 && location->count - 1 > location->first)
@@ -780,8 +772,7 @@ static const char *name_of_order(int order)
 
 static void print_failure(void)
 {
-    static const char *const kinds[] = {"begin", "load", "store", "modify", "compare", "lock", "wait", "yield",
-                                        "choose"};
+    static const char *const kinds[] = {"begin", "load", "store", "modify", "compare", "lock", "wait", "yield"};
     printf("    %s\n", failure);
     for (int i = 0; i < depth; i++) {
         const op_t *op = &steps[i].op;

@@ -93,8 +93,6 @@ enum { LITMUS_THREADS = 4 };
 
 /* Memory, all zeros, until the execution ends. */
 void *litmus_allocate(size_t sz);
-/* 0 .. n - 1: each is tried. */
-int litmus_choose(int n);
 /* Waits until *at is not 0, and sees what made it so. */
 void litmus_wait(const uint32_t *at);
 /* A variable that is not atomic: 1 if the access is a data race. */
