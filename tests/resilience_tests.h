@@ -2,11 +2,10 @@
 #ifndef RESILIENCE_TESTS_H
 #define RESILIENCE_TESTS_H
 
-#include "check.h"
+#include "sim_checks.h"
 
 #include <aco/detail/for_libraries.h>
 #include <aco/scope.h>
-#include <aco/sim.h>
 
 #include <errno.h>
 #include <string.h>
@@ -29,23 +28,11 @@ static inline int64_t ms(int64_t n)
 
 static inline void go(aco_function_t fn, void *arg)
 {
-    aco_options_t detached = {0};
-    detached.flags = ACO_DETACHED;
-    MUST(aco_spawn(fn, arg, &detached) != NULL);
+    MUST(detached(fn, arg) != NULL);
 }
 
 /* Runs a scenario with so many seeds, each twice. */
-static inline void simulate(const char *name, aco_sim_function_t scenario, uint64_t runs)
-{
-    aco_sim_options_t options = {0};
-    aco_sim_stats_t stats;
-    options.check = 1;
-    if (aco_sim_run(scenario, NULL, runs, &stats, &options) != 0) {
-        fprintf(stderr, "%s: seed %llu: %s\n", name, (unsigned long long)stats.seed, stats.reason);
-        CHECK(!"a simulation has failed");
-    }
-}
-#define SIMULATE(scenario, runs) simulate(#scenario, scenario, runs)
+#define SIMULATE(scenario, runs) check_passes(#scenario, scenario, NULL, runs)
 
 /* ---- Memory: the linker puts these before the library's (acorn_counts_memory()) ---- */
 
@@ -82,7 +69,7 @@ static inline void fail_each(aco_sim_function_t scenario)
 {
     int all;
     memory = fail_at = allocations = 0;
-    simulate("without a failure", scenario, 1);
+    check_passes("without a failure", scenario, NULL, 1);
     all = allocations / 2; /* it runs twice */
     CHECK(all > 0);
     for (int i = 1; i <= all; i++) {

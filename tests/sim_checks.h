@@ -47,11 +47,12 @@ static inline void passes(aco_sim_function_t scenario, void *arg, uint64_t runs)
     check_passes("passes", scenario, arg, sim_runs(runs));
 }
 
-static inline void check_fails_by(const char *name, aco_sim_function_t scenario, uint64_t runs, const char *reason)
+static inline void check_fails_by(const char *name, aco_sim_function_t scenario, void *arg, uint64_t runs,
+                                  const char *reason)
 {
     aco_sim_stats_t stats;
     capture();
-    (void)run_twice(scenario, NULL, runs, &stats);
+    (void)run_twice(scenario, arg, runs, &stats);
     release();
     if (!is_in(stats.reason, reason))
         check_failed_at(__FILE__, __LINE__, name);

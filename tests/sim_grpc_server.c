@@ -3,11 +3,10 @@
  * server answers again. Without crashes nothing of its memory is left. The client is Acorn's for HTTP/2. */
 #define _GNU_SOURCE
 #include "io_tests.h"
-#include "sim_runs.h"
+#include "sim_checks.h"
 
 #include <aco/grpc.h>
 #include <aco/scope.h>
-#include <aco/sim.h>
 
 enum { RUNS = 40, CALLERS = 4, CALLS = 8, MOST_CALLS = 2 * CALLERS * CALLS, HEAD = 5 /* bytes before a message */ };
 
@@ -186,21 +185,11 @@ static void gives_memory_back(aco_sim_t *sim, void *arg)
     CHECK_EQ(count_blocks(), before);
 }
 
-static void holds(aco_sim_function_t scenario, const char *name)
-{
-    aco_sim_options_t o = {0};
-    aco_sim_stats_t stats;
-    o.check = 1;
-    CHECK_EQ(aco_sim_run(scenario, NULL, sim_runs(RUNS), &stats, &o), 0);
-    if (stats.seed)
-        fprintf(stderr, "%s: seed %llu: %s\n", name, (unsigned long long)stats.seed, stats.reason);
-}
-
 int main(void)
 {
     sim_alarm(60);
-    holds(gives_memory_back, "memory");
-    holds(survives_crashes, "crashes");
+    passes(gives_memory_back, NULL, RUNS);
+    passes(survives_crashes, NULL, RUNS);
     CHECK(seen[ACO_GRPC_OK] > 0 && seen[ACO_GRPC_DEADLINE_EXCEEDED] > 0 && seen[ACO_GRPC_UNAVAILABLE] > 0);
     return check_result("sim_grpc");
 }

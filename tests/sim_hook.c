@@ -1,12 +1,10 @@
 /* Promises: in a simulation, hooked calls of libc go to the simulated system, and repeat with the seed. What is not
  * simulated fails the run, with its name. */
 #define _GNU_SOURCE /* memfd_create() */
-#include "capture.h"
-#include "check.h"
+#include "sim_checks.h"
 
 #include "aco/hook.h"
 #include "aco/io.h"
-#include "aco/sim.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,15 +26,6 @@
 #include <unistd.h>
 
 enum { SEEDS = 50, PORT = 7 };
-
-/* Runs the scenario so often, each seed twice. */
-static void holds(aco_sim_function_t scenario, int seeds)
-{
-    aco_sim_options_t how = {0};
-    aco_sim_stats_t result;
-    how.check = 1;
-    CHECK_EQ(aco_sim_run(scenario, NULL, (uint64_t)seeds, &result, &how), 0);
-}
 
 static void begin_hooks(void)
 {
@@ -296,7 +285,7 @@ static void leaves_stream(aco_sim_t *sim, void *unused)
 static void stream_stays_in_run(void)
 {
     int fds[8];
-    holds(leaves_stream, 1);
+    passes(leaves_stream, NULL, 1);
     for (int i = 0; i < 8; i++)
         CHECK((fds[i] = memfd_create("real", MFD_CLOEXEC)) >= 0);
     (void)fflush(NULL);
@@ -306,7 +295,7 @@ static void stream_stays_in_run(void)
 
 static void test_files(void)
 {
-    holds(files, SEEDS);
+    passes(files, NULL, SEEDS);
     stream_stays_in_run();
 }
 #else /* their calls are not simulated */
@@ -452,22 +441,22 @@ static void all_are_hooked(aco_sim_t *sim, void *unused)
 
 int main(void)
 {
-    holds(time_passes, SEEDS);
+    passes(time_passes, NULL, SEEDS);
     hooks_go_on();
-    holds(random_numbers, SEEDS);
-    holds(network, SEEDS);
-    holds(unhooked_is_real, 1);
-    holds(pairs, SEEDS);
+    passes(random_numbers, NULL, SEEDS);
+    passes(network, NULL, SEEDS);
+    passes(unhooked_is_real, NULL, 1);
+    passes(pairs, NULL, SEEDS);
     test_files();
-    holds(crashes, SEEDS);
+    passes(crashes, NULL, SEEDS);
     fails_by(asks_for_timer, "timerfd_create() is not simulated");
     fails_by(asks_by_name, "gethostbyname() is not simulated");
     fails_by(asks_shell, "system() is not simulated");
     fails_by(asks_raw_socket, "socket() is not simulated");
     fails_by(asks_terminal, "sendmsg() is not simulated"); /* which the hook of write() tries first */
     hooks_go_on();
-    holds(network, 1);
-    holds(all_are_hooked, 1);
+    passes(network, NULL, 1);
+    passes(all_are_hooked, NULL, 1);
     hooks_go_on();
     return check_result("sim_hook");
 }

@@ -1,12 +1,10 @@
 /* Promises: acorn_http's server, client, files and WebSockets run unchanged over the simulated network and disk. */
-#include "check.h"
-#include "sim_runs.h"
+#include "sim_checks.h"
 
 #include "aco/file.h"
 #include "aco/http.h"
 #include "aco/io.h"
 #include "aco/scope.h"
-#include "aco/sim.h"
 #include "aco/websocket.h"
 
 #include <errno.h>
@@ -184,21 +182,11 @@ static void use_service(aco_sim_t *sim, void *arg)
     CHECK(aco_join(server, NULL) == 0 && service.error == ECANCELED);
 }
 
-static void passes(aco_sim_link_t *link)
-{
-    aco_sim_options_t o = {0};
-    aco_sim_stats_t stats;
-    o.check = 1;
-    CHECK(aco_sim_run(use_service, link, sim_runs(100), &stats, &o) == 0);
-    if (stats.seed)
-        fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
-}
-
 int main(void)
 {
     aco_sim_link_t lossy = {.loss = 0.05, .bandwidth = 1000000};
     sim_alarm(60);
-    passes(NULL);
-    passes(&lossy);
+    passes(use_service, NULL, 100);
+    passes(use_service, &lossy, 100);
     return check_result("sim_http");
 }

@@ -1,12 +1,10 @@
 /* Promises, in many orders: a client's limits hold, its queues are fair and lose nobody, and its time limits end what
  * they limit (include/aco/http.h). */
-#include "check.h"
-#include "sim_runs.h"
+#include "sim_checks.h"
 
 #include "aco/http.h"
 #include "aco/io.h"
 #include "aco/scope.h"
-#include "aco/sim.h"
 
 #include <errno.h>
 #include <string.h>
@@ -218,20 +216,10 @@ static void ends_in_time(aco_sim_t *sim, void *arg)
     end(&w, server);
 }
 
-static void run(void (*scenario)(aco_sim_t *, void *), uint64_t seeds, aco_sim_options_t *o)
-{
-    aco_sim_stats_t stats;
-    CHECK(aco_sim_run(scenario, NULL, sim_runs(seeds), &stats, o) == 0);
-    if (stats.seed)
-        fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
-}
-
 int main(void)
 {
-    aco_sim_options_t o = {0};
     sim_alarm(60);
-    o.check = 1;
-    run(waits_fairly, 30, &o);
-    run(ends_in_time, 10, &o);
+    passes(waits_fairly, NULL, 30);
+    passes(ends_in_time, NULL, 10);
     return check_result("sim_http_client");
 }

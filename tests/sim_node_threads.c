@@ -1,14 +1,11 @@
 /* Promises of nodes with threads (aco_sim_node_main()): they serve, crash at any time, start again, are suspended; a
  * race between two threads of one is found; a seed repeats. */
-#include "capture.h"
-#include "check.h"
-#include "sim_runs.h"
+#include "sim_checks.h"
 
 #include <aco/io.h>
 #include <aco/mt.h>
 #include <aco/offload.h>
 #include <aco/scope.h>
-#include <aco/sim.h>
 #include <aco/threads.h>
 
 #include <errno.h>
@@ -17,41 +14,8 @@
 
 enum { RUNS = 20, THREADS = 2, CLIENTS = 2, QUESTIONS = 20 };
 
-/* Each seed runs twice and does the same. Returns the seed that has failed, or 0. */
-static uint64_t run(aco_sim_function_t scenario, void *arg, uint64_t runs, aco_sim_stats_t *stats)
-{
-    aco_sim_options_t o = {0};
-    o.check = 1;
-    (void)aco_sim_run(scenario, arg, runs, stats, &o);
-    return stats->seed;
-}
-
-static void passes(const char *name, aco_sim_function_t scenario, void *arg)
-{
-    aco_sim_stats_t stats;
-    if (run(scenario, arg, sim_runs(RUNS), &stats) == 0)
-        return;
-    check_failed_at(__FILE__, __LINE__, name);
-    fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
-}
-
-#define PASSES(scenario, arg) passes(#scenario, scenario, arg)
-
-static void fails_by(const char *name, aco_sim_function_t scenario, void *arg, const char *reason)
-{
-    aco_sim_stats_t stats;
-    capture();
-    (void)run(scenario, arg, 1000, &stats);
-    release();
-    if (strstr(stats.reason, reason)) {
-        printf("%s: found by seed %llu\n", name, (unsigned long long)stats.seed);
-        return;
-    }
-    check_failed_at(__FILE__, __LINE__, name);
-    fprintf(stderr, "\"%s\", not \"%s\"\n", stats.reason, reason);
-}
-
-#define FAILS_BY(scenario, arg, reason) fails_by(#scenario, scenario, arg, reason)
+#define PASSES(scenario, arg) check_passes(#scenario, scenario, arg, sim_runs(RUNS))
+#define FAILS_BY(scenario, arg, reason) check_fails_by(#scenario, scenario, arg, 1000, reason)
 
 /* ---- A service with two threads, which gives numbers out ---- */
 

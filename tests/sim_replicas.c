@@ -1,12 +1,10 @@
 /* Promises: nodes, their disks, the network and the nemesis work together: a counter that three nodes keep on their
  * disks loses nothing that a node, or a majority, has acknowledged, whatever fails. */
-#include "check.h"
-#include "sim_runs.h"
+#include "sim_checks.h"
 
 #include "aco/file.h"
 #include "aco/io.h"
 #include "aco/scope.h"
-#include "aco/sim.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -137,13 +135,8 @@ static void count_and_add(aco_sim_t *sim, void *arg)
 
 int main(void)
 {
-    aco_sim_options_t o = {0};
-    aco_sim_stats_t stats;
     sim_alarm(120);
-    o.check = 1;
-    CHECK(aco_sim_run(count_and_add, NULL, sim_runs(RUNS), &stats, &o) == 0);
-    if (stats.seed)
-        fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
+    passes(count_and_add, NULL, RUNS);
     CHECK(all > 0);
     return check_result("sim_replicas");
 }

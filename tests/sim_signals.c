@@ -22,7 +22,7 @@ static aco_sim_t *sim; /* the run */
 #define MUST(condition) ((condition) ? (void)0 : (void)aco_sim_fail(sim, #condition))
 
 #define PASSES(scenario, arg) check_passes(#scenario, scenario, arg, sim_runs(RUNS))
-#define FAILS_BY(scenario, reason) check_fails_by(#scenario, scenario, sim_runs(RUNS), reason)
+#define FAILS_BY(scenario, reason) check_fails_by(#scenario, scenario, NULL, sim_runs(RUNS), reason)
 
 static void pause_at_random(void)
 {

@@ -15,7 +15,7 @@
 enum { RUNS = 200, THREADS = 3 };
 
 #define PASSES(scenario) check_passes(#scenario, scenario, NULL, sim_runs(RUNS))
-#define FAILS_BY(scenario, reason) check_fails_by(#scenario, scenario, RUNS, reason)
+#define FAILS_BY(scenario, reason) check_fails_by(#scenario, scenario, NULL, RUNS, reason)
 
 static aco_t *spawned(aco_function_t fn, void *arg)
 {

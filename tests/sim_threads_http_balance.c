@@ -5,10 +5,8 @@
 #include <aco/http.h>
 #include <aco/mt.h>
 #include <aco/offload.h>
-#include <aco/sim.h>
 #include <aco/threads.h>
-#include "check.h"
-#include "sim_runs.h"
+#include "sim_checks.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -160,13 +158,8 @@ static void scenario(aco_sim_t *sim, void *arg)
 
 int main(void)
 {
-    aco_sim_options_t options = {.check = 1};
-    aco_sim_stats_t stats;
     sim_alarm(100);
-    if (aco_sim_run(scenario, NULL, sim_runs(RUNS), &stats, &options) != 0) {
-        CHECK(!"the simulation");
-        fprintf(stderr, "seed %llu: %s\n", (unsigned long long)stats.seed, stats.reason);
-    }
+    passes(scenario, NULL, RUNS);
     CHECK(moved >= RUNS);
     return check_result("sim_threads_http_balance");
 }

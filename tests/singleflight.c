@@ -42,7 +42,7 @@ static void *load(const void *key, size_t size, void *arg)
     return page;
 }
 
-static void release(void *result, void *arg)
+static void let_go(void *result, void *arg)
 {
     page_t *page = result;
     (void)arg;
@@ -61,7 +61,7 @@ static void begin(aco_sim_t *run, int cancels_abandoned)
     made = there = runs = cancelled_runs = can_overlap = 0;
     run_time = ms(10);
     o.run = load;
-    o.release = release;
+    o.release = let_go;
     o.cancels_abandoned = cancels_abandoned;
     group = aco_singleflight_new(&o);
 }
