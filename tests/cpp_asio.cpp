@@ -36,10 +36,13 @@ using asio::system_error;
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 namespace {
@@ -434,6 +437,57 @@ TEST(AsioLoop, BesideDescriptorsOfAcorn)
 }
 #endif
 
+// What becomes of a runner's own handlers that are called after its end. Its place is checked: they must not write.
+template<class Runner>
+struct place {
+    enum { GONE = 0xa5 };
+    alignas(Runner) unsigned char bytes[sizeof(Runner)];
+    Runner *runner;
+    template<class... Args>
+    explicit place(Args &&...args) : runner(new (bytes) Runner(std::forward<Args>(args)...))
+    {
+    }
+    void end()
+    {
+        runner->~Runner();
+        std::memset(bytes, GONE, sizeof bytes);
+    }
+    ~place() { EXPECT_EQ(std::count(bytes, bytes + sizeof bytes, GONE), std::ptrdiff_t(sizeof bytes)); }
+};
+
+struct ready_pipe { // of which one end is readable, and another's
+    int fds[2];
+    ready_pipe() { EXPECT_TRUE(pipe(fds) == 0 && write(fds[1], "x", 1) == 1); }
+    ~ready_pipe() { EXPECT_TRUE(close(fds[0]) == 0 && close(fds[1]) == 0); }
+};
+
+TEST(AsioLoop, EndsWhileItWatchesADescriptor)
+{
+    ready_pipe events;
+    for (bool is_ready : {false, true}) {
+        net::io_context context(1);
+        place<aco::asio_loop> loop(context, events.fds[is_ready ? 0 : 1]);
+        aco::spawn([&] { net::post(context, aco::use_task); }).detach();
+        loop.runner->run();
+        loop.end();
+        context.restart();
+        context.run(); // the wait was aborted, or had completed already
+    }
+}
+
+TEST(AsioLoop, IsRefusedWithoutATrace)
+{
+    net::io_context context(1);
+    ready_pipe events;
+    ASSERT_NE(aco_scheduler_open(), nullptr);
+    EXPECT_THROW(aco::asio_loop(context, events.fds[0]), aco::error);
+    EXPECT_THROW(aco::asio_guest(context, events.fds[0]), aco::error);
+    EXPECT_EQ(aco_scheduler_close(), 0);
+    context.run();
+    aco::spawn([] { aco::sleep_for(1us); }).detach();
+    aco::run();
+}
+
 // ---- Tasks inside a context that the program runs ----
 
 TEST(AsioGuest, TasksRunInsideTheContext)
@@ -464,6 +518,27 @@ TEST(AsioGuest, TasksRunInsideTheContext)
     context.run();
     waker.join();
     EXPECT_EQ(aco_scheduler_close(), 0);
+}
+
+TEST(AsioGuest, EndsBeforeItsHandlersAreCalled)
+{
+    net::io_context context(1);
+    {
+        place<aco::asio_guest> never_ran(context);
+        never_ran.end();
+        context.run();
+    }
+    ready_pipe events;
+    place<aco::asio_guest> guest(context, events.fds[0]);
+    aco::spawn([] { aco::sleep_for(1ms); }).detach();
+    context.restart();
+    context.run_one(); // the guest's step waits for the descriptor, and for the time
+    for (std::int64_t next; aco_run_ready(&next) > 0;) // until the guest's time is over
+        ;
+    net::post(context, [] {});
+    context.run_one(); // it finds that both waits have completed, and calls the handler that was posted before
+    guest.end();
+    context.run();
 }
 
 // ---- Handlers as tasks ----

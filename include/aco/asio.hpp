@@ -167,14 +167,29 @@ private:
     asio_room *room_;
 };
 
-/* What runs the tasks of this thread after handlers (aco::asio_guest); NULL: aco_run(). */
+/* What runs the tasks of this thread beside handlers: an asio_loop or asio_guest. NULL: there is none. Its own handlers
+ * may be called after its end, so they ask first whether it is still here. */
 struct asio_runner {
-    virtual void completed() noexcept = 0; /* the handler of an operation of some task has run */
+    virtual void completed() noexcept {} /* the handler of an operation of some task has run */
 
 protected:
     ~asio_runner() = default;
 };
 inline thread_local asio_runner *asio_runner_here = nullptr;
+
+/* A descriptor of another owner. */
+struct asio_watched : net::posix::stream_descriptor {
+    asio_watched(net::io_context &context, int fd) : net::posix::stream_descriptor(context)
+    {
+        if (fd >= 0)
+            assign(fd);
+    }
+    ~asio_watched()
+    {
+        if (is_open())
+            release();
+    }
+};
 
 /* A task's wait for an operation. It has one holder, the handler, or two: a cancellation is on its way, too. The last
  * one to leave tells the task. */
@@ -414,25 +429,27 @@ inline namespace ACO__ASIO_KIND {
 /* As long as it lives, aco_run() of the thread that made it waits in `context`, and runs its handlers in the root
  * context: by aco_on_idle() and aco_on_wake(), whose functions it sets. It ends before the context. If the thread's
  * tasks use acorn_io too, `poll_fd` is aco_io_poll_fd(), and work for the context. */
-class asio_loop {
+class asio_loop final : detail::asio_runner {
 public:
     /* Throws aco::error with EBUSY if the thread's scheduler is open: open it afterwards. Also net's system_error. */
-    explicit asio_loop(detail::net::io_context &context, int poll_fd = -1) : context_(context), events_(context)
+    explicit asio_loop(detail::net::io_context &context, int poll_fd = -1)
+        : context_(context), events_(context, poll_fd)
     {
-        if (poll_fd >= 0)
-            events_.assign(poll_fd);
         if (aco_on_wake(wake, this) != 0)
             detail::refused();
-        if (aco_on_idle(idle, this) != 0)
-            detail::refused();
+        if (aco_on_idle(idle, this) != 0) {
+            const error failure;
+            aco_on_wake(nullptr, nullptr);
+            throw failure;
+        }
+        detail::asio_runner_here = this;
     }
     asio_loop(const asio_loop &) = delete;
     asio_loop &operator=(const asio_loop &) = delete;
     /* Aborts the process if the scheduler is open. */
     ~asio_loop()
     {
-        if (events_.is_open())
-            events_.release();
+        detail::asio_runner_here = nullptr;
         detail::must(aco_on_idle(nullptr, nullptr));
         detail::must(aco_on_wake(nullptr, nullptr));
     }
@@ -501,12 +518,14 @@ private:
         if (!events_.is_open() || is_watching_)
             return;
         is_watching_ = true;
-        events_.async_wait(detail::net::posix::stream_descriptor::wait_read,
-                           [this](const detail::asio_error_code &) { is_watching_ = false; });
+        events_.async_wait(detail::asio_watched::wait_read, [this](const detail::asio_error_code &) {
+            if (detail::asio_runner_here == this)
+                is_watching_ = false;
+        });
     }
 
     detail::net::io_context &context_;
-    detail::net::posix::stream_descriptor events_;
+    detail::asio_watched events_;
     bool is_watching_ = false, are_many_ = false;
     unsigned steps_ = 0;
     std::exception_ptr error_;
@@ -515,25 +534,21 @@ private:
 /* As long as it lives, the tasks of the thread that made it run inside `context`, whose run() the program calls itself
  * on that thread: by aco_run_ready(). run() then lasts as long as there are tasks. It ends outside run(), before the
  * context. `poll_fd` as above. */
-class asio_guest : detail::asio_runner {
+class asio_guest final : detail::asio_runner {
 public:
     /* Throws as asio_loop(). */
     explicit asio_guest(detail::net::io_context &context, int poll_fd = -1)
-        : context_(context), events_(context), deadline_(context)
+        : context_(context), events_(context, poll_fd), deadline_(context)
     {
-        if (poll_fd >= 0)
-            events_.assign(poll_fd);
+        soon();
         if (aco_on_wake(wake, this) != 0)
             detail::refused();
         detail::asio_runner_here = this;
-        soon();
     }
     asio_guest(const asio_guest &) = delete;
     asio_guest &operator=(const asio_guest &) = delete;
     ~asio_guest()
     {
-        if (events_.is_open())
-            events_.release();
         detail::asio_runner_here = nullptr;
         detail::must(aco_on_wake(nullptr, nullptr));
     }
@@ -542,15 +557,23 @@ public:
      * that wait for operations by use_task, and calls of other threads, need none. */
     void soon()
     {
-        if (!std::exchange(is_posted_, true))
-            detail::net::post(context_, [this] { step(); });
+        if (is_posted_)
+            return;
+        detail::net::post(context_, [this] {
+            if (detail::asio_runner_here == this)
+                step();
+        });
+        is_posted_ = true;
     }
 
 private:
     static void wake(void *itself) noexcept
     {
         asio_guest *guest = static_cast<asio_guest *>(itself);
-        detail::net::post(guest->context_, [guest] { guest->soon(); });
+        detail::net::post(guest->context_, [guest] {
+            if (detail::asio_runner_here == guest)
+                guest->soon();
+        });
     }
     /* The task runs at once: before a posted step Asio looks for events. But several tasks run in one step, if several
      * completed between the last two. */
@@ -600,7 +623,7 @@ private:
         armed_ = next;
         deadline_.expires_after(std::chrono::nanoseconds(next - aco_now()));
         deadline_.async_wait([this](const detail::asio_error_code &error) {
-            if (error)
+            if (error || detail::asio_runner_here != this)
                 return;
             armed_ = ACO_FOREVER;
             soon();
@@ -611,17 +634,16 @@ private:
         if (!events_.is_open() || is_watching_)
             return;
         is_watching_ = true;
-        events_.async_wait(detail::net::posix::stream_descriptor::wait_read,
-                           [this](const detail::asio_error_code &error) {
-                               if (error)
-                                   return;
-                               is_watching_ = false;
-                               soon();
-                           });
+        events_.async_wait(detail::asio_watched::wait_read, [this](const detail::asio_error_code &error) {
+            if (error || detail::asio_runner_here != this)
+                return;
+            is_watching_ = false;
+            soon();
+        });
     }
 
     detail::net::io_context &context_;
-    detail::net::posix::stream_descriptor events_;
+    detail::asio_watched events_;
     detail::net::steady_timer deadline_;
     std::optional<detail::net::executor_work_guard<detail::net::io_context::executor_type>> work_;
     std::int64_t armed_ = ACO_FOREVER; /* when deadline_ ends */
