@@ -143,7 +143,7 @@ static int is_shutdown_with_edges(world_t *w, const call_t *call)
 }
 
 static const struct {
-    const char *what; /* docs/simulation.md has them, too */
+    const char *what; /* docs/simulation-evidence.md has them, too */
     int (*is)(world_t *w, const call_t *call);
 } known[] = {
     {"UDP: connect() to port 0 or to another family", is_bad_connect_of_udp},

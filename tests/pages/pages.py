@@ -31,7 +31,7 @@ LIMIT_S = 100
 # ---- pages ----
 
 Block = collections.namedtuple("Block", "language text line section how what after")
-FENCE = re.compile(r"(?:<!-- (?P<how>within|echoes at|serves at)\s(?P<what>(?:(?!-->).)*)-->\n+)?"
+FENCE = re.compile(r"(?:<!-- (?P<how>within|echoes at|serves at|scenario)\s(?P<what>(?:(?!-->).)*)-->\n+)?"
                    r"^(?P<indent> *)```(?P<language>[^\n]*)\n(?P<text>.*?)^ *```\n"
                    r"(?=(?P<after>\s*[^\n]+(?:\n[^\n]+)*)?)", re.M | re.S)
 
@@ -237,8 +237,19 @@ def serves_to_the_end(program, port):
             process.kill()
 
 
+SIMULATED = r"""#include <stdio.h>
+int main(void)
+{
+    aco_sim_stats_t stats;
+    if (aco_sim_run(scenario, NULL, 1000, &stats, NULL) != 0)
+        printf("%s\n", stats.reason);
+    return 0;
+}
+"""
+
+
 def check_block(page, block, source, command):
-    where, text, port = f"{page}:{block.line}", block.text, None
+    where, text, port = f"{page}:{block.line}", block.text + (SIMULATED if block.how == "scenario" else ""), None
     more = ["-std=c++20" if block.language == "cpp" else "-std=gnu11", "-fexceptions"]
     if block.how in ("echoes at", "serves at"):
         port = free_port()
@@ -268,6 +279,7 @@ def test_blocks(folder, command, root=ROOT):
                     ...
                     }
                     -->
+    `<!-- scenario -->`: its scenario() is simulated with 1000 seeds, and the reason of a failure printed.
     `<!-- echoes at PORT -->` before a program: it is a server, which must send back what it gets.
     `<!-- serves at PORT -->`: it is one of HTTP that ends at SIGTERM, and then answers what it has got."""
     pages = sorted(f"docs/{name}" for name in os.listdir(f"{root}/docs") if name.endswith(".md"))
