@@ -184,6 +184,7 @@ def free_port():
     """Below the ports that the system gives to others meanwhile."""
     for port in random.sample(range(20000, 30000), 100):
         with socket.socket() as found, contextlib.suppress(OSError):
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: past ends keep no port
             found.bind(("127.0.0.1", port))
             return str(port)
     raise OSError("no free port")
