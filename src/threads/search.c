@@ -151,6 +151,11 @@ void aco__threads_wake(aco__set_worker_t *worker)
     aco__threads_post(worker, &worker->wake_post);
 }
 
+void aco__threads_post_ends(aco__set_worker_t *worker)
+{
+    aco__threads_post(worker, &worker->cancel_post);
+}
+
 /* ---- Waking ---- */
 
 static int claim_sleeper(aco_threads_t *threads, aco__set_worker_t *worker)

@@ -30,6 +30,8 @@ ACO__HIDDEN void aco__threads_close(aco__set_worker_t *worker);
 /* Any thread: posts to a worker, and so wakes it. */
 ACO__HIDDEN void aco__threads_post(aco__set_worker_t *worker, aco__post_t *post);
 ACO__HIDDEN void aco__threads_wake(aco__set_worker_t *worker);
+/* The same: the worker looks which of its members' groups have ended, and whether the set is stopped. */
+ACO__HIDDEN void aco__threads_post_ends(aco__set_worker_t *worker);
 /* There is new work for any thread; `near`, the worker that has it, or NULL. */
 ACO__HIDDEN void aco__threads_wake_one(aco_threads_t *threads, const aco__set_worker_t *near);
 /* The worker's thread, when all threads that the set has made know their places: finds out which are near. */

@@ -13,18 +13,13 @@
 #include <time.h>
 #include <unistd.h>
 
-static void post_end(aco__set_worker_t *worker)
-{
-    aco__threads_post(worker, &worker->cancel_post);
-}
-
 int aco_threads_stop(aco_threads_t *threads)
 {
     if (!threads)
         return aco__service_fail(EINVAL, "aco_threads_stop", "the set is NULL");
     aco__threads_hold(threads);
     __atomic_store_n(&threads->is_stopped, 1, __ATOMIC_SEQ_CST);
-    aco__threads_each(threads, post_end);
+    aco__threads_each(threads, aco__threads_post_ends);
     aco__threads_release(threads);
     return 0;
 }

@@ -394,15 +394,10 @@ void aco__threads_pass_ends(const aco__set_worker_t *worker)
     ACO__NO_SWITCH_END();
 }
 
-static void post_cancel(aco__set_worker_t *worker)
-{
-    aco__threads_post(worker, &worker->cancel_post);
-}
-
 static void note_end(aco_mt_group_t *group, int error)
 {
     __atomic_store_n(&group->aco__ended, error, __ATOMIC_SEQ_CST);
-    aco__threads_each(group->aco__owner->threads, post_cancel);
+    aco__threads_each(group->aco__owner->threads, aco__threads_post_ends);
 }
 
 /* On the thread of the group's task. */

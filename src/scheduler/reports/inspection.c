@@ -60,7 +60,7 @@ void aco__inspect_join(aco__thread_t *self, aco__tasks_t *s)
 }
 
 /* The caller has no lock. */
-static void let_go(aco__inspection_t *inspection)
+void aco__inspect_release(aco__inspection_t *inspection)
 {
     if (__atomic_sub_fetch(&inspection->holders, 1, __ATOMIC_ACQ_REL) == 0)
         inspection->free(inspection);
@@ -98,7 +98,7 @@ void aco__inspect_leave(aco__tasks_t *s)
     inspection = answered(inspected);
     aco__unlock();
     if (inspection)
-        let_go(inspection);
+        aco__inspect_release(inspection);
     aco__inbox_forget(s, &inspected->post);
     aco__inbox_forget(s, &inspected->trace_post);
     end_look(inspected);
@@ -253,9 +253,9 @@ static void look_posted(aco__thread_t *self, aco__post_t *post)
     else
         has_seen_all = 0; /* or it is asked for another one */
     aco__unlock();
-    let_go(inspection);
+    aco__inspect_release(inspection);
     if (has_seen_all)
-        let_go(inspection);
+        aco__inspect_release(inspection);
     else
         aco__inbox_post(s, post);
 }
@@ -398,11 +398,6 @@ void aco__inspect_end(aco__inspection_t *inspection, void (*missing)(void *arg, 
         }
     __atomic_store_n(&inspection->is_over, 1, __ATOMIC_RELEASE);
     aco__unlock();
-}
-
-void aco__inspect_release(aco__inspection_t *inspection)
-{
-    let_go(inspection);
 }
 
 /* Values that the threads write without atomics: those that they had. */
