@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* strnlen() */
 #include "sim/endpoint.h"
 #include "sim/arrivals.h"
+#include "sim/shared_port.h"
 #include "sim/time_wait.h"
 #include "sim/world.h"
 
@@ -133,15 +134,15 @@ void aco__sim_ports_begin(aco_sim_t *sim)
         aco__links_empty(&sim->ports.by_port[i]);
 }
 
-static aco__links_t *with_port(aco_sim_t *sim, uint16_t port)
+aco__links_t *aco__sim_with_port(aco_sim_t *sim, uint16_t port)
 {
     return &sim->ports.by_port[port % ACO__SIM_PORTS];
 }
 
-#define EACH_WITH_PORT(sim, port, socket) ACO__EACH_LINKED(aco__sim_socket_t, socket, with_port(sim, port), same_port)
+#define EACH_WITH_PORT(sim, port, socket) \
+    ACO__EACH_LINKED(aco__sim_socket_t, socket, aco__sim_with_port(sim, port), same_port)
 
-/* Whether what is sent to `to` may come to a socket that has `local`, and has IPV6_V6ONLY or not. */
-static int address_covers(const aco__sim_address_t *local, int only_ipv6, const aco__sim_address_t *to)
+int aco__sim_address_covers(const aco__sim_address_t *local, int only_ipv6, const aco__sim_address_t *to)
 {
     if (local->family == AF_UNIX || to->family == AF_UNIX || !aco__sim_address_is_any(local))
         return aco__sim_address_equal(local, to);
@@ -150,11 +151,11 @@ static int address_covers(const aco__sim_address_t *local, int only_ipv6, const 
 
 static int covers(const aco__sim_socket_t *socket, const aco__sim_address_t *to)
 {
-    return address_covers(&socket->local, socket->only_ipv6, to);
+    return aco__sim_address_covers(&socket->local, socket->only_ipv6, to);
 }
 
-/* `is_to_listen`: two sockets may share an address, but only one may listen. */
-static int conflict(const aco__sim_socket_t *a, const aco__sim_socket_t *b, int is_to_listen)
+/* Whether `b` keeps `a` from its address, now that `a` binds or begins to listen: options may have changed between. */
+static int conflict(const aco__sim_socket_t *a, const aco__sim_socket_t *b)
 {
     if (a == b || a->type != b->type || a->file.node != b->file.node)
         return 0;
@@ -164,28 +165,22 @@ static int conflict(const aco__sim_socket_t *a, const aco__sim_socket_t *b, int 
         return 1;
     if (a->reuses_port && b->reuses_port)
         return 0;
-    if (is_to_listen)
-        return b->state == ACO__SIM_LISTENS;
     return !(a->reuses_address && b->reuses_address && b->state != ACO__SIM_LISTENS);
 }
 
-static int is_address_taken(aco_sim_t *sim, const aco__sim_socket_t *socket, int is_to_listen)
+static int has_rival(aco_sim_t *sim, const aco__sim_socket_t *socket)
 {
     EACH_WITH_PORT(sim, socket->local.port, other)
-    if (conflict(socket, other, is_to_listen))
+    if (conflict(socket, other))
         return 1;
     return 0;
-}
-
-int aco__sim_endpoint_is_taken(aco_sim_t *sim, const aco__sim_socket_t *socket)
-{
-    return is_address_taken(sim, socket, 1);
 }
 
 void aco__sim_endpoint_share(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *address)
 {
     socket->local = *address;
-    aco__links_append(with_port(sim, address->port), &socket->same_port);
+    aco__sim_port_join(sim, socket);
+    aco__links_append(aco__sim_with_port(sim, address->port), &socket->same_port);
 }
 
 /* A port that nobody has, for an address without one. Never `avoided`: a socket would be its own peer. */
@@ -196,11 +191,11 @@ static int choose_port(aco_sim_t *sim, aco__sim_socket_t *socket, uint16_t avoid
     socket->reuses_address = socket->reuses_port = 0;
     for (uint64_t i = 0; i < CHOSEN && !found; i++) {
         socket->local.port = (uint16_t)(FIRST_CHOSEN + (first + i) % CHOSEN);
-        found = socket->local.port != avoided && !is_address_taken(sim, socket, 0);
+        found = socket->local.port != avoided && !has_rival(sim, socket);
     }
     socket->reuses_address = reuses_address;
     socket->reuses_port = reuses_port;
-    socket->has_chosen_port = 1;
+    socket->port_was_given = 1;
     if (found)
         return 0;
     return aco__sim_fail_with(EADDRINUSE);
@@ -228,10 +223,28 @@ static int port_is_kept(const aco_sim_t *sim, const aco__sim_socket_t *socket)
         if (kept->until <= sim->now || kept->node != socket->file.node ||
             (kept->reuses_address && socket->reuses_address) || (kept->reuses_port && socket->reuses_port))
             continue;
-        if (address_covers(&kept->address, kept->only_ipv6, &socket->local) ||
-            address_covers(&socket->local, socket->only_ipv6, &kept->address))
+        if (aco__sim_address_covers(&kept->address, kept->only_ipv6, &socket->local) ||
+            aco__sim_address_covers(&socket->local, socket->only_ipv6, &kept->address))
             return 1;
     }
+    return 0;
+}
+
+/* Whether another socket, or the end of one, keeps this one from binding to its address, or from listening there. */
+static int is_taken(aco_sim_t *sim, const aco__sim_socket_t *socket)
+{
+    if (socket->type != SOCK_STREAM || socket->local.family == AF_UNIX)
+        return has_rival(sim, socket);
+    return !aco__sim_port_is_shared(sim, socket) && (has_rival(sim, socket) || port_is_kept(sim, socket));
+}
+
+int aco__sim_endpoint_listen(aco_sim_t *sim, aco__sim_socket_t *socket)
+{
+    if (socket->local.family == AF_UNIX)
+        return 0;
+    if (is_taken(sim, socket))
+        return aco__sim_fail_with(EADDRINUSE);
+    aco__sim_port_note(sim, socket);
     return 0;
 }
 
@@ -245,16 +258,19 @@ int aco__sim_endpoint_bind(aco_sim_t *sim, aco__sim_socket_t *socket, const aco_
     if (aco__sim_endpoint_node(socket, address) != socket->file.node)
         return aco__sim_fail_with(EADDRNOTAVAIL);
     socket->local = *address;
+    socket->port_was_given = 0;
     if (address->family == AF_UNIX && !address->name_length)
         choose_name(sim, &socket->local);
     if (address->family != AF_UNIX && !address->port) {
         done = choose_port(sim, socket, 0);
-    } else if (is_address_taken(sim, socket, 0) || (socket->type == SOCK_STREAM && port_is_kept(sim, socket))) {
+    } else if (is_taken(sim, socket)) {
         errno = EADDRINUSE;
         done = -1;
     }
+    if (done == 0 && socket->type == SOCK_STREAM && !is_unix)
+        aco__sim_port_note(sim, socket);
     if (done == 0)
-        aco__sim_endpoint_share(sim, socket, &socket->local);
+        aco__links_append(aco__sim_with_port(sim, socket->local.port), &socket->same_port);
     else
         memset(&socket->local, 0, sizeof socket->local);
     return done;
@@ -304,7 +320,8 @@ int aco__sim_endpoint_choose(aco_sim_t *sim, aco__sim_socket_t *socket, const ac
     if (is_bound)
         return 0;
     if (choose_port(sim, socket, to->port) == 0) {
-        aco__links_append(with_port(sim, socket->local.port), &socket->same_port);
+        aco__sim_port_join(sim, socket);
+        aco__links_append(aco__sim_with_port(sim, socket->local.port), &socket->same_port);
         return 0;
     }
     memset(&socket->local, 0, sizeof socket->local);

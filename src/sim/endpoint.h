@@ -61,13 +61,22 @@ typedef struct aco__sim_option {
 
 enum { ACO__SIM_MOST_OPTIONS = 12 };
 
+/* What the system remembers of a port of TCP: shared_port.c. */
+typedef struct aco__sim_sharing {
+    int is_shared;              /* the last one to bind or to begin to listen had SO_REUSEPORT */
+    aco__sim_address_t address; /* its own, or that of one before, which covers it */
+    int only_ipv6;              /* of who has the address */
+} aco__sim_sharing_t;
+
 typedef struct aco__sim_socket {
     aco__sim_file_t file;
     int family, type;           /* AF_…, SOCK_… */
     aco__sim_address_t local, remote; /* remote: of the peer, or the one to be */
     aco__links_t same_port;     /* sockets that are bound to a port with this remainder */
     int error;                  /* SO_ERROR */
-    int reuses_address, reuses_port, only_ipv6, has_chosen_port;
+    int reuses_address, reuses_port, only_ipv6;
+    int port_was_given;         /* by the system or its listener: it did not ask for one, and a reset frees it */
+    aco__sim_sharing_t sharing; /* of its port, while it has one */
     int send_size, receive_size; /* SO_SNDBUF, SO_RCVBUF */
     struct linger linger;
     struct timeval limits[2];   /* SO_RCVTIMEO, SO_SNDTIMEO: only kept. acorn_hook reads them */
@@ -135,6 +144,10 @@ ACO__HIDDEN void aco__sim_address_write(const aco__sim_socket_t *socket, const a
                                         struct sockaddr *result, socklen_t *length);
 ACO__HIDDEN int aco__sim_address_is_any(const aco__sim_address_t *address);
 ACO__HIDDEN int aco__sim_address_equal(const aco__sim_address_t *a, const aco__sim_address_t *b);
+/* Whether what is sent to `to` may come to a socket that has `local`, and has IPV6_V6ONLY or not. */
+ACO__HIDDEN int aco__sim_address_covers(const aco__sim_address_t *local, int only_ipv6, const aco__sim_address_t *to);
+/* A list of sockets, by `same_port`: all that have the port are in it, and others. */
+ACO__HIDDEN aco__links_t *aco__sim_with_port(aco_sim_t *sim, uint16_t port);
 
 /* Gives the socket an address; port 0: a free one. 0, or -1 and errno. */
 ACO__HIDDEN int aco__sim_endpoint_bind(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *address);
@@ -149,8 +162,8 @@ ACO__HIDDEN aco__sim_address_t aco__sim_endpoint_source(const aco__sim_socket_t 
 /* The same address as another one. */
 ACO__HIDDEN void aco__sim_endpoint_share(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *address);
 ACO__HIDDEN void aco__sim_endpoint_release(aco__sim_socket_t *socket);
-/* Whether another socket listens where this one is bound. */
-ACO__HIDDEN int aco__sim_endpoint_is_taken(aco_sim_t *sim, const aco__sim_socket_t *socket);
+/* It is bound, and is to listen. 0; or -1 and errno: another socket, or the end of one, keeps it from its address. */
+ACO__HIDDEN int aco__sim_endpoint_listen(aco_sim_t *sim, aco__sim_socket_t *socket);
 /* Who gets what the socket sends to `to`: a listener, or a socket of datagrams, which may be connected to `source`.
  * NULL: none. */
 ACO__HIDDEN aco__sim_socket_t *aco__sim_endpoint_find(const aco__sim_socket_t *from, const aco__sim_address_t *to,

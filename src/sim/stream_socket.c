@@ -84,7 +84,7 @@ static void drop_connection(aco__sim_socket_t *socket, int error)
     socket->cannot_read = socket->cannot_write = 1;
     socket->out.sent = socket->out.arrived;
     aco__sim_port_free(socket);
-    if (socket->has_chosen_port)
+    if (socket->port_was_given)
         aco__sim_endpoint_release(socket);
     if (!socket->is_closed)
         aco__sim_notify(&socket->file, ANY);
@@ -571,8 +571,8 @@ int aco__sim_stream_listen(aco_sim_t *sim, aco__sim_socket_t *socket, int backlo
     any.port = 0;
     if (!socket->same_port.next && aco__sim_endpoint_bind(sim, socket, &any) != 0)
         return -1;
-    if (aco__sim_endpoint_is_taken(sim, socket))
-        return aco__sim_fail_with(EADDRINUSE);
+    if (socket->state == ACO__SIM_FRESH && aco__sim_endpoint_listen(sim, socket) != 0)
+        return -1;
     socket->state = ACO__SIM_LISTENS;
     socket->backlog = backlog < 0 || backlog > SOMAXCONN ? SOMAXCONN : backlog;
     return 0;
@@ -595,7 +595,7 @@ static void stop_listening(aco_sim_t *sim, aco__sim_socket_t *listener)
     aco__links_t *links;
     listener->state = ACO__SIM_FRESH;
     listener->is_deaf = 0;
-    if (listener->has_chosen_port)
+    if (listener->port_was_given)
         aco__sim_endpoint_release(listener);
     while ((links = aco__links_first(&listener->accepted)) != NULL) {
         aco__links_remove(links);
@@ -636,6 +636,7 @@ static aco__sim_socket_t *new_server(aco_sim_t *sim, const aco__sim_socket_t *li
     server->file.node = listener->file.node;
     server->remote = client->local;
     server->is_told = 1;
+    server->port_was_given = 1;
     server->linger = listener->linger;
     server->reuses_address = listener->reuses_address;
     server->reuses_port = listener->reuses_port;
@@ -795,7 +796,7 @@ static void begin_anew(aco__sim_socket_t *socket)
     socket->out.losses = 0;
     socket->cannot_read = socket->cannot_write = socket->has_lost_reset = 0;
     socket->state = ACO__SIM_FRESH;
-    if (socket->has_chosen_port)
+    if (socket->port_was_given)
         memset(&socket->local, 0, sizeof socket->local);
 }
 

@@ -1,6 +1,6 @@
 /* TIME_WAIT: who ends a TCP connection first keeps its address for a minute after the end, as the other side may not
- * have got all of it. Only bind() looks: a new socket needs SO_REUSEADDR, and the old one must have had it, too. The
- * system chooses ports as if none were kept. */
+ * have got all of it. bind() looks, and listen() does again: a new socket needs SO_REUSEADDR, and the old one must have
+ * had it, too. The system chooses ports as if none were kept. */
 #include "sim/time_wait.h"
 #include "sim/world.h"
 
@@ -31,7 +31,8 @@ void aco__sim_port_keep(aco_sim_t *sim, aco__sim_socket_t *socket, int64_t since
                                   .address = socket->local,
                                   .only_ipv6 = socket->only_ipv6,
                                   .reuses_address = socket->reuses_address,
-                                  .reuses_port = socket->reuses_port};
+                                  .reuses_port = socket->reuses_port,
+                                  .sharing = socket->sharing};
         *(sim->ports.kept ? &sim->ports.last_kept->next : &sim->ports.kept) = kept;
         sim->ports.last_kept = kept;
         socket->kept = kept;

@@ -10,6 +10,7 @@ struct aco__sim_kept {
     const aco_sim_node_t *node;
     aco__sim_address_t address;
     int only_ipv6, reuses_address, reuses_port;
+    aco__sim_sharing_t sharing; /* of the port */
     int64_t until;
 };
 
