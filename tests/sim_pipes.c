@@ -352,6 +352,32 @@ static void wait_in_nanosleep(int listener)
     (void)aco__system.nanosleep(&hour, NULL);
 }
 
+/* In a coroutine that the task resumes. */
+static void *reads_inside(void *unused)
+{
+    wait_in_read(-1);
+    return unused;
+}
+
+static void *reads_in_coroutine(void *unused)
+{
+    (void)aco_send(aco_new(reads_inside, NULL, NULL), NULL);
+    return unused;
+}
+
+static void wait_in_inner(int listener)
+{
+    (void)listener;
+    (void)reads_in_coroutine(NULL);
+}
+
+/* In one that such a coroutine resumes. */
+static void wait_in_innermost(int listener)
+{
+    (void)listener;
+    (void)aco_send(aco_new(reads_in_coroutine, NULL, NULL), NULL);
+}
+
 typedef struct waiter {
     void (*waits)(int listener);
     int lives, turns;
@@ -420,8 +446,8 @@ static void crash_often(aco_sim_function_t scenario, void *arg, ssize_t most)
 
 static void crash_in_calls(void)
 {
-    void (*const calls[])(int) = {wait_in_open,   wait_in_read,  wait_in_splice,   wait_in_sendfile,
-                                  wait_in_accept, wait_in_epoll, wait_in_nanosleep};
+    void (*const calls[])(int) = {wait_in_open,  wait_in_read,      wait_in_splice, wait_in_sendfile, wait_in_accept,
+                                  wait_in_epoll, wait_in_nanosleep, wait_in_inner,  wait_in_innermost};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         crash_often(crash_in_call, (void *)(uintptr_t)calls[i], CAPACITY);
     crash_often(crash_in_pool, NULL, 4000);

@@ -45,7 +45,6 @@ NO_TASK_LEAVES = {
     'poll_task_turn': 'the same, between tasks',
     'end_task': 'a task that has ended; it does not return',
     'arrives': "a task's first instruction",
-    'aco__chooser_leave_turn': 'a task that never goes on; it does not return',
 }
 
 # Users' functions: whether they may let other tasks run when the library calls them.
@@ -124,6 +123,7 @@ CALLBACKS = {
 CALLS = {
     ('aco__http_try_send', 'aco_io_send_at'): 'MSG_DONTWAIT',
     ('release_peer', 'aco__http_skip_body'): 'must_not_wait',
+    ('aco__chooser_leave_turn', 'aco__task_leave'): 'the task never goes on; it does not return',
 }
 
 # ---- clang's output ----

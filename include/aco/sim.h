@@ -262,10 +262,10 @@ ACO_API aco_sim_node_t *aco_sim_node(aco_sim_t *sim, const char *name, const cha
  * it may call aco_run() and aco_threads_run(); tasks of the node may call aco_offload(). A thread that is made on the
  * node's threads is the node's, too. When the function returns, the other threads go on.
  *   aco_sim_crash() and aco_sim_restart() return at once, and the crash comes when each of the node's threads is at
- * rest: between two turns of its tasks, or where it waits, unless an inner coroutine of a task waits there. Until then
- * the threads go on. Then they end where they are, and no cleanup runs but destructors of what is local to a thread.
- * These run outside of the simulation and must not call what is simulated. A task that waits for an object between
- * threads (aco/mt.h) leaves its wait in the object: make such objects anew when the function is called again.
+ * rest: between two turns of its tasks, or where it waits, unless in a coroutine that may not call aco_sleep(). Until
+ * then the threads go on. Then they end where they are, and no cleanup runs but destructors of what is local to a
+ * thread. These run outside of the simulation and must not call what is simulated. A task that waits for an object
+ * between threads (aco/mt.h) leaves its wait in the object: make such objects anew when the function is called again.
  *   Fails as aco_sim_node(). If no thread can be made, the run fails. */
 ACO_API aco_sim_node_t *aco_sim_node_main(aco_sim_t *sim, const char *name, const char *addresses,
                                           void *(*function)(void *arg), void *arg);

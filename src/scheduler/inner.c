@@ -25,6 +25,24 @@ static aco_t *resumer_of(const aco_t *waiting)
     return context == &aco__no_context ? NULL : (aco_t *)(uintptr_t)context;
 }
 
+/* Whether the frames of a coroutine between the task and the running one are not where they were: another one on its
+ * share stack has run. */
+static int lacks_frames(const aco__thread_t *self, const aco_t *task)
+{
+    const aco_t *co = self->resuming;
+    for (; co != task || aco__status(task) == ACO__RESUMING_SAVED; co = resumer_of(co))
+        if (!co || co == task)
+            return 1;
+    return 0;
+}
+
+int aco__may_leave_inner(const aco__thread_t *self)
+{
+    const aco_t *task = aco__task_around(self);
+    return task && !(self->scratch && self->scratch->cleanups) && aco__stack_is_kept(self->running) &&
+           !lacks_frames(self, task);
+}
+
 int aco__check_inner(aco__thread_t *self, const char *call)
 {
     aco_t *task = aco__task_around(self), *co = self->running;
@@ -32,10 +50,9 @@ int aco__check_inner(aco__thread_t *self, const char *call)
         return aco__fail_waiting(call);
     if (!aco__stack_is_kept(co))
         return aco__fail(0, EPERM, call, co, "is on a share stack and cannot wait");
-    for (co = self->resuming; co != task || aco__status(task) == ACO__RESUMING_SAVED; co = resumer_of(co))
-        if (!co || co == task)
-            return aco__fail(0, EPERM, call, self->running,
-                             "cannot wait: it has taken the share stack of a coroutine that waits for it");
+    if (lacks_frames(self, task))
+        return aco__fail(0, EPERM, call, co,
+                         "cannot wait: it has taken the share stack of a coroutine that waits for it");
     return aco__scope_record(self, task) ? 0 : aco__fail_memory(0, call, sizeof(aco__task_record_t)); /* so that
         aco__wait_prepare() looks closer */
 }

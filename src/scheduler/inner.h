@@ -6,7 +6,9 @@
 
 /* The task of the inner coroutine that runs. NULL: nothing runs, or not in a task, or the task cleans up. */
 ACO__HIDDEN ACO__COLD aco_t *aco__task_around(const aco__thread_t *self);
-/* 0 if the caller is an inner coroutine that may wait; else -1. */
+/* Whether the caller is an inner coroutine that may wait. */
+ACO__HIDDEN ACO__COLD int aco__may_leave_inner(const aco__thread_t *self);
+/* The same, with the reason why not: 0; or -1 and errno. */
 ACO__HIDDEN ACO__COLD int aco__check_inner(aco__thread_t *self, const char *call);
 
 #endif

@@ -157,17 +157,21 @@ void aco__chooser_leaves_frames(const void *top, const void *end)
         (void)keep_frames(top, end);
 }
 
+int aco__chooser_may_leave_turn(void)
+{
+    const aco__thread_t *self = aco__self();
+    return aco__is_in_task(self) || aco__may_leave_inner(self);
+}
+
 void aco__chooser_leave_turn(void)
 {
     aco__thread_t *self = aco__self();
-    aco__exceptions_t own;
-    void *value = NULL;
-    ACO__ASSERT(self->running && self->running == self->task && aco__tasks(self)->chooser);
+    aco_t *task = self->task;
+    ACO__ASSERT(aco__chooser_may_leave_turn() && aco__tasks(self)->chooser);
     ACO__SECTIONS_FORGET();
-    if (aco__handles_exceptions(aco__tls_ref()))
-        aco__exceptions_swap(&own, NULL); /* they end with the task */
     aco__ring_turn(self);
-    (void)aco__switch_yield(aco__tls_ref(), self->running, &value, 1);
+    self->slow_switch_tasks += self->running != task; /* as aco__wait_slowly_inside() */
+    aco__task_leave(task);
     abort();
 }
 

@@ -16,8 +16,7 @@ __attribute__((noinline)) void aco__sim_call_function(aco__sim_thread_t *thread)
 
 int aco__sim_may_leave_frames(void)
 {
-    const aco_t *running = aco__running();
-    return !running || running == aco_current_task();
+    return !aco__running() || aco__chooser_may_leave_turn();
 }
 
 void aco__sim_leave_frames(aco__sim_thread_t *thread)

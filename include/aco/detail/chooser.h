@@ -71,7 +71,9 @@ ACO_API void aco__chooser_bequeath(aco__chooser_t *chooser, aco__chooser_t *heir
 /* The calling thread, which is in no coroutine, leaves its frames between these two for good: no lock is held, no
  * section is open, and for a leak checker what they point to was lost on purpose. */
 ACO_API void aco__chooser_leaves_frames(const void *top, const void *end);
-/* In a task itself, in the middle of its turn: it never goes on. choose() is next, which must leave the frames of
+/* Whether the caller is a task, or an inner coroutine, that could wait. */
+ACO_API int aco__chooser_may_leave_turn(void);
+/* In such a one, in the middle of the task's turn: it never goes on. choose() is next, which must leave the frames of
  * aco_run(), as above, before anything runs. */
 ACO_API __attribute__((noreturn)) void aco__chooser_leave_turn(void);
 /* Whether the calling thread's scheduler has a chooser. */
