@@ -2,10 +2,11 @@
 #include "coroutine/create.h"
 #include "coroutine/forgotten.h"
 #include "scheduler/on_share_stack.h"
+#include "scheduler/spawn.h"
 #include "scheduler/wait.h"
 
-/* A new task that does not come from the cache. NULL after a failure. */
-static __attribute__((noinline)) aco_t *task_new(aco__thread_t *self, aco_function_t fn, void *arg,
+/* A new coroutine for a task. NULL after a failure. */
+static aco_t *task_new(aco__thread_t *self, aco_function_t fn, void *arg,
                                                  const aco_options_t *options)
 {
     aco_options_t o = {0};
@@ -31,14 +32,13 @@ static __attribute__((noinline)) aco_t *task_new(aco__thread_t *self, aco_functi
     return task;
 }
 
-aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *options)
+/* What is not the common case. */
+static __attribute__((noinline)) aco_t *spawn_with(aco__thread_t *self, aco_function_t fn, void *arg,
+                                                   const aco_options_t *options)
 {
-    aco__thread_t *self = aco__self();
-    int from_cache = self->cached && !options && fn && self->scheduler;
-    aco_t *task = aco_likely(from_cache) ? aco__cache_reuse(self, fn, arg) : task_new(self, fn, arg, options);
+    aco_t *task = task_new(self, fn, arg, options);
     if (aco_unlikely(!task))
         return NULL;
-    aco__made(task, __builtin_return_address(0));
     *aco__task_joiner(task) = NULL;
     *aco__task_flags(task) = options && (options->flags & ACO_DETACHED) ? TASK_DETACHED : 0;
     if (aco__is_on_private(task)) {
@@ -53,5 +53,14 @@ aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *options)
     self->tasks++;
     self->spawned++;
     aco__ring_append(self, task);
+    return task;
+}
+
+aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *options)
+{
+    aco__thread_t *self = aco__self();
+    aco_t *task = aco_likely(!options && aco__can_spawn_cached(self, fn)) ? aco__spawn_cached(self, fn, arg, 0)
+                                                                          : spawn_with(self, fn, arg, options);
+    aco__made(task, __builtin_return_address(0));
     return task;
 }

@@ -32,6 +32,17 @@ typedef struct aco__task_record {
 } aco__task_record_t;
 _Static_assert(sizeof(aco__task_record_t) <= ACO__TASK_RECORD, "the stack has room for a task's record");
 
+/* The record becomes valid, for a task without scopes. */
+static inline void aco__task_record_begin(aco__task_record_t *record, const aco_t *task)
+{
+    record->task = (aco_t *)(uintptr_t)task;
+    record->groups = 0;
+    record->scope = NULL;
+    record->timer.index = 0;
+    record->group = NULL;
+    record->at_end = NULL;
+}
+
 /* What a task on a share stack has instead of fields of its stack's record. */
 typedef struct aco__annex {
     aco__context_t context; /* where it goes on, while its frames are saved: its block's context restores them */

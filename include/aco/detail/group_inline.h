@@ -8,6 +8,9 @@ ACO_API ACO__COLD aco_group_t *aco__own_group(void); /* of which the calling tas
 
 #ifndef ACO_CONFIG_NO_INLINE
 
+/* The common case of a spawn with default options: there is a place, and the thread's cache has a coroutine. NULL: it
+ * is not the common case, and nothing was done. */
+ACO_API aco_t *aco__group_spawn_cached(aco_group_t *group, aco_function_t fn, void *arg, void **result);
 /* The halves of the calls; the first ones as in scheduler_inline.h. */
 ACO_API int aco__group_admit(aco_group_t *group, aco__wait_t *wait, const char *location); /* takes a place */
 ACO_API aco_t *aco__group_spawn(aco_group_t *group, aco_function_t fn, void *arg, void **result,
@@ -20,7 +23,11 @@ ACO__FORCE_INLINE aco_t *ACO__BODY_OF(aco_group_spawn_at)(aco_group_t *group, ac
                                                           const char *location)
 {
     aco__wait_t wait;
-    int admitted = aco__wait_end(aco__group_admit(group, &wait, location), &wait);
+    aco_t *task = options ? NULL : aco__group_spawn_cached(group, fn, arg, result);
+    int admitted;
+    if (aco_likely(task != NULL))
+        return task;
+    admitted = aco__wait_end(aco__group_admit(group, &wait, location), &wait);
     return aco_likely(admitted == 0) ? aco__group_spawn(group, fn, arg, result, options) : NULL;
 }
 

@@ -1,6 +1,7 @@
 /* Groups. The members' records are linked into the group; a member's outermost scope is the group's. member.c has what
  * happens when a member ends. */
 #include "coroutine/forgotten.h"
+#include "scheduler/spawn.h"
 #include "scheduler/sync/member.h"
 #include "scheduler/wait.h"
 
@@ -44,9 +45,14 @@ ACO__SWITCHES int aco__group_admit(aco_group_t *group, aco__wait_t *wait, const 
 
 /* ---- Members ---- */
 
-static void add_member(aco_group_t *group, aco__task_record_t *record)
+/* The new task of this record is a member. */
+static inline void add_member(aco_group_t *group, aco__task_record_t *record, void **result)
 {
     ACO__ASSERT(!group->aco__first == !group->aco__last && (!group->aco__last || !group->aco__last->next));
+    ACO__ASSERT(!record->scope && !record->group);
+    record->scope = &group->scope;
+    record->group = group;
+    record->result = result;
     record->next = NULL;
     record->previous = group->aco__last;
     *(record->previous ? &record->previous->next : &group->aco__first) = record;
@@ -85,12 +91,33 @@ aco_t *aco__group_spawn(aco_group_t *group, aco_function_t fn, void *arg, void *
     if (spare)
         aco__annex(task)->record = spare;
     record = aco__scope_record(self, task);
-    ACO__ASSERT(!record->scope && !record->group); /* the task is new */
-    record->scope = &group->scope;
-    record->group = group;
-    record->result = result;
     *aco__task_flags(task) |= TASK_DETACHED;
-    add_member(group, record);
+    add_member(group, record, result);
+    return task;
+}
+
+/* Whether a member can be spawned now: aco__group_admit() would neither fail nor wait, nor wake a spawner. */
+static inline int has_place(const aco__thread_t *self, const aco_group_t *group)
+{
+    return group && group->scope.aco__task && group->scope.aco__task->share_stack->aco__thread == self &&
+           !group->scope.aco__ended_by && !group->aco__spawners.first &&
+           (!group->limit || group->running < group->limit);
+}
+
+aco_t *aco__group_spawn_cached(aco_group_t *group, aco_function_t fn, void *arg, void **result)
+{
+    aco__thread_t *self = aco__self();
+    aco__task_record_t *record;
+    aco_t *task;
+    if (aco_unlikely(!aco__can_spawn_cached(self, fn) || !has_place(self, group) || (result && aco__may_move(result)) ||
+                     __atomic_load_n(&aco__notes_spawns, __ATOMIC_RELAXED)))
+        return NULL;
+    task = aco__spawn_cached(self, fn, arg, TASK_DETACHED | TASK_SCOPED);
+    record = aco__stack_task_record(task->share_stack);
+    self->scoped_tasks++;
+    aco__task_record_begin(record, task);
+    group->running++;
+    add_member(group, record, result);
     return task;
 }
 

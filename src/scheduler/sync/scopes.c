@@ -256,12 +256,7 @@ aco__task_record_t *aco__scope_record(aco__thread_t *self, const aco_t *task)
             return NULL;
         *aco__task_flags(task) |= TASK_SCOPED;
         self->scoped_tasks++;
-        record->task = (aco_t *)(uintptr_t)task;
-        record->groups = 0;
-        record->scope = NULL;
-        record->timer.index = 0;
-        record->group = NULL;
-        record->at_end = NULL;
+        aco__task_record_begin(record, task);
     }
     return record;
 }
