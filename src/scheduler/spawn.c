@@ -6,8 +6,7 @@
 #include "scheduler/wait.h"
 
 /* A new coroutine for a task. NULL after a failure. */
-static aco_t *task_new(aco__thread_t *self, aco_function_t fn, void *arg,
-                                                 const aco_options_t *options)
+static aco_t *task_new(aco__thread_t *self, aco_function_t fn, void *arg, const aco_options_t *options)
 {
     aco_options_t o = {0};
     aco_t *task;

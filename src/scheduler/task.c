@@ -39,19 +39,27 @@ static inline void mark_ended(aco_t *task)
     task->aco__self.pc = (void *)(uintptr_t)&ended_task;
 }
 
+static inline int is_cacheable(const aco_t *task)
+{
+    return (task->aco__state & ~ACO__SHARES_FP) == (ACO__FROM_NEW | ACO__PRIVATE | ACO__ENDED);
+}
+
 /* Gives up the ended task. The caller still runs on its stack. In the cache the stack is safe until another task runs;
  * otherwise the task becomes the zombie, and the next zombie or a reap frees it. Returns whether that must happen
  * before another task runs: who joined the task, or ended its group, may free the stack's memory then. */
-static inline int give_up(aco__thread_t *self, aco_t *task)
+static __attribute__((noinline)) int give_up_slowly(aco__thread_t *self, aco_t *task)
 {
-    const unsigned cacheable = ACO__FROM_NEW | ACO__PRIVATE | ACO__ENDED;
-    if (aco_likely((task->aco__state & ~ACO__SHARES_FP) == cacheable) &&
-        (aco_likely(aco__cache_put(self, task)) || aco__depot_put(self, task)))
+    if (is_cacheable(task) && aco__depot_put(self, task))
         return 0;
     aco__task_reap(self->scheduler);
     aco__set_status(task, ACO__DESTROYED);
     self->scheduler->zombie = task;
     return aco__stack_is_callers(task->share_stack);
+}
+
+static inline int give_up(aco__thread_t *self, aco_t *task)
+{
+    return aco_likely(is_cacheable(task) && aco__cache_put(self, task)) ? 0 : give_up_slowly(self, task);
 }
 
 #ifdef ACO__INVARIANTS

@@ -104,12 +104,18 @@ static inline int has_place(const aco__thread_t *self, const aco_group_t *group)
            (!group->limit || group->running < group->limit);
 }
 
+/* Whether aco__may_move() is 0 for every address. It calls nothing. */
+static inline int nothing_moves(const aco__thread_t *self)
+{
+    return self->running && self->running == self->task && aco__is_on_private(self->running);
+}
+
 aco_t *aco__group_spawn_cached(aco_group_t *group, aco_function_t fn, void *arg, void **result)
 {
     aco__thread_t *self = aco__self();
     aco__task_record_t *record;
     aco_t *task;
-    if (aco_unlikely(!aco__can_spawn_cached(self, fn) || !has_place(self, group) || (result && aco__may_move(result)) ||
+    if (aco_unlikely(!aco__can_spawn_cached(self, fn) || !has_place(self, group) || (result && !nothing_moves(self)) ||
                      __atomic_load_n(&aco__notes_spawns, __ATOMIC_RELAXED)))
         return NULL;
     task = aco__spawn_cached(self, fn, arg, TASK_DETACHED | TASK_SCOPED);

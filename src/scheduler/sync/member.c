@@ -58,25 +58,32 @@ ACO__COLD static void count_failure(aco__thread_t *self, aco_group_t *group, int
         aco__scope_finish(self, &group->scope, ECANCELED);
 }
 
-static inline void count_success(aco__thread_t *self, aco_group_t *group, void *result)
+static inline void count_success(aco_group_t *group, void *result)
 {
     if (!group->succeeded++)
         group->result = result;
-    if (aco_unlikely(group->policy == ACO_FIRST_SUCCESS))
-        aco__scope_finish(self, &group->scope, ECANCELED);
 }
 
-/* A member has returned `result`, with this errno if that is ACO_ERROR. */
-static inline void member_ends(aco__thread_t *self, aco_group_t *group, const aco__task_record_t *record, void *result,
-                               int error)
+/* A member has returned `result`. */
+static inline void leave_group(aco_group_t *group, const aco__task_record_t *record, void *result)
 {
     remove_member(group, record);
     if (aco_unlikely(record->result != NULL))
         *record->result = result;
-    if (aco_unlikely(result == ACO_ERROR))
+}
+
+/* The same, with this errno if that is ACO_ERROR. Whoever waits for it wakes. */
+static void member_ends(aco__thread_t *self, const aco__task_record_t *record, void *result, int error)
+{
+    aco_group_t *group = record->group;
+    leave_group(group, record, result);
+    if (aco_unlikely(result == ACO_ERROR)) {
         count_failure(self, group, error);
-    else
-        count_success(self, group, result);
+    } else {
+        count_success(group, result);
+        if (aco_unlikely(group->policy == ACO_FIRST_SUCCESS))
+            aco__scope_finish(self, &group->scope, ECANCELED);
+    }
     free_place(self, group);
 }
 
@@ -87,36 +94,74 @@ ACO__COLD static void tell_end(aco__task_record_t *record)
     at_end->ends(at_end);
 }
 
-/* The same of a task that has had scopes. */
-static inline void leave_scopes(aco__thread_t *self, aco_t *task, void *result, int error)
+/* A task that has had scopes ends. */
+static void leave_scopes(aco__thread_t *self, aco_t *task, void *result, int error)
 {
     aco__task_record_t *record = aco__task_record(task);
     if (aco_unlikely(record->groups))
         aco__die("aco_exit", task, "ends inside %u group(s) that it began: aco_group_end() must come first",
                  record->groups);
-    aco__scopes_leave(self, record);
+    if (aco_unlikely(record->timer.index)) /* of the scopes nothing can be said: their frames may be gone */
+        aco__timer_cancel(aco__tasks(self), &record->timer);
+    ACO__ASSERT(self->scoped_tasks);
+    self->scoped_tasks--;
     if (aco_unlikely(record->at_end != NULL))
         tell_end(record);
     if (record->group)
-        member_ends(self, record->group, record, result, error);
+        member_ends(self, record, result, error);
 }
 
-static inline void leave_all(aco__thread_t *self, aco_t *task, void *result, int error)
+/* No post leads to the task or its scopes any more. */
+ACO__COLD static void forget_posts(aco__tasks_t *s, const aco_t *task)
 {
-    if (aco_unlikely(aco__is_posted(aco__task_post(task))))
-        aco__inbox_forget(aco__tasks(self), aco__task_post(task));
+    if (aco__is_posted(aco__task_post(task)))
+        aco__inbox_forget(s, aco__task_post(task));
     if (*aco__task_flags(task) & TASK_SCOPED)
-        leave_scopes(self, task, result, error);
+        aco__scopes_forget_posts(s, task);
 }
 
 void aco__task_leaves_scopes(aco__thread_t *self, aco_t *task, void *result, int error)
 {
-    leave_all(self, task, result, error);
+    if (aco_unlikely(aco__tasks(self)->opened)) /* others post to tasks of open schedulers only */
+        forget_posts(aco__tasks(self), task);
+    if (*aco__task_flags(task) & TASK_SCOPED)
+        leave_scopes(self, task, result, error);
 }
 
-void aco__scoped_task_ends(aco__thread_t *self, aco_t *task, void *result)
+static __attribute__((noinline)) void ends_slowly(aco__thread_t *self, aco_t *task, void *result)
 {
-    leave_all(self, task, result, aco_unlikely(result == ACO_ERROR) ? errno : 0);
+    aco__task_leaves_scopes(self, task, result, result == ACO_ERROR ? errno : 0);
     if (!aco__is_on_private(task))
         aco__on_share_stack_ends(self, task);
+}
+
+/* The record of a member whose end only counts: it has left what it began, nobody is told, nothing wakes. NULL: the
+ * task is not such a one. */
+static inline aco__task_record_t *only_counts(const aco__tasks_t *s, const aco_t *task, const void *result)
+{
+    aco__task_record_t *record;
+    const aco_group_t *group;
+    if (!aco__is_on_private(task) || !(*aco__task_flags(task) & TASK_SCOPED) || s->opened || result == ACO_ERROR)
+        return NULL;
+    record = aco__stack_task_record(task->share_stack);
+    group = record->group;
+    return group && !record->groups && !record->timer.index && !record->at_end && group->policy != ACO_FIRST_SUCCESS &&
+                   !group->aco__spawners.first && group->running > 1
+               ? record
+               : NULL;
+}
+
+/* The common case calls nothing, and so saves no registers. */
+void aco__scoped_task_ends(aco__thread_t *self, aco_t *task, void *result)
+{
+    aco__task_record_t *record = only_counts(aco__tasks(self), task, result);
+    if (aco_unlikely(!record)) {
+        ends_slowly(self, task, result);
+        return;
+    }
+    ACO__ASSERT(self->scoped_tasks && !aco__is_posted(&record->post));
+    self->scoped_tasks--;
+    leave_group(record->group, record, result);
+    count_success(record->group, result);
+    record->group->running--;
 }

@@ -457,12 +457,7 @@ static int cancels_scope_of(const aco__post_t *post, const void *task)
     return __atomic_load_n(&post->run, __ATOMIC_RELAXED) == cancel_posted && scope->aco__task == task;
 }
 
-void aco__scopes_leave(aco__thread_t *self, aco__task_record_t *record)
+void aco__scopes_forget_posts(aco__tasks_t *s, const aco_t *task)
 {
-    if (aco_unlikely(aco__tasks(self)->opened))
-        aco__inbox_filter(aco__tasks(self), cancels_scope_of, task_of(record));
-    if (record->timer.index) /* of the scopes nothing can be said: their frames may be gone */
-        aco__timer_cancel(aco__tasks(self), &record->timer);
-    ACO__ASSERT(self->scoped_tasks);
-    self->scoped_tasks--;
+    aco__inbox_filter(s, cancels_scope_of, task);
 }

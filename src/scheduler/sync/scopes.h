@@ -27,7 +27,7 @@ ACO__HIDDEN int aco__scope_admit(aco__thread_t *self, const aco__wait_t *wait);
  * long as the first timer is such a one and due before `until`. ACO_FOREVER: so that a deadlock is noticed. Less: what
  * stays in place at worst wakes the thread once. */
 ACO__HIDDEN void aco__scope_timers_refresh(aco__thread_t *self, int64_t until);
-/* The task of this record ends. */
-ACO__HIDDEN void aco__scopes_leave(aco__thread_t *self, aco__task_record_t *record);
+/* No post of another thread cancels a scope of the task any more: it ends. */
+ACO__HIDDEN void aco__scopes_forget_posts(aco__tasks_t *s, const aco_t *task);
 
 #endif
