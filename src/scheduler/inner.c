@@ -166,15 +166,11 @@ ACO__COLD ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void aco__inner_leave(aco
         aco__fp_load(&fp_control, &fp_control2);
 }
 
-ACO__SWITCHES void aco__task_leave(aco_t *task)
+ACO__SWITCHES static __attribute__((noinline)) void leave(aco_t *task)
 {
     aco__thread_t *self = aco__self();
-    int handles = aco__handles_exceptions(aco__tls_ref());
-    aco__exceptions_t own, unused;
     void *value = NULL;
     uintptr_t tagged;
-    if (aco_unlikely(handles))
-        aco__exceptions_swap(&own, NULL);
     if (aco_unlikely(self->running != task)) {
         self->slow_switch_tasks--; /* aco__wait_slowly_inside() */
         aco__inner_leave(self, task);
@@ -182,6 +178,21 @@ ACO__SWITCHES void aco__task_leave(aco_t *task)
         tagged = aco__switch_yield(aco__tls_ref(), task, &value, 1);
         ACO__CHECK_INTERRUPT(tagged);
     }
-    if (aco_unlikely(handles))
-        aco__exceptions_swap(&unused, &own);
+}
+
+/* With room for the exceptions that the task handles: few tasks wait inside a handler. */
+ACO__SWITCHES static __attribute__((noinline)) void leave_handler(aco_t *task)
+{
+    aco__exceptions_t own, unused;
+    aco__exceptions_swap(&own, NULL);
+    leave(task);
+    aco__exceptions_swap(&unused, &own);
+}
+
+ACO__SWITCHES void aco__task_leave(aco_t *task)
+{
+    if (aco_unlikely(aco__handles_exceptions(aco__tls_ref())))
+        leave_handler(task);
+    else
+        leave(task);
 }
