@@ -438,6 +438,26 @@ ACO__SWITCHES static int park_unarmed(aco__io_t *io, aco__io_fd_t *d, int64_t de
     return pause_for(io, d, TRY_AGAIN_NS, deadline, call, location);
 }
 
+/* After arm(). 0, and a wait has begun; or -1 and errno. */
+ACO__SWITCHES
+static inline int begin_wait(aco__io_t *io, aco__io_fd_t *d, aco__wait_t *wait, int direction, int64_t deadline,
+                             const char *call, const char *location)
+{
+    d->wait_is_used |= wait == &d->wait;
+    io->spender = NULL;
+    io->stats.waits++;
+    return aco__poller_wait_begin(call, wait, &d->queues[direction == IO_WRITE], NULL, d->fd, direction == IO_WRITE,
+                                  deadline, location);
+}
+
+/* The result of a wait that ended with `result`, and errno. */
+static inline int result_of_wait(const aco__io_fd_t *d, int result)
+{
+    if (d->closed) /* also if it was closed after the wait's time was over, before this task ran */
+        errno = ECANCELED;
+    return result == 0 && !d->closed ? 0 : -1;
+}
+
 int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline, const char *call,
                  const char *location)
 {
@@ -450,11 +470,7 @@ int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline
     wait = d->wait_is_used ? wait_new(call) : &d->wait;
     if (!wait)
         return -1;
-    d->wait_is_used |= wait == &d->wait;
-    io->spender = NULL;
-    io->stats.waits++;
-    result = aco__poller_wait_begin(call, wait, &d->queues[direction == IO_WRITE], NULL, d->fd, direction == IO_WRITE,
-                                    deadline, location);
+    result = begin_wait(io, d, wait, direction, deadline, call, location);
     if (result == 0)
         result = aco__poller_wait_end(&io->base, wait);
     ACO__ASSERT(d->wait_is_used || wait != &d->wait);
@@ -463,9 +479,7 @@ int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline
     else
         wait_free(wait);
     disarm(io, d);
-    if (d->closed) /* also if it was closed after the wait's time was over, before this task ran */
-        errno = ECANCELED;
-    return result == 0 && !d->closed ? 0 : -1;
+    return result_of_wait(d, result);
 }
 
 int aco__io_park_any(aco__io_t *io, aco__io_fd_t *const *ds, const unsigned char *directions, aco__waiter_t *places,
@@ -523,17 +537,14 @@ static int last_look(const aco__io_fd_t *d, int events)
     return is_there;
 }
 
-/* `after_read`: aco__io_recv_now() has just told that nothing is there. To watch a descriptor anew gives an event if
- * something has come since, and a drained one gets one. */
-ACO__SWITCHES
-static int wait_for(int fd, int direction, int64_t deadline, int after_read, const char *call, const char *location)
+ACO__SWITCHES static int wait_for(int fd, int direction, int64_t deadline, const char *call, const char *location)
 {
     aco__io_t *io = aco__io_get(call);
     aco__io_fd_t *d = io ? aco__io_enter(io, fd, call) : NULL;
     int n, will_hear, events = direction == IO_READ ? POLLIN | POLLPRI : POLLOUT;
     if (!d)
         return -1;
-    will_hear = direction == IO_READ && (d->drained || (after_read && !(d->armed & IO_READS)));
+    will_hear = direction == IO_READ && d->drained;
     for (;; will_hear = 0) {
         n = will_hear ? 0 : aco__io_look(fd, events);
         if (n != 0)
@@ -542,9 +553,6 @@ static int wait_for(int fd, int direction, int64_t deadline, int after_read, con
             n = will_hear && last_look(d, events);
             break;
         }
-        n = will_hear && after_read;
-        if (n)
-            break;
     }
     if (n < 0)
         aco__io_fail(call, fd);
@@ -554,27 +562,80 @@ static int wait_for(int fd, int direction, int64_t deadline, int after_read, con
 
 int aco_io_wait_readable_at(int fd, const char *location)
 {
-    return wait_for(fd, IO_READ, ACO_FOREVER, 0, "aco_io_wait_readable", location);
+    return wait_for(fd, IO_READ, ACO_FOREVER, "aco_io_wait_readable", location);
 }
 
 int aco_io_wait_writable_at(int fd, const char *location)
 {
-    return wait_for(fd, IO_WRITE, ACO_FOREVER, 0, "aco_io_wait_writable", location);
+    return wait_for(fd, IO_WRITE, ACO_FOREVER, "aco_io_wait_writable", location);
 }
 
 int aco_io_wait_readable_until_at(int fd, int64_t deadline, const char *location)
 {
-    return wait_for(fd, IO_READ, deadline, 0, "aco_io_wait_readable", location);
+    return wait_for(fd, IO_READ, deadline, "aco_io_wait_readable", location);
 }
 
 int aco_io_wait_writable_until_at(int fd, int64_t deadline, const char *location)
 {
-    return wait_for(fd, IO_WRITE, deadline, 0, "aco_io_wait_writable", location);
+    return wait_for(fd, IO_WRITE, deadline, "aco_io_wait_writable", location);
+}
+
+/* ---- Waiting for input, after a read ----
+ *
+ * Idle connections wait here. On a share stack each of them keeps a copy of its frames. So the only frame here is that
+ * of aco__io_await_input(): what comes before and after the wait is in functions that are not inline. */
+
+/* The wait that has begun. NULL and errno: none has, by a failure; with 0 as errno: because input may be there. */
+ACO__SWITCHES static __attribute__((noinline)) aco__wait_t *begin_awaiting(int fd, const char *location)
+{
+    static const char call[] = "aco_io_wait_readable";
+    aco__io_t *io = aco__io_get(call);
+    aco__io_fd_t *d = io ? aco__io_enter(io, fd, call) : NULL;
+    int n, result;
+    if (!d)
+        return NULL;
+    /* To watch a descriptor anew gives an event if something has come since the read, and a drained one gets one. */
+    n = d->drained || !(d->armed & IO_READS) ? 0 : aco__io_look(fd, POLLIN | POLLPRI);
+    if (aco_unlikely(n != 0)) {
+        result = n > 0 ? 0 : aco__io_fail(call, fd);
+    } else if (aco_likely(!d->wait_is_used && arm(io, d, IO_READ) == 0)) {
+        if (aco_likely(begin_wait(io, d, &d->wait, IO_READ, ACO_FOREVER, call, location) == 0))
+            return &d->wait;
+        d->wait_is_used = 0;
+        disarm(io, d);
+        result = -1;
+    } else { /* with the frames of it: this is rare */
+        result = aco__io_park(io, d, IO_READ, ACO_FOREVER, call, location);
+    }
+    if (result != 0 && n == 0 && last_look(d, POLLIN | POLLPRI))
+        result = 0;
+    aco__io_leave(d);
+    if (result == 0)
+        errno = 0;
+    return NULL;
+}
+
+static __attribute__((noinline)) int end_awaiting(aco__wait_t *wait, int result)
+{
+    aco__io_fd_t *d = (aco__io_fd_t *)(void *)((char *)wait - offsetof(aco__io_fd_t, wait));
+    aco__io_t *io = (aco__io_t *)(void *)aco__poller(); /* NULL: in a child of fork(), where nothing is watched */
+    ACO__ASSERT(d->wait_is_used);
+    d->wait_is_used = 0;
+    if (io)
+        disarm(io, d);
+    result = result_of_wait(d, result);
+    if (aco_unlikely(result != 0) && last_look(d, POLLIN | POLLPRI))
+        result = 0;
+    aco__io_leave(d);
+    return result;
 }
 
 ACO__SWITCHES int aco__io_await_input(int fd, const char *location)
 {
-    return wait_for(fd, IO_READ, ACO_FOREVER, 1, "aco_io_wait_readable", location);
+    aco__wait_t *wait = begin_awaiting(fd, location);
+    if (aco_unlikely(!wait))
+        return errno ? -1 : 0;
+    return end_awaiting(wait, aco__poller_wait_end(aco__poller(), wait));
 }
 
 int aco__io_relay(aco__relay_t *relay, aco__relay_place_t *place, int fd, int writes, int looks, const char *call)
