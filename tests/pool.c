@@ -1,6 +1,7 @@
 /* Promises of pools of private stacks (include/aco/pool.h), one function each: options, sizes, reuse, reclaim, threads,
  * tasks and generators. Guards are in pool_guards.c, random schedules in pool_model.c. */
 #define _GNU_SOURCE
+#include "system/system.h"
 #include "pools.h"
 #include "aco/generator.h"
 #include "aco/scheduler.h"
@@ -375,35 +376,51 @@ static void pressure_and_request(void)
     CHECK_EQ(aco_pool_destroy(pool), 0);
 }
 
+static int64_t test_ms = 1000;
+
+static int read_test_clock(clockid_t which, struct timespec *now)
+{
+    (void)which;
+    *now = (struct timespec){(time_t)(test_ms / 1000), (long)(test_ms % 1000 * 1000000)};
+    return 0;
+}
+
 /* Promise: by time: a stack idle for idle_ms loses its pages when one of its size is next given back, at most eight at
  * a time; not before that, and not by another size's. */
 static void by_time(void)
 {
-    aco_pool_t *pool = pool_with(0, 0, 20);
+    enum { IDLE_MS = 20 };
+    aco_pool_t *pool = pool_with(0, 0, IDLE_MS);
     aco_t *other = new_in(pool, SMALL * 2, yields, NULL);
     used_t used[USED];
     int known = residency_is_known();
-    size_t before, reclaimed;
+    __typeof__(aco__system.clock_gettime) real = aco__system.clock_gettime;
+    aco__system.clock_gettime = read_test_clock;
     use_many(pool, used);
     for (int i = 0; i < USED - 2; i++)
         aco_destroy(used[i].co);
-    before = stats(pool).reclaimed; /* 0, unless this took so long */
-    usleep(60000);
-    aco_destroy(other);
-    CHECK_EQ(stats(pool).reclaimed, before);
-    COUNTS(pool, 2, USED - 2 - before + 1, before);
-    PAGES((int)before, USED, 1);
+    CHECK_EQ(stats(pool).reclaimed, 0);
+    test_ms += IDLE_MS - 1;
     aco_destroy(used[USED - 2].co);
-    reclaimed = stats(pool).reclaimed - before;
-    CHECK_EQ(reclaimed, USED - 2 - before < 8 ? USED - 2 - before : 8);
-    PAGES(0, (int)(before + reclaimed), 0);
-    usleep(60000);
+    CHECK_EQ(stats(pool).reclaimed, 0);
+    test_ms++;
+    aco_destroy(other);
+    CHECK_EQ(stats(pool).reclaimed, 0);
+    COUNTS(pool, 1, USED - 1 + 1, 0);
+    PAGES(0, USED, 1);
+    aco_destroy(used[USED - 1].co);
+    CHECK_EQ(stats(pool).reclaimed, 8);
+    PAGES(0, 8, 0);
+    PAGES(8, USED, 1);
+    used[USED - 1].co = new_in(pool, USED_SIZE, yields, NULL); /* its stack of before */
+    test_ms += IDLE_MS;
     aco_destroy(used[USED - 1].co);
     CHECK_EQ(stats(pool).reclaimed, USED - 1);
     COUNTS(pool, 0, 1 + 1, USED - 1);
     PAGES(0, USED - 1, 0);
     PAGES(USED - 1, USED, 1);
     CHECK_EQ(aco_pool_destroy(pool), 0);
+    aco__system.clock_gettime = real;
 }
 
 static void *fills_its_stack(void *unused)
