@@ -918,6 +918,7 @@ static void ask_unix(const char *path, const char *form, int round_robin)
     const void *message;
     char text[200];
     size_t n;
+    other.server.drain_time = 1; /* the client does not read the connection that it keeps */
     other.listener = aco_io_listen("unix", path, NULL, NULL);
     CHECK(other.listener >= 0);
     other.task = aco_spawn(serves, &other, NULL);
