@@ -1,5 +1,6 @@
 /* Promises about calls from other threads (include/aco/scheduler.h, include/aco/scope.h: "Any thread"). */
 #define _GNU_SOURCE
+#include "asleep.h"
 #include "tasks.h"
 #include "child.h"
 #include "fails.h"
@@ -46,14 +47,15 @@ static void *turns_for_ever(void *over)
 /* ---- Unpark ---- */
 
 static int raised, taken, over;
+static sleeper_t taker; /* no tasks: it is always busy */
 
 static void *raises(void *task)
 {
     for (int i = 0; i < MANY; i++) {
         __atomic_fetch_add(&raised, 1, __ATOMIC_SEQ_CST);
         CHECK_EQ(aco_unpark(task), 0);
-        if (i % 64 == 0)
-            usleep(100); /* long enough for the scheduler to fall asleep */
+        if (i % 64 == 0 && taker.tasks)
+            until_asleep(&taker);
     }
     return NULL;
 }
@@ -78,6 +80,7 @@ static void unparks_on(aco_share_stack_t *stack)
         raised = taken = over = 0;
         task = aco_spawn(takes, NULL, &options);
         CHECK(task != NULL);
+        taker = busy ? (sleeper_t){NULL, 0} : this_sleeper();
         if (busy)
             spawn_detached(turns_for_ever, &over);
         start(raises, task, THREADS);
@@ -482,9 +485,11 @@ static void wake_nobody(void *unused)
     (void)unused;
 }
 
-static void *unparks_soon(void *task)
+static sleeper_t without_hook;
+
+static void *unparks_sleeper(void *task)
 {
-    usleep(20000); /* most likely asleep by then */
+    until_asleep(&without_hook);
     CHECK_EQ(aco_unpark(task), 0);
     return NULL;
 }
@@ -499,7 +504,8 @@ static void *sleeps_without_hook(void *with_hook)
         CHECK_EQ(aco_on_idle(nothing_to_wait_for, NULL), 0);
     CHECK(aco_scheduler_open() != NULL);
     task = aco_spawn(parks_once, NULL, NULL);
-    CHECK_EQ(pthread_create(&other, NULL, unparks_soon, task), 0);
+    without_hook = this_sleeper();
+    CHECK_EQ(pthread_create(&other, NULL, unparks_sleeper, task), 0);
     run();
     CHECK_EQ(pthread_join(other, NULL), 0);
     CHECK_EQ(aco_join(task, NULL), 0);
@@ -684,7 +690,7 @@ static void *keeps_lock(void *unused)
     CHECK_EQ(aco_mutex_lock(&mutex), 0);
     CHECK_EQ(pthread_create(&other, NULL, waits_for_lock, NULL), 0);
     while (!__atomic_load_n(&mutex.aco__waiters.first, __ATOMIC_ACQUIRE))
-        usleep(1000);
+        sched_yield();
     aco_mutex_unlock(&mutex);
     return unused;
 }
