@@ -2,6 +2,7 @@
  * an event loop of the program's own. */
 #define _GNU_SOURCE
 #include "system/system.h"
+#include "asleep.h"
 #include "io_tests.h"
 #include "sanitizers.h"
 #include "stack_depth.h"
@@ -550,6 +551,7 @@ static void *waits_for_both(void *fd)
 typedef struct other_thread {
     aco_scheduler_t *scheduler;
     aco_t *task;
+    sleeper_t thread;
     int fd;
 } other_thread_t;
 
@@ -561,12 +563,11 @@ static void note(void *task)
 static void *wakes_from_afar(void *arg)
 {
     other_thread_t *other = arg;
-    struct timespec while_it_sleeps = {0, 2000000};
-    nanosleep(&while_it_sleeps, NULL);
+    until_asleep(&other->thread);
     CHECK_EQ(write(other->fd, "w", 1), 1);
-    nanosleep(&while_it_sleeps, NULL);
+    until_asleep(&other->thread);
     CHECK_EQ(aco_unpark(sleeper), 0);
-    nanosleep(&while_it_sleeps, NULL);
+    until_asleep(&other->thread);
     CHECK_EQ(aco_post(other->scheduler, note, other->task), 0);
     return NULL;
 }
@@ -584,6 +585,7 @@ static void *other_threads(void *unused)
     other.scheduler = aco_scheduler_open();
     other.fd = pair[1];
     other.task = aco_get_co();
+    other.thread = this_sleeper();
     aco_group_begin(&group, ACO_KEEP_GOING);
     member(&group, waits_for_both, (void *)(intptr_t)pair[0]);
     w.fd = ends[0];
@@ -742,10 +744,11 @@ static void spawns_sleeper(void *unused)
     CHECK(aco_spawn(sleeps_once, unused, &(aco_options_t){.flags = ACO_DETACHED}) != NULL);
 }
 
+static sleeper_t loop_thread;
+
 static void *posts(void *scheduler)
 {
-    struct timespec while_it_waits = {0, 3000000};
-    nanosleep(&while_it_waits, NULL);
+    until_asleep(&loop_thread);
     CHECK_EQ(aco_post(scheduler, spawns_sleeper, NULL), 0);
     return NULL;
 }
@@ -790,6 +793,7 @@ static void run_ready(void)
     CHECK_EQ(loop(), 1);
 
     scheduler = aco_scheduler_open(); /* news come to a loop that waits */
+    loop_thread = this_sleeper();
     CHECK(aco_run_ready(&next) == 0 && next == ACO_FOREVER);
     CHECK_EQ(pthread_create(&thread, NULL, posts, scheduler), 0);
     do

@@ -1,6 +1,9 @@
 /* Promises about reports of what tasks do: aco_tasks_dump(), the same by a signal, and the report of a deadlock
  * (include/aco/scheduler.h). The last test ends the program from another thread. */
 #define _GNU_SOURCE
+#ifndef _WIN32
+#include "asleep.h"
+#endif
 #include "tasks.h"
 #include "fails.h"
 
@@ -461,11 +464,12 @@ static void signal_while_tasks_run(void)
 }
 
 static aco_t *asleep;
+static sleeper_t its_thread;
 static int via_hook;
 
 static void *signals(void *thread)
 {
-    usleep(20000); /* most likely asleep by then */
+    until_asleep(&its_thread);
     if (thread)
         CHECK_EQ(pthread_kill(*(pthread_t *)thread, SIGUSR1), 0);
     else
@@ -500,6 +504,7 @@ static void signal_while_open(void)
             continue;
         CHECK(aco_scheduler_open() != NULL);
         asleep = spawn(parks_for_signal, NULL);
+        its_thread = this_sleeper();
         via_hook = i == 2; /* it returns by itself in time */
         CHECK_EQ(aco_on_idle(via_hook ? waits_in_poll : NULL, NULL), 0);
         CHECK_EQ(pthread_create(&other, NULL, signals, i == 1 ? &me : NULL), 0);
@@ -513,7 +518,7 @@ static void signal_while_open(void)
 
 static void *is_interrupted(void *me)
 {
-    usleep(20000);
+    until_asleep(&its_thread);
     CHECK_EQ(pthread_kill(*(pthread_t *)me, SIGUSR1), 0);
     read_dump();
     HAS("acorn: aco_tasks_dump: coroutine ", "to be unparked: the signal");
@@ -538,6 +543,7 @@ static void signal_in_hook(void)
     pthread_t other, me = pthread_self();
     via_hook = 0;
     asleep = spawn(parks_for_signal, NULL);
+    its_thread = this_sleeper();
     CHECK_EQ(aco_on_idle(waits_once, NULL), 0);
     CHECK_EQ(pthread_create(&other, NULL, is_interrupted, &me), 0);
     run();
@@ -658,7 +664,7 @@ static void *ends_program(void *unused)
 {
     int result;
     (void)unused;
-    usleep(20000);
+    until_asleep(&its_thread);
     CHECK_EQ(raise(SIGUSR1), 0);
     read_dump();
     HAS("acorn: aco_tasks_dump: coroutine ", " for time to pass; ", ", ends in 99");
@@ -678,6 +684,7 @@ static void signal_while_asleep(void)
 {
     pthread_t other;
     spawn_detached(sleeps_long, NULL);
+    its_thread = this_sleeper();
     CHECK_EQ(pthread_create(&other, NULL, ends_program, NULL), 0);
     run();
     CHECK(!"it has slept to the end");

@@ -7,8 +7,10 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -275,11 +277,15 @@ static void many(long switches)
     aco_destroy(co);
 }
 
+/* When some of the trace is in its file. */
 static void is_killed(void)
 {
+    enum { WRITTEN = 100000 };
+    struct stat trace = {0};
     pthread_t thread;
     pthread_create(&thread, NULL, resumes_endlessly, made(yields_endlessly, NULL, "busy"));
-    usleep(300000);
+    while (stat(getenv("ACO_TRACE"), &trace) != 0 || trace.st_size < WRITTEN)
+        sched_yield();
     kill(getpid(), SIGKILL);
 }
 
