@@ -262,6 +262,46 @@ static void ends_a_set(aco_sim_t *of_run, void *takes_long)
     MUST(set.is_over && set.error == (takes_long ? EINTR : 0));
 }
 
+static void *never_end(void *unused)
+{
+    aco_scope_t shield;
+    aco_shield_begin(&shield, ACO_FOREVER);
+    (void)aco_sleep_until(ACO_FOREVER);
+    MUST(!"the end of time");
+    return unused;
+}
+
+static void *run_without_end(void *drain_ns)
+{
+    const aco_threads_options_t options = {.flags = ACO_THREADS_INTERRUPTIBLE, .drain_ns = *(const int64_t *)drain_ns};
+    (void)aco_threads_run(2, never_end, NULL, &options);
+    MUST(!"its tasks go on");
+    return NULL;
+}
+
+/* Tasks that do not end when they are cancelled have two seconds since the second signal, at most until the third one.
+ * Without a drain the second one is the last. */
+static void ends_a_set_that_goes_on(aco_sim_t *of_run, void *arg)
+{
+    int64_t drain_ns;
+    aco_sim_node_t *node;
+    (void)arg;
+    sim = of_run;
+    drain_ns = aco_sim_random(sim, 2) ? 100 * ACO_SECOND : 0;
+    node = aco_sim_node_main(sim, "node", "10.0.0.1", run_without_end, &drain_ns);
+    pause_at_random();
+    MUST(aco_sim_signal(node, SIGTERM) == 0);
+    (void)aco_sleep(10 * ACO_SECOND);
+    MUST(aco_sim_node_is_up(node) && aco_sim_signal(node, aco_sim_random(sim, 2) ? SIGINT : SIGTERM) == 0);
+    (void)aco_sleep(1900 * ACO_MILLISECOND);
+    MUST(aco_sim_node_is_up(node) == (drain_ns != 0));
+    if (drain_ns && aco_sim_random(sim, 2))
+        MUST(aco_sim_signal(node, SIGTERM) == 0 && aco_sleep(50 * ACO_MILLISECOND) == 0);
+    else
+        (void)aco_sleep(200 * ACO_MILLISECOND);
+    MUST(!aco_sim_node_is_up(node));
+}
+
 /* Its first thread waits for the one that takes the signals. At the end of the run the set goes on. */
 static void crashes_a_set(aco_sim_t *of_run, void *takes_long)
 {
@@ -295,6 +335,7 @@ int main(void)
     PASSES(are_heard_by_all, NULL);
     PASSES(ends_a_set, NULL);
     PASSES(ends_a_set, &yes);
+    PASSES(ends_a_set_that_goes_on, NULL);
     PASSES(crashes_a_set, &yes);
     return check_result("sim_signals");
 }
