@@ -198,6 +198,13 @@ if(TARGET acorn_io AND TARGET acorn_threads)
     acorn_test(sim_agrees.${subject} ${subject}.c DEFINE IN_SIMULATION=10 TIMEOUT 200 LINK acorn_sim_static
                acorn_threads_static acorn_io_static Threads::Threads)
   endforeach()
+  # gcc's link-time optimisation resolves some references before the linker's --wrap sees them.
+  if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
+    acorn_test(sim_set_outlives.default sim_set_outlives.c DEFINE IN_SIMULATION=100 TIMEOUT 200)
+    target_link_libraries(test_sim_set_outlives_default PRIVATE acorn_sim_static acorn_threads_static acorn_io_static
+                                                                Threads::Threads)
+    target_link_options(test_sim_set_outlives_default PRIVATE -Wl,--wrap=aco__service_free,--wrap=aco__threads_each)
+  endif()
 endif()
 
 # At night the tests that try a fixed number of seeds try more of them.
