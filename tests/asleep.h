@@ -23,17 +23,24 @@ typedef struct sleeper {
     pid_t thread;
 } sleeper_t;
 
+/* The kernel's number of the calling thread. */
+static inline pid_t this_thread(void)
+{
+#ifdef __linux__
+    return (pid_t)syscall(SYS_gettid);
+#else
+    return 0;
+#endif
+}
+
 /* The calling thread, which has spawned a task or has opened its scheduler. */
 static inline sleeper_t this_sleeper(void)
 {
-    sleeper_t me = {aco__tasks(aco__self()), 0};
-#ifdef __linux__
-    me.thread = (pid_t)syscall(SYS_gettid);
-#endif
+    sleeper_t me = {aco__tasks(aco__self()), this_thread()};
     return me;
 }
 
-/* In a call of the system that waits. Where the system does not tell it, what the scheduler says must do. */
+/* Whether it is in a call of the system that waits. Where the system does not tell it, what the scheduler says must do. */
 static inline int is_in_a_wait(pid_t thread)
 {
     char path[64], text[512];

@@ -2,6 +2,7 @@
 #ifndef PROC_H
 #define PROC_H
 
+#include <dirent.h>
 #include <stdio.h>
 
 /* The first one in the file; 0: there is none. */
@@ -13,6 +14,19 @@ static inline size_t proc_number(const char *path)
         n = 0;
     if (file)
         fclose(file);
+    return n;
+}
+
+/* How many threads the process has; 1 if there is no /proc. */
+static inline int thread_count(void)
+{
+    int n = -2; /* "." and ".." */
+    DIR *directory = opendir("/proc/self/task");
+    if (!directory)
+        return 1;
+    while (readdir(directory))
+        n++;
+    closedir(directory);
     return n;
 }
 

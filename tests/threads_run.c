@@ -6,7 +6,9 @@
 #include "threads_work.h"
 
 #include "aco/detail/for_libraries.h"
+#include "proc.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -435,12 +437,12 @@ static void *wake_the_dead(void *arg)
         submit_to(1, &group, wait_and_never_return, NULL);
     submit_to(1, &group, end_thread_of_waiters, NULL);
     FAILS_WITH(aco_mt_group_end(&group), ECANCELED);
-    aco_sleep(10 * ACO_MILLISECOND);
+    aco_sleep(10 * ACO_MILLISECOND); /* a thread of the kernel: nothing tells when its memory is free */
     for (int i = 0; i < HEIRS; i++)
         CHECK_EQ(pthread_create(&threads[i], NULL, join_as_heir, aco_threads_current()), 0);
     UNTIL(load(&heirs) == HEIRS);
     aco_mt_event_set(&for_the_dead);
-    aco_sleep(10 * ACO_MILLISECOND);
+    aco_sleep(10 * ACO_MILLISECOND); /* likewise: time for what must not happen */
     add(&heirs_over, 1);
     for (int i = 0; i < HEIRS; i++)
         CHECK_EQ(pthread_join(threads[i], NULL), 0);
@@ -837,14 +839,17 @@ static void test_signals_of_dead_threads(void)
     aco_threads_options_t options = {0};
     sigset_t signals, before;
     pthread_t first;
+    int threads_before = thread_count();
     options.flags = ACO_THREADS_INTERRUPTIBLE;
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &signals, &before);
     CHECK_EQ(pthread_create(&first, NULL, run_and_end, &options), 0);
     CHECK_EQ(pthread_join(first, NULL), 0);
+    for (int64_t end = aco_after(30 * ACO_SECOND); thread_count() > threads_before && aco_now() < end;)
+        sched_yield(); /* the kernel takes a moment after pthread_join() */
+    CHECK(thread_count() <= threads_before);
     kill(getpid(), SIGTERM);
-    usleep(50000); /* time for whoever else waits for it */
     CHECK_EQ(sigtimedwait(&signals, NULL, &now), SIGTERM);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

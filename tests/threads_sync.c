@@ -1,6 +1,9 @@
 /* What conditions, reader-writer locks, wait groups and once between threads (include/aco/mt.h) promise: whom a
  * broadcast or a signal wakes and in which order, who waits behind whom. With an argument, it lasts longer. */
 #define _GNU_SOURCE
+#ifndef IN_SIMULATION
+#include "asleep.h"
+#endif
 #include "threads_mt.h"
 
 /* ---- Conditions: a broadcast is no convoy ---- */
@@ -304,11 +307,11 @@ static void *calls_once(void *arg)
 #ifndef IN_SIMULATION
 /* ---- pthread_cancel() ---- */
 
-static int begins_to_wait;
+static pid_t waiting_thread; /* atomic; 0: not yet */
 
 static void *lock_and_unlock(void *arg)
 {
-    add(&begins_to_wait, 1);
+    __atomic_store_n(&waiting_thread, this_thread(), __ATOMIC_RELEASE);
     CHECK_EQ(aco_mt_mutex_lock(arg), 0);
     CHECK_EQ(aco_mt_mutex_unlock(arg), 0);
     return arg;
@@ -321,10 +324,9 @@ static void cancel_waiting_thread(void)
     pthread_t thread;
     CHECK_EQ(aco_mt_mutex_lock(&held), 0);
     CHECK_EQ(pthread_create(&thread, NULL, lock_and_unlock, &held), 0);
-    UNTIL(load(&begins_to_wait));
-    usleep(10000);
+    while (!load(&waiting_thread) || !is_in_a_wait(waiting_thread))
+        sched_yield();
     CHECK_EQ(pthread_cancel(thread), 0);
-    usleep(10000);
     CHECK_EQ(aco_mt_mutex_unlock(&held), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK_EQ(aco_mt_mutex_try_lock(&held), 0);
