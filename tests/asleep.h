@@ -9,10 +9,10 @@
 #include "scheduler/record.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/syscall.h>
@@ -23,13 +23,13 @@ typedef struct sleeper {
     pid_t thread;
 } sleeper_t;
 
-/* The kernel's number of the calling thread. */
+/* The kernel's number of the calling thread; elsewhere than on Linux any number but 0, which is no thread. */
 static inline pid_t this_thread(void)
 {
 #ifdef __linux__
     return (pid_t)syscall(SYS_gettid);
 #else
-    return 0;
+    return 1;
 #endif
 }
 
@@ -58,10 +58,12 @@ static inline int is_in_a_wait(pid_t thread)
     return end && end[1] == ' ' && end[2] == 'S';
 }
 
+/* Who looks all the time takes a loaded machine's processors from the thread that is to fall asleep. */
 static inline void until_asleep(const sleeper_t *of)
 {
+    const struct timespec between_looks = {0, 50000};
     while (!__atomic_load_n(&of->tasks->is_asleep, __ATOMIC_SEQ_CST) || !is_in_a_wait(of->thread))
-        sched_yield();
+        nanosleep(&between_looks, NULL);
 }
 
 #endif
