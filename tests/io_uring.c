@@ -9,11 +9,13 @@
 #include "io_tests.h"
 #include "sanitizers.h"
 
+#include <dirent.h>
 #include <liburing.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -350,6 +352,12 @@ static void run_all(int *run_error)
     CHECK_EQ(count_descriptors(), before);
 }
 
+/* 512 to 516: what the kernel tells of system calls that are to be begun again, and of operations. */
+static int is_interruption(int error)
+{
+    return error == EINTR || error >= 512;
+}
+
 static int fail_operations(int error)
 {
     int run_error, place;
@@ -361,8 +369,8 @@ static int fail_operations(int error)
         if (submitted < place)
             return place - 1;
         CHECK_EQ(run_error, 0);
-        CHECK_EQ(first_error, error == EINTR ? 0 : error);
-        CHECK_EQ(is_used, error == EINTR);
+        CHECK_EQ(first_error, is_interruption(error) ? 0 : error);
+        CHECK_EQ(is_used, is_interruption(error));
     }
 }
 
@@ -401,7 +409,8 @@ static void *asks_seldom(void *unused)
 
 static void every_failure(void)
 {
-    static const int of_operations[] = {EINTR, EIO, ENOSPC}, of_enters[] = {EINTR, EAGAIN, EBUSY, EBADF, EPERM};
+    static const int of_operations[] = {EINTR, 512, 513, 514, 516, EIO, ENOSPC};
+    static const int of_enters[] = {EINTR, EAGAIN, EBUSY, EBADF, EPERM};
     int run_error;
     run_all(&run_error);
     CHECK(is_used && !run_error && !first_error);
@@ -674,6 +683,34 @@ static void *foreign_loop(void *unused)
     return unused;
 }
 
+static void *opens_file(void *unused)
+{
+    int fd = aco_file_open(path, O_RDONLY, 0);
+    CHECK(fd >= 0);
+    close(fd);
+    return unused;
+}
+
+static void *begins_loop(void *unused)
+{
+    aco_group_t group;
+    int fd;
+    uses_file(unused); /* it waits in the ring */
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, opens_file, NULL);
+    aco_task_yield();
+    submitted = 0;
+    failing_operation = 1;
+    operation_error = EINTR;
+    fd = aco_io_poll_fd();
+    failing_operation = 0;
+    CHECK_EQ(aco_on_idle(waits_outside, (void *)(intptr_t)fd), 0);
+    CHECK_EQ(aco_group_end(&group), 0);
+    CHECK_EQ(submitted, 2);
+    CHECK_EQ(aco_on_idle(NULL, NULL), 0);
+    return unused;
+}
+
 /* ---- Wakes by other threads ---- */
 
 enum { RING_ENTRIES = 128 }; /* as in src/io/uring.c: so many operations leave no room for what tells of wakes */
@@ -726,6 +763,57 @@ static void full_queue(void)
     CHECK_EQ(pthread_join(thread, NULL), 0);
     close(fd);
 }
+
+#if !UNDER_TSAN
+/* ---- Stops ---- */
+
+/* Whether one of the kernel's threads for calls that block is in the process, and waits. */
+static int has_waiting_worker(pid_t pid)
+{
+    char name[300], text[200];
+    int found = 0;
+    struct dirent *entry;
+    DIR *tasks;
+    snprintf(name, sizeof name, "/proc/%d/task", (int)pid);
+    tasks = opendir(name);
+    CHECK(tasks != NULL);
+    while (tasks && !found && (entry = readdir(tasks)) != NULL) {
+        FILE *status;
+        snprintf(name, sizeof name, "/proc/%d/task/%.20s/stat", (int)pid, entry->d_name);
+        status = fopen(name, "re");
+        if (status && fgets(text, sizeof text, status))
+            found = strstr(text, "(iou-wrk-") != NULL && strstr(text, ") S ") != NULL;
+        if (status)
+            fclose(status);
+    }
+    if (tasks)
+        closedir(tasks);
+    return found;
+}
+
+/* A process is stopped and continues while it opens a FIFO: the kernel's thread is interrupted, no task is. */
+static void stopped_meanwhile(void)
+{
+    int status, fd, ms = 0;
+    pid_t pid = fork();
+    if (pid == 0) {
+        in_thread(opens_fifo);
+        _exit(check_result("io_uring: stopped meanwhile"));
+    }
+    while (!has_waiting_worker(pid) && ms++ < 3000)
+        usleep(1000);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(kill(pid, SIGSTOP), 0);
+        CHECK(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status));
+        CHECK_EQ(kill(pid, SIGCONT), 0);
+        CHECK(waitpid(pid, &status, WCONTINUED) == pid && WIFCONTINUED(status));
+    }
+    fd = open(fifo, O_WRONLY | O_CLOEXEC);
+    CHECK(fd >= 0);
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    close(fd);
+}
+#endif
 
 enum { WATCHED = RING_ENTRIES + RING_ENTRIES / 2 };
 
@@ -1259,7 +1347,11 @@ int main(void)
     CHECK_EQ(unsetenv("ACO_POLLER"), 0);
     CHECK_EQ(pthread_create(&thread, NULL, foreign_loop, NULL), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
+    in_thread(begins_loop); /* an operation that is interrupted meanwhile is submitted again before the loop waits */
     full_queue();
+#if !UNDER_TSAN
+    stopped_meanwhile();
+#endif
     thread_ends(0);
     thread_ends(EAGAIN);
     thread_ends(EBUSY);

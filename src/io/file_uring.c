@@ -80,10 +80,21 @@ static void translate_statx(aco_file_status_t *status, const struct statx *s)
     status->changed_ns = statx_ns(&s->stx_ctime);
 }
 
+/* What tells that the kernel's thread was interrupted: the process was stopped and continues, say, or its container was
+ * frozen. The kernel begins a system call again that ends so, and tells nobody; an operation it lets end. */
+static int is_interruption(int result)
+{
+    enum { ERESTARTSYS = 512, ERESTARTNOINTR = 513, ERESTARTNOHAND = 514, ERESTART_RESTARTBLOCK = 516 };
+    return result == -EINTR || result == -ERESTARTSYS || result == -ERESTARTNOINTR || result == -ERESTARTNOHAND ||
+           result == -ERESTART_RESTARTBLOCK;
+}
+
 static void call_is_done(aco__io_t *io, aco__io_op_t *op, int result)
 {
     file_call_t *c = call_of(op);
     ACO__ASSERT(!op->is_done && op->state != IO_OP_SUBMITTED);
+    if (is_interruption(result))
+        result = -EINTR;
     if (result == -EINTR && !op->is_given_up) {
         aco__io_ring_add(io, op);
         return;

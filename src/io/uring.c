@@ -243,12 +243,15 @@ static int wait_in_ring(const aco__io_t *io, int64_t deadline)
     return -1;
 }
 
-/* From now on the eventfd tells. Whether to look again: something has ended meanwhile, or the kernel has put something
- * off and does not refuse now. */
-static int tell_by_eventfd(ring_t *ring, int submitted)
+/* From now on the eventfd tells. Whether to look again: something has ended meanwhile, or the kernel does not refuse
+ * now and something is left for it: what it has put off, or an operation that was interrupted and is queued again. */
+static int tell_by_eventfd(const aco__io_t *io, int submitted)
 {
+    const ring_t *ring = io->ring;
     const struct io_uring_cq *ends = &ring->uring.cq;
     __atomic_fetch_and(ends->kflags, ~(unsigned)IORING_CQ_EVENTFD_DISABLED, __ATOMIC_SEQ_CST);
+    if (submitted && !is_all_queued(io))
+        return 1;
     return __atomic_load_n(ends->ktail, __ATOMIC_SEQ_CST) != *ends->khead ||
            (submitted && __atomic_load_n(ring->uring.sq.kflags, __ATOMIC_SEQ_CST) & IORING_SQ_TASKRUN);
 }
@@ -276,7 +279,7 @@ static int ring_turn(aco__io_t *io, int64_t *deadline)
             return -1;
         if (reap_ring(io))
             *deadline = 0;
-    } while ((*deadline != 0 || io->has_poll_fd) && tell_by_eventfd(ring, submitted));
+    } while ((*deadline != 0 || io->has_poll_fd) && tell_by_eventfd(io, submitted));
     if (!submitted && (*deadline < 0 || *deadline > aco_after(RETRY_NS)))
         *deadline = aco_after(RETRY_NS);
     return *deadline == 0 && waits_only_here;
