@@ -353,12 +353,22 @@ static void rejects(void)
 
 /* ---- Configurations, the service manager ---- */
 
-/* A service manager's socket. The next message must begin so. */
+/* The next message to a service manager's socket; empty if none comes in time. A process that was stopped and continues
+ * gets EINTR from a socket with a time limit (signal(7)). */
+static void next_message(int manager, char *text, size_t sz)
+{
+    ssize_t n;
+    do
+        n = recv(manager, text, sz - 1, 0);
+    while (n < 0 && errno == EINTR);
+    text[n < 0 ? 0 : n] = 0;
+}
+
+/* The next message must begin so. */
 static void manager_hears(int manager, const char *what)
 {
     char text[256];
-    ssize_t n = recv(manager, text, sizeof text - 1, 0);
-    text[n < 0 ? 0 : n] = 0;
+    next_message(manager, text, sizeof text);
     if (strncmp(text, what, strlen(what)) != 0)
         fprintf(stderr, "the manager heard \"%s\", not \"%s\"\n", text, what);
     CHECK(strncmp(text, what, strlen(what)) == 0);
@@ -408,8 +418,9 @@ static void shows_life(void)
     setenv("WATCHDOG_USEC", "20000", 1);
     child = start(1, "0", "60000", "", NULL, -1);
     for (int i = 0, signs = 0; signs < 3 && i < 10; i++) { /* among them READY=1 */
-        char text[64] = "";
-        CHECK(recv(manager, text, sizeof text - 1, 0) > 0);
+        char text[64];
+        next_message(manager, text, sizeof text);
+        CHECK(text[0] != 0);
         signs += strncmp(text, "WATCHDOG=1", 10) == 0;
         CHECK(i < 9);
     }

@@ -103,6 +103,8 @@ static int answer_of(int fd, int *closes)
     const char *body = NULL;
     while (n + 1 < sizeof reply) {
         ssize_t more = recv(fd, reply + n, sizeof reply - 1 - n, 0);
+        if (more < 0 && errno == EINTR) /* the process was stopped and continues: signal(7), sockets with time limits */
+            continue;
         if (more <= 0)
             return -1;
         n += (size_t)more;
