@@ -31,6 +31,7 @@
 #   make bench   the comparison tables; BENCH='--quick --json FILE'
 #   make bench-paper   the experiments of the paper on the switch, beside its numbers (docs/paper.md);
 #                BENCH='--quick --json FILE'
+#   make bench-record TABLE=paper   one table of the documents, measured anew and put there (bench/README.md); 3 minutes
 #   make bench-memory   memory at scale, up to ten million coroutines; BENCH='--quick --max 100000 --json FILE'
 #   make bench-io   servers, files and timers beside other ways to write them; BENCH='--quick --rounds 5 --json FILE'
 #   make bench-threads   several threads beside other ways to use them; BENCH='--quick --rounds 5 --json FILE'
@@ -40,6 +41,7 @@
 #   make bench-debug       what a look inside costs: looks at 100 000 tasks, profiles, metrics, spans
 #   make bench-compare BEFORE=PATH   the speed of this checkout beside the checkout PATH (bench/README.md);
 #                BENCH='--quick'
+TABLE ?=
 TEXT ?=
 BENCH ?=
 ROWS ?=
@@ -215,6 +217,10 @@ bench-paper: apn
 	@sh tools/setup.sh demo bench paper
 	@$(PYTHON) bench/run_paper.py --svg build/plots $(BENCH)
 
+bench-record: apn
+	@sh tools/setup.sh demo bench paper
+	@$(PYTHON) bench/record.py $(TABLE) $(BENCH)
+
 bench-compare: | build
 	@test -n "$(BEFORE)" || { echo "make bench-compare BEFORE=PATH"; exit 2; }
 	@sh tools/setup.sh demo bench paper
@@ -228,4 +234,4 @@ clean:
 
 .PHONY: demo check test test-ci test-all nightly sim sim-nightly lint coverage dist packages abi site fuzz soak litmus \
 	prove prove-quick prove-model test-languages test-platforms test-platforms-quick apn bench bench-io bench-threads \
-	bench-http bench-http-stop bench-grpc bench-debug bench-memory bench-paper bench-compare clean
+	bench-http bench-http-stop bench-grpc bench-debug bench-memory bench-paper bench-record bench-compare clean

@@ -14,9 +14,9 @@ from harness.building import ROOT, output_of
 from harness.cases import ACORN, CALLBACK, CLASSIC, COROSENSEI, GO
 from harness.memory_cases import GLIBC, LIVE
 from harness.paper_cases import CPP20_TASK
-from harness.plots import BLUE, GREEN, GREY, ORANGE, write_plots
+from harness.plots import GREY, write_plots
+from harness.processors import name_and_colour
 
-PROCESSORS = {"26, 2": ("Zen 5", GREEN), "25, 1": ("Zen 3", ORANGE), "6, 167": ("Rocket Lake", BLUE)}
 TEN_MILLION = {"n": 10_000_000, "live": LIVE}
 PANELS = (  # title, case, field, of (implementation, parameters), to
     ("resume and yield, to a classic switch", "flat", "ns",
@@ -77,7 +77,7 @@ def points(runs, case, field, of, to):
 
 def draw_panel(axes, title, found):
     for processor in dict.fromkeys(processor for _, processor, _ in found):
-        name, colour = PROCESSORS.get(processor, (processor, GREY))
+        name, colour = name_and_colour(processor)
         line = [(x, ratio) for x, (_, of, ratio) in enumerate(found) if of == processor]
         axes.plot(*zip(*line), color=colour, marker="o", markersize=4, clip_on=False, label=name)
     axes.set_title(title, fontsize=8)

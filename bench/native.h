@@ -11,8 +11,12 @@
 #include "bench.h"
 
 /* A measured function begins `pad` bytes behind the start of a cache line. Placement changes speed by up to a third, so
- * the samples go through all four placements. */
+ * the samples go through all four placements. With NATIVE_FLAT the compiler puts all that it calls in place. */
+#ifdef NATIVE_FLAT
+#define NATIVE_HOT(pad) static __attribute__((noinline, flatten, aligned(64), patchable_function_entry(pad, pad)))
+#else
 #define NATIVE_HOT(pad) static __attribute__((noinline, aligned(64), patchable_function_entry(pad, pad)))
+#endif
 #define NATIVE_ALL(name) {name##_0, name##_16, name##_32, name##_48}
 enum { NATIVE_PLACEMENTS = 4 };
 

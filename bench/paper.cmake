@@ -10,8 +10,25 @@ function(compile_acorn target)
   target_compile_options(${target} PRIVATE $<TARGET_PROPERTY:acorn_objects,COMPILE_OPTIONS>)
 endfunction()
 
+# ---- the cost of Boost's coroutine, step by step: each program has one change more than the one before ----
+if(Boost_FOUND AND boost_context_library)
+  foreach(step asserting O3 flat)
+    bench_program(native-boost_generators-${step} SOURCES peers/boost_generators.cpp
+                  LIBRARIES Boost::boost ${boost_context_library})
+  endforeach()
+  bench_program(native-boost_direct SOURCES peers/boost_direct.cpp LIBRARIES Boost::boost ${boost_context_library})
+  target_compile_options(native-boost_generators-asserting PRIVATE -UNDEBUG)
+  target_compile_options(native-boost_generators-O3 PRIVATE -O3)
+  target_compile_options(native-boost_generators-flat PRIVATE -O3)
+  target_compile_definitions(native-boost_generators-flat PRIVATE NATIVE_FLAT)
+  target_compile_options(native-boost_direct PRIVATE -O3)
+  target_compile_definitions(native-boost_direct PRIVATE NATIVE_FLAT)
+endif()
+
 # ---- write_fully() ----
 bench_program(native-write_fully SOURCES write_fully.c LIBRARIES acorn_static)
+bench_program(native-write_fully_exported SOURCES write_fully.c LIBRARIES acorn_static
+              DEFINITIONS ACO_CONFIG_NO_INLINE)
 bench_program(native-write_fully_returns SOURCES write_fully.c LIBRARIES acorn_static DEFINITIONS TASKS_RETURNS)
 bench_program(native-write_fully_classic SOURCES write_fully.c DEFINITIONS TASKS_CLASSIC)
 bench_program(native-write_fully_classic_ret SOURCES write_fully.c DEFINITIONS TASKS_CLASSIC CLASSIC_RET)
@@ -23,6 +40,8 @@ endif()
 
 # ---- yield() ----
 bench_program(native-paper_yield SOURCES paper_yield.c LIBRARIES acorn_static)
+bench_program(native-paper_yield_ret SOURCES paper_yield.c LIBRARIES acorn_static DEFINITIONS CLASSIC_RET)
+bench_program(native-scheduler-exported SOURCES scheduler.c LIBRARIES acorn_static DEFINITIONS ACO_CONFIG_NO_INLINE)
 bench_program(native-scheduler-small SOURCES scheduler.c LIBRARIES acorn_static DEFINITIONS RING_STACK=4096)
 
 # The library as ACORN_STACK_COLOURS=OFF builds it.
@@ -39,6 +58,8 @@ include(${PROJECT_SOURCE_DIR}/cmake/llhttp.cmake)
 set(ACORN_COROSENSEI "" CACHE FILEPATH "libcorosensei_tasks.a, which cargo builds from peers/corosensei")
 set(ACORN_APN ${PROJECT_SOURCE_DIR}/build/apn/apn.so CACHE FILEPATH "The compiler helper (make apn)")
 bench_program(native-clients SOURCES clients/clients.c LIBRARIES acorn_static llhttp)
+bench_program(native-clients_exported SOURCES clients/clients.c LIBRARIES acorn_static llhttp
+              DEFINITIONS ACO_CONFIG_NO_INLINE)
 bench_program(native-clients_returns SOURCES clients/clients.c LIBRARIES acorn_static llhttp DEFINITIONS TASKS_RETURNS)
 bench_program(native-clients_classic SOURCES clients/clients.c LIBRARIES llhttp DEFINITIONS TASKS_CLASSIC)
 bench_program(native-clients_classic_ret SOURCES clients/clients.c LIBRARIES llhttp

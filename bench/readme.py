@@ -32,6 +32,15 @@ DOCUMENTS = [  # a case of the file; document, its markers' name, its tables
 ]
 
 
+QUIET = 1.7  # the most load of a run that had the machine for itself
+
+
+def loaded(about, form):
+    """What to say of a run beside others."""
+    load = about.get("load", 0)
+    return form.format(load) if load > QUIET else ""
+
+
 def heading(about, file, document):
     family, model = about["family, model"].split(", ")
     link = f"[{file.relative_to(ROOT)}]({os.path.relpath(file, document.parent)})"
@@ -40,9 +49,11 @@ def heading(about, file, document):
                 f"{about['date']}. All of it in {link}.")
     if document.name.endswith(".zh.md"):
         return (f"{about['cpu']}（family {family}，model {model}），{about['cpus']} 个处理器的虚拟机；"
-                f"{'，'.join(about['compilers'])}；`-O2`；{about['date']}。一次运行中的中位数；全部数据见 {link}。")
+                f"{'，'.join(about['compilers'])}；`-O2`；{about['date']}{loaded(about, '；机器另有负载（load average {}）')}。"
+                f"一次运行中的中位数；全部数据见 {link}。")
     return (f"{about['cpu']} (family {family}, model {model}), a virtual machine with {about['cpus']} processors; "
-            f"{', '.join(about['compilers'])}; `-O2`; {about['date']}. Medians of one run; all of it in {link}.")
+            f"{', '.join(about['compilers'])}; `-O2`; {about['date']}"
+            f"{loaded(about, '; beside other programs (load average {})')}. Medians of one run; all of it in {link}.")
 
 
 def with_tables(text, name, lines):

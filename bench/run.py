@@ -22,6 +22,7 @@ def options():
     parser = command.options("Acorn's benchmarks", "fewer repetitions")
     parser.add_argument("--only", metavar="TEXT", action="append",
                         help="only the cases whose title contains TEXT, nothing else; repeatable")
+    command.add_seconds(parser)
     return command.parsed(parser)
 
 
@@ -55,10 +56,11 @@ def main():
     about = {**command.machine(), "quick": args.quick}
     if args.quick:
         cases = [case for case in cases if case.number < MANY or case.order != "random"]
-    results = running.run_cases(contenders, cases, **(QUICK if args.quick else FULL))
+    results = running.run_cases(contenders, cases, **(QUICK if args.quick else FULL), seconds=args.seconds)
     if not args.only:
         results.others = running.run_copying(directories, args.quick)
 
+    about["load"] = command.load()
     command.print_heading("Acorn: benchmarks", about)
     native = [case for case in cases if case in NATIVE]
     print_results(results, [case for case in cases if case not in native], native, contenders)

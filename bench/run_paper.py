@@ -3,7 +3,7 @@
 
 Programs, order and medians are as in bench/run.py. With --counts nothing is timed: cachegrind counts instead.
 
-    bench/run_paper.py [--quick] [--counts] [--only CASE] [--json FILE] [--svg DIR] [--build DIR]
+    bench/run_paper.py [--quick] [--counts] [--only CASE] [--json FILE [--add]] [--svg DIR] [--build DIR]
 """
 import shutil
 import sys
@@ -25,13 +25,17 @@ def build(directory):
     csharp = directory / "csharp"
     others["csharp"] = programs.Program(CSHARP, f"mono {building.mono_version()}".strip(), csharp, None,
                                         building.build_with_mono(csharp))
+    dotnet = directory / "csharp-dotnet"
+    others["dotnet"] = programs.Program(CSHARP, f".NET {building.DOTNET}", dotnet, None,
+                                        building.build_with_dotnet(dotnet))
     others["python"] = programs.Program(PYTHON, f"python {sys.version.split()[0]}",
                                         building.BENCH / "peers" / "generators.py")
     programs.find_native(CASES, builds, others)
 
 
 def chosen_cases(args):
-    cases = [case for case in CASES if not args.only or any(case.name.startswith(name) for name in args.only)]
+    cases = [case for case in CASES
+             if not args.only or any(text.startswith(name) for name in args.only for text in (case.name, case.title))]
     if args.quick:
         cases = [case for case in cases if case.params.get("discs", 1) in (1, 4, 8, 12, 16, 20)]
     if not cases:
@@ -47,22 +51,29 @@ def print_results(results, cases, towers):
             print_hanoi(results, towers)
 
 
+def write_json(args, about, items):
+    items = command.added_to(args.json, about, list(items)) if args.add else items
+    command.write_json(args.json, [{"machine": about}, *items])
+
+
 def run_counts(args, about, cases):
     items = paper_counts.count(cases)
     about["valgrind"] = building.output_of("valgrind", "--version").replace("valgrind-", "")
     command.print_heading("Acorn: the paper's programs, counted", about)
     paper_counts.print_counts(items)
-    command.write_json(args.json, [{"machine": about}, *items])
+    write_json(args, about, items)
     return []
 
 
 def run_times(args, about, cases):
-    results = running.run_cases([], cases, rounds=1 if args.quick else 5, many_rounds=1, samples=2, milliseconds=20)
+    results = running.run_cases([], cases, rounds=1 if args.quick else 5, many_rounds=1, samples=2, milliseconds=20,
+                                seconds=args.seconds)
+    about["load"] = command.load()
     command.print_heading("Acorn: the paper's experiments", about)
     towers = [case for case in cases if case.name == "hanoi"]
     print_results(results, cases, towers)
     everyone = [program for case in cases for program in case.programs]
-    command.write_json(args.json, [{"machine": about}, *command.sample_objects(results, everyone, cases)])
+    write_json(args, about, command.sample_objects(results, everyone, cases))
     write_plots(args.svg, paper_plots.drawings(results, cases, towers))
     return targets.native_rows(results, cases)
 
@@ -70,10 +81,14 @@ def run_times(args, about, cases):
 def main():
     parser = command.options("The experiments of the paper", "fewer repetitions, and only six of Hanoi's twenty")
     parser.add_argument("--only", metavar="CASE", action="append",
-                        help="only the cases whose name begins so; repeatable")
+                        help="only the cases whose name or title begins so; repeatable")
+    command.add_seconds(parser)
+    parser.add_argument("--add", action="store_true", help="keep the JSON file's rows of other cases")
     parser.add_argument("--counts", action="store_true",
                         help="count instructions, cache misses and mispredictions by cachegrind; no times, no plots")
     args = command.parsed(parser)
+    if args.add and not (args.json and args.json.exists()):
+        sys.exit("--add: there is no JSON file to add to")
     if args.counts and not shutil.which("valgrind"):
         sys.exit("--counts: valgrind is not installed")
     cases = chosen_cases(args)

@@ -1,4 +1,5 @@
-"""Builds benchmark programs with CMake, cargo, go and mono, and names the compilers' versions."""
+"""Builds benchmark programs with CMake, cargo, go, mono and .NET, and names the compilers' versions."""
+import json
 import os
 import re
 import shlex
@@ -101,13 +102,49 @@ def build_with_go(program, package, module=BENCH / "peers" / "go"):
                     cwd=module)
 
 
+CSHARP_SOURCE = BENCH / "peers" / "csharp" / "main.cs"
+DOTNET = "3.1.23"  # the runtime that PyPI has, without a compiler: dotnetcore2
+
+
+def write_runner(program, *command):
+    """`program` becomes a script that runs the command with its own arguments."""
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(map(str, command))} "$@"\n')
+    program.chmod(0o755)
+
+
 def build_with_mono(program):
     """Compiles to PROGRAM.exe; `program` becomes a script that runs it."""
     for tool in ("mcs", "mono"):
         if not shutil.which(tool):
             return f"{tool} is not installed (mono-mcs, mono-runtime)"
     compiled = program.with_suffix(".exe")
-    program.write_text(f'#!/bin/sh\nexec mono {shlex.quote(str(compiled))} "$@"\n')
-    program.chmod(0o755)
-    return run_tool("mcs", ["mcs", "-optimize+", f"-out:{compiled}", BENCH / "peers" / "csharp" / "main.cs"],
-                    program.with_suffix(".log"))
+    write_runner(program, "mono", compiled)
+    return run_tool("mcs", ["mcs", "-optimize+", f"-out:{compiled}", CSHARP_SOURCE], program.with_suffix(".log"))
+
+
+def install_dotnet(directory):
+    """The runtime's folder under `directory`, and why it is not there, or None."""
+    found = directory / "dotnetcore2" / "bin"
+    if (found / "dotnet").exists():
+        return found, None
+    command = ["python3", "-m", "pip", "install", "-q", "--no-deps", "--target", directory, f"dotnetcore2=={DOTNET}"]
+    return found, run_tool("python3", command, directory.with_suffix(".log"))
+
+
+def build_with_dotnet(program):
+    """Compiles by mcs against .NET's own assemblies; `program` becomes a script that runs it in .NET."""
+    runtime, failure = install_dotnet(program.with_name("dotnet-runtime"))
+    if failure:
+        return failure
+    framework = runtime / "shared" / "Microsoft.NETCore.App" / DOTNET
+    options = {"framework": {"name": "Microsoft.NETCore.App", "version": DOTNET},
+               "configProperties": {"System.Globalization.Invariant": True,
+                                    "System.Runtime.TieredCompilation": False}}
+    compiled = program.with_suffix(".dll")
+    compiled.with_suffix(".runtimeconfig.json").write_text(json.dumps({"runtimeOptions": options}))
+    (runtime / "dotnet").chmod(0o755)
+    write_runner(program, runtime / "dotnet", "exec", compiled)
+    references = (f"-r:{framework / name}.dll" for name in ("System.Private.CoreLib", "System.Runtime",
+                                                            "System.Collections", "System.Console"))
+    return run_tool("mcs", ["mcs", "-optimize+", "-nostdlib", "-noconfig", *references, "-target:exe",
+                            f"-out:{compiled}", CSHARP_SOURCE], program.with_suffix(".log"))

@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import statistics
+import sys
 import time
 from pathlib import Path
 
@@ -19,6 +20,11 @@ def options(description, quick):
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--quick", action="store_true", help=quick)
     return parser
+
+
+def add_seconds(parser):
+    parser.add_argument("--seconds", metavar="S", type=int,
+                        help="begin no round that would end later; the first is always made")
 
 
 def parsed(parser, svg=True):
@@ -57,6 +63,11 @@ def machine():
     }
 
 
+def load():
+    """Programs that wanted to run in the last minute. A run on a quiet machine is one of them."""
+    return round(os.getloadavg()[0], 1)
+
+
 def print_heading(title, about):
     print(title)
     for key, value in about.items():
@@ -81,6 +92,20 @@ def sample_objects(results, programs, cases):
                "bytes": None, "samples": len(ns), **({"cycles": round(cycles, 2)} if cycles else {})}
     for (case, program), reason in results.missing.items():
         yield {**head(case, program), "missing": reason}
+
+
+def added_to(file, about, items):
+    """`items`, and before them the file's rows of other cases. Those must be of the same processor and compilers."""
+    first, *rows = map(json.loads, file.read_text().splitlines())
+    for key in ("cpu", "family, model", "compilers", "quick"):
+        if first["machine"].get(key) != about.get(key):
+            sys.exit(f"--add: {file} is of another {key}: {first['machine'].get(key)}")
+
+    def case_of(item):
+        return item["case"], item["params"].get("discs")
+
+    measured = {case_of(item) for item in items}
+    return [*(row for row in rows if case_of(row) not in measured), *items]
 
 
 def write_json(file, objects):

@@ -16,7 +16,8 @@ from .tables import print_columns
 
 DISCS = 16
 ROUNDS = {  # case -> elements, tasks, sends or requests of a round; fewer and more rounds
-    "hanoi": (2 ** DISCS - 1, 1, 3), "write_fully": (50000, 1, 3), "yield": (10, 1000, 11000), "http": (400, 1, 4),
+    "breakdown": (100000, 1, 3), "hanoi": (2 ** DISCS - 1, 1, 3), "write_fully": (50000, 1, 3),
+    "yield": (10, 1000, 11000), "http": (400, 1, 4),
     "rpc": (400, 1, 4)}
 LIMIT_S = 600  # of one program
 UNCOUNTED = (GO, TOKIO, CSHARP, PYTHON)  # valgrind would count their runtimes' threads and compilers too

@@ -81,6 +81,8 @@ NATIVE_PROGRAMS = {  # program -> the compilers that build it, what else its bui
     "boost_generators": (("gcc",), "libboost-context-dev"),
     "boost_scheduler": (("gcc",), "libboost-fiber-dev"),
     # Of bench/run_paper.py only:
+    **{f"boost_{step}": (("gcc",), "libboost-context-dev")
+       for step in ("generators-asserting", "generators-O3", "generators-flat", "direct")},
     "write_fully_boost": (BOTH, "libboost-context-dev"),
     "clients_boost": (BOTH, "libboost-context-dev"),
     "clients_corosensei": (BOTH, "cargo"),

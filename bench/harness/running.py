@@ -5,6 +5,7 @@ import random
 import statistics
 import subprocess
 import sys
+import time
 
 from .building import COMPILERS, version
 from .cases import ACORN, MANY
@@ -64,8 +65,15 @@ def run_round(results, case, programs, samples, milliseconds, seed):
             results.samples.setdefault((case, program), []).extend(got)
 
 
-def run_cases(programs, cases, rounds, many_rounds, samples, milliseconds):
-    """Runs native cases with their own programs and cases of the matrix with `programs`."""
+def is_time_for_another(started, done, seconds):
+    """Whether one more round, as long as the `done` ones, ends within `seconds` of `started`; None: no limit."""
+    return not (seconds and done) or (time.monotonic() - started) * (done + 1) / done <= seconds
+
+
+def run_cases(programs, cases, rounds, many_rounds, samples, milliseconds, seconds=None):
+    """Runs native cases with their own programs and cases of the matrix with `programs`. `seconds` bounds the rounds
+    after the first: all of them are whole."""
+    started = time.monotonic()
     results = Results()
     present = {case: [] for case in cases}
     for case in cases:
@@ -76,6 +84,8 @@ def run_cases(programs, cases, rounds, many_rounds, samples, milliseconds):
             else:
                 present[case].append(program)
     for turn in range(rounds):
+        if not is_time_for_another(started, turn, seconds):
+            break
         for case in cases:
             if case.number < MANY or turn < many_rounds:
                 progress(f"round {turn + 1} of {rounds}: {case.title}")

@@ -77,4 +77,4 @@ def draw_lines(plt, results, programs):
 
 def drawings(results, programs):
     return {"switch.svg": lambda plt: draw_bars(plt, results, programs),
-            "switch-coroutines.svg": lambda plt: draw_lines(plt, results, programs)}
+            "coroutines.svg": lambda plt: draw_lines(plt, results, programs)}
