@@ -29,6 +29,8 @@ import subprocess
 import sys
 import tempfile
 
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
 # The lowest first.
 LAYERS = ['system', 'os', 'base', 'stack', 'tools', 'coroutine', 'scheduler', 'service', 'threads', 'io', 'libc',
           'http', 'grpc', 'tls', 'sim', 'resilience', 'lifecycle', 'debug']
@@ -183,21 +185,6 @@ def cycles(graph, what):
         yield f'cycle of {what}: {path[0]}{steps}{rest}'
 
 
-def write_dot(file, graph, nodes):
-    """The graph with a box around each layer; arrows to a higher layer are red."""
-    with open(file, 'w', encoding='utf-8') as out:
-        out.write('digraph layers {\n  rankdir=TB; node [shape=box];\n')
-        for layer in [*reversed(LAYERS), PUBLIC, None]:
-            members = sorted(node for node in nodes if layer_of(node) == layer)
-            if members:
-                out.write(f'  subgraph "cluster_{layer}" {{\n    label="{layer}";\n')
-                out.write(''.join(f'    "{node}";\n' for node in members) + '  }\n')
-        for node in sorted(graph):
-            for other in sorted(graph[node]):
-                out.write(f'  "{node}" -> "{other}"{" [color=red]" if is_upward(node, other) else ""};\n')
-        out.write('}\n')
-
-
 def is_upward(user, used):
     layer, other = layer_of(user), layer_of(used)
     if layer is None or other is None or layer == other:
@@ -210,10 +197,8 @@ def is_upward(user, used):
 DEFINED, WEAK, UNDEFINED = 'ABCDGRSTui', 'VW', 'Uvw'
 
 
-def source_of(path, sources):
-    """The source of an object, as src/LAYER/…/NAME.c; None if neither the map nor its path tells."""
-    if path in sources:
-        return sources[path]
+def source_of(path):
+    """The source of an object, as src/LAYER/…/NAME.c; None if its path does not tell."""
     found = re.match(r'.*(?:^|[/\\])(src[/\\](?:[^/\\]+[/\\])+[^/\\]+\.c)\.(?:o|obj)$', path)
     return found[1].replace('\\', '/') if found else None
 
@@ -426,7 +411,7 @@ def check_sources(root):
             graph[path][used] = f'line {line}'
             if is_upward(path, used):
                 found.append(f'{path}:{line}: includes "{name}": {layer_of(path)} may not use {layer_of(used)}')
-    return found + list(cycles(graph, 'includes')), graph
+    return found + list(cycles(graph, 'includes'))
 
 
 # ---- the two together ----
@@ -443,18 +428,18 @@ def declares_others(root, read):
                 yield f'{path}: declares {name}, which {others[0]} defines'
 
 
-def check(root, paths, nms, sources=None):
-    """(violations, the graph of objects, that of includes); (None, ...) if the objects hold no symbols."""
-    found, include_graph = check_sources(root)
-    names = {path: source_of(path, sources or {}) for path in paths}
+def check(root, paths, nms):
+    """(violations, the graph of objects); (None, {}) if the objects hold no symbols."""
+    found = check_sources(root)
+    names = {path: source_of(path) for path in paths}
     found += [f'{path}: an object without a layer' for path in paths
               if not names[path] or layer_of(names[path]) is None]
     read = read_objects(paths, nms)
     if paths and not read:
-        return None, {}, include_graph
+        return None, {}
     read = {names[path]: pairs for path, pairs in read.items() if names[path]}
     objects, graph = check_objects(read)
-    return found + objects + list(declares_others(root, read)), graph, include_graph
+    return found + objects + list(declares_others(root, read)), graph
 
 
 # ---- self-test ----
@@ -586,11 +571,7 @@ def self_test(compiler, nms):
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('objects', nargs='*', metavar='OBJECT')
-    parser.add_argument('--root', default=os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     parser.add_argument('--nm', default='nm', help='gcc-nm and llvm-nm are tried after it')
-    parser.add_argument('--map', help='a file of lines "OBJECT SOURCE", where paths of objects do not name sources')
-    parser.add_argument('--dot', metavar='FILE', help='write the graph of objects')
-    parser.add_argument('--includes-dot', metavar='FILE', help='write the graph of includes')
     parser.add_argument('--self-test', action='store_true', help='seed each kind of violation; compiles with $CC')
     return parser.parse_args()
 
@@ -600,18 +581,10 @@ def main():
     nms = [args.nm, 'gcc-nm', 'llvm-nm']
     if args.self_test:
         return self_test(os.environ.get('CC', 'cc').split(), nms)
-    sources = {}
-    if args.map:
-        with open(args.map, encoding='utf-8') as file:
-            sources = dict(line.split() for line in file if line.strip())
-    found, graph, include_graph = check(args.root, args.objects, nms, sources)
+    found, graph = check(ROOT, args.objects, nms)
     if found is None:
         print('layers: skipped: no nm reads symbols in these objects; are they of link-time optimisation?')
         return 77
-    if args.dot:
-        write_dot(args.dot, graph, graph)
-    if args.includes_dot:
-        write_dot(args.includes_dot, include_graph, include_graph)
     if found:
         print('\n'.join(found))
         print(f'layers: {len(found)} violations')
