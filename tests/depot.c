@@ -11,6 +11,8 @@
 #include <aco/scheduler.h>
 
 #include <pthread.h>
+#include <sched.h>
+#include <time.h>
 
 enum { BURST = 3000, MOST_KEPT = 16 * ACO__MOST_CACHED };
 
@@ -159,6 +161,49 @@ static void measured_are_not_kept(void)
     check_kept(0);
 }
 
+/* A burst, then a wait in which nothing happens. */
+static void *burst_and_wait(void *arg)
+{
+    begin(BURST);
+    end(BURST);
+    __atomic_store_n((aco_scheduler_t **)arg, aco_scheduler_open(), __ATOMIC_RELEASE);
+    CHECK_EQ(aco_park("the wake"), 0);
+    CHECK_EQ(aco_scheduler_close(), 0);
+    return arg;
+}
+
+static aco_t *waiting;
+
+static void *run_burst(void *arg)
+{
+    CHECK((waiting = aco_spawn(burst_and_wait, arg, NULL)) != NULL && aco_detach(waiting) == 0);
+    CHECK_EQ(aco_run(), 0);
+    return arg;
+}
+
+static void wake(void *arg)
+{
+    CHECK_EQ(aco_unpark(arg), 0);
+}
+
+/* A thread that sleeps right after it has needed them frees them all the same. */
+static void asleep_are_freed(void)
+{
+    enum { PATIENCE = 20000 };
+    const struct timespec a_while = {0, 1000000};
+    aco_scheduler_t *scheduler = NULL, *open;
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, run_burst, &scheduler), 0);
+    while (!(open = __atomic_load_n(&scheduler, __ATOMIC_ACQUIRE)))
+        sched_yield();
+    for (int i = 0; i < PATIENCE && kept() > ACO__MOST_CACHED + 1; i++)
+        nanosleep(&a_while, NULL);
+    CHECK(kept() <= ACO__MOST_CACHED + 1);
+    CHECK_EQ(aco_post(open, wake, waiting), 0);
+    pthread_join(thread, NULL);
+    CHECK_EQ(kept(), 0);
+}
+
 int main(void)
 {
     pthread_t thread;
@@ -176,5 +221,6 @@ int main(void)
     CHECK_EQ(pthread_create(&thread, NULL, in_thread, NULL), 0);
     pthread_join(thread, NULL);
     CHECK_EQ(kept(), 0);
+    asleep_are_freed();
     return check_result("depot");
 }

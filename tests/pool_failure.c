@@ -17,7 +17,7 @@ enum { MMAP = 1, MUNMAP = 2, MADVISE = 4, MPROTECT = 8 };
 static unsigned failing;              /* which calls: or'ed */
 static unsigned long calls, fail_at;  /* of those; 0: none fails */
 static int for_ever, injected;
-static long mapped;                   /* bytes */
+static long mapped, most_mapped;      /* bytes; 0: no limit */
 
 static int refused(unsigned which)
 {
@@ -34,7 +34,10 @@ static int refused(unsigned which)
 REAL(mmap);
 static void *failing_mmap(void *at, size_t sz, int protection, int flags)
 {
-    void *p = refused(MMAP) ? MAP_FAILED : real_mmap(at, sz, protection, flags);
+    int is_over = most_mapped && mapped + (long)sz > most_mapped;
+    void *p = refused(MMAP) || is_over ? MAP_FAILED : real_mmap(at, sz, protection, flags);
+    if (is_over)
+        errno = ENOMEM;
     mapped += p == MAP_FAILED ? 0 : (long)sz;
     return p;
 }
@@ -288,6 +291,27 @@ static aco_pool_stats_t stats(aco_pool_t *pool)
     return s;
 }
 
+/* Promise: what the thread keeps for later is given back before a call fails. */
+static void kept_are_given_back(void)
+{
+    enum { MANY = 1000 };
+    static aco_t *coroutines[MANY];
+    const aco_options_t large = {.stack_size = 1 << 20};
+    aco_t *co;
+    for (int i = 0; i < MANY; i++)
+        CHECK((coroutines[i] = aco_new(works, &calls, NULL)) != NULL);
+    for (int i = 0; i < MANY; i++)
+        aco_destroy(coroutines[i]);
+    CHECK(stats(NULL).in_use > MANY / 2);
+    most_mapped = mapped;
+    co = aco_new(works, &calls, &large);
+    CHECK(co != NULL);
+    use_and_destroy(co, 3);
+    most_mapped = 0;
+    aco_pool_trim(NULL);
+    check_all_given_back(NULL);
+}
+
 /* Promise: without guards in the kernel's tables the pool uses mappings; where these fail too, canaries.
  * ACO_POOL_MUST_GUARD fails then, and has its guard as soon as one can be made. */
 static void no_guards(void)
@@ -439,6 +463,7 @@ int main(int argc, char **argv)
 #endif
     every_failure(); /* first: a process without memory of the library's */
     PASSES(no_guards);
+    PASSES(kept_are_given_back);
     ordinary_canaries();
     return check_result("pool_failure");
 }

@@ -27,8 +27,9 @@
  * Reuse. The stack that became idle last is used first: its pages are warm. For the default size of the default pool,
  * each thread also caches up to 1024 destroyed coroutines with their stacks, and uses these first. Those beyond 64 go
  * back to the pool when the thread has not needed them for some time. It looks every 100 ms at most: while coroutines
- * are created and destroyed, and before aco_run() sleeps. Memory stays with the NUMA node of the thread that touched it
- * first.
+ * are created and destroyed, and before aco_run() sleeps. As long as there are such, aco_run() sleeps for 100 ms at
+ * most, unless there is an idle hook. All of them go back, and the pool is trimmed, before a call that creates a
+ * coroutine fails for lack of memory. Memory stays with the NUMA node of the thread that touched it first.
  *
  * Reclaim. The pages of idle stacks return to the system, the coldest stack first:
  *   - by pressure: when more than `idle_stacks` stacks of a size are idle with their pages. This happens at once,

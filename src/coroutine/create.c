@@ -10,6 +10,8 @@
 #include "tools/shadow_stack.h"
 #include "tools/trace.h"
 
+#include "aco/pool.h"
+
 #include <string.h>
 
 _Static_assert(sizeof(aco_t) == 14 * sizeof(void *) + 8, "block and 152 saved bytes make 272");
@@ -187,7 +189,7 @@ static int is_cached(const aco_t *co)
 }
 #endif
 
-aco_t *aco__coroutine_new(const aco_options_t *o, size_t *sz)
+static aco_t *try_new(const aco_options_t *o, size_t *sz)
 {
     size_t room = ACO__PRIVATE_BLOCK;
     aco_share_stack_t *stack;
@@ -231,6 +233,22 @@ aco_t *aco__coroutine_new(const aco_options_t *o, size_t *sz)
     co->share_stack = stack;
     stack->owner = co;
     return co;
+}
+
+/* Whether the memory of what the thread keeps can be what was lacking; it is free then. */
+static ACO__COLD int gives_back_kept(const aco_options_t *o, int error)
+{
+    const aco__thread_t *self = aco__self();
+    if (o->stack_memory || (error == EDQUOT && o->pool) || (!self->cached && !self->depot))
+        return 0;
+    aco_pool_trim(NULL);
+    return 1;
+}
+
+aco_t *aco__coroutine_new(const aco_options_t *o, size_t *sz)
+{
+    aco_t *co = try_new(o, sz);
+    return aco_likely(co != NULL) || !gives_back_kept(o, errno) ? co : try_new(o, sz);
 }
 
 void aco__coroutine_free(aco_t *co)

@@ -101,6 +101,14 @@ static int has_posts_already(aco__tasks_t *s, int listens, int64_t now, int64_t 
            !aco__inbox_sleeps(s);
 }
 
+/* Until when the thread sleeps: `until`, or earlier, to free what its depot will not have needed by then. A hook or
+ * a chooser is asked for no other time than the program's. */
+static int64_t or_next_trim(const aco__thread_t *self, const aco__tasks_t *s, int64_t now, int64_t until)
+{
+    int64_t trim = now + ACO__TRIM_NS;
+    return !self->depot || s->idle || s->chooser || (until >= 0 && until < trim) ? until : trim;
+}
+
 /* Looks for events, without a wait, if that was not done for POLL_NS. 0, or -1. */
 static inline int poll_in_turn(aco__tasks_t *s, int open, int64_t now)
 {
@@ -130,6 +138,7 @@ static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
     if (self->task)
         return 0;
     until = aco_unlikely(s->is_watched) ? aco__stuck_check(self, s, deadline) : deadline;
+    until = or_next_trim(self, s, now, until);
     if (aco_unlikely(may_get_posts) && has_posts_already(s, listens, now, until)) {
         aco__inbox_run(self, s);
         aco__timers_expire(self, s);
