@@ -86,6 +86,7 @@ void aco__sim_threads_begin(aco_sim_t *sim, uint64_t seed)
     threads->first.turn_number = 0;
     threads->first.asks = NULL;
     threads->first.signals = threads->first.blocked = 0;
+    threads->first.thread = pthread_self();
     memset(threads->first.held, 0, sizeof threads->first.held);
     aco__links_empty(&threads->all);
     add_thread(sim, &threads->first, &sim->nodes.scenario);

@@ -118,18 +118,21 @@ static int is_blocked(aco_sim_t *sim, const aco_sim_node_t *node, int signal)
     return has_threads;
 }
 
-/* Takes one of these that was sent to the thread, or to its node. 0: none was. */
-static int take_signal(aco__sim_thread_t *thread, uint64_t signals)
+static int take_from(uint64_t *pending, uint64_t signals)
 {
-    for (int signal = 1; signals && signal <= MOST_SIGNALS; signal++) {
-        uint64_t bit = bit_of(signal) & signals;
-        uint64_t *from = thread->signals & bit ? &thread->signals : &thread->home->signals;
-        if (*from & bit) {
-            *from &= ~bit;
+    for (int signal = 1; *pending & signals && signal <= MOST_SIGNALS; signal++)
+        if (*pending & signals & bit_of(signal)) {
+            *pending &= ~bit_of(signal);
             return signal;
         }
-    }
     return 0;
+}
+
+/* Takes one of these that was sent to the thread; or else to its node. 0: none was. */
+static int take_signal(aco__sim_thread_t *thread, uint64_t signals)
+{
+    int signal = take_from(&thread->signals, signals);
+    return signal ? signal : take_from(&thread->home->signals, signals);
 }
 
 /* ---- signalfd ---- */
@@ -139,9 +142,12 @@ typedef struct signal_file {
     uint64_t signals;
 } signal_file_t;
 
+/* Who looks sees the signals of its process, and its own. */
 static unsigned signal_events(aco__sim_file_t *file)
 {
-    return (file->node->signals & ((signal_file_t *)file)->signals) != 0 ? ACO__SIM_READABLE : 0;
+    const aco__sim_thread_t *self = aco_sim_current()->threads.running;
+    const uint64_t signals = self->signals | self->home->signals;
+    return (signals & ((signal_file_t *)file)->signals) != 0 ? ACO__SIM_READABLE : 0;
 }
 
 static ssize_t read_signal(aco_sim_t *sim, aco__sim_file_t *file, struct msghdr *message, int flags)
@@ -185,15 +191,26 @@ int aco__sim_signalfd(aco_sim_t *sim, int fd, const sigset_t *signals, int flags
 
 /* ---- Sending ---- */
 
-/* Threads that wait for signals look again, and signalfds are readable. */
-static void tell(aco_sim_t *sim, const aco_sim_node_t *node, int signal)
+/* Who watches a signalfd of the process looks again. As in the kernel, so does who watches one for other signals: it
+ * may be an edge. */
+static void tell_files(aco_sim_t *sim, const aco_sim_node_t *node)
 {
-    for (aco__sim_thread_t *thread = &sim->threads.first; thread; thread = aco__sim_thread_after(sim, thread))
-        if (thread->home == node)
-            (void)aco__sim_wake(sim, &thread->signals, 1);
     ACO__EACH_LINKED(aco__sim_file_t, file, &sim->opened.files, all)
-    if (file->type == &signal_type && file->node == node && ((signal_file_t *)file)->signals & bit_of(signal))
+    if (file->type == &signal_type && file->node == node)
         aco__sim_notify(file, ACO__SIM_READABLE);
+}
+
+/* It is sent to the thread, or to its process (NULL), and is blocked there. */
+static void add_signal(aco_sim_t *sim, aco_sim_node_t *node, aco__sim_thread_t *to, int signal)
+{
+    uint64_t *pending = to ? &to->signals : &node->signals;
+    if (*pending & bit_of(signal))
+        return;
+    *pending |= bit_of(signal);
+    for (aco__sim_thread_t *thread = &sim->threads.first; thread; thread = aco__sim_thread_after(sim, thread))
+        if (thread == to || (!to && thread->home == node))
+            (void)aco__sim_wake(sim, &thread->signals, 1);
+    tell_files(sim, node);
 }
 
 static void note(aco_sim_node_t *node, int signal)
@@ -211,8 +228,7 @@ static void send_to_node(aco_sim_t *sim, aco_sim_node_t *node, int signal)
         act(sim, node, signal);
         return;
     }
-    node->signals |= bit_of(signal);
-    tell(sim, node, signal);
+    add_signal(sim, node, NULL, signal);
 }
 
 int aco_sim_signal(aco_sim_node_t *node, int signal)
@@ -244,7 +260,7 @@ int aco__sim_raise(aco_sim_t *sim, int signal)
     if (signal < 1 || signal > MOST_SIGNALS || stops(signal))
         return aco__sim_fail_with(aco__sim_refuse(sim, "raise"));
     if (self->blocked & bit_of(signal))
-        self->signals |= bit_of(signal);
+        add_signal(sim, self->home, self, signal);
     else
         act_on_thread(sim, sim->nodes.here, signal);
     return 0;
@@ -252,12 +268,13 @@ int aco__sim_raise(aco_sim_t *sim, int signal)
 
 int aco__sim_pthread_kill(aco_sim_t *sim, pthread_t thread, int signal)
 {
-    aco__sim_thread_t *to = aco__sim_thread_of(sim, thread);
-    if (!to || signal < 1 || signal > MOST_SIGNALS || stops(signal))
+    aco__sim_thread_t *to = aco__sim_live_thread_of(sim, thread);
+    if (!to || to->home != sim->nodes.here || signal < 1 || signal > MOST_SIGNALS || stops(signal))
         return aco__sim_refuse(sim, "pthread_kill");
-    to->signals |= bit_of(signal);
-    let_act(sim, to);
-    (void)aco__sim_wake(sim, &to->signals, 1);
+    if (to->blocked & bit_of(signal))
+        add_signal(sim, to->home, to, signal);
+    else
+        act_on_thread(sim, to->home, signal);
     return 0;
 }
 

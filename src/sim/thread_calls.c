@@ -95,6 +95,14 @@ aco__sim_thread_t *aco__sim_thread_of(aco_sim_t *sim, pthread_t thread)
     return record;
 }
 
+aco__sim_thread_t *aco__sim_live_thread_of(aco_sim_t *sim, pthread_t thread)
+{
+    aco__sim_thread_t *record = &sim->threads.first;
+    while (record && (!pthread_equal(record->thread, thread) || (record->has_ended && !record->is_joinable)))
+        record = aco__sim_thread_after(sim, record);
+    return record;
+}
+
 int aco__sim_pthread_join(aco_sim_t *sim, pthread_t thread, void **result)
 {
     aco__sim_thread_t *joined = aco__sim_thread_of(sim, thread);

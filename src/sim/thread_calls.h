@@ -9,6 +9,8 @@ ACO__HIDDEN int aco__sim_thread_start(aco_sim_t *sim, aco_sim_node_t *home, pthr
                                       const pthread_attr_t *attributes, void *(*fn)(void *arg), void *arg);
 /* One that has not been joined. NULL: it is not of the run. */
 ACO__HIDDEN aco__sim_thread_t *aco__sim_thread_of(aco_sim_t *sim, pthread_t thread);
+/* Also one that nobody can join, while it lasts. */
+ACO__HIDDEN aco__sim_thread_t *aco__sim_live_thread_of(aco_sim_t *sim, pthread_t thread);
 ACO__HIDDEN int aco__sim_pthread_create(aco_sim_t *sim, pthread_t *thread, const pthread_attr_t *attributes,
                                         void *(*fn)(void *arg), void *arg);
 ACO__HIDDEN int aco__sim_pthread_join(aco_sim_t *sim, pthread_t thread, void **result);
