@@ -686,6 +686,71 @@ static void *clients_cut_visibly(void *arg)
     return NULL;
 }
 
+/* ---- Idle connections ---- */
+
+/* Connections use one memory for their requests, one after the other: what failed in one is not the next one's. */
+static void *forgets_failures(void *arg)
+{
+    static const char half[] = "GET / HTTP/1.1\r\nHo", whole[] = "GET / HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n";
+    uint64_t failures[ACO_HTTP_FAILURES] = {0};
+    stage_t stage = {.server = {.failures = failures}};
+    (void)arg;
+    start(&stage, routes);
+    talk(&stage, half, sizeof half - 1, IN_ONE_PIECE);
+    for (int i = 0; i < 3; i++) {
+        talk(&stage, whole, sizeof whole - 1, IN_ONE_PIECE);
+        CHECK_TEXT("the next connection", statuses(), "200");
+    }
+    talk(&stage, "", 0, IN_ONE_PIECE);
+    stop(&stage);
+    CHECK_EQ(failures[ACO_HTTP_LEFT], 1);
+    return NULL;
+}
+
+#if defined __OPTIMIZE__ && defined __x86_64__
+enum { MOST_IDLE_FRAMES = SANITIZED || !SMALL_FRAMES ? 0 : 256 }; /* bytes. 152 by gcc 12 with -O2 */
+#else
+enum { MOST_IDLE_FRAMES = 0 }; /* not known */
+#endif
+
+static aco_t *task_of_first;
+
+static void tells_task(aco_http_request_t *request, void *first)
+{
+    if (!*(aco_t **)first)
+        *(aco_t **)first = aco_current_task();
+    tells(request, "hello\n");
+}
+
+/* The first connection is idle, and another one runs on the stack that both share. How much of the first one's frames
+ * that has moved away is known when the first one has surely begun to wait. */
+static void *holds_few_frames(void *arg)
+{
+    static const char request[] = "GET / HTTP/1.1\r\n" HOST "\r\n";
+    const aco_http_route_t telling[] = {{"GET", "/", tells_task, &task_of_first}, {NULL, NULL, NULL, NULL}};
+    aco_options_t task = {.stack = aco_share_stack_new(0)};
+    stage_t stage = {.server = {.task = &task}};
+    int fds[2];
+    (void)arg;
+    task_of_first = NULL;
+    start(&stage, telling);
+    for (int i = 0; i < 2; i++) {
+        fds[i] = dial(&stage);
+        CHECK(aco_io_write_all(fds[i], request, sizeof request - 1) > 0);
+        CHECK_EQ(read_reply(fds[i]), 200);
+    }
+    for (int i = 0; i < 100 && task_of_first->save_stack.valid_sz > MOST_IDLE_FRAMES; i++) {
+        CHECK(aco_io_write_all(fds[1], request, sizeof request - 1) > 0);
+        CHECK_EQ(read_reply(fds[1]), 200);
+    }
+    CHECK(!MOST_IDLE_FRAMES || task_of_first->save_stack.valid_sz <= MOST_IDLE_FRAMES);
+    for (int i = 0; i < 2; i++)
+        aco_io_close(fds[i]);
+    stop(&stage);
+    aco_share_stack_destroy(task.stack);
+    return NULL;
+}
+
 /* ---- Small stacks ---- */
 
 #ifdef __OPTIMIZE__
@@ -800,10 +865,10 @@ static void *needs_little_stack(void *arg)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {limits_framing,         limits_steady_peers, limits_steady_websockets,
-                                           servers_read_on,        clients_read_on,     cuts_visibly,
-                                           ends_before_requests,   clients_cut_visibly, needs_little_stack,
-                                           asks_with_little_stack, tells_of_files,      fails_on_mute_streams};
+    static const aco_function_t tests[] = {
+        limits_framing, limits_steady_peers,   limits_steady_websockets, servers_read_on,    clients_read_on,
+        cuts_visibly,   ends_before_requests,  clients_cut_visibly,      needs_little_stack, asks_with_little_stack,
+        tells_of_files, fails_on_mute_streams, forgets_failures,         holds_few_frames};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     reads_on_after_root();
     return check_result("http_ends");

@@ -20,18 +20,22 @@ static void limit_body(aco__http_incoming_t *in, int64_t max_body, int64_t body_
     in->body_until = 0;
 }
 
-void aco__http1_open(aco__http1_t *h, int fd, aco_stream_t *stream, const aco_http_server_options_t *options)
+void aco__http1_open_link(aco__http_link_t *link, int fd, aco_stream_t *stream,
+                          const aco_http_server_options_t *options)
 {
     size_t in_size = (size_t)options->max_head + HTTP_BEHIND_HEAD;
     if (stream)
-        aco__http_link_open_on(&h->link, stream, in_size);
+        aco__http_link_open_on(link, stream, in_size);
     else
-        aco__http_link_open(&h->link, fd, in_size);
-    h->link.write_time = options->write_time;
-    aco__http_incoming_open(&h->incoming, &h->link);
+        aco__http_link_open(link, fd, in_size);
+    link->write_time = options->write_time;
+    link->write_rate = options->write_rate;
+}
+
+void aco__http1_prepare(aco__http1_t *h, const aco_http_server_options_t *options)
+{
+    aco__http_incoming_open(&h->incoming, NULL);
     limit_body(&h->incoming, options->max_body, options->body_time);
-    h->outgoing.link = &h->link;
-    h->link.write_rate = options->write_rate;
     h->incoming.body_rate = options->body_rate;
 }
 
@@ -77,7 +81,7 @@ int aco__http1_understand(aco__http_exchange_t *x)
 ACO__SWITCHES static int send_continue(aco__http_exchange_t *x, aco__http1_t *h, const char *location)
 {
     static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    aco__http_link_t *link = &h->link;
+    aco__http_link_t *link = h->link;
     char *at;
     if (x->reply.has_begun || link->in.end > link->at) { /* it did not wait */
         h->incoming.may_continue = 0;
@@ -143,7 +147,7 @@ static int ends_with_server(const aco__http_exchange_t *x)
     const aco__http1_t *h = http1_of(x);
     if (!x->server->is_ending)
         return 0;
-    return !h->incoming.has_all || (h->link.in.end == h->link.at && !aco__http_has_input(&h->link));
+    return !h->incoming.has_all || (h->link->in.end == h->link->at && !aco__http_has_input(h->link));
 }
 
 /* The bytes that http1_begin() puts around the status line, the content type and the handler's fields, at most. */
@@ -169,7 +173,7 @@ static int http1_begin(aco__http_exchange_t *x, int status, const char *type, si
     if (!in->is_persistent || h->incoming.may_continue || ends_with_server(x) ||
         (!in->has_all && x->is.length > HTTP_DISCARDED && in->head->body == 0)) /* nobody is going to read that */
         x->reply.will_close = 1;
-    at = aco__http_room(&h->link, line_n + type_n + fields_n + MOST_OWN_FIELDS, location);
+    at = aco__http_room(h->link, line_n + type_n + fields_n + MOST_OWN_FIELDS, location);
     if (!at)
         return -1;
     at = aco__http_put(at, line, line_n);
@@ -181,8 +185,8 @@ static int http1_begin(aco__http_exchange_t *x, int status, const char *type, si
         at = aco__http_put(at, x->reply.fields, fields_n);
     at = put_framing(x, at, status, length);
     at = HTTP_PUT(at, "\r\n");
-    ACO__ASSERT((size_t)(at - h->link.out) - h->link.out_n <= line_n + type_n + fields_n + MOST_OWN_FIELDS);
-    aco__http_filled(&h->link, at);
+    ACO__ASSERT((size_t)(at - h->link->out) - h->link->out_n <= line_n + type_n + fields_n + MOST_OWN_FIELDS);
+    aco__http_filled(h->link, at);
     return 0;
 }
 
@@ -201,7 +205,7 @@ static int http1_write_file(aco__http_exchange_t *x, int fd, int64_t offset, int
 
 ACO__SWITCHES static int http1_flush(aco__http_exchange_t *x, const char *location)
 {
-    return aco__http_send(&http1_of(x)->link, NULL, 0, 0, location);
+    return aco__http_send(http1_of(x)->link, NULL, 0, 0, location);
 }
 
 /* ---- Another protocol ---- */
@@ -209,7 +213,7 @@ ACO__SWITCHES static int http1_flush(aco__http_exchange_t *x, const char *locati
 static aco__http_link_t *http1_other_protocol(const aco__http_exchange_t *x)
 {
     aco__http1_t *h = http1_of(x);
-    return h->incoming.may_switch && h->incoming.has_all && x->is.minor > 0 ? &h->link : NULL;
+    return h->incoming.may_switch && h->incoming.has_all && x->is.minor > 0 ? h->link : NULL;
 }
 
 ACO__SWITCHES
@@ -217,12 +221,12 @@ static int http1_switch_protocol(aco__http_exchange_t *x, char *fields, size_t n
 {
     static const char line[] = "HTTP/1.1 101 Switching Protocols\r\n";
     aco__http1_t *h = http1_of(x);
-    char *at = aco__http_room(&h->link, sizeof line + n + x->reply.fields_n + 2, location);
+    char *at = aco__http_room(h->link, sizeof line + n + x->reply.fields_n + 2, location);
     if (!at)
         return -1;
     at = aco__http_put(HTTP_PUT(at, line), fields, n);
     at = HTTP_PUT(aco__http_put(at, x->reply.fields, x->reply.fields_n), "\r\n");
-    aco__http_filled(&h->link, at);
+    aco__http_filled(h->link, at);
     x->reply.will_close = 1;
     aco__http_body_begin(&h->outgoing, 0, 0, 0);
     return 0;
@@ -243,7 +247,7 @@ static aco_stream_t *http1_take_over(aco__http_exchange_t *x, const void **bytes
                                      const char *location)
 {
     aco__http1_t *h = http1_of(x);
-    aco__http_link_t *link = &h->link;
+    aco__http_link_t *link = h->link;
     aco_stream_t *stream = link->stream;
     if (!h->incoming.has_all) {
         aco__service_fail(EBUSY, call, "the body was not read");

@@ -14,25 +14,31 @@
 
 enum { LINGER_BYTES = 1 << 20, LINGER_MS = 1000 };
 
-/* A connection. Its link's output and what else a request needs is in memory that it has only meanwhile. */
+/* A connection. What a request needs is in memory that it has only meanwhile, its link's output too. */
 typedef struct aco__http1_connection {
+    aco__http_link_t link; /* first: a task that waits holds no second pointer */
     aco__http_connection_t is;
-    aco__at_end_t at_end; /* of its task, if the server has made that; else `ends` is NULL */
-    aco__http1_t http; /* the stream of its exchange */
-    aco__http_exchange_t *x; /* NULL: idle */
-    struct aco__http1_connection *next_unflushed, **place_unflushed; /* place: NULL: not there */
-    unsigned char in_handler;
+    union {
+        aco__at_end_t at_end; /* of its task, if the server has made that; */
+        const char *location; /* else of who serves it, in a task of its own */
+    };
+    struct aco__http_workspace *space; /* NULL: idle */
+    unsigned char has_served; /* a request */
     unsigned char is_placed; /* it came from another thread */
     unsigned char heavy; /* for how many requests it does not move: balance.h */
-    unsigned char is_allocated; /* by itself; 0: it is on the stack */
+    unsigned char is_allocated : 1; /* by itself; 0: it is on the stack */
+    unsigned char has_own_task : 1; /* which the server has made */
     unsigned requests; /* that were handled, if they have a limit */
     const char **work; /* where its task's work stands; NULL: not known yet */
-    int64_t ended; /* when the last request was, if it was observed; else 0 */
+    int64_t idle_until; /* when the wait for the next request ends; 0: not known yet */
 } aco__http1_connection_t;
 
 /* What a request needs: */
 typedef struct aco__http_workspace {
     aco__http_exchange_t x; /* first */
+    aco__http1_t http; /* its stream */
+    struct aco__http_workspace *next_unflushed, **place_unflushed; /* place: NULL: not there */
+    unsigned char in_handler;
     llhttp_t parser;
     aco__http_head_t head;
     struct aco__http_workspace *next; /* that nobody uses */
@@ -40,11 +46,6 @@ typedef struct aco__http_workspace {
 } aco__http_workspace_t;
 
 /* ---- Memory for requests ---- */
-
-static aco__http_workspace_t *workspace_of(aco__http_exchange_t *x)
-{
-    return (aco__http_workspace_t *)(void *)x;
-}
 
 static aco__http_workspace_t *new_workspace(aco_http_server_t *server)
 {
@@ -60,9 +61,14 @@ static aco__http_workspace_t *new_workspace(aco_http_server_t *server)
         return NULL;
     space->sz = sz;
     space->x.server = server;
+    space->x.stream = &space->http;
     space->x.version = &aco__http1_version;
     space->x.blocks = NULL;
     memset(&space->x.trailers, 0, sizeof space->x.trailers);
+    aco__http1_prepare(&space->http, &server->options);
+    space->http.incoming.trailers = &space->x.trailers;
+    space->in_handler = 0;
+    space->place_unflushed = NULL;
     space->head.headers = (aco_http_header_t *)(void *)(space + 1);
     space->head.most = (size_t)server->options.max_headers;
     return space;
@@ -77,89 +83,103 @@ void aco__http_free_spare(aco_http_server_t *server)
     }
 }
 
+static char *arena_of(const aco__http_workspace_t *space)
+{
+    return (char *)(space->head.headers + space->head.most);
+}
+
+/* The connection gets it. */
+static void take_workspace(aco__http1_connection_t *c, aco__http_workspace_t *space)
+{
+    c->space = space;
+    c->link.out = arena_of(space) + HTTP_ARENA;
+    space->x.work_known = &c->work;
+    aco__http1_use(&space->http, &c->link);
+    aco__http_parse_by(&space->http.incoming, &space->parser, HTTP_REQUEST);
+}
+
+static void give_workspace(aco__http1_connection_t *c)
+{
+    aco__http_workspace_t *space = c->space;
+    if (!space)
+        return;
+    ACO__ASSERT(!space->x.blocks && !space->x.websocket && !space->place_unflushed); /* the keeper sends its output */
+    c->link.out = NULL;
+    c->space = NULL;
+    space->next = c->is.server->spare;
+    c->is.server->spare = space;
+}
+
 /* Begins a request. 0, or -1 and errno. */
 static int begin_request(aco__http1_connection_t *c)
 {
-    aco__http1_t *h = &c->http;
-    aco__http_workspace_t *space = c->x ? workspace_of(c->x) : new_workspace(c->is.server);
-    char *arena;
+    aco__http_workspace_t *space = c->space ? c->space : new_workspace(c->is.server);
+    aco__http1_t *h;
     if (!space)
         return -1;
-    ACO__ASSERT(!c->in_handler && !c->place_unflushed); /* nothing is left of the last request */
-    arena = (char *)(space->head.headers + space->head.most);
-    if (!c->x) {
-        c->x = &space->x;
-        c->x->stream = h;
-        c->x->work_known = &c->work;
-        aco__http_parse_by(&h->incoming, &space->parser, HTTP_REQUEST);
-        h->incoming.trailers = &c->x->trailers;
-        h->link.out = arena + HTTP_ARENA;
-    }
-    aco__http_request_begin(c->x, arena);
-    c->x->is.fd = h->link.own.fd;
-    c->x->is.stream = h->link.stream;
+    ACO__ASSERT(!space->in_handler && !space->place_unflushed); /* nothing is left of the last request */
+    if (!c->space)
+        take_workspace(c, space);
+    h = &space->http;
+    aco__http_request_begin(&space->x, arena_of(space));
+    space->x.is.fd = c->link.own.fd;
+    space->x.is.stream = c->link.stream;
     h->incoming.may_continue = 0;
     aco__http_body_begin(&h->outgoing, 0, 0, 0);
     aco__http_message_begin(&h->incoming, &space->head);
     return 0;
 }
 
-static void give_workspace(aco__http1_connection_t *c)
-{
-    aco__http_workspace_t *space;
-    if (!c->x)
-        return;
-    ACO__ASSERT(!c->x->blocks && !c->x->websocket && !c->place_unflushed); /* the keeper sends of its output */
-    space = workspace_of(c->x);
-    c->http.link.out = NULL;
-    space->next = c->is.server->spare;
-    c->is.server->spare = space;
-    c->x = NULL;
-}
-
 /* ---- Output of earlier replies, while a handler runs ---- */
 
-static void unlist_unflushed(aco__http1_connection_t *c)
+static void unlist_unflushed(aco__http_workspace_t *space)
 {
-    if (!c->place_unflushed)
+    if (!space->place_unflushed)
         return;
-    ACO__ASSERT(*c->place_unflushed == c);
-    ACO__ASSERT(!c->next_unflushed || c->next_unflushed->place_unflushed == &c->next_unflushed);
-    *c->place_unflushed = c->next_unflushed;
-    if (c->next_unflushed)
-        c->next_unflushed->place_unflushed = c->place_unflushed;
-    c->place_unflushed = NULL;
+    ACO__ASSERT(*space->place_unflushed == space);
+    ACO__ASSERT(!space->next_unflushed || space->next_unflushed->place_unflushed == &space->next_unflushed);
+    *space->place_unflushed = space->next_unflushed;
+    if (space->next_unflushed)
+        space->next_unflushed->place_unflushed = space->place_unflushed;
+    space->place_unflushed = NULL;
 }
 
-static void list_unflushed(aco__http1_connection_t *c)
+static void list_unflushed(aco__http_workspace_t *space)
 {
-    aco_http_server_t *server = c->is.server;
-    ACO__ASSERT(!c->place_unflushed && c->http.link.is_plain);
-    c->next_unflushed = server->unflushed;
-    if (c->next_unflushed)
-        c->next_unflushed->place_unflushed = &c->next_unflushed;
-    c->place_unflushed = &server->unflushed;
-    server->unflushed = c;
+    aco_http_server_t *server = space->x.server;
+    ACO__ASSERT(!space->place_unflushed && space->http.link->is_plain);
+    space->next_unflushed = server->unflushed;
+    if (space->next_unflushed)
+        space->next_unflushed->place_unflushed = &space->next_unflushed;
+    space->place_unflushed = &server->unflushed;
+    server->unflushed = space;
     (void)aco_unpark(server->keeper);
 }
 
 void aco__http_send_unflushed(aco_http_server_t *server)
 {
     while (server->unflushed) {
-        aco__http1_connection_t *c = server->unflushed;
-        ACO__ASSERT(c->in_handler); /* else its own task sends */
-        unlist_unflushed(c);
-        aco__http_try_send(&c->http.link);
+        aco__http_workspace_t *space = server->unflushed;
+        ACO__ASSERT(space->in_handler); /* else its own task sends */
+        unlist_unflushed(space);
+        aco__http_try_send(space->http.link);
         aco__io_spend("an HTTP server", NULL); /* there may be thousands of them */
     }
 }
 
 /* ---- Connections ---- */
 
+static const char task_place[] = "an HTTP connection";
+
+static const char *location_of(const aco__http1_connection_t *c)
+{
+    return c->has_own_task ? task_place : c->location;
+}
+
 /* Reads a head. 0; a status with which to refuse it; -1: there is none. */
 ACO__SWITCHES static int read_head(aco__http1_connection_t *c, const char *location)
 {
-    aco__http_incoming_t *in = &c->http.incoming;
+    aco__http_incoming_t *in = &c->space->http.incoming;
     const aco__http_head_t *head = in->head;
     size_t most = (size_t)c->is.server->options.max_head;
     aco_scope_t scope;
@@ -184,15 +204,15 @@ ACO__SWITCHES static int read_head(aco__http1_connection_t *c, const char *locat
         return head->refusal;
     if (aco__http_head_size(in) > most)
         return !head->count || head->target_end > in->link->in.buffer + in->link->in.begin + most ? 414 : 431;
-    return aco__http1_understand(c->x);
+    return aco__http1_understand(&c->space->x);
 }
 
 /* Reads what a handler left of the body, if it is not much. Whether the connection can go on. */
 ACO__SWITCHES static int discard_body(aco__http1_connection_t *c, const char *location)
 {
-    aco__http_incoming_t *in = &c->http.incoming;
+    aco__http_incoming_t *in = &c->space->http.incoming;
     uint64_t limit = in->head->body + HTTP_DISCARDED;
-    if (in->may_continue || c->x->is.length > HTTP_DISCARDED)
+    if (in->may_continue || c->space->x.is.length > HTTP_DISCARDED)
         return 0;
     while (!in->has_all) {
         if (in->body_error || in->head->body > limit || aco__http_skip_body(in, "aco_http_serve", location) < 0)
@@ -204,39 +224,39 @@ ACO__SWITCHES static int discard_body(aco__http1_connection_t *c, const char *lo
 /* Ends the reply, if it is whole. A handler whose end the length does not prove may have been cancelled. */
 ACO__SWITCHES static void end_reply(aco__http1_connection_t *c, const char *location)
 {
-    aco__http_outgoing_t *out = &c->http.outgoing;
-    if (aco_unlikely(c->x->reply.encoder != NULL))
-        aco__http_end_coding(c->x, location);
+    aco__http_outgoing_t *out = &c->space->http.outgoing;
+    if (aco_unlikely(c->space->x.reply.encoder != NULL))
+        aco__http_end_coding(&c->space->x, location);
     else if (out->left < 0 && !out->is_bodiless && aco_check_cancelled() != 0)
-        c->x->reply.is_aborted = 1;
-    if (!c->x->reply.is_aborted &&
-        aco__http_end_body_with(out, c->x->reply.trailers, c->x->reply.trailers_n, location) == 0)
+        c->space->x.reply.is_aborted = 1;
+    if (!c->space->x.reply.is_aborted &&
+        aco__http_end_body_with(out, c->space->x.reply.trailers, c->space->x.reply.trailers_n, location) == 0)
         return;
-    (void)aco__http_send(&c->http.link, NULL, 0, 0, location);
-    if (!c->http.link.error && aco_check_cancelled() != 0)
-        c->http.link.error = errno;
-    c->http.link.is_broken = 1;
+    (void)aco__http_send(&c->link, NULL, 0, 0, location);
+    if (!c->link.error && aco_check_cancelled() != 0)
+        c->link.error = errno;
+    c->link.is_broken = 1;
 }
 
 /* Answers a request whose head is there. */
 ACO__SWITCHES static void handle(aco__http1_connection_t *c, const char *location)
 {
-    aco__http_exchange_t *x = c->x;
-    aco__http_link_t *link = &c->http.link;
-    const aco__http_incoming_t *in = &c->http.incoming;
+    aco__http_exchange_t *x = &c->space->x;
+    aco__http_link_t *link = &c->link;
+    const aco__http_incoming_t *in = &c->space->http.incoming;
     int status;
-    ACO__ASSERT(!c->is.is_idle && !c->in_handler && in->has_head && !x->reply.has_begun);
+    ACO__ASSERT(!c->is.is_idle && !c->space->in_handler && in->has_head && !x->reply.has_begun);
     if (link->out_n && (!link->is_plain || !x->server->keeper))
         (void)aco__http_send(link, NULL, 0, 0, location);
     else if (link->out_n)
-        list_unflushed(c);
-    c->in_handler = 1;
+        list_unflushed(c->space);
+    c->space->in_handler = 1;
     if (aco_unlikely(c->is.is_refused | x->server->measures))
         status = c->is.is_refused ? 503 : aco__http_measure_route(x, &c->heavy);
     else
         status = aco__http_call_route(x);
-    c->in_handler = 0;
-    unlist_unflushed(c);
+    c->space->in_handler = 0;
+    unlist_unflushed(c->space);
     if (x->websocket) {
         aco__http_end_websocket(x, location);
         x->reply.is_aborted = 0; /* its last frame tells how it ended */
@@ -251,29 +271,40 @@ ACO__SWITCHES static void handle(aco__http1_connection_t *c, const char *locatio
         end_reply(c, location);
 }
 
+/* When that time is over; 0: it is not known when it has begun. */
+static int64_t until_idle_for(int64_t time, int64_t began)
+{
+    return aco_likely(!began) ? 0 : time < ACO_FOREVER - began ? began + time : ACO_FOREVER;
+}
+
 ACO__SWITCHES static void log_exchange(aco__http1_connection_t *c)
 {
     const aco_http_server_options_t *options = &c->is.server->options;
-    aco__http_report_once(&c->is, aco__http1_error_of(&c->http), &c->x->is);
-    c->ended = aco__http_observe(&c->x->is);
+    aco__http_report_once(&c->is, aco__http1_error_of(&c->space->http), &c->space->x.is);
+    c->idle_until = until_idle_for(options->idle_time, aco__http_observe(&c->space->x.is));
     if (options->log)
-        options->log(&c->x->is, options->log_arg);
-    aco__http_request_end(c->x);
+        options->log(&c->space->x.is, options->log_arg);
+    aco__http_request_end(&c->space->x);
+}
+
+/* Whether the peer lacks something of what was to be sent. */
+static int is_cut(const aco__http1_connection_t *c)
+{
+    return c->space ? aco__http_is_cut(&c->space->http.outgoing) : c->link.is_broken || c->link.out_n > 0;
 }
 
 /* After a reply that ends the connection although the client may still send: bytes that arrive at a closed socket would
  * make the system drop what the client has not read of the reply. */
 ACO__SWITCHES static void linger(aco__http1_connection_t *c, const char *location)
 {
-    aco_io_reader_t *in = &c->http.link.in;
+    aco_io_reader_t *in = &c->link.in;
     aco_scope_t scope;
     size_t left = LINGER_BYTES;
-    if (aco__http_is_cut(&c->http.outgoing) || !in->buffer ||
-        aco_scope_begin_at(&scope, aco_after(LINGER_MS * ACO_MILLISECOND), location) != 0)
+    if (is_cut(c) || !in->buffer || aco_scope_begin_at(&scope, aco_after(LINGER_MS * ACO_MILLISECOND), location) != 0)
         return;
-    if (aco__http_link_shutdown(&c->http.link, location) == 0)
+    if (aco__http_link_shutdown(&c->link, location) == 0)
         for (ssize_t n = 1; n > 0 && left > in->size; left -= n > 0 ? (size_t)n : 0)
-            n = aco__http_link_read(&c->http.link, in->buffer, in->size, location);
+            n = aco__http_link_read(&c->link, in->buffer, in->size, location);
     (void)aco_scope_end(&scope);
 }
 
@@ -282,8 +313,8 @@ static int has_preface(const aco__http1_connection_t *c)
 {
 #ifdef ACO_CONFIG_HTTP2
     static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-    const aco_io_reader_t *in = &c->http.link.in;
-    return c->is.server->options.max_streams > 0 && !*aco_stream_protocol(c->http.link.stream) &&
+    const aco_io_reader_t *in = &c->link.in;
+    return c->is.server->options.max_streams > 0 && !*aco_stream_protocol(c->link.stream) &&
            in->end - in->begin >= sizeof preface - 1 &&
            memcmp(in->buffer + in->begin, preface, sizeof preface - 1) == 0;
 #else
@@ -296,7 +327,7 @@ static int has_preface(const aco__http1_connection_t *c)
 static int has_agreed_on_http2(const aco__http1_connection_t *c)
 {
 #ifdef ACO_CONFIG_HTTP2
-    const aco__http_link_t *link = &c->http.link;
+    const aco__http_link_t *link = &c->link;
     return !link->is_plain && c->is.server->options.max_streams > 0 &&
            strcmp(aco_stream_protocol(link->stream), "h2") == 0;
 #else
@@ -311,18 +342,20 @@ ACO__SWITCHES static void serve_http2(aco__http1_connection_t *c, const char *lo
     linger(c, location);
 }
 
-/* Whether the connection goes on. Not inline: an idle connection holds the frames of what calls it. */
-ACO__SWITCHES static __attribute__((noinline)) int serve_request(aco__http1_connection_t *c, const char *location)
+/* Whether the connection goes on. */
+ACO__SWITCHES static __attribute__((noinline)) int serve_request(aco__http1_connection_t *c)
 {
-    aco__http_incoming_t *in = &c->http.incoming;
-    int status, is_first = !in->has_all;
+    const char *location = location_of(c);
+    aco__http_incoming_t *in;
+    int status;
     if (begin_request(c) != 0)
         return 0;
+    in = &c->space->http.incoming;
     status = read_head(c, location);
     if (status < 0)
         return 0;
-    if (status == 505 && is_first && has_preface(c)) {
-        aco__http_request_end(c->x);
+    if (status == 505 && !c->has_served && has_preface(c)) {
+        aco__http_request_end(&c->space->x);
         give_workspace(c);
         serve_http2(c, location);
         return 0;
@@ -330,32 +363,33 @@ ACO__SWITCHES static __attribute__((noinline)) int serve_request(aco__http1_conn
     if (status > 0) {
         in->is_persistent = 0;
         in->body_error = status == 413 ? EFBIG : EBADMSG; /* nobody knows where it is */
-        aco__http_refuse(c->x, status, location);
-        if (c->x->reply.has_begun)
+        aco__http_refuse(&c->space->x, status, location);
+        if (c->space->x.reply.has_begun)
             end_reply(c, location);
-        (void)aco__http_send(&c->http.link, NULL, 0, 0, location);
+        (void)aco__http_send(&c->link, NULL, 0, 0, location);
         log_exchange(c);
         linger(c, location);
         return 0;
     }
     if ((c->is.server->options.max_requests > 0 && ++c->requests >= (unsigned)c->is.server->options.max_requests) ||
         c->is.is_refused)
-        c->x->reply.will_close = 1;
+        c->space->x.reply.will_close = 1;
     handle(c, location);
-    if (c->http.link.is_broken || !c->x->reply.has_begun) {
+    if (c->link.is_broken || !c->space->x.reply.has_begun) {
         log_exchange(c);
         return 0;
     }
-    if (!in->has_all && (c->x->reply.will_close || !discard_body(c, location))) {
-        (void)aco__http_send(&c->http.link, NULL, 0, 0, location);
+    if (!in->has_all && (c->space->x.reply.will_close || !discard_body(c, location))) {
+        (void)aco__http_send(&c->link, NULL, 0, 0, location);
         log_exchange(c);
         linger(c, location);
         return 0;
     }
     log_exchange(c);
-    ACO__ASSERT(c->http.outgoing.left == 0); /* the reply is whole */
+    ACO__ASSERT(c->space->http.outgoing.left == 0); /* the reply is whole */
     aco__http_message_end(in);
-    return !c->x->reply.will_close;
+    c->has_served = 1;
+    return !c->space->x.reply.will_close;
 }
 
 static int can_move(const aco__http_link_t *link)
@@ -366,12 +400,12 @@ static int can_move(const aco__http_link_t *link)
 
 /* After a request that began then. Goes to another thread's server, if this thread has stalled. Whether it has. */
 ACO__SWITCHES static __attribute__((noinline)) int leave_thread(aco__http1_connection_t *c, int64_t began,
-                                                                int64_t until, const char *location)
+                                                                const char *location)
 {
     aco__http_member_t *member = c->is.server->member;
-    const aco__http_link_t *link = &c->http.link;
-    int64_t now = until == ACO_FOREVER ? aco_now() : until - c->is.server->options.idle_time;
-    ACO__ASSERT(member && !c->x);
+    const aco__http_link_t *link = &c->link;
+    int64_t now = c->idle_until == ACO_FOREVER ? aco_now() : c->idle_until - c->is.server->options.idle_time;
+    ACO__ASSERT(member && !c->space);
     if (now - began > HTTP_STALL)
         aco__http_suspect(member, now);
     if (!aco__http_has_stalled(member, now) || c->heavy || c->is.is_refused || !can_move(link))
@@ -379,74 +413,119 @@ ACO__SWITCHES static __attribute__((noinline)) int leave_thread(aco__http1_conne
     return aco__http_move(&c->is, c->requests, location);
 }
 
-/* Waits for bytes without holding buffers; again when the server ends, for another time. 0, or -1. */
-ACO__SWITCHES static int await_bytes(aco__http1_connection_t *c, int64_t *until, const char *location)
+/* ---- Waiting for a request ----
+ *
+ * An idle connection on a share stack keeps a copy of its frames. So the wait has no frame here but the one of
+ * run_connection(), which holds nothing but the record: what comes before and after the wait is in functions that are
+ * not inline. */
+
+enum { REQUEST_NONE, REQUEST_HERE, REQUEST_AWAITED };
+
+/* A wait is over, with this result and errno, or there was none. */
+ACO__SWITCHES static __attribute__((noinline)) int look_for_request(aco__http1_connection_t *c, int waited)
 {
-    ssize_t n;
-    if (c->http.link.out_n && aco__http_send(&c->http.link, NULL, 0, 0, location) != 0)
-        return -1;
-    ACO__ASSERT(!c->http.link.out_n && !c->in_handler); /* its memory goes */
-    if (c->x) {
-        const int64_t began = c->x->is.began;
-        give_workspace(c);
-        if (aco_unlikely(*until - began > c->is.server->suspect_after) && leave_thread(c, began, *until, location))
-            return -1;
-    }
-    do {
-        if (aco__http_begin_idle(&c->is, HTTP_AWAITS, until, location) != 0)
-            return -1;
-        n = aco__http_await(&c->http.link, !c->http.incoming.has_all, location);
-        aco__http_end_idle(&c->is);
-    } while (n < 0 && c->is.idle.error == ECANCELED);
-    return n > 0 ? 0 : -1;
+    const char *location = location_of(c);
+    aco__http_link_t *link = &c->link;
+    const ssize_t n = aco__http_take_first(link, waited, location);
+    if (n == HTTP_NOTHING_YET)
+        return REQUEST_AWAITED;
+    aco__http_end_idle(&c->is);
+    if (n > 0 && aco__http_skip_empty_lines(link))
+        return REQUEST_HERE;
+    if (n == 0 || (n < 0 && c->is.idle.error != ECANCELED) || (n > 0 && aco_now() >= c->idle_until))
+        return REQUEST_NONE;
+    if (n > 0) /* empty lines neither prolong the wait, nor keep other tasks from running */
+        aco__io_spend("an HTTP connection", location);
+    aco_io_reader_close(&link->in);
+    return aco__http_begin_idle(&c->is, HTTP_AWAITS, &c->idle_until, location) == 0 ? REQUEST_AWAITED : REQUEST_NONE;
 }
 
-/* Waits for a request. Empty lines are none: they neither prolong the wait, nor keep other tasks from running. 0, or
- * -1. */
-ACO__SWITCHES static int await_request(aco__http1_connection_t *c, const char *location)
+/* Begins to wait. Nothing of the last request is held meanwhile. */
+ACO__SWITCHES static __attribute__((noinline)) int begin_to_wait(aco__http1_connection_t *c)
 {
+    const char *location = location_of(c);
     const aco_http_server_options_t *options = &c->is.server->options;
-    const int64_t time = c->is.is_refused ? options->head_time : options->idle_time;
-    int64_t until = aco_unlikely(c->ended != 0) && time < ACO_FOREVER - c->ended ? c->ended + time : aco_after(time);
-    while (await_bytes(c, &until, location) == 0) {
-        if (aco__http_skip_empty_lines(&c->http.link))
-            return 0;
-        if (aco_now() >= until)
-            break;
-        aco__io_spend("an HTTP connection", location);
+    if (aco_likely(!c->idle_until))
+        c->idle_until = aco_after(c->is.is_refused ? options->head_time : options->idle_time);
+    if (c->link.out_n && aco__http_send(&c->link, NULL, 0, 0, location) != 0)
+        return REQUEST_NONE;
+    ACO__ASSERT(!c->link.out_n && (!c->space || !c->space->in_handler)); /* its memory goes */
+    if (c->space) {
+        const int64_t began = c->space->x.is.began;
+        give_workspace(c);
+        if (aco_unlikely(c->idle_until - began > c->is.server->suspect_after) && leave_thread(c, began, location))
+            return REQUEST_NONE;
     }
-    return -1;
+    if (aco__http_begin_idle(&c->is, HTTP_AWAITS, &c->idle_until, location) != 0)
+        return REQUEST_NONE;
+    if (c->link.is_plain && !c->has_served) /* the first one: it may be there */
+        return look_for_request(c, 0);
+    aco_io_reader_close(&c->link.in);
+    return REQUEST_AWAITED;
 }
 
 /* Whether the peer has sent more, or may still do so, although the connection ends: nobody has told it before the last
  * reply. */
 static int may_send(aco__http1_connection_t *c)
 {
-    const aco__http_link_t *link = &c->http.link;
-    return link->in.end > link->in.begin || c->http.incoming.may_switch ||
-           (c->http.incoming.is_persistent && c->x && c->x->reply.will_close) || aco__http_has_input(link);
+    const aco__http_link_t *link = &c->link;
+    const aco__http_workspace_t *space = c->space;
+    return link->in.end > link->in.begin ||
+           (space &&
+            (space->http.incoming.may_switch || (space->http.incoming.is_persistent && space->x.reply.will_close))) ||
+           aco__http_has_input(link);
 }
 
-ACO__SWITCHES static void serve_connection(aco__http1_connection_t *c, const char *location)
+/* Whether the connection, which is new here, speaks HTTP/1 from now on. */
+ACO__SWITCHES static __attribute__((noinline)) int begins_http1(aco__http1_connection_t *c)
 {
+    const char *location = location_of(c);
     if (aco_unlikely(c->is.server->member != NULL) && !c->is_placed && aco__http_place(&c->is, location))
-        return;
-    if (c->is.server->options.open && c->http.link.is_plain && aco__http_open_stream(&c->is, location) != 0)
-        return;
-    if (has_agreed_on_http2(c)) {
-        serve_http2(c, location);
-        return;
-    }
-    do {
-        if (aco__http_skip_empty_lines(&c->http.link))
-            aco__io_spend("an HTTP connection", location); /* requests that have come at once */
-        else if (await_request(c, location) != 0)
-            return;
-    } while (serve_request(c, location));
-    if (c->http.link.out_n)
-        (void)aco__http_send(&c->http.link, NULL, 0, 0, location);
-    if (c->http.link.stream && may_send(c))
+        return 0;
+    if (c->is.server->options.open && c->link.is_plain && aco__http_open_stream(&c->is, location) != 0)
+        return 0;
+    if (!has_agreed_on_http2(c))
+        return 1;
+    serve_http2(c, location);
+    return 0;
+}
+
+/* After the last reply. */
+ACO__SWITCHES static __attribute__((noinline)) void finish_output(aco__http1_connection_t *c)
+{
+    const char *location = location_of(c);
+    if (c->link.out_n)
+        (void)aco__http_send(&c->link, NULL, 0, 0, location);
+    if (c->link.stream && may_send(c))
         linger(c, location);
+}
+
+/* Requests have come at once. */
+ACO__SWITCHES static __attribute__((noinline)) void spend_on_next(const aco__http1_connection_t *c)
+{
+    aco__io_spend(task_place, location_of(c));
+}
+
+/* Without a frame: it ends with a jump. */
+ACO__SWITCHES static __attribute__((noinline)) int await_input(aco__http1_connection_t *c)
+{
+    return aco__http_await_first(&c->link, location_of(c));
+}
+
+ACO__SWITCHES static inline __attribute__((always_inline)) void serve_requests(aco__http1_connection_t *c)
+{
+    do {
+        int how = REQUEST_HERE;
+        if (aco__http_skip_empty_lines(&c->link))
+            spend_on_next(c);
+        else
+            how = begin_to_wait(c);
+        while (how == REQUEST_AWAITED)
+            how = look_for_request(c, await_input(c));
+        if (how == REQUEST_NONE)
+            return;
+    } while (serve_request(c));
+    finish_output(c);
 }
 
 /* A connection that has no task yet. */
@@ -467,22 +546,30 @@ static void count_until_end(const newcomer_t *newcomer)
         aco__http_address_leave(newcomer->address);
 }
 
+/* The handler has called aco_exit(): the reply lacks something. */
+static void abandon_handler(aco__http1_connection_t *c)
+{
+    aco__http_workspace_t *space = c->space;
+    unlist_unflushed(space);
+    aco__http_try_send(&c->link); /* earlier replies */
+    c->link.is_broken = 1;
+    if (space->x.websocket)
+        aco__http_drop_websocket(&space->x);
+    space->in_handler = 0; /* another connection gets it */
+}
+
 /* The connection ends, also by aco_exit(). Nothing waits. */
 static void end_connection(aco__http1_connection_t *c)
 {
-    if (c->in_handler) { /* the same there: the reply lacks something */
-        aco__http_try_send(&c->http.link); /* earlier replies */
-        c->http.link.is_broken = 1;
-        if (c->x->websocket)
-            aco__http_drop_websocket(c->x);
-    }
-    unlist_unflushed(c);
-    if (c->x)
-        aco__http_request_end(c->x);
+    int is_reply_cut;
+    if (c->space && c->space->in_handler)
+        abandon_handler(c);
+    is_reply_cut = is_cut(c);
+    if (c->space)
+        aco__http_request_end(&c->space->x);
     give_workspace(c);
-    ACO__ASSERT(!c->place_unflushed); /* its memory goes */
     aco__http_leave_server(&c->is);
-    aco__http_link_close(&c->http.link, aco__http_is_cut(&c->http.outgoing));
+    aco__http_link_close(&c->link, is_reply_cut);
     if (c->is_allocated)
         aco__service_free(c, sizeof *c);
 }
@@ -492,25 +579,34 @@ static void begin_connection(aco__http1_connection_t *c, int is_allocated, aco_h
                              aco_stream_t *stream, int is_moved)
 {
     memset(c, 0, sizeof *c);
-    c->is_allocated = (unsigned char)is_allocated;
+    c->is_allocated = is_allocated != 0;
     c->is.is_moved = (unsigned char)is_moved;
-    aco__http1_open(&c->http, fd, stream, &server->options);
-    aco__http_join_server(&c->is, server, &c->http.link);
+    aco__http1_open_link(&c->link, fd, stream, &server->options);
+    aco__http_join_server(&c->is, server, &c->link);
     c->is.is_moved = 0;
     c->is_placed = (unsigned char)is_moved;
 }
 
-/* Serves the connection until it ends, and frees it. Callers end with this call, for which they need no frame. */
-ACO__SWITCHES static void run_connection(aco__http1_connection_t *c, const char *location)
+/* What is told of it, and the end of what it had. */
+ACO__SWITCHES static __attribute__((noinline)) void leave_connection(aco__http1_connection_t *c)
 {
-    serve_connection(c, location);
-    aco__http_report_once(&c->is, c->http.link.error ? c->http.link.error : c->http.incoming.head_error, NULL);
-    if (c->at_end.ends) {
+    const int head_error = c->space ? c->space->http.incoming.head_error : 0;
+    aco__http_report_once(&c->is, c->link.error ? c->link.error : head_error, NULL);
+    if (c->has_own_task) {
         aco__task_at_end(NULL);
         end_connection(c);
     } else {
         (void)aco_defer_pop(1);
     }
+}
+
+/* Serves the connection until it ends, and frees it. */
+ACO__SWITCHES
+static inline __attribute__((always_inline)) void run_connection(aco__http1_connection_t *c)
+{
+    if (begins_http1(c))
+        serve_requests(c);
+    leave_connection(c);
 }
 
 /* The task calls aco_exit(). */
@@ -522,31 +618,33 @@ static void exits(aco__at_end_t *at_end)
     end_connection(c);
 }
 
-ACO__SWITCHES static void run_newcomer(aco__http1_connection_t *c, int is_allocated, newcomer_t *newcomer)
+/* A task begins with this record, for this newcomer, which is freed. */
+static __attribute__((noinline)) void begin_newcomer(aco__http1_connection_t *c, int is_allocated, newcomer_t *newcomer)
 {
+    count_until_end(newcomer);
     begin_connection(c, is_allocated, newcomer->server, newcomer->fd, newcomer->stream, newcomer->is_moved);
     c->requests = newcomer->requests;
+    c->has_own_task = 1;
     c->at_end.ends = exits;
     aco__service_free(newcomer, sizeof *newcomer);
     aco__task_at_end(&c->at_end);
-    run_connection(c, "an HTTP connection");
 }
 
 /* The record is on the stack: the first page, which an idle connection holds anyway, has room for it. */
 ACO__SWITCHES static void *connection(void *newcomer)
 {
     aco__http1_connection_t record;
-    count_until_end(newcomer);
-    run_newcomer(&record, 0, newcomer);
+    begin_newcomer(&record, 0, newcomer);
+    run_connection(&record);
     return NULL;
 }
 
 /* Others use the record while a share stack has another task's frames. */
-ACO__SWITCHES static void *connection_on_share_stack(void *arg)
+ACO__SWITCHES static void *connection_on_share_stack(void *newcomer)
 {
-    newcomer_t *newcomer = arg;
-    count_until_end(newcomer);
-    run_newcomer(newcomer->record, 1, newcomer);
+    aco__http1_connection_t *c = ((newcomer_t *)newcomer)->record;
+    begin_newcomer(c, 1, newcomer);
+    run_connection(c);
     return NULL;
 }
 
@@ -610,7 +708,7 @@ static aco__http1_connection_t *new_connection(aco_http_server_t *server, aco_st
         c = aco__service_allocate(&sz, call);
     if (c) {
         begin_connection(c, 1, server, -1, stream, 0);
-        if (put_input(&c->http.link, bytes, n) == 0)
+        if (put_input(&c->link, bytes, n) == 0)
             return c;
     }
     error = errno;
@@ -644,6 +742,7 @@ int aco_http_serve_connection_at(aco_http_server_t *server, aco_stream_t *stream
         errno = error;
         return -1;
     }
-    run_connection(c, location);
+    c->location = location;
+    run_connection(c);
     return 0;
 }

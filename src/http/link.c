@@ -94,43 +94,59 @@ ssize_t aco__http_append(aco__http_link_t *link, const char *location)
     return n;
 }
 
-/* Waits until something has come, without a buffer. 0, or -1 and errno. */
-ACO__SWITCHES static int await_input(aco__http_link_t *link, const char *location)
+int aco__http_await_stream(aco__http_link_t *link, const char *location)
 {
-    aco_io_reader_close(&link->in);
-    if (link->is_plain)
-        return aco__io_await_input(link->own.fd, location);
     return link->stream->functions->wait_readable ? aco_stream_wait_readable_at(link->stream, location) : 0;
+}
+
+/* An input buffer, with what was read already of a line. 0, or -1 and errno. */
+static int prepare_input(aco__http_link_t *link)
+{
+    aco_io_reader_t *in = &link->in;
+    size_t sz = in->size;
+    ACO__ASSERT(in->begin == in->end); /* it would be lost with the buffer */
+    if (!in->buffer && !(in->buffer = aco__service_allocate(&sz, "aco_http_serve")))
+        return -1;
+    in->buffer[0] = '\r';
+    in->begin = 0;
+    in->end = link->has_half;
+    return 0;
+}
+
+ssize_t aco__http_take_first(aco__http_link_t *link, int waited, const char *location)
+{
+    aco_io_reader_t *in = &link->in;
+    int error = errno;
+    ssize_t n;
+    if (waited != 0 && !link->is_plain && !aco__http_has_input(link)) /* a last look; without one, below */
+        return -1;
+    if (prepare_input(link) != 0)
+        return -1;
+    n = link->is_plain ? aco__io_recv_now(link->own.fd, in->buffer + in->end, in->size - in->end)
+                       : aco__http_append(link, location);
+    if (n <= 0)
+        in->end = 0;
+    if (!link->is_plain)
+        return n;
+    if (n > 0)
+        in->end += (size_t)n;
+    if (n < 0 && waited == 0 && errno == EAGAIN) {
+        aco_io_reader_close(in);
+        return HTTP_NOTHING_YET;
+    }
+    if (n < 0 && waited != 0)
+        errno = error;
+    return n;
 }
 
 ssize_t aco__http_await(aco__http_link_t *link, int is_first, const char *location)
 {
-    aco_io_reader_t *in = &link->in;
-    ACO__ASSERT(in->begin == in->end); /* it would be lost with the buffer */
-    for (is_first &= link->is_plain;; is_first = 0) {
-        size_t sz = in->size;
-        ssize_t n;
-        int is_over = !is_first && await_input(link, location) != 0, error = errno;
-        if (is_over && !link->is_plain && !aco__http_has_input(link)) /* a last look; without one, below */
-            return -1;
-        if (!in->buffer && !(in->buffer = aco__service_allocate(&sz, "aco_http_serve")))
-            return -1;
-        in->buffer[0] = '\r';
-        in->begin = 0;
-        in->end = link->has_half;
-        n = link->is_plain ? aco__io_recv_now(link->own.fd, in->buffer + in->end, in->size - in->end)
-                           : aco__http_append(link, location);
-        if (n <= 0)
-            in->end = 0;
-        if (!link->is_plain)
-            return n;
-        if (n > 0)
-            in->end += (size_t)n;
-        if (n < 0 && is_over)
-            errno = error;
-        if (n >= 0 || errno != EAGAIN || is_over)
-            return n;
-    }
+    ssize_t n = is_first && link->is_plain ? aco__http_take_first(link, 0, location) : HTTP_NOTHING_YET;
+    if (n == HTTP_NOTHING_YET)
+        aco_io_reader_close(&link->in);
+    while (n == HTTP_NOTHING_YET)
+        n = aco__http_take_first(link, aco__http_await_first(link, location), location);
+    return n;
 }
 
 int aco__http_skip_empty_lines(aco__http_link_t *link)

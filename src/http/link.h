@@ -8,6 +8,7 @@
 
 #include "base/invariants.h"
 
+#include "aco/detail/descriptors.h"
 #include "aco/detail/for_libraries.h"
 #include "aco/http.h"
 #include "aco/io_buffer.h"
@@ -66,6 +67,19 @@ ACO__SWITCHES ACO__HIDDEN int aco__http_link_shutdown(aco__http_link_t *link, co
 /* Waits for the first bytes of a message, without a buffer. `is_first`: nothing has been read yet, so something may be
  * there already. How many bytes there are; 0 at the end; -1 and errno. */
 ACO__SWITCHES ACO__HIDDEN ssize_t aco__http_await(aco__http_link_t *link, int is_first, const char *location);
+/* The same in parts, for tasks that hold as few frames as they can while they wait. Both waits: 0, or -1 and errno. The
+ * link has no buffer meanwhile. */
+ACO__SWITCHES ACO__HIDDEN int aco__http_await_stream(aco__http_link_t *link, const char *location);
+ACO__SWITCHES static inline int aco__http_await_first(aco__http_link_t *link, const char *location)
+{
+    return aco_likely(link->is_plain) ? aco__io_await_input(link->own.fd, location)
+                                      : aco__http_await_stream(link, location);
+}
+/* The result of aco__http_await(), after a wait with the result `waited`, and errno, or before the first one (0); or,
+ * unless the wait has failed, HTTP_NOTHING_YET. */
+enum { HTTP_NOTHING_YET = -2 };
+ACO__SWITCHES
+ACO__HIDDEN ssize_t aco__http_take_first(aco__http_link_t *link, int waited, const char *location);
 /* Skips what may stand before a request and is none of it: a connection on which only that came is idle (RFC 9112,
  * 2.2). Of a line that has come in halves the next aco__http_await() puts the first one back. Whether more has been
  * read. */

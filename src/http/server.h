@@ -12,7 +12,7 @@ struct aco_http_server_s {
     aco_http_server_options_t options; /* with the defaults filled in */
     size_t sz;
     struct aco__http_connection *first; /* all of them: server_connection.c */
-    struct aco__http1_connection *unflushed; /* they have output of earlier replies while their handlers run */
+    struct aco__http_workspace *unflushed; /* they have output of earlier replies while their handlers run */
     struct aco__http_workspace *spare; /* memory for requests: http1_server.c */
     aco_group_t group;
     aco_t *keeper; /* NULL: the server has no listener, and its connections are other tasks' */
