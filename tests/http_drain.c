@@ -127,14 +127,16 @@ static void *tells_waiting_handlers(void *on_share_stack)
         CHECK(aco_io_write_all(fds[i], text, strlen(text)) > 0);
     }
     await_handlers(3);
-    stop(&stage);
-    CHECK_EQ(waiting, 0);
+    aco_scope_cancel(&stage.scope);
     for (int i = 0; i < 2; i++) {
         CHECK_EQ(read_to_end(fds[i]), 0);
         CHECK_TEXT("told", body(), "told");
         CHECK_HAS("Connection: close");
-        aco_io_close(fds[i]);
+        aco_io_close(fds[i]); /* the server waits for it */
     }
+    CHECK_EQ(aco_join(stage.task, NULL), 0);
+    CHECK_EQ(stage.error, ECANCELED);
+    CHECK_EQ(waiting, 0);
     if (shared)
         aco_share_stack_destroy(shared);
     return NULL;
@@ -206,10 +208,10 @@ static void *tells_other_servers(void *arg)
             await_handlers(1);
             aco_http_server_stop(other.server);
         }
-        CHECK_EQ(aco_join(task, NULL), 0);
         got[aco_stream_read(pair[1], got, sizeof got - 1)] = 0;
         CHECK_TEXT("told", body(), "told");
-        aco_stream_close(pair[1]);
+        aco_stream_close(pair[1]); /* the server waits for it */
+        CHECK_EQ(aco_join(task, NULL), 0);
         aco_http_server_destroy(other.server);
     }
     return arg;
