@@ -470,7 +470,7 @@ static void *test_selects(void *unused)
     CHECK_EQ(select(pair[0] + 1, &reads, &writes, NULL, NULL), 2);
     CHECK(FD_ISSET(pair[0], &reads) && FD_ISSET(pair[0], &writes));
     CHECK_EQ(read(pair[0], &byte, 1), 1);
-    limit.tv_sec = 0;
+    limit = (struct timeval){0, 3000};
     CHECK_EQ(select(0, NULL, NULL, NULL, &limit), 0);
     limit.tv_usec = -5;
     FAILS_WITH(select(0, NULL, NULL, NULL, &limit), EINVAL);

@@ -99,6 +99,7 @@ static void *calls(void *arg)
     char text[128];
     (void)arg;
     stage.server.log = counts;
+    stage.server.drain_idle_time = ACO_MILLISECOND;
     start(&stage, called);
     connections = 0;
     for (int i = 0; i < 3; i++) {
@@ -159,7 +160,7 @@ static void *calls(void *arg)
     CHECK_EQ(call_url(client, &stage, &call, text), 200);
     CHECK_TEXT("another host", got, "none");
     {
-        stage_t other = {0};
+        stage_t other = {.server.drain_idle_time = ACO_MILLISECOND};
         start(&other, called);
         snprintf(text, sizeof text, "/303?to=http://127.0.0.1:%s/cookie", other.port);
         CHECK_EQ(call_url(client, &stage, &call, text), 200);
