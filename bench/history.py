@@ -11,32 +11,48 @@ import sys
 from pathlib import Path
 
 from harness.building import ROOT, output_of
-from harness.cases import ACORN, CALLBACK, CLASSIC, COROSENSEI, GO
+from harness.cases import ACORN, CALLBACK, CLASSIC, COROSENSEI, CPP20, GO
 from harness.memory_cases import GLIBC, LIVE
 from harness.paper_cases import CPP20_TASK
 from harness.plots import GREY, write_plots
 from harness.processors import name_and_colour
 
 TEN_MILLION = {"n": 10_000_000, "live": LIVE}
-PANELS = (  # title, case, field, of (implementation, parameters), to
+MADE_IN_TURN = {"live": 96, "order": "made", "fp": "shared"}
+BY_RET = {"what": "next of the ring, by ret"}
+PANELS = (  # title, case, field, of (implementation, parameters), to; each table of the documents has one at least
     ("resume and yield, to a classic switch", "flat", "ns",
      (ACORN, {"coroutines": 1, "form": "inline", "fp": "shared FP"}), (CLASSIC, {"coroutines": 1})),
+    ("yield 4 calls deep, to a classic switch", "nested", "ns",
+     (ACORN, {"depth": 4, "form": "inline", "fp": "shared FP"}), (CLASSIC, {"depth": 4})),
     ("a coroutine's whole life, to corosensei", "native_call", "ns",
      (ACORN, {"what": "new, send, return, destroy"}), (COROSENSEI, {})),
+    ("in-stack generator, a sum, to C++20", "generator_sum", "ns",
+     (ACORN, {"what": "in-stack generator"}), (CPP20, {"what": "for loop"})),
     ("generator, Hanoi(20), to callbacks", "generator_hanoi", "ns",
      (ACORN, {"what": "own-stack generator"}), (CALLBACK, {})),
     ("yield in a ring of 10, to a classic ring", "scheduler_ring", "ns",
      (ACORN, {"what": "aco_task_yield", "tasks": 10}), (CLASSIC, {"tasks": 10})),
     ("channel ping-pong, to Go", "scheduler_ping_pong", "ns", (ACORN, {}), (GO, {})),
     ("spawn, run and join, to Go", "scheduler_spawn", "ns", (ACORN, {"tasks": 1}), (GO, {"tasks": 1})),
+    ("a million on a share stack, to malloc's blocks", "rss_96_live_bytes_1M", "ns",
+     (ACORN, {**MADE_IN_TURN, "save": "default"}), ("malloc_blocks", {**MADE_IN_TURN, "save": "fit"})),
     ("bytes of one of 10 million, to malloc's blocks", "scale_create", "bytes", (ACORN, TEN_MILLION),
      (GLIBC, TEN_MILLION)),
     ("resume in random order, to malloc's blocks", "scale_random", "ns", (ACORN, TEN_MILLION),
      (GLIBC, TEN_MILLION)),
     ("write_fully(), to C++20", "write_fully", "ns", (ACORN, {"what": "scheduler"}), (CPP20_TASK, {})),
+    ("HTTP client, to a classic ring by ret", "http", "ns", (ACORN, {"what": "inline switch"}), (CLASSIC, BY_RET)),
+    ("RPC client, to a classic ring by ret", "rpc", "ns", (ACORN, {"what": "inline switch"}), (CLASSIC, BY_RET)),
+    ("instructions of an RPC, to a classic ring", "rpc_counted", "instructions",
+     (ACORN, {"what": "inline switch"}), (CLASSIC, {})),
     ("submit and join on 2 threads, to Go", "empty", "ns", ("acorn, 2 threads", {}), ("Go, 2 threads", {})),
     ("skynet on 2 threads, to Go", "skynet", "ns", ("acorn, 2 threads", {}), ("Go, 2 threads", {})),
     ("CPU of an HTTP request, to nginx", "hello.64", "cpu_us", ("acorn", {}), ("nginx", {})),
+    ("CPU of 1 MB over TLS, to Go", "tls-1m.64", "cpu_us", ("acorn", {}), (GO, {})),
+    ("CPU of an echo, 100 clients, to an epoll loop", "echo.100", "cpu_us", ("acorn", {}), ("epoll loop", {})),
+    ("CPU of a streamed MiB, to an epoll loop", "stream.1", "cpu_us", ("acorn", {}), ("epoll loop", {})),
+    ("CPU of a random read by io_uring, to fio", "files", "cpu_us", ("acorn, io_uring", {}), ("fio, io_uring", {})),
 )
 COLUMNS = 3
 

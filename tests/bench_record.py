@@ -4,6 +4,7 @@ tree."""
 import argparse
 import contextlib
 import io
+import json
 import sys
 import tempfile
 import unittest
@@ -12,6 +13,7 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / 'bench'))
 
+import history  # noqa: E402
 import readme  # noqa: E402
 import record  # noqa: E402
 from harness import command, paper_markdown, running  # noqa: E402
@@ -115,6 +117,18 @@ class Rows(unittest.TestCase):
         for load, said in ((1.0, False), (8.5, True)):
             text = readme.heading({**about, 'load': load}, file, readme.ROOT / 'docs' / 'paper.md')
             self.assertEqual('beside other programs (load average 8.5)' in text, said)
+
+
+class History(unittest.TestCase):
+    def test_every_recorded_table(self):
+        """Every recorded file has at least one ratio in the picture of all runs, and every panel finds a ratio."""
+        files = [list(map(json.loads, file.read_text().splitlines()))
+                 for file in (readme.ROOT / 'bench' / 'results').glob('*.json')]
+        runs = [(first['machine'], rows) for first, *rows in files]
+        for run in runs:
+            self.assertTrue(any(list(history.points([run], *what)) for _, *what in history.PANELS), run[0])
+        for title, *what in history.PANELS:
+            self.assertTrue(list(history.points(runs, *what)), title)
 
 
 class Tables(unittest.TestCase):
