@@ -236,9 +236,8 @@ def balancer(program):
     with tempfile.TemporaryDirectory() as folder:
         files = certificate(folder, 'a.test')
         doors = [echo_server(b'1'), echo_server(b'2')]
-        nobody = socket.create_server(('127.0.0.1', 0))
-        addresses = [f'127.0.0.1:{door.getsockname()[1]}' for door in (nobody, *doors)]
-        nobody.close()
+        ports = [clients.kept_port(), *(door.getsockname()[1] for door in doors)]  # at the first one nobody listens
+        addresses = [f'127.0.0.1:{port}' for port in ports]
         with serving(program, '0', *files, *addresses) as (process, port):
             peers = [through(port, files[0]) for _ in range(8)]
             names = sorted(read_n(peer, 1) for peer in peers)
@@ -314,10 +313,10 @@ def prices(program):
 def database(make):
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o777)
-        port = clients.free_port()
+        port = str(clients.kept_port())
         with subprocess.Popen(make(folder, port), cwd=folder, stdout=subprocess.DEVNULL) as server:
             try:
-                clients.await_server(server, port)
+                clients.await_server(server, port, make.__name__)
                 yield port
             finally:
                 server.send_signal(signal.SIGINT)

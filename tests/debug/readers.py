@@ -15,6 +15,7 @@ import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import from_pypi
+from ports import kept_port
 
 FAILED = []
 
@@ -45,12 +46,6 @@ def metrics(base):
     return True
 
 
-def free_port():
-    with socket.socket() as one:
-        one.bind(('127.0.0.1', 0))
-        return one.getsockname()[1]
-
-
 def answers_of(base, served):
     """What it knows, once it has asked the target; None: it never has."""
     for _ in range(300):
@@ -72,7 +67,7 @@ def answers_of(base, served):
 
 def scrape(prometheus, target):
     """A real Prometheus asks for the metrics once a second."""
-    port = free_port()
+    port = kept_port()
     with tempfile.TemporaryDirectory() as folder:
         config = os.path.join(folder, 'prometheus.yml')
         with open(config, 'w', encoding='utf-8') as file:

@@ -5,6 +5,7 @@ some do.
 CLIENT: redis, postgres, mariadb, curl (whose server is the first EXAMPLE) or sqlite. The other EXAMPLEs must use the
 server, too, and print "answer: hello". Servers are ended by their process ids. Exit 77: a server, strace or library is
 missing."""
+import contextlib
 import glob
 import os
 import pwd
@@ -18,6 +19,9 @@ import time
 
 import trace
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from ports import kept_port
+
 LIMIT_S, WATCHED_TASKS = 150, 20
 
 
@@ -30,12 +34,6 @@ def find(name, *folders):
     if not found:
         raise Missing(f'{name} is not installed')
     return found
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return str(probe.getsockname()[1])
 
 
 def as_user(name, folder):
@@ -73,15 +71,24 @@ def mariadb(folder, port):
             '--log-error=' + folder + '/log']
 
 
-def await_server(server, port):
+# PostgreSQL listens before it takes sessions: it replies an error (E) to the begin of one until then.
+HELLOS = {'postgres': b'\0\0\0\x17\0\3\0\0user\0postgres\0\0'}
+
+
+def serves(port, hello):
+    with socket.create_connection(('127.0.0.1', int(port)), LIMIT_S) as peer:
+        peer.sendall(hello)
+        return not hello or peer.recv(1) == b'R'
+
+
+def await_server(server, port, client):
     for _ in range(600):
         if server.poll() is not None:
             raise AssertionError(f'the server has ended with {server.returncode}')
-        try:
-            socket.create_connection(('127.0.0.1', int(port)), 1).close()
-            return
-        except OSError:
-            time.sleep(0.1)
+        with contextlib.suppress(OSError):
+            if serves(port, HELLOS.get(client, b'')):
+                return
+        time.sleep(0.1)
     raise AssertionError('the server does not answer')
 
 
@@ -108,13 +115,13 @@ def main(program, tasks, client, *examples):
         if client == 'sqlite':
             use(program, tasks, client, folder + '/database', examples, folder)
             return
-        port = free_port()
+        port = str(kept_port())
         make = {'redis': redis, 'postgres': postgres, 'mariadb': mariadb}
         command = [examples[0], port] if client == 'curl' else make[client](folder, port)
         address = f'http://127.0.0.1:{port}/' if client == 'curl' else port
         with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL) as server:
             try:
-                await_server(server, port)
+                await_server(server, port, client)
                 use(program, tasks, client, address, examples[client == 'curl':], folder)
             finally:
                 server.send_signal(signal.SIGINT if client == 'postgres' else signal.SIGTERM)

@@ -10,6 +10,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from ports import kept_port
+
 LIMIT_S = 60
 
 ALARMS = r'''
@@ -33,12 +36,6 @@ for wait in waits:
         continue
     os._exit(1)
 '''
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
 
 
 def tinyproxy(folder, port):
@@ -76,7 +73,7 @@ def ends_by_sigterm(name, arguments, environment):
         print(f'skipped: {name} is not installed')
         return True
     with tempfile.TemporaryDirectory() as folder:
-        port = free_port()
+        port = kept_port()
         command = [program, *arguments(folder, port)]
         with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as server:
             try:

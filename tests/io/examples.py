@@ -15,6 +15,9 @@ import sys
 import tempfile
 import threading
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from ports import kept_port
+
 LIMIT_S = 30
 
 
@@ -176,7 +179,7 @@ def chat(command):
 
 def forward(command):
     data = bytes(range(256)) * 20000
-    with socket.create_server(('127.0.0.1', 0)) as server:
+    with socket.create_server(('127.0.0.1', kept_port())) as server:  # so nobody listens there after it
         def echo_then_end():
             while True:
                 peer, _ = server.accept()

@@ -12,6 +12,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from ports import kept_port
+
 LIMIT_S = 120
 MODULE = 'github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible'
 DATA = bytes(i * 7 + i // 1000 & 255 for i in range(900000))
@@ -119,11 +122,6 @@ def running(port, *words):
             process.kill()
 
 
-def free_port():
-    with socket.create_server(('127.0.0.1', 0)) as free:
-        return free.getsockname()[1]
-
-
 def check(asks, method, site, count, sent, answer):
     """All responses are of HTTP/2 and have this answer."""
     ca = 'own.pem' if site.startswith('https') else '-'
@@ -133,7 +131,7 @@ def check(asks, method, site, count, sent, answer):
 
 def test_nghttpd(asks, program):
     for scheme, words in ('http', ['--no-tls']), ('https', ['own.key', 'own.pem']):
-        port = free_port()
+        port = kept_port()
         site = f'{scheme}://localhost:{port}'
         with running(port, program, '--address=127.0.0.1', '--echo-upload', '--htdocs=.', '--max-concurrent-streams=9',
                      str(port), *words):
@@ -142,7 +140,7 @@ def test_nghttpd(asks, program):
 
 
 def test_nginx(asks, program):
-    port = free_port()
+    port = kept_port()
     site = f'https://localhost:{port}'
     with open('nginx.conf', 'w', encoding='ascii') as file:
         file.write(NGINX.format(port=port, folder=os.getcwd()))

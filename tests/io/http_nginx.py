@@ -13,6 +13,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from ports import kept_port
+
 LIMIT_S = 30
 TEXT = b"".join(b"%d is a number of a text, and not the last one.\n" % i for i in range(2000))
 FILES = {"text.txt": TEXT, "page.html": b"<p>" + TEXT, "code.js": TEXT[:5000], "small.txt": b"small", "empty.txt": b"",
@@ -34,11 +37,6 @@ http {{
 """
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        return door.getsockname()[1]
-
-
 @contextlib.contextmanager
 def ours(program, folder):
     with subprocess.Popen([program, "serve", f"{folder}/files"], stdout=subprocess.PIPE, text=True) as process:
@@ -50,7 +48,7 @@ def ours(program, folder):
 
 @contextlib.contextmanager
 def nginx(folder):
-    port = free_port()
+    port = kept_port()
     temporary = "".join(f"{name}_temp_path {folder}/temporary; "
                         for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
     with open(f"{folder}/nginx.conf", "w", encoding="ascii") as file:

@@ -14,6 +14,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from ports import kept_port
+
 LIMIT_S = 60
 LENGTH = 3000000
 DATA = bytes(i * 7 + i // 1000 & 255 for i in range(LENGTH))
@@ -119,8 +122,7 @@ def test_tunnel(program, port, tinyproxy):
             ('', f'https://127.0.0.1:{port}/files/small',
              'aco_tls_connect: 127.0.0.1: certificate refused, wrong host'),
             ('', 'https://localhost:1/', 'aco_http_call: the proxy makes no tunnel: status 50')):
-        with socket.create_server(('127.0.0.1', 0)) as free:
-            proxy_port = free.getsockname()[1]
+        proxy_port = kept_port()
         with open('tinyproxy.conf', 'w', encoding='ascii') as file:
             file.write(f'Port {proxy_port}\nListen 127.0.0.1\nAllow 127.0.0.1\nTimeout {LIMIT_S}\n{more}\n')
         with subprocess.Popen([tinyproxy, '-d', '-c', 'tinyproxy.conf'], stdout=subprocess.DEVNULL) as proxy:

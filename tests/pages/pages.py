@@ -15,7 +15,6 @@ import concurrent.futures
 import contextlib
 import http.server
 import os
-import random
 import re
 import shutil
 import signal
@@ -26,6 +25,9 @@ import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests"))
+from ports import kept_port
+
 LIMIT_S = 100
 
 # ---- pages ----
@@ -180,16 +182,6 @@ def check_run(block, program, **more):
 
 # ---- pages without a test of their own ----
 
-def free_port():
-    """Below the ports that the system gives to others meanwhile."""
-    for port in random.sample(range(20000, 30000), 100):
-        with socket.socket() as found, contextlib.suppress(OSError):
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: past ends keep no port
-            found.bind(("127.0.0.1", port))
-            return str(port)
-    raise OSError("no free port")
-
-
 def is_echo(program, port):
     with subprocess.Popen([program]) as process:
         try:
@@ -253,7 +245,7 @@ def check_block(page, block, source, command):
     where, text, port = f"{page}:{block.line}", block.text + (SIMULATED if block.how == "scenario" else ""), None
     more = ["-std=c++20" if block.language == "cpp" else "-std=gnu11", "-fexceptions"]
     if block.how in ("echoes at", "serves at"):
-        port = free_port()
+        port = str(kept_port())
         text = text.replace(block.what.strip(), port)
     text = f'#line {block.line} "{page}"\n{text}'
     if not re.search(r"\bint main\(", text):

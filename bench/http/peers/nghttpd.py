@@ -11,9 +11,10 @@ LIMIT_S = 10
 wanted, root, *pem = sys.argv[1:]
 with open(os.path.join(root, 'hello'), 'w', encoding='ascii') as file:
     file.write('Hello, world')
-with socket.socket() as door:
-    door.bind(('127.0.0.1', int(wanted)))
-    port = door.getsockname()[1]
+door = socket.socket()  # the child keeps it, so that nobody else gets the port before nghttpd listens
+door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+door.bind(('127.0.0.1', int(wanted)))
+port = door.getsockname()[1]
 command = ['nghttpd', '-a', '127.0.0.1', '-d', root, '-n', os.environ.get('THREADS', '1'),
            *(() if pem else ('--no-tls',)), str(port), *reversed(pem)]
 if os.fork():
