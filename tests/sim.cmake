@@ -56,7 +56,7 @@ if(ACORN_NIGHTLY)
   set(sim_kernel_sequences 50000)
 endif()
 acorn_variant_tests(sim_kernel TIMEOUT 1000 ARGS ${sim_kernel_sequences} LINK acorn_sim_static)
-acorn_variant_tests(sim_ports sim_signal_order LINK acorn_sim_static)
+acorn_variant_tests(sim_ports sim_peer_user sim_signal_order LINK acorn_sim_static)
 
 # The simulated disk against the kernel's files.
 set(sim_files_sequences 1000)

@@ -90,6 +90,7 @@ typedef struct aco__sim_socket {
     struct aco__sim_socket *peer; /* it is held; NULL: none, or both are closed */
     aco__sim_pipe_t out;
     struct aco__sim_passed *passed; /* by a unix socket: descriptors that go along with bytes in `out` */
+    int has_peer_user;          /* SO_PEERCRED tells of it, for good: it listens, or has had a connection */
     int has_end;                /* the peer's end has arrived */
     int64_t end_came;           /* when */
     int has_ended_first;        /* its own end was sent before that */

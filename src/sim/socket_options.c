@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Options that are kept, and have no effect in the simulation. */
 static int is_kept(const aco__sim_socket_t *socket, int level, int option)
@@ -86,6 +87,14 @@ static void store(const void *result, size_t n, void *value, socklen_t *length)
     memcpy(value, result, *length);
 }
 
+/* A unix socket's peer is on the same node, and all nodes are in one process. */
+static struct ucred user_of_peer(const aco__sim_socket_t *socket)
+{
+    if (!socket->has_peer_user)
+        return (struct ucred){0, (uid_t)-1, (gid_t)-1};
+    return (struct ucred){aco__sim_real.getpid(), geteuid(), getegid()};
+}
+
 int aco__sim_getsockopt(aco_sim_t *sim, int fd, int level, int option, void *value, socklen_t *length)
 {
     aco__sim_socket_t *socket = aco__sim_socket_at(sim, fd, "getsockopt");
@@ -98,6 +107,11 @@ int aco__sim_getsockopt(aco_sim_t *sim, int fd, int level, int option, void *val
     structure = structure_of(socket, level, option, &n);
     if (structure) {
         store(structure, n, value, length);
+        return 0;
+    }
+    if (level == SOL_SOCKET && option == SO_PEERCRED) {
+        const struct ucred user = user_of_peer(socket);
+        store(&user, sizeof user, value, length);
         return 0;
     }
     if (level == IPPROTO_IPV6 && option == IPV6_V6ONLY && socket->family == AF_INET6)

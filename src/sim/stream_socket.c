@@ -557,6 +557,7 @@ void aco__sim_stream_pair(aco__sim_socket_t *a, aco__sim_socket_t *b)
     aco__sim_file_hold(&a->file);
     aco__sim_file_hold(&b->file);
     a->state = b->state = ACO__SIM_CONNECTED;
+    a->has_peer_user = b->has_peer_user = is_unix(a);
 }
 
 int aco__sim_stream_listen(aco_sim_t *sim, aco__sim_socket_t *socket, int backlog)
@@ -574,6 +575,7 @@ int aco__sim_stream_listen(aco_sim_t *sim, aco__sim_socket_t *socket, int backlo
     if (socket->state == ACO__SIM_FRESH && aco__sim_endpoint_listen(sim, socket) != 0)
         return -1;
     socket->state = ACO__SIM_LISTENS;
+    socket->has_peer_user = is_unix(socket);
     socket->backlog = backlog < 0 || backlog > SOMAXCONN ? SOMAXCONN : backlog;
     return 0;
 }
