@@ -3,6 +3,7 @@
  * ever, and nothing stays allocated. */
 #define _GNU_SOURCE
 #include "http2_client.h"
+#include "no_handshakes.h"
 
 #include <aco/websocket.h>
 #include <signal.h>

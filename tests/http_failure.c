@@ -9,6 +9,7 @@
 #include <aco/http.h>
 #include <aco/websocket.h>
 #include "io_tests.h"
+#include "no_handshakes.h"
 #ifdef HTTP_WITH_TLS
 #include <aco/tls.h>
 #include "tls_certificates.h"
