@@ -240,7 +240,7 @@ static void *plays(void *arg)
         aco_task_yield();
     if (script->third) {
         CHECK(aco_io_write_all(fd, script->third, strlen(script->third)) >= 0);
-        CHECK_EQ(aco_event_wait_until(&script->has_ended, aco_after(5 * ACO_SECOND)), 0);
+        CHECK_EQ(aco_event_wait_until(&script->has_ended, aco_after(60 * ACO_SECOND)), 0);
     }
     while ((more = aco_io_read(fd, part, 1)) > 0 && !script->body) /* slowly */
         script->came++;

@@ -26,7 +26,7 @@ def get(base, path):
 
 def has_problems(base):
     """What the page would show of it."""
-    for _ in range(20):
+    for _ in range(60):
         late = json.loads(get(base, '/debug/pprof/late?seconds=1&json=1'))
         state = json.loads(get(base, '/debug/state'))
         is_late = any(stack['state'] == 'ran long' and stack['task'] == 'reports' for stack in late['stacks'])

@@ -331,7 +331,7 @@ def shutdown(command):
     def ask(client, ms):
         client[0].sendall(b'%d\n' % ms)
 
-    with started(command, '0', '100000', '300') as (process, port):
+    with started(command, '0', '100000', '1500') as (process, port):
         idle, slow, late = (client_of(port) for _ in range(3))
         ask(slow, 100)
         ask(late, 90000)
@@ -344,7 +344,7 @@ def shutdown(command):
         assert slow[1].read() == b'100 done\n'  # within the time to drain
         assert late[1].read() == b'90000 shut down\n'  # after it
         assert process.stderr.read() == 'ended\n' and process.wait(LIMIT_S) == 0
-    with started(command, '0', '50', '100000') as (process, port):
+    with started(command, '0', '1000', '100000') as (process, port):
         idle, busy = client_of(port), client_of(port)
         ask(idle, 90000)
         assert idle[1].readline() == b'90000 too long\n'  # the request's limit

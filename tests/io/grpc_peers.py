@@ -45,7 +45,7 @@ def test_streams(channel):
     def questions():
         for i in range(20):
             yield bytes([i])
-            assert said.acquire(timeout=10)
+            assert said.acquire(timeout=60)
     for i, each in enumerate(chat(questions())):
         assert each == bytes([i])
         said.release()

@@ -79,7 +79,7 @@ def get_h2spec(folder):
 
 
 def test_h2spec(h2spec, port):
-    told = subprocess.run([h2spec, '-h', '127.0.0.1', '-p', str(port), '--timeout', '2'], capture_output=True,
+    told = subprocess.run([h2spec, '-h', '127.0.0.1', '-p', str(port), '--timeout', '5'], capture_output=True,
                           text=True, timeout=LIMIT_S, check=False).stdout
     failed = set(re.findall(r'× \d+: (.*)', told))
     count = re.search(r'(\d+) tests, (\d+) passed', told)
