@@ -40,7 +40,7 @@ static inline sleeper_t this_sleeper(void)
     return me;
 }
 
-/* Whether it is in a call of the system that waits. Where the system does not tell it, what the scheduler says must do. */
+/* Whether it is in a call of the system that waits. Where the system does not tell, what the scheduler says must do. */
 static inline int is_in_a_wait(pid_t thread)
 {
     char path[64], text[512];

@@ -1,5 +1,5 @@
-/* A server's end without its wait for handshakes that have begun (src/http/backlog.c), of 20 ms, in tests of hundreds of
- * servers whose clients have connected before: by the linker's --wrap=aco__http_close_door. */
+/* A server's end without its wait of 20 ms for handshakes that have begun (src/http/backlog.c), in tests of hundreds
+ * of servers whose clients have connected before: by the linker's --wrap=aco__http_close_door. */
 #ifndef NO_HANDSHAKES_H
 #define NO_HANDSHAKES_H
 
