@@ -180,6 +180,7 @@ ACO__VECTOR_HOOK(pwritev64, off64_t, 1)
 /* ---- Calls without a form of acorn_io's ---- */
 
 typedef struct file_job {
+    const aco__libc_calls_t *libc; /* the task's, which may be in a simulation: a thread of the pool is not hooked */
     int fd, flags; /* fd: also a folder's */
     mode_t mode;
     int result, error;
@@ -190,7 +191,7 @@ typedef struct file_job {
 static void *open_file(void *arg)
 {
     file_job_t *job = arg;
-    job->result = aco__libc()->openat(job->fd, job->path, job->flags, job->mode);
+    job->result = job->libc->openat(job->fd, job->path, job->flags, job->mode);
     job->error = errno;
     return job;
 }
@@ -198,7 +199,7 @@ static void *open_file(void *arg)
 static void *sync_data(void *arg)
 {
     file_job_t *job = arg;
-    job->result = aco__libc()->fdatasync(job->fd);
+    job->result = job->libc->fdatasync(job->fd);
     job->error = errno;
     return job;
 }
@@ -207,7 +208,7 @@ static void free_file_job(void *arg, void *result)
 {
     file_job_t *job = arg;
     if (result && job->path[0] && job->result >= 0)
-        (void)aco__libc()->close(job->result);
+        (void)job->libc->close(job->result);
     aco__service_free(job, job->sz);
 }
 
@@ -221,6 +222,7 @@ static int have_done(void *(*fn)(void *arg), int fd, const char *path, int flags
     int error = errno, action;
     if (!job)
         return HOOK_GIVES_UP;
+    job->libc = aco__libc();
     job->fd = fd;
     job->flags = flags;
     job->mode = mode;

@@ -209,6 +209,46 @@ ACO__IN_RUN_AT(pread64, pread, off64_t, void *)
 ACO__IN_RUN_AT(pwrite, pwrite, off_t, const void *)
 ACO__IN_RUN_AT(pwrite64, pwrite, off64_t, const void *)
 
+static int is_no_vector(int count, int64_t offset)
+{
+    errno = EINVAL;
+    return count < 0 || count > IOV_MAX || offset < 0;
+}
+
+static ssize_t read_parts(int fd, const struct iovec *parts, int count, int64_t offset)
+{
+    return is_no_vector(count, offset) ? -1 : aco__system.preadv2(fd, parts, count, offset, 0);
+}
+
+/* The table has no pwritev(). */
+static ssize_t write_parts(int fd, const struct iovec *parts, int count, int64_t offset)
+{
+    ssize_t written = 0, n;
+    if (is_no_vector(count, offset))
+        return -1;
+    if (!count)
+        return aco__system.pwrite(fd, NULL, 0, offset);
+    for (int i = 0; i < count; i++) {
+        n = aco__system.pwrite(fd, parts[i].iov_base, parts[i].iov_len, offset + written);
+        if (n < 0)
+            return written ? written : -1;
+        written += n;
+        if ((size_t)n < parts[i].iov_len)
+            break;
+    }
+    return written;
+}
+
+#define ACO__PARTS_IN_RUN(name, function, offset_type)                                                                 \
+    static ssize_t in_run_##name(int fd, const struct iovec *parts, int count, offset_type offset)                     \
+    {                                                                                                                  \
+        return function(fd, parts, count, offset);                                                                     \
+    }
+ACO__PARTS_IN_RUN(preadv, read_parts, off_t)
+ACO__PARTS_IN_RUN(preadv64, read_parts, off64_t)
+ACO__PARTS_IN_RUN(pwritev, write_parts, off_t)
+ACO__PARTS_IN_RUN(pwritev64, write_parts, off64_t)
+
 static ssize_t in_run_sendfile64(int to, int from, off64_t *offset, size_t n)
 {
     int64_t at = offset ? *offset : 0;
@@ -421,13 +461,6 @@ static int in_run_pthread_create(pthread_t *thread, const pthread_attr_t *attrib
     {                                                                                                                  \
         return refuse(#name) != 0 ? (failed) : aco__libc_found.name arguments;                                         \
     }
-#define ACO__REFUSED_VECTOR(name, offset_type)                                                                         \
-    ACO__REFUSED_IN_RUNS(ssize_t, -1, name, (int fd, const struct iovec *parts, int n, offset_type offset),            \
-                         (fd, parts, n, offset))
-ACO__REFUSED_VECTOR(preadv, off_t)
-ACO__REFUSED_VECTOR(preadv64, off64_t)
-ACO__REFUSED_VECTOR(pwritev, off_t)
-ACO__REFUSED_VECTOR(pwritev64, off64_t)
 ACO__REFUSED_IN_RUNS(ssize_t, -1, sendfile, (int to, int from, off_t *offset, size_t n), (to, from, offset, n))
 ACO__REFUSED_IN_RUNS(int, -1, select, (int n, fd_set *reads, fd_set *writes, fd_set *others, struct timeval *limit),
                      (n, reads, writes, others, limit))
@@ -463,10 +496,6 @@ ACO__REFUSED_IN_RUNS(int, ENOSYS, gethostbyname2_r,
 
 static void refuse_the_rest(aco__libc_calls_t *calls)
 {
-    calls->preadv = refused_preadv;
-    calls->preadv64 = refused_preadv64;
-    calls->pwritev = refused_pwritev;
-    calls->pwritev64 = refused_pwritev64;
     calls->sendfile = refused_sendfile;
     calls->select = refused_select;
     calls->pselect = refused_pselect;
@@ -526,6 +555,10 @@ static void take_descriptors(aco__libc_calls_t *calls)
     calls->pread64 = in_run_pread64;
     calls->pwrite = in_run_pwrite;
     calls->pwrite64 = in_run_pwrite64;
+    calls->preadv = in_run_preadv;
+    calls->preadv64 = in_run_preadv64;
+    calls->pwritev = in_run_pwritev;
+    calls->pwritev64 = in_run_pwritev64;
     calls->sendfile64 = in_run_sendfile64;
     calls->open = calls->open64 = aco__system.open;
     calls->openat = calls->openat64 = in_run_openat;
