@@ -40,6 +40,7 @@ using asio::system_error;
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unistd.h>
@@ -407,7 +408,216 @@ TEST(AsioLoop, SleepsAndHandlersOfItsOwn)
     });
 }
 
+// ---- Turns inside handlers: aco_run() has all the same what is its own ----
+
+// Operations of which each completes at once, until the flag is set by somebody who is not to starve.
+void busy_until(net::io_context &context, const bool &over)
+{
+    while (!over)
+        net::post(context, aco::use_task);
+}
+
+// Waits for an operation whose handler is called by call(handler) in a handler of the context.
+template<class Call>
+void completes_in(net::io_context &context, Call call)
+{
+    operation<void()>(
+        [&](auto done) {
+            auto kept = std::make_shared<decltype(done)>(std::move(done));
+            net::post(context, [call, kept] { call([kept] { std::move (*kept)(); }); });
+        },
+        aco::use_task);
+}
+
+TEST(AsioLoopTurns, TheTaskRunsBeforeTheHandlerReturns)
+{
+    std::string order;
+    in_loop([&](net::io_context &context) {
+        completes_in(context, [&](auto done) {
+            done();
+            order += 'h';
+        });
+        order += 't';
+        net::post(context, aco::use_task);
+        order += 'T';
+    });
+    EXPECT_EQ(order, "thT");
+}
+
+TEST(AsioLoopTurns, StarveNobody)
+{
+    net::io_context context(1);
+    aco::asio_loop loop(context);
+    aco_scheduler_t *scheduler = aco_scheduler_open();
+    bool is_posted = false, is_time = false, is_handled = false, had_turn = false;
+    std::thread other;
+    aco::spawn([&] {
+        net::post(context, aco::use_task);
+        net::post(context, [&] { is_handled = true; });
+        busy_until(context, is_handled);
+        auto post = [&] { aco_post(scheduler, [](void *p) { *static_cast<bool *>(p) = true; }, &is_posted); };
+        other = std::thread(post);
+        busy_until(context, is_posted);
+        aco::spawn([&] {
+            aco::sleep_for(1us);
+            is_time = true;
+        }).detach();
+        busy_until(context, is_time);
+        aco::spawn([&] { // it only yields
+            while (!had_turn)
+                aco::yield();
+        }).detach();
+        aco::spawn([&] { had_turn = true; }).detach();
+        busy_until(context, had_turn);
+        EXPECT_FALSE(aco::try_for(1us, [&] { busy_until(context, false); }));
+    }).detach();
+    loop.run();
+    EXPECT_TRUE(is_handled && is_posted && is_time && had_turn);
+    other.join();
+    EXPECT_EQ(aco_scheduler_close(), 0);
+}
+
+TEST(AsioLoopTurns, ATaskMayBeginToWaitForAnything)
+{
+    other_thread other;
+    in_loop([&](net::io_context &context) {
+        bool is_handled = false;
+        net::post(context, aco::use_task);
+        net::post(other.context, aco::use_task);
+        net::post(context, aco::use_task);
+        aco::sleep_for(1us);
+        net::post(context, [&, task = aco_current_task()] {
+            is_handled = true;
+            aco_unpark(task);
+        });
+        aco_park("a handler");
+        EXPECT_TRUE(is_handled);
+        auto child = aco::spawn([&] { net::post(context, aco::use_task); });
+        net::post(context, aco::use_task);
+        child.join();
+    });
+}
+
+TEST(AsioLoopTurns, ATaskMayRunTheContextItself)
+{
+    in_loop([](net::io_context &context) {
+        bool is_done = false;
+        net::post(context, aco::use_task);
+        auto friends = aco::spawn([&] {
+            net::post(context, aco::use_task);
+            is_done = true;
+        });
+        aco::yield();
+        net::post(context, aco::use_task);
+        aco::spawn([&] { net::post(context, aco::use_task); }).detach();
+        aco::yield();
+        context.poll(); // with handlers that complete what other tasks wait for
+        friends.join();
+        EXPECT_TRUE(is_done);
+    });
+}
+
+TEST(AsioLoopTurns, TheLastTaskEndsTheRun)
+{
+    net::io_context context(1);
+    aco::asio_loop loop(context);
+    net::steady_timer late(context, 1h);
+    late.async_wait([](error_code) {});
+    aco::spawn([&] { net::post(context, aco::use_task); }).detach();
+    loop.run();
+}
+
+TEST(AsioLoopTurns, ExceptionsThatAHandlerHandlesAreItsOwn)
+{
+    std::string caught;
+    in_loop([&](net::io_context &context) {
+        completes_in(context, [&](auto done) {
+            try {
+                throw std::out_of_range("near");
+            } catch (...) {
+                done();
+                try {
+                    throw;
+                } catch (const std::out_of_range &e) {
+                    caught += e.what();
+                }
+            }
+        });
+        EXPECT_FALSE(std::current_exception());
+        net::post(context, aco::use_task);
+        completes_in(context, [&](auto done) {
+            struct at_end {
+                decltype(done) f;
+                ~at_end() { f(); }
+            };
+            try {
+                at_end last{done};
+                throw std::out_of_range("far");
+            } catch (const std::out_of_range &e) {
+                caught += e.what();
+            }
+        });
+        EXPECT_EQ(std::uncaught_exceptions(), 0);
+        net::post(context, aco::use_task);
+    });
+    EXPECT_EQ(caught, "nearfar");
+}
+
+TEST(AsioLoopTurns, AHandlerMayThrowAfterwards)
+{
+    net::io_context context(1);
+    aco::asio_loop loop(context);
+    int turns = 0;
+    aco::spawn([&] {
+        completes_in(context, [](auto done) {
+            done();
+            throw std::out_of_range("far");
+        });
+        for (; turns < 3; turns++)
+            net::post(context, aco::use_task);
+    }).detach();
+    EXPECT_THROW(loop.run(), std::out_of_range);
+    loop.run();
+    EXPECT_EQ(turns, 3);
+}
+
+TEST(AsioLoopTurns, TheLoopCannotEndInOne)
+{
+    auto ends_it = [] {
+        net::io_context context(1);
+        std::optional<aco::asio_loop> loop(std::in_place, context);
+        aco::spawn([&] {
+            net::post(context, aco::use_task);
+            loop.reset();
+        }).detach();
+        aco::run();
+    };
+    EXPECT_DEATH(ends_it(), "ends inside aco_run");
+}
+
 #ifndef ACO_ASIO_BOOST
+TEST(AsioLoopTurns, ATaskMayBeginToWaitForADescriptorOfAcorn)
+{
+    net::io_context context(1);
+    aco::asio_loop loop(context, aco_io_poll_fd());
+    int fds[2];
+    char letter = 0;
+    ASSERT_EQ(pipe(fds), 0);
+    ASSERT_EQ(aco_io_adopt(fds[0]), 0);
+    aco::spawn([&] {
+        for (int i = 0; i < 3; i++) {
+            net::post(context, aco::use_task); // it goes on in this handler's turn
+            net::steady_timer later(context, 1us);
+            later.async_wait([&](error_code) { EXPECT_EQ(write(fds[1], "x", 1), 1); });
+            EXPECT_EQ(aco_io_read(fds[0], &letter, 1), 1);
+        }
+    }).detach();
+    loop.run();
+    EXPECT_EQ(letter, 'x');
+    EXPECT_EQ(aco_io_close(fds[0]), 0);
+    close(fds[1]);
+}
+
 TEST(AsioLoop, BesideDescriptorsOfAcorn)
 {
     net::io_context context(1);

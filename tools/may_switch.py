@@ -104,6 +104,7 @@ CALLBACKS = {
     ('aco_post', 1): (False, 'aco_run() calls it, in the root context'),
     ('aco_on_idle', 0): (False, 'the same'),
     ('aco_on_wake', 0): (False, 'on any thread'),
+    ('aco__idle_gives_turns', 0): (False, 'it must not wait'),
     ('aco_offload_at', 0): (False, 'on a thread without tasks'),
     ('aco_offload_at', 3): (False, 'it releases'),
     ('sim_pthread_create', 2): (False, 'the begin of a thread'),

@@ -167,15 +167,26 @@ private:
     asio_room *room_;
 };
 
-/* What runs the tasks of this thread beside handlers: an asio_loop or asio_guest. NULL: there is none. Its own handlers
- * may be called after its end, so they ask first whether it is still here. */
+/* What runs the tasks of this thread in or after handlers: an asio_loop or asio_guest. NULL: there is none. Its own
+ * handlers may be called after its end, so they ask first whether it is still here. */
 struct asio_runner {
-    virtual void completed() noexcept {} /* the handler of an operation of some task has run */
+    virtual void completed() noexcept = 0; /* the last that an operation's handler does: its task was told */
+    virtual void woken() noexcept = 0; /* in a handler: another thread has posted something for the tasks */
+    bool is_completing = false; /* a task is being told; then comes completed() */
 
 protected:
     ~asio_runner() = default;
 };
 inline thread_local asio_runner *asio_runner_here = nullptr;
+
+/* Any thread: there is news for `runner`, which runs in the context. */
+inline void asio_wake(net::io_context &context, asio_runner *runner)
+{
+    net::post(context, [runner] {
+        if (asio_runner_here == runner)
+            runner->woken();
+    });
+}
 
 /* A descriptor of another owner. */
 struct asio_watched : net::posix::stream_descriptor {
@@ -206,9 +217,12 @@ struct asio_wait {
     {
         if (holders.fetch_sub(1, std::memory_order_acq_rel) != 1)
             return;
+        asio_runner *const runner = asio_runner_here;
+        if (runner)
+            runner->is_completing = true;
         aco__answer_tell(&answer);
-        if (asio_runner_here)
-            asio_runner_here->completed();
+        if (runner)
+            runner->completed();
     }
     void emit() noexcept
     {
@@ -427,8 +441,9 @@ inline namespace ACO__ASIO_KIND {
 /* ---- A context of the same thread -------------------------------------------------------------------------------- */
 
 /* As long as it lives, aco_run() of the thread that made it waits in `context`, and runs its handlers in the root
- * context: by aco_on_idle() and aco_on_wake(), whose functions it sets. It ends before the context. If the thread's
- * tasks use acorn_io too, `poll_fd` is aco_io_poll_fd(), and work for the context. */
+ * context: by aco_on_idle() and aco_on_wake(), whose functions it sets. It ends outside aco_run(), before the context.
+ * If the thread's tasks use acorn_io too, `poll_fd` is aco_io_poll_fd(), and work for the context. A handler by which
+ * tasks wait may run them before it returns, so whoever calls it holds no lock that they use. */
 class asio_loop final : detail::asio_runner {
 public:
     /* Throws aco::error with EBUSY if the thread's scheduler is open: open it afterwards. Also net's system_error. */
@@ -442,13 +457,16 @@ public:
             aco_on_wake(nullptr, nullptr);
             throw failure;
         }
+        aco__idle_gives_turns(leave);
         detail::asio_runner_here = this;
     }
     asio_loop(const asio_loop &) = delete;
     asio_loop &operator=(const asio_loop &) = delete;
-    /* Aborts the process if the scheduler is open. */
+    /* Aborts the process if the scheduler is open, and in tasks and handlers. */
     ~asio_loop()
     {
+        if (is_waiting_ || aco_get_co())
+            detail::die("an aco::asio_loop ends inside aco_run()");
         detail::asio_runner_here = nullptr;
         detail::must(aco_on_idle(nullptr, nullptr));
         detail::must(aco_on_wake(nullptr, nullptr));
@@ -468,7 +486,14 @@ public:
 private:
     static void wake(void *itself) noexcept
     {
-        detail::net::post(static_cast<asio_loop *>(itself)->context_, [] {});
+        asio_loop *loop = static_cast<asio_loop *>(itself);
+        detail::asio_wake(loop->context_, loop);
+    }
+    static void leave(void *itself) noexcept
+    {
+        asio_loop *loop = static_cast<asio_loop *>(itself);
+        if (!loop->is_completing) /* else the task has its turn at once */
+            loop->woken();
     }
     static int idle(void *itself, std::int64_t timeout_ns) noexcept
     {
@@ -476,29 +501,65 @@ private:
         try {
             return loop->step(timeout_ns);
         } catch (...) {
+            loop->is_waiting_ = false;
             loop->error_ = detail::caught();
             errno = ECANCELED;
             return -1;
         }
     }
-    /* Runs what is ready. Returns 0 if the context has no work. */
+    /* aco_run() has something to do: the context is left. A task that runs the context itself is not disturbed; the
+     * handler in which it has its turn leaves. */
+    void woken() noexcept override
+    {
+        leaves_ = true;
+        if (is_waiting_ && !aco_get_co())
+            context_.stop();
+    }
+    /* The task has its turn inside the handler, and the context goes on: that is cheaper than to leave it for each. */
+    void completed() noexcept override
+    {
+        enum { MOST = 64 };
+        const bool goes_on = aco__idle_turn() != 0;
+        is_completing = false;
+        if (!goes_on || leaves_ || ++completed_ % MOST == 0)
+            woken();
+    }
+
+    /* Runs what is ready, and waits. Returns 0 if the context has no work. */
     int step(std::int64_t timeout_ns)
     {
         watch();
         for (int left = 2; left > 0; left--) { /* somebody may have stopped it */
-            const std::size_t ran = timeout_ns < 0   ? context_.run_one()
-                                    : timeout_ns > 0 ? context_.run_one_for(std::chrono::nanoseconds(timeout_ns))
-                                                     : context_.poll_one();
-            if (ran)
+            const bool ran = run_some(timeout_ns), had_stopped = restart_stopped();
+            if (ran) {
                 run_more();
-            /* With the last work it stops. The next step would find that out in vain, after its task has begun more. */
-            const bool has_stopped = context_.stopped();
-            if (has_stopped)
-                context_.restart();
-            if (ran || !has_stopped)
+                restart_stopped();
+            }
+            if (ran || !had_stopped)
                 return 1;
         }
         return 0;
+    }
+    /* With its last work a context stops, too. The next step would find that out in vain, after a task has begun more.
+     * Returns whether it had stopped. */
+    bool restart_stopped()
+    {
+        const bool has_stopped = context_.stopped();
+        if (has_stopped)
+            context_.restart();
+        return has_stopped;
+    }
+    /* Whether any handler has run. */
+    bool run_some(std::int64_t timeout_ns)
+    {
+        if (timeout_ns == 0)
+            return context_.poll_one() != 0;
+        leaves_ = false;
+        is_waiting_ = true;
+        const std::size_t n =
+            timeout_ns < 0 ? context_.run() : context_.run_for(std::chrono::nanoseconds(timeout_ns));
+        is_waiting_ = false;
+        return n != 0;
     }
     /* Runs the handlers that are ready besides the first one, if there were any the last time: else Asio looks for
      * events in vain. */
@@ -519,15 +580,18 @@ private:
             return;
         is_watching_ = true;
         events_.async_wait(detail::asio_watched::wait_read, [this](const detail::asio_error_code &) {
-            if (detail::asio_runner_here == this)
-                is_watching_ = false;
+            if (detail::asio_runner_here != this)
+                return;
+            is_watching_ = false;
+            woken();
         });
     }
 
     detail::net::io_context &context_;
     detail::asio_watched events_;
     bool is_watching_ = false, are_many_ = false;
-    unsigned steps_ = 0;
+    bool is_waiting_ = false, leaves_ = false; /* it waits in the context; and shall return */
+    unsigned steps_ = 0, completed_ = 0;
     std::exception_ptr error_;
 };
 
@@ -570,11 +634,9 @@ private:
     static void wake(void *itself) noexcept
     {
         asio_guest *guest = static_cast<asio_guest *>(itself);
-        detail::net::post(guest->context_, [guest] {
-            if (detail::asio_runner_here == guest)
-                guest->soon();
-        });
+        detail::asio_wake(guest->context_, guest);
     }
+    void woken() noexcept override { soon(); }
     /* The task runs at once: before a posted step Asio looks for events. But several tasks run in one step, if several
      * completed between the last two. */
     void completed() noexcept override

@@ -177,7 +177,16 @@ int aco_on_idle(int (*idle)(void *ctx, int64_t timeout_ns), void *ctx)
         return aco__fail_memory(0, "aco_on_idle", sizeof(aco__scratch_t));
     s->idle = idle;
     s->idle_ctx = ctx;
+    s->idle_leave = NULL;
+    s->turns_until = 0;
     return 0;
+}
+
+void aco__idle_gives_turns(void (*leave)(void *ctx))
+{
+    scheduler_t *s = aco__tasks(aco__self());
+    ACO__ASSERT(s && s->idle);
+    s->idle_leave = leave;
 }
 
 int aco__poller_install(aco__poller_t *poller, const char *call)

@@ -60,6 +60,8 @@ typedef struct aco__tasks {
     const aco_t *backs_off; /* sync/back_off.h: it unlocks several locks because it could not get one more; or NULL */
     int (*idle)(void *ctx, int64_t timeout_ns);
     void *idle_ctx;
+    void (*idle_leave)(void *ctx); /* aco__idle_gives_turns(); NULL: the idle hook gives none */
+    int64_t turns_until; /* the idle hook waits, and may give tasks turns until then; 0: it may not */
     aco__poller_t *poller; /* NULL: none. Posters read it: atomic */
     size_t askers;       /* tasks that wait for an answer of another thread; and 1 if it is open to itself: post.c */
     aco__worker_t *worker; /* NULL: none */
@@ -113,6 +115,9 @@ typedef struct aco__tasks {
     aco__chooser_t *chooser; /* NULL: the first in the ring is next */
     const char *refused; /* aco__chooser_refused(). Atomic */
 } aco__tasks_t;
+
+/* run.c: tells the idle hook that gives turns that a task can run. */
+ACO__HIDDEN ACO__COLD void aco__idle_leave(const aco__tasks_t *s);
 
 /* Whether a task runs, or a coroutine inside it. */
 static inline int aco__in_turn(const aco__tasks_t *s)

@@ -17,6 +17,8 @@ static inline void aco__ring_append(aco__thread_t *self, aco_t *task)
     } else {
         aco__set_task_next(task, task);
         self->task = task;
+        if (aco_unlikely(aco__tasks(self)->turns_until != 0))
+            aco__idle_leave(aco__tasks(self));
     }
     self->last_task = task;
 }

@@ -42,6 +42,19 @@ static int call_idle_hook(aco__tasks_t *s, int64_t timeout_ns)
     return answer < 0 ? aco__fail(0, errno, "aco_run", NULL, "the idle hook failed: %s", strerror(errno)) : answer;
 }
 
+/* The same, because no task can run. Until the deadline, -1: without end, the hook may give tasks turns. If it has
+ * given any, this does not return 0. */
+static int idle_with_turns(aco__tasks_t *s, int64_t deadline, int64_t timeout_ns)
+{
+    uint32_t turns = s->turns;
+    int answer;
+    if (s->idle_leave && timeout_ns != 0)
+        s->turns_until = deadline < 0 ? ACO_FOREVER : deadline;
+    answer = call_idle_hook(s, timeout_ns);
+    s->turns_until = 0;
+    return answer || s->turns == turns ? answer : 1;
+}
+
 /* Gives the poller a turn, if tasks or other threads may need it: 1, or -1 if it failed. Else 0. */
 static int poll_events(aco__tasks_t *s, int open, int64_t deadline)
 {
@@ -151,7 +164,7 @@ static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
     if (s->idle && more >= 0) {
         if (deadline >= 0)
             left = deadline - aco__os_now();
-        more = call_idle_hook(s, deadline >= 0 && left < 0 ? 0 : left);
+        more = idle_with_turns(s, deadline, deadline >= 0 && left < 0 ? 0 : left);
     }
     if (more >= 0) {
         int polled = poll_events(s, open, more || self->task ? 0 : until);
@@ -370,7 +383,8 @@ ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void run(aco__thread_t *self, aco__
     char name[ACO_NAME_SIZE];
     int64_t began = 0;
     ACO__ASSERT(!self->running && aco__is_task(task) && task->share_stack->aco__thread == self);
-    ACO__ASSERT(!aco__in_turn(s) && !aco__inbox_is_asleep(s)); /* else a poster would wake who does not sleep */
+    ACO__ASSERT(!aco__in_turn(s));
+    ACO__ASSERT(s->turns_until || !aco__inbox_is_asleep(s)); /* else a poster would wake who does not sleep */
     ACO__ASSERT(s->poll_task_is_queued || !(s->timers_count || s->idle || aco__inbox_is_used(s)) ||
                 __atomic_load_n(&s->answers, __ATOMIC_RELAXED)); /* another thread may just have set it */
     if (aco_unlikely(s->measures_runs | s->tells_turns)) {
@@ -400,6 +414,39 @@ ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void run(aco__thread_t *self, aco__
         s->base.reap(&s->base);
     if (tagged && (aco_t *)tagged == self->task) /* the task with the turn left by plain aco_yield() */
         aco__ring_turn(self);
+}
+
+/* Whether aco_run() has nothing to do between turns of tasks. */
+static int has_turns_only(const aco__tasks_t *s)
+{
+    return !(s->worker || s->chooser || s->is_watched || s->dumps || __atomic_load_n(&s->answers, __ATOMIC_RELAXED) ||
+             (s->poller && s->poller->waiters) || aco__pools_are_crowded());
+}
+
+void aco__idle_leave(const aco__tasks_t *s)
+{
+    s->idle_leave(s->idle_ctx);
+}
+
+int aco__idle_turn(void)
+{
+    aco__thread_t *self = aco__self();
+    aco__tasks_t *s = aco__tasks(self);
+    int64_t deadline;
+    if (aco_unlikely(self->running != NULL))
+        return 1;
+    if (aco_unlikely(!s || !s->turns_until || !has_turns_only(s) || aco__handles_exceptions(aco__tls_ref())))
+        return 0; /* a task that waits would take the caller's exceptions for its own */
+    while (self->task && self->task != &s->poll_task) {
+        aco__poll_task_start(self); /* so that tasks that yield come back here; aco_on_idle() has made its memory */
+        run(self, s);
+    }
+    if (self->task)
+        aco__poll_task_stop(self);
+    if (self->task || !self->tasks || !has_turns_only(s)) /* a task may have begun to wait for an event */
+        return 0;
+    deadline = s->timers_count | self->scoped_tasks ? first_deadline(self, s, ACO_FOREVER) : -1;
+    return deadline < 0 || deadline >= s->turns_until;
 }
 
 /* aco_run(), or aco_run_ready() with a time limit. */

@@ -317,7 +317,8 @@ void aco__scheduler_valid(const aco__thread_t *self)
     ACO__ASSERT(tally.tasks == self->tasks && tally.runnable + tally.waiting == tally.tasks);
     ACO__ASSERT(tally.scoped + (s->opened != 0) == self->scoped_tasks);
     ACO__ASSERT(tally.answers <= s->askers && (!s->poller || tally.events <= s->poller->waiters));
-    ACO__ASSERT(!aco__in_turn(s) || !aco__inbox_is_asleep(s)); /* who posts to a thread that runs wakes nobody */
+    /* Who posts to a thread that runs wakes nobody, or its idle hook. */
+    ACO__ASSERT(!aco__in_turn(s) || s->turns_until || !aco__inbox_is_asleep(s));
     aco__inbox_check(s);
 }
 #endif

@@ -69,6 +69,15 @@ ACO_API void aco__scope_end_early(aco_scope_t *scope, int error);
  * for tasks spawned since; without any it does nothing. */
 ACO_API void aco__scope_end_all(aco_scope_t *all, int error);
 
+/* The idle hook that aco_on_idle() has set may give tasks turns itself, by aco__idle_turn(), while it waits because no
+ * task can run. When a task becomes runnable meanwhile, leave(ctx) is called, with the ctx of the hook: the hook shall
+ * give turns, or return soon. leave() must neither wait nor wake tasks. Valid until aco_on_idle() is called again. */
+ACO_API void aco__idle_gives_turns(void (*leave)(void *ctx));
+/* Called by what the hook calls. Gives each task that can run a turn, and those that they wake. Returns 1: the hook may
+ * go on with its wait, for the time that it was given. 0: the hook shall return soon; no task may have had a turn. In a
+ * coroutine it does nothing and returns 1: whoever gave that a turn goes on. */
+ACO_API int aco__idle_turn(void);
+
 /* A wait that another thread ends, by one call of aco__answer_tell(). Its record is not on a share stack. */
 typedef struct aco__answer {
     aco__post_t post;
