@@ -30,6 +30,7 @@ using asio::system_error;
 #endif
 
 #ifndef ACO_ASIO_BOOST
+#include "aco/file.h"
 #include "aco/io.hpp"
 #include "aco/threads.hpp"
 #endif
@@ -482,6 +483,8 @@ TEST(AsioLoopTurns, ATaskMayBeginToWaitForAnything)
     other_thread other;
     in_loop([&](net::io_context &context) {
         bool is_handled = false;
+        net::steady_timer late(context, 1h); // the context always waits for something
+        late.async_wait([](error_code) {});
         net::post(context, aco::use_task);
         net::post(other.context, aco::use_task);
         net::post(context, aco::use_task);
@@ -605,6 +608,11 @@ TEST(AsioLoopTurns, ATaskMayBeginToWaitForADescriptorOfAcorn)
     ASSERT_EQ(pipe(fds), 0);
     ASSERT_EQ(aco_io_adopt(fds[0]), 0);
     aco::spawn([&] {
+        aco_file_status_t status;
+        net::steady_timer late(context, 1h); // the context always waits for something
+        late.async_wait([](error_code) {});
+        net::post(context, aco::use_task);
+        EXPECT_EQ(aco_file_stat(".", &status), 0);
         for (int i = 0; i < 3; i++) {
             net::post(context, aco::use_task); // it goes on in this handler's turn
             net::steady_timer later(context, 1us);
