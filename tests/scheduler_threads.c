@@ -293,6 +293,67 @@ static void wakes_hook(void *fd)
     CHECK_EQ(write(*(int *)fd, "w", 1), 1);
 }
 
+/* ---- The end of a wake function ---- */
+
+static int is_in_hook, is_in_wake, is_replaced, has_left_wake;
+
+static int waits_for_waker(void *unused, int64_t timeout_ns)
+{
+    (void)unused;
+    if (timeout_ns == 0)
+        return 1;
+    __atomic_store_n(&is_in_hook, 1, __ATOMIC_RELEASE);
+    while (!load(&is_in_wake))
+        sched_yield();
+    return 1;
+}
+
+static void leaves_late(void *unused)
+{
+    (void)unused;
+    __atomic_store_n(&is_in_wake, 1, __ATOMIC_RELEASE);
+    while (!load(&is_replaced))
+        sched_yield();
+    for (int i = 0; i < 100; i++) /* time for aco_on_wake() to return too early */
+        sched_yield();
+    __atomic_store_n(&has_left_wake, 1, __ATOMIC_RELEASE);
+}
+
+static void *unparks_from_hook(void *task)
+{
+    while (!load(&is_in_hook))
+        sched_yield();
+    CHECK_EQ(aco_unpark(task), 0);
+    return NULL;
+}
+
+static void *parks_in_hook(void *unused)
+{
+    CHECK_EQ(aco_park("another thread"), 0);
+    return unused;
+}
+
+/* Promise: when aco_on_wake() returns, nobody is in the function that was set before, whose context may be gone. */
+static void wake_is_over(void)
+{
+    aco_t *task;
+    CHECK_EQ(aco_scheduler_close(), 0);
+    CHECK_EQ(aco_on_idle(waits_for_waker, NULL), 0);
+    CHECK_EQ(aco_on_wake(leaves_late, NULL), 0);
+    CHECK(aco_scheduler_open() == scheduler);
+    task = spawn(parks_in_hook, NULL);
+    start(unparks_from_hook, task, 1);
+    run();
+    CHECK_EQ(aco_scheduler_close(), 0);
+    __atomic_store_n(&is_replaced, 1, __ATOMIC_RELEASE);
+    CHECK_EQ(aco_on_wake(NULL, NULL), 0);
+    CHECK_EQ(load(&has_left_wake), 1);
+    join_threads(1);
+    CHECK_EQ(aco_join(task, NULL), 0);
+    CHECK_EQ(aco_on_idle(NULL, NULL), 0);
+    CHECK(aco_scheduler_open() == scheduler);
+}
+
 static void with_hook(void)
 {
     CHECK_EQ(aco_scheduler_close(), 0);
@@ -837,6 +898,7 @@ int main(void)
 #endif
     run_after_ready();
     with_hook();
+    wake_is_over();
     closed();
     start(ends_with_posts, NULL, 1);
     join_threads(1);

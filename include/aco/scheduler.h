@@ -254,7 +254,8 @@ ACO_API int aco_post(aco_scheduler_t *scheduler, void (*fn)(void *arg), void *ar
 /* Sets the function that ends the wait of an idle hook; NULL: none, then news waits until the hook returns. When other
  * threads have news while the hook waits, they call wake(ctx), and the hook must return soon; for example, `wake`
  * writes to an eventfd that the hook polls. It must not wait, and hooks (aco/hook.h) do not act in it. Set it before
- * aco_scheduler_open(). Returns 0; on error -1 with errno EBUSY (the scheduler is open), ENOMEM. */
+ * aco_scheduler_open(). When this returns, no thread is still in the function that was set before. Returns 0; on error
+ * -1 with errno EBUSY (the scheduler is open), ENOMEM. */
 ACO_API int aco_on_wake(void (*wake)(void *ctx), void *ctx);
 
 /* ---- Waiting for each other: all zeros is the initial state, and there is nothing to destroy --------------------- */

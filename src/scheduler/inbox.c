@@ -211,6 +211,14 @@ void aco__inbox_close(aco__tasks_t *s)
         aco__os_sleep_until(aco__os_now() + 1000);
 }
 
+/* A poster that still saw the thread asleep had added its post before, and itself to `posting`. */
+void aco__inbox_quiet(aco__tasks_t *s)
+{
+    aco__inbox_awake(s);
+    (void)__atomic_load_n(&s->inbox, __ATOMIC_SEQ_CST);
+    aco__inbox_close(s);
+}
+
 /* ---- Calls of aco_post() ---- */
 
 typedef struct posted_call {
