@@ -618,11 +618,13 @@ ACO__SWITCHES static __attribute__((noinline)) aco__wait_t *begin_awaiting(int f
 static __attribute__((noinline)) int end_awaiting(aco__wait_t *wait, int result)
 {
     aco__io_fd_t *d = (aco__io_fd_t *)(void *)((char *)wait - offsetof(aco__io_fd_t, wait));
-    aco__io_t *io = (aco__io_t *)(void *)aco__poller(); /* NULL: in a child of fork(), where nothing is watched */
     ACO__ASSERT(d->wait_is_used);
     d->wait_is_used = 0;
-    if (io)
-        disarm(io, d);
+    if (aco_unlikely(!d->owned)) {
+        aco__io_t *io = (aco__io_t *)(void *)aco__poller(); /* NULL: in a child of fork(), where nothing is watched */
+        if (io)
+            disarm(io, d);
+    }
     result = result_of_wait(d, result);
     if (aco_unlikely(result != 0) && last_look(d, POLLIN | POLLPRI))
         result = 0;
