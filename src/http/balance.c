@@ -191,7 +191,7 @@ static int give_connection(aco__http_member_t *from, aco__http_move_t *move, int
     return move->is_taken;
 }
 
-ACO__SWITCHES static int move_to(aco__http_connection_t *c, int is_new, unsigned requests, const char *location)
+ACO__SWITCHES static int move_to(aco__http_connection_t *c, int is_new, const char *location)
 {
     aco__http_member_t *from = c->server->member;
     size_t sz = sizeof(aco__http_move_t);
@@ -200,9 +200,9 @@ ACO__SWITCHES static int move_to(aco__http_connection_t *c, int is_new, unsigned
     if (!has_taker(from, is_new) || !(move = aco__service_allocate(&sz, "aco_http_serve")))
         return 0;
     memset(move, 0, sizeof *move);
-    move->fd = c->link->own.fd;
-    move->stream = c->link->is_plain ? NULL : c->link->stream;
-    move->requests = requests;
+    move->fd = c->link.own.fd;
+    move->stream = c->link.is_plain ? NULL : c->link.stream;
+    move->requests = c->requests;
     if (aco__answer_prepare(&move->answer, "aco_http_serve") == 0) {
         (void)aco_io_release(move->fd);
         is_taken = give_connection(from, move, is_new, location);
@@ -212,7 +212,7 @@ ACO__SWITCHES static int move_to(aco__http_connection_t *c, int is_new, unsigned
     aco__service_free(move, sz);
     if (!is_taken)
         return 0;
-    aco__http_link_use(c->link, NULL);
+    aco__http_link_use(&c->link, NULL);
     c->is_moved = 1;
     __atomic_fetch_add(&aco__http_connections_moved, 1, __ATOMIC_RELAXED);
     __atomic_fetch_add(&balance_of(from)->moved, 1, __ATOMIC_RELAXED);
@@ -221,12 +221,12 @@ ACO__SWITCHES static int move_to(aco__http_connection_t *c, int is_new, unsigned
 
 int aco__http_place(aco__http_connection_t *c, const char *location)
 {
-    return !c->is_refused && move_to(c, 1, 0, location);
+    return !c->is_refused && move_to(c, 1, location);
 }
 
-int aco__http_move(aco__http_connection_t *c, unsigned requests, const char *location)
+int aco__http_move(aco__http_connection_t *c, const char *location)
 {
-    return move_to(c, 0, requests, location);
+    return move_to(c, 0, location);
 }
 
 /* ---- The thread that takes ---- */

@@ -69,6 +69,6 @@ static inline int aco__http_has_stalled(const aco__http_member_t *member, int64_
  * a thread that stalls. Nothing of it is read or unsent, and its stream can move. Whether another thread has it now:
  * then it has no stream, and its task ends. */
 ACO__SWITCHES ACO__HIDDEN int aco__http_place(aco__http_connection_t *c, const char *location);
-ACO__SWITCHES ACO__HIDDEN int aco__http_move(aco__http_connection_t *c, unsigned requests, const char *location);
+ACO__SWITCHES ACO__HIDDEN int aco__http_move(aco__http_connection_t *c, const char *location);
 
 #endif

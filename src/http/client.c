@@ -72,7 +72,7 @@ ACO__SWITCHES static int open_tunnel(aco__http_peer_t *peer, const aco__http_cli
     aco__http_message_end(&peer->incoming);
     if (link->in.end > 0) /* before the handshake nobody may say anything */
         return aco__service_fail(EBADMSG, CLIENT_CALL, "the proxy has sent more than its response");
-    aco_io_reader_close(&link->in);
+    aco__http_drop_input(link);
     aco__http_parse_by(&peer->incoming, &peer->parser, HTTP_RESPONSE);
     return 0;
 }
@@ -611,7 +611,7 @@ static void release_peer(aco__http_peer_t *peer)
         aco__http_close_peer(peer);
         return;
     }
-    aco_io_reader_close(&peer->link.in);
+    aco__http_drop_input(&peer->link);
     aco__http_keep_peer(peer->answer.client, peer);
 }
 

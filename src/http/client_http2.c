@@ -111,7 +111,7 @@ ACO__SWITCHES static void *c2_read(void *connection)
         aco__http2_peer_writes(h);
         aco__io_spend("an HTTP connection", c2_task_place);
     } while (c2_goes_on(h) && c2_await(h));
-    aco_io_reader_close(&h->wire.link->in);
+    aco__http_drop_input(h->wire.link);
     h->is_reading = 0;
     aco__http2_rest(h);
     return NULL;

@@ -316,7 +316,7 @@ void aco__http2_hang_up(aco__http2_peer_t *h)
 
 void aco__http2_parse_peer(aco__http2_peer_t *h)
 {
-    aco_io_reader_t *in = &h->wire.link->in;
+    aco__http_input_t *in = &h->wire.link->in;
     ssize_t n = 0;
     ACO__NO_SWITCH_BEGIN();
     if (in->end > in->begin)
@@ -351,7 +351,7 @@ int aco__http2_catch_up(aco__http_peer_t *peer)
     do
         came = aco__http2_take_input(h);
     while (came > 0 && !h->wire.refusal && aco_stream_has_input(peer->link.stream));
-    aco_io_reader_close(&peer->link.in);
+    aco__http_drop_input(&peer->link);
     return came >= 0 && !h->is_leaving && !h->wire.refusal && nghttp2_session_check_request_allowed(h->wire.session);
 }
 

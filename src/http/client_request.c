@@ -40,7 +40,7 @@ ACO__SWITCHES static int await_response_bytes(aco__http_peer_t *peer, int64_t un
     (void)aco_scope_end(&scope);
     if (n >= 0)
         return 1;
-    aco_io_reader_close(&peer->link.in);
+    aco__http_drop_input(&peer->link);
     errno = error;
     if (error == ETIMEDOUT && scope.error == ETIMEDOUT)
         return aco_check_cancelled() == 0 ? 0 : -1;

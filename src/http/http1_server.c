@@ -16,19 +16,12 @@ enum { LINGER_BYTES = 1 << 20, LINGER_MS = 1000 };
 
 /* A connection. What a request needs is in memory that it has only meanwhile, its link's output too. */
 typedef struct aco__http1_connection {
-    aco__http_link_t link; /* first: a task that waits holds no second pointer */
-    aco__http_connection_t is;
+    aco__http_connection_t is; /* its link is first: a task that waits holds no second pointer */
     union {
         aco__at_end_t at_end; /* of its task, if the server has made that; */
         const char *location; /* else of who serves it, in a task of its own */
     };
     struct aco__http_workspace *space; /* NULL: idle */
-    unsigned char has_served; /* a request */
-    unsigned char is_placed; /* it came from another thread */
-    unsigned char heavy; /* for how many requests it does not move: balance.h */
-    unsigned char is_allocated : 1; /* by itself; 0: it is on the stack */
-    unsigned char has_own_task : 1; /* which the server has made */
-    unsigned requests; /* that were handled, if they have a limit */
     const char **work; /* where its task's work stands; NULL: not known yet */
     int64_t idle_until; /* when the wait for the next request ends; 0: not known yet */
 } aco__http1_connection_t;
@@ -92,9 +85,9 @@ static char *arena_of(const aco__http_workspace_t *space)
 static void take_workspace(aco__http1_connection_t *c, aco__http_workspace_t *space)
 {
     c->space = space;
-    c->link.out = arena_of(space) + HTTP_ARENA;
+    c->is.link.out = arena_of(space) + HTTP_ARENA;
     space->x.work_known = &c->work;
-    aco__http1_use(&space->http, &c->link);
+    aco__http1_use(&space->http, &c->is.link);
     aco__http_parse_by(&space->http.incoming, &space->parser, HTTP_REQUEST);
 }
 
@@ -104,7 +97,7 @@ static void give_workspace(aco__http1_connection_t *c)
     if (!space)
         return;
     ACO__ASSERT(!space->x.blocks && !space->x.websocket && !space->place_unflushed); /* the keeper sends its output */
-    c->link.out = NULL;
+    c->is.link.out = NULL;
     c->space = NULL;
     space->next = c->is.server->spare;
     c->is.server->spare = space;
@@ -122,8 +115,8 @@ static int begin_request(aco__http1_connection_t *c)
         take_workspace(c, space);
     h = &space->http;
     aco__http_request_begin(&space->x, arena_of(space));
-    space->x.is.fd = c->link.own.fd;
-    space->x.is.stream = c->link.stream;
+    space->x.is.fd = c->is.link.own.fd;
+    space->x.is.stream = c->is.link.stream;
     h->incoming.may_continue = 0;
     aco__http_body_begin(&h->outgoing, 0, 0, 0);
     aco__http_message_begin(&h->incoming, &space->head);
@@ -173,7 +166,7 @@ static const char task_place[] = "an HTTP connection";
 
 static const char *location_of(const aco__http1_connection_t *c)
 {
-    return c->has_own_task ? task_place : c->location;
+    return c->is.has_own_task ? task_place : c->location;
 }
 
 /* Reads a head. 0; a status with which to refuse it; -1: there is none. */
@@ -232,17 +225,17 @@ ACO__SWITCHES static void end_reply(aco__http1_connection_t *c, const char *loca
     if (!c->space->x.reply.is_aborted &&
         aco__http_end_body_with(out, c->space->x.reply.trailers, c->space->x.reply.trailers_n, location) == 0)
         return;
-    (void)aco__http_send(&c->link, NULL, 0, 0, location);
-    if (!c->link.error && aco_check_cancelled() != 0)
-        c->link.error = errno;
-    c->link.is_broken = 1;
+    (void)aco__http_send(&c->is.link, NULL, 0, 0, location);
+    if (!c->is.link.error && aco_check_cancelled() != 0)
+        c->is.link.error = errno;
+    c->is.link.is_broken = 1;
 }
 
 /* Answers a request whose head is there. */
 ACO__SWITCHES static void handle(aco__http1_connection_t *c, const char *location)
 {
     aco__http_exchange_t *x = &c->space->x;
-    aco__http_link_t *link = &c->link;
+    aco__http_link_t *link = &c->is.link;
     const aco__http_incoming_t *in = &c->space->http.incoming;
     int status;
     ACO__ASSERT(!c->is.is_idle && !c->space->in_handler && in->has_head && !x->reply.has_begun);
@@ -252,7 +245,7 @@ ACO__SWITCHES static void handle(aco__http1_connection_t *c, const char *locatio
         list_unflushed(c->space);
     c->space->in_handler = 1;
     if (aco_unlikely(c->is.is_refused | x->server->measures))
-        status = c->is.is_refused ? 503 : aco__http_measure_route(x, &c->heavy);
+        status = c->is.is_refused ? 503 : aco__http_measure_route(x, &c->is.heavy);
     else
         status = aco__http_call_route(x);
     c->space->in_handler = 0;
@@ -290,21 +283,21 @@ ACO__SWITCHES static void log_exchange(aco__http1_connection_t *c)
 /* Whether the peer lacks something of what was to be sent. */
 static int is_cut(const aco__http1_connection_t *c)
 {
-    return c->space ? aco__http_is_cut(&c->space->http.outgoing) : c->link.is_broken || c->link.out_n > 0;
+    return c->space ? aco__http_is_cut(&c->space->http.outgoing) : c->is.link.is_broken || c->is.link.out_n > 0;
 }
 
 /* After a reply that ends the connection although the client may still send: bytes that arrive at a closed socket would
  * make the system drop what the client has not read of the reply. */
 ACO__SWITCHES static void linger(aco__http1_connection_t *c, const char *location)
 {
-    aco_io_reader_t *in = &c->link.in;
+    aco__http_input_t *in = &c->is.link.in;
     aco_scope_t scope;
     size_t left = LINGER_BYTES;
     if (is_cut(c) || !in->buffer || aco_scope_begin_at(&scope, aco_after(LINGER_MS * ACO_MILLISECOND), location) != 0)
         return;
-    if (aco__http_link_shutdown(&c->link, location) == 0)
+    if (aco__http_link_shutdown(&c->is.link, location) == 0)
         for (ssize_t n = 1; n > 0 && left > in->size; left -= n > 0 ? (size_t)n : 0)
-            n = aco__http_link_read(&c->link, in->buffer, in->size, location);
+            n = aco__http_link_read(&c->is.link, in->buffer, in->size, location);
     (void)aco_scope_end(&scope);
 }
 
@@ -313,8 +306,8 @@ static int has_preface(const aco__http1_connection_t *c)
 {
 #ifdef ACO_CONFIG_HTTP2
     static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-    const aco_io_reader_t *in = &c->link.in;
-    return c->is.server->options.max_streams > 0 && !*aco_stream_protocol(c->link.stream) &&
+    const aco__http_input_t *in = &c->is.link.in;
+    return c->is.server->options.max_streams > 0 && !*aco_stream_protocol(c->is.link.stream) &&
            in->end - in->begin >= sizeof preface - 1 &&
            memcmp(in->buffer + in->begin, preface, sizeof preface - 1) == 0;
 #else
@@ -327,7 +320,7 @@ static int has_preface(const aco__http1_connection_t *c)
 static int has_agreed_on_http2(const aco__http1_connection_t *c)
 {
 #ifdef ACO_CONFIG_HTTP2
-    const aco__http_link_t *link = &c->link;
+    const aco__http_link_t *link = &c->is.link;
     return !link->is_plain && c->is.server->options.max_streams > 0 &&
            strcmp(aco_stream_protocol(link->stream), "h2") == 0;
 #else
@@ -354,7 +347,7 @@ ACO__SWITCHES static __attribute__((noinline)) int serve_request(aco__http1_conn
     status = read_head(c, location);
     if (status < 0)
         return 0;
-    if (status == 505 && !c->has_served && has_preface(c)) {
+    if (status == 505 && !c->is.has_served && has_preface(c)) {
         aco__http_request_end(&c->space->x);
         give_workspace(c);
         serve_http2(c, location);
@@ -366,21 +359,21 @@ ACO__SWITCHES static __attribute__((noinline)) int serve_request(aco__http1_conn
         aco__http_refuse(&c->space->x, status, location);
         if (c->space->x.reply.has_begun)
             end_reply(c, location);
-        (void)aco__http_send(&c->link, NULL, 0, 0, location);
+        (void)aco__http_send(&c->is.link, NULL, 0, 0, location);
         log_exchange(c);
         linger(c, location);
         return 0;
     }
-    if ((c->is.server->options.max_requests > 0 && ++c->requests >= (unsigned)c->is.server->options.max_requests) ||
+    if ((c->is.server->options.max_requests > 0 && ++c->is.requests >= (unsigned)c->is.server->options.max_requests) ||
         c->is.is_refused)
         c->space->x.reply.will_close = 1;
     handle(c, location);
-    if (c->link.is_broken || !c->space->x.reply.has_begun) {
+    if (c->is.link.is_broken || !c->space->x.reply.has_begun) {
         log_exchange(c);
         return 0;
     }
     if (!in->has_all && (c->space->x.reply.will_close || !discard_body(c, location))) {
-        (void)aco__http_send(&c->link, NULL, 0, 0, location);
+        (void)aco__http_send(&c->is.link, NULL, 0, 0, location);
         log_exchange(c);
         linger(c, location);
         return 0;
@@ -388,7 +381,7 @@ ACO__SWITCHES static __attribute__((noinline)) int serve_request(aco__http1_conn
     log_exchange(c);
     ACO__ASSERT(c->space->http.outgoing.left == 0); /* the reply is whole */
     aco__http_message_end(in);
-    c->has_served = 1;
+    c->is.has_served = 1;
     return !c->space->x.reply.will_close;
 }
 
@@ -403,14 +396,14 @@ ACO__SWITCHES static __attribute__((noinline)) int leave_thread(aco__http1_conne
                                                                 const char *location)
 {
     aco__http_member_t *member = c->is.server->member;
-    const aco__http_link_t *link = &c->link;
+    const aco__http_link_t *link = &c->is.link;
     int64_t now = c->idle_until == ACO_FOREVER ? aco_now() : c->idle_until - c->is.server->options.idle_time;
     ACO__ASSERT(member && !c->space);
     if (now - began > HTTP_STALL)
         aco__http_suspect(member, now);
-    if (!aco__http_has_stalled(member, now) || c->heavy || c->is.is_refused || !can_move(link))
+    if (!aco__http_has_stalled(member, now) || c->is.heavy || c->is.is_refused || !can_move(link))
         return 0;
-    return aco__http_move(&c->is, c->requests, location);
+    return aco__http_move(&c->is, location);
 }
 
 /* ---- Waiting for a request ----
@@ -425,7 +418,7 @@ enum { REQUEST_NONE, REQUEST_HERE, REQUEST_AWAITED };
 ACO__SWITCHES static __attribute__((noinline)) int look_for_request(aco__http1_connection_t *c, int waited)
 {
     const char *location = location_of(c);
-    aco__http_link_t *link = &c->link;
+    aco__http_link_t *link = &c->is.link;
     const ssize_t n = aco__http_take_first(link, waited, location);
     if (n == HTTP_NOTHING_YET)
         return REQUEST_AWAITED;
@@ -436,7 +429,7 @@ ACO__SWITCHES static __attribute__((noinline)) int look_for_request(aco__http1_c
         return REQUEST_NONE;
     if (n > 0) /* empty lines neither prolong the wait, nor keep other tasks from running */
         aco__io_spend("an HTTP connection", location);
-    aco_io_reader_close(&link->in);
+    aco__http_drop_input(link);
     return aco__http_begin_idle(&c->is, HTTP_AWAITS, &c->idle_until, location) == 0 ? REQUEST_AWAITED : REQUEST_NONE;
 }
 
@@ -447,9 +440,9 @@ ACO__SWITCHES static __attribute__((noinline)) int begin_to_wait(aco__http1_conn
     const aco_http_server_options_t *options = &c->is.server->options;
     if (aco_likely(!c->idle_until))
         c->idle_until = aco_after(c->is.is_refused ? options->head_time : options->idle_time);
-    if (c->link.out_n && aco__http_send(&c->link, NULL, 0, 0, location) != 0)
+    if (c->is.link.out_n && aco__http_send(&c->is.link, NULL, 0, 0, location) != 0)
         return REQUEST_NONE;
-    ACO__ASSERT(!c->link.out_n && (!c->space || !c->space->in_handler)); /* its memory goes */
+    ACO__ASSERT(!c->is.link.out_n && (!c->space || !c->space->in_handler)); /* its memory goes */
     if (c->space) {
         const int64_t began = c->space->x.is.began;
         give_workspace(c);
@@ -458,9 +451,9 @@ ACO__SWITCHES static __attribute__((noinline)) int begin_to_wait(aco__http1_conn
     }
     if (aco__http_begin_idle(&c->is, HTTP_AWAITS, &c->idle_until, location) != 0)
         return REQUEST_NONE;
-    if (c->link.is_plain && !c->has_served) /* the first one: it may be there */
+    if (c->is.link.is_plain && !c->is.has_served) /* the first one: it may be there */
         return look_for_request(c, 0);
-    aco_io_reader_close(&c->link.in);
+    aco__http_drop_input(&c->is.link);
     return REQUEST_AWAITED;
 }
 
@@ -468,7 +461,7 @@ ACO__SWITCHES static __attribute__((noinline)) int begin_to_wait(aco__http1_conn
  * reply. */
 static int may_send(aco__http1_connection_t *c)
 {
-    const aco__http_link_t *link = &c->link;
+    const aco__http_link_t *link = &c->is.link;
     const aco__http_workspace_t *space = c->space;
     return link->in.end > link->in.begin ||
            (space &&
@@ -480,9 +473,9 @@ static int may_send(aco__http1_connection_t *c)
 ACO__SWITCHES static __attribute__((noinline)) int begins_http1(aco__http1_connection_t *c)
 {
     const char *location = location_of(c);
-    if (aco_unlikely(c->is.server->member != NULL) && !c->is_placed && aco__http_place(&c->is, location))
+    if (aco_unlikely(c->is.server->member != NULL) && !c->is.is_placed && aco__http_place(&c->is, location))
         return 0;
-    if (c->is.server->options.open && c->link.is_plain && aco__http_open_stream(&c->is, location) != 0)
+    if (c->is.server->options.open && c->is.link.is_plain && aco__http_open_stream(&c->is, location) != 0)
         return 0;
     if (!has_agreed_on_http2(c))
         return 1;
@@ -494,9 +487,9 @@ ACO__SWITCHES static __attribute__((noinline)) int begins_http1(aco__http1_conne
 ACO__SWITCHES static __attribute__((noinline)) void finish_output(aco__http1_connection_t *c)
 {
     const char *location = location_of(c);
-    if (c->link.out_n)
-        (void)aco__http_send(&c->link, NULL, 0, 0, location);
-    if (c->link.stream && may_send(c))
+    if (c->is.link.out_n)
+        (void)aco__http_send(&c->is.link, NULL, 0, 0, location);
+    if (c->is.link.stream && may_send(c))
         linger(c, location);
 }
 
@@ -509,14 +502,14 @@ ACO__SWITCHES static __attribute__((noinline)) void spend_on_next(const aco__htt
 /* Without a frame: it ends with a jump. */
 ACO__SWITCHES static __attribute__((noinline)) int await_input(aco__http1_connection_t *c)
 {
-    return aco__http_await_first(&c->link, location_of(c));
+    return aco__http_await_first(&c->is.link, location_of(c));
 }
 
 ACO__SWITCHES static inline __attribute__((always_inline)) void serve_requests(aco__http1_connection_t *c)
 {
     do {
         int how = REQUEST_HERE;
-        if (aco__http_skip_empty_lines(&c->link))
+        if (aco__http_skip_empty_lines(&c->is.link))
             spend_on_next(c);
         else
             how = begin_to_wait(c);
@@ -551,8 +544,8 @@ static void abandon_handler(aco__http1_connection_t *c)
 {
     aco__http_workspace_t *space = c->space;
     unlist_unflushed(space);
-    aco__http_try_send(&c->link); /* earlier replies */
-    c->link.is_broken = 1;
+    aco__http_try_send(&c->is.link); /* earlier replies */
+    c->is.link.is_broken = 1;
     if (space->x.websocket)
         aco__http_drop_websocket(&space->x);
     space->in_handler = 0; /* another connection gets it */
@@ -569,8 +562,8 @@ static void end_connection(aco__http1_connection_t *c)
         aco__http_request_end(&c->space->x);
     give_workspace(c);
     aco__http_leave_server(&c->is);
-    aco__http_link_close(&c->link, is_reply_cut);
-    if (c->is_allocated)
+    aco__http_link_close(&c->is.link, is_reply_cut);
+    if (c->is.is_allocated)
         aco__service_free(c, sizeof *c);
 }
 
@@ -579,20 +572,20 @@ static void begin_connection(aco__http1_connection_t *c, int is_allocated, aco_h
                              aco_stream_t *stream, int is_moved)
 {
     memset(c, 0, sizeof *c);
-    c->is_allocated = is_allocated != 0;
-    c->is.is_moved = (unsigned char)is_moved;
-    aco__http1_open_link(&c->link, fd, stream, &server->options);
-    aco__http_join_server(&c->is, server, &c->link);
+    c->is.is_allocated = is_allocated != 0;
+    c->is.is_moved = is_moved != 0;
+    aco__http1_open_link(&c->is.link, fd, stream, &server->options);
+    aco__http_join_server(&c->is, server);
     c->is.is_moved = 0;
-    c->is_placed = (unsigned char)is_moved;
+    c->is.is_placed = is_moved != 0;
 }
 
 /* What is told of it, and the end of what it had. */
 ACO__SWITCHES static __attribute__((noinline)) void leave_connection(aco__http1_connection_t *c)
 {
     const int head_error = c->space ? c->space->http.incoming.head_error : 0;
-    aco__http_report_once(&c->is, c->link.error ? c->link.error : head_error, NULL);
-    if (c->has_own_task) {
+    aco__http_report_once(&c->is, c->is.link.error ? c->is.link.error : head_error, NULL);
+    if (c->is.has_own_task) {
         aco__task_at_end(NULL);
         end_connection(c);
     } else {
@@ -623,8 +616,8 @@ static __attribute__((noinline)) void begin_newcomer(aco__http1_connection_t *c,
 {
     count_until_end(newcomer);
     begin_connection(c, is_allocated, newcomer->server, newcomer->fd, newcomer->stream, newcomer->is_moved);
-    c->requests = newcomer->requests;
-    c->has_own_task = 1;
+    c->is.requests = newcomer->requests;
+    c->is.has_own_task = 1;
     c->at_end.ends = exits;
     aco__service_free(newcomer, sizeof *newcomer);
     aco__task_at_end(&c->at_end);
@@ -681,7 +674,7 @@ int aco__http_connect(aco_http_server_t *server, int fd, struct aco__http_addres
 /* Its first bytes were read there. 0, or -1 and errno. */
 static int put_input(aco__http_link_t *link, const void *bytes, size_t n)
 {
-    aco_io_reader_t *in = &link->in;
+    aco__http_input_t *in = &link->in;
     size_t sz = in->size;
     ACO__ASSERT(n <= in->size && !in->buffer);
     if (n && !(in->buffer = aco__service_allocate(&sz, "aco_http_serve_connection")))
@@ -708,7 +701,7 @@ static aco__http1_connection_t *new_connection(aco_http_server_t *server, aco_st
         c = aco__service_allocate(&sz, call);
     if (c) {
         begin_connection(c, 1, server, -1, stream, 0);
-        if (put_input(&c->link, bytes, n) == 0)
+        if (put_input(&c->is.link, bytes, n) == 0)
             return c;
     }
     error = errno;

@@ -228,7 +228,7 @@ static aco__http2_t *h2_new(aco__http_connection_t *c)
     h->begun_end = &h->begun;
     h->frame_left = NGHTTP2_CLIENT_MAGIC_LEN;
     h->idle_since = aco_now();
-    h->wire.link = c->link;
+    h->wire.link = &c->link;
     h->wire.cut_off = aco__http2_cut_off;
     if (h2_begin_session(h) == 0)
         return h;
@@ -319,7 +319,7 @@ static void h2_refuse_input(aco__http2_t *h, int error)
 /* What has come. 0, or -1: the connection cannot go on. */
 ACO__SWITCHES static int h2_parse(aco__http2_t *h, const char *location)
 {
-    aco_io_reader_t *in = &h->c->link->in;
+    aco__http_input_t *in = &h->c->link.in;
     ssize_t n = 0;
     h2_let_begin(h->server);
     ACO__NO_SWITCH_BEGIN();
@@ -375,7 +375,7 @@ ACO__SWITCHES static int h2_await(aco__http2_t *h, const char *location)
     ssize_t n;
     if (aco__http_begin_idle(c, HTTP_AWAITS, &until, location) != 0)
         return H2_OVER;
-    n = aco__http_await(c->link, 0, location);
+    n = aco__http_await(&c->link, 0, location);
     h->has_end = n == 0;
     aco__http_end_idle(c);
     if (n > 0)
@@ -408,7 +408,7 @@ ACO__SWITCHES static void h2_read(aco__http2_t *h, const char *location)
             h2_begin_to_leave(h);
             aco__http2_want_write(h, location);
         }
-        if (h->c->link->is_broken || h->wire.refusal || (h->leaving == HTTP2_LEAVES && !h->streams) ||
+        if (h->c->link.is_broken || h->wire.refusal || (h->leaving == HTTP2_LEAVES && !h->streams) ||
             !(nghttp2_session_want_read(h->wire.session) || nghttp2_session_want_write(h->wire.session)))
             return;
         how = h2_await(h, location);
@@ -421,7 +421,7 @@ ACO__SWITCHES static void h2_read(aco__http2_t *h, const char *location)
 /* How it has ended. */
 ACO__SWITCHES static void h2_report(aco__http2_t *h)
 {
-    aco_http_failure_t failure = {ACO_HTTP_REFUSED, h->wire.refusal, h->c->link->own.fd, NULL, NULL};
+    aco_http_failure_t failure = {ACO_HTTP_REFUSED, h->wire.refusal, h->c->link.own.fd, NULL, NULL};
     if (!h->wire.refusal || h->c->is_reported)
         return;
     if (h->wire.refusal == ETIMEDOUT || h->wire.refusal == ENOMEM)
@@ -440,7 +440,7 @@ void aco__http2_serve(aco__http_connection_t *c, const char *location)
         return;
     }
     h2_read(h, location);
-    if (h->has_end && !c->link->is_broken)
+    if (h->has_end && !c->link.is_broken)
         h2_end_input(h);
     else
         aco__http2_fail_streams(h);
@@ -456,7 +456,7 @@ void aco__http2_serve(aco__http_connection_t *c, const char *location)
 void aco__http2_serve(aco__http_connection_t *c, const char *location)
 {
     (void)location;
-    c->link->is_broken = 1;
+    c->link.is_broken = 1;
 }
 
 #endif

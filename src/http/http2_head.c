@@ -74,8 +74,8 @@ static aco__http2_stream_t *h2_new_stream(aco__http2_t *h, int32_t id)
     s->x.stream = s;
     aco__http_request_begin(&s->x, (char *)(s->headers + H2_FIELDS));
     s->x.end = (char *)s + sz;
-    s->x.is.fd = h->c->link->own.fd;
-    s->x.is.stream = h->c->link->stream;
+    s->x.is.fd = h->c->link.own.fd;
+    s->x.is.stream = h->c->link.stream;
     s->x.is.major = 2;
     h2_link(h, s);
     return s;

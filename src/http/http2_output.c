@@ -38,7 +38,7 @@ void aco__http2_has_data(aco__http2_stream_t *s)
 /* Sends until there is nothing more. */
 ACO__SWITCHES static void h2_send_all(aco__http2_t *h, const char *location)
 {
-    aco__http_link_t *link = h->c->link;
+    aco__http_link_t *link = &h->c->link;
     aco__http2_send_all(&h->wire, "aco_http_serve", location);
     if (link->is_broken)
         aco__http2_fail_streams(h);
@@ -61,8 +61,8 @@ void aco__http2_want_write(aco__http2_t *h, const char *location)
     if (aco_group_spawn_at(&h->group, h2_writer, h, NULL, h->server->options.task, location))
         return;
     h->wire.is_writing = 0;
-    h->c->link->is_broken = 1;
-    h->c->link->error = errno;
+    h->c->link.is_broken = 1;
+    h->c->link.error = errno;
     aco__http2_fail_streams(h);
     aco__http2_wake_reader(h);
 }

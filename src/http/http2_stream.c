@@ -485,7 +485,7 @@ static int http2_switch_protocol(aco__http_exchange_t *x, char *lines, size_t li
 static int http2_error_of(const aco__http_exchange_t *x)
 {
     const aco__http2_stream_t *s = aco__http2_stream_of(x);
-    return s->error ? s->error : s->body_error == ECONNRESET ? ECONNRESET : s->h->c->link->error;
+    return s->error ? s->error : s->body_error == ECONNRESET ? ECONNRESET : s->h->c->link.error;
 }
 
 const aco__http_version_t aco__http2_version = {

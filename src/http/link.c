@@ -1,6 +1,6 @@
 /* The bytes of a connection: input in one buffer, and output that is collected.
  *
- * The input buffer is lent (aco/io_buffer.h) while a message is there. Who reads may hold what is at its begin: the
+ * The input buffer is there while a message is there. Who reads may hold what is at its begin: the
  * fields of a request point there. What follows passes behind that. Output is sent before the link waits for input, so
  * several replies to pipelined requests need one system call. */
 #define _GNU_SOURCE
@@ -17,7 +17,7 @@
 #ifdef ACO__INVARIANTS
 int aco__http_is_in_order(const aco__http_link_t *link)
 {
-    const aco_io_reader_t *in = &link->in;
+    const aco__http_input_t *in = &link->in;
     return in->begin <= link->at && link->at <= in->end && in->end <= in->size && (in->buffer || !in->end);
 }
 #endif
@@ -30,7 +30,8 @@ void aco__http_link_open(aco__http_link_t *link, int fd, size_t in_size)
     aco__stream_embed(&link->own, fd);
     link->stream = &link->own;
     link->is_plain = 1;
-    aco_io_reader_open(&link->in, fd, NULL, in_size);
+    ACO__ASSERT(in_size <= UINT32_MAX);
+    link->in.size = (uint32_t)in_size;
 }
 
 static int is_socket(const aco_stream_t *stream)
@@ -57,7 +58,7 @@ void aco__http_link_use(aco__http_link_t *link, aco_stream_t *stream)
 
 void aco__http_link_close(aco__http_link_t *link, int is_cut)
 {
-    aco_io_reader_close(&link->in);
+    aco__http_drop_input(link);
     (is_cut ? aco_stream_abort : aco_stream_close)(link->stream);
 }
 
@@ -72,6 +73,15 @@ int aco__http_is_passing(void)
 
 /* ---- Input ---- */
 
+void aco__http_drop_input(aco__http_link_t *link)
+{
+    aco__http_input_t *in = &link->in;
+    if (in->buffer)
+        aco__service_free(in->buffer, in->size);
+    in->buffer = NULL;
+    in->begin = in->end = 0;
+}
+
 ssize_t aco__http_link_read(aco__http_link_t *link, void *p, size_t n, const char *location)
 {
     return link->is_plain ? aco_io_read_at(link->own.fd, p, n, location)
@@ -85,7 +95,7 @@ int aco__http_link_shutdown(aco__http_link_t *link, const char *location)
 
 ssize_t aco__http_append(aco__http_link_t *link, const char *location)
 {
-    aco_io_reader_t *in = &link->in;
+    aco__http_input_t *in = &link->in;
     ssize_t n;
     ACO__ASSERT(in->end < in->size); /* a read of nothing would look like the stream's end */
     n = aco__http_link_read(link, in->buffer + in->end, in->size - in->end, location);
@@ -102,7 +112,7 @@ int aco__http_await_stream(aco__http_link_t *link, const char *location)
 /* An input buffer, with what was read already of a line. 0, or -1 and errno. */
 static int prepare_input(aco__http_link_t *link)
 {
-    aco_io_reader_t *in = &link->in;
+    aco__http_input_t *in = &link->in;
     size_t sz = in->size;
     ACO__ASSERT(in->begin == in->end); /* it would be lost with the buffer */
     if (!in->buffer && !(in->buffer = aco__service_allocate(&sz, "aco_http_serve")))
@@ -115,7 +125,7 @@ static int prepare_input(aco__http_link_t *link)
 
 ssize_t aco__http_take_first(aco__http_link_t *link, int waited, const char *location)
 {
-    aco_io_reader_t *in = &link->in;
+    aco__http_input_t *in = &link->in;
     int error = errno;
     ssize_t n;
     if (waited != 0 && !link->is_plain && !aco__http_has_input(link)) /* a last look; without one, below */
@@ -131,7 +141,7 @@ ssize_t aco__http_take_first(aco__http_link_t *link, int waited, const char *loc
     if (n > 0)
         in->end += (size_t)n;
     if (n < 0 && waited == 0 && errno == EAGAIN) {
-        aco_io_reader_close(in);
+        aco__http_drop_input(link);
         return HTTP_NOTHING_YET;
     }
     if (n < 0 && waited != 0)
@@ -143,7 +153,7 @@ ssize_t aco__http_await(aco__http_link_t *link, int is_first, const char *locati
 {
     ssize_t n = is_first && link->is_plain ? aco__http_take_first(link, 0, location) : HTTP_NOTHING_YET;
     if (n == HTTP_NOTHING_YET)
-        aco_io_reader_close(&link->in);
+        aco__http_drop_input(link);
     while (n == HTTP_NOTHING_YET)
         n = aco__http_take_first(link, aco__http_await_first(link, location), location);
     return n;
@@ -151,7 +161,7 @@ ssize_t aco__http_await(aco__http_link_t *link, int is_first, const char *locati
 
 int aco__http_skip_empty_lines(aco__http_link_t *link)
 {
-    aco_io_reader_t *in = &link->in;
+    aco__http_input_t *in = &link->in;
     while (in->end - in->begin >= 2 && memcmp(in->buffer + in->begin, "\r\n", 2) == 0)
         in->begin += 2;
     link->has_half = in->end - in->begin == 1 && in->buffer[in->begin] == '\r';
@@ -173,7 +183,7 @@ int aco__http_has_input(const aco__http_link_t *link)
 
 ssize_t aco__http_more_input(aco__http_link_t *link, const char *location)
 {
-    aco_io_reader_t *in = &link->in;
+    aco__http_input_t *in = &link->in;
     size_t n = in->end - link->at;
     ACO__ASSERT(aco__http_is_in_order(link) && in->begin <= link->keep && link->keep <= link->at);
     if (n)

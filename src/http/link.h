@@ -11,28 +11,34 @@
 #include "aco/detail/descriptors.h"
 #include "aco/detail/for_libraries.h"
 #include "aco/http.h"
-#include "aco/io_buffer.h"
 #include "aco/stream.h"
 
 enum { HTTP_OUT = 8192 }; /* bytes of output that a link collects */
 
+/* What was read. The sizes of a connection's record, of which there may be a million, are numbers of 32 bits. */
+typedef struct aco__http_input {
+    char *buffer; /* NULL: none */
+    uint32_t size; /* that it has, or will have */
+    uint32_t begin, end;
+} aco__http_input_t;
+
 typedef struct aco__http_link {
     aco_stream_t own; /* the descriptor, for which nobody else has made a stream. Its fd is that of any stream */
     aco_stream_t *stream; /* NULL: making it has failed */
-    /* Input. The buffer is lent while there is input in it or a message is being handled: */
+    /* Input. The buffer is there while there is input in it or a message is being handled: */
     /*   begin: held, for who points into it    keep: free    at: nobody has read it    end */
-    aco_io_reader_t in;
-    size_t keep, at;
+    aco__http_input_t in;
+    uint32_t keep, at;
     unsigned char is_broken; /* nothing can be read or written any more */
     unsigned char is_plain; /* the stream is a socket, and nothing else: used by calls of aco/io.h, which can do more */
     unsigned char has_half; /* the CR of what may become an empty line was read, and is not in the buffer */
     int error; /* that of writing which broke it; 0: none */
     /* Output: bytes that were not sent yet, HTTP_OUT at most. */
     char *out;
-    size_t out_n;
+    uint32_t out_n;
+    int write_rate; /* bytes in a second; 0: any */
     int64_t write_time;
     int64_t late; /* how much later the peer is than write_rate allows: the rest of write_time is left to it */
-    int write_rate; /* bytes in a second; 0: any */
 } aco__http_link_t;
 
 /* The time in which `n` bytes come at that rate; years, if it is more. */
@@ -61,6 +67,8 @@ ACO__HIDDEN void aco__http_link_close(aco__http_link_t *link, int is_cut);
  * the stream is as it was. */
 ACO__HIDDEN int aco__http_is_passing(void);
 
+/* Frees the input buffer, with what is in it. */
+ACO__HIDDEN void aco__http_drop_input(aco__http_link_t *link);
 /* As aco_io_read(), and aco_io_shutdown() with SHUT_WR. */
 ACO__SWITCHES ACO__HIDDEN ssize_t aco__http_link_read(aco__http_link_t *link, void *p, size_t n, const char *location);
 ACO__SWITCHES ACO__HIDDEN int aco__http_link_shutdown(aco__http_link_t *link, const char *location);

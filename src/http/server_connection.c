@@ -3,14 +3,13 @@
 #include "http/failure.h"
 #include "http/server_connection.h"
 
-void aco__http_join_server(aco__http_connection_t *c, aco_http_server_t *server, aco__http_link_t *link)
+void aco__http_join_server(aco__http_connection_t *c, aco_http_server_t *server)
 {
     if (aco_likely(!c->is_moved))
         __atomic_fetch_add(&aco__http_connections_begun, 1, __ATOMIC_RELAXED);
     if (server->member && !c->is_moved)
         aco__http_count_in(server->member, 1);
     c->server = server;
-    c->link = link;
     if (aco_unlikely(server->options.max_refused) && server->keeper && server->options.max_connections) {
         c->is_refused = server->serving >= server->options.max_connections && !c->is_moved;
         c->is_counted = !c->is_refused;
@@ -49,7 +48,7 @@ void aco__http_end_waits(aco_http_server_t *server, int how)
 int aco__http_open_stream(aco__http_connection_t *c, const char *location)
 {
     const aco_http_server_options_t *options = &c->server->options;
-    aco__http_link_t *link = c->link;
+    aco__http_link_t *link = &c->link;
     aco_http_failure_t failure = {ACO_HTTP_HANDSHAKE, 0, -1, NULL, NULL};
     int64_t until = aco_after(options->head_time);
     if (aco__http_begin_idle(c, HTTP_OPENS, &until, location) != 0)
@@ -66,7 +65,7 @@ int aco__http_open_stream(aco__http_connection_t *c, const char *location)
 
 void aco__http_report_first(aco__http_connection_t *c, int error, const aco_http_request_t *request)
 {
-    aco_http_failure_t failure = {ACO_HTTP_FAILED, error, c->link->own.fd, NULL, request};
+    aco_http_failure_t failure = {ACO_HTTP_FAILED, error, c->link.own.fd, NULL, request};
     c->is_reported = 1;
     aco__http_report(c->server, &failure);
 }

@@ -12,15 +12,21 @@
 enum { HTTP_AWAITS = 1, HTTP_OPENS, HTTP_ENDS };
 
 typedef struct aco__http_connection {
+    aco__http_link_t link; /* first */
     aco_http_server_t *server;
-    aco__http_link_t *link;
     struct aco__http_connection *next, **place; /* of the server's */
     aco_scope_t idle;
-    unsigned char is_idle; /* in that scope: what it does there; else 0 */
-    unsigned char is_reported; /* its failure */
-    unsigned char is_refused; /* there are max_connections without it: it gets one reply, 503 */
-    unsigned char is_counted; /* among the server's `serving` */
-    unsigned char is_moved; /* it came from another thread's server, or has gone to one: balance.c */
+    unsigned char is_idle : 2; /* in that scope: what it does there; else 0 */
+    unsigned char is_reported : 1; /* its failure */
+    unsigned char is_refused : 1; /* there are max_connections without it: it gets one reply, 503 */
+    unsigned char is_counted : 1; /* among the server's `serving` */
+    unsigned char is_moved : 1; /* it came from another thread's server, or has gone to one: balance.c */
+    unsigned char is_placed : 1; /* it came from another thread */
+    unsigned char has_served : 1; /* a request */
+    unsigned char is_allocated : 1; /* its record, by itself; 0: it is on the stack */
+    unsigned char has_own_task : 1; /* which the server has made */
+    unsigned char heavy; /* for how many requests it does not move: balance.h */
+    unsigned requests; /* that were handled, if they have a limit */
 } aco__http_connection_t;
 
 /* A request is over. The time, if somebody observes that; else 0. */
@@ -38,8 +44,8 @@ static inline int64_t aco__http_observe(const aco_http_request_t *request)
     return now;
 }
 
-/* Puts a connection among the server's, and takes it away. */
-ACO__HIDDEN void aco__http_join_server(aco__http_connection_t *c, aco_http_server_t *server, aco__http_link_t *link);
+/* Puts a connection, whose link is open, among the server's, and takes it away. */
+ACO__HIDDEN void aco__http_join_server(aco__http_connection_t *c, aco_http_server_t *server);
 ACO__HIDDEN void aco__http_leave_server(aco__http_connection_t *c);
 /* While nothing is requested: until then at most; when the server ends, for its time for that, which begins anew: a
  * connection may have got its turn only now. Stores when it ends. 0, or -1. */
@@ -52,7 +58,7 @@ static inline int aco__http_begin_idle(aco__http_connection_t *c, int how, int64
         *until = end;
     if (aco_scope_begin_at(&c->idle, *until, location) != 0)
         return -1;
-    c->is_idle = (unsigned char)(server->is_ending ? HTTP_ENDS : how);
+    c->is_idle = (server->is_ending ? HTTP_ENDS : how) & 3;
     return 0;
 }
 static inline void aco__http_end_idle(aco__http_connection_t *c)
