@@ -516,8 +516,8 @@ static void *stopped_servers_end_streams(void *arg)
     CHECK_REPLY(h2_reply(&client, id), 200, "open");
     while (!client.is_over)
         h2_step(&client);
+    h2_close(&client); /* the server waits for it */
     CHECK_EQ(aco_join(stage.task, NULL), 0);
-    h2_close(&client);
     return arg;
 }
 
