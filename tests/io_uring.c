@@ -2,6 +2,7 @@
  * operations, cancelling, threads that end and processes that fork meanwhile, foreign loops. Linked with --wrap for
  * liburing's calls, and for memory. */
 #include "replace.h" /* first */
+#include "asleep.h"
 
 #include <aco/file.h>
 #include <aco/offload.h>
@@ -589,15 +590,16 @@ static void *cancelling(void *unused)
 /* ---- Other events meanwhile ---- */
 
 static int slow_fifo[2], slow_pipe[2], has_read;
+static sleeper_t reader;
 
 static void *writes_slowly(void *unused)
 {
-    usleep(2000);
+    until_asleep(&reader);
     CHECK_EQ(write(slow_fifo[1], "1", 1), 1);
     while (!__atomic_exchange_n(&has_read, 0, __ATOMIC_ACQUIRE))
         usleep(100);
     CHECK_EQ(write(slow_pipe[1], "2", 1), 1);
-    usleep(2000);
+    until_asleep(&reader);
     CHECK_EQ(write(slow_fifo[1], "3", 1), 1);
     return unused;
 }
@@ -623,6 +625,7 @@ static void *mixed(void *unused)
     int text[2];
     ssize_t n;
     aco_group_t group;
+    reader = this_sleeper();
     CHECK_EQ(pipe2(slow_fifo, O_CLOEXEC), 0);
     make_pipe(slow_pipe);
     aco_group_begin(&group, ACO_KEEP_GOING);
@@ -716,6 +719,7 @@ static void *begins_loop(void *unused)
 enum { RING_ENTRIES = 128 }; /* as in src/io/uring.c: so many operations leave no room for what tells of wakes */
 
 static aco_t *woken_task;
+static sleeper_t its_thread;
 static int was_woken;
 
 static void *opens_fifo(void *unused)
@@ -728,6 +732,7 @@ static void *opens_fifo(void *unused)
 
 static void *is_woken(void *unused)
 {
+    its_thread = this_sleeper();
     __atomic_store_n(&woken_task, aco_get_co(), __ATOMIC_RELEASE);
     CHECK_EQ(aco_park("for another thread"), 0);
     __atomic_store_n(&was_woken, 1, __ATOMIC_RELEASE);
@@ -754,7 +759,7 @@ static void full_queue(void)
     CHECK_EQ(pthread_create(&thread, NULL, waits_with_full_queue, NULL), 0);
     while ((task = __atomic_load_n(&woken_task, __ATOMIC_ACQUIRE)) == NULL)
         usleep(1000);
-    usleep(50000); /* it sleeps in the ring */
+    until_asleep(&its_thread); /* in the ring */
     CHECK_EQ(aco_unpark(task), 0);
     while (!__atomic_load_n(&was_woken, __ATOMIC_ACQUIRE) && ms++ < 3000)
         usleep(1000);
