@@ -49,13 +49,19 @@ static void *turns_for_ever(void *over)
 static int raised, taken, over;
 static sleeper_t taker; /* no tasks: it is always busy */
 
+/* Wakes it when it sleeps, and at any moment while it falls asleep. */
 static void *raises(void *task)
 {
+    enum { LONGEST_PAUSE = 4096 };
+    unsigned random = (unsigned)this_thread();
     for (int i = 0; i < MANY; i++) {
         __atomic_fetch_add(&raised, 1, __ATOMIC_SEQ_CST);
         CHECK_EQ(aco_unpark(task), 0);
         if (i % 64 == 0 && taker.tasks)
             until_asleep(&taker);
+        random = random * 1664525 + 1013904223;
+        for (volatile unsigned left = (random >> 16) % LONGEST_PAUSE; left > 0; left--)
+            continue;
     }
     return NULL;
 }
