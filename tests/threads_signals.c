@@ -160,8 +160,15 @@ static void run_sender(int64_t drain_ns, int most)
     (void)aco_threads_run(2, sends, &most, &options);
 }
 
-static void second_without_drain(void) { run_sender(0, 2); }
-static void third_in_drain(void) { run_sender(60 * ACO_SECOND, 3); }
+static void second_without_drain(void)
+{
+    run_sender(0, 2);
+}
+
+static void third_in_drain(void)
+{
+    run_sender(60 * ACO_SECOND, 3);
+}
 #endif
 
 /* ---- Tasks that exit ---- */
