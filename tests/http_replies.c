@@ -446,7 +446,7 @@ static void *drains(void *arg)
     int idle, busy, hung;
     (void)arg;
     stage.server.drain_time = -1;
-    stage.server.drain_idle_time = ACO_MILLISECOND;
+    stage.server.drain_idle_time = 50 * ACO_MILLISECOND; /* then nobody listens any more: a client is refused at once */
     start(&stage, waiting);
     idle = dial(&stage);
     busy = dial(&stage);
