@@ -47,9 +47,8 @@ endif()
 function(acorn_cpp_test name source standard)
   cmake_parse_arguments(arg "" "" "DEFINE;LINK" ${ARGN})
   string(REPLACE "." "_" target "test_${name}")
-  acorn_test(${name} ${source} DEFINE ${arg_DEFINE} TIMEOUT 300)
+  acorn_test(${name} ${source} DEFINE ${arg_DEFINE} TIMEOUT 300 LINK ${arg_LINK})
   set_target_properties(${target} PROPERTIES CXX_STANDARD ${standard} CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)
-  target_link_libraries(${target} PRIVATE ${arg_LINK})
 endfunction()
 
 set(cpp_full cpp_coroutine cpp_generator cpp_exceptions cpp_cancel cpp_catch_blocks cpp_task cpp_task_sync)
@@ -71,10 +70,12 @@ foreach(standard 17 20 23)
       acorn_cpp_test(cpp_tls.${standard} cpp_tls.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
           acorn_tls_static OpenSSL::SSL)
     endif()
-    if(TARGET acorn_hook_static)
-      acorn_cpp_test(cpp_hook.${standard} cpp_hook.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
-          acorn_hook_static)
-    endif()
+    foreach(library debug grpc hook io service threads)
+      if(TARGET acorn_${library}_static)
+        acorn_cpp_test(cpp_${library}.${standard} cpp_${library}.cpp ${standard} DEFINE ACO_DEBUG=0
+            LINK GTest::gtest_main acorn_${library}_static)
+      endif()
+    endforeach()
     if(TARGET acorn_http_static)
       set(tls_of_http)
       if(TARGET acorn_tls_static)
@@ -83,30 +84,12 @@ foreach(standard 17 20 23)
       acorn_cpp_test(cpp_http.${standard} cpp_http.cpp ${standard} DEFINE ACO_DEBUG=0
           $<$<BOOL:${tls_of_http}>:HTTP_WITH_TLS> LINK GTest::gtest_main acorn_http_static ${tls_of_http})
     endif()
-    if(TARGET acorn_io_static)
-      acorn_cpp_test(cpp_io.${standard} cpp_io.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
-          acorn_io_static)
-    endif()
     if(TARGET acorn_sim_static)
       acorn_cpp_test(cpp_sim.${standard} cpp_sim.cpp ${standard} DEFINE ACO_DEBUG=0 ${sim_with_io} LINK
           GTest::gtest_main acorn_sim_static ${io_of_sim})
       acorn_cpp_test(cpp_resilience.${standard} cpp_resilience.cpp ${standard} DEFINE ACO_DEBUG=0 LINK
           GTest::gtest_main acorn_resilience_static acorn_sim_static)
     endif()
-    if(TARGET acorn_debug_static)
-      acorn_cpp_test(cpp_debug.${standard} cpp_debug.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
-          acorn_debug_static)
-    endif()
-    if(TARGET acorn_grpc_static)
-      acorn_cpp_test(cpp_grpc.${standard} cpp_grpc.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
-          acorn_grpc_static)
-    endif()
-    if(TARGET acorn_service_static)
-      acorn_cpp_test(cpp_service.${standard} cpp_service.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
-          acorn_service_static)
-    endif()
-    acorn_cpp_test(cpp_threads.${standard} cpp_threads.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
-        acorn_threads_static)
     if(ACORN_HAVE_COROUTINES AND standard EQUAL 20)
       acorn_cpp_test(cpp_await.20 cpp_await.cpp 20 DEFINE ACO_DEBUG=0 LINK GTest::gtest_main)
       if(ACORN_HAVE_ALIGNED_FRAMES)
