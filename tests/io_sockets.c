@@ -449,6 +449,49 @@ static void *in_ended_scope(void *unused)
     return unused;
 }
 
+static int late_ends[2], late_reader_waits;
+static int64_t written_at;
+
+static void *reads_by_deadline(void *unused)
+{
+    char byte = 0;
+    ssize_t n;
+    int64_t deadline;
+    do {
+        aco_scope_t scope;
+        deadline = aco_after(2 * ACO_MILLISECOND);
+        aco_scope_begin(&scope, deadline);
+        late_reader_waits = 1;
+        n = aco_io_read(late_ends[0], &byte, 1);
+        aco_scope_end(&scope);
+    } while (n < 0 && (!written_at || written_at >= deadline)); /* the machine is slow */
+    CHECK_EQ(n, 1);
+    CHECK_EQ(byte, 'x');
+    late_reader_waits = 0;
+    return unused;
+}
+
+/* What comes before a deadline is read in time, also if the thread looks only after the deadline: a task has kept it,
+ * or the process was stopped. */
+static void *looks_late(void *unused)
+{
+    aco_group_t group;
+    make_pipe(late_ends);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, reads_by_deadline, NULL);
+    while (!late_reader_waits)
+        aco_task_yield();
+    CHECK_EQ(write(late_ends[1], "x", 1), 1);
+    written_at = aco_now();
+    for (int64_t until = aco_after(4 * ACO_MILLISECOND); aco_now() < until;)
+        continue;
+    while (late_reader_waits) /* so that a task can run all the time */
+        aco_task_yield();
+    CHECK_EQ(aco_group_end(&group), 0);
+    close_both(late_ends);
+    return unused;
+}
+
 static void *sockets(void *unused)
 {
     static const char *const wrong[][4] = {
@@ -787,6 +830,7 @@ int main(int argc, char **argv)
     if (IS_SIMULATED)
         return check_result("io_sockets");
     run_tests(in_kernel, sizeof in_kernel / sizeof *in_kernel, count_descriptors());
+    run_task(looks_late, NULL);
     run_task(full_backlog, NULL); /* these leave descriptors */
     run_task(exhausted, NULL);
     return check_result("io_sockets");

@@ -122,11 +122,12 @@ static int64_t or_next_trim(const aco__thread_t *self, const aco__tasks_t *s, in
     return !self->depot || s->idle || s->chooser || (until >= 0 && until < trim) ? until : trim;
 }
 
-/* Looks for events, without a wait, if that was not done for POLL_NS. 0, or -1. */
+/* Looks for events, without a wait, if that was not done for POLL_NS. 0, or -1. The time of the last look is not known
+ * after a wait without timers: the round since then may have been long, which matters to a timer that is due. */
 static inline int poll_in_turn(aco__tasks_t *s, int open, int64_t now)
 {
     if (s->polled_at == JUST_NOW)
-        s->polled_at = now;
+        s->polled_at = aco__timers_are_due(s, now) ? now - POLL_NS : now;
     if (now - s->polled_at < POLL_NS)
         return 0;
     s->polled_at = now;
@@ -154,8 +155,9 @@ static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
     until = or_next_trim(self, s, now, until);
     if (aco_unlikely(may_get_posts) && has_posts_already(s, listens, now, until)) {
         aco__inbox_run(self, s);
+        more = poll_in_turn(s, open, now); /* posts may come all the time */
         aco__timers_expire(self, s);
-        return poll_in_turn(s, open, now); /* posts may come all the time */
+        return more;
     }
     if (aco_unlikely(s->chooser != NULL)) {
         more = s->chooser->idle(s->chooser);
@@ -238,28 +240,35 @@ static int wait_idle(aco__thread_t *self, aco__tasks_t *s)
     return slept;
 }
 
+/* Posts, events and timers, in the poll task's turn. 0, or -1. */
+static int look_while_busy(aco__thread_t *self, aco__tasks_t *s)
+{
+    int64_t now = 0;
+    int polls;
+    if (aco__inbox_is_used(s))
+        aco__inbox_run(self, s);
+    polls = s->poller && (self->task || s->chooser); /* without a task that can run, wait_idle() comes next */
+    if (polls || s->timers_count)
+        now = aco__os_now();
+    if ((polls || (s->poller && aco__timers_are_due(s, now))) && poll_in_turn(s, 0, now) != 0)
+        return -1;
+    if (s->timers_count)
+        aco__timers_expire_at(self, s, now);
+    else
+        note_time(self, s);
+    return 0;
+}
+
 /* The poll task's turn. 0, or -1. */
 static int poll_turn(aco__thread_t *self, aco__tasks_t *s)
 {
-    int64_t now = 0;
     aco__poll_task_stop(self);
-    if (self->task || s->worker || s->chooser) { /* else wait_idle() comes next, and looks for all of this */
-        if (aco__inbox_is_used(s))
-            aco__inbox_run(self, s);
-        now = aco__timers_expire(self, s);
-        if (!now)
-            note_time(self, s);
-    }
+    if ((self->task || s->worker || s->chooser) && look_while_busy(self, s) != 0)
+        return -1; /* else wait_idle() comes next, and looks for all of this */
     if (aco_unlikely(s->is_watched))
         (void)aco__stuck_check(self, s, 0);
     if (s->worker)
         s->worker->round(s->worker);
-    if (s->poller && (self->task || s->chooser)) { /* without a task that can run, wait_idle() comes next */
-        if (!now)
-            now = aco__os_now();
-        if (poll_in_turn(s, 0, now) != 0)
-            return -1;
-    }
     return s->idle && ++s->rounds % ROUNDS_PER_POLL == 0 && call_idle_hook(s, 0) < 0 ? -1 : 0;
 }
 

@@ -11,7 +11,6 @@
  * remembered as vacant. Others are lost: nobody knows where they are. Removing one would sift timers of other tasks,
  * and write into each of these tasks' stacks. Lost entries go as vacant ones do, and all of them when the heap is full
  * and half of it is lost. */
-#include "os/clock.h"
 #include "scheduler/poll_task.h"
 #include "scheduler/wait.h"
 
@@ -253,12 +252,10 @@ static __attribute__((noinline)) void expire_due(aco__thread_t *self, aco__tasks
         tell_late_wakes(self, NULL, untold, untold_ns);
 }
 
-int64_t aco__timers_expire_some(aco__thread_t *self, aco__tasks_t *s)
+void aco__timers_expire_at(aco__thread_t *self, aco__tasks_t *s, int64_t now)
 {
-    int64_t now = aco__os_now();
-    if (s->timers[0].deadline <= now)
+    if (aco__timers_are_due(s, now))
         expire_due(self, s, now);
     s->looked_at = now;
     self->looked_at = (uint32_t)(now / ACO_MILLISECOND);
-    return now;
 }
