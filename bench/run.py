@@ -15,6 +15,7 @@ from harness.cases import CASES, MANY, NATIVE
 from harness.plots import write_plots
 
 FULL = {"rounds": 7, "many_rounds": 2, "samples": 2, "milliseconds": 20}
+CASES_SHARE = 0.6  # of --seconds; the rest is for copying and memory
 QUICK = {"rounds": 3, "many_rounds": 1, "samples": 1, "milliseconds": 20}
 
 
@@ -56,9 +57,10 @@ def main():
     about = {**command.machine(), "quick": args.quick}
     if args.quick:
         cases = [case for case in cases if case.number < MANY or case.order != "random"]
-    results = running.run_cases(contenders, cases, **(QUICK if args.quick else FULL), seconds=args.seconds)
+    results = running.run_cases(contenders, cases, **(QUICK if args.quick else FULL),
+                                seconds=args.seconds and args.seconds * CASES_SHARE)
     if not args.only:
-        results.others = running.run_copying(directories, args.quick)
+        results.others = running.run_copying(directories, args.quick, args.seconds and started + args.seconds)
 
     about["load"] = command.load()
     command.print_heading("Acorn: benchmarks", about)

@@ -111,6 +111,19 @@ class Rows(unittest.TestCase):
             self.assertFalse(running.is_time_for_another(0, 1, 59))
             self.assertTrue(running.is_time_for_another(0, 9, None))
 
+    def test_copying_ends(self):
+        """A late run has one round of each program, and says that libaco's table is left out."""
+        runs = []
+        with mock.patch.object(running, 'programs_like', lambda pattern, _: [(Path(pattern), 'gcc')]), \
+                mock.patch.object(running, 'run_json_program', lambda path, _: runs.append(path.name) or []), \
+                mock.patch.object(running, 'version', return_value='gcc 12'), \
+                mock.patch('time.monotonic', return_value=10):
+            late = running.run_copying({}, False, end=9)
+            self.assertEqual([item['case'] for item in late], ['libaco_table'])
+            self.assertEqual(runs, ['memory-*'])
+            running.run_copying({}, False, end=11)
+            self.assertEqual(runs[1:], ['memory-*', 'memory-*', running.TABLE])
+
     def test_loaded_machine(self):
         about = {**ZEN3, 'cpus': 2, 'date': '2026-11-29'}
         file = readme.ROOT / 'bench' / 'results' / 'file.json'
