@@ -13,8 +13,8 @@ Zen 5 beside other builds, OpenSSL 3.0.19, Go 1.26.8, 2026-11-29, nine rounds:
     Go                      217      342    547
 
 - The two do not do the same work: TLS lets the server choose the cipher. Go's chooses AES-128-GCM. OpenSSL's takes the
-  client's first choice, which is AES-256-GCM for clients that use OpenSSL, as wrk does. `openssl speed` encrypts records
-  of 16 KiB at 4.8 to 5.1 GB/s by AES-256 and at 5.2 to 5.5 by AES-128.
+  client's first choice, which is AES-256-GCM for clients that use OpenSSL, as wrk does. `openssl speed` encrypts
+  records of 16 KiB at 4.8 to 5.1 GB/s by AES-256 and at 5.2 to 5.5 by AES-128.
 - Samples of the first row (perf, cpu-clock): kernel 49 %, libcrypto 40 %, libc 4 % (half of it OpenSSL's copy of each
   record into its own buffer), the server and Acorn 4 %, libssl 3 %. So a mend in Acorn can gain 4 %.
 - Every send() has one whole record, and none is cut short (strace: 10957 of 10957). So Acorn's own buffer for what the

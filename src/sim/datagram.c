@@ -50,7 +50,7 @@ ssize_t aco__sim_datagram_receive(aco_sim_t *sim, aco__sim_file_t *file, struct 
     aco__sim_bytes_copy(&bytes, message, n);
     message->msg_flags = n < length ? MSG_TRUNC : 0;
     if (message->msg_name && (first->from.family != AF_UNIX || first->from.name_length))
-        aco__sim_address_write(socket, &first->from, message->msg_name, &message->msg_namelen);
+        aco__sim_address_write(socket->family, &first->from, message->msg_name, &message->msg_namelen);
     else
         message->msg_namelen = 0;
     aco__sim_passed_receive(sim, &first->passed, 1, message, flags);
@@ -151,7 +151,7 @@ static int target_of(const aco__sim_socket_t *socket, const struct msghdr *messa
         *to = socket->remote;
         return to->family ? 0 : aco__sim_fail_with(EDESTADDRREQ);
     }
-    if (aco__sim_address_read(socket, message->msg_name, message->msg_namelen, to) != 0)
+    if (aco__sim_address_read(socket->family, message->msg_name, message->msg_namelen, to) != 0)
         return -1;
     return to->port ? 0 : aco__sim_fail_with(EINVAL);
 }

@@ -1,5 +1,4 @@
-/* Sockets, their addresses, and who has which. */
-#define _GNU_SOURCE /* strnlen() */
+/* Sockets, and who has which address. */
 #include "sim/endpoint.h"
 #include "sim/arrivals.h"
 #include "sim/shared_port.h"
@@ -11,7 +10,6 @@
 #include <string.h>
 
 enum { FIRST_CHOSEN = 32768, CHOSEN = 28232 }; /* the system's usual range of ports */
-static const unsigned char MAPPED[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
 aco__sim_socket_t *aco__sim_socket_new(aco_sim_t *sim, const aco__sim_type_t *kind, int family, int type, int flags)
 {
@@ -24,108 +22,6 @@ aco__sim_socket_t *aco__sim_socket_new(aco_sim_t *sim, const aco__sim_type_t *ki
     return socket;
 }
 
-/* ---- Addresses ---- */
-
-static int is_ipv4(const aco__sim_address_t *address)
-{
-    return IN6_IS_ADDR_V4MAPPED(&address->ip);
-}
-
-static void set_ipv4(aco__sim_address_t *address, struct in_addr ip)
-{
-    memcpy(&address->ip, MAPPED, sizeof MAPPED);
-    memcpy((char *)&address->ip + sizeof MAPPED, &ip, sizeof ip);
-}
-
-static struct in_addr ipv4_of(const aco__sim_address_t *address)
-{
-    struct in_addr ip;
-    memcpy(&ip, (const char *)&address->ip + sizeof MAPPED, sizeof ip);
-    return ip;
-}
-
-int aco__sim_address_is_any(const aco__sim_address_t *address)
-{
-    return is_ipv4(address) ? ipv4_of(address).s_addr == 0 : IN6_IS_ADDR_UNSPECIFIED(&address->ip);
-}
-
-int aco__sim_address_equal(const aco__sim_address_t *a, const aco__sim_address_t *b)
-{
-    if (a->family != b->family || a->family != AF_UNIX)
-        return a->family == b->family && a->port == b->port && memcmp(&a->ip, &b->ip, sizeof a->ip) == 0;
-    return a->name_length && a->name_length == b->name_length && memcmp(a->name, b->name, a->name_length) == 0;
-}
-
-static int read_unix(const struct sockaddr_un *un, socklen_t length, aco__sim_address_t *result)
-{
-    size_t n = length - offsetof(struct sockaddr_un, sun_path);
-    if (length < offsetof(struct sockaddr_un, sun_path) || n > sizeof result->name)
-        return aco__sim_fail_with(EINVAL);
-    result->family = AF_UNIX;
-    result->name_length = n && un->sun_path[0] ? strnlen(un->sun_path, n) : n;
-    memcpy(result->name, un->sun_path, result->name_length);
-    return 0;
-}
-
-int aco__sim_address_read(const aco__sim_socket_t *socket, const struct sockaddr *address, socklen_t length,
-                          aco__sim_address_t *result)
-{
-    const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)address;
-    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)address;
-    size_t least = socket->family == AF_INET ? sizeof *in : socket->family == AF_INET6 ? sizeof *in6 : sizeof(short);
-    memset(result, 0, sizeof *result);
-    if (!address || length < least)
-        return aco__sim_fail_with(address ? EINVAL : EFAULT);
-    if (address->sa_family != socket->family)
-        return aco__sim_fail_with(socket->family == AF_UNIX ? EINVAL : EAFNOSUPPORT);
-    if (socket->family == AF_UNIX)
-        return read_unix((const struct sockaddr_un *)(const void *)address, length, result);
-    result->family = AF_INET6;
-    if (socket->family == AF_INET) {
-        result->port = ntohs(in->sin_port);
-        set_ipv4(result, in->sin_addr);
-    } else {
-        result->port = ntohs(in6->sin6_port);
-        result->ip = in6->sin6_addr;
-    }
-    return 0;
-}
-
-/* `un` is all zeros, and so is what follows it. */
-static size_t write_unix(const aco__sim_address_t *address, struct sockaddr_un *un)
-{
-    size_t n = address->name_length;
-    un->sun_family = AF_UNIX;
-    memcpy(un->sun_path, address->name, n);
-    return offsetof(struct sockaddr_un, sun_path) + n + (n && un->sun_path[0]);
-}
-
-void aco__sim_address_write(const aco__sim_socket_t *socket, const aco__sim_address_t *address, struct sockaddr *result,
-                            socklen_t *length)
-{
-    union {
-        char longest[sizeof(struct sockaddr_un) + 1]; /* the first one: C sets no more of a union to zeros */
-        struct sockaddr_in in;
-        struct sockaddr_in6 in6;
-        struct sockaddr_un un;
-    } is = {{0}};
-    size_t n = sizeof is.in6;
-    if (socket->family == AF_UNIX) {
-        n = write_unix(address, &is.un);
-    } else if (socket->family == AF_INET) {
-        is.in.sin_family = AF_INET;
-        is.in.sin_port = htons(address->port);
-        is.in.sin_addr.s_addr = address->family ? ipv4_of(address).s_addr : 0;
-        n = sizeof is.in;
-    } else {
-        is.in6.sin6_family = AF_INET6;
-        is.in6.sin6_port = htons(address->port);
-        is.in6.sin6_addr = address->ip;
-    }
-    memcpy(result, &is, *length < n ? *length : n);
-    *length = (socklen_t)n;
-}
-
 /* ---- Who has which ---- */
 
 void aco__sim_ports_begin(aco_sim_t *sim)
@@ -134,20 +30,8 @@ void aco__sim_ports_begin(aco_sim_t *sim)
         aco__links_empty(&sim->ports.by_port[i]);
 }
 
-aco__links_t *aco__sim_with_port(aco_sim_t *sim, uint16_t port)
-{
-    return &sim->ports.by_port[port % ACO__SIM_PORTS];
-}
-
 #define EACH_WITH_PORT(sim, port, socket) \
-    ACO__EACH_LINKED(aco__sim_socket_t, socket, aco__sim_with_port(sim, port), same_port)
-
-int aco__sim_address_covers(const aco__sim_address_t *local, int only_ipv6, const aco__sim_address_t *to)
-{
-    if (local->family == AF_UNIX || to->family == AF_UNIX || !aco__sim_address_is_any(local))
-        return aco__sim_address_equal(local, to);
-    return local->port == to->port && (is_ipv4(local) ? is_ipv4(to) : !(only_ipv6 && is_ipv4(to)));
-}
+    ACO__EACH_LINKED(aco__sim_socket_t, socket, aco__sim_with_port(&(sim)->ports, port), same_port)
 
 static int covers(const aco__sim_socket_t *socket, const aco__sim_address_t *to)
 {
@@ -180,7 +64,7 @@ void aco__sim_endpoint_share(aco_sim_t *sim, aco__sim_socket_t *socket, const ac
 {
     socket->local = *address;
     aco__sim_port_join(sim, socket);
-    aco__links_append(aco__sim_with_port(sim, address->port), &socket->same_port);
+    aco__links_append(aco__sim_with_port(&(sim)->ports, address->port), &socket->same_port);
 }
 
 /* A port that nobody has, for an address without one. Never `avoided`: a socket would be its own peer. */
@@ -270,16 +154,10 @@ int aco__sim_endpoint_bind(aco_sim_t *sim, aco__sim_socket_t *socket, const aco_
     if (done == 0 && socket->type == SOCK_STREAM && !is_unix)
         aco__sim_port_note(sim, socket);
     if (done == 0)
-        aco__links_append(aco__sim_with_port(sim, socket->local.port), &socket->same_port);
+        aco__links_append(aco__sim_with_port(&(sim)->ports, socket->local.port), &socket->same_port);
     else
         memset(&socket->local, 0, sizeof socket->local);
     return done;
-}
-
-static int is_loopback(const aco__sim_address_t *address)
-{
-    return is_ipv4(address) ? ((const unsigned char *)&address->ip)[sizeof MAPPED] == 127
-                            : IN6_IS_ADDR_LOOPBACK(&address->ip);
 }
 
 int aco__sim_endpoint_reaches(const aco__sim_socket_t *socket, const aco__sim_address_t *to)
@@ -289,8 +167,10 @@ int aco__sim_endpoint_reaches(const aco__sim_socket_t *socket, const aco__sim_ad
     if (aco__sim_endpoint_node(socket, to) == socket->file.node)
         return 0;
     if (local->family && !aco__sim_address_is_any(local))
-        return is_loopback(local) ? aco__sim_fail_with(EINVAL) : 0;
-    return aco__sim_node_source(socket->file.node, is_ipv4(to), &unused) == 0 ? 0 : aco__sim_fail_with(ENETUNREACH);
+        return aco__sim_address_is_loopback(local) ? aco__sim_fail_with(EINVAL) : 0;
+    return aco__sim_node_source(socket->file.node, aco__sim_address_is_ipv4(to), &unused) == 0
+               ? 0
+               : aco__sim_fail_with(ENETUNREACH);
 }
 
 /* A loopback address is reached from 127.0.0.1; any other address of the node from itself. */
@@ -298,14 +178,12 @@ aco__sim_address_t aco__sim_endpoint_source(const aco__sim_socket_t *socket, con
 {
     static const unsigned char loopback[4] = {127, 0, 0, 1};
     aco__sim_address_t from = *to;
-    struct in_addr ip;
     if (socket->local.family && !aco__sim_address_is_any(&socket->local))
         return socket->local;
-    if (is_ipv4(to) && ((const unsigned char *)&to->ip)[sizeof MAPPED] == loopback[0]) {
-        memcpy(&ip, loopback, sizeof ip);
-        set_ipv4(&from, ip);
+    if (aco__sim_address_is_ipv4(to) && aco__sim_address_is_loopback(to)) {
+        memcpy(&from.ip.s6_addr[12], loopback, sizeof loopback);
     } else if (aco__sim_endpoint_node(socket, to) != socket->file.node) {
-        (void)aco__sim_node_source(socket->file.node, is_ipv4(to), &from.ip);
+        (void)aco__sim_node_source(socket->file.node, aco__sim_address_is_ipv4(to), &from.ip);
     }
     from.port = socket->local.port;
     return from;
@@ -321,7 +199,7 @@ int aco__sim_endpoint_choose(aco_sim_t *sim, aco__sim_socket_t *socket, const ac
         return 0;
     if (choose_port(sim, socket, to->port) == 0) {
         aco__sim_port_join(sim, socket);
-        aco__links_append(aco__sim_with_port(sim, socket->local.port), &socket->same_port);
+        aco__links_append(aco__sim_with_port(&(sim)->ports, socket->local.port), &socket->same_port);
         return 0;
     }
     memset(&socket->local, 0, sizeof socket->local);

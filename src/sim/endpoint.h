@@ -1,22 +1,12 @@
-/* endpoint.c: sockets, their addresses, and who has which. Each node has its own ports and names. */
+/* endpoint.c: sockets, and who has which address. Each node has its own ports and names. */
 #ifndef ACO_ENDPOINT_H
 #define ACO_ENDPOINT_H
 
+#include "sim/socket_address.h"
 #include "sim/byte_queue.h"
 #include "sim/opened.h"
 
-#include <netinet/in.h>
 #include <sys/time.h>
-#include <sys/un.h>
-
-/* An address. IPv4 ones are in the form of IPv6 (::ffff:…). */
-typedef struct aco__sim_address {
-    int family;                 /* AF_INET6 or AF_UNIX; 0: none */
-    uint16_t port;
-    struct in6_addr ip;
-    size_t name_length;         /* of a unix socket; 0: it has no name */
-    char name[sizeof((struct sockaddr_un *)NULL)->sun_path];
-} aco__sim_address_t;
 
 typedef enum aco__sim_state {
     ACO__SIM_FRESH, ACO__SIM_LISTENS, ACO__SIM_CONNECTING, ACO__SIM_CONNECTED,
@@ -137,18 +127,11 @@ ACO__HIDDEN void aco__sim_ports_begin(aco_sim_t *sim);
 ACO__HIDDEN aco__sim_socket_t *aco__sim_socket_new(aco_sim_t *sim, const aco__sim_type_t *kind, int family, int type,
                                                    int flags);
 
-/* 0, or -1 and errno. */
-ACO__HIDDEN int aco__sim_address_read(const aco__sim_socket_t *socket, const struct sockaddr *address,
-                                      socklen_t length, aco__sim_address_t *result);
-/* Stores at most *length bytes; *length becomes the address's. */
-ACO__HIDDEN void aco__sim_address_write(const aco__sim_socket_t *socket, const aco__sim_address_t *address,
-                                        struct sockaddr *result, socklen_t *length);
-ACO__HIDDEN int aco__sim_address_is_any(const aco__sim_address_t *address);
-ACO__HIDDEN int aco__sim_address_equal(const aco__sim_address_t *a, const aco__sim_address_t *b);
-/* Whether what is sent to `to` may come to a socket that has `local`, and has IPV6_V6ONLY or not. */
-ACO__HIDDEN int aco__sim_address_covers(const aco__sim_address_t *local, int only_ipv6, const aco__sim_address_t *to);
 /* A list of sockets, by `same_port`: all that have the port are in it, and others. */
-ACO__HIDDEN aco__links_t *aco__sim_with_port(aco_sim_t *sim, uint16_t port);
+static inline aco__links_t *aco__sim_with_port(aco__sim_ports_t *ports, uint16_t port)
+{
+    return &ports->by_port[port % ACO__SIM_PORTS];
+}
 
 /* Gives the socket an address; port 0: a free one. 0, or -1 and errno. */
 ACO__HIDDEN int aco__sim_endpoint_bind(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_address_t *address);

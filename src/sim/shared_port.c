@@ -20,7 +20,7 @@ static int is_kept_at_port(const aco_sim_t *sim, const aco__sim_kept_t *kept, co
 /* NULL: nobody has the port. */
 static const aco__sim_sharing_t *sharing_of(aco_sim_t *sim, const aco__sim_socket_t *socket)
 {
-    ACO__EACH_LINKED(aco__sim_socket_t, other, aco__sim_with_port(sim, socket->local.port), same_port)
+    ACO__EACH_LINKED(aco__sim_socket_t, other, aco__sim_with_port(&sim->ports, socket->local.port), same_port)
     if (is_at_port(other, socket))
         return &other->sharing;
     for (const aco__sim_kept_t *kept = sim->ports.kept; kept; kept = kept->next)
@@ -31,7 +31,7 @@ static const aco__sim_sharing_t *sharing_of(aco_sim_t *sim, const aco__sim_socke
 
 static void tell_all(aco_sim_t *sim, aco__sim_socket_t *socket, const aco__sim_sharing_t *sharing)
 {
-    ACO__EACH_LINKED(aco__sim_socket_t, other, aco__sim_with_port(sim, socket->local.port), same_port)
+    ACO__EACH_LINKED(aco__sim_socket_t, other, aco__sim_with_port(&sim->ports, socket->local.port), same_port)
     if (is_at_port(other, socket))
         other->sharing = *sharing;
     for (aco__sim_kept_t *kept = sim->ports.kept; kept; kept = kept->next)

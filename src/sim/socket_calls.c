@@ -77,7 +77,7 @@ int aco__sim_bind(aco_sim_t *sim, int fd, const struct sockaddr *address, sockle
 {
     aco__sim_socket_t *socket = aco__sim_socket_at(sim, fd, "bind");
     aco__sim_address_t local;
-    if (!socket || aco__sim_address_read(socket, address, length, &local) != 0)
+    if (!socket || aco__sim_address_read(socket->family, address, length, &local) != 0)
         return -1;
     return aco__sim_endpoint_bind(sim, socket, &local);
 }
@@ -129,7 +129,7 @@ int aco__sim_connect(aco_sim_t *sim, int fd, const struct sockaddr *address, soc
                                           : aco__sim_fail_with(aco__sim_refuse(sim, "connect"));
     if (socket->type != SOCK_DGRAM)
         return connect_stream(sim, socket, address, length);
-    if (aco__sim_address_read(socket, address, length, &to) != 0)
+    if (aco__sim_address_read(socket->family, address, length, &to) != 0)
         return -1;
     return connect_datagram(sim, socket, &to);
 }
@@ -158,7 +158,7 @@ int aco__sim_accept4(aco_sim_t *sim, int fd, struct sockaddr *address, socklen_t
     }
     accepted->file.flags |= (flags & SOCK_NONBLOCK) ? O_NONBLOCK : 0;
     if (address)
-        aco__sim_address_write(accepted, &accepted->remote, address, length);
+        aco__sim_address_write(accepted->family, &accepted->remote, address, length);
     aco__sim_note_socket(sim, ACO__NOTED_ACCEPTS, accepted, 0, &accepted->remote);
     return aco__sim_file_open_as(sim, &accepted->file, number, "accept4");
 }
@@ -167,7 +167,7 @@ int aco__sim_getsockname(aco_sim_t *sim, int fd, struct sockaddr *address, sockl
 {
     aco__sim_socket_t *socket = aco__sim_socket_at(sim, fd, "getsockname");
     if (socket)
-        aco__sim_address_write(socket, &socket->local, address, length);
+        aco__sim_address_write(socket->family, &socket->local, address, length);
     return socket ? 0 : -1;
 }
 
@@ -183,7 +183,8 @@ int aco__sim_getpeername(aco_sim_t *sim, int fd, struct sockaddr *address, sockl
     aco__sim_socket_t *socket = aco__sim_socket_at(sim, fd, "getpeername");
     if (!socket || !has_peer(socket))
         return socket ? aco__sim_fail_with(ENOTCONN) : -1;
-    aco__sim_address_write(socket, socket->family == AF_UNIX ? &socket->peer->local : &socket->remote, address, length);
+    aco__sim_address_write(socket->family, socket->family == AF_UNIX ? &socket->peer->local : &socket->remote, address,
+                           length);
     return 0;
 }
 

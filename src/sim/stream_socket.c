@@ -313,7 +313,7 @@ static ssize_t receive_bytes(aco_sim_t *sim, aco__sim_file_t *file, struct msghd
         return nothing_to_read(socket);
     }
     if (message->msg_name && is_unix(peer) && peer->local.name_length)
-        aco__sim_address_write(peer, &peer->local, message->msg_name, &message->msg_namelen);
+        aco__sim_address_write(peer->family, &peer->local, message->msg_name, &message->msg_namelen);
     else
         message->msg_namelen = 0;
     if (has_records(socket))
@@ -845,7 +845,7 @@ int aco__sim_stream_connect(aco_sim_t *sim, aco__sim_socket_t *socket, const str
     int begun = is_unix(socket) ? 1 : connect_again(socket);
     if (begun <= 0)
         return begun;
-    if (aco__sim_address_read(socket, address, length, &target) != 0)
+    if (aco__sim_address_read(socket->family, address, length, &target) != 0)
         return -1;
     if (is_unix(socket))
         return connect_unix(sim, socket, &target);

@@ -25,7 +25,7 @@ static void note_transfer(aco_sim_t *sim, aco__sim_noted_t kind, aco__sim_file_t
     if (!sim->notes.is_wanted || n < 0 || !S_ISSOCK(file->type->mode))
         return;
     if (socket->type == SOCK_DGRAM && message->msg_name &&
-        aco__sim_address_read(socket, message->msg_name, message->msg_namelen, &address) == 0)
+        aco__sim_address_read(socket->family, message->msg_name, message->msg_namelen, &address) == 0)
         aco__sim_note_socket(sim, kind, socket, n, &address);
     else
         aco__sim_note_socket(sim, kind, socket, n, &socket->remote);

@@ -87,7 +87,7 @@ static aco__sim_socket_t *socket_with(const aco__sim_socket_t *socket, const aco
 static int read_name(const aco__sim_socket_t *socket, const struct sockaddr *address, socklen_t length,
                      aco__sim_address_t *name)
 {
-    if (aco__sim_address_read(socket, address, length, name) != 0)
+    if (aco__sim_address_read(socket->family, address, length, name) != 0)
         return -1;
     return name->name_length ? 0 : aco__sim_fail_with(EINVAL);
 }
