@@ -38,7 +38,7 @@ LIBRARY = [ROOT / "src" / name for name in (
     "stack/layout.c", "coroutine/entry.c", "coroutine/resume.c", "coroutine/on_scratch.c", "coroutine/yield_to.c",
     "coroutine/exit.c", "coroutine/exports.c", "coroutine/cancel.c", "coroutine/generator.c",
     "scheduler/task.c", "scheduler/sleep.c", "scheduler/run.c", "scheduler/task_exports.c", "scheduler/wait.c",
-    "scheduler/poll_task.c", "scheduler/inner.c", "scheduler/on_share_stack.c", "service/chooser.c")]
+    "scheduler/poll_task.c", "scheduler/inner.c", "scheduler/on_share_stack.c")]
 RESULTS, README = ROOT / "verification/proofs/results.json", ROOT / "verification/proofs/README.md"
 # Functions without a switch, on which first entries rest.
 BEGINNINGS = {name: kind for kind in (theorems.LayOut, theorems.SetReturn, theorems.Begin, theorems.BeginsAt)
