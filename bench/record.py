@@ -42,7 +42,8 @@ RECORDS = {
                     only("sum", "breakdown", "Hanoi(20)", "write_fully", "yield", "http", "rpc", "both")),
     "paper-hanoi": Record("run_paper.py", "-paper", only("hanoi"), adds=True),
     "paper-counts": Record("run_paper.py", None, ("--counts",), draws=False, is_bounded=False),
-    "bench": Record("run.py", ""),
+    "bench": Record("run.py", "", ("--part", "cases")),
+    "bench-copying": Record("run.py", "", ("--part", "copying"), draws=False, adds=True),
 }
 
 

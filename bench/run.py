@@ -5,7 +5,7 @@ Each round runs all programs of a case one after the other, in random order, so 
 all of them. A number is the median of all samples of all rounds. Every run of a program is a new process, with another
 address space, stack colour and code placement.
 
-    bench/run.py [--quick] [--only TEXT] [--json FILE] [--svg DIR] [--build DIR]
+    bench/run.py [--quick] [--only TEXT] [--part PART] [--json FILE [--add]] [--svg DIR] [--build DIR]
 """
 import sys
 import time
@@ -15,7 +15,7 @@ from harness.cases import CASES, MANY, NATIVE
 from harness.plots import write_plots
 
 FULL = {"rounds": 7, "many_rounds": 2, "samples": 2, "milliseconds": 20}
-CASES_SHARE = 0.6  # of --seconds; the rest is for copying and memory
+PARTS = ("cases", "copying")
 QUICK = {"rounds": 3, "many_rounds": 1, "samples": 1, "milliseconds": 20}
 
 
@@ -23,6 +23,8 @@ def options():
     parser = command.options("Acorn's benchmarks", "fewer repetitions")
     parser.add_argument("--only", metavar="TEXT", action="append",
                         help="only the cases whose title contains TEXT, nothing else; repeatable")
+    parser.add_argument("--part", choices=PARTS, help="only the switches, generators and tasks, or only the copying")
+    parser.add_argument("--add", action="store_true", help="keep the JSON file's rows of other cases")
     command.add_seconds(parser)
     return command.parsed(parser)
 
@@ -57,9 +59,10 @@ def main():
     about = {**command.machine(), "quick": args.quick}
     if args.quick:
         cases = [case for case in cases if case.number < MANY or case.order != "random"]
-    results = running.run_cases(contenders, cases, **(QUICK if args.quick else FULL),
-                                seconds=args.seconds and args.seconds * CASES_SHARE)
-    if not args.only:
+    if args.part == "copying":
+        cases = []
+    results = running.run_cases(contenders, cases, **(QUICK if args.quick else FULL), seconds=args.seconds)
+    if not args.only and args.part != "cases":
         results.others = running.run_copying(directories, args.quick, args.seconds and started + args.seconds)
 
     about["load"] = command.load()
@@ -67,8 +70,10 @@ def main():
     native = [case for case in cases if case in NATIVE]
     print_results(results, [case for case in cases if case not in native], native, contenders)
     everyone = contenders + [program for case in native for program in case.programs]
-    command.write_json(args.json, [{"machine": about}, *command.sample_objects(results, everyone, cases),
-                                   *results.others])
+    items = [*command.sample_objects(results, everyone, cases), *results.others]
+    if args.add:
+        items = command.added_to(args.json, about, items)
+    command.write_json(args.json, [{"machine": about}, *items])
     write_plots(args.svg, switch_plots.drawings(results, contenders))
     command.print_end(started, goal_rows(results, cases, contenders, everything=not args.only))
 

@@ -3,8 +3,10 @@
 measure is made up here."""
 import contextlib
 import io
+import json
 import re
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -20,11 +22,11 @@ from harness import cases, goals, io_running, memory_cases, paper_cases, program
 GCC = 'gcc 12'
 
 
-def printed(main, *options):
+def printed(main, *options, about=None):
     out = io.StringIO()
     out.reconfigure = lambda **_: None
     with mock.patch.object(sys, 'argv', ['PROGRAM', *options]), contextlib.redirect_stdout(out), \
-            mock.patch('harness.command.machine', return_value={}), mock.patch('resource.setrlimit'):
+            mock.patch('harness.command.machine', return_value=about or {}), mock.patch('resource.setrlimit'):
         main()
     return out.getvalue()
 
@@ -73,6 +75,21 @@ class Goals(unittest.TestCase):
                 mock.patch('harness.running.run_cases', return_value=results):
             text = printed(run.main, '--only', case.title)
         self.check(text, [('restart', cases.COROSENSEI, GCC, '1.310', '<= 1.300')], '1 MISSED, 1 met')
+
+    def test_bench_copying_is_added(self):
+        """--part copying measures no case, and --add keeps the file's cases."""
+        machine, item = {'cpu': 'EPYC', 'quick': False}, {'case': 'rss', 'impl': cases.ACORN, 'params': {}, 'ns': 2,
+                                                         'min': 1, 'max': 3, 'bytes': 4}
+        with tempfile.TemporaryDirectory() as folder, \
+                mock.patch('harness.programs.build', return_value=([], {})), \
+                mock.patch('harness.running.run_cases', return_value=running.Results()) as run_cases, \
+                mock.patch('harness.running.run_copying', return_value=[item]):
+            file = Path(folder) / 'file.json'
+            rows = [{'machine': machine}, {'case': 'flat', 'params': {}}, {**item, 'ns': 1}]
+            file.write_text('\n'.join(map(json.dumps, rows)))
+            printed(run.main, '--part', 'copying', '--add', '--json', str(file), about=machine)
+            self.assertEqual(run_cases.call_args[0][1], [])
+            self.assertEqual([json.loads(line) for line in file.read_text().splitlines()][1:], [rows[1], item])
 
     def test_bench_paper(self):
         results = measured(paper_cases.WRITE_FULLY, (10, 9, 5.1))
