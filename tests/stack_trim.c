@@ -545,6 +545,44 @@ static void idle_trims(void)
     }
 }
 
+static void *parks_after_dive(void *arg)
+{
+    size_t lowest;
+    dive(60000, &lowest);
+    CHECK_EQ(aco_park("the end of the test"), 0);
+    return arg;
+}
+
+/* Dives, and sleeps until its pages are gone. */
+static void see_trim(void)
+{
+    sleeper_t s = {0};
+    sleeper(&s);
+    CHECK(s.after + 40000 <= s.deep);
+}
+
+static void *sees_trims(void *parked)
+{
+    enum { LOW = 50000 };
+    see_trim(); /* the other is trimmed at the same time, or the next */
+    see_trim();
+    CHECK(aco_stack_high_water(parked) < LOW);
+    ((volatile char *)((aco_t *)parked)->aco__self.sp)[-LOW] = 1;
+    see_trim();
+    see_trim();
+    CHECK(aco_stack_high_water(parked) >= LOW);
+    CHECK_EQ(aco_unpark(parked), 0);
+    return NULL;
+}
+
+/* Promise: a stack is trimmed once in a wait. */
+static void trimmed_once(void)
+{
+    aco_t *parked = aco_spawn(parks_after_dive, NULL, NULL), *seer = aco_spawn(sees_trims, parked, NULL);
+    CHECK_EQ(aco_run(), 0);
+    CHECK(aco_join(parked, NULL) == 0 && aco_join(seer, NULL) == 0);
+}
+
 int main(int argc, char **argv)
 {
     const char *env = getenv("ACORN_SEED");
@@ -554,6 +592,7 @@ int main(int argc, char **argv)
     aco_thread_init(NULL);
     CHECK_EQ(aco_stack_usage(none, NULL), 0); /* nothing was asked for */
     idle_trims(); /* first: a round looks at 64 blocks, of destroyed ones too */
+    trimmed_once();
     high_water();
     high_water_of_who_runs();
     trim_at_each_depth();

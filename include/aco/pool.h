@@ -40,7 +40,9 @@
  *   - by request: aco_pool_trim().
  * A coroutine that went deep once and is suspended higher up no longer needs the pages below. They return by request:
  * aco_stack_trim(). For tasks they also return by time. Before aco_run() waits because no task is runnable, it trims up
- * to 64 tasks, or up to 1024 if it will wait for more than 100 ms, but at most once in 100 ms.
+ * to 64 tasks, or up to 1024 if it will wait for more than 100 ms, but at most once in 100 ms. It trims no task twice
+ * in one wait, and one that runs all the time more and more rarely, down to every 16th time. As long as it has passed
+ * over such a task, it waits for 100 ms at most, unless there is an idle hook.
  * The addresses stay reserved; aco_pool_trim() also unmaps regions without a stack in use. docs/memory.md has the
  * cost. */
 #ifndef ACO_POOL_H

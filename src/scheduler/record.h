@@ -110,8 +110,11 @@ typedef struct aco__tasks {
     uint32_t stuck_turns; /* `turns` then */
     unsigned stuck_reports;
     uintptr_t stuck_mark; /* of those that were found */
-    int64_t trimmed_at;  /* on the clock of aco_now() */
-    size_t trim_from;
+    int64_t trimmed_at;  /* trim.c has this and the next four; on the clock of aco_now() */
+    size_t trim_from;    /* where the look goes on; 0: a new one begins */
+    uint32_t trim_looks; /* how many it has finished */
+    char trim_busy;      /* the look that goes on has passed over a task that has run a short time ago, */
+    char trim_again;     /* and so it, or another one, is wanted even if nothing happens */
     aco__chooser_t *chooser; /* NULL: the first in the ring is next */
     const char *refused; /* aco__chooser_refused(). Atomic */
 } aco__tasks_t;

@@ -14,6 +14,7 @@
 #include "scheduler/reports/report.h"
 #include "scheduler/reports/stuck.h"
 #include "scheduler/reports/watchdog.h"
+#include "scheduler/trim.h"
 #include "scheduler/valid.h"
 #include "scheduler/wait.h"
 
@@ -65,20 +66,20 @@ static int poll_events(aco__tasks_t *s, int open, int64_t deadline)
     return aco__fail(0, errno, "aco_run", NULL, "the poller failed: %s", strerror(errno));
 }
 
-/* Returns unused stack pages of some tasks to the system: tasks that used a deep stack once and now wait with a shallow
- * one. Before a long sleep, of many tasks; so it first looks whether the poller has woken tasks by now. 0, or -1 if the
- * poller failed. */
+/* Returns unused stack pages of some tasks to the system. Before a long sleep, of many tasks; so it first looks whether
+ * the poller has woken tasks by now. 0, or -1 if the poller failed. */
 static int trim_some(aco__thread_t *self, aco__tasks_t *s, int64_t now, int open, int64_t deadline)
 {
+    int64_t before = s->trimmed_at;
     int is_long;
-    if (now - s->trimmed_at < ACO__TRIM_NS)
+    if (now - before < ACO__TRIM_NS)
         return 0;
     s->trimmed_at = s->polled_at = now;
     if (poll_events(s, open, 0) < 0)
         return -1;
     is_long = !self->task && (deadline < 0 || deadline - now > ACO__TRIM_NS);
     aco__depot_trim(self, is_long);
-    aco__blocks_some(aco__task_trim, self, &s->trim_from, is_long ? TRIM_BEFORE_LONG : TRIM_TASKS);
+    aco__trim_some_tasks(self, s, before, is_long ? TRIM_BEFORE_LONG : TRIM_TASKS);
     return 0;
 }
 
@@ -114,12 +115,12 @@ static int has_posts_already(aco__tasks_t *s, int listens, int64_t now, int64_t 
            !aco__inbox_sleeps(s);
 }
 
-/* Until when the thread sleeps: `until`, or earlier, to free what its depot will not have needed by then. A hook or
- * a chooser is asked for no other time than the program's. */
+/* Until when the thread sleeps: `until`, or earlier, to free what its depot will not have needed by then, or to look
+ * again at stacks. A hook or a chooser is asked for no other time than the program's. */
 static int64_t or_next_trim(const aco__thread_t *self, const aco__tasks_t *s, int64_t now, int64_t until)
 {
     int64_t trim = now + ACO__TRIM_NS;
-    return !self->depot || s->idle || s->chooser || (until >= 0 && until < trim) ? until : trim;
+    return !(self->depot || s->trim_again) || s->idle || s->chooser || (until >= 0 && until < trim) ? until : trim;
 }
 
 /* Looks for events, without a wait, if that was not done for POLL_NS. 0, or -1. The time of the last look is not known

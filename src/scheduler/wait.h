@@ -70,6 +70,8 @@ static inline void aco__wait_slowly_inside(aco__thread_t *self)
     self->slow_switch_tasks += self->running != self->task;
 }
 
+#define ACO__TRIMMED ((uint64_t)1 << 32) /* in a wait's `since`: its task's stack was trimmed meanwhile */
+
 /* Fills in `wait`: the running task is going to wait for `object`. The wait is in no queue yet. */
 ACO__SWITCHES
 static inline void aco__wait_fill(const aco__thread_t *self, aco__wait_t *wait, unsigned kind, const void *object,

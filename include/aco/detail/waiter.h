@@ -42,7 +42,7 @@ typedef struct aco__wait {
     aco__waiter_t *woken;       /* the place that was served */
     aco__timed_t timer;         /* of a wait with a deadline of its own */
     aco__waiter_t waiter;       /* the place of a wait for one thing */
-    uint32_t since;             /* the thread's `looked_at` when it began */
+    uint64_t since;             /* the thread's `looked_at` when it began. Or'ed: ACO__TRIMMED */
 } aco__wait_t;
 
 #endif

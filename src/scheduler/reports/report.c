@@ -328,7 +328,7 @@ static int append_wait(report_t *report, const aco__wait_t *wait, char line[LINE
     describe(report, wait, text);
     n = add_text(line, n, " %s", text);
     n = append_time(line, n, "; has waited up to",
-                 (int64_t)((uint32_t)(report->now / ACO_MILLISECOND) - wait->since) * ACO_MILLISECOND);
+                 (int64_t)((uint32_t)(report->now / ACO_MILLISECOND) - (uint32_t)wait->since) * ACO_MILLISECOND);
     if (wait->timer.index)
         n = append_time(line, n, ", ends in",
                      aco__tasks(report->self)->timers[wait->timer.index - 1].deadline - report->now);
@@ -521,5 +521,5 @@ void aco__report_task(const aco__thread_t *self, const aco_t *task, int wants_te
     seen->fd = wait && aco__kind_of_wait(wait->kind) == ACO__SEEN_IO ? (int)(uintptr_t)wait->object : -1;
     seen->waits_kind = wait ? aco__kind_of_wait(wait->kind) : 0;
     seen->lock = seen->waits_kind == ACO__SEEN_LOCK ? wait->object : NULL;
-    seen->waited_ms = wait ? (int64_t)((uint32_t)(aco__os_now() / ACO_MILLISECOND) - wait->since) : 0;
+    seen->waited_ms = wait ? (int64_t)((uint32_t)(aco__os_now() / ACO_MILLISECOND) - (uint32_t)wait->since) : 0;
 }
