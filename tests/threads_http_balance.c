@@ -283,19 +283,24 @@ static aco_http_client_t *client;
 static void *asks_by_http2(void *url)
 {
     aco_http_response_t *response = aco_http_get(client, url);
+    char body[1] = "?";
     CHECK(response && response->status == 200);
+    CHECK_EQ(aco_http_response_read(response, body, 1), 1);
     aco_http_response_end(response);
-    return NULL;
+    return (void *)(intptr_t)(body[0] - '0');
 }
 
-static void call_by_http2(const served_t *w, const char *path)
+/* The thread that has answered. */
+static int call_by_http2(const served_t *w, const char *path)
 {
     char url[64];
+    void *thread = NULL;
     aco_t *task;
     snprintf(url, sizeof url, "http://127.0.0.1:%d%s", w->ports[0], path);
     CHECK((task = aco_spawn(asks_by_http2, url, NULL)) != NULL);
     CHECK_EQ(aco_run(), 0);
-    CHECK_EQ(aco_join(task, NULL), 0);
+    CHECK_EQ(aco_join(task, &thread), 0);
+    return (int)(intptr_t)thread;
 }
 
 /* The client's connection stays on the first thread, and its requests stall that. */
@@ -304,19 +309,50 @@ static void check_http2(served_t *w)
     const aco_http_client_options_t options = {.prior_knowledge = 1};
     int other, moving, thread = 0;
     CHECK((client = aco_http_client_new(&options)) != NULL);
-    call_by_http2(w, "/");
+    CHECK_EQ(call_by_http2(w, "/"), 0);
     other = dial(w, 1);
     CHECK_EQ(call(other), 1);
     moving = dial(w, 0);
     CHECK_EQ(call(moving), 0);
     for (int i = 0; i < 30 && thread != 1; i++) {
         let_go(w);
-        call_by_http2(w, "/heavy");
+        CHECK_EQ(call_by_http2(w, "/heavy"), 0);
         thread = call(moving);
     }
     CHECK_EQ(thread, 1);
+    CHECK_EQ(call_by_http2(w, "/"), 0);
     aco_http_client_destroy(client);
     close(moving);
+    close(other);
+}
+
+/* A connection of HTTP/2 moves between two requests, with its session: the client has one connection, and HPACK's
+ * tables go on. */
+static void check_moves_of_http2(served_t *w)
+{
+    const aco_http_client_options_t options = {.prior_knowledge = 1};
+    int other, stalling, thread = 0;
+    CHECK((client = aco_http_client_new(&options)) != NULL);
+    other = dial(w, 1);
+    CHECK_EQ(call(other), 1);
+    stalling = dial(w, 0);
+    CHECK_EQ(call(stalling), 0);
+    CHECK_EQ(call_by_http2(w, "/"), 0);
+    for (int i = 0; i < 30 && thread != 1; i++) {
+        CHECK_EQ(stall(w, stalling), 0);
+        thread = call_by_http2(w, "/");
+    }
+    CHECK_EQ(thread, 1);
+    await_moves(w, 1);
+    CHECK_EQ(aco__http_connections_begun - aco__http_connections_ended, 3);
+    ask(stalling, "/heavy"); /* its new thread answers while the old one is stalled */
+    await_block(w);
+    for (int i = 0; i < 10; i++)
+        CHECK_EQ(call_by_http2(w, "/"), 1);
+    let_go(w);
+    CHECK_EQ(answer_of(stalling, NULL), 0);
+    aco_http_client_destroy(client);
+    close(stalling);
     close(other);
 }
 
@@ -373,12 +409,15 @@ static void check_end(served_t *w)
 int main(void)
 {
     served_t new_ones = {.ports = {0, 0}}, idle_ones = {.max_per_address = 2}, full = {.max_connections = {0, 1}},
-             end = {.ports = {0, 0}}, unknown = {.ports = {0, 0}}, late = {.ports = {0, 0}}, http2 = {.ports = {0, 0}};
+             end = {.ports = {0, 0}}, unknown = {.ports = {0, 0}}, late = {.ports = {0, 0}}, http2 = {.ports = {0, 0}},
+             moves = {.ports = {0, 0}};
     with_servers(&new_ones, check_new_ones);
     with_servers(&idle_ones, check_idle_ones);
     with_servers(&late, check_late_ones);
-    if (aco_http_has_http2())
+    if (aco_http_has_http2()) {
         with_servers(&http2, check_http2);
+        with_servers(&moves, check_moves_of_http2);
+    }
     with_servers(&unknown, check_unknown_stall);
     with_servers(&full, check_full);
     with_servers(&end, check_end);

@@ -369,12 +369,11 @@ typedef struct aco_http_failure_s {
  * with the fewest connections whose thread is not stalled; if that does not take it within 5 ms, it stays:
  *   - A new one, before its first byte and before `open`, if its own thread is stalled, or has more connections than
  *     that server by more than one and 1/16.
- *   - One of HTTP/1, between two requests, if its own thread is stalled. With an `open`, only if the stream that this
+ *   - Another one, when it has no request, if its own thread is stalled. With an `open`, only if the stream that this
  *     has made can move (aco/stream.h), as those of aco/tls.h can. It stays for good if a handler of its own has
  *     stalled the thread; for the next 16 requests if that handler had waited before, because other tasks may have been
  *     it.
- * Others stay: of HTTP/2, WebSockets; all if every thread is stalled; and those of a stopped server, which takes none
- * either.
+ * Others stay: WebSockets; all if every thread is stalled; and those of a stopped server, which takes none either.
  *
  * A connection that moves ends its task, with what is local to it, and begins a new one on the other thread. Handlers,
  * `log` and `failed` run there from then on, so what a program keeps for a connection in the thread's memory must not

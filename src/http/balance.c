@@ -1,7 +1,7 @@
 /* Connections that move between the servers of several threads.
  *
  * A connection moves when its task has nothing of it: before its first byte, or between two requests. That task gives
- * the descriptor up, with the stream that `open` has made, lists the move with the other server, and waits. The other
+ * the descriptor up, with the stream that `open` has made and the session of HTTP/2, lists the move with the other server, and waits. The other
  * server's receiver makes a new task for the connection there, or refuses; then the first task ends, or goes on as
  * before. What the peer sends meanwhile waits in the socket.
  *
@@ -90,10 +90,10 @@ int aco__http_measure_route(aco__http_exchange_t *x, unsigned char *heavy)
         began = later_of(began, later_of(aco__polled_at(), member->measured_at));
     if (now - began > HTTP_STALL) {
         note_stall(member, now);
-        if (heavy && *heavy != HTTP_HEAVY)
+        if (*heavy != HTTP_HEAVY)
             *heavy = has_waited ? HTTP_MAYBE_HEAVY : HTTP_HEAVY;
     } else {
-        if (heavy && *heavy && *heavy != HTTP_HEAVY)
+        if (*heavy && *heavy != HTTP_HEAVY)
             --*heavy;
         if (now > member->measures_until)
             set_measuring(x->server, 0);
@@ -191,7 +191,7 @@ static int give_connection(aco__http_member_t *from, aco__http_move_t *move, int
     return move->is_taken;
 }
 
-ACO__SWITCHES static int move_to(aco__http_connection_t *c, int is_new, const char *location)
+ACO__SWITCHES static int move_to(aco__http_connection_t *c, int is_new, struct aco__http2 *http2, const char *location)
 {
     aco__http_member_t *from = c->server->member;
     size_t sz = sizeof(aco__http_move_t);
@@ -202,6 +202,7 @@ ACO__SWITCHES static int move_to(aco__http_connection_t *c, int is_new, const ch
     memset(move, 0, sizeof *move);
     move->fd = c->link.own.fd;
     move->stream = c->link.is_plain ? NULL : c->link.stream;
+    move->http2 = http2;
     move->requests = c->requests;
     if (aco__answer_prepare(&move->answer, "aco_http_serve") == 0) {
         (void)aco_io_release(move->fd);
@@ -221,12 +222,12 @@ ACO__SWITCHES static int move_to(aco__http_connection_t *c, int is_new, const ch
 
 int aco__http_place(aco__http_connection_t *c, const char *location)
 {
-    return !c->is_refused && move_to(c, 1, location);
+    return !c->is_refused && move_to(c, 1, NULL, location);
 }
 
-int aco__http_move(aco__http_connection_t *c, const char *location)
+int aco__http_move(aco__http_connection_t *c, struct aco__http2 *http2, const char *location)
 {
-    return move_to(c, 0, location);
+    return move_to(c, 0, http2, location);
 }
 
 /* ---- The thread that takes ---- */

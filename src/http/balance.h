@@ -20,6 +20,7 @@ typedef struct aco__http_move {
     int is_listed; /* nobody has looked at it yet: it can be withdrawn */
     int fd;
     aco_stream_t *stream; /* on it, made by `open`; NULL: none */
+    struct aco__http2 *http2; /* its session; NULL: it speaks HTTP/1 */
     unsigned requests; /* that it has had */
     int is_taken; /* valid when the answer is told */
     aco__answer_t answer;
@@ -59,16 +60,22 @@ ACO__HIDDEN void aco__http_count_in(aco__http_member_t *member, int n);
 /* A request took long: handlers are measured for a while, to find out whether they wait or stall the thread. */
 ACO__HIDDEN void aco__http_suspect(aco__http_member_t *member, int64_t now);
 /* aco__http_call_route(), measured. If the handler has stalled the thread, *heavy becomes HTTP_HEAVY or
- * HTTP_MAYBE_HEAVY; else the latter goes down by 1. NULL: the connection stays in any case. */
+ * HTTP_MAYBE_HEAVY; else the latter goes down by 1. */
 ACO__SWITCHES ACO__HIDDEN int aco__http_measure_route(aco__http_exchange_t *x, unsigned char *heavy);
 static inline int aco__http_has_stalled(const aco__http_member_t *member, int64_t now)
 {
     return now < __atomic_load_n(&member->stalled_until, __ATOMIC_RELAXED);
 }
 /* Gives a connection to the thread that is best for it. A new one goes where few connections are, another one away from
- * a thread that stalls. Nothing of it is read or unsent, and its stream can move. Whether another thread has it now:
- * then it has no stream, and its task ends. */
+ * a thread that stalls. Nothing of it is read or unsent, and its stream can move. Whether another thread has it now,
+ * with its session of HTTP/2: then it has no stream, and its task ends. */
 ACO__SWITCHES ACO__HIDDEN int aco__http_place(aco__http_connection_t *c, const char *location);
-ACO__SWITCHES ACO__HIDDEN int aco__http_move(aco__http_connection_t *c, const char *location);
+ACO__SWITCHES ACO__HIDDEN int aco__http_move(aco__http_connection_t *c, struct aco__http2 *http2, const char *location);
+/* Whether the stream of an idle connection can go to another thread. */
+static inline int aco__http_can_move(const aco__http_link_t *link)
+{
+    const aco_stream_functions_t *functions = link->stream->functions;
+    return !link->has_half && (link->is_plain || (functions->can_move && functions->can_move(link->stream)));
+}
 
 #endif

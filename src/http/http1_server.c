@@ -329,10 +329,13 @@ static int has_agreed_on_http2(const aco__http1_connection_t *c)
 #endif
 }
 
-ACO__SWITCHES static void serve_http2(aco__http1_connection_t *c, const char *location)
+/* `session`: that it has had on another thread; NULL: it begins. */
+ACO__SWITCHES
+static void serve_http2(aco__http1_connection_t *c, struct aco__http2 *session, const char *location)
 {
-    aco__http2_serve(&c->is, location);
-    linger(c, location);
+    aco__http2_serve(&c->is, session, location);
+    if (c->is.link.stream) /* else another thread has it */
+        linger(c, location);
 }
 
 /* Whether the connection goes on. */
@@ -350,7 +353,7 @@ ACO__SWITCHES static __attribute__((noinline)) int serve_request(aco__http1_conn
     if (status == 505 && !c->is.has_served && has_preface(c)) {
         aco__http_request_end(&c->space->x);
         give_workspace(c);
-        serve_http2(c, location);
+        serve_http2(c, NULL, location);
         return 0;
     }
     if (status > 0) {
@@ -385,12 +388,6 @@ ACO__SWITCHES static __attribute__((noinline)) int serve_request(aco__http1_conn
     return !c->space->x.reply.will_close;
 }
 
-static int can_move(const aco__http_link_t *link)
-{
-    const aco_stream_functions_t *functions = link->stream->functions;
-    return !link->has_half && (link->is_plain || (functions->can_move && functions->can_move(link->stream)));
-}
-
 /* After a request that began then. Goes to another thread's server, if this thread has stalled. Whether it has. */
 ACO__SWITCHES static __attribute__((noinline)) int leave_thread(aco__http1_connection_t *c, int64_t began,
                                                                 const char *location)
@@ -401,9 +398,9 @@ ACO__SWITCHES static __attribute__((noinline)) int leave_thread(aco__http1_conne
     ACO__ASSERT(member && !c->space);
     if (now - began > HTTP_STALL)
         aco__http_suspect(member, now);
-    if (!aco__http_has_stalled(member, now) || c->is.heavy || c->is.is_refused || !can_move(link))
+    if (!aco__http_has_stalled(member, now) || c->is.heavy || c->is.is_refused || !aco__http_can_move(link))
         return 0;
-    return aco__http_move(&c->is, location);
+    return aco__http_move(&c->is, NULL, location);
 }
 
 /* ---- Waiting for a request ----
@@ -469,17 +466,17 @@ static int may_send(aco__http1_connection_t *c)
            aco__http_has_input(link);
 }
 
-/* Whether the connection, which is new here, speaks HTTP/1 from now on. */
-ACO__SWITCHES static __attribute__((noinline)) int begins_http1(aco__http1_connection_t *c)
+/* Whether the connection, which is new here, speaks HTTP/1 from now on. `session`: as above. */
+ACO__SWITCHES static __attribute__((noinline)) int begins_http1(aco__http1_connection_t *c, struct aco__http2 *session)
 {
     const char *location = location_of(c);
     if (aco_unlikely(c->is.server->member != NULL) && !c->is.is_placed && aco__http_place(&c->is, location))
         return 0;
     if (c->is.server->options.open && c->is.link.is_plain && aco__http_open_stream(&c->is, location) != 0)
         return 0;
-    if (!has_agreed_on_http2(c))
+    if (!session && !has_agreed_on_http2(c))
         return 1;
-    serve_http2(c, location);
+    serve_http2(c, session, location);
     return 0;
 }
 
@@ -528,6 +525,7 @@ typedef struct newcomer {
     aco__http1_connection_t *record; /* NULL: it is on the task's stack */
     int fd;
     aco_stream_t *stream; /* on it, made there; NULL: none */
+    struct aco__http2 *session; /* that it has had there; NULL: none */
     int is_moved; /* from another thread's server */
     unsigned requests; /* that were handled there */
 } newcomer_t;
@@ -595,9 +593,9 @@ ACO__SWITCHES static __attribute__((noinline)) void leave_connection(aco__http1_
 
 /* Serves the connection until it ends, and frees it. */
 ACO__SWITCHES
-static inline __attribute__((always_inline)) void run_connection(aco__http1_connection_t *c)
+static inline __attribute__((always_inline)) void run_connection(aco__http1_connection_t *c, struct aco__http2 *session)
 {
-    if (begins_http1(c))
+    if (begins_http1(c, session))
         serve_requests(c);
     leave_connection(c);
 }
@@ -611,9 +609,11 @@ static void exits(aco__at_end_t *at_end)
     end_connection(c);
 }
 
-/* A task begins with this record, for this newcomer, which is freed. */
-static __attribute__((noinline)) void begin_newcomer(aco__http1_connection_t *c, int is_allocated, newcomer_t *newcomer)
+/* A task begins with this record, for this newcomer, which is freed. Its session. */
+static __attribute__((noinline)) struct aco__http2 *begin_newcomer(aco__http1_connection_t *c, int is_allocated,
+                                                                   newcomer_t *newcomer)
 {
+    struct aco__http2 *session = newcomer->session;
     count_until_end(newcomer);
     begin_connection(c, is_allocated, newcomer->server, newcomer->fd, newcomer->stream, newcomer->is_moved);
     c->is.requests = newcomer->requests;
@@ -621,14 +621,14 @@ static __attribute__((noinline)) void begin_newcomer(aco__http1_connection_t *c,
     c->at_end.ends = exits;
     aco__service_free(newcomer, sizeof *newcomer);
     aco__task_at_end(&c->at_end);
+    return session;
 }
 
 /* The record is on the stack: the first page, which an idle connection holds anyway, has room for it. */
 ACO__SWITCHES static void *connection(void *newcomer)
 {
     aco__http1_connection_t record;
-    begin_newcomer(&record, 0, newcomer);
-    run_connection(&record);
+    run_connection(&record, begin_newcomer(&record, 0, newcomer));
     return NULL;
 }
 
@@ -636,8 +636,7 @@ ACO__SWITCHES static void *connection(void *newcomer)
 ACO__SWITCHES static void *connection_on_share_stack(void *newcomer)
 {
     aco__http1_connection_t *c = ((newcomer_t *)newcomer)->record;
-    begin_newcomer(c, 1, newcomer);
-    run_connection(c);
+    run_connection(c, begin_newcomer(c, 1, newcomer));
     return NULL;
 }
 
@@ -659,6 +658,7 @@ int aco__http_connect(aco_http_server_t *server, int fd, struct aco__http_addres
     newcomer->address = address;
     newcomer->fd = fd;
     newcomer->stream = move ? move->stream : NULL;
+    newcomer->session = move ? move->http2 : NULL;
     newcomer->is_moved = move != NULL;
     newcomer->requests = move ? move->requests : 0;
     if (aco_group_spawn_at(&server->group, run, newcomer, NULL, task, location))
@@ -736,6 +736,6 @@ int aco_http_serve_connection_at(aco_http_server_t *server, aco_stream_t *stream
         return -1;
     }
     c->location = location;
-    run_connection(c);
+    run_connection(c, NULL);
     return 0;
 }

@@ -3,6 +3,7 @@
 
 #ifdef ACO_CONFIG_HTTP2
 
+#include "http/balance.h"
 #include "http/client_watch.h"
 #include "http/failure.h"
 
@@ -223,12 +224,9 @@ static aco__http2_t *h2_new(aco__http_connection_t *c)
     if (!h)
         return NULL;
     h->sz = sz;
-    h->c = c;
     h->server = c->server;
     h->begun_end = &h->begun;
     h->frame_left = NGHTTP2_CLIENT_MAGIC_LEN;
-    h->idle_since = aco_now();
-    h->wire.link = &c->link;
     h->wire.cut_off = aco__http2_cut_off;
     if (h2_begin_session(h) == 0)
         return h;
@@ -398,8 +396,36 @@ static int h2_be_late(aco__http2_t *h)
     return 1;
 }
 
-/* Until the connection has ended, or its client must not do more. */
-ACO__SWITCHES static void h2_read(aco__http2_t *h, const char *location)
+/* ---- Another thread ---- */
+
+/* Whether nothing of the connection is here but its session: no request, no part of a frame, nothing to send. */
+static int h2_is_still(const aco__http2_t *h)
+{
+    return !h->streams && !h->filling && !h->in_head && !h->frame_n && !h->frame_left && !h->leaving &&
+           !h->wire.is_writing && !h->wire.rest_n && !nghttp2_session_want_write(h->wire.session);
+}
+
+/* Goes to another thread's server, if this one has stalled. Whether the session is no longer here: it has gone, or there
+ * was no memory to stay. */
+ACO__SWITCHES static int h2_leave_thread(aco__http2_t *h, const char *location)
+{
+    aco__http_connection_t *c = h->c;
+    if (!h2_is_still(h) || c->heavy || c->is_refused || !aco__http_has_stalled(c->server->member, aco_now()) ||
+        !aco__http_can_move(&c->link))
+        return 0;
+    (void)aco_group_end_at(&h->group, location); /* tasks that have nothing left to do */
+    aco__http_drop_input(&c->link);
+    if (h2_is_still(h) && aco__http_move(c, h, location))
+        return 1;
+    if (aco_group_begin_at(&h->group, ACO_KEEP_GOING, location) == 0)
+        return 0;
+    aco__http_report_once(c, errno, NULL);
+    h2_free_all(h);
+    return 1;
+}
+
+/* Until the connection has ended, or its client must not do more. Whether the session is no longer here. */
+ACO__SWITCHES static int h2_read(aco__http2_t *h, const char *location)
 {
     while (h2_parse(h, location) == 0) {
         int how;
@@ -410,12 +436,15 @@ ACO__SWITCHES static void h2_read(aco__http2_t *h, const char *location)
         }
         if (h->c->link.is_broken || h->wire.refusal || (h->leaving == HTTP2_LEAVES && !h->streams) ||
             !(nghttp2_session_want_read(h->wire.session) || nghttp2_session_want_write(h->wire.session)))
-            return;
+            return 0;
+        if (aco_unlikely(h->server->measures) && h2_leave_thread(h, location))
+            return 1;
         how = h2_await(h, location);
         h2_look(h);
         if (how == H2_OVER || (how == H2_LATE && !h2_be_late(h)))
-            return;
+            return 0;
     }
+    return 0;
 }
 
 /* How it has ended. */
@@ -430,16 +459,23 @@ ACO__SWITCHES static void h2_report(aco__http2_t *h)
     aco__http_report(h->server, &failure);
 }
 
-void aco__http2_serve(aco__http_connection_t *c, const char *location)
+void aco__http2_serve(aco__http_connection_t *c, aco__http2_t *session, const char *location)
 {
-    aco__http2_t *h = h2_new(c);
+    aco__http2_t *h = session ? session : h2_new(c);
+    if (h) {
+        h->c = c;
+        h->server = c->server;
+        h->wire.link = &c->link;
+        h->idle_since = aco_now();
+    }
     if (!h || aco_group_begin_at(&h->group, ACO_KEEP_GOING, location) != 0) {
         aco__http_report_once(c, errno, NULL);
         if (h)
             h2_free_all(h);
         return;
     }
-    h2_read(h, location);
+    if (h2_read(h, location))
+        return;
     if (h->has_end && !c->link.is_broken)
         h2_end_input(h);
     else
@@ -453,8 +489,9 @@ void aco__http2_serve(aco__http_connection_t *c, const char *location)
 #else
 
 /* Nobody calls it. */
-void aco__http2_serve(aco__http_connection_t *c, const char *location)
+void aco__http2_serve(aco__http_connection_t *c, struct aco__http2 *session, const char *location)
 {
+    (void)session;
     (void)location;
     c->link.is_broken = 1;
 }

@@ -13,8 +13,12 @@
 #include "http/server.h"
 #include "http/server_connection.h"
 
-/* Serves a connection whose peer speaks HTTP/2, until it has ended. What was read of it is in the link's buffer. */
-ACO__SWITCHES ACO__HIDDEN void aco__http2_serve(aco__http_connection_t *c, const char *location);
+struct aco__http2;
+
+/* Serves a connection whose peer speaks HTTP/2, until it has ended, or another thread has it: then it has no stream.
+ * What was read of it is in the link's buffer. `session`: that it has had on another thread; NULL: a new one. */
+ACO__SWITCHES
+ACO__HIDDEN void aco__http2_serve(aco__http_connection_t *c, struct aco__http2 *session, const char *location);
 
 #ifdef ACO_CONFIG_HTTP2
 
@@ -106,6 +110,8 @@ ACO__HIDDEN void aco__http2_fail_stream(aco__http2_stream_t *s, int error);
 ACO__HIDDEN void aco__http2_reset(aco__http2_stream_t *s, uint32_t code);
 /* The connection's task looks at what has changed. */
 ACO__HIDDEN void aco__http2_wake_reader(aco__http2_t *h);
+/* A task has done its work: if no request is left and the thread has stalled, the connection may go to another one. */
+ACO__HIDDEN void aco__http2_may_leave_thread(aco__http2_t *h);
 /* Nothing more comes, and no reply reaches the client. */
 ACO__HIDDEN void aco__http2_fail_streams(aco__http2_t *h);
 /* The connection ends when its streams have; later ones are refused. */

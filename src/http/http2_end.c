@@ -1,6 +1,7 @@
 /* How streams of HTTP/2, and connections, are ended: what to tell the client, and whom to wake. */
 #ifdef ACO_CONFIG_HTTP2
 
+#include "http/balance.h"
 #include "http/client_watch.h"
 #include "http/http2.h"
 
@@ -26,6 +27,12 @@ void aco__http2_wake_reader(aco__http2_t *h)
 {
     if (h->c->is_idle)
         (void)aco_scope_cancel(&h->c->idle);
+}
+
+void aco__http2_may_leave_thread(aco__http2_t *h)
+{
+    if (aco_unlikely(h->server->measures) && !h->streams && aco__http_has_stalled(h->server->member, aco_now()))
+        aco__http2_wake_reader(h);
 }
 
 void aco__http2_leave(aco__http2_t *h)

@@ -50,6 +50,7 @@ ACO__SWITCHES static void h2_send_all(aco__http2_t *h, const char *location)
 ACO__SWITCHES static void *h2_writer(void *connection)
 {
     h2_send_all(connection, write_place);
+    aco__http2_may_leave_thread(connection);
     return NULL;
 }
 

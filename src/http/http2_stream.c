@@ -595,12 +595,11 @@ ACO__SWITCHES static int h2_status_without_reply(aco__http2_stream_t *s, int sta
     return status ? status : aco__http_status_of_body(s->body_error ? s->body_error : s->read_error);
 }
 
-/* The connection does not move, but those of HTTP/1 do so when this stalls the thread. */
 ACO__SWITCHES static int h2_call_route(aco__http2_stream_t *s)
 {
     aco__http_exchange_t *x = &s->x;
     aco_http_server_t *server = x->server;
-    int status = aco_unlikely(server->measures) ? aco__http_measure_route(x, NULL) : aco__http_call_route(x);
+    int status = aco_unlikely(server->measures) ? aco__http_measure_route(x, &s->h->c->heavy) : aco__http_call_route(x);
     if (aco_unlikely(server->member != NULL)) {
         const int64_t now = aco_now();
         if (now - x->is.began > HTTP_STALL)
@@ -665,6 +664,7 @@ void *aco__http2_run_stream(void *stream)
         (void)aco_defer_pop(1);
     }
     aco__http2_write(h, stream_place);
+    aco__http2_may_leave_thread(h);
     return NULL;
 }
 
