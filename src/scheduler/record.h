@@ -119,7 +119,7 @@ typedef struct aco__tasks {
     const char *refused; /* aco__chooser_refused(). Atomic */
 } aco__tasks_t;
 
-/* run.c: tells the idle hook that gives turns that a task can run. */
+/* Tells the idle hook that gives turns that a task can run. */
 ACO__HIDDEN ACO__COLD void aco__idle_leave(const aco__tasks_t *s);
 
 /* Whether a task runs, or a coroutine inside it. */

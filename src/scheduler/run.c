@@ -433,11 +433,6 @@ static int has_turns_only(const aco__tasks_t *s)
              (s->poller && s->poller->waiters) || aco__pools_are_crowded());
 }
 
-void aco__idle_leave(const aco__tasks_t *s)
-{
-    s->idle_leave(s->idle_ctx);
-}
-
 int aco__idle_turn(void)
 {
     aco__thread_t *self = aco__self();
