@@ -1,9 +1,9 @@
 /* Connections that move between the servers of several threads.
  *
  * A connection moves when its task has nothing of it: before its first byte, or between two requests. That task gives
- * the descriptor up, with the stream that `open` has made and the session of HTTP/2, lists the move with the other server, and waits. The other
- * server's receiver makes a new task for the connection there, or refuses; then the first task ends, or goes on as
- * before. What the peer sends meanwhile waits in the socket.
+ * the descriptor up, with the stream that `open` has made and the session of HTTP/2, lists the move with the other
+ * server, and waits. The other server's receiver makes a new task for the connection there, or refuses; then the first
+ * task ends, or goes on as before. What the peer sends meanwhile waits in the socket.
  *
  * The lock is held for a few instructions. Nothing inside posts or calls the system, except to spin: a simulation lets
  * other threads run there. So who finds a receiver asleep takes its answer away under the lock, and tells it outside.

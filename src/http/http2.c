@@ -405,8 +405,8 @@ static int h2_is_still(const aco__http2_t *h)
            !h->wire.is_writing && !h->wire.rest_n && !nghttp2_session_want_write(h->wire.session);
 }
 
-/* Goes to another thread's server, if this one has stalled. Whether the session is no longer here: it has gone, or there
- * was no memory to stay. */
+/* Goes to another thread's server, if this one has stalled. Whether the session is no longer here: it has gone, or
+ * there was no memory to stay. */
 ACO__SWITCHES static int h2_leave_thread(aco__http2_t *h, const char *location)
 {
     aco__http_connection_t *c = h->c;
