@@ -215,13 +215,13 @@ static int is_no_vector(int count, int64_t offset)
     return count < 0 || count > IOV_MAX || offset < 0;
 }
 
-static ssize_t read_parts(int fd, const struct iovec *parts, int count, int64_t offset)
+static ssize_t read_vector_at(int fd, const struct iovec *parts, int count, int64_t offset)
 {
     return is_no_vector(count, offset) ? -1 : aco__system.preadv2(fd, parts, count, offset, 0);
 }
 
 /* The table has no pwritev(). */
-static ssize_t write_parts(int fd, const struct iovec *parts, int count, int64_t offset)
+static ssize_t write_vector_at(int fd, const struct iovec *parts, int count, int64_t offset)
 {
     ssize_t written = 0, n;
     if (is_no_vector(count, offset))

@@ -166,7 +166,7 @@ ACO__COLD ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void aco__inner_leave(aco
         aco__fp_load(&fp_control, &fp_control2);
 }
 
-ACO__SWITCHES static __attribute__((noinline)) void leave(aco_t *task)
+ACO__SWITCHES static __attribute__((noinline)) void leave_task(aco_t *task)
 {
     aco__thread_t *self = aco__self();
     void *value = NULL;
@@ -185,7 +185,7 @@ ACO__SWITCHES static __attribute__((noinline)) void leave_handler(aco_t *task)
 {
     aco__exceptions_t own, unused;
     aco__exceptions_swap(&own, NULL);
-    leave(task);
+    leave_task(task);
     aco__exceptions_swap(&unused, &own);
 }
 
@@ -194,5 +194,5 @@ ACO__SWITCHES void aco__task_leave(aco_t *task)
     if (aco_unlikely(aco__handles_exceptions(aco__tls_ref())))
         leave_handler(task);
     else
-        leave(task);
+        leave_task(task);
 }

@@ -213,8 +213,3 @@ void aco__poller_uninstall(void (*leave)(aco__poller_t *poller))
         next = s->chooser ? s->chooser->aco__outer : NULL;
     }
 }
-
-void aco__idle_leave(const aco__tasks_t *s)
-{
-    s->idle_leave(s->idle_ctx);
-}

@@ -119,9 +119,6 @@ typedef struct aco__tasks {
     const char *refused; /* aco__chooser_refused(). Atomic */
 } aco__tasks_t;
 
-/* Tells the idle hook that gives turns that a task can run. */
-ACO__HIDDEN ACO__COLD void aco__idle_leave(const aco__tasks_t *s);
-
 /* Whether a task runs, or a coroutine inside it. */
 static inline int aco__in_turn(const aco__tasks_t *s)
 {

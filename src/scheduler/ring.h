@@ -18,7 +18,7 @@ static inline void aco__ring_append(aco__thread_t *self, aco_t *task)
         aco__set_task_next(task, task);
         self->task = task;
         if (aco_unlikely(aco__tasks(self)->turns_until != 0))
-            aco__idle_leave(aco__tasks(self));
+            aco__tasks(self)->idle_leave(aco__tasks(self)->idle_ctx); /* the hook gives turns: a task can run */
     }
     self->last_task = task;
 }

@@ -115,7 +115,7 @@ static int port_is_kept(const aco_sim_t *sim, const aco__sim_socket_t *socket)
 }
 
 /* Whether another socket, or the end of one, keeps this one from binding to its address, or from listening there. */
-static int is_taken(aco_sim_t *sim, const aco__sim_socket_t *socket)
+static int is_address_taken(aco_sim_t *sim, const aco__sim_socket_t *socket)
 {
     if (socket->type != SOCK_STREAM || socket->local.family == AF_UNIX)
         return has_rival(sim, socket);
@@ -126,7 +126,7 @@ int aco__sim_endpoint_listen(aco_sim_t *sim, aco__sim_socket_t *socket)
 {
     if (socket->local.family == AF_UNIX)
         return 0;
-    if (is_taken(sim, socket))
+    if (is_address_taken(sim, socket))
         return aco__sim_fail_with(EADDRINUSE);
     aco__sim_port_note(sim, socket);
     return 0;
@@ -147,7 +147,7 @@ int aco__sim_endpoint_bind(aco_sim_t *sim, aco__sim_socket_t *socket, const aco_
         choose_name(sim, &socket->local);
     if (address->family != AF_UNIX && !address->port) {
         done = choose_port(sim, socket, 0);
-    } else if (is_taken(sim, socket)) {
+    } else if (is_address_taken(sim, socket)) {
         errno = EADDRINUSE;
         done = -1;
     }
