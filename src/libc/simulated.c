@@ -244,10 +244,10 @@ static ssize_t write_vector_at(int fd, const struct iovec *parts, int count, int
     {                                                                                                                  \
         return function(fd, parts, count, offset);                                                                     \
     }
-ACO__PARTS_IN_RUN(preadv, read_parts, off_t)
-ACO__PARTS_IN_RUN(preadv64, read_parts, off64_t)
-ACO__PARTS_IN_RUN(pwritev, write_parts, off_t)
-ACO__PARTS_IN_RUN(pwritev64, write_parts, off64_t)
+ACO__PARTS_IN_RUN(preadv, read_vector_at, off_t)
+ACO__PARTS_IN_RUN(preadv64, read_vector_at, off64_t)
+ACO__PARTS_IN_RUN(pwritev, write_vector_at, off_t)
+ACO__PARTS_IN_RUN(pwritev64, write_vector_at, off64_t)
 
 static ssize_t in_run_sendfile64(int to, int from, off64_t *offset, size_t n)
 {
