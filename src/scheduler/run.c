@@ -505,6 +505,8 @@ int aco_run_ready(int64_t *next)
         return -1;
     if (!s)
         return 0;
+    if (!self->tasks && poll_events(s, aco__expects_news(s), 0) < 0) /* a loop that waits for news sees no old ones */
+        return -1;
     if (self->task || aco__pools_are_crowded() || (aco__inbox_is_used(s) && !aco__inbox_sleeps(s)))
         *next = aco__os_now();
     else if ((deadline = first_deadline(self, s, ACO_FOREVER)) >= 0)
