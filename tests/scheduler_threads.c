@@ -7,6 +7,7 @@
 #include "single_steps.h"
 
 #include <aco/backtrace.h>
+#include <aco/detail/worker.h>
 #include <aco/scope.h>
 #include <aco/sync.h>
 
@@ -358,6 +359,100 @@ static void wake_is_over(void)
     CHECK_EQ(aco_join(task, NULL), 0);
     CHECK_EQ(aco_on_idle(NULL, NULL), 0);
     CHECK(aco_scheduler_open() == scheduler);
+}
+
+/* ---- A wake function that takes the place of another one ---- */
+
+static aco__answer_t answer;
+
+static void *awaits_answer(void *unused)
+{
+    CHECK_EQ(aco__answer_prepare(&answer, "awaits_answer"), 0);
+    CHECK_EQ(aco__answer_wait(&answer, "awaits_answer", "news", ACO_FOREVER, NULL, NULL), 0);
+    return unused;
+}
+
+static void *tells_answer(void *unused)
+{
+    aco__answer_tell(&answer);
+    return unused;
+}
+
+static void notes(void *is_called)
+{
+    ++*(int *)is_called;
+}
+
+/* Promise: the foreign loop that waits after aco_run_ready() is told of news by the function that is set by then. */
+static void wake_is_replaced(void)
+{
+    int calls[2] = {0, 0};
+    int64_t deadline = 0;
+    aco_t *task;
+    CHECK_EQ(aco_scheduler_close(), 0);
+    CHECK_EQ(aco_on_wake(notes, &calls[0]), 0);
+    task = spawn(awaits_answer, NULL);
+    while (deadline != ACO_FOREVER)
+        CHECK_EQ(aco_run_ready(&deadline), 1);
+    CHECK_EQ(aco_on_wake(notes, &calls[1]), 0);
+    start(tells_answer, NULL, 1);
+    join_threads(1);
+    CHECK_EQ(calls[0], 0);
+    CHECK_EQ(calls[1], 1);
+    run();
+    CHECK_EQ(aco_join(task, NULL), 0);
+    CHECK_EQ(aco_on_wake(NULL, NULL), 0);
+    CHECK(aco_scheduler_open() == scheduler);
+}
+
+/* ---- An idle hook that gives turns ---- */
+
+static aco_event_t begins;
+static int has_begun;
+
+static void leaves_soon(void *unused)
+{
+    (void)unused;
+}
+
+static int gives_turn(void *unused, int64_t timeout_ns)
+{
+    (void)unused;
+    if (timeout_ns != 0 && !has_begun) {
+        has_begun = 1;
+        aco_event_set(&begins);
+        CHECK_EQ(aco__idle_turn(), 0);
+    }
+    return 1;
+}
+
+static void *unparks_now(void *task)
+{
+    CHECK_EQ(aco_unpark(task), 0);
+    return NULL;
+}
+
+static void *opens_in_hook(void *unused)
+{
+    CHECK_EQ(aco_event_wait(&begins), 0);
+    CHECK(aco_scheduler_open() == scheduler);
+    start(unparks_now, aco_current_task(), 1);
+    CHECK_EQ(aco_park("another thread"), 0);
+    return unused;
+}
+
+/* Promise: a hook that has begun to wait when no other thread could post does not go on when one can. */
+static void hook_is_opened(void)
+{
+    aco_t *task;
+    CHECK_EQ(aco_scheduler_close(), 0);
+    CHECK_EQ(aco_on_idle(gives_turn, NULL), 0);
+    aco__idle_gives_turns(leaves_soon);
+    task = spawn(opens_in_hook, NULL);
+    run();
+    join_threads(1);
+    CHECK_EQ(aco_join(task, NULL), 0);
+    CHECK_EQ(aco_on_idle(NULL, NULL), 0);
 }
 
 static void with_hook(void)
@@ -905,6 +1000,8 @@ int main(void)
     run_after_ready();
     with_hook();
     wake_is_over();
+    wake_is_replaced();
+    hook_is_opened();
     closed();
     start(ends_with_posts, NULL, 1);
     join_threads(1);

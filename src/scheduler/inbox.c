@@ -28,6 +28,20 @@ static void release(aco__post_t *post)
     aco__store_then_load(&post->next, NULL);
 }
 
+/* If the thread says that it is asleep, wakes it. Returns whether it did. */
+static int wake_sleeper(aco__tasks_t *s)
+{
+    aco__poller_t *poller;
+    if (!__atomic_load_n(&s->is_asleep, __ATOMIC_SEQ_CST) || !__atomic_exchange_n(&s->is_asleep, 0, __ATOMIC_SEQ_CST))
+        return 0;
+    if (s->wake)
+        aco__os_call(s->wake, s->wake_ctx);
+    if ((poller = __atomic_load_n(&s->poller, __ATOMIC_ACQUIRE)) != NULL)
+        poller->wake(poller);
+    aco__os_wake(&s->is_asleep); /* also then: it may wait without the hook */
+    return 1;
+}
+
 /* `wakes`: the poller in any case, also if the thread does not say that it is asleep. */
 static void add_post(aco__tasks_t *s, aco__post_t *post, int wakes)
 {
@@ -43,15 +57,8 @@ static void add_post(aco__tasks_t *s, aco__post_t *post, int wakes)
         set_next(post, next ? next : &end_of_list);
     while (!__atomic_compare_exchange_n(&s->inbox, &next, post, 1, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
     ACO__POINT();
-    if (__atomic_load_n(&s->is_asleep, __ATOMIC_SEQ_CST) && __atomic_exchange_n(&s->is_asleep, 0, __ATOMIC_SEQ_CST)) {
-        if (s->wake)
-            aco__os_call(s->wake, s->wake_ctx);
-        if ((poller = __atomic_load_n(&s->poller, __ATOMIC_ACQUIRE)) != NULL)
-            poller->wake(poller);
-        aco__os_wake(&s->is_asleep); /* also then: it may wait without the hook */
-    } else if (wakes && (poller = __atomic_load_n(&s->poller, __ATOMIC_SEQ_CST)) != NULL) {
+    if (!wake_sleeper(s) && wakes && (poller = __atomic_load_n(&s->poller, __ATOMIC_SEQ_CST)) != NULL)
         poller->wake(poller);
-    }
     __atomic_fetch_sub(&s->posting, 1, __ATOMIC_RELEASE);
     ACO__NO_SWITCH_END();
 }
@@ -211,12 +218,20 @@ void aco__inbox_close(aco__tasks_t *s)
         aco__os_sleep_until(aco__os_now() + 1000);
 }
 
-/* A poster that still saw the thread asleep had added its post before, and itself to `posting`. */
-void aco__inbox_quiet(aco__tasks_t *s)
+/* A poster that still saw the thread asleep had added its post before, and itself to `posting`. What is posted while
+ * the function changes wakes nobody: then this does. */
+void aco__inbox_wake_by(aco__tasks_t *s, void (*wake)(void *ctx), void *ctx)
 {
-    aco__inbox_awake(s);
+    uint32_t was_asleep = __atomic_exchange_n(&s->is_asleep, 0, __ATOMIC_SEQ_CST);
     (void)__atomic_load_n(&s->inbox, __ATOMIC_SEQ_CST);
     aco__inbox_close(s);
+    s->wake = wake;
+    s->wake_ctx = ctx;
+    if (!was_asleep)
+        return;
+    aco__store_then_load(&s->is_asleep, 1);
+    if (__atomic_load_n(&s->inbox, __ATOMIC_SEQ_CST))
+        (void)wake_sleeper(s);
 }
 
 /* ---- Calls of aco_post() ---- */

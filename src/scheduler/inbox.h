@@ -42,9 +42,9 @@ ACO__HIDDEN int aco__inbox_spin(aco__tasks_t *s, int64_t now, int64_t until);
 /* Says that the thread is about to wait for events, or has. The first returns 0 if something was posted before. */
 ACO__HIDDEN int aco__inbox_sleeps(aco__tasks_t *s);
 ACO__HIDDEN void aco__inbox_awake(aco__tasks_t *s);
-/* The wake function is about to change: nobody calls the one that there was from now on, or still. The thread has not
- * said that it waits, then. */
-ACO__HIDDEN void aco__inbox_quiet(aco__tasks_t *s);
+/* Sets the wake function. When this returns, nobody is still in the one that there was. A thread that has said that it
+ * waits does so still, or has been woken: aco_run_ready() and an idle hook may be left to wait. */
+ACO__HIDDEN void aco__inbox_wake_by(aco__tasks_t *s, void (*wake)(void *ctx), void *ctx);
 /* The thread ends: waits until nobody is about to post any more; and frees what nobody will run. */
 ACO__HIDDEN void aco__inbox_close(aco__tasks_t *s);
 ACO__HIDDEN void aco__inbox_drop(aco__tasks_t *s);

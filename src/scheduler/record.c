@@ -158,10 +158,7 @@ int aco_on_wake(void (*wake)(void *ctx), void *ctx)
         return -1;
     if (s->open || (s->chooser && s->chooser->aco__open))
         return aco__fail(0, EBUSY, "aco_on_wake", NULL, "the thread's scheduler is open");
-    if (s->wake)
-        aco__inbox_quiet(s);
-    s->wake = wake;
-    s->wake_ctx = ctx;
+    aco__inbox_wake_by(s, wake, ctx);
     return 0;
 }
 

@@ -426,11 +426,18 @@ ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void run(aco__thread_t *self, aco__
         aco__ring_turn(self);
 }
 
+/* Whether other threads may have news, and the idle hook would not be told: they could have none when it began to wait,
+ * or have woken it. */
+static int misses_news(const aco__tasks_t *s)
+{
+    return aco__inbox_has_posters(s) && !__atomic_load_n(&s->is_asleep, __ATOMIC_RELAXED);
+}
+
 /* Whether aco_run() has nothing to do between turns of tasks. */
 static int has_turns_only(const aco__tasks_t *s)
 {
     return !(s->worker || s->chooser || s->is_watched || s->dumps || __atomic_load_n(&s->answers, __ATOMIC_RELAXED) ||
-             (s->poller && s->poller->waiters) || aco__pools_are_crowded());
+             (s->poller && s->poller->waiters) || aco__pools_are_crowded() || misses_news(s));
 }
 
 int aco__idle_turn(void)

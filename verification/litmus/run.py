@@ -88,7 +88,7 @@ FAULTS = [
     weaker('inbox: the thread looks with acquire before it sleeps', 'inbox', 'inbox.own', INBOX,
            'int aco__inbox_sleeps', 'load_n(&s->inbox, __ATOMIC_SEQ_CST', 'ACQUIRE'),
     weaker('inbox: the poster looks with acquire whether the thread sleeps', 'inbox', 'inbox.own', INBOX,
-           'static void add_post', 'load_n(&s->is_asleep, __ATOMIC_SEQ_CST', 'ACQUIRE'),
+           'static int wake_sleeper', 'load_n(&s->is_asleep, __ATOMIC_SEQ_CST', 'ACQUIRE'),
     weaker('inbox: the inbox is emptied relaxed', 'inbox', 'inbox.own', INBOX, 'static void collect',
            'exchange_n(&s->inbox, NULL, __ATOMIC_SEQ_CST', 'RELAXED'),
     unordered('inbox: a post is released with release', 'inbox', 'inbox.same', INBOX, 'static void release',
