@@ -483,7 +483,7 @@ struct aco_share_stack_s {
     char aco__private;               /* it belongs to one coroutine and is freed with it */
     char aco__cacheable;             /* it has the default pool and size: a thread may cache it */
     unsigned char aco__trim_mask;    /* of the numbers of looks at tasks' stacks: where it has 1, those that trim it
-                                        have 0 */
+                                        have 0. Its highest bit: it is not trimmed */
     void *aco__top;                  /* the end of a coroutine's live bytes: the entry function's return address */
     struct aco__thread *aco__thread; /* the thread that runs coroutines on it; NULL: none is started */
     union {

@@ -583,6 +583,56 @@ static void trimmed_once(void)
     CHECK(aco_join(parked, NULL) == 0 && aco_join(seer, NULL) == 0);
 }
 
+/* ---- An inner coroutine in the frame of its task ---- */
+
+static void *sleeps_inside(void *unused)
+{
+    CHECK_EQ(aco_sleep(ACO_MILLISECOND), 0); /* aco_run() trims before it waits */
+    return unused;
+}
+
+/* Frames of some pages, below the inner coroutine's stack. */
+static __attribute__((noinline)) void resume_below(aco_t *inner)
+{
+    volatile unsigned char frame[20000];
+    for (size_t i = 0; i < sizeof frame; i++)
+        frame[i] = (unsigned char)i;
+    aco_resume(inner);
+    for (size_t i = 0; i < sizeof frame; i++)
+        if (frame[i] != (unsigned char)i) {
+            CHECK(!"a frame is as it was");
+            return;
+        }
+}
+
+static void *has_inner_in_frame(void *unused)
+{
+    char memory[64 << 10];
+    aco_options_t options = {0};
+    aco_t *inner;
+    options.stack_memory = memory;
+    options.stack_size = sizeof memory;
+    inner = aco_new(sleeps_inside, NULL, &options);
+    CHECK(inner != NULL);
+    if (inner)
+        resume_below(inner);
+    aco_destroy(inner);
+    return unused;
+}
+
+/* Promise: a trim takes no frames of a task whose inner coroutine waits on memory of the task's own stack. */
+static void trim_and_inner(void)
+{
+    aco_options_t options = {0};
+    aco_t *task;
+    options.stack_size = 256 << 10;
+    task = aco_spawn(has_inner_in_frame, NULL, &options);
+    CHECK_EQ(aco_run_ready(&(int64_t){0}), 1);
+    FAILS(aco_stack_trim(task), -1, EBUSY, trim_call, task, "is resuming another coroutine");
+    CHECK_EQ(aco_run(), 0);
+    CHECK_EQ(aco_join(task, NULL), 0);
+}
+
 int main(int argc, char **argv)
 {
     const char *env = getenv("ACORN_SEED");
@@ -593,6 +643,7 @@ int main(int argc, char **argv)
     CHECK_EQ(aco_stack_usage(none, NULL), 0); /* nothing was asked for */
     idle_trims(); /* first: a round looks at 64 blocks, of destroyed ones too */
     trimmed_once();
+    trim_and_inner();
     high_water();
     high_water_of_who_runs();
     trim_at_each_depth();

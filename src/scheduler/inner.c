@@ -147,7 +147,9 @@ ACO__COLD ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void aco__inner_leave(aco
     co->aco__self = aco__stack_is_kept(task) ? task->aco__self : aco__annex(task)->context;
     if (chain.is_instrumented)
         transfer(co, task, chain.owns_exceptions ? &aco__tasks(self)->exceptions : &mine);
+    task->share_stack->aco__trim_mask |= ACO__TRIM_NEVER;
     leave_chain(self, task, resumer);
+    task->share_stack->aco__trim_mask &= (unsigned char)~ACO__TRIM_NEVER;
     if (chain.is_instrumented) {
         if (here)
             theirs = *here;

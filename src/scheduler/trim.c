@@ -29,7 +29,8 @@ static int trim_waiting(aco_t *co, void *arg)
     aco_share_stack_t *stack = co->share_stack;
     aco__wait_t *wait;
     int is_quiet;
-    if (!aco__is_task(co) || !aco__is_on_private(co) || stack->aco__thread != look->self)
+    if (!aco__is_task(co) || !aco__is_on_private(co) || stack->aco__thread != look->self ||
+        stack->aco__trim_mask & ACO__TRIM_NEVER)
         return 0;
     wait = aco__task_wait(co);
     if (!wait || wait->since & ACO__TRIMMED) /* it is about to run; or has not run since */

@@ -82,6 +82,8 @@ int aco_stack_trim(aco_t *co)
                          co == self->running ? "is running" : "is resuming another coroutine");
     if (aco__status(co) == ACO__ENDED)
         trim(co, co->share_stack->aco__top);
+    else if (co->share_stack->aco__trim_mask & ACO__TRIM_NEVER)
+        return aco__fail(0, EBUSY, call, co, "is resuming another coroutine");
     else if (aco__is_on_its_stack(co, co->aco__self.sp))
         trim(co, co->aco__self.sp);
     else
