@@ -402,7 +402,8 @@ static int h2_be_late(aco__http2_t *h)
 static int h2_is_still(const aco__http2_t *h)
 {
     return !h->streams && !h->filling && !h->in_head && !h->frame_n && !h->frame_left && !h->leaving &&
-           !h->wire.is_writing && !h->wire.rest_n && !nghttp2_session_want_write(h->wire.session);
+           !h->wire.is_writing && !h->wire.rest_n && !nghttp2_session_want_write(h->wire.session) &&
+           !h->c->link.is_broken;
 }
 
 /* Goes to another thread's server, if this one has stalled. Whether the session is no longer here: it has gone, or
@@ -429,7 +430,9 @@ ACO__SWITCHES static int h2_read(aco__http2_t *h, const char *location)
 {
     while (h2_parse(h, location) == 0) {
         int how;
-        aco__io_spend("an HTTP connection", location); /* before the look: nobody wakes this task until it waits */
+        aco__io_spend("an HTTP connection", location); /* both before the look: nobody wakes this task until it waits */
+        if (aco_unlikely(h->server->measures) && h2_leave_thread(h, location))
+            return 1;
         if (h->server->is_ending && !h->leaving) {
             h2_begin_to_leave(h);
             aco__http2_want_write(h, location);
@@ -437,8 +440,6 @@ ACO__SWITCHES static int h2_read(aco__http2_t *h, const char *location)
         if (h->c->link.is_broken || h->wire.refusal || (h->leaving == HTTP2_LEAVES && !h->streams) ||
             !(nghttp2_session_want_read(h->wire.session) || nghttp2_session_want_write(h->wire.session)))
             return 0;
-        if (aco_unlikely(h->server->measures) && h2_leave_thread(h, location))
-            return 1;
         how = h2_await(h, location);
         h2_look(h);
         if (how == H2_OVER || (how == H2_LATE && !h2_be_late(h)))
