@@ -35,7 +35,7 @@ typedef struct sequence {
     char results[CALLS][TEXT];
     int fds[FILES], epoll, go_on, done; /* the last two: eventfds between the threads */
     pthread_t threads[THREADS];
-    int next;                           /* the call that the second thread is to make; CALLS: none any more */
+    int next; /* the next call; CALLS: there is none any more */
 } sequence_t;
 
 static void random_sequence(sequence_t *sequence, uint64_t seed)
@@ -137,11 +137,18 @@ static void await(int fd)
     CHECK(aco__system.read(fd, &n, sizeof n) == sizeof n);
 }
 
+/* The next calls, up to one of the other thread: it is woken once for all of its calls that follow one another. */
+static void make_calls_of(sequence_t *sequence, int thread)
+{
+    for (; sequence->next < CALLS && sequence->calls[sequence->next].thread == thread; sequence->next++)
+        make_call(sequence, sequence->next);
+}
+
 static void *make_second_calls(void *arg)
 {
     sequence_t *sequence = arg;
     for (await(sequence->go_on); sequence->next < CALLS; await(sequence->go_on)) {
-        make_call(sequence, sequence->next);
+        make_calls_of(sequence, 1);
         tell(sequence->done);
     }
     return NULL;
@@ -151,16 +158,11 @@ static void make_calls(sequence_t *sequence)
 {
     sequence->threads[0] = pthread_self();
     CHECK(aco__system.pthread_create(&sequence->threads[1], NULL, make_second_calls, sequence) == 0);
-    for (int i = 0; i < CALLS; i++) {
-        if (sequence->calls[i].thread == 0) {
-            make_call(sequence, i);
-            continue;
-        }
-        sequence->next = i;
+    sequence->next = 0;
+    for (make_calls_of(sequence, 0); sequence->next < CALLS; make_calls_of(sequence, 0)) {
         tell(sequence->go_on);
         await(sequence->done);
     }
-    sequence->next = CALLS;
     tell(sequence->go_on);
     CHECK(aco__system.pthread_join(sequence->threads[1], NULL) == 0);
 }
