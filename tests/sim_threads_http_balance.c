@@ -1,5 +1,5 @@
-/* Servers of two threads that balance their connections, in simulations: handlers stall their threads, connections
- * move, and one server ends meanwhile. No request is lost, and none is handled twice. */
+/* Servers of two threads that balance their connections, in simulations: handlers stall their threads, connections of
+ * HTTP/1 and HTTP/2 move, and one server ends meanwhile. No request is lost, and none is handled twice. */
 #include "system/system.h"
 
 #include <aco/http.h>
@@ -58,17 +58,24 @@ static void *serves(void *world)
 typedef struct client {
     world_t *world;
     int number, fd;
+    aco_http_client_t *http2; /* NULL: it speaks HTTP/1, by its descriptor */
 } client_t;
+
+/* The server that it asks first; the other one, if that has ended. */
+static int first_of(const client_t *c)
+{
+    return c->number % 3 == 0 ? 0 : c->number % 2;
+}
 
 static void connects(client_t *c)
 {
     char *port;
-    for (int i = c->number % 3 == 0 ? 0 : c->number % 2; c->fd < 0 && i < 2; i++) {
+    for (int i = first_of(c); c->fd < 0 && i < 2; i++) {
         char address[ACO_IO_ADDRESS_SIZE];
         memcpy(address, c->world->addresses[i], sizeof address);
         port = strchr(address, ':');
         *port++ = 0;
-        c->fd = aco_io_dial("tcp", address, port, NULL); /* the first server may have ended */
+        c->fd = aco_io_dial("tcp", address, port, NULL);
     }
     CHECK(c->fd >= 0);
 }
@@ -96,17 +103,37 @@ static void calls(client_t *c, int id)
     }
 }
 
+static void calls_by_http2(const client_t *c, int id)
+{
+    aco_http_response_t *response = NULL;
+    for (int i = first_of(c); !response && i < 2; i++) {
+        char url[ACO_IO_ADDRESS_SIZE + 32];
+        snprintf(url, sizeof url, "http://%s/%d", c->world->addresses[i], id);
+        response = aco_http_get(c->http2, url);
+        CHECK_EQ(c->world->handled[id], response != NULL);
+    }
+    CHECK(response != NULL && response->status == 200);
+    aco_http_response_end(response);
+}
+
 static void *is_client(void *arg)
 {
+    const aco_http_client_options_t options = {.prior_knowledge = 1};
     client_t *c = arg;
+    if (c->number >= CLIENTS / 2 && aco_http_has_http2())
+        CHECK((c->http2 = aco_http_client_new(&options)) != NULL);
     for (int i = 0; i < REQUESTS; i++) {
         int id = c->number * REQUESTS + i;
-        calls(c, id);
+        if (c->http2)
+            calls_by_http2(c, id);
+        else
+            calls(c, id);
         CHECK_EQ(c->world->handled[id], 1);
         CHECK_EQ(aco_sleep((1 + id % 3) * ACO_MILLISECOND), 0);
     }
     if (c->fd >= 0)
         CHECK_EQ(aco_io_close(c->fd), 0);
+    aco_http_client_destroy(c->http2);
     CHECK_EQ(aco_mt_wait_group_done(&c->world->clients), 0);
     return NULL;
 }
@@ -122,7 +149,7 @@ static void *works(void *world)
     CHECK_EQ(aco_mt_wait_group_wait(&w->open), 0);
     if (!server) {
         for (int i = 0; i < CLIENTS; i++) {
-            clients[i] = (client_t){w, i, -1};
+            clients[i] = (client_t){w, i, -1, NULL};
             aco_detach(aco_spawn(is_client, &clients[i], NULL));
         }
         return NULL;
