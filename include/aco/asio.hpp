@@ -443,7 +443,8 @@ inline namespace ACO__ASIO_KIND {
 /* As long as it lives, aco_run() of the thread that made it waits in `context`, and runs its handlers in the root
  * context: by aco_on_idle() and aco_on_wake(), whose functions it sets. It ends outside aco_run(), before the context.
  * If the thread's tasks use acorn_io too, `poll_fd` is aco_io_poll_fd(), and work for the context. A handler by which
- * tasks wait may run them before it returns, so whoever calls it holds no lock that they use. */
+ * tasks wait may run them before it returns, so whoever calls it holds no lock that they use. No other thread runs the
+ * context: the loop stops it when aco_run() has other work. */
 class asio_loop final : detail::asio_runner {
 public:
     /* Throws aco::error with EBUSY if the thread's scheduler is open: open it afterwards. Also net's system_error. */
