@@ -457,7 +457,7 @@ int aco__idle_turn(void)
         aco__poll_task_stop(self);
     if (self->task || !self->tasks || !has_turns_only(s)) /* a task may have begun to wait for an event */
         return 0;
-    deadline = s->timers_count | self->scoped_tasks ? first_deadline(self, s, ACO_FOREVER) : -1;
+    deadline = (s->timers_count | self->scoped_tasks) != 0 ? first_deadline(self, s, ACO_FOREVER) : -1;
     return deadline < 0 || deadline >= s->turns_until;
 }
 
