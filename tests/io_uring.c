@@ -686,12 +686,12 @@ static void *foreign_loop(void *unused)
     return unused;
 }
 
-static void *opens_file(void *unused)
+static void *opens(void *name)
 {
-    int fd = aco_file_open(path, O_RDONLY, 0);
+    int fd = aco_file_open(name, O_RDONLY, 0);
     CHECK(fd >= 0);
     close(fd);
-    return unused;
+    return NULL;
 }
 
 static void *begins_loop(void *unused)
@@ -700,7 +700,7 @@ static void *begins_loop(void *unused)
     int fd;
     uses_file(unused); /* it waits in the ring */
     aco_group_begin(&group, ACO_KEEP_GOING);
-    member(&group, opens_file, NULL);
+    member(&group, opens, path);
     aco_task_yield();
     submitted = 0;
     failing_operation = 1;
@@ -724,10 +724,8 @@ static int was_woken;
 
 static void *opens_fifo(void *unused)
 {
-    int fd = aco_file_open(fifo, O_RDONLY, 0);
-    CHECK(fd >= 0);
-    close(fd);
-    return unused;
+    (void)unused;
+    return opens(fifo);
 }
 
 static void *is_woken(void *unused)
@@ -745,7 +743,7 @@ static void *waits_with_full_queue(void *unused)
     CHECK(aco_scheduler_open() != NULL);
     CHECK(aco_spawn(is_woken, NULL, &detached) != NULL);
     for (int i = 0; i < RING_ENTRIES; i++)
-        CHECK(aco_spawn(opens_fifo, NULL, &detached) != NULL);
+        CHECK(aco_spawn(opens, fifo, &detached) != NULL);
     CHECK_EQ(aco_run(), 0);
     CHECK_EQ(aco_scheduler_close(), 0);
     return unused;
