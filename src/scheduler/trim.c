@@ -42,7 +42,8 @@ static int trim_waiting(aco_t *co, void *arg)
     }
     stack->aco__trim_mask = is_quiet ? 0 : (2u * stack->aco__trim_mask + 1) & MOST_TRIM_MASK;
     wait->since |= ACO__TRIMMED;
-    return aco__task_trim(co, look->self);
+    aco__task_trim(co);
+    return 0;
 }
 
 void aco__trim_some_tasks(aco__thread_t *self, aco__tasks_t *s, int64_t before, size_t most)

@@ -91,12 +91,10 @@ int aco_stack_trim(aco_t *co)
     return 0;
 }
 
-int aco__task_trim(aco_t *co, void *self)
+void aco__task_trim(const aco_t *co)
 {
-    if (aco__is_task(co) && aco__has(co, ACO__PRIVATE) && co->share_stack->aco__thread == self &&
-        aco__is_on_its_stack(co, co->aco__self.sp))
+    if (aco__is_on_its_stack(co, co->aco__self.sp))
         trim(co, co->aco__self.sp);
-    return 0;
 }
 
 /* ---- By entry function ---- */

@@ -80,9 +80,8 @@ ACO__HIDDEN void aco__usage_end(const aco_t *co, aco__cold_t *cold);
 /* In `aco__trim_mask`: the task has left inside an inner coroutine. If that is on `stack_memory` in a frame of
  * the task, the stack pointer is there, and other frames of the task are below. */
 enum { ACO__TRIM_NEVER = 0x80 };
-/* aco_stack_trim() of a task, as a visitor for aco__blocks_some(). It skips blocks that are not tasks of the thread
- * `self`, which runs none at the moment. */
-ACO__HIDDEN int aco__task_trim(aco_t *co, void *self);
+/* aco_stack_trim() of a task of the calling thread that waits on a private stack. */
+ACO__HIDDEN void aco__task_trim(const aco_t *co);
 
 /* ---- shadow_stack.c ---- */
 /* aco__fail() if the thread has a shadow stack; else returns 0. */
