@@ -722,12 +722,6 @@ static aco_t *woken_task;
 static sleeper_t its_thread;
 static int was_woken;
 
-static void *opens_fifo(void *unused)
-{
-    (void)unused;
-    return opens(fifo);
-}
-
 static void *is_woken(void *unused)
 {
     its_thread = this_sleeper();
@@ -792,6 +786,12 @@ static int has_waiting_worker(pid_t pid)
     if (tasks)
         closedir(tasks);
     return found;
+}
+
+static void *opens_fifo(void *unused)
+{
+    (void)unused;
+    return opens(fifo);
 }
 
 /* A process is stopped and continues while it opens a FIFO: the kernel's thread is interrupted, no task is. */
