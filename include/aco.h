@@ -487,13 +487,18 @@ struct aco_share_stack_s {
     void *aco__top;                  /* the end of a coroutine's live bytes: the entry function's return address */
     struct aco__thread *aco__thread; /* the thread that runs coroutines on it; NULL: none is started */
     union {
-        aco_t *destroyed; /* of a share stack: coroutines that other threads destroyed, for this thread to free */
-        aco_t *joiner;    /* of a task's stack: the task that joins it, or NULL */
-    } aco__link;
+        const void *heap; /* of a private stack: the heap of its coroutine's block, whose thread may cache the two;
+                             the address of this record: no thread may */
+        struct aco_share_stack_s *instead_of; /* ASan: the share stack that it replaces for one coroutine, or NULL */
+    } aco__home;
     /* For unwinders, never NULL: the thread on which the stack's coroutine began; and, while that coroutine waits for
      * one that it resumed, the context of its own resumer. */
     struct aco__thread *const *aco__owner_thread;
     const struct aco__context *aco__resumer_context;
+    union {
+        aco_t *destroyed; /* of a share stack: coroutines that other threads destroyed, for this thread to free */
+        aco_t *joiner;    /* of a task's stack: the task that joins it, or NULL */
+    } aco__link;
     union {
         size_t started;    /* of a share stack: coroutines started on it that have neither ended nor been destroyed */
         size_t task_flags; /* of a task's stack: TASK_DETACHED, … */
@@ -501,7 +506,6 @@ struct aco_share_stack_s {
     void *aco__map;                  /* the mapping: address and size */
     size_t aco__map_sz;
     struct aco__region *aco__region; /* the pool's region that it is part of, or NULL */
-    struct aco_share_stack_s *aco__instead_of; /* ASan: the share stack that it replaces for one coroutine, or NULL */
     unsigned aco__registered;        /* Valgrind's number for it, or 0 */
     unsigned aco__colour;            /* bytes of `sz` beyond what the stack was made with */
     void *aco__task_entry;           /* of a task's stack: the task's entry function */

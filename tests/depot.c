@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <time.h>
 
 enum { BURST = 3000, MOST_KEPT = 16 * ACO__MOST_CACHED };
@@ -204,11 +205,40 @@ static void asleep_are_freed(void)
     CHECK_EQ(kept(), 0);
 }
 
+static void *destroy_elsewhere(void *co)
+{
+    aco_thread_init(NULL); /* it may keep coroutines */
+    CHECK(aco__self()->heap == NULL);
+    aco_destroy(co);
+    CHECK(aco__self()->cached == NULL);
+    CHECK_EQ(kept(), 0);
+    return NULL;
+}
+
+/* A thread that has made no coroutine keeps none that another has made, of whatever kind. It has no heap, so a stack
+ * that names no heap is of no use to it either. */
+static void others_are_not_kept(void)
+{
+    static char memory[65536];
+    static const aco_options_t small = {.stack_size = 65536}, unguarded = {.flags = ACO_NO_GUARD},
+                               in_memory = {.stack_memory = memory, .stack_size = sizeof memory};
+    const aco_options_t *kinds[] = {NULL, &small, &unguarded, &in_memory};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        aco_t *co = aco_new(give, kinds, kinds[i]);
+        pthread_t thread;
+        CHECK(co && aco_send(co, NULL) == kinds);
+        CHECK_EQ(pthread_create(&thread, NULL, destroy_elsewhere, co), 0);
+        pthread_join(thread, NULL);
+    }
+}
+
 int main(void)
 {
     pthread_t thread;
+    setenv("ACO_EXPLAIN_OVERFLOW", "0", 1); /* else a thread gets its heap at once, with a signal stack */
     (void)aco_pool_trim(NULL);
     before = kept();
+    others_are_not_kept();
     coroutines_are_kept();
 #ifndef ACO_CONFIG_NO_INLINE
     generators_are_kept();

@@ -32,7 +32,6 @@ typedef struct aco__slab {
 } aco__slab_t;
 enum { ACO__SLAB_FIRST = 2 * 64 /* the offset of the first object */ };
 _Static_assert(sizeof(aco__slab_t) <= ACO__SLAB_FIRST, "objects begin two lines into the slab");
-_Static_assert(offsetof(aco__slab_t, heap) == 0, "aco__is_cacheable() uses this offset");
 
 struct aco__heap {
     aco__thread_t *thread;          /* the owner; aco__nobody: an orphan. First, for aco__begins_here() */

@@ -72,6 +72,7 @@ aco__thread_t *aco__thread_ready(void)
     if (aco_unlikely(!self->ready)) {
         self->fp_load_always = fp_load_always();
         read_new_environment(self);
+        self->cached_room = ACO__MOST_CACHED;
         self->ready = 1;
         ACO__UPCALL(thread_begins, ());
     }

@@ -185,7 +185,7 @@ static int is_cached(const aco_t *co)
 {
     const aco_share_stack_t *stack = co->share_stack;
     return co->aco__state == (ACO__FROM_NEW | ACO__PRIVATE | ACO__DESTROYED) && stack->owner == co &&
-           stack->aco__cacheable && stack->aco__private;
+           stack->aco__home.heap == aco__slab_of(co)->heap && stack->aco__private;
 }
 #endif
 
@@ -232,6 +232,8 @@ static aco_t *try_new(const aco_options_t *o, size_t *sz)
     co->aco__state = ACO__FROM_NEW | ACO__PRIVATE;
     co->share_stack = stack;
     stack->owner = co;
+    stack->aco__home.heap = /* a block stays in its heap */
+        stack->aco__cacheable ? (const void *)aco__slab_of(co)->heap : stack;
     return co;
 }
 
@@ -358,7 +360,7 @@ static void destroy_private(aco_t *co)
     aco__stack_check_overflow("aco_destroy", co->share_stack);
     if (aco__exceptions_of(co)) /* nothing else keeps it from the cache */
         aco__set_state_byte(co, co->aco__state & ~(unsigned)ACO__INSTRUMENTED);
-    ACO__ASSERT(co->share_stack->owner == co && co->share_stack->aco__private);
+    ACO__ASSERT(co->share_stack->owner == co && co->share_stack->aco__private && co->share_stack->aco__home.heap);
     if (!(co->aco__state & ACO__INSTRUMENTED)) {
         aco__cold_free(co);
         aco__sanitize_cached(co->share_stack);

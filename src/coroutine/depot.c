@@ -77,12 +77,12 @@ static inline void trim_at_times(aco__thread_t *self)
 
 int aco__depot_put(aco__thread_t *self, aco_t *co)
 {
-    if (!self->cached || self->cached_count < ACO__MOST_CACHED || !aco__is_cacheable(self, co) ||
+    if (!self->cached || self->cached_room > 0 || !aco__is_cacheable(self, co) ||
         self->depot_count == MOST_MAGAZINES)
         return 0;
     push_magazine(self, self->cached);
     self->cached = NULL;
-    self->cached_count = 0;
+    self->cached_room = ACO__MOST_CACHED;
     trim_at_times(self);
     return aco__cache_put(self, co);
 }
@@ -93,7 +93,7 @@ int aco__depot_refill(aco__thread_t *self)
     if (!self->depot)
         return 0;
     self->cached = pop_magazine(self);
-    self->cached_count = ACO__MOST_CACHED;
+    self->cached_room = 0;
     trim_at_times(self);
     return 1;
 }

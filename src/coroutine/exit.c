@@ -72,6 +72,12 @@ void aco__end(aco_t *co, void *result)
 #ifndef ACO_CONFIG_LIBACO_ONLY
 /* ---- Beginning ---- */
 
+/* A function of its own, so that aco__begun() keeps nothing in registers or on the stack for it. */
+__attribute__((noreturn)) static ACO__COLD void end_uncommonly(aco_t *co, void *result)
+{
+    end(co, result);
+}
+
 ACO__SWITCHES void *aco__guarded_entry(void *arg)
 {
     aco__guarded_t *guarded = arg;
@@ -96,7 +102,7 @@ ACO__FOREIGN_ENTRY ACO__BEGUN void aco__begun(ACO__ARRIVAL_PARAMETERS)
     value = aco__function(co)(co->arg);
     ACO__ASSERT(co == aco__running()); /* on whichever thread */
     if (aco_unlikely(co->aco__state != ACO__PLAIN || !co->share_stack->guard_page_enabled))
-        end(co, value);
+        end_uncommonly(co, value);
     /* What end() does, in the common case. */
     co->is_end = 1;
     co->aco__state = ACO__PLAIN | ACO__ENDED;

@@ -91,7 +91,9 @@ ACO__HIDDEN void aco__stack_free(aco_share_stack_t *stack);
 /* The share stack that the user passed. It counts the started coroutines and names their thread. */
 static inline aco_share_stack_t *aco__stack_given(aco_share_stack_t *stack)
 {
-    return !ACO__LIBACO_ONLY && aco_unlikely(stack->aco__instead_of != NULL) ? stack->aco__instead_of : stack;
+    return !ACO__LIBACO_ONLY && aco_unlikely(stack->aco__home.instead_of != NULL) && !stack->aco__private
+        ? stack->aco__home.instead_of
+        : stack;
 }
 
 static inline int aco__stack_is_private(const aco_share_stack_t *stack)
@@ -102,7 +104,7 @@ static inline int aco__stack_is_private(const aco_share_stack_t *stack)
 /* Whether the frames of `co` stay where they are, whoever runs. */
 static inline int aco__stack_is_kept(const aco_t *co)
 {
-    return co->share_stack->aco__private || co->share_stack->aco__instead_of;
+    return co->share_stack->aco__private || co->share_stack->aco__home.instead_of;
 }
 
 /* ---- save_area.c ---- */

@@ -75,7 +75,7 @@ aco_share_stack_t *aco__stack_for_one(aco_share_stack_t *stack)
         aco__warn("share stacks", NULL,
                   "under AddressSanitizer each coroutine on one has its own stack of the same size (said once)");
     own->aco__private = own->aco__cacheable = 0;
-    own->aco__instead_of = stack;
+    own->aco__home.instead_of = stack;
     return own;
 }
 #endif

@@ -233,10 +233,10 @@ int aco_stack_measure(int on)
     if (on && !self->measures) {
         aco__thread_will_end();
         ACO__UPCALL(cache_free, (self));
-        self->cached_count = ACO__MOST_CACHED; /* as if the cache were full: it keeps none */
+        self->cached_room = 0; /* as if the cache were full: it keeps none */
         self->measures = 1;
     } else if (!on && self->measures) {
-        self->cached_count = 0;
+        self->cached_room = ACO__MOST_CACHED;
         self->measures = 0;
     }
     return 0;

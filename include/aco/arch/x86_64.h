@@ -65,6 +65,16 @@ ACO__FORCE_INLINE const aco__exceptions_t *aco__exceptions_at(aco__tls_ref_t tls
     __asm__ volatile("movq %%fs:" ACO__TEXT(ACO__EXCEPTIONS) "(%1),%0" : "=r"(here) : "r"(tls));
     return here;
 }
+
+#ifdef __GCC_ASM_FLAG_OUTPUTS__
+#define ACO__NOTHING_RUNS_IS_A_FLAG
+ACO__FORCE_INLINE int aco__nothing_runs_at(aco__tls_ref_t tls)
+{
+    int nothing;
+    __asm__ volatile("cmpq $0,%%fs:" ACO__TEXT(ACO__RUNNING) "(%1)" : "=@cce"(nothing) : "r"(tls));
+    return nothing;
+}
+#endif
 #else
 #define ACO__THREAD(offset) ACO__TEXT(offset) "(%%rsi)"
 #endif

@@ -89,7 +89,7 @@ ACO__FORCE_INLINE int aco__came_back_otherwise(const aco__exceptions_t *here, co
 
 /* The fast path needs a suspended coroutine with its frames in place, and no running coroutine. */
 #define ACO__NEEDS_SLOW_RESUME(tls, co)                                                                                \
-    aco_unlikely((co) == NULL || ((co)->aco__state & ACO__FAST_MASK) != 0 || aco__running_at(tls) != NULL)
+    aco_unlikely((co) == NULL || ((co)->aco__state & ACO__FAST_MASK) != 0 || !aco__nothing_runs_at(tls))
 
 /* The running coroutine resumes another one, and nothing but the words of its resumer's context must move: both have
  * their frames in place, `waiting` is no task and uses its resumer's floating-point environment, and its resumer is the
@@ -260,7 +260,7 @@ ACO__FORCE_INLINE aco_t *aco__cache_pop(aco__thread_t *self)
 {
     aco_t *co = self->cached;
     self->cached = aco__cached_next(co);
-    self->cached_count--;
+    self->cached_room++;
     return co;
 }
 
@@ -300,19 +300,21 @@ ACO__FORCE_INLINE int ACO__BODY_OF(aco_restart)(aco_t *co, aco_function_t fn, vo
 /* Whether `co` may be cached: its stack is a default one, and its slab belongs to the thread's heap. */
 ACO__FORCE_INLINE int aco__is_cacheable(const aco__thread_t *self, const aco_t *co)
 {
-    uintptr_t slab = (uintptr_t)co & ~(uintptr_t)(ACO__SLAB - 1);
-    return co->share_stack->aco__cacheable && *(struct aco__heap **)slab == self->heap;
+    return co->share_stack->aco__home.heap == self->heap;
 }
 
 /* 1: `co` is cached now. 0: it cannot be, or the cache is full. */
 ACO__FORCE_INLINE int aco__cache_put(aco__thread_t *self, aco_t *co)
 {
-    if (self->cached_count >= ACO__MOST_CACHED || !aco__is_cacheable(self, co))
+    if (aco_unlikely(!aco__is_cacheable(self, co)))
         return 0;
+    if (aco_unlikely(--self->cached_room < 0)) {
+        self->cached_room = 0;
+        return 0;
+    }
     co->aco__state = ACO__FROM_NEW | ACO__PRIVATE | ACO__DESTROYED;
     aco__set_cached_next(co, self->cached);
     self->cached = co;
-    self->cached_count++;
     return 1;
 }
 #endif
@@ -325,8 +327,7 @@ ACO__FORCE_INLINE void ACO__BODY_OF(aco_destroy)(aco_t *co)
     else
         aco__destroy(co);
 #else
-    else if (aco_unlikely(!co || (__atomic_load_n(&co->aco__state, __ATOMIC_RELAXED) & ~ACO__SHARES_FP) !=
-                                     (ACO__FROM_NEW | ACO__PRIVATE | ACO__ENDED) ||
+    else if (aco_unlikely(!co || __atomic_load_n(&co->aco__state, __ATOMIC_RELAXED) != (ACO__PLAIN | ACO__ENDED) ||
                           !aco__cache_put(aco__self(), co)))
         aco__destroy(co);
 #endif

@@ -9,6 +9,8 @@
  *   aco__self_at(), aco__running_at(), aco__exceptions_at(), ACO__TLS_REF_IS_OFFSET
  *                                where the reference is an offset and not an address: the thread record, and its
  *                                `running`
+ *   aco__nothing_runs_at(), ACO__NOTHING_RUNS_IS_A_FLAG
+ *                                where an asm can test `running` in place: whether it is NULL
  *   ACO__RESUME, ACO__YIELD, ACO__TRANSFER, ACO__EXIT, ACO__ENTER
  *                                the switches, as statements in the functions below. The first three take two pieces of
  *                                code: one tests whether the coroutine has its own floating-point environment. If so,

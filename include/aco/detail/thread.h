@@ -28,7 +28,7 @@ struct aco__thread {
     struct aco_s *running;    /* the running coroutine; NULL: none */
     struct aco_s *resuming;   /* the coroutine that resumed the running one; NULL: the root context did */
     struct aco_s *cached;     /* destroyed coroutines, kept with their stacks for aco_new() */
-    uint32_t cached_count;
+    int32_t cached_room;      /* how many more it may keep */
     uint32_t new_fp_control;  /* the environment that new coroutines start with */
     uint16_t new_fp_control2;
     uint16_t root_fp_control2;
@@ -98,6 +98,14 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__tls_ref_t tls)
 ACO__FORCE_INLINE const aco__exceptions_t *aco__exceptions_at(aco__tls_ref_t tls)
 {
     return ((volatile aco__thread_t *)tls)->exceptions;
+}
+#endif
+
+#ifndef ACO__NOTHING_RUNS_IS_A_FLAG /* else the architecture's file tests the word in place: no load */
+/* Whether no coroutine runs. */
+ACO__FORCE_INLINE int aco__nothing_runs_at(aco__tls_ref_t tls)
+{
+    return aco__running_at(tls) == NULL;
 }
 #endif
 
