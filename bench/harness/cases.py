@@ -103,7 +103,7 @@ SWITCHES = [
                  Line("aco_yield_to", "acorn", "transfer", n, limit=0.70), params={"coroutines": n}) for n in (10, 64)),
     NativeCase("native_call", "native: call, a coroutine's whole life",
                Line("with_stack, resume, return", "corosensei", "call", impl=COROSENSEI),
-               Line("new, send, return, destroy", "acorn", "call", limit=1.30),
+               Line("new, send, return, destroy", "acorn", "call", limit=1.60),  # until 0.2 1.30: docs/benchmarks.md
                Line("restart, send, return", "acorn", "restart", limit=1.30),
                Line("made on a pooled stack, resume, return", "boost", "call", impl=BOOST_FIBER)),
     NativeCase("native_own_exceptions", "native: exceptions of one's own",
