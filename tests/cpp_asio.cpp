@@ -662,8 +662,14 @@ struct place {
     alignas(Runner) unsigned char bytes[sizeof(Runner)];
     Runner *runner;
     template<class... Args>
-    explicit place(Args &&...args) : runner(new (bytes) Runner(std::forward<Args>(args)...))
+    explicit place(Args &&...args)
     {
+        begin(std::forward<Args>(args)...);
+    }
+    template<class... Args>
+    void begin(Args &&...args)
+    {
+        runner = new (bytes) Runner(std::forward<Args>(args)...);
     }
     void end()
     {
@@ -691,6 +697,27 @@ TEST(AsioLoop, EndsWhileItWatchesADescriptor)
         context.restart();
         context.run(); // the wait was aborted, or had completed already
     }
+}
+
+TEST(AsioLoop, ANewOneAtItsPlaceDoesNotGetItsHandlers)
+{
+    ready_pipe events;
+    net::io_context before(1), context(1);
+    place<aco::asio_loop> loop(before, events.fds[1]);
+    aco::spawn([&] { net::post(before, aco::use_task); }).detach();
+    loop.runner->run();
+    loop.end();
+    loop.begin(context, events.fds[1]);
+    aco::spawn([&] {
+        net::post(context, aco::use_task);
+        before.restart();
+        before.run(); // the first loop's wait was aborted
+        net::post(context, aco::use_task);
+    }).detach();
+    loop.runner->run();
+    loop.end();
+    context.restart();
+    EXPECT_EQ(context.run(), 1u); // the second loop's only wait was aborted
 }
 
 TEST(AsioLoop, IsRefusedWithoutATrace)
@@ -757,6 +784,21 @@ TEST(AsioGuest, EndsBeforeItsHandlersAreCalled)
     context.run_one(); // it finds that both waits have completed, and calls the handler that was posted before
     guest.end();
     context.run();
+}
+
+TEST(AsioGuest, ANewOneAtItsPlaceDoesNotGetItsHandlers)
+{
+    net::io_context before(1), context(1);
+    place<aco::asio_guest> guest(before);
+    guest.end();
+    guest.begin(context);
+    bool ran = false;
+    aco::spawn([&] { ran = true; }).detach();
+    before.run(); // the first guest's step
+    EXPECT_FALSE(ran);
+    context.run();
+    EXPECT_TRUE(ran);
+    guest.end();
 }
 
 // ---- Handlers as tasks ----

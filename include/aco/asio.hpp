@@ -167,24 +167,33 @@ private:
     asio_room *room_;
 };
 
+inline std::atomic<std::uint64_t> asio_runners{0};
+
 /* What runs the tasks of this thread in or after handlers: an asio_loop or asio_guest. NULL: there is none. Its own
- * handlers may be called after its end, so they ask first whether it is still here. */
+ * handlers may be called after its end, so they ask first whether it is still here: by its number, since the next one
+ * may be made at its address. */
 struct asio_runner {
     virtual void completed() noexcept = 0; /* the last that an operation's handler does: its task was told */
     virtual void woken() noexcept = 0; /* in a handler: another thread has posted something for the tasks */
     bool is_completing = false; /* a task is being told; then comes completed() */
+    const std::uint64_t number = asio_runners.fetch_add(1, std::memory_order_relaxed);
 
 protected:
     ~asio_runner() = default;
 };
 inline thread_local asio_runner *asio_runner_here = nullptr;
 
-/* Any thread: there is news for `runner`, which runs in the context. */
-inline void asio_wake(net::io_context &context, asio_runner *runner)
+inline bool asio_is_here(std::uint64_t number) noexcept
 {
-    net::post(context, [runner] {
-        if (asio_runner_here == runner)
-            runner->woken();
+    return asio_runner_here && asio_runner_here->number == number;
+}
+
+/* Any thread: there is news for the runner with this number, which runs in the context. */
+inline void asio_wake(net::io_context &context, std::uint64_t number)
+{
+    net::post(context, [number] {
+        if (asio_is_here(number))
+            asio_runner_here->woken();
     });
 }
 
@@ -488,7 +497,7 @@ private:
     static void wake(void *itself) noexcept
     {
         asio_loop *loop = static_cast<asio_loop *>(itself);
-        detail::asio_wake(loop->context_, loop);
+        detail::asio_wake(loop->context_, loop->number);
     }
     static void leave(void *itself) noexcept
     {
@@ -580,8 +589,8 @@ private:
         if (!events_.is_open() || is_watching_)
             return;
         is_watching_ = true;
-        events_.async_wait(detail::asio_watched::wait_read, [this](const detail::asio_error_code &) {
-            if (detail::asio_runner_here != this)
+        events_.async_wait(detail::asio_watched::wait_read, [this, was = number](const detail::asio_error_code &) {
+            if (!detail::asio_is_here(was))
                 return;
             is_watching_ = false;
             woken();
@@ -624,8 +633,8 @@ public:
     {
         if (is_posted_)
             return;
-        detail::net::post(context_, [this] {
-            if (detail::asio_runner_here == this)
+        detail::net::post(context_, [this, was = number] {
+            if (detail::asio_is_here(was))
                 step();
         });
         is_posted_ = true;
@@ -635,7 +644,7 @@ private:
     static void wake(void *itself) noexcept
     {
         asio_guest *guest = static_cast<asio_guest *>(itself);
-        detail::asio_wake(guest->context_, guest);
+        detail::asio_wake(guest->context_, guest->number);
     }
     void woken() noexcept override { soon(); }
     /* The task runs at once: before a posted step Asio looks for events. But several tasks run in one step, if several
@@ -685,8 +694,8 @@ private:
     {
         armed_ = next;
         deadline_.expires_after(std::chrono::nanoseconds(next - aco_now()));
-        deadline_.async_wait([this](const detail::asio_error_code &error) {
-            if (error || detail::asio_runner_here != this)
+        deadline_.async_wait([this, was = number](const detail::asio_error_code &error) {
+            if (error || !detail::asio_is_here(was))
                 return;
             armed_ = ACO_FOREVER;
             soon();
@@ -697,8 +706,8 @@ private:
         if (!events_.is_open() || is_watching_)
             return;
         is_watching_ = true;
-        events_.async_wait(detail::asio_watched::wait_read, [this](const detail::asio_error_code &error) {
-            if (error || detail::asio_runner_here != this)
+        events_.async_wait(detail::asio_watched::wait_read, [this, was = number](const detail::asio_error_code &error) {
+            if (error || !detail::asio_is_here(was))
                 return;
             is_watching_ = false;
             soon();
