@@ -19,6 +19,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -353,10 +354,11 @@ static void run_all(int *run_error)
     CHECK_EQ(count_descriptors(), before);
 }
 
-/* 512 to 516: what the kernel tells of system calls that are to be begun again, and of operations. */
-static int is_interruption(int error)
+/* 512 to 516: what the kernel tells of system calls that are to be begun again, and of operations. ECANCELED: it has not
+ * begun the operation. */
+static int is_made_all_the_same(int error)
 {
-    return error == EINTR || error >= 512;
+    return error == EINTR || error >= 512 || error == ECANCELED;
 }
 
 static int fail_operations(int error)
@@ -370,8 +372,8 @@ static int fail_operations(int error)
         if (submitted < place)
             return place - 1;
         CHECK_EQ(run_error, 0);
-        CHECK_EQ(first_error, is_interruption(error) ? 0 : error);
-        CHECK_EQ(is_used, is_interruption(error));
+        CHECK_EQ(first_error, is_made_all_the_same(error) ? 0 : error);
+        CHECK_EQ(is_used, is_made_all_the_same(error));
     }
 }
 
@@ -410,7 +412,7 @@ static void *asks_seldom(void *unused)
 
 static void every_failure(void)
 {
-    static const int of_operations[] = {EINTR, 512, 513, 514, 516, EIO, ENOSPC};
+    static const int of_operations[] = {EINTR, 512, 513, 514, 516, ECANCELED, EIO, ENOSPC};
     static const int of_enters[] = {EINTR, EAGAIN, EBUSY, EBADF, EPERM};
     int run_error;
     run_all(&run_error);
@@ -420,6 +422,62 @@ static void every_failure(void)
         CHECK(fail_operations(of_operations[i]) >= 7);
     for (size_t i = 0; i < sizeof of_enters / sizeof *of_enters; i++)
         CHECK(fail_enters(of_enters[i]) >= 7);
+}
+
+/* ---- No thread of the kernel's ---- */
+
+static void *does_nothing(void *unused)
+{
+    return unused;
+}
+
+static void *has_pool_thread(void *unused)
+{
+    CHECK_EQ(aco_offload(does_nothing, NULL, NULL, NULL), 0);
+    CHECK_EQ(pool_threads(), 1);
+    return unused;
+}
+
+static void *lacks_any_thread(void *unused)
+{
+    FAILS_WITH(aco_file_open(path, O_RDWR | O_CREAT | O_TRUNC, 0600), EAGAIN);
+    CHECK(strstr(aco_error_message(), "the pool has no thread") != NULL);
+    return unused;
+}
+
+/* From now on the process cannot have more threads, nor can the kernel for it. Root has no bound, so it becomes
+ * somebody else. */
+static int refuse_threads(void)
+{
+    pthread_t thread;
+    unlink(path);
+    if (getuid() == 0 && (chmod(folder, 0777) != 0 || setgid(65534) != 0 || setuid(65534) != 0))
+        return 0;
+    CHECK_EQ(setrlimit(RLIMIT_NPROC, &(struct rlimit){0, 0}), 0);
+    if (pthread_create(&thread, NULL, does_nothing, NULL) != 0)
+        return 1;
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    return 0;
+}
+
+static void lacks_workers(void)
+{
+    CHECK_EQ(aco_offload_limits(1, 1000 * ACO_SECOND), 0);
+    run_task(has_pool_thread, NULL);
+    if (!refuse_threads()) {
+        printf("skipped: RLIMIT_NPROC bounds nothing here\n");
+        return;
+    }
+    run_task(uses_file, NULL);
+    CHECK_EQ(setups, 1);
+    CHECK(submitted > 0);
+    unlink(path);
+}
+
+static void lacks_workers_and_pool(void)
+{
+    if (refuse_threads())
+        run_task(lacks_any_thread, NULL);
 }
 
 /* ---- Many at once ---- */
@@ -1316,8 +1374,9 @@ static int is_refused_here(void)
 
 int main(void)
 {
-    static void (*const in_children[])(void) = {refused,      refused_by_seccomp, lacks_operations, wrong_variable,
-                                                lacks_memory, by_older_kernels};
+    static void (*const in_children[])(void) = {
+        refused,      refused_by_seccomp, lacks_operations, wrong_variable,
+        lacks_memory, by_older_kernels,   lacks_workers,    lacks_workers_and_pool};
     const char *parent = getenv("TMPDIR");
     pthread_t thread;
     REPLACE(preadv2);

@@ -203,8 +203,11 @@ ACO__SWITCHES static int perform_elsewhere(file_call_t *c, const char *call, con
         return -1;
     }
 #ifdef ACO_CONFIG_URING
-    if (has_ring && suits_ring(c))
-        return aco__file_by_ring(io, c, call, location);
+    if (has_ring && suits_ring(c)) {
+        int refused = aco__file_by_ring(io, c, call, location);
+        if (refused <= 0)
+            return refused;
+    }
 #endif
     return aco__io_offload_file(call, perform, c, c->release, location);
 }

@@ -1,5 +1,8 @@
 /* Calls for files by io_uring. When a scope ends, the operation is cancelled; one that uses the caller's memory is
- * waited for all the same, until the kernel has let go of that memory. */
+ * waited for all the same, until the kernel has let go of that memory.
+ *
+ * The kernel, too, cancels operations that it has not begun: those that need one of its threads while it has none and
+ * cannot start one (RLIMIT_NPROC, or the container's bound on processes, is reached). The pool then makes the call. */
 #define _GNU_SOURCE /* struct statx */
 #define _FILE_OFFSET_BITS 64
 #include "base/invariants.h"
@@ -120,7 +123,7 @@ int aco__file_by_ring(aco__io_t *io, file_call_t *c, const char *call, const cha
     op->prepare = prepare_call;
     op->done = call_is_done;
     if (aco__io_ring_wait(io, op, call, 1, location) == 0 || op->is_done)
-        return 0;
+        return c->result < 0 && c->error == ECANCELED;
     error = errno;
     op->is_given_up = 1;
     if (aco__io_ring_cancel(io, op)) {
