@@ -128,11 +128,12 @@ int aco__io_poll(struct pollfd *fds, unsigned long n, int64_t deadline, const ch
         return -1;
     for (;; waits++) {
         int64_t until = deadline;
+        int is_late = deadline != ACO_FOREVER && aco_now() >= deadline; /* before the look: the thread may be stopped */
         size_t places;
         ready = aco__system.poll(fds, n, 0);
         if (ready < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
-        if (ready != 0 || (deadline != ACO_FOREVER && aco_now() >= deadline))
+        if (ready != 0 || is_late)
             return ready;
         places = places_for(fds, n); /* the system has seen that `fds` can be read */
         if (places && waits < VAIN_WAITS) {

@@ -279,8 +279,10 @@ ACO__SWITCHES static int lock_by_naps(pthread_mutex_t *mutex, int64_t deadline, 
     naps_t naps = {location, mutex, deadline, SHORTEST_NAP_NS, 0, aco__hook_call(HOOK_IGNORES_SIGNALS), 0};
     int result = EBUSY;
     while (result == EBUSY) {
-        if (deadline != ACO_FOREVER && aco_now() >= deadline)
-            return ETIMEDOUT;
+        if (deadline != ACO_FOREVER && aco_now() >= deadline) {
+            result = try_mutex(mutex); /* it may be free since the last look: the thread may have been stopped */
+            return result == EBUSY ? ETIMEDOUT : result;
+        }
         naps.is_elsewhere = !is_held_here(mutex);
         if (naps.is_elsewhere && !is_told(mutex)) {
             result = lock_in_a_moment(mutex, deadline);
@@ -406,11 +408,13 @@ ACO__SWITCHES static int get_by_trying(sem_t *semaphore, int64_t deadline, const
 {
     naps_t naps = {location, semaphore, deadline, SHORTEST_NAP_NS, 0, aco__hook_call(HOOK_RESTARTS), 0};
     aco__hook_spend(-1, location);
-    while (sem_trywait(semaphore) != 0) {
-        int result;
+    for (;;) {
+        int is_late = deadline != ACO_FOREVER && aco_now() >= deadline, result; /* before the look */
+        if (sem_trywait(semaphore) == 0)
+            return HOOK_IS_DONE;
         if (errno != EAGAIN)
             return HOOK_GIVES_UP;
-        if (aco_now() >= deadline) {
+        if (is_late) {
             errno = ETIMEDOUT;
             return HOOK_GIVES_UP;
         }
@@ -418,7 +422,6 @@ ACO__SWITCHES static int get_by_trying(sem_t *semaphore, int64_t deadline, const
         if (result != 0)
             return result == HOOK_CANNOT_WAIT ? HOOK_BLOCKS : HOOK_GIVES_UP;
     }
-    return HOOK_IS_DONE;
 }
 
 ACO__HOOK(int, sem_wait, (sem_t *semaphore))

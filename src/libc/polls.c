@@ -54,8 +54,9 @@ static int poll_masked(struct pollfd *fds, nfds_t n, int64_t deadline, const aco
                        const sigset_t *mask)
 {
     for (;;) {
+        int is_late = aco_now() >= deadline; /* before the look: the process may be stopped in between */
         int ready = aco__libc()->ppoll(fds, n, &no_time, mask);
-        if (ready != 0 || aco_now() >= deadline)
+        if (ready != 0 || is_late)
             return ready;
         ready = aco__hook_poll(fds, n, earlier(deadline, aco_after(MASKED_NAP_NS)), call, "libc's ppoll()");
         if (ready != 0)
@@ -323,8 +324,9 @@ static int wait_for_epoll(int epoll, struct epoll_event *events, int room, int64
     aco__hook_spend(-1, "libc's epoll_wait()");
     for (;;) {
         struct pollfd p = {epoll, POLLIN, 0};
+        int is_late = aco_now() >= wait.deadline; /* before the look */
         int n = aco__libc()->epoll_wait(epoll, events, room, 0), action;
-        if (n != 0 || aco_now() >= wait.deadline)
+        if (n != 0 || is_late)
             return n;
         n = mask ? poll_masked(&p, 1, wait.deadline, &wait.call, mask)
                  : aco__hook_poll(&p, 1, wait.deadline, &wait.call, "libc's epoll_wait()");

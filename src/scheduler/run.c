@@ -123,16 +123,48 @@ static int64_t or_next_trim(const aco__thread_t *self, const aco__tasks_t *s, in
     return !(self->depot || s->trim_again) || s->idle || s->chooser || (until >= 0 && until < trim) ? until : trim;
 }
 
-/* Looks for events, without a wait, if that was not done for POLL_NS. 0, or -1. The time of the last look is not known
- * after a wait without timers: the round since then may have been long, which matters to a timer that is due. */
+/* Looks for events, without a wait, if that was not done for POLL_NS. 0, or -1. */
 static inline int poll_in_turn(aco__tasks_t *s, int open, int64_t now)
 {
     if (s->polled_at == JUST_NOW)
-        s->polled_at = aco__timers_are_due(s, now) ? now - POLL_NS : now;
+        s->polled_at = now;
     if (now - s->polled_at < POLL_NS)
         return 0;
     s->polled_at = now;
     return poll_events(s, open, 0) < 0 ? -1 : 0;
+}
+
+/* Some deadlines have come by `now`, a look at the clock. Posts and events that came before them are in time, however
+ * late the thread looks: so it looks for them after the clock, since the process may have been stopped in between, or
+ * in the wait that came before. 0, or -1. */
+static __attribute__((noinline)) int look_and_expire(aco__thread_t *self, aco__tasks_t *s, int open, int64_t now)
+{
+    aco__timers_settle(s);
+    if (aco__timers_are_due(s, now)) {
+        if (aco__inbox_is_used(s))
+            aco__inbox_run(self, s);
+        s->polled_at = now;
+        if (poll_events(s, open, 0) < 0)
+            return -1;
+    }
+    aco__timers_expire_at(self, s, now);
+    return 0;
+}
+
+/* Ends the waits whose deadline has come by `now`; 0: there is no timer. 0, or -1 if the poller failed. */
+static inline int expire_timers(aco__thread_t *self, aco__tasks_t *s, int open, int64_t now)
+{
+    if (aco__timers_are_due(s, now))
+        return look_and_expire(self, s, open, now);
+    if (now)
+        aco__timers_expire_at(self, s, now);
+    return 0;
+}
+
+/* The time, if there is a timer. */
+static inline int64_t time_for_timers(const aco__tasks_t *s)
+{
+    return s->timers_count ? aco__os_now() : 0;
 }
 
 /* Waits until a task may run. 0, or -1 if none ever will or the hook failed. */
@@ -157,8 +189,7 @@ static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
     if (aco_unlikely(may_get_posts) && has_posts_already(s, listens, now, until)) {
         aco__inbox_run(self, s);
         more = poll_in_turn(s, open, now); /* posts may come all the time */
-        aco__timers_expire(self, s);
-        return more;
+        return more ? more : expire_timers(self, s, open, time_for_timers(s));
     }
     if (aco_unlikely(s->chooser != NULL)) {
         more = s->chooser->idle(s->chooser);
@@ -192,23 +223,25 @@ static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
         return -1;
     if (listens)
         aco__inbox_run(self, s);
-    now = aco__timers_expire(self, s);
+    now = time_for_timers(s);
     if (!now)
         note_time(self, s);
     if (s->poller) /* else the first turn of the poll task would look again at once */
         s->polled_at = now ? now : JUST_NOW;
-    return 0;
+    return expire_timers(self, s, open, now);
 }
 
 /* No task can run. Looks for events without waiting: 1, or 0 if there are none; -1 on failure. */
 static int look_around(aco__thread_t *self, aco__tasks_t *s)
 {
-    int listens = aco__inbox_is_used(s);
-    if (poll_events(s, aco__expects_news(s), 0) < 0)
+    int listens = aco__inbox_is_used(s), open = aco__expects_news(s);
+    int64_t now = time_for_timers(s);
+    if (poll_events(s, open, 0) < 0)
         return -1;
     if (listens)
         aco__inbox_run(self, s);
-    aco__timers_expire(self, s);
+    if (now)
+        aco__timers_expire_at(self, s, now);
     if (s->is_watched && !self->task)
         (void)aco__stuck_check(self, s, 0);
     return self->task != NULL;
@@ -251,12 +284,11 @@ static int look_while_busy(aco__thread_t *self, aco__tasks_t *s)
     polls = s->poller && (self->task || s->chooser); /* without a task that can run, wait_idle() comes next */
     if (polls || s->timers_count)
         now = aco__os_now();
-    if ((polls || (s->poller && aco__timers_are_due(s, now))) && poll_in_turn(s, 0, now) != 0)
+    if (polls && !aco__timers_are_due(s, now) && poll_in_turn(s, 0, now) != 0)
         return -1;
     if (s->timers_count)
-        aco__timers_expire_at(self, s, now);
-    else
-        note_time(self, s);
+        return expire_timers(self, s, 0, now);
+    note_time(self, s);
     return 0;
 }
 

@@ -2,7 +2,6 @@
 #ifndef ACO_TIMER_H
 #define ACO_TIMER_H
 
-#include "os/clock.h"
 #include "scheduler/record.h"
 
 /* Allocates what `count` more timers need. 0, or -1 and errno. */
@@ -14,16 +13,8 @@ ACO__HIDDEN void aco__timer_cancel(aco__tasks_t *s, aco__timed_t *timed);
 /* Has a timer first in the heap, if there is any. */
 ACO__HIDDEN void aco__timers_settle(aco__tasks_t *s);
 /* There is a timer. Removes those with a deadline before `now`, a look at the clock, and calls their due(). Events are
- * looked for before: what came before a deadline is in time, also if the thread was kept or stopped meanwhile. */
+ * looked for between the two: what came before a deadline is in time, also if the thread was kept or stopped. */
 ACO__HIDDEN void aco__timers_expire_at(aco__thread_t *self, aco__tasks_t *s, int64_t now);
-/* The same now. The time; 0: there is no timer. */
-static inline int64_t aco__timers_expire(aco__thread_t *self, aco__tasks_t *s)
-{
-    int64_t now = s->timers_count ? aco__os_now() : 0;
-    if (now)
-        aco__timers_expire_at(self, s, now);
-    return now;
-}
 static inline int aco__timers_are_due(const aco__tasks_t *s, int64_t now)
 {
     return s->timers_count && s->timers[0].deadline <= now;
