@@ -16,13 +16,19 @@
 #include <aco/sync.h>
 
 #include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 /* ---- The clock ---- */
 
-uint32_t aco__os_milliseconds(void)
+uint32_t aco__os_milliseconds(void) /* it begins anywhere */
 {
-    return 0;
+    return 123456789;
 }
+
+static int told[2]; /* a pipe */
 
 static void (*slept)(void); /* NULL, or called after each sleep */
 
@@ -594,12 +600,54 @@ static void timers_while_busy(void)
     run();
 }
 
+/* ---- Times that are told ---- */
+
+static void *waits_untimed(void *unused)
+{
+    for (int i = 0; i < 3; i++)
+        aco_task_yield(); /* the scheduler looks at the clock */
+    aco_park("it is told");
+    return unused;
+}
+
+static void *tells(void *waiter)
+{
+    for (int i = 0; i < 6; i++)
+        aco_task_yield();
+    CHECK_EQ(aco_tasks_dump(told[1]), 0);
+    CHECK_EQ(aco_unpark(waiter), 0);
+    return NULL;
+}
+
+/* A wait without a time limit is told by the clock of the others: its coarse form is at most 10 ms late. */
+static void waits_are_told(void)
+{
+    static const char before[] = "has waited up to ";
+    char text[4096], *end;
+    const char *found;
+    ssize_t n;
+    clock_ns += 5 * ACO_SECOND - clock_ns % ACO_SECOND + 7 * ACO_MILLISECOND;
+    CHECK_EQ(pipe(told), 0);
+    CHECK_EQ(aco_tasks_dump_on(SIGUSR1, told[1]), 0);
+    spawn_detached(tells, spawn_detached(waits_untimed, NULL));
+    run();
+    CHECK_EQ(aco_tasks_dump_on(0, told[1]), 0);
+    n = read(told[0], text, sizeof text - 1);
+    CHECK(n > 0);
+    text[n > 0 ? n : 0] = 0;
+    found = strstr(text, before);
+    CHECK(found && strtod(found + sizeof before - 1, &end) <= 0.01 && strncmp(end, " s", 2) == 0);
+    close(told[0]);
+    close(told[1]);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1)
         length = atoi(argv[1]);
     timers_are_exact();
     timers_while_busy();
+    waits_are_told();
     scheduler = aco_scheduler_open();
     channel = aco_channel_new(0, sizeof sent);
     for (how = kinds; how < kinds + sizeof kinds / sizeof *kinds; how++)

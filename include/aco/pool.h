@@ -60,7 +60,8 @@ typedef struct aco_pool_options_s {
                             addresses) */
     size_t most_stacks;  /* how many may be in use at a time: the next one fails with EAGAIN. 0: no limit */
     size_t idle_stacks;  /* how many idle stacks of each size keep their pages. 0: 4096 */
-    unsigned idle_ms;    /* how long idle stacks keep them, in milliseconds, up to INT32_MAX. 0: 1000 */
+    unsigned idle_ms;    /* how long idle stacks keep them, in milliseconds, up to INT32_MAX; some 10 ms more or
+                            less. 0: 1000 */
     unsigned flags;      /* ACO_POOL_MPROTECT, … or'ed */
     void *aco__reserved[4]; /* reserved fields are 0 */
 } aco_pool_options_t;

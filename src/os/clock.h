@@ -13,7 +13,9 @@ ACO__HIDDEN int64_t aco__os_now(void);
 ACO__HIDDEN int64_t aco__os_now_coarse(void);
 enum { ACO__COARSE_NS = 20000000 }; /* more than it is late */
 
-/* Milliseconds on a cheaper, coarse clock. The number wraps. */
+/* Milliseconds on a cheap, coarse clock of its own, which begins anywhere and may be 16 ms late: for differences of two
+ * of its times that need not be exact. So old memory goes back to the system some ms earlier or later. The number
+ * wraps. */
 ACO__HIDDEN uint32_t aco__os_milliseconds(void);
 
 /* Nanoseconds as the system's structure: at least 0, and at most what it holds, so a wait may end early. */

@@ -102,7 +102,7 @@ static int waits_for_posts_only(const aco__tasks_t *s)
 static inline void note_time(aco__thread_t *self, const aco__tasks_t *s)
 {
     if (aco_unlikely(s->dumps | __atomic_load_n(&s->answers, __ATOMIC_RELAXED)))
-        self->looked_at = aco__os_milliseconds();
+        self->looked_at = (uint32_t)(aco__os_now_coarse() / ACO_MILLISECOND); /* a report has the exact clock */
 }
 
 /* Before a wait: whether something was posted, and need not be waited for. Else, if it listens, the thread is said to

@@ -62,10 +62,16 @@ int64_t aco__watch_interval(void)
     return __atomic_load_n(&interval_ms, __ATOMIC_RELAXED) * ACO_MILLISECOND;
 }
 
+/* Exact: a turn that is reported has lasted for the limit, and the report must not say less. */
+static uint32_t exact_ms(void)
+{
+    return (uint32_t)(aco__os_now() / ACO_MILLISECOND);
+}
+
 /* Prints what any thread may know, and `text`. */
 static void report_turn(const aco__watch_t *watch, const char *text)
 {
-    uint32_t ms = aco__os_milliseconds() - __atomic_load_n(&watch->since, __ATOMIC_RELAXED);
+    uint32_t ms = exact_ms() - __atomic_load_n(&watch->since, __ATOMIC_RELAXED);
     aco__warn(watchdog, __atomic_load_n(&watch->task, __ATOMIC_RELAXED),
               "has run for %" PRIu32 ".%03u s without yielding or waiting%s%s", ms / 1000, (unsigned)(ms % 1000), text,
               __atomic_load_n(&reports, __ATOMIC_RELAXED) == MOST_REPORTS ? "; this is the last report" : "");
@@ -127,7 +133,7 @@ static void watch_scheduler(aco__tasks_t *s)
         (void)is_pending(watch); /* a handler that comes from now on finds nothing to do */
         __atomic_store_n(&watch->turns, turns, __ATOMIC_RELAXED);
         __atomic_store_n(&watch->task, task, __ATOMIC_RELAXED);
-        __atomic_store_n(&watch->since, aco__os_milliseconds(), __ATOMIC_RELAXED);
+        __atomic_store_n(&watch->since, exact_ms(), __ATOMIC_RELAXED);
         watch->looks = 0;
         watch->is_told = 0;
         return;
