@@ -592,6 +592,6 @@ int main(int argc, char **argv)
     static const aco_function_t others[] = {test_masks, test_interrupts, NULL};
     static const aco_function_t in_both[] = {test_connections, test_backlog, test_datagrams, test_addresses,
                                              test_rights,      test_polls,   test_poll_both, test_high_numbers,
-                                             test_epoll,       NULL};
+                                             test_epoll,       test_close,   NULL};
     return run_hook_tests(argc, argv, "hook_sockets", watched, others, in_both);
 }

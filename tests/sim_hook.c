@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
@@ -235,6 +236,13 @@ static void pairs(aco_sim_t *sim, void *unused)
     CHECK_EQ(read(pair[1], bytes, sizeof bytes), 0);
     CHECK(close(pair[1]) == 0 && pipe(fds) == 0);
     copy = dup(fds[1]);
+    CHECK(dup2(fds[0], fds[0]) == fds[0] && dup2(-1, fds[0]) == -1 && errno == EBADF);
+    CHECK(dup2(fds[0], -1) == -1 && errno == EBADF && dup2(fds[0], INT_MAX) == -1 && errno == EBADF);
+    CHECK(dup3(fds[0], fds[0], 0) == -1 && errno == EINVAL && dup3(fds[1], copy, O_NONBLOCK) == -1 && errno == EINVAL);
+    CHECK(dup3(fds[0], copy, O_CLOEXEC) == copy && fcntl(copy, F_GETFD) == FD_CLOEXEC);
+    CHECK(write(fds[1], "y", 1) == 1 && read(copy, bytes, 2) == 1 && bytes[0] == 'y');
+    CHECK(dup2(fds[1], copy) == copy && fcntl(copy, F_GETFD) == 0); /* which was open */
+    CHECK(close(copy) == 0 && dup2(fds[1], copy) == copy);          /* which was not */
     CHECK(copy >= 0 && write(copy, "x", 1) == 1 && read(fds[0], bytes, 2) == 1);
     CHECK(close(copy) == 0 && close(fds[0]) == 0 && close(fds[1]) == 0);
 }

@@ -11,6 +11,8 @@
 #include "aco/detail/poller.h"
 #include "aco/io.h"
 
+#include <sys/resource.h>
+
 #pragma GCC diagnostic ignored "-Wpedantic" /* addresses are a union in libc's declarations */
 
 const char aco__hooks_of_runs = 1;
@@ -138,6 +140,44 @@ static int in_run_eventfd(unsigned value, int flags)
 static int in_run_dup(int fd)
 {
     return aco__system.fcntl(fd, F_DUPFD, 0);
+}
+
+static int is_descriptor_number(int fd)
+{
+    struct rlimit limit;
+    return fd >= 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0 && (rlim_t)fd < limit.rlim_cur;
+}
+
+/* A number that is the program's, and not the run's, is refused. */
+static int in_run_dup3(int from, int to, int flags)
+{
+    const int operation = flags ? F_DUPFD_CLOEXEC : F_DUPFD;
+    int copy;
+    if (from == to || flags & ~O_CLOEXEC) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (aco__system.fcntl(from, F_GETFL) < 0) /* then `to` stays open */
+        return -1;
+    if (!is_descriptor_number(to)) {
+        errno = EBADF;
+        return -1;
+    }
+    for (;;) {
+        if (aco__system.close(to) != 0 && errno != EBADF)
+            return -1;
+        copy = aco__system.fcntl(from, operation, (intptr_t)to);
+        if (copy <= to)
+            return copy;
+        (void)aco__system.close(copy); /* another thread of the run has got the number meanwhile */
+    }
+}
+
+static int in_run_dup2(int from, int to)
+{
+    if (from == to)
+        return aco__system.fcntl(from, F_GETFL) < 0 ? -1 : to;
+    return in_run_dup3(from, to, 0);
 }
 
 static int in_run_usleep(useconds_t us)
@@ -469,8 +509,6 @@ ACO__REFUSED_IN_RUNS(int, -1, pselect,
                       const sigset_t *mask),
                      (n, reads, writes, others, limit, mask))
 ACO__REFUSED_IN_RUNS(int, -1, timerfd_create, (clockid_t clock, int flags), (clock, flags))
-ACO__REFUSED_IN_RUNS(int, -1, dup2, (int from, int to), (from, to))
-ACO__REFUSED_IN_RUNS(int, -1, dup3, (int from, int to, int flags), (from, to, flags))
 ACO__REFUSED_IN_RUNS(int, -1, flock, (int fd, int operation), (fd, operation))
 ACO__REFUSED_IN_RUNS(int, -1, lockf, (int fd, int command, off_t n), (fd, command, n))
 ACO__REFUSED_IN_RUNS(int, -1, lockf64, (int fd, int command, off64_t n), (fd, command, n))
@@ -500,8 +538,6 @@ static void refuse_the_rest(aco__libc_calls_t *calls)
     calls->select = refused_select;
     calls->pselect = refused_pselect;
     calls->timerfd_create = (__typeof__(calls->timerfd_create))refused_timerfd_create;
-    calls->dup2 = refused_dup2;
-    calls->dup3 = refused_dup3;
     calls->flock = refused_flock;
     calls->lockf = refused_lockf;
     calls->lockf64 = refused_lockf64;
@@ -568,6 +604,8 @@ static void take_descriptors(aco__libc_calls_t *calls)
     calls->fcntl = calls->fcntl64 = aco__system.fcntl;
     calls->ioctl = aco__system.ioctl;
     calls->dup = in_run_dup;
+    calls->dup2 = in_run_dup2;
+    calls->dup3 = in_run_dup3;
     calls->pipe = in_run_pipe;
     calls->pipe2 = aco__system.pipe2;
     calls->eventfd = (__typeof__(calls->eventfd))in_run_eventfd;
