@@ -157,7 +157,12 @@ public:
         static_cast<aco__injected_t *>(word)->call(static_cast<aco__injected_t *>(word), &consumer);
         __builtin_unreachable(); /* it unwinds */
 #else
-        aco_generate_in_stack(&side_, word);
+        aco__switch_in_stack_yield(&side_.aco__peer, &word);
+        if (aco_likely(!word))
+            return;
+        aco__context_t consumer = side_.aco__peer;
+        static_cast<aco__injected_t *>(word)->call(static_cast<aco__injected_t *>(word), &consumer);
+        __builtin_unreachable(); /* it unwinds */
 #endif
     }
 
@@ -340,10 +345,26 @@ private:
         return 0;
     }
 #else
+    /* As aco_in_stack_next(), but what cannot go on keeps nothing in registers. */
     ACO__FORCE_INLINE_MEMBER void next()
     {
-        if (aco_in_stack_next(&side_) < 0)
+#if ACO__ON_ONE_STACK
+        void *word = nullptr;
+        if (aco_unlikely(!side_.aco__peer.pc))
+            return;
+        aco__switch_in_stack_resume(&side_.aco__peer, &word);
+        if (aco_likely(reinterpret_cast<std::uintptr_t>(side_.aco__peer.pc) > 1)) {
+            side_.value = word;
+            return;
+        }
+        if (side_.aco__peer.pc)
             detail::die(detail::in_stack_busy);
+        aco__in_stack_release(&side_);
+        if (aco_unlikely(word != nullptr))
+            static_cast<aco__injected_t *>(word)->call(static_cast<aco__injected_t *>(word), nullptr);
+#else
+        aco_in_stack_next(&side_);
+#endif
     }
     ACO__FORCE_INLINE_MEMBER int close() { return aco_in_stack_close(&side_); }
 #endif
