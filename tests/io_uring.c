@@ -354,8 +354,8 @@ static void run_all(int *run_error)
     CHECK_EQ(count_descriptors(), before);
 }
 
-/* 512 to 516: what the kernel tells of system calls that are to be begun again, and of operations. ECANCELED: it has not
- * begun the operation. */
+/* 512 to 516: what the kernel tells of system calls that are to be begun again, and of operations. ECANCELED: it had no
+ * thread to begin the operation. */
 static int is_made_all_the_same(int error)
 {
     return error == EINTR || error >= 512 || error == ECANCELED;
