@@ -522,6 +522,10 @@ private:
     void woken() noexcept override
     {
         leaves_ = true;
+        stop();
+    }
+    void stop() noexcept
+    {
         if (is_waiting_ && !aco_get_co())
             context_.stop();
     }
@@ -531,8 +535,10 @@ private:
         enum { MOST = 64 };
         const bool goes_on = aco__idle_turn() != 0;
         is_completing = false;
-        if (!goes_on || leaves_ || ++completed_ % MOST == 0)
+        if (!goes_on || leaves_)
             woken();
+        else if (++completed_ % MOST == 0)
+            stop();
     }
 
     /* Runs what is ready, and waits. Returns 0 if the context has no work. */
@@ -541,7 +547,7 @@ private:
         watch();
         for (int left = 2; left > 0; left--) { /* somebody may have stopped it */
             const bool ran = run_some(timeout_ns), had_stopped = restart_stopped();
-            if (ran) {
+            if (ran && (leaves_ || timeout_ns == 0)) {
                 run_more();
                 restart_stopped();
             }
@@ -571,8 +577,8 @@ private:
         is_waiting_ = false;
         return n != 0;
     }
-    /* Runs the handlers that are ready besides the first one, if there were any the last time: else Asio looks for
-     * events in vain. */
+    /* After one handler, or when the context was left for tasks: runs the handlers that are ready, if there were any the
+     * last time. Else Asio looks for events in vain. */
     void run_more()
     {
         enum { MOST = 64, TRIES = 16 };
