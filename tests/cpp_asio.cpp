@@ -478,6 +478,17 @@ TEST(AsioLoopTurns, StarveNobody)
     EXPECT_EQ(aco_scheduler_close(), 0);
 }
 
+TEST(AsioLoopTurns, ATaskAloneMayYieldUntilAHandlerHasRun)
+{
+    in_loop([](net::io_context &context) {
+        bool is_handled = false;
+        net::post(context, aco::use_task);
+        net::post(context, [&] { is_handled = true; });
+        while (!is_handled)
+            aco::yield();
+    });
+}
+
 TEST(AsioLoopTurns, ATaskMayBeginToWaitForAnything)
 {
     other_thread other;

@@ -49,7 +49,7 @@ static int idle_with_turns(aco__tasks_t *s, int64_t deadline, int64_t timeout_ns
 {
     uint32_t turns = s->turns;
     int answer;
-    if (s->idle_leave && timeout_ns != 0)
+    if (s->idle_leave && timeout_ns != 0 && !s->worker && !s->chooser)
         s->turns_until = deadline < 0 ? ACO_FOREVER : deadline;
     answer = call_idle_hook(s, timeout_ns);
     s->turns_until = 0;
@@ -427,7 +427,8 @@ ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void run(aco__thread_t *self, aco__
     ACO__ASSERT(!self->running && aco__is_task(task) && task->share_stack->aco__thread == self);
     ACO__ASSERT(!aco__in_turn(s));
     ACO__ASSERT(s->turns_until || !aco__inbox_is_asleep(s)); /* else a poster would wake who does not sleep */
-    ACO__ASSERT(s->poll_task_is_queued || !(s->timers_count || s->idle || aco__inbox_is_used(s)) ||
+    ACO__ASSERT(s->poll_task_is_queued || self->slow_switch_tasks ||
+                !(s->timers_count || s->idle || aco__inbox_is_used(s)) ||
                 __atomic_load_n(&s->answers, __ATOMIC_RELAXED)); /* another thread may just have set it */
     if (aco_unlikely(s->measures_runs | s->tells_turns)) {
         name_of_task(task, name);
@@ -465,11 +466,27 @@ static int misses_news(const aco__tasks_t *s)
     return aco__inbox_has_posters(s) && !__atomic_load_n(&s->is_asleep, __ATOMIC_RELAXED);
 }
 
-/* Whether aco_run() has nothing to do between turns of tasks. */
+/* Whether aco_run() has nothing to do after a turn that the idle hook has given. */
 static int has_turns_only(const aco__tasks_t *s)
 {
-    return !(s->worker || s->chooser || s->is_watched || s->dumps || __atomic_load_n(&s->answers, __ATOMIC_RELAXED) ||
+    return !(s->is_watched || s->dumps || __atomic_load_n(&s->answers, __ATOMIC_RELAXED) ||
              (s->poller && s->poller->waiters) || aco__pools_are_crowded() || misses_news(s));
+}
+
+/* Gives turns to the tasks that can run, and to those that they wake. Those that yield stay in the ring. */
+static void give_turns(aco__thread_t *self, aco__tasks_t *s)
+{
+    if (aco_likely(self->task && self->task == self->last_task && self->task != &s->poll_task)) {
+        self->slow_switch_tasks++; /* each switch comes back here: cheaper than the poll task */
+        run(self, s);
+        self->slow_switch_tasks--;
+    }
+    while (self->task && self->task != &s->poll_task) {
+        aco__poll_task_start(self); /* so that tasks that yield come back here; aco_on_idle() has made its memory */
+        run(self, s);
+    }
+    if (self->task)
+        aco__poll_task_stop(self);
 }
 
 int aco__idle_turn(void)
@@ -479,14 +496,9 @@ int aco__idle_turn(void)
     int64_t deadline;
     if (aco_unlikely(self->running != NULL))
         return 1;
-    if (aco_unlikely(!s || !s->turns_until || !has_turns_only(s) || aco__handles_exceptions(aco__tls_ref())))
+    if (aco_unlikely(!s || !s->turns_until || aco__handles_exceptions(aco__tls_ref())))
         return 0; /* a task that waits would take the caller's exceptions for its own */
-    while (self->task && self->task != &s->poll_task) {
-        aco__poll_task_start(self); /* so that tasks that yield come back here; aco_on_idle() has made its memory */
-        run(self, s);
-    }
-    if (self->task)
-        aco__poll_task_stop(self);
+    give_turns(self, s);
     if (self->task || !self->tasks || !has_turns_only(s)) /* a task may have begun to wait for an event */
         return 0;
     deadline = (s->timers_count | self->scoped_tasks) != 0 ? first_deadline(self, s, ACO_FOREVER) : -1;

@@ -35,7 +35,7 @@ ACO__SWITCHES int aco__task_yield(void)
     if (aco__check_waiting(self, "aco_task_yield") != 0)
         return -1;
     aco__ring_turn(self);
-    if (self->task == task)
+    if (self->task == task && !aco__tasks(self)->turns_until) /* else the idle hook, which gave the turn, goes on */
         return 0;
     self->slow_switch_tasks += self->running != task; /* as aco__wait_slowly_inside() */
     aco__task_leave(task);
