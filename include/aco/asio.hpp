@@ -218,7 +218,7 @@ struct asio_wait {
     std::atomic<int> holders{1};
     asio_room room;
 #if ACO__ASIO_CANCELS
-    const bool is_scoped = aco__in_scope() != 0; /* else nothing cancels it, and Asio allocates no slot */
+    bool is_scoped = false; /* else nothing cancels it, and Asio allocates no slot */
     net::cancellation_signal signal;
 #endif
 
@@ -389,18 +389,28 @@ struct asio_signature<R(std::exception_ptr, Values...)> {
 };
 
 template<class Operation, class Initiation, class... Args>
-auto asio_call(Operation &operation, asio_error_code *ec, Initiation &&initiation, Args &&...args)
+void asio_begin(Operation &operation, Initiation &&initiation, Args &&...args)
 {
-    if (aco__answer_prepare(&operation.answer, "aco::use_task") != 0)
-        refused();
-    check(aco_check_cancelled());
-    const auto executor = asio_executor_of(initiation);
     try {
         std::forward<Initiation>(initiation)(asio_handler<Operation>(operation), std::forward<Args>(args)...);
     } catch (...) {
         operation.await(); /* somebody may have kept the handler */
         throw;
     }
+}
+
+/* For any caller. */
+template<class Operation, class Initiation, class... Args>
+auto asio_call(Operation &operation, asio_error_code *ec, Initiation &&initiation, Args &&...args)
+{
+    if (aco__answer_prepare(&operation.answer, "aco::use_task") != 0)
+        refused();
+    check(aco_check_cancelled());
+#if ACO__ASIO_CANCELS
+    operation.is_scoped = aco__in_scope() != 0;
+#endif
+    const auto executor = asio_executor_of(initiation);
+    asio_begin(operation, std::forward<Initiation>(initiation), std::forward<Args>(args)...);
     int error = 0;
     if (aco_unlikely(aco__answer_wait(&operation.answer, "aco::use_task", asio_what, ACO_FOREVER, ACO_PLACE, nullptr) !=
                      0)) {
@@ -434,11 +444,13 @@ private:
     template<class... Args>
     static return_type call(asio_error_code *ec, Args &&...args)
     {
-        char here = 0;
-        if (aco_unlikely(aco__may_move(&here)))
-            return asio_call(*std::make_unique<operation>(), ec, std::forward<Args>(args)...);
         operation on_stack;
-        return asio_call(on_stack, ec, std::forward<Args>(args)...);
+        if (aco_unlikely(!aco__answer_prepare_plainly(&on_stack.answer)))
+            return aco__may_move(&on_stack) ? asio_call(*std::make_unique<operation>(), ec, std::forward<Args>(args)...)
+                                            : asio_call(on_stack, ec, std::forward<Args>(args)...);
+        asio_begin(on_stack, std::forward<Args>(args)...);
+        on_stack.await();
+        return on_stack.result(ec, 0);
     }
 };
 

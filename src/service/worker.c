@@ -128,13 +128,8 @@ static void told(aco__thread_t *self, aco__post_t *post)
         aco__wake(self, answer->queue.first->wait, 0);
 }
 
-int aco__answer_prepare(aco__answer_t *answer, const char *call)
+static inline void fill(const aco__thread_t *self, aco__answer_t *answer)
 {
-    aco__thread_t *self = aco__self();
-    if (aco_unlikely(!aco__is_in_task(self)) && aco__check_inner(self, call) != 0)
-        return -1;
-    if (aco_unlikely(!self->scratch) && !aco__scratch()) /* for the poll task */
-        return aco__fail_memory(0, call, sizeof(aco__scratch_t));
     answer->post.next = NULL;
     answer->post.run = told;
     answer->scheduler = aco__tasks(self);
@@ -143,7 +138,28 @@ int aco__answer_prepare(aco__answer_t *answer, const char *call)
     answer->queue.first = answer->queue.last = NULL;
     answer->wait.waiter.element = NULL;
     answer->queue.thread = NULL;
+}
+
+int aco__answer_prepare(aco__answer_t *answer, const char *call)
+{
+    aco__thread_t *self = aco__self();
+    if (aco_unlikely(!aco__is_in_task(self)) && aco__check_inner(self, call) != 0)
+        return -1;
+    if (aco_unlikely(!self->scratch) && !aco__scratch()) /* for the poll task */
+        return aco__fail_memory(0, call, sizeof(aco__scratch_t));
+    fill(self, answer);
     return 0;
+}
+
+int aco__answer_prepare_plainly(aco__answer_t *answer)
+{
+    const aco__thread_t *self = aco__self();
+    const aco__tasks_t *s = aco__tasks(self);
+    if (aco_unlikely(!aco__is_in_task(self) || !aco__is_on_private(self->task) || aco__innermost(self->task) ||
+                     !self->scratch || s->worker || s->chooser))
+        return 0;
+    fill(self, answer);
+    return 1;
 }
 
 ACO__SWITCHES
