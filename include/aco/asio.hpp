@@ -589,8 +589,8 @@ private:
         is_waiting_ = false;
         return n != 0;
     }
-    /* After one handler, or when the context was left for tasks: runs the handlers that are ready, if there were any the
-     * last time. Else Asio looks for events in vain. */
+    /* After one handler, or when the context was left for tasks: runs the handlers that are ready, if there were any
+     * the last time. Else Asio looks for events in vain. */
     void run_more()
     {
         enum { MOST = 64, TRIES = 16 };

@@ -90,8 +90,8 @@ typedef struct aco__answer {
 
 /* Prepares an answer for the calling task, without waiting. 0, or -1 and errno EPERM: the caller cannot wait. */
 ACO_API int aco__answer_prepare(aco__answer_t *answer, const char *call);
-/* The same, if the caller is a task on a private stack whose waits nothing ends early: no scope, no set of threads. Else
- * it does nothing. Whether it has prepared the answer. */
+/* The same, if the caller is a task on a private stack whose waits nothing ends early: no scope, no set of threads.
+ * Else it does nothing. Whether it has prepared the answer. */
 ACO_API int aco__answer_prepare_plainly(aco__answer_t *answer);
 /* Whether the running task is in a scope, so that waits that begin now may end early. */
 ACO_API int aco__in_scope(void);
