@@ -512,6 +512,31 @@ TEST(AsioLoopTurns, ATaskMayBeginToWaitForAnything)
     });
 }
 
+// Nobody runs the hook any more that gave the turn, so the task must still leave it.
+TEST(AsioLoopTurns, ATaskMayUnsetTheHook)
+{
+    net::io_context context(1);
+    aco::asio_loop loop(context);
+    aco_scheduler_t *scheduler = aco_scheduler_open();
+    bool is_posted = false;
+    std::thread other;
+    aco::spawn([&] {
+        net::steady_timer late(context, 1h); // the context always waits for something
+        late.async_wait([](error_code) {});
+        net::post(context, aco::use_task);
+        EXPECT_EQ(aco_on_idle(nullptr, nullptr), 0);
+        auto post = [&] { aco_post(scheduler, [](void *p) { *static_cast<bool *>(p) = true; }, &is_posted); };
+        other = std::thread(post);
+        while (!is_posted)
+            aco::yield();
+        aco::sleep_for(1us);
+    }).detach();
+    loop.run();
+    EXPECT_TRUE(is_posted);
+    other.join();
+    EXPECT_EQ(aco_scheduler_close(), 0);
+}
+
 TEST(AsioLoopTurns, ATaskMayRunTheContextItself)
 {
     in_loop([](net::io_context &context) {
@@ -635,6 +660,25 @@ TEST(AsioLoopTurns, ATaskMayBeginToWaitForADescriptorOfAcorn)
     EXPECT_EQ(letter, 'x');
     EXPECT_EQ(aco_io_close(fds[0]), 0);
     close(fds[1]);
+}
+
+// In a set of threads handlers give no turns: then each that wakes a task leaves the context.
+TEST(AsioLoopTurns, InASetOfThreads)
+{
+    net::io_context context(1);
+    aco::asio_loop loop(context);
+    net::steady_timer late(context, 1h); // the context always waits for something
+    late.async_wait([](error_code) {});
+    auto f = [&] {
+        net::post(context, aco::use_task);
+        net::post(context, [task = aco_current_task()] { aco_unpark(task); });
+        aco_park("a handler");
+        bool is_spawned = false;
+        net::post(context, [&] { aco::spawn([&] { is_spawned = true; }).detach(); });
+        while (!is_spawned)
+            net::steady_timer(context, 1us).async_wait(aco::use_task);
+    };
+    aco::threads::run(1, f);
 }
 
 TEST(AsioLoop, BesideDescriptorsOfAcorn)

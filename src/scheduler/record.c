@@ -172,7 +172,7 @@ int aco_on_idle(int (*idle)(void *ctx, int64_t timeout_ns), void *ctx)
         aco__refuse(s, "aco_on_idle() is not simulated");
         return aco__fail(0, ENOSYS, "aco_on_idle", NULL, "is not simulated");
     }
-    if (idle && aco__poll_task_start(self) != 0)
+    if ((idle || s->turns_until) && aco__poll_task_start(self) != 0) /* a task that has its turn from the hook leaves */
         return aco__fail_memory(0, "aco_on_idle", sizeof(aco__scratch_t));
     s->idle = idle;
     s->idle_ctx = ctx;

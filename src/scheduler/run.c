@@ -49,7 +49,7 @@ static int idle_with_turns(aco__tasks_t *s, int64_t deadline, int64_t timeout_ns
 {
     uint32_t turns = s->turns;
     int answer;
-    if (s->idle_leave && timeout_ns != 0 && !s->worker && !s->chooser)
+    if (s->idle_leave && timeout_ns != 0)
         s->turns_until = deadline < 0 ? ACO_FOREVER : deadline;
     answer = call_idle_hook(s, timeout_ns);
     s->turns_until = 0;
@@ -427,7 +427,7 @@ ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void run(aco__thread_t *self, aco__
     ACO__ASSERT(!self->running && aco__is_task(task) && task->share_stack->aco__thread == self);
     ACO__ASSERT(!aco__in_turn(s));
     ACO__ASSERT(s->turns_until || !aco__inbox_is_asleep(s)); /* else a poster would wake who does not sleep */
-    ACO__ASSERT(s->poll_task_is_queued || self->slow_switch_tasks ||
+    ACO__ASSERT(s->poll_task_is_queued || (s->turns_until && self->slow_switch_tasks) ||
                 !(s->timers_count || s->idle || aco__inbox_is_used(s)) ||
                 __atomic_load_n(&s->answers, __ATOMIC_RELAXED)); /* another thread may just have set it */
     if (aco_unlikely(s->measures_runs | s->tells_turns)) {
@@ -481,11 +481,11 @@ static void give_turns(aco__thread_t *self, aco__tasks_t *s)
         run(self, s);
         self->slow_switch_tasks--;
     }
-    while (self->task && self->task != &s->poll_task) {
+    while (s->turns_until && self->task && self->task != &s->poll_task) { /* a task may have unset the hook */
         aco__poll_task_start(self); /* so that tasks that yield come back here; aco_on_idle() has made its memory */
         run(self, s);
     }
-    if (self->task)
+    if (self->task == &s->poll_task)
         aco__poll_task_stop(self);
 }
 
@@ -496,13 +496,13 @@ int aco__idle_turn(void)
     int64_t deadline;
     if (aco_unlikely(self->running != NULL))
         return 1;
-    if (aco_unlikely(!s || !s->turns_until || aco__handles_exceptions(aco__tls_ref())))
+    if (aco_unlikely(!s || !s->turns_until || s->worker || aco__handles_exceptions(aco__tls_ref())))
         return 0; /* a task that waits would take the caller's exceptions for its own */
     give_turns(self, s);
     if (self->task || !self->tasks || !has_turns_only(s)) /* a task may have begun to wait for an event */
         return 0;
     deadline = (s->timers_count | self->scoped_tasks) != 0 ? first_deadline(self, s, ACO_FOREVER) : -1;
-    return deadline < 0 || deadline >= s->turns_until;
+    return s->turns_until && (deadline < 0 || deadline >= s->turns_until);
 }
 
 /* aco_run(), or aco_run_ready() with a time limit. */
