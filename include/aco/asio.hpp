@@ -35,6 +35,7 @@
 
 #ifdef ACO_ASIO_BOOST
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/execution.hpp>
@@ -48,9 +49,10 @@
 #define ACO__ASIO boost::asio
 #define ACO__ASIO_SYSTEM boost::system
 #define ACO__ASIO_KIND with_boost_asio
-#define ACO__ASIO_CANCELS (BOOST_ASIO_VERSION >= 101900)
+#define ACO__ASIO_VERSION BOOST_ASIO_VERSION
 #else
 #include <asio/async_result.hpp>
+#include <asio/bind_executor.hpp>
 #include <asio/dispatch.hpp>
 #include <asio/error.hpp>
 #include <asio/execution.hpp>
@@ -64,8 +66,12 @@
 #define ACO__ASIO asio
 #define ACO__ASIO_SYSTEM asio
 #define ACO__ASIO_KIND with_asio
-#define ACO__ASIO_CANCELS (ASIO_VERSION >= 101900)
+#define ACO__ASIO_VERSION ASIO_VERSION
 #endif
+#if ACO__ASIO_VERSION < 101800
+#error "acorn: <aco/asio.hpp> needs Asio 1.18 or later (Boost 1.74)"
+#endif
+#define ACO__ASIO_CANCELS (ACO__ASIO_VERSION >= 101900)
 #if ACO__ASIO_CANCELS
 #ifdef ACO_ASIO_BOOST
 #include <boost/asio/cancellation_signal.hpp>
@@ -454,6 +460,22 @@ private:
     }
 };
 
+#if !ACO__ASIO_CANCELS
+/* The same for bind_executor(executor, use_task). */
+template<class Executor, class Signature>
+struct asio_bound_result : asio_result<Signature> {
+    template<class Initiation, class Token, class... Args>
+    static auto initiate(Initiation &&initiation, net::executor_binder<Token, Executor> token, Args &&...args)
+    {
+        auto begin = [&](auto &&handler, auto &&...rest) {
+            std::forward<Initiation>(initiation)(net::bind_executor(token.get_executor(), std::move(handler)),
+                                                 std::forward<decltype(rest)>(rest)...);
+        };
+        return asio_result<Signature>::initiate(begin, token.get(), std::forward<Args>(args)...);
+    }
+};
+#endif
+
 } // namespace ACO__ASIO_KIND
 } // namespace detail
 
@@ -832,5 +854,11 @@ template<class R, class... Args>
 class ACO__ASIO::async_result<aco::use_task_t, R(Args...)> : public aco::detail::asio_result<R(Args...)> {};
 template<class R, class... Args>
 class ACO__ASIO::async_result<aco::use_task_to_t, R(Args...)> : public aco::detail::asio_result<R(Args...)> {};
+#if !ACO__ASIO_CANCELS /* there bind_executor() knows only tokens of the older kind */
+template<class Token, class Executor, class R, class... Args>
+    requires std::same_as<Token, aco::use_task_t> || std::same_as<Token, aco::use_task_to_t>
+class ACO__ASIO::async_result<ACO__ASIO::executor_binder<Token, Executor>, R(Args...)>
+    : public aco::detail::asio_bound_result<Executor, R(Args...)> {};
+#endif
 
 #endif
