@@ -407,7 +407,7 @@ TEST(Async, Members)
         group.spawn(add(order, 'a', 3));
         group.spawn(add(order, 'b', 2));
         EXPECT_EQ(group.size(), 2u);
-        group.spawn(add(order, 'c', 40)); // the first 32 turns, or one each, end in the middle of these
+        group.spawn(add(order, 'c', 40)); // the first 32 turns end in the middle of these
         group.wait();
         EXPECT_EQ(order.substr(0, 7), "abcabca");
         EXPECT_EQ(std::count(order.begin(), order.end(), 't'), 1) << order;

@@ -17,7 +17,7 @@
  *
  * A member waits without a stack: it costs its frame, which its compiler sizes and allocates. Many of them share the
  * task that waits for the group. This task runs them, first come, first served, and parks when none can run; other
- * tasks run meanwhile, and when the members have had 32 turns, or one each.
+ * tasks run meanwhile, and when the members have had 32 turns.
  *
  * co_await in an async<T> takes
  *   - another async<U>: it runs in the caller's place, and its result or exception comes back;
@@ -181,7 +181,6 @@ public:
     /* The loop's task: the member can run; or it can at a time. */
     void make_ready(async_member *member) noexcept
     {
-        member->next = nullptr;
         (first_ ? last_->next : first_) = member;
         last_ = member;
     }
@@ -204,13 +203,26 @@ public:
     /* Whether a call that could wait, but does not, shall give others a turn. */
     bool spends() noexcept { return ++calls_ % CALLS_PER_TURN == 0; }
 
-    /* The running member yields. Returns whether it waits: alone it goes on while it has turns. */
-    bool yielded(async_member *member) noexcept
+    /* Whether the running member, which yields, goes on: it is alone, and has turns left. */
+    bool goes_on() noexcept { return !first_ && --turns_ >= 0; }
+    /* Whose turn it is when a member waits: the next one's, without a way back to run(); or run()'s, if nobody can run
+     * or no turn is left. */
+    std::coroutine_handle<> next() noexcept
     {
-        if (is_alone_ && !first_ && ++turns_ < MOST_TURNS)
-            return false;
-        make_ready(member);
-        return true;
+        async_member *member = first_;
+        if (!member || --turns_ < 0)
+            return std::noop_coroutine();
+        first_ = member == last_ ? nullptr : member->next;
+        return member->itself();
+    }
+    /* The same when a member yields that does not go on. */
+    std::coroutine_handle<> next_after(async_member *member) noexcept
+    {
+        if (--turns_ < 0)
+            return make_ready(member), std::noop_coroutine();
+        last_->next = member; /* another one can run, else this one would go on */
+        last_ = member;
+        return std::exchange(first_, first_->next)->itself();
     }
 
     /* The end of this member leaves it to whoever reads the result. */
@@ -242,14 +254,10 @@ public:
                 park(location);
                 continue;
             }
-            turns_ = 0;
-            do {
-                async_member *round = std::exchange(first_, nullptr);
-                for (is_alone_ = !round->next; round; turns_++) {
-                    async_member *member = std::exchange(round, round->next); /* it may be gone when it has run */
-                    member->itself().resume();
-                }
-            } while (first_ && turns_ < MOST_TURNS);
+            turns_ = MOST_TURNS;
+            do
+                next().resume();
+            while (first_ && turns_ > 0);
             if (first_)
                 yield();
         }
@@ -371,10 +379,9 @@ private:
     std::uint64_t sleeps_ = 0;
     std::size_t members_ = 0;
     async_member *kept_ = nullptr;
-    int turns_ = 0;
+    int turns_ = 0; /* left */
     unsigned calls_ = 0;
     int error_ = 0;
-    bool is_alone_ = false; /* no other member has a turn in this round */
     bool is_scopes_end_ = false, was_cancelled_ = false;
     std::exception_ptr failure_;
     stop_state stop_;
@@ -461,21 +468,29 @@ public:
         member_->loop->check_stopped();
         return false;
     }
-    void await_suspend(std::coroutine_handle<>) { member_->loop->make_ready_at(member_, deadline_); }
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<>)
+    {
+        member_->loop->make_ready_at(member_, deadline_);
+        return member_->loop->next();
+    }
     void await_resume() const { member_->loop->check_stopped(); }
 
 private:
     async_member *member_;
     std::int64_t deadline_;
 };
-struct member_yield {
-    bool await_ready() const noexcept { return false; }
-    template<class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> member) const noexcept
+class member_yield {
+public:
+    explicit member_yield(async_member *member) noexcept : member_(member) {}
+    bool await_ready() const noexcept { return member_->loop->goes_on(); }
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<>) const noexcept
     {
-        return member.promise().loop->yielded(&member.promise());
+        return member_->loop->next_after(member_);
     }
     void await_resume() const noexcept {}
+
+protected:
+    async_member *member_;
 };
 
 /* ---- Waits at places: of what tasks wait for, in the same queues ------------------------------------------------- */
@@ -486,7 +501,7 @@ public:
     member_place(const member_place &) = delete;
     member_place &operator=(const member_place &) = delete;
     bool await_ready() const noexcept { return !aco__relay_waits(this); }
-    void await_suspend(std::coroutine_handle<>) const noexcept {}
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<>) const noexcept { return member_->loop->next(); }
 
 protected:
     explicit member_place(async_member *member) noexcept : aco__relay_place_t{}, member_(member) {}
@@ -696,10 +711,11 @@ public:
         std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> ended) const noexcept
         {
             async_member &member = ended.promise();
+            async_loop *loop = member.loop; /* the member may be gone when it has ended */
             if (member.caller)
                 return member.caller;
-            member.loop->ended(&member);
-            return std::noop_coroutine();
+            loop->ended(&member);
+            return loop->next();
         }
         void await_resume() const noexcept {}
     };
@@ -737,7 +753,7 @@ public:
         else if constexpr (std::is_same_v<type, async_sleep>)
             return member_sleep(this, x.deadline);
         else if constexpr (std::is_same_v<type, async_yield_now>)
-            return member_yield();
+            return member_yield(this);
         else if constexpr (requires(async_member *member) { x.in_member(member); })
             return x.in_member(this);
         else if constexpr (is_task<type>)

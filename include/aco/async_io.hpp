@@ -91,26 +91,14 @@ struct async_io_wait {
 };
 
 /* Members whose calls never wait give others a turn from time to time. */
-class member_spends
+class member_spends : public member_yield
 {
   public:
-    explicit member_spends(async_member *member) noexcept : member_(member)
-    {
-    }
+    using member_yield::member_yield;
     bool await_ready() const noexcept
     {
-        return !member_->loop->spends();
+        return !member_->loop->spends() || member_yield::await_ready();
     }
-    bool await_suspend(std::coroutine_handle<>) const noexcept
-    {
-        return member_->loop->yielded(member_);
-    }
-    void await_resume() const noexcept
-    {
-    }
-
-  private:
-    async_member *member_;
 };
 struct async_spend {
     auto in_member(async_member *member) const noexcept
