@@ -391,6 +391,26 @@ aco::async<> add(std::string &to, char letter, int times)
     }
 }
 
+// Promise: however many members can run, other tasks have a turn when the members have had 32.
+TEST(Async, TurnsOfOthers)
+{
+    in_task([] {
+        int turns = 0, before = 0;
+        const auto member = [&]() -> aco::async<> {
+            turns++;
+            co_await aco::async_yield();
+        };
+        auto task = aco::spawn([&] { before = turns; });
+        aco::async_group group;
+        for (int i = 0; i < 10000; i++)
+            group.spawn(member());
+        group.wait();
+        EXPECT_EQ(turns, 10000);
+        EXPECT_EQ(before, 32);
+        task.join();
+    });
+}
+
 // Promise: members take turns, with each other and with tasks; they await each other, awaitables, senders and tasks.
 TEST(Async, Members)
 {

@@ -195,8 +195,7 @@ public:
     {
         async_member *head = &asleep_;
         make_ready(member);
-        if (inbox_.load(std::memory_order_relaxed) == head &&
-            inbox_.compare_exchange_strong(head, nullptr, std::memory_order_acq_rel))
+        if (aco_unlikely(is_parked_) && inbox_.compare_exchange_strong(head, nullptr, std::memory_order_acq_rel))
             aco__answer_tell(&answer_);
     }
     aco__relay_t *relay() noexcept { return &relay_; }
@@ -234,15 +233,15 @@ public:
         make_ready(member);
     }
 
-    /* The member, which nobody awaits, has ended. */
-    void ended(async_member *member) noexcept
+    /* The member, which nobody awaits, has ended. Returns whose turn it is. */
+    std::coroutine_handle<> ended(async_member *member) noexcept
     {
         members_--;
-        if (member == kept_)
-            return;
-        if (member->error)
+        if (member->error && member != kept_)
             failed(member->error);
-        member->itself().destroy();
+        if (member != kept_)
+            member->itself().destroy();
+        return next();
     }
 
     /* Runs the members until all have ended. */
@@ -251,7 +250,9 @@ public:
         while (members_) {
             collect();
             if (!first_) {
+                is_parked_ = true;
                 park(location);
+                is_parked_ = false;
                 continue;
             }
             turns_ = MOST_TURNS;
@@ -274,7 +275,6 @@ public:
             woken(s.member);
         sleepers_.clear();
     }
-    int error() const noexcept { return error_; } /* why it was stopped; 0: it was not */
     std::size_t members() const noexcept { return members_; }
     stop_state *stop_source() noexcept { return &stop_; }
     /* Throws aco::cancelled if the group is stopped. */
@@ -372,6 +372,7 @@ private:
             errno = error, end_of_scope();
     }
 
+    aco__relay_t relay_; /* where members wait at places. First: it has the loop's address */
     static inline async_member asleep_; /* the inbox when the task parks */
     std::atomic<async_member *> inbox_{nullptr};
     async_member *first_ = nullptr, *last_ = nullptr; /* the queue */
@@ -382,11 +383,11 @@ private:
     int turns_ = 0; /* left */
     unsigned calls_ = 0;
     int error_ = 0;
+    bool is_parked_ = false; /* if so, the inbox may be asleep_ */
     bool is_scopes_end_ = false, was_cancelled_ = false;
     std::exception_ptr failure_;
     stop_state stop_;
     aco__answer_t answer_;
-    aco__relay_t relay_; /* where members wait at places */
 };
 
 /* The operation of an await in a member. */
@@ -501,22 +502,23 @@ public:
     member_place(const member_place &) = delete;
     member_place &operator=(const member_place &) = delete;
     bool await_ready() const noexcept { return !aco__relay_waits(this); }
-    std::coroutine_handle<> await_suspend(std::coroutine_handle<>) const noexcept { return member_->loop->next(); }
+    template<class Promise>
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> member) const noexcept
+    {
+        return member.promise().loop->next();
+    }
 
 protected:
-    explicit member_place(async_member *member) noexcept : aco__relay_place_t{}, member_(member) {}
-    ~member_place()
+    explicit member_place(async_member *member) noexcept : member_(member)
     {
-        if (aco__relay_waits(this))
-            aco__relay_leave(this);
+        waiter.queue = nullptr;
+        as.previous = nullptr; /* and no error */
     }
     /* What the call has returned. */
     void began(int result)
     {
-        if (result == ACO__RELAYED)
-            member_->loop->check_stopped();
-        else
-            as.error = result == 0 ? 0 : errno;
+        if (aco_unlikely(result < 0))
+            as.error = errno;
     }
     /* Throws, if the wait has failed. */
     void check_wait() const
@@ -567,9 +569,9 @@ private:
 template<class T>
 class member_receive_into : public member_place {
 public:
-    member_receive_into(async_member *member, aco_channel_t *channel, T &to) : member_place(member), to_{&to}
+    member_receive_into(async_member *member, aco_channel_t *channel, T &to) : member_place(member), to_(to)
     {
-        began(aco__relay_receive(member->loop->relay(), this, channel, to_.bytes()));
+        began(aco__relay_receive(member->loop->relay(), this, channel, to_.bytes(to)));
     }
     bool await_resume()
     {
@@ -582,14 +584,15 @@ public:
 
 private:
     struct directly {
-        T *to;
-        void *bytes() noexcept { return erase(*to); }
+        explicit directly(T &) noexcept {}
+        static void *bytes(T &to) noexcept { return erase(to); }
         void arrived() const noexcept {}
     };
     struct by_move {
+        explicit by_move(T &variable) noexcept : to(&variable) {}
         T *to;
         carried<T> element{};
-        void *bytes() noexcept { return &element.bytes; }
+        void *bytes(T &) noexcept { return &element.bytes; }
         void arrived() noexcept
         {
             *to = std::move(element.element());
@@ -605,12 +608,11 @@ public:
     member_channel_send(async_member *member, aco_channel_t *channel, T &element)
         : member_place(member), element_(std::move(element))
     {
-        began(aco__relay_send(member->loop->relay(), this, channel, element_.bytes())); /* throws: it was not sent */
-        element_.was_sent = true; /* unless await_resume() says otherwise */
+        began(aco__relay_send(member->loop->relay(), this, channel, element_.bytes(element)));
     }
     bool await_resume()
     {
-        element_.was_sent = as.error == 0;
+        element_.ended(as.error == 0);
         if (as.error == EPIPE)
             return false;
         check_wait();
@@ -618,7 +620,18 @@ public:
     }
 
 private:
-    sending<T> element_;
+    struct directly {
+        explicit directly(T &&) noexcept {}
+        static void *bytes(T &from) noexcept { return erase(from); }
+        void ended(bool) const noexcept {}
+    };
+    struct by_move {
+        explicit by_move(T &&from) : element(std::move(from)) {}
+        sending<T> element;
+        void *bytes(T &) noexcept { return element.bytes(); }
+        void ended(bool was_sent) noexcept { element.was_sent = was_sent; } /* if not, it goes back */
+    };
+    std::conditional_t<std::is_trivially_copyable_v<T>, directly, by_move> element_;
 };
 
 class member_lock : public member_place {
@@ -711,11 +724,7 @@ public:
         std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> ended) const noexcept
         {
             async_member &member = ended.promise();
-            async_loop *loop = member.loop; /* the member may be gone when it has ended */
-            if (member.caller)
-                return member.caller;
-            loop->ended(&member);
-            return loop->next();
+            return member.caller ? member.caller : member.loop->ended(&member);
         }
         void await_resume() const noexcept {}
     };

@@ -36,12 +36,10 @@ class member_io : public member_place
         const int result = aco__io_relay(member->loop->relay(), this, fd, writes, looks, call);
         is_placed_ = result == ACO__RELAYED;
         is_asleep_ = result < 0 && errno == EAGAIN;
-        if (is_placed_)
-            began_at_place();
-        else if (result < 0 && !is_asleep_)
+        if (result < 0 && !is_asleep_) {
+            member->loop->check_stopped();
             io_failed(call);
-        if (!is_placed_)
-            as.error = 0;
+        }
     }
     ~member_io()
     {
@@ -70,14 +68,6 @@ class member_io : public member_place
 
   private:
     static constexpr char call[] = "aco::async_readable";
-    /* A stop has ended the group before: the destructor of a half-made object does not run. */
-    void began_at_place()
-    {
-        if (aco_likely(!member_->loop->error()))
-            return;
-        (void)aco__io_relay_end(this);
-        member_->loop->check_stopped();
-    }
     bool is_placed_, is_asleep_;
 };
 

@@ -64,10 +64,18 @@ void aco__relays_abandon(aco__chooser_t *chooser, const aco_t *task)
     }
 }
 
-void aco__relay_wait(aco__relay_t *relay, aco__relay_place_t *place, aco__queue_t *queue)
+/* After aco__relay_end_all(). Out of line, so that aco__relay_wait() saves no registers. */
+ACO__COLD static int has_ended(const aco__relay_t *relay)
+{
+    return aco__wait_result(&relay->wait);
+}
+
+int aco__relay_wait(aco__relay_t *relay, aco__relay_place_t *place, aco__queue_t *queue)
 {
     aco__waiter_t *first = relay->wait.first;
     ACO__ASSERT(relay->wait.kind == ACO__WAIT_RELAY && aco__self()->task == relay->wait.task);
+    if (aco_unlikely(relay->wait.error != 0))
+        return has_ended(relay);
     place->waiter.wait = &relay->wait;
     place->waiter.other = first;
     place->as.previous = NULL;
@@ -75,9 +83,10 @@ void aco__relay_wait(aco__relay_t *relay, aco__relay_place_t *place, aco__queue_
         place_of(first)->as.previous = place;
     relay->wait.first = &place->waiter;
     aco__enqueue(queue, &place->waiter);
+    return ACO__RELAYED;
 }
 
-void aco__relay_leave(aco__relay_place_t *place)
+ACO__FORCE_INLINE void leave(aco__relay_place_t *place)
 {
     aco__relay_t *relay = aco__relay_of(place);
     aco__relay_place_t *before = place->as.previous;
@@ -89,10 +98,15 @@ void aco__relay_leave(aco__relay_place_t *place)
         place_of(next)->as.previous = before;
 }
 
+void aco__relay_leave(aco__relay_place_t *place)
+{
+    leave(place);
+}
+
 void aco__relay_end(aco__relay_place_t *place, int error)
 {
     aco__relay_t *relay = aco__relay_of(place);
-    aco__relay_leave(place);
+    leave(place);
     relay->wait.woken = NULL; /* a channel has set it */
     place->as.error = error;
     relay->woken(place);
@@ -100,6 +114,7 @@ void aco__relay_end(aco__relay_place_t *place, int error)
 
 void aco__relay_end_all(aco__relay_t *relay, int error)
 {
+    relay->wait.error = error;
     while (relay->wait.first)
         aco__relay_end(place_of(relay->wait.first), error);
 }

@@ -138,12 +138,18 @@ void aco__interrupt(aco__thread_t *self, aco__wait_t *wait, int error)
         aco__rwlock_pass(self, object);
 }
 
-void aco__wake_slowly(aco__thread_t *self, aco__waiter_t *place, int error)
+/* Out of line, so that the wake of a relay's place saves no registers. */
+static __attribute__((noinline)) void wake_timed(aco__wait_t *wait, int error, aco__thread_t *self)
+{
+    aco__wake(self, wait, error);
+}
+
+void aco__wake_slowly(aco__waiter_t *place, int error, aco__thread_t *self)
 {
     if (place->wait->kind == ACO__WAIT_RELAY)
         aco__relay_end((aco__relay_place_t *)(void *)place, error);
     else
-        aco__wake(self, place->wait, error);
+        wake_timed(place->wait, error, self);
 }
 
 /* ---- Deadlines of single waits ---- */

@@ -207,14 +207,14 @@ static inline void aco__wake(aco__thread_t *self, aco__wait_t *wait, int error)
 }
 
 /* Ends the wait at a place, if its task has a timer or it is of a relay. */
-ACO__HIDDEN void aco__wake_slowly(aco__thread_t *self, aco__waiter_t *place, int error);
+ACO__HIDDEN void aco__wake_slowly(aco__waiter_t *place, int error, aco__thread_t *self);
 /* Ends the wait at a place. To tell tasks from relays costs a task nothing: its timer is looked at in any case. */
 static inline void aco__wake_at(aco__thread_t *self, aco__waiter_t *place, int error)
 {
     if (aco_likely(place->wait->timer.index == 0))
         aco__wake_untimed(self, place->wait, error);
     else
-        aco__wake_slowly(self, place, error);
+        aco__wake_slowly(place, error, self);
 }
 
 #endif

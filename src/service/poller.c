@@ -58,10 +58,11 @@ int aco__poller_relay(aco__poller_t *poller, aco__relay_t *relay, aco__relay_pla
     if (aco__poll_task_start(aco__self()) != 0) /* the task may not leave by way of aco_run() */
         return aco__fail_memory(0, call, sizeof(aco__scratch_t));
     ACO__ASSERT(!relay->poller || relay->poller == poller);
+    if (aco__relay_wait(relay, place, queue) != ACO__RELAYED)
+        return -1;
     relay->poller = poller;
     poller->waiters++;
     relay->polled++;
-    aco__relay_wait(relay, place, queue);
     return ACO__RELAYED;
 }
 

@@ -47,8 +47,8 @@ ACO_API int aco__relay_send(aco__relay_t *relay, aco__relay_place_t *place, aco_
 ACO_API int aco__relay_receive(aco__relay_t *relay, aco__relay_place_t *place, aco_channel_t *channel, void *to);
 ACO_API int aco__relay_lock(aco__relay_t *relay, aco__relay_place_t *place, aco_mutex_t *mutex);
 ACO_API int aco__relay_acquire(aco__relay_t *relay, aco__relay_place_t *place, aco_semaphore_t *semaphore);
-/* For other queues: the place is the last in `queue`. */
-ACO_API void aco__relay_wait(aco__relay_t *relay, aco__relay_place_t *place, aco__queue_t *queue);
+/* For other queues: the place is the last in `queue`, ACO__RELAYED; or -1 and errno. */
+ACO_API int aco__relay_wait(aco__relay_t *relay, aco__relay_place_t *place, aco__queue_t *queue);
 
 /* Whether the place is in a queue. */
 ACO__FORCE_INLINE int aco__relay_waits(const aco__relay_place_t *place)
@@ -59,7 +59,7 @@ ACO__FORCE_INLINE int aco__relay_waits(const aco__relay_place_t *place)
 ACO_API void aco__relay_leave(aco__relay_place_t *place);
 /* Ends the wait at a place with `error`; 0: with success. */
 ACO_API void aco__relay_end(aco__relay_place_t *place, int error);
-/* The same for all places. */
+/* The same for all places, and from now on for each at once: a call that would have to wait fails with `error`. */
 ACO_API void aco__relay_end_all(aco__relay_t *relay, int error);
 
 /* The place is in a poller's queue from now on: ACO__RELAYED; or -1 and errno. When the wait is over, or shall be,

@@ -241,8 +241,7 @@ int aco__relay_send(aco__relay_t *relay, aco__relay_place_t *place, aco_channel_
     if (error != EAGAIN)
         return result_of(error);
     place->waiter.element = (void *)(uintptr_t)from;
-    aco__relay_wait(relay, place, &channel->senders);
-    return ACO__RELAYED;
+    return aco__relay_wait(relay, place, &channel->senders);
 }
 
 int aco__relay_receive(aco__relay_t *relay, aco__relay_place_t *place, aco_channel_t *channel, void *to)
@@ -254,8 +253,7 @@ int aco__relay_receive(aco__relay_t *relay, aco__relay_place_t *place, aco_chann
     if (error != EAGAIN)
         return result_of(error);
     place->waiter.element = to;
-    aco__relay_wait(relay, place, &channel->receivers);
-    return ACO__RELAYED;
+    return aco__relay_wait(relay, place, &channel->receivers);
 }
 
 int aco_channel_try_send(aco_channel_t *channel, const void *from)

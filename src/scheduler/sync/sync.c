@@ -212,8 +212,7 @@ int aco__relay_lock(aco__relay_t *relay, aco__relay_place_t *place, aco_mutex_t 
         mutex->owner = relay->wait.task;
         return 0;
     }
-    aco__relay_wait(relay, place, &mutex->aco__waiters); /* also if another place of the relay has locked it */
-    return ACO__RELAYED;
+    return aco__relay_wait(relay, place, &mutex->aco__waiters); /* also if another of its places has locked it */
 }
 
 /* ---- Condition variable ---- */
@@ -310,8 +309,7 @@ int aco__relay_acquire(aco__relay_t *relay, aco__relay_place_t *place, aco_semap
         semaphore->value--;
         return 0;
     }
-    aco__relay_wait(relay, place, &semaphore->aco__waiters);
-    return ACO__RELAYED;
+    return aco__relay_wait(relay, place, &semaphore->aco__waiters);
 }
 
 /* ---- Wait group ---- */
