@@ -2,6 +2,7 @@
  * how reading goes on after a scope has ended, and that the peer of a cut message sees a failure. Bad input on small
  * stacks. */
 #define _GNU_SOURCE
+#include "system/system.h" /* first */
 #include <aco/sync.h>
 #include <aco/websocket.h>
 #include "fails.h"
@@ -863,12 +864,76 @@ static void *needs_little_stack(void *arg)
     return NULL;
 }
 
+/* ---- The end behind the last reply ---- */
+
+static ssize_t (*real_send)(int fd, const void *p, size_t n, int flags);
+static int (*real_shutdown)(int fd, int how);
+static int held_sends, half_closes; /* of both sides; the client holds none */
+
+static ssize_t counts_held_send(int fd, const void *p, size_t n, int flags)
+{
+#ifdef MSG_MORE
+    held_sends += (flags & MSG_MORE) != 0;
+#endif
+    return real_send(fd, p, n, flags);
+}
+
+static int counts_half_close(int fd, int how)
+{
+    half_closes++;
+    return real_shutdown(fd, how);
+}
+
+/* The reply comes whole, and no reset behind it. */
+static void says_all(const stage_t *stage, const char *asked, int client_ends, const char *said)
+{
+    int fd = dial(stage);
+    held_sends = half_closes = 0;
+    CHECK(aco_io_write_all(fd, asked, strlen(asked)) > 0);
+    if (client_ends)
+        CHECK_EQ(aco_io_shutdown(fd, SHUT_WR), 0);
+    CHECK_EQ(read_to_end(fd), 0);
+    CHECK_TEXT(asked, statuses(), said);
+    aco_io_close(fd);
+}
+
+/* A reply and the end behind it are one packet. A server closes its half alone only for a client that has sent more
+ * than it was asked for. */
+static void *ends_with_the_reply(void *arg)
+{
+    static const char last[] = "GET / HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n";
+    static const char first[] = "GET / HTTP/1.1\r\n" HOST "\r\nGET / HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n";
+    static const char more[] = "GET / HTTP/1.1\r\n" HOST "Connection: close\r\n\r\nGET / HTTP/1.1\r\n" HOST "\r\n";
+    stage_t stage = {0};
+    real_send = aco__system.send;
+    real_shutdown = aco__system.shutdown;
+    aco__system.send = counts_held_send;
+    aco__system.shutdown = counts_half_close;
+    start(&stage, routes);
+    says_all(&stage, last, 0, "200");
+    CHECK_EQ(half_closes, 0);
+#ifdef MSG_MORE
+    CHECK_EQ(held_sends, 1);
+#endif
+    says_all(&stage, last, 1, "200");
+    CHECK_EQ(half_closes, 1); /* the client's */
+    says_all(&stage, first, 0, "200 200");
+    CHECK_EQ(half_closes, 0);
+    says_all(&stage, more, 0, "200");
+    CHECK_EQ(half_closes, 1); /* the server's */
+    stop(&stage);
+    aco__system.send = real_send;
+    aco__system.shutdown = real_shutdown;
+    return arg;
+}
+
 int main(void)
 {
     static const aco_function_t tests[] = {
         limits_framing, limits_steady_peers,   limits_steady_websockets, servers_read_on,    clients_read_on,
         cuts_visibly,   ends_before_requests,  clients_cut_visibly,      needs_little_stack, asks_with_little_stack,
-        tells_of_files, fails_on_mute_streams, forgets_failures,         holds_few_frames};
+        tells_of_files, fails_on_mute_streams, forgets_failures,         holds_few_frames,
+        ends_with_the_reply};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     reads_on_after_root();
     return check_result("http_ends");

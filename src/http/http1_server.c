@@ -463,7 +463,7 @@ static int may_send(aco__http1_connection_t *c)
     return link->in.end > link->in.begin ||
            (space &&
             (space->http.incoming.may_switch || (space->http.incoming.is_persistent && space->x.reply.will_close))) ||
-           aco__http_has_input(link);
+           aco__http_has_unread(link);
 }
 
 /* Whether the connection, which is new here, speaks HTTP/1 from now on. `session`: as above. */
@@ -480,12 +480,13 @@ ACO__SWITCHES static __attribute__((noinline)) int begins_http1(aco__http1_conne
     return 0;
 }
 
-/* After the last reply. */
+/* After the last reply. The end follows at once, by linger() or end_connection(): the system is told that more comes,
+ * and sends both in one packet. */
 ACO__SWITCHES static __attribute__((noinline)) void finish_output(aco__http1_connection_t *c)
 {
     const char *location = location_of(c);
     if (c->is.link.out_n)
-        (void)aco__http_send(&c->is.link, NULL, 0, 0, location);
+        (void)aco__http_send(&c->is.link, NULL, 0, 1, location);
     if (c->is.link.stream && may_send(c))
         linger(c, location);
 }

@@ -181,6 +181,13 @@ int aco__http_has_input(const aco__http_link_t *link)
     return aco_stream_has_input(link->stream);
 }
 
+int aco__http_has_unread(const aco__http_link_t *link)
+{
+    char byte;
+    return link->is_plain ? aco__system.recv(link->own.fd, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) > 0
+                          : aco__http_has_input(link);
+}
+
 ssize_t aco__http_more_input(aco__http_link_t *link, const char *location)
 {
     aco__http_input_t *in = &link->in;

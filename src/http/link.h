@@ -96,6 +96,8 @@ ACO__HIDDEN int aco__http_skip_empty_lines(aco__http_link_t *link);
 ACO__HIDDEN int aco__http_is_readable(int fd);
 /* Whether bytes are there that were not read, or the peer's end. Does not wait. */
 ACO__HIDDEN int aco__http_has_input(const aco__http_link_t *link);
+/* Whether bytes are there that nobody will read, or, on a stream, the peer's end. Does not wait. */
+ACO__HIDDEN int aco__http_has_unread(const aco__http_link_t *link);
 /* Reads behind what is in the buffer. The number of bytes; 0 at the end of the stream; -1 and errno. */
 ACO__SWITCHES ACO__HIDDEN ssize_t aco__http_append(aco__http_link_t *link, const char *location);
 /* The same; what nobody has read yet moves to what is held. */
