@@ -27,6 +27,25 @@ static int count_registered(void)
     return n;
 }
 
+/* To read no bytes never waits, whatever the descriptor is, and whether or not it has some. */
+static void *nothing(void *unused)
+{
+    int tcp[2], ends[2];
+    char small[16];
+    make_tcp(tcp);
+    make_pipe(ends);
+    CHECK_EQ(aco_io_read(tcp[0], small, 0), 0);
+    CHECK_EQ(aco_io_read(ends[0], small, 0), 0);
+    CHECK_EQ(aco_io_write(tcp[1], "now", 3), 3);
+    let_arrive();
+    CHECK_EQ(aco_io_read(tcp[0], small, 0), 0);
+    CHECK_EQ(aco_io_read(tcp[0], small, sizeof small), 3); /* it was still there */
+    CHECK_EQ(aco_io_read(tcp[0], small, 0), 0); /* and now is known to be drained */
+    close_both(tcp);
+    close_both(ends);
+    return unused;
+}
+
 /* Those of the library: an eventfd, and with a ring another one. */
 static int own_registrations(void)
 {
@@ -837,7 +856,7 @@ int main(void)
     int before;
     static const aco_function_t tests[] = {waits,   bytes,         all_of_it,      passes_a_descriptor,
                                            closing, numbers_again, closes_at_once, numbers_of_another_kind,
-                                           scopes,  half_close,    resets};
+                                           scopes,  half_close,    resets,         nothing};
     static const aco_function_t in_kernel[] = {between, closing_the_other, /* splice() of files */
                                                urgent_data, error_queue, woken_and_closed}; /* in this order */
     for (int i = 0; i < LARGE; i++)

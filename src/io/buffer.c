@@ -73,7 +73,7 @@ static ssize_t fill_once(aco__io_fd_t *d, void *args)
     ssize_t n;
     if (!r->buffer && !(r->buffer = lend(r->size, f->call)))
         return -1;
-    n = aco__system.read(d->fd, r->buffer + r->end, r->size - r->end);
+    n = aco__io_read_once(d, r->buffer + r->end, r->size - r->end);
     if (n <= 0 && r->aco__is_lent && r->end == 0)
         take_back(&r->buffer, r->size);
     return n;

@@ -137,6 +137,13 @@ ACO__SWITCHES static ssize_t send_to(int flags, const char *call, int fd, once_t
 
 /* ---- Bytes ---- */
 
+ssize_t aco__io_read_once(const aco__io_fd_t *d, void *p, size_t n)
+{
+    if (d->is_tcp && n) /* read() reads nothing at once; recv() would wait for bytes */
+        return aco__system.recv(d->fd, p, n, 0);
+    return aco__system.read(d->fd, p, n);
+}
+
 typedef struct bytes {
     union {
         void *to;
@@ -152,7 +159,7 @@ typedef struct bytes {
 static ssize_t read_once(aco__io_fd_t *d, void *args)
 {
     const bytes_t *bytes = args;
-    return aco__system.read(d->fd, bytes->is.to, bytes->n);
+    return aco__io_read_once(d, bytes->is.to, bytes->n);
 }
 
 /* Sockets are written to by send(), which can do it without SIGPIPE. */

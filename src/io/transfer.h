@@ -10,4 +10,7 @@ ACO__SWITCHES
 ACO__HIDDEN ssize_t aco__io_transfer(const char *call, int fd, int direction, size_t wanted,
                                      ssize_t (*once)(aco__io_fd_t *d, void *args), void *args, const char *location);
 
+/* read(): of a TCP socket by recv(), which takes the kernel less time. */
+ACO__HIDDEN ssize_t aco__io_read_once(const aco__io_fd_t *d, void *p, size_t n);
+
 #endif
