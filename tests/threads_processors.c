@@ -134,11 +134,9 @@ static void test_near_first(void)
     CHECK_EQ(system(command), 0);
 }
 
-/* Of all that sleep, a near one is woken. The set is made up. */
-static void test_wakes_near(void)
+/* A set that is made up: all threads sleep but the thief. */
+static aco_threads_t *asleep(aco__set_worker_t workers[CPUS])
 {
-    static uint16_t order[CPUS - 1] = {4, 6, 7, 0, 1, 2, 3};
-    static aco__set_worker_t workers[CPUS];
     aco_threads_t *threads = calloc(1, sizeof *threads + CPUS * sizeof *threads->workers);
     threads->n = threads->slots = CPUS;
     threads->sleeping = CPUS - 1;
@@ -148,6 +146,15 @@ static void test_wakes_near(void)
         workers[i].is_gone = 1;
         workers[i].is_sleeping = i != THIEF;
     }
+    return threads;
+}
+
+/* Of all that sleep, a near one is woken. */
+static void test_wakes_near(void)
+{
+    static uint16_t order[CPUS - 1] = {4, 6, 7, 0, 1, 2, 3};
+    static aco__set_worker_t workers[CPUS];
+    aco_threads_t *threads = asleep(workers);
     workers[THIEF].order = order;
     for (int i = 0; i < CPUS - 1; i++) {
         aco__threads_wake_one(threads, &workers[THIEF]);
@@ -159,6 +166,32 @@ static void test_wakes_near(void)
     threads->sleeping = 2;
     aco__threads_wake_one(threads, NULL);
     CHECK(!workers[1].is_sleeping && workers[2].is_sleeping);
+    free(threads);
+}
+
+/* How many threads the thief wakes that has found so many items, when `others` search. */
+static unsigned woken_by(aco_threads_t *threads, aco__set_worker_t *thief, size_t found, unsigned others)
+{
+    unsigned sleeping = threads->sleeping;
+    thief->is_searching = 1;
+    thief->found = found;
+    threads->searching = others + 1;
+    aco__threads_end_search(thief);
+    CHECK_EQ(threads->searching - others, sleeping - threads->sleeping);
+    return sleeping - threads->sleeping;
+}
+
+/* A thread that has found many items wakes one more, if not too many search. */
+static void test_wakes_more(void)
+{
+    static aco__set_worker_t workers[CPUS];
+    aco_threads_t *threads = asleep(workers);
+    CHECK_EQ(woken_by(threads, &workers[THIEF], 15, 0), 0);
+    CHECK_EQ(woken_by(threads, &workers[THIEF], 100, 1), 0); /* only the thief is awake */
+    CHECK_EQ(woken_by(threads, &workers[THIEF], 16, 0), 1);
+    CHECK_EQ(woken_by(threads, &workers[THIEF], 16, 1), 0);
+    CHECK_EQ(woken_by(threads, &workers[THIEF], 32, 1), 1);
+    CHECK_EQ(woken_by(threads, &workers[THIEF], 100, 2), 0);
     free(threads);
 }
 
@@ -218,6 +251,7 @@ int main(void)
     test_quota();
     test_near_first();
     test_wakes_near();
+    test_wakes_more();
     test_affinity();
     test_pinning();
     return check_result("threads_processors");

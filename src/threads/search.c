@@ -4,9 +4,13 @@
  * searching, and then looks at all queues once more. Whoever adds an item does so first and then wakes a thread that
  * sleeps, unless one searches. All of that is sequentially consistent. So if an item is added after the last look of a
  * searcher, the adder sees the searcher asleep and no longer searching; if before, the searcher sees the item. Each
- * added item wakes at most one thread, which wakes the next one when it has found something and more is left. A
- * searcher leaves a lone item to the thread that has it, for a while. It still counts as a searcher then; later it
- * steals the item or finds it gone. */
+ * added item wakes at most one thread, which wakes the next one when it has found something and more is left. Where it
+ * has found many items it wakes one more: see wake_more(). A searcher leaves a lone item to the thread that has it, for
+ * a while. It still counts as a searcher then; later it steals the item or finds it gone.
+ *
+ * Whoever makes the number of searchers 0 answers for the items that were added before, and have woken nobody: one that
+ * has found something looks whether more is left, one that goes to sleep looks at all queues, and one that has counted
+ * a searcher but found no sleeper to be it looks for sleepers again. */
 #include "base/invariants.h"
 #include "scheduler/spin.h"
 #include "system/point.h"
@@ -181,17 +185,17 @@ static aco__set_worker_t *claim_one(aco_threads_t *threads, const aco__set_worke
     return NULL;
 }
 
-/* Threads sleep, or did a moment ago. */
-static ACO__COLD void wake_a_sleeper(aco_threads_t *threads, const aco__set_worker_t *near)
+/* Threads sleep, or did a moment ago. Wakes one, if fewer than `most` search. */
+static ACO__COLD void wake_a_sleeper(aco_threads_t *threads, const aco__set_worker_t *near, unsigned most)
 {
     enum { SPINS = 10 };
     aco__set_worker_t *sleeper;
     int spins = 0;
     while (__atomic_load_n(&threads->sleeping, __ATOMIC_SEQ_CST) && !aco__threads_forked(threads)) {
-        unsigned none = 0;
-        if (__atomic_load_n(&threads->searching, __ATOMIC_SEQ_CST) ||
-            !__atomic_compare_exchange_n(&threads->searching, &none, 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-            return; /* it will look at all queues before it sleeps */
+        unsigned now = __atomic_load_n(&threads->searching, __ATOMIC_SEQ_CST);
+        if (now >= most ||
+            !__atomic_compare_exchange_n(&threads->searching, &now, now + 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+            return; /* they will look at all queues before they sleep */
         sleeper = claim_one(threads, near);
         if (sleeper) {
             aco__threads_wake(sleeper); /* it is the searcher now */
@@ -207,7 +211,22 @@ void aco__threads_wake_one(aco_threads_t *threads, const aco__set_worker_t *near
 {
     ACO__POINT();
     if (aco_unlikely(__atomic_load_n(&threads->sleeping, __ATOMIC_SEQ_CST) != 0))
-        wake_a_sleeper(threads, near);
+        wake_a_sleeper(threads, near, 1);
+}
+
+/* The worker has found so many items in one place: wakes one more thread. It takes tens of microseconds until a woken
+ * thread runs, and if each woke only the next one, a short program would be over before all had begun. But searchers
+ * slow down the threads at whose deques they look. So at most about half of those that are awake may search, and there
+ * must be enough items for each: docs/threads.md, "Beyond this machine". */
+static void wake_more(const aco__set_worker_t *worker, size_t found)
+{
+    enum { ITEMS_EACH = 16 };
+    aco_threads_t *threads = worker->threads;
+    unsigned sleeping = __atomic_load_n(&threads->sleeping, __ATOMIC_SEQ_CST), most;
+    if (!sleeping || found < ITEMS_EACH)
+        return;
+    most = ((unsigned)slots_of(threads) - sleeping) / 2 + 1;
+    wake_a_sleeper(threads, worker, found / ITEMS_EACH < most ? (unsigned)(found / ITEMS_EACH) : most);
 }
 
 /* ---- Searching ---- */
@@ -295,6 +314,7 @@ static int steal_from(aco__set_worker_t *worker, aco__set_worker_t *victim, size
     size_t count = aco__deque_count(&victim->deque), wanted = (count + 1) / 2, stolen = 1;
     if (count < least || aco__deque_steal(&victim->deque, item) <= 0)
         return 0;
+    worker->found = count;
     if (wanted > THREADS_STOLEN)
         wanted = THREADS_STOLEN;
     for (; --wanted && aco__deque_has_room(&worker->deque) && aco__deque_steal(&victim->deque, &more) > 0; stolen++)
@@ -379,6 +399,8 @@ static void stop_searching(aco__set_worker_t *worker)
     worker->is_searching = 0;
     if (__atomic_fetch_sub(&threads->searching, 1, __ATOMIC_SEQ_CST) == 1 && is_anything_left(threads))
         aco__threads_wake_one(threads, worker); /* items added meanwhile have woken nobody */
+    wake_more(worker, worker->found);
+    worker->found = 0;
 }
 
 void aco__threads_end_search(aco__set_worker_t *worker)

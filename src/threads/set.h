@@ -58,6 +58,7 @@ typedef struct aco__set_worker {
     int more_alone;          /* how often they may go on with THREADS_AT_ONCE more, while nothing else wants to run */
     aco__node_t *first;      /* for this thread alone, in order */
     unsigned rounds;
+    size_t found;            /* items where it has stolen in this search */
     aco_scope_t all;         /* around all tasks, once the set is cancelled */
     ACO__SWITCHES aco_function_t fn;       /* of its first task */
     void *arg;
@@ -99,8 +100,11 @@ struct aco_threads_s {
     int error;               /* the first failure */
     int is_stopped, is_cancelled, is_done;
     unsigned busy;           /* threads that have tasks */
-    unsigned sleeping, searching;
     unsigned turn;           /* whose it is to be sent something */
+    unsigned sleeping;       /* each submission reads this */
+    char padding[THREADS_LINE];
+    unsigned searching;      /* each search writes this */
+    char more_padding[THREADS_LINE];
     aco__set_worker_t *workers[];  /* n + THREADS_JOINED; NULL: not used yet */
 };
 

@@ -31,6 +31,7 @@ CHANCES = 15  # programs by chance, which must have the same outcomes with and w
 # Changes that all builds of a test have, as regular expressions: smaller sizes, fewer spins.
 SEARCH_SIZES = [
     ('threads/search.c', r'ATTEMPTS = \d+', 'ATTEMPTS = 2'),
+    ('threads/search.c', r'ITEMS_EACH = \d+', 'ITEMS_EACH = 1'),
     # it spins while another thread is between two steps of claim_sleeper(): twice is enough
     ('threads/search.c', r'while (\(__atomic_load_n\(&threads->sleeping, .*\)) {',
      r'while (\1) {\n        if (spins == 2)\n            litmus_give_up();')]
@@ -105,6 +106,8 @@ FAULTS = [
               '&deque->bottom', 'bottom + 1'),
     weaker('search: a submitter looks with acquire for sleepers', 'search', 'search.one', SEARCH,
            'void aco__threads_wake_one', 'load_n(&threads->sleeping, __ATOMIC_SEQ_CST', 'ACQUIRE'),
+    Fault('search: one more searcher is counted, but not woken', 'search', 'search.two', SEARCH, 'static void wake_more',
+          'wake_a_sleeper(threads, worker, ', '__atomic_fetch_add(&threads->searching, 1, __ATOMIC_SEQ_CST), (void)('),
     weaker('set: a member ends relaxed', 'set', 'set.one', GROUP, 'static void finish',
            'fetch_sub(&group->aco__pending, count, __ATOMIC_ACQ_REL', 'RELAXED'),
     Fault('set: the end wakes nobody', 'set', 'set.one', SET, 'static void set_is_done',
