@@ -302,8 +302,8 @@ def measured(program):
 
 
 def rows(name, numbers, costs, rule, seeds):
-    """Of each number of threads: ns for a leaf, speed against one thread, where the threads' time goes. Means of so many
-    simulations, whose latencies differ by up to a fifth."""
+    """Of each number of threads: ns for a leaf, speed against one thread, where the threads' time goes. Means of
+    simulations whose latencies differ by up to a fifth."""
     begin, leaves = PROGRAMS[name]
     alone = None
     for number in numbers:
