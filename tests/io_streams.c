@@ -287,6 +287,41 @@ static void *notices_ends(void *arg)
     return arg;
 }
 
+static void reads_no_end(aco_stream_t *stream)
+{
+    char bytes[64];
+    for (int i = 0; i < 2; i++) { /* the system tells of the reset once; then it tells of an end */
+        while (aco_stream_read(stream, bytes, sizeof bytes) > 0)
+            ;
+        FAILS_WITH(aco_stream_read(stream, bytes, sizeof bytes), ECONNRESET);
+    }
+    if (aco_stream_fd(stream) >= 0) {
+        int ends[2], fd = aco_stream_fd(stream);
+        struct iovec part = {bytes, sizeof bytes};
+        make_pipe(ends);
+        FAILS_WITH(aco_io_splice(fd, NULL, ends[1], NULL, sizeof bytes, 0), ECONNRESET);
+        FAILS_WITH(aco_io_readv(fd, &part, 1), ECONNRESET);
+        FAILS_WITH(aco_io_recv(fd, bytes, sizeof bytes, MSG_DONTWAIT), ECONNRESET);
+        close_both(ends);
+    }
+}
+
+/* A connection that was cut has no end for who reads, whoever is told of the cut first. */
+static void *notices_cuts(void *arg)
+{
+    for (int writes_first = 0; writes_first < 2 && (kind == TCP || kind == MEMORY); writes_first++) {
+        aco_stream_t *ends[2];
+        make_ends(ends);
+        CHECK_EQ(aco_stream_write_all(ends[1], "x", 1), 1);
+        aco_stream_abort(ends[1]);
+        while (writes_first && aco_stream_write(ends[0], "x", 1) == 1)
+            ;
+        reads_no_end(ends[0]);
+        aco_stream_close(ends[0]);
+    }
+    return arg;
+}
+
 /* ---- Copying ---- */
 
 typedef struct tunnel {
@@ -497,8 +532,9 @@ static void *refuses(void *arg)
 
 int main(void)
 {
-    static const aco_function_t each[] = {converses,        obeys_scopes, closes_under_others, notices_ends,
-                                          tells_what_it_is, copies,       copies_no_more};
+    static const aco_function_t each[] = {converses,    obeys_scopes,  closes_under_others,
+                                          notices_ends, notices_cuts,  tells_what_it_is,
+                                          copies,       copies_no_more};
     signal(SIGPIPE, SIG_IGN);
     if (IS_SIMULATED)
         run_task(warms_up, NULL); /* puts the simulation's calls into the table, before those that replace them */

@@ -70,7 +70,10 @@ ACO_API int aco_io_wait_writable_until_at(int fd, int64_t deadline, const char *
 /* These do what the system calls do. Other tasks may use the same descriptor meanwhile; if two read, each gets a part
  * of the bytes, and if two write, each writes a part. With MSG_DONTWAIT, MSG_ERRQUEUE or SPLICE_F_NONBLOCK in the flags
  * a call never waits: it fails with EAGAIN instead. aco_io_wait_readable() also waits for what MSG_ERRQUEUE gets.
- * MSG_WAITALL has no effect: use aco_io_read_exactly(). */
+ * MSG_WAITALL has no effect: use aco_io_read_exactly().
+ *
+ * When a connection of TCP fails (ECONNRESET, ETIMEDOUT), the system tells only one call, perhaps another task's write;
+ * a later read() finds an ordinary end. Calls for an owned descriptor do not: each read without bytes left fails. */
 ACO_API ssize_t aco_io_read_at(int fd, void *p, size_t n, const char *location);
 ACO_API ssize_t aco_io_write_at(int fd, const void *p, size_t n, const char *location);
 ACO_API ssize_t aco_io_readv_at(int fd, const struct iovec *parts, int count, const char *location);

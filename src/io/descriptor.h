@@ -25,7 +25,8 @@ typedef struct aco__io_fd {
     unsigned char owned : 1; /* only aco_io_close() ends its registration */
     unsigned char is_shared : 1; /* other processes have it too: aco_io_set_shared() */
     unsigned char is_socket : 1; /* or may be one, if it is not owned */
-    unsigned char is_tcp;
+    unsigned char is_tcp : 1;
+    unsigned char lost;     /* the errno with which the connection of TCP has failed; 0: it has not */
     unsigned char armed;    /* the directions that the poller watches */
     unsigned char drained;  /* nothing to read until the next event */
     unsigned char always;   /* IO_ALWAYS_READS was seen: never drained */

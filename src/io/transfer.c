@@ -24,14 +24,40 @@ static inline ssize_t counted(aco__io_t *io, int direction, ssize_t n)
     return n;
 }
 
+/* A system call has failed. If a connection of TCP has, the system tells one call, perhaps a writer's, and lets readers
+ * find an ordinary end from then on. So the record keeps the errno. */
+static void note_failure(aco__io_fd_t *d)
+{
+    if (d->is_tcp && (errno == ECONNRESET || errno == ETIMEDOUT || errno == EHOSTUNREACH || errno == ENETUNREACH))
+        d->lost = (unsigned char)errno;
+}
+
+static ssize_t failed(aco__io_fd_t *d, const char *call)
+{
+    note_failure(d);
+    return aco__io_fail(call, d->fd);
+}
+
+/* What a read returns that has found the end: 0, or -1 and errno. */
+static ssize_t end_of(const aco__io_fd_t *d, const char *call)
+{
+    if (!d->lost)
+        return 0;
+    errno = d->lost;
+    return aco__io_fail(call, d->fd);
+}
+
 /* A wait for what a drained descriptor will bring has failed. What has come meanwhile is not lost for that. */
 static ssize_t last_attempt(aco__io_fd_t *d, once_t once, void *args)
 {
     int error = errno;
     ssize_t n = d->closed ? -1 : once(d, args);
-    if (n < 0)
-        errno = error;
-    return n;
+    if (n >= 0)
+        return n;
+    if (!d->closed)
+        note_failure(d);
+    errno = error;
+    return -1;
 }
 
 ACO__SWITCHES
@@ -52,7 +78,7 @@ static ssize_t attempts(aco__io_t *io, aco__io_fd_t *d, const char *call, int di
         if (!is_drained && errno == EINTR)
             continue;
         if (!is_drained && errno != EAGAIN)
-            return aco__io_fail(call, d->fd);
+            return failed(d, call);
         if (aco__io_park(io, d, direction, ACO_FOREVER, call, location) != 0)
             return is_drained ? last_attempt(d, once, args) : -1;
     }
@@ -67,6 +93,8 @@ ssize_t aco__io_transfer(const char *call, int fd, int direction, size_t wanted,
     if (!d)
         return -1;
     n = attempts(io, d, call, direction, wanted, once, args, location);
+    if (n == 0 && direction == IO_READ)
+        n = end_of(d, call);
     aco__io_leave(d);
     return counted(io, direction, n);
 }
@@ -83,7 +111,9 @@ static ssize_t transfer_now(const char *call, int fd, int direction, once_t once
         n = once(d, args);
     while (n < 0 && errno == EINTR);
     if (n < 0)
-        aco__io_fail(call, fd);
+        n = failed(d, call);
+    else if (n == 0 && direction == IO_READ)
+        n = end_of(d, call);
     aco__io_leave(d);
     return counted(io, direction, n);
 }
@@ -111,7 +141,7 @@ static ssize_t send_attempts(aco__io_t *io, aco__io_fd_t *d, const char *call, o
         if (is_ready < 0 && errno == EINTR)
             continue;
         if (is_ready < 0)
-            return aco__io_fail(call, d->fd);
+            return failed(d, call);
         if (is_ready ? aco__io_pause(io, d, &ns, call, location) != 0
                      : aco__io_park(io, d, IO_WRITE, ACO_FOREVER, call, location) != 0)
             return -1;
@@ -446,8 +476,10 @@ static ssize_t move_attempts(aco__io_t *io, aco__io_fd_t *const d[2], ssize_t (*
     while (!instead && (n = once(move)) < 0) {
         if (errno == EINTR)
             continue;
-        if (errno != EAGAIN || move->flags & SPLICE_F_NONBLOCK)
-            return aco__io_fail(call, move->fds[0]);
+        if (errno != EAGAIN || move->flags & SPLICE_F_NONBLOCK) {
+            note_failure(d[1]);
+            return failed(d[0], call);
+        }
         instead = await_either(io, d, move, &ns, call, location);
         if (instead < 0)
             return -1;
@@ -468,6 +500,8 @@ static ssize_t between(const char *call, ssize_t (*once)(const move_t *move), co
     if (!io || aco__io_enter_both(io, move->fds, d, !(move->flags & SPLICE_F_NONBLOCK), call) != 0)
         return -1;
     n = move_attempts(io, d, once, move, call, location);
+    if (n == 0 && move->n)
+        n = end_of(d[0], call);
     aco__io_leave_both(d);
     return counted(io, IO_READ, counted(io, IO_WRITE, n));
 }
