@@ -97,7 +97,8 @@ ACO_API int aco_websocket_receive_at(aco_websocket_t *socket, const char **data,
 #define aco_websocket_receive(socket, data, n) aco_websocket_receive_at(socket, data, n, ACO_PLACE)
 
 /* Sends a message. Returns 0; on error -1 with errno EINVAL (the type, or text that is no UTF-8), EPIPE (the WebSocket
- * is closed, or the peer is gone), ETIMEDOUT (also: the peer takes nothing for the server's write_time), ECANCELED.
+ * is closed, or the peer is gone), ECONNRESET (the peer is gone), ETIMEDOUT (also: the peer takes nothing for the
+ * server's write_time), ECANCELED, ENOMEM, EPERM (the caller cannot wait).
  * After the end of a scope a message can be sent again if no part of it was sent, and if it has at most 2 KiB and goes
  * without TLS and HTTP/2, or has only waited for another task's; else later calls fail with EPIPE. */
 ACO_API int aco_websocket_send_at(aco_websocket_t *socket, int type, const void *p, size_t n, const char *location);
