@@ -7,6 +7,7 @@
 #include "tasks.h"
 #include "fails.h"
 
+#include <aco/detail/worker.h>
 #include <aco/group.h>
 #include <aco/sync.h>
 
@@ -552,6 +553,61 @@ static void signal_in_hook(void)
     CHECK_EQ(aco_on_idle(NULL, NULL), 0);
 }
 
+static int64_t parked_at;
+
+static void *parks_again(void *unused)
+{
+    aco_park("the hook");
+    parked_at = aco_now();
+    aco_park("the hook again");
+    return unused;
+}
+
+static double told_seconds(const aco_t *task)
+{
+    const char *line, *told;
+    dump();
+    line = strstr(text, line_of(task));
+    told = line ? strstr(line, "has waited up to ") : NULL;
+    CHECK(told);
+    return atof(told + strlen("has waited up to "));
+}
+
+static void leaves_soon(void *unused)
+{
+    (void)unused;
+}
+
+static int gives_a_late_turn(void *unused, int64_t timeout_ns)
+{
+    double told;
+    (void)unused;
+    if (timeout_ns == 0)
+        return 1;
+    CHECK_EQ(aco_unpark(asleep), 0);
+    if (via_hook++ == 0) {
+        for (int64_t begins = aco_now(); aco_now() - begins < 60 * ACO_MILLISECOND;) /* the hook's own wait */
+            sched_yield();
+        CHECK_EQ(aco__idle_turn(), 0);
+        told = told_seconds(asleep);
+        CHECK(told <= (double)(aco_now() - parked_at) / ACO_SECOND + 0.03); /* by a coarse clock */
+        CHECK_EQ(aco_unpark(asleep), 0);
+    }
+    return 1;
+}
+
+/* Promise: a wait that begins in a turn that the hook gives is told without the hook's own wait, if dumps are wanted. */
+static void turn_in_hook(void)
+{
+    via_hook = 0;
+    asleep = spawn(parks_again, NULL);
+    CHECK_EQ(aco_on_idle(gives_a_late_turn, NULL), 0);
+    aco__idle_gives_turns(leaves_soon);
+    run();
+    CHECK_EQ(aco_join(asleep, NULL), 0);
+    CHECK_EQ(aco_on_idle(NULL, NULL), 0);
+}
+
 static void *has_tasks(void *unused)
 {
     CHECK_EQ(aco_tasks_dump_on(SIGUSR1, ends[1]), 0);
@@ -706,6 +762,7 @@ int main(void)
     signal_while_tasks_run();
     signal_while_open();
     signal_in_hook();
+    turn_in_hook();
     signal_after_thread();
     signal_on_several_threads();
     fork_in_handler();

@@ -498,6 +498,7 @@ int aco__idle_turn(void)
         return 1;
     if (aco_unlikely(!s || !s->turns_until || s->worker || aco__handles_exceptions(aco__tls_ref())))
         return 0; /* a task that waits would take the caller's exceptions for its own */
+    note_time(self, s); /* of the hook's wait, for waits that begin in these turns */
     give_turns(self, s);
     if (self->task || !self->tasks || !has_turns_only(s)) /* a task may have begun to wait for an event */
         return 0;
