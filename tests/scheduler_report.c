@@ -596,7 +596,7 @@ static int gives_a_late_turn(void *unused, int64_t timeout_ns)
     return 1;
 }
 
-/* Promise: a wait that begins in a turn that the hook gives is told without the hook's own wait, if dumps are wanted. */
+/* Promise: if dumps are wanted, a wait that begins in a turn of the hook is told without the hook's own wait. */
 static void turn_in_hook(void)
 {
     via_hook = 0;
