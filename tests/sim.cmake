@@ -91,8 +91,10 @@ if(TARGET acorn_http)
       target_link_libraries(test_sim_${subject}_default
                             PRIVATE acorn_sim_static acorn_threads_static acorn_http_static)
     endforeach()
-    acorn_test(sim_threads_http_balance.default sim_threads_http_balance.c TIMEOUT 200 LINK acorn_sim_static
-               acorn_threads_static acorn_http_static)
+    foreach(subject threads_http_balance threads_http_end_in_move)
+      acorn_test(sim_${subject}.default sim_${subject}.c TIMEOUT 200 LINK acorn_sim_static acorn_threads_static
+                 acorn_http_static)
+    endforeach()
   endif()
   acorn_variant_tests(sim_http sim_http_client sim_http_slow LINK acorn_sim_static acorn_http_static)
   if(ACORN_HTTP2 AND ACORN_HAS_NGHTTP2)

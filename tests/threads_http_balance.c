@@ -19,7 +19,6 @@ typedef struct served {
     int is_blocked, may_go; /* a handler that stalls its thread */
     int waits; /* that handler, before */
     int stops; /* that handler ends its server */
-    int waits_long; /* the end, for clients that have no request */
     aco_scope_t scopes[2];
 } served_t;
 
@@ -66,7 +65,7 @@ static void *serves(void *world)
     w->ports[me] = atoi(strchr(address, ':') + 1);
     options.max_connections = w->max_connections[me];
     options.max_per_address = w->max_per_address;
-    options.drain_idle_time = w->waits_long ? 100 * ACO_SECOND : 20 * ACO_MILLISECOND;
+    options.drain_idle_time = 20 * ACO_MILLISECOND;
     CHECK_EQ(aco_stop_begin(&stop, ACO_FOREVER), 0);
     CHECK_EQ(aco_scope_begin(&w->scopes[me], ACO_FOREVER), 0);
     add(&w->are_open, 1);
@@ -169,7 +168,7 @@ static void with_servers(served_t *w, void (*check)(served_t *w))
     while (load(&w->are_open) < 2)
         sched_yield();
     check(w);
-    if (!w->stops && !w->waits_long)
+    if (!w->stops)
         CHECK_EQ(aco_threads_stop(set), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK(!w->balance.aco__members);
@@ -357,64 +356,6 @@ static void check_moves_of_http2(served_t *w)
     close(other);
 }
 
-/* The type of the next frame, and its flags; the rest is dropped. -1: there is none. */
-static int read_frame(int fd, int *flags)
-{
-    unsigned char head[9];
-    char rest[1 << 14];
-    ssize_t n;
-    if (recv(fd, head, sizeof head, MSG_WAITALL) != (ssize_t)sizeof head)
-        return -1;
-    n = head[0] << 16 | head[1] << 8 | head[2];
-    if (n > (ssize_t)sizeof rest || (n && recv(fd, rest, (size_t)n, MSG_WAITALL) != n))
-        return -1;
-    *flags = head[4];
-    return head[3];
-}
-
-/* GET / on this stream, up to the reply's end. */
-static void ask_by_frames(int fd, char stream)
-{
-    enum { DATA, END_STREAM = 1 };
-    const char request[] = {0, 0, 6, 1, 5, 0, 0, 0, stream, '\x82', '\x86', '\x84', 0x41, 1, 'x'};
-    int flags = 0, type;
-    CHECK_EQ(send(fd, request, sizeof request, MSG_NOSIGNAL), (ssize_t)sizeof request);
-    do
-        type = read_frame(fd, &flags);
-    while (type > DATA || (type == DATA && !(flags & END_STREAM)));
-    CHECK_EQ(type, DATA);
-}
-
-/* The server ends while a connection of HTTP/2 waits for another thread, which has no time to take it: the client is
- * told at once all the same. */
-static void check_end_in_move(served_t *w)
-{
-    static const char hello[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0";
-    enum { GOAWAY = 7 };
-    int other = dial(w, 1), stalling, moving, flags, type;
-    CHECK_EQ(call(other), 1);
-    stalling = dial(w, 0);
-    CHECK_EQ(call(stalling), 0);
-    moving = dial(w, 0);
-    CHECK_EQ(send(moving, hello, sizeof hello, MSG_NOSIGNAL), (ssize_t)sizeof hello);
-    ask_by_frames(moving, 1);
-    for (int i = 0; i < 2; i++) /* the first time is only suspicious */
-        CHECK_EQ(stall(w, stalling), 0);
-    ask(other, "/heavy"); /* nobody knows yet that this thread is stalled, too */
-    await_block(w);
-    ask_by_frames(moving, 3);
-    CHECK_EQ(aco_threads_stop(set), 0);
-    do
-        type = read_frame(moving, &flags);
-    while (type >= 0 && type != GOAWAY);
-    CHECK_EQ(type, GOAWAY);
-    close(moving);
-    let_go(w);
-    CHECK_EQ(answer_of(other, NULL), 1);
-    close(stalling);
-    close(other);
-}
-
 /* A thread that stalls for the first time does not keep a new connection waiting. */
 static void check_unknown_stall(served_t *w)
 {
@@ -469,14 +410,13 @@ int main(void)
 {
     served_t new_ones = {.ports = {0, 0}}, idle_ones = {.max_per_address = 2}, full = {.max_connections = {0, 1}},
              end = {.ports = {0, 0}}, unknown = {.ports = {0, 0}}, late = {.ports = {0, 0}}, http2 = {.ports = {0, 0}},
-             moves = {.ports = {0, 0}}, end_in_move = {.waits_long = 1};
+             moves = {.ports = {0, 0}};
     with_servers(&new_ones, check_new_ones);
     with_servers(&idle_ones, check_idle_ones);
     with_servers(&late, check_late_ones);
     if (aco_http_has_http2()) {
         with_servers(&http2, check_http2);
         with_servers(&moves, check_moves_of_http2);
-        with_servers(&end_in_move, check_end_in_move);
     }
     with_servers(&unknown, check_unknown_stall);
     with_servers(&full, check_full);
