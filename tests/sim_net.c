@@ -155,6 +155,34 @@ static void reset_by_unread(aco_sim_t *sim, void *arg)
     close_ends(&ends);
 }
 
+static void *feed(void *fd)
+{
+    while (aco_io_write((int)(intptr_t)fd, "", 1) == 1)
+        aco_sleep((int64_t)aco_sim_random(aco_sim_current(), ACO_MILLISECOND));
+    CHECK(errno == ECONNRESET || errno == EPIPE);
+    return NULL;
+}
+
+/* One task writes while another reads, and the peer resets: whoever is told first, the reader finds no end. */
+static void reset_under_two(aco_sim_t *sim, void *arg)
+{
+    ends_t ends = connect_ends();
+    aco_t *writer = aco_spawn(feed, (void *)(intptr_t)ends.client, NULL);
+    char text[8];
+    ssize_t n;
+    (void)arg;
+    CHECK_EQ(aco_io_write(ends.server, "answer", 6), 6);
+    CHECK_EQ(aco_io_wait_readable(ends.server), 0);
+    CHECK_EQ(aco_io_close(ends.server), 0); /* with bytes unread */
+    ends.server = -1;
+    do
+        aco_sleep((int64_t)aco_sim_random(sim, 5 * ACO_MILLISECOND));
+    while ((n = aco_io_read(ends.client, text, sizeof text)) > 0);
+    CHECK(n == -1 && errno == ECONNRESET);
+    CHECK_EQ(aco_join(writer, NULL), 0);
+    close_ends(&ends);
+}
+
 static void write_to_closed(aco_sim_t *sim, void *arg)
 {
     ends_t ends = connect_ends();
@@ -433,6 +461,7 @@ int main(void)
     echoes();
     passes(close_halves, NULL, RUNS);
     passes(reset_by_unread, NULL, RUNS);
+    passes(reset_under_two, NULL, RUNS);
     passes(write_to_closed, NULL, RUNS);
     passes(fill_buffers, NULL, RUNS / 10);
     passes(end_by_deadline, NULL, RUNS);
