@@ -1,6 +1,7 @@
 // Promises of <aco/async.hpp> and <aco/async_io.hpp> about what tasks wait for: members of groups wait for channels,
 // mutexes, semaphores and descriptors in the queues of tasks, without a task of their own. C++20.
 #include "cpp_task.h"
+#include "sanitizers.h"
 
 #include "aco/async_io.hpp"
 #include "aco/sim.hpp"
@@ -408,6 +409,8 @@ TEST(AsyncIo, Ends)
 // Promise: in a child of fork() the waits of its members can be ended, although no event comes.
 TEST(AsyncIo, Fork)
 {
+    if (UNDER_TSAN)
+        GTEST_SKIP() << "children of fork()";
     in_task([] {
         pair p;
         pid_t pid = -1;
