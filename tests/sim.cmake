@@ -91,8 +91,8 @@ if(TARGET acorn_http)
       target_link_libraries(test_sim_${subject}_default
                             PRIVATE acorn_sim_static acorn_threads_static acorn_http_static)
     endforeach()
-    foreach(subject threads_http_balance threads_http_end_in_move)
-      acorn_test(sim_${subject}.default sim_${subject}.c TIMEOUT 200 LINK acorn_sim_static acorn_threads_static
+    foreach(moved threads_http_balance threads_http_end_in_move)
+      acorn_test(sim_${moved}.default sim_${moved}.c TIMEOUT 200 LINK acorn_sim_static acorn_threads_static
                  acorn_http_static)
     endforeach()
   endif()

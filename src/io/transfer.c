@@ -26,7 +26,7 @@ static inline ssize_t counted(aco__io_t *io, int direction, ssize_t n)
 
 /* A system call has failed. If a connection of TCP has, the system tells one call, perhaps a writer's, and lets readers
  * find an ordinary end from then on. So the record keeps the errno. */
-static void note_failure(aco__io_fd_t *d)
+static void note_loss(aco__io_fd_t *d)
 {
     if (d->is_tcp && (errno == ECONNRESET || errno == ETIMEDOUT || errno == EHOSTUNREACH || errno == ENETUNREACH))
         d->lost = (unsigned char)errno;
@@ -34,7 +34,7 @@ static void note_failure(aco__io_fd_t *d)
 
 static ssize_t failed(aco__io_fd_t *d, const char *call)
 {
-    note_failure(d);
+    note_loss(d);
     return aco__io_fail(call, d->fd);
 }
 
@@ -55,7 +55,7 @@ static ssize_t last_attempt(aco__io_fd_t *d, once_t once, void *args)
     if (n >= 0)
         return n;
     if (!d->closed)
-        note_failure(d);
+        note_loss(d);
     errno = error;
     return -1;
 }
@@ -477,7 +477,7 @@ static ssize_t move_attempts(aco__io_t *io, aco__io_fd_t *const d[2], ssize_t (*
         if (errno == EINTR)
             continue;
         if (errno != EAGAIN || move->flags & SPLICE_F_NONBLOCK) {
-            note_failure(d[1]);
+            note_loss(d[1]);
             return failed(d[0], call);
         }
         instead = await_either(io, d, move, &ns, call, location);
