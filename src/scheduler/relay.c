@@ -86,7 +86,7 @@ int aco__relay_wait(aco__relay_t *relay, aco__relay_place_t *place, aco__queue_t
     return ACO__RELAYED;
 }
 
-ACO__FORCE_INLINE void leave(aco__relay_place_t *place)
+ACO__FORCE_INLINE void take_out(aco__relay_place_t *place)
 {
     aco__relay_t *relay = aco__relay_of(place);
     aco__relay_place_t *before = place->as.previous;
@@ -100,13 +100,13 @@ ACO__FORCE_INLINE void leave(aco__relay_place_t *place)
 
 void aco__relay_leave(aco__relay_place_t *place)
 {
-    leave(place);
+    take_out(place);
 }
 
 void aco__relay_end(aco__relay_place_t *place, int error)
 {
     aco__relay_t *relay = aco__relay_of(place);
-    leave(place);
+    take_out(place);
     relay->wait.woken = NULL; /* a channel has set it */
     place->as.error = error;
     relay->woken(place);
