@@ -411,6 +411,38 @@ TEST(Async, TurnsOfOthers)
     });
 }
 
+// Promise: members whose waits are over before their task parks do not keep other tasks from running.
+TEST(Async, TurnsOfOthersBetweenShortWaits)
+{
+    in_task([] {
+        constexpr int waits = 20;
+        int turns = 0;
+        const auto others = [&] {
+            for (turns = 0; turns < waits / 2; turns++)
+                aco::yield();
+        };
+        const auto sleeps = [&](int &before) -> aco::async<> {
+            for (int i = 0; i < waits; i++)
+                co_await aco::async_sleep_for(0ms);
+            before = turns;
+        };
+        const auto is_posted = [&](int &before) -> aco::async<> {
+            for (int i = 0; i < waits; i++)
+                co_await suspends{[](std::coroutine_handle<> handle) { std::thread([=] { handle.resume(); }).join(); }};
+            before = turns;
+        };
+        for (const bool by_thread : {false, true}) {
+            int before = 0;
+            auto task = aco::spawn(others);
+            aco::async_group group;
+            group.spawn(by_thread ? is_posted(before) : sleeps(before));
+            group.wait();
+            EXPECT_EQ(before, waits / 2);
+            task.join();
+        }
+    });
+}
+
 // Promise: members take turns, with each other and with tasks; they await each other, awaitables, senders and tasks.
 TEST(Async, Members)
 {

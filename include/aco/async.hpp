@@ -249,18 +249,15 @@ public:
     {
         while (members_) {
             collect();
-            if (!first_) {
+            if (first_)
+                give_turns();
+            if (first_) {
+                yield();
+            } else if (members_) {
                 is_parked_ = true;
                 park(location);
                 is_parked_ = false;
-                continue;
             }
-            turns_ = MOST_TURNS;
-            do
-                next().resume();
-            while (first_ && turns_ > 0);
-            if (first_)
-                yield();
         }
     }
 
@@ -307,6 +304,14 @@ private:
         }
     };
 
+    void give_turns() noexcept
+    {
+        turns_ = MOST_TURNS;
+        do
+            next().resume();
+        while (first_ && turns_ > 0);
+    }
+
     /* Moves what other threads posted, and what is due, to the queue. */
     void collect() noexcept
     {
@@ -351,14 +356,15 @@ private:
         stop(errno);
     }
 
-    /* Nothing can run: waits for a post, the first sleeper or the end of the scope. */
+    /* Nothing can run: waits for a post, the first sleeper or the end of the scope. Other tasks have a turn, also if one
+     * of these has come: else members whose waits are over at once would keep them from running. */
     void park(const char *location) noexcept
     {
         static const char what[] = "what members of an aco::async_group wait for";
         async_member *empty = nullptr;
         must(aco__answer_prepare(&answer_, "aco::async_group"));
         if (!inbox_.compare_exchange_strong(empty, &asleep_, std::memory_order_acq_rel))
-            return;
+            return yield();
         if (error_) /* the scope may have ended */
             return aco__answer_await(&answer_, what, location);
         if (aco__answer_wait(&answer_, "aco::async_group", what,
