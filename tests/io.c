@@ -388,6 +388,75 @@ static void *urgent_data(void *unused)
     return unused;
 }
 
+static void cut(int fd)
+{
+    struct linger at_once = {1, 0};
+    CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+    CHECK_EQ(aco_io_close(fd), 0);
+}
+
+/* A reset hides neither what MSG_ERRQUEUE gets, nor bytes that are left. */
+static void *left_by_reset(void *unused)
+{
+    int on = 1, tcp[2], is_told;
+    char byte, control[512];
+    struct msghdr message = {0};
+    make_tcp(tcp);
+    is_told = setsockopt(tcp[0], SOL_SOCKET, SO_ZEROCOPY, &on, sizeof on) == 0 &&
+              aco_io_send(tcp[0], "x", 1, MSG_ZEROCOPY) == 1; /* else the system has not enough locked memory */
+    CHECK(!is_told || aco_io_read(tcp[1], &byte, 1) == 1);
+    CHECK_EQ(aco_io_write(tcp[1], "x", 1), 1);
+    cut(tcp[1]);
+    while (aco_io_write(tcp[0], "x", 1) == 1)
+        ;
+    CHECK_EQ(errno, ECONNRESET);
+    CHECK_EQ(aco_io_read(tcp[0], &byte, 0), 0);
+    CHECK_EQ(aco_io_read(tcp[0], &byte, 1), 1);
+    FAILS_WITH(aco_io_read(tcp[0], &byte, 1), ECONNRESET);
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    CHECK(!is_told || aco_io_recvmsg(tcp[0], &message, MSG_ERRQUEUE) == 0); /* the sent byte's memory is free again */
+    FAILS_WITH(aco_io_recvmsg(tcp[0], &message, MSG_ERRQUEUE), EAGAIN);
+    CHECK_EQ(aco_io_close(tcp[0]), 0);
+    return unused;
+}
+
+static void ends_in_order(int fd, int server)
+{
+    int accepted = aco_io_accept(server);
+    char byte;
+    CHECK_EQ(aco_io_shutdown(accepted, SHUT_WR), 0);
+    CHECK_EQ(aco_io_read(fd, &byte, 1), 0);
+    CHECK_EQ(aco_io_close(accepted), 0);
+}
+
+/* A socket that is connected again: what has failed before is no failure of the new connection. */
+static void *connected_again(void *unused)
+{
+    int server = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    const struct sockaddr nowhere = {.sa_family = AF_UNSPEC};
+    struct sockaddr_in near, far;
+    socklen_t length = sizeof near;
+    char byte;
+    CHECK_EQ(getsockname(server, (struct sockaddr *)&near, &length), 0);
+    far = near;
+    far.sin_addr.s_addr = htonl(INADDR_BROADCAST);
+    CHECK_EQ(aco_io_adopt(fd), 0);
+    CHECK_EQ(aco_io_sendto(fd, "x", 1, MSG_FASTOPEN, (struct sockaddr *)&far, sizeof far), -1);
+    CHECK(errno == ENETUNREACH || errno == EOPNOTSUPP); /* the latter: nobody may open fast */
+    CHECK(connect(fd, (struct sockaddr *)&near, sizeof near) == 0 || errno == EINPROGRESS);
+    CHECK_EQ(aco_io_wait_writable(fd), 0);
+    cut(aco_io_accept(server));
+    FAILS_WITH(aco_io_read(fd, &byte, 1), ECONNRESET);
+    CHECK(connect(fd, &nowhere, sizeof nowhere) == 0);
+    CHECK_EQ(aco_io_connect(fd, (struct sockaddr *)&near, sizeof near), 0);
+    ends_in_order(fd, server);
+    CHECK_EQ(aco_io_close(fd), 0);
+    CHECK_EQ(aco_io_close(server), 0);
+    return unused;
+}
+
 /* Errors of a socket (MSG_ERRQUEUE) are taken, not waited for. */
 static void *error_queue(void *unused)
 {
@@ -857,8 +926,9 @@ int main(void)
     static const aco_function_t tests[] = {waits,   bytes,         all_of_it,      passes_a_descriptor,
                                            closing, numbers_again, closes_at_once, numbers_of_another_kind,
                                            scopes,  half_close,    resets,         nothing};
-    static const aco_function_t in_kernel[] = {between, closing_the_other, /* splice() of files */
-                                               urgent_data, error_queue, woken_and_closed}; /* in this order */
+    static const aco_function_t in_kernel[] = {between,         closing_the_other, /* splice() of files */
+                                               urgent_data,     error_queue,       left_by_reset,
+                                               connected_again, woken_and_closed}; /* in this order */
     for (int i = 0; i < LARGE; i++)
         sent[i] = (char)(i * 7 + i / 251);
     CHECK(aco_io_poll_fd() >= 0);

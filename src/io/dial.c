@@ -70,6 +70,8 @@ int aco_io_connect_at(int fd, const struct sockaddr *address, socklen_t length, 
     if (!d)
         return -1;
     result = connect_to(io, d, address, length, call, location);
+    if (result == 0)
+        d->lost = 0; /* that was a connection before, or an attempt */
     aco__io_leave(d);
     return result == 0 ? 0 : aco__io_fail(call, fd);
 }

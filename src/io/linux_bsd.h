@@ -83,6 +83,9 @@ static inline ssize_t aco__io_sendfile(int to, int from, int64_t *offset, size_t
 #ifndef MSG_NOSIGNAL
 #define MSG_NOSIGNAL 0 /* the option below does it */
 #endif
+#ifndef MSG_FASTOPEN
+#define MSG_FASTOPEN 0
+#endif
 enum { MSG_ERRQUEUE = 0, SPLICE_F_NONBLOCK = 2 }; /* there is neither */
 
 /* A descriptor of socket() or accept(), or -1. */

@@ -28,7 +28,8 @@ static inline ssize_t counted(aco__io_t *io, int direction, ssize_t n)
  * find an ordinary end from then on. So the record keeps the errno. */
 static void note_loss(aco__io_fd_t *d)
 {
-    if (d->is_tcp && (errno == ECONNRESET || errno == ETIMEDOUT || errno == EHOSTUNREACH || errno == ENETUNREACH))
+    if (d->is_tcp && (errno == ECONNRESET || errno == ECONNABORTED || errno == ETIMEDOUT || errno == EHOSTUNREACH ||
+                      errno == ENETUNREACH))
         d->lost = (unsigned char)errno;
 }
 
@@ -38,10 +39,18 @@ static ssize_t failed(aco__io_fd_t *d, const char *call)
     return aco__io_fail(call, d->fd);
 }
 
-/* What a read returns that has found the end: 0, or -1 and errno. */
+/* The same for a call with flags. With MSG_FASTOPEN it connects: another attempt may succeed. */
+static ssize_t failed_with(int flags, aco__io_fd_t *d, const char *call)
+{
+    return flags & MSG_FASTOPEN ? aco__io_fail(call, d->fd) : failed(d, call);
+}
+
+/* What a read returns that has got nothing: 0, or, if that is the end of a connection that has failed, -1 and errno.
+ * Else the caller has no room: bytes are left. */
 static ssize_t end_of(const aco__io_fd_t *d, const char *call)
 {
-    if (!d->lost)
+    char byte;
+    if (!d->lost || aco__system.recv(d->fd, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) > 0)
         return 0;
     errno = d->lost;
     return aco__io_fail(call, d->fd);
@@ -99,8 +108,8 @@ ssize_t aco__io_transfer(const char *call, int fd, int direction, size_t wanted,
     return counted(io, direction, n);
 }
 
-/* The same for a call that does not wait. */
-static ssize_t transfer_now(const char *call, int fd, int direction, once_t once, void *args)
+/* The same for a call that does not wait, with flags. What MSG_ERRQUEUE gets may be without bytes. */
+static ssize_t transfer_now(int flags, const char *call, int fd, int direction, once_t once, void *args)
 {
     aco__io_t *io = aco__io_get(call);
     ssize_t n;
@@ -111,8 +120,8 @@ static ssize_t transfer_now(const char *call, int fd, int direction, once_t once
         n = once(d, args);
     while (n < 0 && errno == EINTR);
     if (n < 0)
-        n = failed(d, call);
-    else if (n == 0 && direction == IO_READ)
+        n = failed_with(flags, d, call);
+    else if (n == 0 && direction == IO_READ && !(flags & MSG_ERRQUEUE))
         n = end_of(d, call);
     aco__io_leave(d);
     return counted(io, direction, n);
@@ -126,12 +135,12 @@ static ssize_t transfer_with(int flags, const char *call, int fd, int direction,
 {
     if (!(flags & (MSG_DONTWAIT | MSG_ERRQUEUE)))
         return aco__io_transfer(call, fd, direction, flags ? 0 : wanted, once, args, location);
-    return transfer_now(call, fd, direction, once, args);
+    return transfer_now(flags, call, fd, direction, once, args);
 }
 
 /* A message to an address, or to a peer. EAGAIN may mean that the receiver has no room, of which no event tells. */
 ACO__SWITCHES
-static ssize_t send_attempts(aco__io_t *io, aco__io_fd_t *d, const char *call, once_t once, void *args,
+static ssize_t send_attempts(int flags, aco__io_t *io, aco__io_fd_t *d, const char *call, once_t once, void *args,
                              const char *location)
 {
     int64_t ns = 0;
@@ -141,7 +150,7 @@ static ssize_t send_attempts(aco__io_t *io, aco__io_fd_t *d, const char *call, o
         if (is_ready < 0 && errno == EINTR)
             continue;
         if (is_ready < 0)
-            return failed(d, call);
+            return failed_with(flags, d, call);
         if (is_ready ? aco__io_pause(io, d, &ns, call, location) != 0
                      : aco__io_park(io, d, IO_WRITE, ACO_FOREVER, call, location) != 0)
             return -1;
@@ -160,7 +169,7 @@ ACO__SWITCHES static ssize_t send_to(int flags, const char *call, int fd, once_t
     d = io ? aco__io_enter(io, fd, call) : NULL;
     if (!d)
         return -1;
-    n = send_attempts(io, d, call, once, args, location);
+    n = send_attempts(flags, io, d, call, once, args, location);
     aco__io_leave(d);
     return counted(io, IO_WRITE, n);
 }
@@ -254,13 +263,13 @@ static ssize_t sendmsg_once(aco__io_fd_t *d, void *args)
 ssize_t aco__io_read_now(int fd, void *p, size_t n, const char *call)
 {
     bytes_t bytes = {{.to = p}, n, 0};
-    return transfer_now(call, fd, IO_READ, read_once, &bytes);
+    return transfer_now(0, call, fd, IO_READ, read_once, &bytes);
 }
 
 ssize_t aco__io_write_now(int fd, const void *p, size_t n, const char *call)
 {
     bytes_t bytes = {{.from = p}, n, 0};
-    return transfer_now(call, fd, IO_WRITE, write_once, &bytes);
+    return transfer_now(0, call, fd, IO_WRITE, write_once, &bytes);
 }
 
 ssize_t aco_io_read_at(int fd, void *p, size_t n, const char *location)
