@@ -7,6 +7,9 @@
 #include <aco/websocket.h>
 #include "fails.h"
 #include "http_tests.h"
+#include "sanitizers.h"
+
+#include <sys/wait.h>
 
 static aco_semaphore_t turn; /* what a handler or peer waits for the other one by; 0 between tests */
 
@@ -927,13 +930,60 @@ static void *ends_with_the_reply(void *arg)
     return arg;
 }
 
+static int children_may_end[2];
+static pid_t child;
+
+/* The child has the connection while it lives. */
+static void forks(aco_http_request_t *request, void *arg)
+{
+    char byte;
+    (void)arg;
+    child = fork();
+    if (child == 0) {
+        close(children_may_end[1]);
+        while (read(children_may_end[0], &byte, 1) < 0)
+            ;
+        _exit(0);
+    }
+    CHECK_EQ(aco_http_reply(request, 200, NULL, "", 0), 0);
+}
+
+/* So the close of the connection does not send what was held back: the system would, 200 ms later. */
+static void *replies_beside_children(void *arg)
+{
+    static const aco_http_route_t forking[] = {{"GET", "/", forks, NULL}, {NULL, NULL, NULL, NULL}};
+    stage_t stage = {0};
+    int fd, status = -1;
+    char byte;
+    if (UNDER_TSAN)
+        return arg;
+    CHECK_EQ(pipe(children_may_end), 0);
+    real_send = aco__system.send;
+    aco__system.send = counts_held_send;
+    held_sends = 0;
+    start(&stage, forking);
+    fd = dial(&stage);
+    CHECK(aco_io_write_all(fd, "GET / HTTP/1.0\r\n\r\n", 18) > 0);
+    CHECK_EQ(aco_io_read(fd, &byte, 1), 1); /* of the reply: the connection has no end yet */
+    CHECK_EQ(held_sends, 0);
+    close(children_may_end[0]);
+    close(children_may_end[1]);
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK_EQ(status, 0);
+    aco_io_close(fd);
+    stop(&stage);
+    aco__system.send = real_send;
+    return arg;
+}
+
 int main(void)
 {
-    static const aco_function_t tests[] = {
-        limits_framing, limits_steady_peers,   limits_steady_websockets, servers_read_on,    clients_read_on,
-        cuts_visibly,   ends_before_requests,  clients_cut_visibly,      needs_little_stack, asks_with_little_stack,
-        tells_of_files, fails_on_mute_streams, forgets_failures,         holds_few_frames,
-        ends_with_the_reply};
+    static const aco_function_t tests[] = {limits_framing,         limits_steady_peers, limits_steady_websockets,
+                                           servers_read_on,        clients_read_on,     cuts_visibly,
+                                           ends_before_requests,   clients_cut_visibly, needs_little_stack,
+                                           asks_with_little_stack, tells_of_files,      fails_on_mute_streams,
+                                           forgets_failures,       holds_few_frames,    ends_with_the_reply,
+                                           replies_beside_children /* last: it forks */};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     reads_on_after_root();
     return check_result("http_ends");

@@ -10,6 +10,7 @@
 
 #include "aco/detail/descriptors.h"
 
+#include <pthread.h>
 #include <string.h>
 
 enum { LINGER_BYTES = 1 << 20, LINGER_MS = 1000 };
@@ -480,13 +481,33 @@ ACO__SWITCHES static __attribute__((noinline)) int begins_http1(aco__http1_conne
     return 0;
 }
 
+/* Whether children of this process may have its connections, too. Atomic. */
+static int has_children;
+
+static void note_fork(void)
+{
+    __atomic_store_n(&has_children, 1, __ATOMIC_RELAXED);
+}
+
+static void be_child(void)
+{
+    __atomic_store_n(&has_children, 0, __ATOMIC_RELAXED);
+}
+
+ACO__AT_LOAD static void note_forks(void)
+{
+    (void)pthread_atfork(note_fork, NULL, be_child);
+}
+
 /* After the last reply. The end follows at once, by linger() or end_connection(): the system is told that more comes,
- * and sends both in one packet. */
+ * and sends both in one packet. Not if a child may have the connection: close() does not end it then, and the system
+ * would wait 200 ms for more. */
 ACO__SWITCHES static __attribute__((noinline)) void finish_output(aco__http1_connection_t *c)
 {
     const char *location = location_of(c);
+    int is_more = !__atomic_load_n(&has_children, __ATOMIC_RELAXED);
     if (c->is.link.out_n)
-        (void)aco__http_send(&c->is.link, NULL, 0, 1, location);
+        (void)aco__http_send(&c->is.link, NULL, 0, is_more, location);
     if (c->is.link.stream && may_send(c))
         linger(c, location);
 }
