@@ -521,11 +521,22 @@ static void *stopped_servers_end_streams(void *arg)
     return arg;
 }
 
-/* What does not end in time is cancelled. */
+static void check_cancelled(const aco_http_failure_t *failure, void *arg)
+{
+    CHECK_EQ(failure->kind, ACO_HTTP_FAILED);
+    CHECK_EQ(failure->error, ECANCELED);
+    CHECK(!strcmp(failure->message, "the server's drain_time is over"));
+    ++*(int *)arg;
+}
+
+/* What does not end in time is cancelled, and told. */
 static void *drain_time_ends_handlers(void *arg)
 {
+    int failed = 0;
     begin();
     stage.server.drain_time = 10 * ACO_MILLISECOND;
+    stage.server.failed = check_cancelled;
+    stage.server.failed_arg = &failed;
     begin_with_client();
     (void)h2_request(&client, "GET", "/gate", NULL, 0);
     (void)h2_request(&client, "GET", "/watched", NULL, 0);
@@ -535,6 +546,7 @@ static void *drain_time_ends_handlers(void *arg)
     aco_scope_cancel(&stage.scope);
     CHECK_EQ(aco_join(stage.task, NULL), 0);
     CHECK_EQ(sleep_error, ECANCELED);
+    CHECK_EQ(failed, 1); /* the other one replies */
     h2_close(&client);
     return arg;
 }

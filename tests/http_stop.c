@@ -332,6 +332,7 @@ static void count_failed(const aco_http_failure_t *failure, void *arg)
 {
     CHECK_EQ(failure->kind, ACO_HTTP_FAILED);
     CHECK_EQ(failure->error, ECANCELED);
+    CHECK(!strcmp(failure->message, "the server's drain_time is over"));
     CHECK(failure->request != NULL);
     ++*(int *)arg;
 }

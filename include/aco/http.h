@@ -355,7 +355,7 @@ typedef struct aco_http_failure_s {
     int kind;
     int error;                         /* the errno */
     int fd;                            /* the connection's descriptor; -1: it is closed */
-    const char *message;               /* what aco_error_message() says of it, or strerror() */
+    const char *message; /* what aco_error_message() says of it, or strerror(); or that drain_time is over */
     const aco_http_request_t *request; /* the one under way; NULL: none */
 } aco_http_failure_t;
 

@@ -31,6 +31,12 @@ static void print(const aco_http_failure_t *failure)
                       request ? request->target : "", request ? ": " : "", failure->message);
 }
 
+/* Until the end of drain_time nothing but its own code cancels a handler. */
+static const char *reason(const aco_http_server_t *server, int error)
+{
+    return error == ECANCELED && server->group.scope.error ? "the server's drain_time is over" : strerror(error);
+}
+
 void aco__http_report(aco_http_server_t *server, aco_http_failure_t *failure)
 {
     const aco_http_server_options_t *options = &server->options;
@@ -38,7 +44,7 @@ void aco__http_report(aco_http_server_t *server, aco_http_failure_t *failure)
     is_handshake = failure->kind == ACO_HTTP_HANDSHAKE && kind == ACO_HTTP_FAILED && failure->error != ECANCELED;
     if (!is_handshake && failure->kind != ACO_HTTP_REFUSED)
         failure->kind = kind;
-    failure->message = is_handshake && failure->error ? aco_error_message() : strerror(failure->error);
+    failure->message = is_handshake && failure->error ? aco_error_message() : reason(server, failure->error);
     if (!failure->error) { /* `open` tells nothing */
         failure->error = EPROTO;
         failure->message = "the handshake";

@@ -57,10 +57,12 @@ void aco__http2_cut_off(aco__http2_wire_t *wire, uint32_t code, int error)
     aco__http2_wake_reader(h);
 }
 
+/* The client has left, or drain_time is over. */
 void aco__http2_fail_streams(aco__http2_t *h)
 {
+    int error = h->server->group.scope.error ? ECANCELED : ECONNRESET;
     for (aco__http2_stream_t *s = h->first; s; s = s->next)
-        aco__http2_fail_stream(s, ECONNRESET);
+        aco__http2_fail_stream(s, error);
 }
 
 #else
