@@ -143,6 +143,8 @@ static int serve(aco_service_t *service, void *arg)
         if (aco_threads_index() == 0)
             aco_detach(aco_spawn(hears_of_stop, NULL, NULL));
     }
+    if (dies_when && strcmp(dies_when, "tells") == 0)
+        aco_detach(aco_spawn(hears_of_stop, NULL, NULL));
     aco_service_ready(service);
     if (__atomic_add_fetch(&threads_ready, 1, __ATOMIC_RELAXED) == *(const int *)arg)
         say("serves", port);
@@ -582,6 +584,31 @@ static void is_stopped_before_it_is_ready(void)
     CHECK_EQ(await_end(&old), 0);
 }
 
+/* Who replaces a process may also tell it to end: its requests still have their time. */
+static void retires_by_one_signal(void)
+{
+    static const char request[] = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    child_t old, new;
+    char name[32], text[16] = "";
+    int fd;
+    name_it(name, "retires");
+    old = start(1, "0", "60000", name, "tells", -1);
+    CHECK(hears(&old, "serves"));
+    fd = connect_to(old.port);
+    CHECK_EQ(send(fd, request, 10, MSG_NOSIGNAL), 10);
+    new = start(1, "0", "60000", name, NULL, -1);
+    CHECK(hears(&new, "serves"));
+    CHECK(hears(&old, "is stopped"));
+    kill(old.pid, SIGTERM);
+    CHECK_EQ(send(fd, request + 10, sizeof request - 11, MSG_NOSIGNAL), (ssize_t)sizeof request - 11);
+    CHECK_EQ(recv(fd, text, 12, MSG_WAITALL), 12);
+    CHECK(!strcmp(text, "HTTP/1.1 200"));
+    close(fd);
+    CHECK_EQ(await_end(&old), 0);
+    kill(new.pid, SIGTERM);
+    CHECK_EQ(await_end(&new), 0);
+}
+
 /* How many descriptors of the process are for a socket of which it has one already. */
 static int copies_in(pid_t process)
 {
@@ -778,6 +805,7 @@ int main(int argc, char **argv)
     ends_while_it_loads();
     outlives_a_bad_start();
     is_stopped_before_it_is_ready();
+    retires_by_one_signal();
     keeps_no_copies();
     takes_over_when_activated();
     shows_life_after_a_restart();

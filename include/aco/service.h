@@ -33,9 +33,10 @@
  *
  * Restart. With `hand_over`, start the new program while the old process runs. It gets the old one's listeners, and
  * both accept connections until all threads of the new process have called aco_service_ready(). Then the old process
- * stops, without lame_time. No connection is refused meanwhile or lost, because the listeners stay open. If the new
- * process ends before it is ready, the old one goes on as before. The two need not be the same program or have the same
- * number of threads. They must belong to the same user, and to the same network namespace.
+ * stops, without lame_time; the first SIGTERM or SIGINT that it gets from then on changes nothing. No connection is
+ * refused meanwhile or lost, because the listeners stay open. If the new process ends before it is ready, the old one
+ * goes on as before. The two need not be the same program or have the same number of threads. They must belong to the
+ * same user, and to the same network namespace.
  *
  * systemd. Listeners of a .socket unit are used if they are there (LISTEN_FDS), and the service manager is told of
  * READY, RELOADING, STOPPING and the watchdog (NOTIFY_SOCKET, WATCHDOG_USEC): Type=notify. For restarts with

@@ -72,6 +72,7 @@ struct aco_service_s {
     aco_scope_t *reload;          /* as `offer` */
     aco_event_t wants_load;       /* a signal has come */
     int is_refused;               /* the old process goes on: this one ends */
+    int is_retired;               /* it ends because another process serves, and no signal has asked for that yet */
     aco_scope_t *pause;           /* in which the control task waits; NULL: it does not */
     int name;                     /* the listening socket of hand_over's name; -1: none */
     int predecessor;              /* a connection to the old process; -1: none */

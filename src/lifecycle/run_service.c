@@ -111,6 +111,10 @@ static void take_signal(aco_service_t *service, int number)
         aco_event_set(&service->wants_load);
         return;
     }
+    if (service->is_retired) { /* the first signal asks for what happens already */
+        service->is_retired = 0;
+        return;
+    }
     switch (service->state) {
     case LIFECYCLE_SERVES:
         aco__lifecycle_tell("STOPPING=1");
@@ -203,6 +207,7 @@ static void retire(aco_service_t *service)
 {
     if (service->state != LIFECYCLE_SERVES)
         return;
+    service->is_retired = 1;
     advance(service);
     service->until = aco_now();
     wake_control(service);
