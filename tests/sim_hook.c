@@ -5,6 +5,7 @@
 
 #include "aco/hook.h"
 #include "aco/io.h"
+#include "aco/scope.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -247,6 +248,25 @@ static void pairs(aco_sim_t *sim, void *unused)
     CHECK(close(copy) == 0 && close(fds[0]) == 0 && close(fds[1]) == 0);
 }
 
+/* A scope ends while its task joins, as in libcurl, which then frees what the thread uses. */
+static void joins_to_the_end(aco_sim_t *sim, void *unused)
+{
+    aco_scope_t scope;
+    pthread_t thread;
+    int fds[2];
+    int64_t before;
+    (void)sim, (void)unused;
+    begin_hooks();
+    before = aco_now();
+    CHECK_EQ(pipe(fds), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, write_later, (void *)(intptr_t)fds[1]), 0);
+    CHECK_EQ(aco_scope_begin(&scope, aco_after(ACO_MILLISECOND)), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(aco_now() - before, ACO_SECOND);
+    (void)aco_scope_end(&scope);
+    CHECK(close(fds[0]) == 0 && close(fds[1]) == 0);
+}
+
 #if defined(__LP64__) && __GLIBC_PREREQ(2, 33)
 static void files(aco_sim_t *sim, void *unused)
 {
@@ -455,6 +475,7 @@ int main(void)
     passes(network, NULL, SEEDS);
     passes(unhooked_is_real, NULL, 1);
     passes(pairs, NULL, SEEDS);
+    passes(joins_to_the_end, NULL, SEEDS);
     test_files();
     passes(crashes, NULL, SEEDS);
     fails_by(asks_for_timer, "timerfd_create() is not simulated");

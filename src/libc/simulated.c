@@ -10,6 +10,7 @@
 #include "aco/detail/chooser.h"
 #include "aco/detail/poller.h"
 #include "aco/io.h"
+#include "aco/scope.h"
 
 #include <sys/resource.h>
 
@@ -456,12 +457,21 @@ static aco_t *take_thread(pthread_t thread)
     return task;
 }
 
+/* Nothing cuts libc's short, and who calls it frees what the thread uses. */
 ACO__SWITCHES static int join_thread_task(pthread_t thread, void **result)
 {
-    aco_t *task = take_thread(thread);
+    aco_scope_t shield;
+    aco_t *task;
+    int error = 0;
+    if (aco_shield_begin(&shield, ACO_FOREVER) != 0)
+        return errno;
+    task = take_thread(thread);
     if (!task)
-        return ESRCH;
-    return aco_join(task, result) == 0 ? 0 : errno;
+        error = ESRCH;
+    else if (aco_join(task, result) != 0)
+        error = errno;
+    (void)aco_scope_end(&shield);
+    return error;
 }
 
 static int in_run_pthread_detach(pthread_t thread)
