@@ -411,6 +411,35 @@ TEST(Async, TurnsOfOthers)
     });
 }
 
+aco::async<int> depth(int calls)
+{
+    if (calls == 0)
+        co_return 0;
+    co_return 1 + co_await depth(calls - 1);
+}
+
+// Promise: calls between coroutines take no stack, however many or deep they are and however the compiler optimises;
+// and they are no turns.
+TEST(Async, CallsTakeNoStack)
+{
+    in_task([] {
+        constexpr int calls = 20000;
+        int turns = 0, sum = 0;
+        auto task = aco::spawn([&] { turns++; });
+        const auto member = [&]() -> aco::async<> {
+            for (int i = 0; i < calls; i++)
+                sum += co_await depth(1);
+            sum += co_await depth(calls);
+        };
+        aco::async_group group;
+        group.spawn(member());
+        group.wait();
+        EXPECT_EQ(sum, 2 * calls);
+        EXPECT_EQ(turns, 0);
+        task.join();
+    });
+}
+
 // Promise: members whose waits are over before their task parks do not keep other tasks from running.
 TEST(Async, TurnsOfOthersBetweenShortWaits)
 {

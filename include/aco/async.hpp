@@ -145,7 +145,7 @@ private:
 /* What a group keeps of a coroutine, in its promise. It is in one queue at most. */
 struct async_member {
     async_member *next = nullptr;
-    std::coroutine_handle<> caller{}; /* the coroutine that awaits it, or none */
+    async_member *caller = nullptr; /* the coroutine that awaits it, or none */
     async_loop *loop = nullptr;
     std::exception_ptr error{};       /* with which it has ended */
 
@@ -224,6 +224,24 @@ public:
         return std::exchange(first_, first_->next)->itself();
     }
 
+    /* The member goes on in a coroutine that it has called, or when this one has ended. gcc makes no tail call of it
+     * below -O2 and with sanitizers: the stack would grow by each call in a loop. So run() has a part from time to time;
+     * that is no turn. */
+    std::coroutine_handle<> directly(async_member *member) noexcept
+    {
+#ifndef __clang__
+        if (aco_unlikely(--calls_left_ < 0)) {
+            calls_left_ = MOST_CALLS;
+            if (!first_)
+                last_ = member;
+            member->next = std::exchange(first_, member);
+            turns_++;
+            return std::noop_coroutine();
+        }
+#endif
+        return member->itself();
+    }
+
     /* The end of this member leaves it to whoever reads the result. */
     void keep(async_member *member) noexcept { kept_ = member; }
     void begin(async_member *member) noexcept
@@ -294,6 +312,7 @@ public:
 private:
     enum { MOST_TURNS = 32 }; /* of members, before the other tasks have one */
     enum { CALLS_PER_TURN = 64 };
+    enum { MOST_CALLS = 64 }; /* and returns, before run() has a part */
     struct sleeper {
         std::int64_t deadline;
         std::uint64_t number; /* equal deadlines: first come, first served */
@@ -388,6 +407,7 @@ private:
     async_member *kept_ = nullptr;
     int turns_ = 0; /* left */
     unsigned calls_ = 0;
+    [[maybe_unused]] int calls_left_ = MOST_CALLS;
     int error_ = 0;
     bool is_parked_ = false; /* if so, the inbox may be asleep_ */
     bool is_scopes_end_ = false, was_cancelled_ = false;
@@ -730,7 +750,7 @@ public:
         std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> ended) const noexcept
         {
             async_member &member = ended.promise();
-            return member.caller ? member.caller : member.loop->ended(&member);
+            return member.caller ? member.loop->directly(member.caller) : member.loop->ended(&member);
         }
         void await_resume() const noexcept {}
     };
@@ -869,11 +889,12 @@ class member_call {
 public:
     member_call(async_loop *loop, async<T> &&callee) noexcept : loop_(loop), callee_(std::move(callee)) {}
     bool await_ready() const noexcept { return false; }
-    std::coroutine_handle<> await_suspend(std::coroutine_handle<> member) noexcept
+    template<class Promise>
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> member) noexcept
     {
-        callee_.promise_->caller = member;
+        callee_.promise_->caller = &member.promise();
         callee_.promise_->loop = loop_;
-        return callee_.promise_->itself();
+        return loop_->directly(callee_.promise_);
     }
     T await_resume() { return callee_.promise_->take(); }
 
