@@ -487,7 +487,7 @@ struct aco_share_stack_s {
     void *aco__top;                  /* the end of a coroutine's live bytes: the entry function's return address */
     struct aco__thread *aco__thread; /* the thread that runs coroutines on it; NULL: none is started */
     union {
-        const void *heap; /* of a private stack: the heap of its coroutine's block, whose thread may cache the two;
+        const void *heap; /* of a private stack: the heap of its coroutine's block, whose thread may cache both;
                              the address of this record: no thread may */
         struct aco_share_stack_s *instead_of; /* ASan: the share stack that it replaces for one coroutine, or NULL */
     } aco__home;

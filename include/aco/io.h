@@ -73,7 +73,7 @@ ACO_API int aco_io_wait_writable_until_at(int fd, int64_t deadline, const char *
  * MSG_WAITALL has no effect: use aco_io_read_exactly().
  *
  * When a connection of TCP fails (ECONNRESET, ETIMEDOUT), the system tells only one call, perhaps another task's write;
- * a later read() finds an ordinary end. Calls for an owned descriptor do not: each read without bytes left fails. */
+ * a later read() finds an ordinary end. With an owned descriptor each read fails once no bytes are left. */
 ACO_API ssize_t aco_io_read_at(int fd, void *p, size_t n, const char *location);
 ACO_API ssize_t aco_io_write_at(int fd, const void *p, size_t n, const char *location);
 ACO_API ssize_t aco_io_readv_at(int fd, const struct iovec *parts, int count, const char *location);

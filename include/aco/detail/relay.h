@@ -59,7 +59,7 @@ ACO__FORCE_INLINE int aco__relay_waits(const aco__relay_place_t *place)
 ACO_API void aco__relay_leave(aco__relay_place_t *place);
 /* Ends the wait at a place with `error`; 0: with success. */
 ACO_API void aco__relay_end(aco__relay_place_t *place, int error);
-/* The same for all places, and from now on for each at once: a call that would have to wait fails with `error`. */
+/* The same for all places. A later call that would have to wait fails with `error` at once. */
 ACO_API void aco__relay_end_all(aco__relay_t *relay, int error);
 
 /* The place is in a poller's queue from now on: ACO__RELAYED; or -1 and errno. When the wait is over, or shall be,
