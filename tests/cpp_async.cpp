@@ -406,6 +406,49 @@ TEST(AsyncIo, Ends)
     });
 }
 
+// Promise: what comes for a member before the deadline of its scope is in time, also if the group's task has its next
+// turn, after the deadline, before the scheduler looks for events.
+TEST(AsyncIo, InTimeBeforeADeadline)
+{
+    in_task([] {
+        bool is_late = true;
+        for (int64_t ns = 2 * ACO_MILLISECOND; is_late; ns *= 2) {
+            pair p;
+            aco::channel<int> turn(1);
+            const int64_t deadline = aco_after(ns);
+            std::size_t got = 0;
+            const auto reads = [&]() -> aco::async<> {
+                char byte;
+                got = co_await aco::async_read(p.ends[0].get(), &byte, 1);
+            };
+            const auto has_a_turn = [&]() -> aco::async<> { co_await aco::async_receive(turn); };
+            const auto keeps_thread = [&] {
+                p.ends[1].write_all("x");
+                is_late = aco_now() >= deadline; // the machine is slow
+                while (aco_now() <= deadline)
+                    continue;
+            };
+            aco::task_group others;
+            others.spawn([&] {
+                others.spawn(keeps_thread);
+                turn.send(1); // the group's task is behind it
+            });
+            aco_scope_t scope;
+            aco_scope_begin(&scope, deadline);
+            try {
+                aco::async_group group;
+                group.spawn(reads());
+                group.spawn(has_a_turn());
+                group.wait();
+            } catch (const aco::cancelled &) {
+            }
+            aco_scope_end(&scope);
+            others.wait();
+            EXPECT_TRUE(got == 1 || is_late);
+        }
+    });
+}
+
 // Promise: in a child of fork() the waits of its members can be ended, although no event comes.
 TEST(AsyncIo, Fork)
 {

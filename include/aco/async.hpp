@@ -225,8 +225,8 @@ public:
     }
 
     /* The member goes on in a coroutine that it has called, or when this one has ended. gcc makes no tail call of it
-     * below -O2 and with sanitizers: the stack would grow by each call in a loop. So run() has a part from time to time;
-     * that is no turn. */
+     * below -O2 and with sanitizers: the stack would grow by each call in a loop. So it goes by way of run() from time to
+     * time; that is no turn. */
     std::coroutine_handle<> directly(async_member *member) noexcept
     {
 #ifndef __clang__
@@ -312,7 +312,7 @@ public:
 private:
     enum { MOST_TURNS = 32 }; /* of members, before the other tasks have one */
     enum { CALLS_PER_TURN = 64 };
-    enum { MOST_CALLS = 64 }; /* and returns, before run() has a part */
+    enum { MOST_CALLS = 64 }; /* and returns, before one goes by way of run() */
     struct sleeper {
         std::int64_t deadline;
         std::uint64_t number; /* equal deadlines: first come, first served */
@@ -335,6 +335,8 @@ private:
     void collect() noexcept
     {
         async_member *posted = nullptr, *in_order = nullptr;
+        if (!error_)
+            settle_deadline();
         if (inbox_.load(std::memory_order_relaxed))
             posted = inbox_.exchange(nullptr, std::memory_order_acquire);
         while (posted) {
@@ -369,14 +371,23 @@ private:
         stop(ECANCELED);
     }
 
+    /* If the scope's deadline is over: what came for members before it is in time. So the scheduler looks once more, as
+     * before it ends a task's wait. Then the scope has ended. */
+    static void settle_deadline() noexcept
+    {
+        const std::int64_t deadline = aco_deadline();
+        if (aco_unlikely(deadline != ACO_FOREVER) && deadline <= aco_now())
+            static_cast<void>(aco_sleep_until_at(deadline, "aco::async_group"));
+    }
+
     void end_of_scope() noexcept
     {
         is_scopes_end_ = true;
         stop(errno);
     }
 
-    /* Nothing can run: waits for a post, the first sleeper or the end of the scope. Other tasks have a turn, also if one
-     * of these has come: else members whose waits are over at once would keep them from running. */
+    /* Nothing can run: waits for a post, the first sleeper or the end of the scope. If one of these has come already,
+     * other tasks have a turn all the same: else members whose waits are over at once would keep them from running. */
     void park(const char *location) noexcept
     {
         static const char what[] = "what members of an aco::async_group wait for";
