@@ -903,6 +903,39 @@ static void *keeps_the_last(void *arg)
     return arg;
 }
 
+typedef struct asker {
+    aco_http_client_t *client;
+    const char *url;
+} asker_t;
+
+static void *asks(void *of_asker)
+{
+    const asker_t *asker = of_asker;
+    aco_http_response_t *response = aco_http_get(asker->client, asker->url);
+    CHECK(response != NULL);
+    aco_http_response_end(response);
+    return NULL;
+}
+
+/* One call connects first, because all could share HTTP/2. Its server speaks HTTP/1.1, so each needs its own. */
+static void *connects_for_all(void *arg)
+{
+    aco_http_client_options_t options = {.open = plain_open};
+    stage_t stage = {0};
+    aco_group_t group;
+    char url[64];
+    asker_t asker = {aco_http_client_new(&options), url};
+    start(&stage, limited);
+    snprintf(url, sizeof url, "https://127.0.0.1:%s/none", stage.port);
+    CHECK_EQ(aco_group_begin(&group, ACO_KEEP_GOING), 0);
+    for (int i = 0; i < 3; i++)
+        CHECK(aco_group_spawn(&group, asks, &asker, NULL) != NULL);
+    CHECK_EQ(aco_group_end(&group), 0);
+    aco_http_client_destroy(asker.client);
+    stop(&stage);
+    return arg;
+}
+
 /* ---- Connections that are kept, of two hosts ---- */
 
 typedef struct host {
@@ -1092,7 +1125,7 @@ int main(void)
     static const aco_function_t tests[] = {
         calls,           repeats_once,     gets_wrong_responses, keeps_fields_apart, resolves_locations,
         keeps_secrets,   limits_redirects, limits_heads,         keeps_the_last,     redirects_bodies,
-        refuses_options, keeps_two_hosts,  obeys_deadlines};
+        refuses_options, keeps_two_hosts,  obeys_deadlines,      connects_for_all};
     static const aco_function_t in_kernel[] = {names_hosts, limits_kept}; /* interfaces, /proc */
     static const aco_function_t in_virtual_time[] = {drops_empty_lines};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);

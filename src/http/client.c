@@ -289,7 +289,7 @@ static int exchange_apart(aco_http_client_t *client, const aco__http_step_t *ste
            (result = aco__http_share_dial(client, step->url, &dial, location)) == 1)
         if ((h = used_peer(client, step)) != NULL)
             return aco__http2_ask(h, step, answer, location);
-    if (result != 0)
+    if (result < 0)
         return -1;
     if (aco__http_take_place(&client->places, step->url->is_tls, aco__http_host_of(client, step->url),
                              aco__http_port_of(client, step->url), &place, location) != 0) {
