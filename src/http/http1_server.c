@@ -10,7 +10,6 @@
 
 #include "aco/detail/descriptors.h"
 
-#include <pthread.h>
 #include <string.h>
 
 enum { LINGER_BYTES = 1 << 20, LINGER_MS = 1000 };
@@ -289,14 +288,14 @@ static int is_cut(const aco__http1_connection_t *c)
 
 /* After a reply that ends the connection although the client may still send: bytes that arrive at a closed socket would
  * make the system drop what the client has not read of the reply. */
-ACO__SWITCHES static void linger(aco__http1_connection_t *c, const char *location)
+ACO__SWITCHES static void linger(aco__http1_connection_t *c, int has_ended, const char *location)
 {
     aco__http_input_t *in = &c->is.link.in;
     aco_scope_t scope;
     size_t left = LINGER_BYTES;
     if (is_cut(c) || !in->buffer || aco_scope_begin_at(&scope, aco_after(LINGER_MS * ACO_MILLISECOND), location) != 0)
         return;
-    if (aco__http_link_shutdown(&c->is.link, location) == 0)
+    if (has_ended || aco__http_link_shutdown(&c->is.link, location) == 0)
         for (ssize_t n = 1; n > 0 && left > in->size; left -= n > 0 ? (size_t)n : 0)
             n = aco__http_link_read(&c->is.link, in->buffer, in->size, location);
     (void)aco_scope_end(&scope);
@@ -336,7 +335,7 @@ static void serve_http2(aco__http1_connection_t *c, struct aco__http2 *session, 
 {
     aco__http2_serve(&c->is, session, location);
     if (c->is.link.stream) /* else another thread has it */
-        linger(c, location);
+        linger(c, 0, location);
 }
 
 /* Whether the connection goes on. */
@@ -365,7 +364,7 @@ ACO__SWITCHES static __attribute__((noinline)) int serve_request(aco__http1_conn
             end_reply(c, location);
         (void)aco__http_send(&c->is.link, NULL, 0, 0, location);
         log_exchange(c);
-        linger(c, location);
+        linger(c, 0, location);
         return 0;
     }
     if ((c->is.server->options.max_requests > 0 && ++c->is.requests >= (unsigned)c->is.server->options.max_requests) ||
@@ -379,7 +378,7 @@ ACO__SWITCHES static __attribute__((noinline)) int serve_request(aco__http1_conn
     if (!in->has_all && (c->space->x.reply.will_close || !discard_body(c, location))) {
         (void)aco__http_send(&c->is.link, NULL, 0, 0, location);
         log_exchange(c);
-        linger(c, location);
+        linger(c, 0, location);
         return 0;
     }
     log_exchange(c);
@@ -481,35 +480,18 @@ ACO__SWITCHES static __attribute__((noinline)) int begins_http1(aco__http1_conne
     return 0;
 }
 
-/* Whether children of this process may have its connections, too. Atomic. */
-static int has_children;
-
-static void note_fork(void)
-{
-    __atomic_store_n(&has_children, 1, __ATOMIC_RELAXED);
-}
-
-static void be_child(void)
-{
-    __atomic_store_n(&has_children, 0, __ATOMIC_RELAXED);
-}
-
-ACO__AT_LOAD static void note_forks(void)
-{
-    (void)pthread_atfork(note_fork, NULL, be_child);
-}
-
-/* After the last reply. The end follows at once, by linger() or end_connection(): the system is told that more comes,
- * and sends both in one packet. Not if a child may have the connection: close() does not end it then, and the system
- * would wait 200 ms for more. */
+/* After the last reply. The system is told that more comes, and sends the end with it, in one packet. That is
+ * shutdown(): close() sends neither if a child of fork() has the connection, too, and if the peer has sent something
+ * unread by then, it sends a reset instead. */
 ACO__SWITCHES static __attribute__((noinline)) void finish_output(aco__http1_connection_t *c)
 {
     const char *location = location_of(c);
-    int is_more = !__atomic_load_n(&has_children, __ATOMIC_RELAXED);
-    if (c->is.link.out_n)
-        (void)aco__http_send(&c->is.link, NULL, 0, is_more, location);
-    if (c->is.link.stream && may_send(c))
-        linger(c, location);
+    aco__http_link_t *link = &c->is.link;
+    int has_ended = 0;
+    if (link->out_n && aco__http_send(link, NULL, 0, 1, location) == 0 && link->is_plain && !is_cut(c))
+        has_ended = aco__http_link_shutdown(link, location) == 0;
+    if (link->stream && may_send(c))
+        linger(c, has_ended, location);
 }
 
 /* Requests have come at once. */
