@@ -224,9 +224,9 @@ public:
         return std::exchange(first_, first_->next)->itself();
     }
 
-    /* The member goes on in a coroutine that it has called, or when this one has ended. Below -O2 and with sanitizers gcc
-     * makes no tail call of it: the stack would grow by each call in a loop. So from time to time it goes by way of
-     * run(); that is no turn. */
+    /* The member goes on in a coroutine that it has called, or when this one has ended. Below -O2 and with sanitizers
+     * gcc makes no tail call of it: the stack would grow by each call in a loop. So from time to time it goes by way
+     * of run(); that is no turn. */
     std::coroutine_handle<> directly(async_member *member) noexcept
     {
 #ifndef __clang__
