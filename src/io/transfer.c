@@ -42,7 +42,7 @@ static ssize_t failed(aco__io_fd_t *d, const char *call)
 /* The same for a call with flags. With MSG_FASTOPEN it connects: another attempt may succeed. */
 static ssize_t failed_with(int flags, aco__io_fd_t *d, const char *call)
 {
-    return flags & MSG_FASTOPEN ? aco__io_fail(call, d->fd) : failed(d, call);
+    return (flags & MSG_FASTOPEN) ? aco__io_fail(call, d->fd) : failed(d, call);
 }
 
 /* What a read returns that has got nothing: 0, or, if that is the end of a connection that has failed, -1 and errno.
