@@ -266,7 +266,7 @@ static void timers(void)
 typedef struct events {
     aco_t *waiting;
     int calls, polls, answer, left;
-    int64_t timeout;
+    int64_t timeout; /* of the last call that could wait */
 } events_t;
 
 enum { FAILS_WHEN_POLLED = -2 };
@@ -274,12 +274,12 @@ enum { FAILS_WHEN_POLLED = -2 };
 static int idle(void *ctx, int64_t timeout_ns)
 {
     events_t *events = ctx;
-    events->timeout = timeout_ns;
     if (timeout_ns == 0) {
         events->polls++;
         errno = EIO;
         return events->answer == FAILS_WHEN_POLLED ? -1 : 1;
     }
+    events->timeout = timeout_ns;
     events->calls++;
     FAILS(aco_run(), -1, EBUSY, "aco_run", NULL, "the idle hook");
     CHECK(aco_is_in_main_co());
@@ -367,6 +367,56 @@ static void events(void)
     CHECK_EQ(aco_unpark(parked), 0);
     run();
     CHECK_HISTORY("p");
+}
+
+typedef struct stopped {
+    aco_t *waiting;
+    int64_t deadline;
+    int has_event, is_late; /* is_late: the machine is slow, nothing came before the deadline */
+} stopped_t;
+
+/* The hook's wait is interrupted by a stop of the process. Something comes for the task meanwhile, before its deadline;
+ * the process continues after it. The hook finds what has come when it is asked again. */
+static int idle_stopped(void *arg, int64_t timeout_ns)
+{
+    stopped_t *of = arg;
+    if (of->has_event) {
+        of->has_event = 0;
+        CHECK_EQ(aco_unpark(of->waiting), 0);
+    } else if (timeout_ns > 0) {
+        of->has_event = 1;
+        of->is_late = aco_now() >= of->deadline;
+        while (aco_now() <= of->deadline)
+            continue;
+    }
+    return 1;
+}
+
+static void *parks_until(void *arg)
+{
+    stopped_t *of = arg;
+    of->waiting = aco_current_task();
+    for (int64_t ns = 2 * ACO_MILLISECOND; of->is_late; ns *= 2) {
+        aco_scope_t scope;
+        int result;
+        of->deadline = aco_after(ns);
+        aco_scope_begin(&scope, of->deadline);
+        result = aco_park("a test");
+        aco_scope_end(&scope);
+        CHECK(result == 0 || of->is_late);
+    }
+    return NULL;
+}
+
+/* Promise: what the idle hook finds is in time if it came before a deadline. */
+static void event_before_deadline(void)
+{
+    stopped_t stopped = {NULL, 0, 0, 1};
+    CHECK_EQ(aco_on_idle(idle_stopped, &stopped), 0);
+    spawn_as(parks_until, &stopped, ACO_DETACHED, NULL);
+    run();
+    CHECK(!stopped.is_late);
+    CHECK_EQ(aco_on_idle(NULL, NULL), 0);
 }
 
 /* ---- Deadlock ---- */
@@ -540,7 +590,8 @@ static void statistics(void)
 
 int main(void)
 {
-    void (*const tests[])(void) = {parking, time_passes, long_ago, timers, events, statistics, NULL};
+    void (*const tests[])(void) = {parking, time_passes,           long_ago,   timers,
+                                   events,  event_before_deadline, statistics, NULL};
     with_all_kinds(tests);
     deadlock();
     return check_result("scheduler_wait");

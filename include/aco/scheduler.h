@@ -227,9 +227,10 @@ ACO__CALL int aco_sleep_until_at(int64_t deadline, const char *location);
 
 /* Sets the idle hook, by which aco_run() waits in an event loop; NULL: none. When no task is runnable, aco_run() calls
  * idle(ctx, timeout_ns) in the root context. The hook waits for events, for at most `timeout_ns` nanoseconds (-1: no
- * limit), and wakes or spawns tasks. While tasks run, it is called with a timeout of 0 once in many rounds. It returns
- * 1, also when the time is over; 0 if it has nothing to wait for and will never wake a task; or -1 and errno, with
- * which aco_run() then fails. No exception may leave it. aco_on_idle() returns 0; on error -1 with errno ENOMEM. */
+ * limit), and wakes or spawns tasks. It is called with a timeout of 0 once in many rounds while tasks run, and before
+ * a deadline ends a wait: what came earlier is in time. It returns 1, also when the time is over; 0 if it has nothing
+ * to wait for and will never wake a task; or -1 and errno, with which aco_run() then fails. No exception may leave it.
+ * aco_on_idle() returns 0; on error -1 with errno ENOMEM. */
 ACO_API int aco_on_idle(int (*idle)(void *ctx, int64_t timeout_ns), void *ctx);
 
 /* ---- Other threads ----------------------------------------------------------------------------------------------- */

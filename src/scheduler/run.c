@@ -144,7 +144,7 @@ static __attribute__((noinline)) int look_and_expire(aco__thread_t *self, aco__t
         if (aco__inbox_is_used(s))
             aco__inbox_run(self, s);
         s->polled_at = now;
-        if (poll_events(s, open, 0) < 0)
+        if (poll_events(s, open, 0) < 0 || (s->idle && call_idle_hook(s, 0) < 0))
             return -1;
     }
     aco__timers_expire_at(self, s, now);
