@@ -143,8 +143,9 @@ site: | build
 
 abi: | build
 	@sh tools/setup.sh packages
-	@cmake -S . -B build/abi -G Ninja -DCMAKE_C_COMPILER=gcc -DCMAKE_C_FLAGS="-O2 -g" -DCMAKE_BUILD_TYPE=None \
-		-DACORN_TESTS=OFF -DACORN_TLS=ON > build/abi.log 2>&1 && cmake --build build/abi >> build/abi.log 2>&1 || \
+	@cmake -S . -B build/abi -G Ninja -DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=None -DACORN_TESTS=OFF -DACORN_TLS=ON \
+		"-DCMAKE_C_FLAGS=-O2 -g -ffile-prefix-map=$(CURDIR)=." > build/abi.log 2>&1 && \
+		cmake --build build/abi >> build/abi.log 2>&1 || \
 		{ tail -n 20 build/abi.log; exit 1; }
 	@$(PYTHON) tools/abi.py record build/abi
 	@git diff --stat -- packaging
