@@ -31,7 +31,7 @@
 #   make bench   the comparison tables; BENCH='--quick --json FILE'
 #   make bench-paper   the experiments of the paper on the switch, beside its numbers (docs/paper.md);
 #                BENCH='--quick --json FILE'
-#   make bench-record TABLE=paper   one table of the documents, measured anew and put there (bench/README.md); 3 minutes
+#   make bench-record TABLE=paper   one table of the documents, measured anew and put there (bench/README.md)
 #   make bench-memory   memory at scale, up to ten million coroutines; BENCH='--quick --max 100000 --json FILE'
 #   make bench-io   servers, files and timers beside other ways to write them; BENCH='--quick --rounds 5 --json FILE'
 #   make bench-threads   several threads beside other ways to use them; BENCH='--quick --rounds 5 --json FILE'
@@ -219,7 +219,7 @@ bench-paper: apn
 	@$(PYTHON) bench/run_paper.py --svg build/plots $(BENCH)
 
 bench-record: apn
-	@sh tools/setup.sh demo bench paper
+	@sh tools/setup.sh demo bench paper bench-http
 	@$(PYTHON) bench/record.py $(TABLE) $(BENCH)
 
 bench-compare: | build

@@ -3,9 +3,10 @@
 
     bench/record.py NAME [--seconds S] [--build DIR]
 
-It measures for about three minutes after its programs are built. The results go into bench/results/, named after the
-processor, in place of those from another processor; then readme.py writes the tables into the documents. Nothing is
-committed. bench/history.py draws its picture from commits: run it after the next one.
+It measures after its programs are built: for about three minutes, or the rounds that its entry says. The results go
+into bench/results/, named after the processor, in place of those from another processor; then readme.py writes the
+tables into the documents. Nothing is committed. bench/history.py draws its picture from commits: run it after the next
+one.
 """
 import argparse
 import re
@@ -44,6 +45,9 @@ RECORDS = {
     "paper-counts": Record("run_paper.py", None, ("--counts",), draws=False, is_bounded=False),
     "bench": Record("run.py", "", ("--part", "cases")),
     "bench-copying": Record("run.py", "", ("--part", "copying"), draws=False, adds=True),
+    "threads": Record("run_threads.py", "-threads", draws=False, is_bounded=False),
+    "io": Record("run_io.py", "-io", draws=False, is_bounded=False),
+    "http": Record("run_http.py", "-http", ("--rounds", "3"), draws=False, is_bounded=False),
 }
 
 
