@@ -133,7 +133,8 @@ ACO__SWITCHES static int watch_health(aco_grpc_call_t *call, void *arg)
         if (await_change(call, health) != 0)
             return ACO_GRPC_FROM_ERRNO;
     }
-    (void)write_state(call, ACO_GRPC_NOT_SERVING);
+    if (told != ACO_GRPC_NOT_SERVING)
+        (void)write_state(call, ACO_GRPC_NOT_SERVING);
     return aco_grpc_fail(call, ACO_GRPC_UNAVAILABLE, "the server ends");
 }
 
