@@ -14,7 +14,7 @@ def echoed(pid, client, requests):
     """What so many requests to a server, whose process this is, have cost."""
     before = cpu_ns(pid)
     times = client.run(requests)
-    return {'cpu_us': (cpu_ns(pid) - before) / times['requests'] / 1e3,
+    return {'requests': times['requests'], 'cpu_us': (cpu_ns(pid) - before) / times['requests'] / 1e3,
             'us': times['seconds'] / times['requests'] * 1e6, 'p50_us': times['p50'] * 1e6,
             'p99_us': times['p99'] * 1e6}
 

@@ -1,13 +1,24 @@
 """Echo servers on both cores, with the client beside them: it takes its part of the same two cores. So requests per
-second say how both together use the machine, and only the CPU time of a request is the server's own."""
+second say how both together use the machine, and only the CPU time of a request is the server's own. Then with the
+server's threads on the first core, and the client alone on the last."""
+import re
+from pathlib import Path
+
 from . import building
 from .io_echo import echoed
 from .io_running import Case, Goal
-from .io_servers import Client, Server, SOURCES, started
+from .io_servers import CORES, Client, Server, SOURCES, started
 from .threads_programs import ACORN, GO, TOKIO
 
 THREADS = 2
-COLUMNS = {'cpu_us': 'CPU of the server for a request, us', 'us': 'time for a request, us', 'p99_us': 'p99, us'}
+COLUMNS = {'cpu_us': 'CPU of the server for a request, us', 'us': 'time for a request, us', 'p99_us': 'p99, us',
+           'sleeps': 'sleeps of its threads for 1000 requests'}
+
+
+def sleeps(pid):
+    """How often its threads have slept so far."""
+    said = [file.read_text() for file in Path(f'/proc/{pid}/task').glob('*/status')]
+    return sum(int(re.search(r'^voluntary_ctxt_switches:\s*(\d+)', text, re.M)[1]) for text in said)
 
 
 def cases(programs):
@@ -20,11 +31,15 @@ def cases(programs):
                        environment={'THREADS': str(THREADS)}), 'echo')}
     requests = int(200000 * programs.part)
 
-    def measure(name):
-        with started(*servers[name]) as (pid, port), \
+    def measure(name, on):
+        with started(*servers[name], on=on) as (pid, port), \
                 Client(programs.directory / 'bench' / 'io-client', port, 100, 'echo') as client:
-            return echoed(pid, client, requests)
+            before = sleeps(pid)
+            found = echoed(pid, client, requests)
+            return {**found, 'sleeps': (sleeps(pid) - before) * 1000 / found['requests']}
 
-    yield Case('echo', f'Echo of 64 bytes, 100 connections, {THREADS} threads, the client on the last core',
-               list(servers), measure, COLUMNS, 'cpu_us', GO, [Goal('cpu_us', ACORN, 0.75, GO),
-                                                                Goal('cpu_us', ACORN, 1.0, TOKIO)])
+    title = f'Echo of 64 bytes, 100 connections, {THREADS} threads'
+    yield Case('echo', f'{title}, the client on the last core', list(servers), lambda name: measure(name, ()), COLUMNS,
+               'cpu_us', GO, [Goal('cpu_us', ACORN, 0.75, GO), Goal('cpu_us', ACORN, 1.0, TOKIO)])
+    yield Case('echo-apart', f'{title} on the first core, the client on the last', list(servers),
+               lambda name: measure(name, ('taskset', '-c', str(CORES[0]))), COLUMNS, 'cpu_us', GO)
