@@ -219,7 +219,7 @@ bench-paper: apn
 	@$(PYTHON) bench/run_paper.py --svg build/plots $(BENCH)
 
 bench-record: apn
-	@sh tools/setup.sh demo bench paper bench-http
+	@sh tools/setup.sh demo bench paper $(filter bench-http,bench-$(TABLE))
 	@$(PYTHON) bench/record.py $(TABLE) $(BENCH)
 
 bench-compare: | build

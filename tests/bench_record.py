@@ -78,6 +78,15 @@ class Tree(unittest.TestCase):
         self.assertIn('paper-counts.json', self.names())
         self.assertIn('zen5-paper.json', self.names())
 
+    def test_servers(self):
+        """Rounds in place of a time, and no pictures; the other tables stay."""
+        (self.results / 'zen5-http.json').write_text('old')
+        said = self.record('http', writes=())
+        self.assertEqual(said[said.index('--rounds') + 1], '3')
+        self.assertFalse({'--seconds', '--svg'} & set(said))
+        self.assertEqual(self.names(), ['history.svg', 'zen3-http.json', 'zen5-paper-sum.svg', 'zen5-paper.json',
+                                        'zen5.json'])
+
     def test_failure_changes_nothing(self):
         before = self.names()
         with self.assertRaises(SystemExit):

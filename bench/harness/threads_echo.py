@@ -1,8 +1,9 @@
 """Echo servers on both cores, with the client beside them: it takes its part of the same two cores. So requests per
 second say how both together use the machine, and only the CPU time of a request is the server's own. Then with the
 server's threads on the first core, and the client alone on the last."""
+import contextlib
+import os
 import re
-from pathlib import Path
 
 from . import building
 from .io_echo import echoed
@@ -16,9 +17,12 @@ COLUMNS = {'cpu_us': 'CPU of the server for a request, us', 'us': 'time for a re
 
 
 def sleeps(pid):
-    """How often its threads have slept so far."""
-    said = [file.read_text() for file in Path(f'/proc/{pid}/task').glob('*/status')]
-    return sum(int(re.search(r'^voluntary_ctxt_switches:\s*(\d+)', text, re.M)[1]) for text in said)
+    """How often its threads, of those that have not ended, have slept."""
+    times = 0
+    for thread in os.listdir(f'/proc/{pid}/task'):
+        with contextlib.suppress(FileNotFoundError), open(f'/proc/{pid}/task/{thread}/status', 'rb') as file:
+            times += int(re.search(rb'^voluntary_ctxt_switches:\s*(\d+)', file.read(), re.MULTILINE)[1])
+    return times
 
 
 def cases(programs):

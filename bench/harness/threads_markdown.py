@@ -6,7 +6,7 @@ CASES = {"empty": "submit + join", "work": "1 µs of work", "skynet": "skynet, a
          "pingpong": "ping-pong", "across": "ping-pong of two threads", "many": "4 to 4, a value"}
 ECHO = [("CPU for an echo, µs", ("echo",), "cpu_us", 1), ("an echo, µs", ("echo",), "us", 1),
         ("p99, µs", ("echo",), "p99_us", 1), ("sleeps for 1000 echoes", ("echo",), "sleeps", 1),
-        ("CPU for an echo, the client alone on its core", ("echo-apart",), "cpu_us", 1)]
+        ("CPU, the client alone on its core, µs", ("echo-apart",), "cpu_us", 1)]
 
 
 def computing(rows):
