@@ -78,9 +78,11 @@ def cases(bench):
                                    threads=TWO), COLUMNS, 'cpu_us', NGINX, GOALS)
 
     def beside(name, path):
+        """Long enough for wrk's p99 to be more than the first stall: it adds the requests that a client, while it
+        waited, would have sent."""
         def load(url):
             with http_clients.asking(url + path):
-                return http_clients.wrk(f'{url}/hello', 32, bench.seconds, False)
+                return http_clients.wrk(f'{url}/hello', 32, 4 * bench.seconds, False)
 
         return loaded(name, load, threads=TWO)
 
