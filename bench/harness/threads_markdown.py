@@ -24,4 +24,4 @@ def computing(rows):
 
 def tables(rows):
     yield computing(rows)
-    yield table(rows, "echo server on 2 threads, the client on the same processors", ECHO)
+    yield table(rows, "echo server on 2 threads, the client on the second core", ECHO)
