@@ -880,6 +880,29 @@ static void test_addresses(void)
     close(fd);
 }
 
+static void *ends_other(void *other)
+{
+    CHECK_EQ(aco_event_wait(&has_begun), 0);
+    stop(other);
+    return NULL;
+}
+
+/* What drain_time cuts was under way: it may be tried again where that does no harm. */
+static void test_end_of_drain(void)
+{
+    stage_t other = {.server = {.groups = aco_grpc_server_groups(server), .drain_time = 1}};
+    aco_t *task;
+    start(&other, NULL);
+    snprintf(target, sizeof target, "127.0.0.1:%s", other.port);
+    aco_grpc_channel_destroy(channel);
+    channel = aco_grpc_channel_new(target, NULL);
+    aco_event_reset(&has_begun);
+    CHECK((task = aco_spawn(ends_other, &other, NULL)) != NULL);
+    fails_as("/test.Test/Sleeps", ACO_GRPC_UNAVAILABLE, NULL);
+    CHECK_EQ(left_with, ECANCELED);
+    CHECK_EQ(aco_join(task, NULL), 0);
+}
+
 /* A server that hangs up before it has said anything. */
 static int hung_up; /* on so many connections */
 static void *hangs_up(void *arg)
@@ -1114,6 +1137,7 @@ static void *test_all(void *arg)
     test_cancel();
     test_wrong_http();
     test_wrong_grpc();
+    test_end_of_drain();
     end();
     test_wrong_http2();
     test_limits();
