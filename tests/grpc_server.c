@@ -122,6 +122,15 @@ static int reads_again(aco_grpc_call_t *call, void *arg)
     return aco_grpc_write(call, message, n) == 0 ? ACO_GRPC_OK : ACO_GRPC_FROM_ERRNO;
 }
 
+/* It works past its deadline, and waits for nothing. */
+static int works(aco_grpc_call_t *call, void *arg)
+{
+    (void)arg;
+    while (aco_now() < aco_deadline())
+        ;
+    return aco_grpc_fail(call, ACO_GRPC_NOT_FOUND, "too late");
+}
+
 static int left_with, has_left;
 static int sleeps(aco_grpc_call_t *call, void *arg)
 {
@@ -149,6 +158,7 @@ static aco_grpc_server_t *new_server(void)
     CHECK_EQ(aco_grpc_server_add(server, "/test.Test/Fails", fails, NULL), 0);
     CHECK_EQ(aco_grpc_server_add(server, "/test.Test/Trails", trails, NULL), 0);
     CHECK_EQ(aco_grpc_server_add(server, "/test.Test/Sleeps", sleeps, NULL), 0);
+    CHECK_EQ(aco_grpc_server_add(server, "/test.Test/Works", works, NULL), 0);
     CHECK_EQ(aco_grpc_server_add(server, "/test.Test/LooksAway", looks_away, NULL), 0);
     CHECK_EQ(aco_grpc_server_add(server, "/test.Test/ReadsAgain", reads_again, NULL), 0);
     FAILS_WITH(aco_grpc_server_add(server, "/test.Test/Echo", echo, NULL), EEXIST);
@@ -410,6 +420,9 @@ static void test_ends(void)
     CALL("/test.Test/Sleeps", "\0\0\0\0\0");
     HAS("grpc-status=4 ");
     CHECK_EQ(left_with, ETIMEDOUT);
+    extra[0] = "grpc-timeout", extra[1] = "1m";
+    CALL("/test.Test/Works", "\0\0\0\0\0");
+    HAS("grpc-status=4 ");
     extra[0] = "grpc-timeout", extra[1] = "1 day";
     CALL("/test.Test/Sleeps", "\0\0\0\0\0");
     HAS("grpc-status=13 ");

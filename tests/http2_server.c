@@ -564,8 +564,20 @@ static void *idle_connections_end(void *arg)
     return arg;
 }
 
+static int counted;
+static void counts(aco_http_request_t *request, void *arg)
+{
+    (void)arg;
+    counted++;
+    CHECK_EQ(aco_http_reply(request, 200, NULL, "x", 1), 0);
+}
+
+/* Those beyond the last one that GOAWAY names are not handled, even if they have come before it was sent: the client
+ * sends them again. */
 static void *requests_have_a_limit(void *arg)
 {
+    static const aco_http_route_t counting[] = {{"POST", "/", counts, NULL}, {NULL, NULL, NULL, NULL}};
+    int ids[4];
     begin();
     stage.server.max_requests = 2;
     begin_with_client();
@@ -574,6 +586,61 @@ static void *requests_have_a_limit(void *arg)
     while (!client.is_over)
         h2_step(&client);
     CHECK_EQ(client.last_id, 3);
+    end_both();
+    begin();
+    stage.server.max_requests = 2;
+    start(&stage, counting);
+    h2_connect(&client, aco_stream_open(dial(&stage)));
+    for (int i = 0; i < 4; i++)
+        ids[i] = h2_request(&client, "POST", "/", "abc", 3);
+    while (!client.is_over)
+        h2_step(&client);
+    CHECK_EQ(client.last_id, ids[1]);
+    CHECK_EQ(counted, 2);
+    for (int i = 0; i < 4; i++) {
+        CHECK_EQ(h2_reply(&client, ids[i])->status, i < 2 ? 200 : 0);
+        CHECK_EQ(h2_reply(&client, ids[i])->error_code, i < 2 ? NGHTTP2_NO_ERROR : NGHTTP2_REFUSED_STREAM);
+    }
+    end_both();
+    return arg;
+}
+
+static aco_event_t has_aborted;
+static void aborts_and_tells(aco_http_request_t *request, void *arg)
+{
+    aborts(request, arg);
+    aco_event_set(&has_aborted);
+}
+
+static void send_frame(h2_client_t *c)
+{
+    const uint8_t *frame;
+    ssize_t n = nghttp2_session_mem_send(c->session, &frame);
+    CHECK(n > 0);
+    CHECK_EQ(aco_stream_write(c->stream, frame, (size_t)n), n);
+}
+
+/* What is on its way to requests that were reset is not the client's fault: it may go on. */
+static void *resets_spare_others(void *arg)
+{
+    static const aco_http_route_t aborting[] = {
+        {"POST", "/", aborts_and_tells, NULL}, {"GET", "/", counts, NULL}, {NULL, NULL, NULL, NULL}};
+    static char body[60000];
+    begin();
+    start(&stage, aborting);
+    h2_connect(&client, aco_stream_open(dial(&stage)));
+    CHECK_REPLY(fetch("GET", "/", NULL), 200, "x");
+    for (int i = 0; i < 20; i++) {
+        int id = h2_request(&client, "POST", "/", body, sizeof body);
+        aco_event_reset(&has_aborted);
+        send_frame(&client);
+        send_frame(&client); /* the head and 16 KiB of the body */
+        if (aco_event_wait_until(&has_aborted, aco_after(10 * ACO_SECOND)) != 0)
+            break; /* the connection is cut: what follows fails */
+        h2_await(&client, id);
+        CHECK_EQ(h2_reply(&client, id)->error_code, NGHTTP2_INTERNAL_ERROR);
+    }
+    CHECK_REPLY(fetch("GET", "/", NULL), 200, "x");
     end_both();
     return arg;
 }
@@ -647,7 +714,8 @@ int main(int argc, char **argv)
         bodies_have_limits,       streams_have_a_limit,          all_streams_have_a_limit,
         resets_reach_the_handler, lost_connections_end_handlers, stopped_servers_end_streams,
         drain_time_ends_handlers, idle_connections_end,          requests_have_a_limit,
-        full_servers_refuse,      versions_can_be_refused,       logs_that_wait_count,
+        resets_spare_others,      full_servers_refuse,           versions_can_be_refused,
+        logs_that_wait_count,
     };
     (void)argv;
     signal(SIGPIPE, SIG_IGN);

@@ -66,6 +66,16 @@ static int maybe(aco_grpc_call_t *call, void *arg)
     return chat(call, arg);
 }
 
+/* Sends until the client goes. */
+static int pours(aco_grpc_call_t *call, void *arg)
+{
+    static const char bytes[60000];
+    (void)arg;
+    while (aco_grpc_write(call, bytes, sizeof bytes) == 0)
+        ;
+    return ACO_GRPC_FROM_ERRNO;
+}
+
 static void *serve(void *arg)
 {
     greeter_t *g = arg;
@@ -75,6 +85,7 @@ static void *serve(void *arg)
     CHECK_EQ(aco_grpc_server_add(server, "/test.Test/Once", once, g), 0);
     CHECK_EQ(aco_grpc_server_add(server, "/test.Test/Chat", chat, g), 0);
     CHECK_EQ(aco_grpc_server_add(server, "/test.Test/Maybe", maybe, g), 0);
+    CHECK_EQ(aco_grpc_server_add(server, "/test.Test/Pours", pours, g), 0);
     (void)aco_grpc_serve(listener, server, NULL);
     aco_grpc_server_destroy(server);
     return NULL;
@@ -293,6 +304,93 @@ static void ends_unreached(aco_sim_t *sim, void *arg)
     aco_grpc_channel_destroy(small.channel);
 }
 
+/* ---- Ends ---- */
+
+/* What is on its way to calls that were cancelled is not the server's fault: others on the connection go on. */
+static void cancels_spare_others(aco_sim_t *sim, void *arg)
+{
+    static const aco_sim_link_t slow = {.latency = {20 * ACO_MILLISECOND, 20 * ACO_MILLISECOND}};
+    const int number = 7;
+    const void *message;
+    aco_grpc_call_t *other;
+    size_t n;
+    (void)arg;
+    begin_small(sim, "10.0.0.1:50051", NULL);
+    CHECK_EQ(aco_sim_link(sim, "*", "*", &slow), 0);
+    other = aco_grpc_call_new(small.channel, "/test.Test/Chat", NULL);
+    CHECK_EQ(aco_grpc_write(other, &number, sizeof number), 0);
+    CHECK(aco_grpc_read(other, &message, &n) > 0);
+    for (int i = 0; i < 20; i++) {
+        aco_grpc_call_t *call = aco_grpc_call_new(small.channel, "/test.Test/Pours", NULL);
+        CHECK_EQ(aco_grpc_write_only(call, "", 0), 0);
+        for (int k = 0; k < 3; k++)
+            CHECK(aco_grpc_read(call, &message, &n) > 0);
+        aco_grpc_call_destroy(call);
+    }
+    CHECK_EQ(aco_sleep(ACO_SECOND), 0);
+    CHECK_EQ(aco_grpc_write_only(other, &number, sizeof number), 0);
+    CHECK(aco_grpc_read(other, &message, &n) > 0);
+    CHECK_EQ(aco_grpc_finish(other), ACO_GRPC_OK);
+    aco_grpc_call_destroy(other);
+    aco_grpc_channel_destroy(small.channel);
+}
+
+static int takes_a_second(aco_grpc_call_t *call, void *arg)
+{
+    (void)arg;
+    (void)aco_sleep(ACO_SECOND);
+    return aco_grpc_write(call, "late", 4) == 0 ? ACO_GRPC_OK : ACO_GRPC_FROM_ERRNO;
+}
+
+static void *serve_until_cancelled(void *scope)
+{
+    static const aco_http_server_options_t options = {.drain_idle_time = 1};
+    aco_grpc_server_t *server = aco_grpc_server_new(NULL);
+    int listener = aco_io_listen("tcp", "127.0.0.1", "50051", NULL);
+    CHECK_EQ(aco_grpc_server_add(server, "/test.Test/Slow", takes_a_second, NULL), 0);
+    CHECK_EQ(aco_scope_begin(scope, ACO_FOREVER), 0);
+    (void)aco_grpc_serve(listener, server, &options);
+    (void)aco_scope_end(scope);
+    aco_grpc_server_destroy(server);
+    return NULL;
+}
+
+static void *stop_soon(void *scope)
+{
+    CHECK_EQ(aco_sleep(100 * ACO_MILLISECOND), 0);
+    aco_scope_cancel(scope);
+    return NULL;
+}
+
+/* A connection with calls does not wake, while its server ends, for the time that idle ones have. */
+static void leaves_in_few_turns(aco_sim_t *sim, void *arg)
+{
+    aco_io_stats_t before, after;
+    aco_scope_t scope;
+    aco_grpc_channel_t *channel;
+    aco_grpc_call_t *call;
+    const void *message;
+    size_t n;
+    aco_t *task, *stops;
+    (void)sim;
+    (void)arg;
+    CHECK((task = aco_spawn(serve_until_cancelled, &scope, NULL)) != NULL);
+    CHECK_EQ(aco_sleep(ACO_MILLISECOND), 0);
+    channel = aco_grpc_channel_new("127.0.0.1:50051", NULL);
+    call = aco_grpc_call_new(channel, "/test.Test/Slow", NULL);
+    CHECK_EQ(aco_io_stats(&before), 0);
+    CHECK((stops = aco_spawn(stop_soon, &scope, NULL)) != NULL);
+    CHECK_EQ(aco_grpc_write_only(call, "", 0), 0);
+    CHECK_EQ(aco_grpc_read_only(call, &message, &n), 0);
+    CHECK_EQ(aco_grpc_finish(call), ACO_GRPC_OK);
+    CHECK_EQ(aco_io_stats(&after), 0);
+    CHECK(after.polls - before.polls < 100);
+    aco_grpc_call_destroy(call);
+    aco_grpc_channel_destroy(channel);
+    CHECK_EQ(aco_join(stops, NULL), 0);
+    CHECK_EQ(aco_join(task, NULL), 0);
+}
+
 #define PASSES(scenario, times) check_passes(#scenario, scenario, NULL, times)
 
 int main(void)
@@ -302,5 +400,7 @@ int main(void)
     PASSES(ends_in_look_up, 2);
     PASSES(is_late_in_look_up, 2);
     PASSES(ends_unreached, 2);
+    PASSES(cancels_spare_others, 2);
+    PASSES(leaves_in_few_turns, 2);
     return check_result("sim_grpc");
 }

@@ -205,7 +205,7 @@ ACO__SWITCHES static int call_handler(aco_grpc_call_t *call, const aco__grpc_met
     result = method->handler(call, method->arg);
     error = errno;
     (void)aco_scope_end(&call->deadline);
-    if (call->deadline.error == ETIMEDOUT && result != ACO_GRPC_OK)
+    if (result != ACO_GRPC_OK && (call->deadline.error == ETIMEDOUT || aco_now() >= deadline)) /* without a wait */
         return aco_grpc_fail(call, ACO_GRPC_DEADLINE_EXCEEDED, "the deadline has passed");
     return status_of(call, result, error);
 }

@@ -80,6 +80,7 @@ static void c2_reset(aco__http2_call_t *s, uint32_t code)
     if (!s->is_open || s->h->error || s->was_reset)
         return;
     s->was_reset = 1;
+    aco__http2_count_reset(&s->h->wire, s->id);
     if (nghttp2_submit_rst_stream(s->h->wire.session, NGHTTP2_FLAG_NONE, s->id, code) != 0)
         s->h->wire.cut_off(&s->h->wire, NGHTTP2_INTERNAL_ERROR, ENOMEM); /* or the server goes on with it */
 }

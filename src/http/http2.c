@@ -371,7 +371,8 @@ ACO__SWITCHES static int h2_await(aco__http2_t *h, const char *location)
     aco__http_connection_t *c = h->c;
     int64_t until = h2_wait_until(h);
     ssize_t n;
-    if (aco__http_begin_idle(c, HTTP_AWAITS, &until, location) != 0)
+    int how = h->leaving && h->server->is_ending ? HTTP_ENDS : HTTP_AWAITS;
+    if (aco__http_begin_idle(c, how, &until, location) != 0)
         return H2_OVER;
     n = aco__http_await(&c->link, 0, location);
     h->has_end = n == 0;

@@ -8,9 +8,10 @@
 void aco__http2_reset(aco__http2_stream_t *s, uint32_t code)
 {
     s->was_reset = 1;
-    if (s->h->server->group.scope.error) /* drain_time is over: the connection's end says so (gRPC's UNAVAILABLE) */
+    if (!s->is_open || s->h->server->group.scope.error) /* when drain_time is over, the connection's end says so */
         return;
-    if (s->is_open && nghttp2_submit_rst_stream(s->h->wire.session, NGHTTP2_FLAG_NONE, s->id, code) != 0)
+    aco__http2_count_reset(&s->h->wire, s->id);
+    if (nghttp2_submit_rst_stream(s->h->wire.session, NGHTTP2_FLAG_NONE, s->id, code) != 0)
         aco__http2_cut_off(&s->h->wire, NGHTTP2_INTERNAL_ERROR, ENOMEM); /* or the client waits for the rest for ever */
 }
 

@@ -84,12 +84,13 @@ static aco__http2_stream_t *h2_new_stream(aco__http2_t *h, int32_t id)
 aco__http2_stream_t *aco__http2_begin_stream(aco__http2_t *h, int32_t id)
 {
     const aco_http_server_options_t *options = &h->server->options;
-    aco__http2_stream_t *s;
+    aco__http2_stream_t *s = NULL;
     if (h->streams - h->ending >= options->max_streams) /* handlers of streams that the client has reset count, too */
         return NULL;
-    s = options->max_streams_in_all > 0 && h->server->streams >= (size_t)options->max_streams_in_all
-            ? NULL
-            : h2_new_stream(h, id);
+    /* After a GOAWAY, even if it has not been sent yet, the client may ask others the same. */
+    if (h->leaving != HTTP2_LEAVES &&
+        (options->max_streams_in_all <= 0 || h->server->streams < (size_t)options->max_streams_in_all))
+        s = h2_new_stream(h, id);
     if (!s) {
         h->refused++;
         return NULL;

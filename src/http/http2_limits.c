@@ -63,6 +63,16 @@ void aco__http2_count_bytes(aco__http2_wire_t *wire, size_t n)
         wire->patience.unknown -= UNKNOWN_BYTES;
 }
 
+/* nghttp2 skips data for a stream that has been reset as it skips unknown frames. At most the stream's window comes, and
+ * as much again for the heads of small frames. Data for all streams together is not more than the connection's window. */
+void aco__http2_count_reset(aco__http2_wire_t *wire, int32_t id)
+{
+    const int64_t window = nghttp2_session_get_stream_local_window_size(wire->session, id);
+    const int64_t all = nghttp2_session_get_local_window_size(wire->session);
+    if (window > 0 && wire->patience.unknown > -2 * all)
+        wire->patience.unknown -= 2 * window;
+}
+
 /* One for it, and one for each window update that it may need. A client may grant byte by byte, but not for long. */
 void aco__http2_count_sent(aco__http2_wire_t *wire, size_t n)
 {

@@ -21,6 +21,8 @@ ACO__HIDDEN void aco__http2_be_patient(aco__http2_patience_t *patience);
 ACO__HIDDEN int aco__http2_count_frame(struct aco__http2_wire *wire, unsigned type, size_t n, unsigned flags);
 /* Bytes of a DATA frame with these flags have come, which are no padding. */
 ACO__HIDDEN void aco__http2_count_padded(struct aco__http2_wire *wire, unsigned flags);
+/* This side is about to reset a stream: what the peer has sent, or sends until it knows, is not its fault. */
+ACO__HIDDEN void aco__http2_count_reset(struct aco__http2_wire *wire, int32_t id);
 /* So many bytes have come. */
 ACO__HIDDEN void aco__http2_count_bytes(struct aco__http2_wire *wire, size_t n);
 /* The peer has cost something for nothing. 0; or 1: it was cut off. */
