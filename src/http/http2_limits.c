@@ -63,8 +63,8 @@ void aco__http2_count_bytes(aco__http2_wire_t *wire, size_t n)
         wire->patience.unknown -= UNKNOWN_BYTES;
 }
 
-/* nghttp2 skips data for a stream that has been reset as it skips unknown frames. At most the stream's window comes, and
- * as much again for the heads of small frames. Data for all streams together is not more than the connection's window. */
+/* nghttp2 skips data for a stream that was reset as it skips unknown frames. At most the stream's window comes, and as
+ * much again for the heads of small frames. Data for all streams together is no more than the connection's window. */
 void aco__http2_count_reset(aco__http2_wire_t *wire, int32_t id)
 {
     const int64_t window = nghttp2_session_get_stream_local_window_size(wire->session, id);

@@ -48,7 +48,7 @@ static inline int64_t aco__http_observe(const aco_http_request_t *request)
 ACO__HIDDEN void aco__http_join_server(aco__http_connection_t *c, aco_http_server_t *server);
 ACO__HIDDEN void aco__http_leave_server(aco__http_connection_t *c);
 /* While nothing is requested: until then at most; when the server ends, for its time for that, which begins anew: a
- * connection may have got its turn only now. Not so with HTTP_ENDS: it knows how long. Stores when it ends. 0, or -1. */
+ * connection may have got its turn only now. With HTTP_ENDS it knows itself. Stores when it ends. 0, or -1. */
 static inline int aco__http_begin_idle(aco__http_connection_t *c, int how, int64_t *until, const char *location)
 {
     const aco_http_server_t *server = c->server;
