@@ -47,7 +47,7 @@ static void *turns_for_ever(void *over)
 
 /* ---- Unpark ---- */
 
-static int raised, taken, over;
+static int raised, unparked, taken, over;
 static sleeper_t taker; /* no tasks: it is always busy */
 
 /* Wakes it when it sleeps, and at any moment while it falls asleep. */
@@ -58,6 +58,7 @@ static void *raises(void *task)
     for (int i = 0; i < MANY; i++) {
         __atomic_fetch_add(&raised, 1, __ATOMIC_SEQ_CST);
         CHECK_EQ(aco_unpark(task), 0);
+        __atomic_fetch_add(&unparked, 1, __ATOMIC_SEQ_CST);
         if (i % 64 == 0 && taker.tasks)
             until_asleep(&taker);
         random = random * 1664525 + 1013904223;
@@ -73,6 +74,8 @@ static void *takes(void *unused)
         CHECK_EQ(aco_park("the other threads"), 0);
         taken = load(&raised);
     }
+    while (load(&unparked) < THREADS * MANY) /* the last one finds the task only before it ends */
+        aco_task_yield();
     over = 1;
     return unused;
 }
@@ -84,7 +87,7 @@ static void unparks_on(aco_share_stack_t *stack)
     options.flags = kind;
     for (int busy = 0; busy < 2; busy++) {
         aco_t *task;
-        raised = taken = over = 0;
+        raised = unparked = taken = over = 0;
         task = aco_spawn(takes, NULL, &options);
         CHECK(task != NULL);
         taker = busy ? (sleeper_t){NULL, 0} : this_sleeper();
